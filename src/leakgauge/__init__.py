@@ -1,0 +1,59 @@
+"""Measure what a trained model gives away about the people it was trained on, and decide whether it may be released.
+
+>>> import leakgauge as lg
+>>> lg.ReleaseRule().dtp
+1.0
+
+The door is :func:`leakgauge.audit`; below it stand the packages of the questions, each a set of functions of arrays:
+``membership``, ``influence``, ``theory`` and ``statistics``, with ``records``, ``models`` and ``training`` under them.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from leakgauge._version import __version__
+
+if TYPE_CHECKING:
+    from leakgauge.audit import AuditResult, Queries, Released, ReleaseRule, Settings, Verdict, audit
+    from leakgauge.records import Records
+    from leakgauge.training import FunctionLearner, SklearnLearner
+
+_HOMES = {
+    "AuditResult": "leakgauge.audit",
+    "FunctionLearner": "leakgauge.training",
+    "Queries": "leakgauge.audit",
+    "Records": "leakgauge.records",
+    "ReleaseRule": "leakgauge.audit",
+    "Released": "leakgauge.audit",
+    "Settings": "leakgauge.audit",
+    "SklearnLearner": "leakgauge.training",
+    "Verdict": "leakgauge.audit",
+    "audit": "leakgauge.audit",
+}
+
+__all__ = [
+    "AuditResult",
+    "FunctionLearner",
+    "Queries",
+    "Records",
+    "ReleaseRule",
+    "Released",
+    "Settings",
+    "SklearnLearner",
+    "Verdict",
+    "__version__",
+    "audit",
+]
+
+
+def __getattr__(name: str) -> Any:
+    """Import what is asked for only then: ``leakgauge --help`` must not wait for scikit-learn."""
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'leakgauge' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,588 @@
+"""The file that describes an audit, in TOML (or JSON of the same shape), and what becomes of it.
+
+.. code-block:: toml
+
+    [data]
+    train = "train.csv"          # or dataset = "adult", or file = "everybody.csv"
+    holdout = "holdout.csv"
+    target = "income"
+
+    [[models]]
+    kind = "file"                # or "recipe", or "factory"
+    path = "model.skops"
+
+Everything else has a default; ``leakgauge schema config`` prints all there is. Unknown keys are refused: a limit that
+was misspelt must not be passed over. Paths are relative to the file.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sys
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+
+import numpy as np
+from pydantic import (
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    PlainSerializer,
+    PrivateAttr,
+    ValidationError,
+    WithJsonSchema,
+    field_validator,
+    model_validator,
+)
+
+from leakgauge._version import __version__
+from leakgauge.audit._wording import lines
+from leakgauge.audit.settings import Queries, Released, ReleaseRule, Settings
+from leakgauge.audit.subject import Subject, is_fitted, subject
+from leakgauge.errors import ConfigError, LeakgaugeError, ModelError
+from leakgauge.membership import ATTACKS
+from leakgauge.models import load_estimator, load_factory
+from leakgauge.records import (
+    Column,
+    Kind,
+    Native,
+    Records,
+    Role,
+    Task,
+    Value,
+    concatenate,
+    from_pair,
+    random_half,
+    read_table,
+    split,
+)
+from leakgauge.training import RECIPES, default_recipe, recipe
+
+Pair: TypeAlias = tuple[Records, Records]
+
+_NATIVE = {native.value: native for native in Native}
+
+
+class _Part(BaseModel):
+    """A table of the file: no unknown keys, nothing turned into another type, nothing changed afterwards."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
+
+
+def _number_or(word: str, number: str) -> Any:
+    """What turns a word of the file into ``None``; ``None`` itself cannot be written in TOML."""
+
+    def read(value: object) -> object:
+        if value == word:
+            return None
+        if value is None or isinstance(value, str):
+            raise ValueError(f'got {value!r}, expected {number} or "{word}"')
+        return value
+
+    return BeforeValidator(read)
+
+
+def _written_as(word: str) -> Any:
+    return PlainSerializer(lambda value: word if value is None else value)
+
+
+def _schema_of(number: dict[str, Any], word: str) -> Any:
+    return WithJsonSchema({"anyOf": [number, {"const": word}]})
+
+
+Limit: TypeAlias = Annotated[
+    Annotated[float, Field(gt=0)] | None,
+    _number_or("none", "a number"),
+    _written_as("none"),
+    _schema_of({"type": "number", "exclusiveMinimum": 0}, "none"),
+]
+Share: TypeAlias = Annotated[
+    Annotated[float, Field(gt=0, lt=1)] | None,
+    _number_or("none", "a number"),
+    _written_as("none"),
+    _schema_of({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}, "none"),
+]
+Count: TypeAlias = Annotated[
+    Annotated[int, Field(ge=0)] | None,
+    _number_or("all", "a whole number"),
+    _written_as("all"),
+    _schema_of({"type": "integer", "minimum": 0}, "all"),
+]
+
+
+class ColumnPart(_Part):
+    """[[data.columns]]: what a column of a file means, where it cannot be read off its values."""
+
+    name: str = Field(min_length=1, description="the column's name in the file")
+    type: Kind | None = Field(None, description="numeric, categorical or ordinal; by default as the values look")
+    role: Role = Field(Role.FEATURE, description="feature, target, sensitive, id or ignore")
+    categories: tuple[Value, ...] = Field(
+        (), description='all values of the column, in order; "" stands for a missing value (an empty cell)'
+    )
+
+    @property
+    def declared(self) -> Column | None:
+        """The column, if its kind is declared; else it is inferred."""
+        kind = self.type or (Kind.CATEGORICAL if self.categories else None)
+        if kind is None or self.role in (Role.ID, Role.IGNORE):
+            return None
+        return Column(self.name, kind, self.role, tuple(None if value == "" else value for value in self.categories))
+
+
+class DataPart(_Part):
+    """[data]: the records. One of ``dataset``, ``file``, or ``train`` with ``holdout``."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [{"required": ["dataset"]}, {"required": ["file"]}, {"required": ["train", "holdout"]}]
+        }
+    )
+
+    dataset: str | None = Field(None, description="the name of a public data set")
+    file: str | None = Field(None, description="a file with all records (.csv, .csv.gz, .csv.xz, .parquet, .npz)")
+    train: str | None = Field(None, description="a file with the training records")
+    holdout: str | None = Field(None, description="a file with records that the model was not trained on")
+    train_records: int | None = Field(
+        None, ge=1, description="how many training records to draw; by default half of a data set or file, or all"
+    )
+    holdout_records: int | None = Field(None, ge=1, description="how many holdout records to draw, likewise")
+    target: str | None = Field(None, description="the column that the model predicts")
+    task: Task | None = Field(None, description="classification or regression; by default as the target looks")
+    columns: tuple[ColumnPart, ...] = Field((), description="what columns mean, where it must be said")
+
+    @model_validator(mode="after")
+    def _one_source(self) -> DataPart:
+        given = [key for key in ("dataset", "file", "train", "holdout") if getattr(self, key) is not None]
+        if given not in (["dataset"], ["file"], ["train", "holdout"]):
+            raise ValueError(
+                f"got {' and '.join(given) or 'no source'}, expected dataset, or file, or train and holdout"
+            )
+        extra = [key for key in ("target", "task", "columns") if getattr(self, key)]
+        if self.dataset is not None and extra:
+            raise ValueError(f"{extra[0]} is for files; the columns of a public data set are known")
+        return self
+
+    def records(self, folder: Path, seed: int) -> tuple[Records, Records, Records]:
+        """All records there are, the training records and the holdout."""
+        if self.dataset is not None:
+            from leakgauge.records import datasets
+
+            pool = datasets.load(self.dataset).records
+            return (pool, *self._split(pool, f"data set {self.dataset}", seed))
+        if self.file is not None:
+            pool = Records.from_frame(read_table(folder / self.file), target=self._target, **self._wishes)
+            return (pool, *self._split(pool, self.file, seed))
+        assert self.train is not None  # the validator has seen to it
+        assert self.holdout is not None
+        tables = read_table(folder / self.train), read_table(folder / self.holdout)
+        train, holdout = from_pair(*tables, target=self._target, **self._wishes)
+        rng = np.random.default_rng([seed, 3])
+        drawn = (
+            _drawn(train, self.train_records, "train_records", self.train, rng),
+            _drawn(holdout, self.holdout_records, "holdout_records", self.holdout, rng),
+        )
+        return (concatenate(train, holdout), *drawn)
+
+    def _split(self, pool: Records, source: str, seed: int) -> Pair:
+        rng = np.random.default_rng([seed, 3])
+        if self.train_records is None and self.holdout_records is None:
+            return random_half(pool, rng)
+        n_half = len(pool) // 2
+        n_train = self.train_records or min(n_half, len(pool) - (self.holdout_records or 0))
+        n_holdout = self.holdout_records or min(n_half, len(pool) - n_train)
+        if n_train + n_holdout > len(pool) or n_train < 1 or n_holdout < 1:
+            raise ConfigError(
+                f"data.train_records = {n_train:,} and data.holdout_records = {n_holdout:,} are asked for, but "
+                f"{source} has only {len(pool):,} records, and each set needs at least one; ask for fewer"
+            )
+        return split(pool, n_train, n_holdout, rng=rng)
+
+    @property
+    def _target(self) -> str | None:
+        declared = [column.name for column in self.columns if column.role is Role.TARGET]
+        if self.target is None and not declared:
+            raise ConfigError("data.target: missing; it is the column that the model predicts")
+        return self.target or declared[0]
+
+    @property
+    def _wishes(self) -> dict[str, Any]:
+        def named(role: Role) -> list[str]:
+            return [column.name for column in self.columns if column.role is role]
+
+        return {
+            "columns": [declared for column in self.columns if (declared := column.declared) is not None],
+            "sensitive": named(Role.SENSITIVE),
+            "id_column": next(iter(named(Role.ID)), None),
+            "ignore": named(Role.IGNORE),
+            "task": self.task,
+        }
+
+    @field_validator("columns")
+    @classmethod
+    def _one_id(cls, columns: tuple[ColumnPart, ...]) -> tuple[ColumnPart, ...]:
+        for role in (Role.ID, Role.TARGET):
+            names = [column.name for column in columns if column.role is role]
+            if len(names) > 1:
+                raise ValueError(f"{' and '.join(names)} both have role {role.value}, expected one at most")
+        return columns
+
+
+class RecipePart(_Part):
+    """[[models]] of kind ``recipe``: a named learner, trained on the training records."""
+
+    kind: Literal["recipe"]
+    name: str = Field(description=f"the name of a recipe: {', '.join(one.name for one in RECIPES)}")
+    options: Annotated[
+        dict[str, Any], WithJsonSchema({"type": "object", "additionalProperties": {"type": "number"}})
+    ] = Field(default_factory=dict, description="options of the recipe")
+    label: str | None = Field(None, min_length=1, description="how the report calls the model")
+
+    @property
+    def title(self) -> str:
+        """How the report calls it."""
+        return self.label or self.name
+
+    def subject(self, records: tuple[Records, Records, Records], folder: Path, *, allow_pickle: bool) -> Subject:
+        """The learner with its data, in codes."""
+        pool, train, holdout = (part.as_codes() for part in records)
+        return Subject(self.title, train, holdout, None, recipe(self.name, pool, **self.options))
+
+
+Tables: TypeAlias = Literal["numpy", "pandas", "polars", "pyarrow"]
+
+
+class FactoryPart(_Part):
+    """[[models]] of kind ``factory``: a function of the user's that makes an estimator, fitted or not."""
+
+    kind: Literal["factory"]
+    factory: str = Field(description="module:function; the module is looked for beside the file too")
+    options: dict[str, Value] = Field(default_factory=dict, description="arguments of the function, by name")
+    table: Tables | None = Field(None, description="the table type the model takes; by default numpy, or pandas")
+    label: str | None = Field(None, min_length=1, description="how the report calls the model")
+
+    @property
+    def title(self) -> str:
+        """How the report calls it."""
+        return self.label or self.factory.rpartition(":")[2]
+
+    def subject(self, records: tuple[Records, Records, Records], folder: Path, *, allow_pickle: bool) -> Subject:
+        """What the function returned, with its data."""
+        place = str(folder.resolve())
+        if place not in sys.path:
+            sys.path.insert(0, place)
+        factory = load_factory(self.factory)
+        try:
+            made = factory(**self.options)
+        except LeakgaugeError:
+            raise
+        except Exception as error:  # a function of the user's may raise anything
+            reason = str(error).strip().split("\n")[0]
+            raise ModelError(f"factory {self.factory!r} failed ({type(error).__name__}: {reason})") from error
+        return _subject(made, records, self.table, self.title)
+
+
+class FilePart(_Part):
+    """[[models]] of kind ``file``: a fitted scikit-learn model that was stored."""
+
+    kind: Literal["file"]
+    path: str = Field(min_length=1, description="a .skops file")
+    trusted: tuple[str, ...] = Field((), description="full names of further types that the file may contain")
+    table: Tables | None = Field(None, description="the table type the model takes; by default numpy, or pandas")
+    label: str | None = Field(None, min_length=1, description="how the report calls the model")
+
+    @property
+    def title(self) -> str:
+        """How the report calls it."""
+        return self.label or Path(self.path).stem
+
+    def subject(self, records: tuple[Records, Records, Records], folder: Path, *, allow_pickle: bool) -> Subject:
+        """The model with its data; its learner is had by cloning it."""
+        path = folder / self.path
+        estimator = load_estimator(path, trusted=self.trusted, allow_pickle=allow_pickle)
+        if not is_fitted(estimator):
+            raise ModelError(
+                f"model file {path} holds a {type(estimator).__name__} that is not fitted; fit it before storing it"
+            )
+        return _subject(estimator, records, self.table, self.title)
+
+
+ModelPart: TypeAlias = RecipePart | FactoryPart | FilePart
+
+
+class ReleasePart(_Part):
+    """[release]: what the released model will answer."""
+
+    outputs: Released = Field(Released.AS_IS, description="as is, binned or labels")
+    bin_width: float = Field(0.01, gt=0, le=0.5, description="width of the bins of probabilities")
+
+
+class AttacksPart(_Part):
+    """[attacks]: membership inference."""
+
+    names: tuple[str, ...] | None = Field(
+        None, min_length=1, description=f"by default all that are possible: {', '.join(one.name for one in ATTACKS)}"
+    )
+    shadow_models: int = Field(32, ge=0, description="models that imitate the audited one; 0, or at least 4")
+
+
+class InfluencePart(_Part):
+    """[influence]: leaving single records out."""
+
+    records: Count = Field(None, description='how many training records to measure, or "all"')
+    repeats: int = Field(1, ge=1, description="seeds that the measure is averaged over, for randomised learners")
+
+
+class RulePart(_Part):
+    """[rule]: when the model may be released."""
+
+    dtp: Limit = Field(1.0, description='largest differential training privacy, in nats, or "none"')
+    queries: Queries = Field(Queries.ANY, description="the queries that the limit on DTP covers: any or direct")
+    advantage: Share = Field(0.1, description='largest membership advantage, or "none"')
+    confidence: float = Field(0.95, gt=0.5, lt=1, description="of all intervals of one kind together")
+
+
+class Config(_Part):
+    """An audit: records, models, what to do, and the rule to decide by.
+
+    >>> config = Config.for_dataset("wine", models=["naive-bayes"])
+    >>> [what.name for what in config.subjects()], config.settings().rule.dtp
+    (['naive-bayes'], 1.0)
+    """
+
+    model_config = ConfigDict(title="leakgauge audit")
+    sections: ClassVar[Mapping[tuple[str, ...], type[_Part]]]
+
+    name: str = Field("", description="the name of the audit; by default that of the file")
+    seed: int = Field(0, ge=0, description="drives every random choice")
+    data: DataPart = Field(description="the table [data], which says where the records are")
+    models: tuple[Annotated[ModelPart, Field(discriminator="kind")], ...] = Field(
+        (), description="the models; by default one recipe that suits the task"
+    )
+    release: ReleasePart = Field(default_factory=ReleasePart)
+    attacks: AttacksPart = Field(default_factory=AttacksPart)
+    influence: InfluencePart = Field(default_factory=InfluencePart)
+    rule: RulePart = Field(default_factory=RulePart)
+
+    _folder: Path = PrivateAttr(default_factory=Path)
+
+    @model_validator(mode="after")
+    def _consistent(self) -> Config:
+        titles = [model.title for model in self.models]
+        twice = next((title for title in titles if titles.count(title) > 1), None)
+        if twice is not None:
+            raise ValueError(f"models: two are called {twice!r}; give one of them a label")
+        self.settings()
+        return self
+
+    @classmethod
+    def for_dataset(
+        cls,
+        name: str,
+        *,
+        models: Sequence[str] = (),
+        train_records: int | None = None,
+        holdout_records: int | None = None,
+        seed: int = 0,
+    ) -> Config:
+        """An audit of a public data set with recipes.
+
+        Args:
+            name: of the data set.
+            models: names of recipes; by default one that suits the task.
+            train_records: how many training records to draw; by default half of all.
+            holdout_records: how many others.
+            seed: drives every random choice.
+        """
+        given = {
+            "name": name,
+            "seed": seed,
+            "data": {"dataset": name, "train_records": train_records, "holdout_records": holdout_records},
+            "models": [{"kind": "recipe", "name": model} for model in models],
+        }
+        return _validated(given, "options", Path())
+
+    def changed(
+        self,
+        *,
+        seed: int | None = None,
+        train_records: int | None = None,
+        holdout_records: int | None = None,
+        models: Sequence[str] = (),
+    ) -> Config:
+        """The same audit with some things replaced, as by options of the command line; checked again.
+
+        Args:
+            seed: a new seed.
+            train_records: how many training records to draw.
+            holdout_records: how many holdout records.
+            models: audit only the models of these names.
+        """
+        given = self.model_dump(mode="json", exclude_unset=True)
+        given["name"] = self.name
+        data = {"train_records": train_records, "holdout_records": holdout_records}
+        given["data"] |= {key: value for key, value in data.items() if value is not None}
+        if seed is not None:
+            given["seed"] = seed
+        if models:
+            titles = [model.title for model in self.models]
+            unknown = [name for name in models if name not in titles]
+            if unknown:
+                raise ConfigError(f"there is no model {unknown[0]!r}; the models: {', '.join(titles) or 'none'}")
+            given["models"] = [given["models"][titles.index(name)] for name in models]
+        return _validated(given, "options", self._folder)
+
+    def settings(self) -> Settings:
+        """What to do and the release rule."""
+        return Settings(
+            seed=self.seed,
+            released=self.release.outputs,
+            bin_width=self.release.bin_width,
+            attacks=self.attacks.names,
+            n_shadows=self.attacks.shadow_models,
+            n_influence=self.influence.records,
+            n_repeats=self.influence.repeats,
+            rule=ReleaseRule(self.rule.dtp, self.rule.queries, self.rule.advantage, self.rule.confidence),
+        )
+
+    def subjects(self, *, allow_pickle: bool = False) -> list[Subject]:
+        """The models with their data, in the order of the file.
+
+        Args:
+            allow_pickle: open model files that are pickles; only for files you made yourself.
+
+        Raises:
+            InputError: data or a model cannot be used; the message says what to change.
+        """
+        records = self.data.records(self._folder, self.seed)
+        models: Sequence[ModelPart] = self.models or (
+            RecipePart(kind="recipe", name=default_recipe(records[0].schema)),
+        )
+        return [model.subject(records, self._folder, allow_pickle=allow_pickle) for model in models]
+
+    def inputs(self, subjects: Sequence[Subject] | None = None) -> dict[str, Any]:
+        """What the numbers depend on, as JSON can hold it: for the manifest, and to tell one audit from another.
+
+        Args:
+            subjects: those of this configuration, if they were made before.
+        """
+        made = self.subjects() if subjects is None else subjects
+        return {
+            "name": self.name,
+            "leakgauge": __version__,
+            "settings": self._chosen(),
+            "models": [
+                {
+                    "name": what.name,
+                    "train": what.train.digest(),
+                    "holdout": what.holdout.digest(),
+                    "learner": None if what.learner is None else _repeatable(what.learner.fingerprint()),
+                    "source": self._source(what.name),
+                }
+                for what in made
+            ],
+        }
+
+    def _chosen(self) -> dict[str, Any]:
+        chosen = self.model_dump(mode="json", include={"seed", "release", "attacks", "influence", "rule"})
+        return {key: chosen[key] for key in ("seed", "release", "attacks", "influence", "rule")}
+
+    def _source(self, title: str) -> str | None:
+        """Where a model came from: the checksum of its file, the factory, or nothing for a recipe."""
+        for model in self.models:
+            if model.title == title and isinstance(model, FilePart):
+                return "sha256 " + hashlib.sha256((self._folder / model.path).read_bytes()).hexdigest()
+            if model.title == title and isinstance(model, FactoryPart):
+                return f"{model.factory} {json.dumps(model.options, sort_keys=True)}"
+        return None
+
+
+Config.sections = {
+    (): Config,
+    ("data",): DataPart,
+    ("data", "columns"): ColumnPart,
+    ("models", "recipe"): RecipePart,
+    ("models", "factory"): FactoryPart,
+    ("models", "file"): FilePart,
+    ("release",): ReleasePart,
+    ("attacks",): AttacksPart,
+    ("influence",): InfluencePart,
+    ("rule",): RulePart,
+}
+
+
+def load_config(path: str | Path) -> Config:
+    """Read the description of an audit.
+
+    Args:
+        path: a ``.toml`` file, or a ``.json`` file of the same shape.
+
+    Raises:
+        ConfigError: it is not there, cannot be parsed, or says something impossible; one line for each problem.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise ConfigError(f"{path} does not exist; give a TOML file or the name of a data set") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read ({error}); give a TOML file in UTF-8") from error
+    given = _parsed(text, path)
+    if not given.get("name"):
+        given["name"] = path.stem
+    return _validated(given, path.name, path.parent)
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema (2020-12) of the file."""
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Config.model_json_schema()}
+
+
+def _parsed(text: str, path: Path) -> dict[str, Any]:
+    try:
+        given = json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
+    except json.JSONDecodeError as error:
+        where = f"line {error.lineno}, column {error.colno}"
+        raise ConfigError(f"{path.name}: {where}: {error.msg}; this is not valid JSON") from error
+    except tomllib.TOMLDecodeError as error:
+        found = re.fullmatch(r"(.*) \(at (line \d+, column \d+|end of document)\)", str(error), re.DOTALL)
+        reason, where = found.groups() if found else (str(error), "somewhere")
+        raise ConfigError(f"{path.name}: {where}: {reason}; this is not valid TOML") from error
+    if not isinstance(given, dict):
+        raise ConfigError(f"{path.name}: expected a table of settings, got a {type(given).__name__}")
+    return given
+
+
+def _validated(given: dict[str, Any], source: str, folder: Path) -> Config:
+    try:
+        # By way of JSON, where pydantic takes words for enumerations and still turns no text into a number.
+        config = Config.model_validate_json(json.dumps(given, default=str))
+    except ValidationError as error:
+        raise ConfigError("\n".join(f"{source}: {line}" for line in lines(error, Config.sections))) from error
+    config._folder = folder
+    return config
+
+
+def _subject(made: Any, records: tuple[Records, Records, Records], table: str | None, title: str) -> Subject:
+    """A model of the user's with the data in the table type that it takes."""
+    _, train, holdout = records
+    native = Native.PANDAS if hasattr(made, "feature_names_in_") else Native.NUMPY
+    native = native if table is None else _NATIVE[table]
+    return subject(made, train.with_native(native), holdout.with_native(native), name=title)
+
+
+def _drawn(records: Records, n: int | None, key: str, source: str, rng: np.random.Generator) -> Records:
+    if n is None:
+        return records
+    if n > len(records):
+        raise ConfigError(f"data.{key} = {n:,} is asked for, but {source} has only {len(records):,} records")
+    return records[np.sort(rng.choice(len(records), n, replace=False))]
+
+
+def _repeatable(fingerprint: str) -> str:
+    """A learner that cannot be recognised is named as such; its random name would make every audit another one."""
+    return "unrepeatable" if fingerprint.startswith("unrepeatable-") else fingerprint

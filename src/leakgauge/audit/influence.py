@@ -1,0 +1,246 @@
+"""The influence part of an audit: how far each training record moves the model, and whether the DTP rule holds."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakgauge.audit.finding import Finding, Verdict, judge
+from leakgauge.audit.result import Association, Histogram, Influence
+from leakgauge.audit.settings import Queries, Released, Settings
+from leakgauge.influence import Confirmation, Pdtp, coarse_tolerance, confirm, dtp_upper_bound, pdtp
+from leakgauge.statistics import Estimate, pearson
+
+if TYPE_CHECKING:
+    from leakgauge.membership import Success
+    from leakgauge.records import Records
+    from leakgauge.training import Learner
+    from leakgauge.training.many import Progress
+
+Floats: TypeAlias = NDArray[np.float64]
+
+N_BARS = 40
+SCATTER_POINTS = 400
+CERTAIN = 1.0
+
+
+@dataclass(frozen=True)
+class Measured:
+    """PDTP of the training records, the bound on DTP where one is known, and the second look at the worst.
+
+    Args:
+        found: PDTP of the answers as they are released.
+        bound: upper bound on the DTP of every training record ``[n]``, or ``None``.
+        second_look: where seeds change the answers and the first look found a record above the limit.
+    """
+
+    found: Pdtp
+    bound: Floats | None
+    second_look: Confirmation | None
+
+
+def measure(
+    learner: Learner,
+    train: Records,
+    settings: Settings,
+    *,
+    run: Path | None,
+    workers: int,
+    progress: Progress | None,
+) -> Measured:
+    """Leave every chosen record out, and look again at the worst if seeds may have made them so."""
+    n_chosen = len(train) if settings.n_influence is None else min(settings.n_influence, len(train))
+    rng = np.random.default_rng([settings.seed, 1])
+    which = np.sort(rng.choice(len(train), n_chosen, replace=False)).astype(np.int64)
+    found = pdtp(
+        learner,
+        train,
+        which,
+        seed=settings.seed,
+        n_repeats=settings.n_repeats,
+        released=settings.release,
+        width=settings.bin_width,
+        run=run,
+        workers=workers,
+        progress=progress,
+    )
+    second_look = None
+    limit = settings.rule.dtp
+    noisy = bool(found.noise_floor.max(initial=0.0) > 0)
+    if noisy and limit is not None and np.nanmax(found.values, initial=0.0) > limit:
+        second_look = confirm(
+            learner,
+            train,
+            found,
+            seed=settings.seed,
+            released=settings.release,
+            confidence=settings.rule.confidence,
+            run=run,
+            workers=workers,
+        )
+    bound = dtp_upper_bound(learner, train) if settings.released is Released.AS_IS else None
+    return Measured(found, bound, second_look)
+
+
+def summarise(measured: Measured, n_training: int, settings: Settings, success: Success | None) -> Influence:
+    """The numbers a report shows."""
+    values = measured.found.values[~np.isnan(measured.found.values)]
+    limit = settings.rule.dtp or 1.0
+    return Influence(
+        n_measured=len(measured.found.which),
+        n_training=n_training,
+        largest=float(values.max(initial=0.0)),
+        median=float(np.median(values)) if len(values) else 0.0,
+        n_above_limit=int((values > limit).sum()),
+        limit=limit,
+        noise_floor=float(measured.found.noise_floor.max(initial=0.0)),
+        bound=np.inf if measured.bound is None else float(measured.bound.max()),
+        n_failed=len(measured.found.failures),
+        engine=measured.found.engine,
+        n_unconverged=measured.found.n_unconverged,
+        histogram=_histogram(values, limit),
+        with_success=None if success is None else _with_success(measured, success),
+    )
+
+
+def findings(measured: Measured | None, learner: Learner | None, why_not: str, settings: Settings) -> list[Finding]:
+    """The DTP rule: its direct part (PDTP) and, unless the rule is content with that, the part for any query."""
+    limit = settings.rule.dtp
+    if limit is None:
+        return []
+    if measured is None or learner is None:
+        return [
+            Finding(
+                "influence", "differential training privacy of the training records", None, 0.0, limit,
+                Verdict.CANNOT_TELL, why_not, "give the learner, so that models without each record can be trained",
+            )
+        ]  # fmt: skip
+    direct = _direct(measured, limit)
+    if settings.rule.queries is Queries.DIRECT:
+        return [direct]
+    return [direct, _any_query(measured, direct, limit)]
+
+
+def notes(measured: Measured, learner: Learner, n_training: int) -> list[str]:
+    """What a reader should know about these numbers."""
+    said = []
+    tolerance = coarse_tolerance(learner, n_training)
+    if tolerance is not None:
+        said.append(
+            f"The learner's solver stops at a tolerance of {tolerance:g}, which is coarse for leaving out one of "
+            f"{n_training:,} records (above 0.01/n): PDTP partly shows where the solver stopped. "
+            f"A tolerance of {0.001 / n_training:.0e} would measure the records instead."
+        )
+    if measured.found.n_unconverged:
+        said.append(
+            f"The solver of {measured.found.n_unconverged:,} leave-one-out models reported that it had not converged."
+        )
+    if measured.found.failures:
+        said.append(
+            f"{len(measured.found.failures):,} records have no PDTP because no model could be trained without them; "
+            f"the first reason: {next(iter(measured.found.failures.values()))}"
+        )
+    if np.isinf(measured.found.values).any():
+        said.append(
+            f"PDTP is infinite for {int(np.isinf(measured.found.values).sum()):,} records: a probability is exactly 0 with "
+            "or without the record. Binned answers, or a smoothing learner, would bound it."
+        )
+    return said
+
+
+def _direct(measured: Measured, limit: float) -> Finding:
+    """PDTP: queries about the record itself."""
+    complete = len(measured.found.failures) == 0 and len(measured.found.which) == measured.found.n_training
+    largest = float(np.nanmax(measured.found.values, initial=0.0))
+    n_above = int((measured.found.values > limit).sum())
+    if measured.second_look is not None:
+        estimate = measured.second_look.largest
+    else:
+        estimate = Estimate(
+            largest,
+            largest,
+            largest if complete else np.inf,
+            CERTAIN,
+            "largest PDTP, " + measured.found.engine,
+            len(measured.found.values),
+        )
+    verdict = judge(estimate, limit)
+    if verdict is Verdict.PASSES and measured.second_look is not None:
+        verdict = Verdict.CANNOT_TELL  # only a few of the records that looked worst were looked at again
+    how_many = f"{n_above:,} of {len(measured.found.values):,} records are above {limit:g}"
+    if verdict is Verdict.FAILS:
+        reason = f"a record changes an answer about itself by more than a factor e^{limit:g}; {how_many}"
+        remedy = (
+            "regularise more strongly, release rounded answers or labels only, or take the records above the limit "
+            "out of the training set and measure again"
+        )
+    elif verdict is Verdict.PASSES:
+        reason, remedy = f"no record changes any answer about itself by more than a factor e^{largest:.3g}", ""
+    elif measured.second_look is not None:
+        floor = float(measured.found.noise_floor.max(initial=0.0))
+        reason = (
+            f"{how_many} at first sight, but the learner's own randomness moves answers by up to {floor:.3g}, and a "
+            "second look with fresh seeds did not show which"
+        )
+        remedy = "more seeds (repeats), or a learner with less randomness, such as more trees"
+    else:
+        reason = f"not every record was measured (largest found: {largest:.3g})"
+        remedy = "measure all training records, and make sure that the learner can be trained without each of them"
+    return Finding(
+        "influence", "largest PDTP (queries about the record itself)", estimate, 0.0, limit, verdict, reason, remedy
+    )
+
+
+def _any_query(measured: Measured, direct: Finding, limit: float) -> Finding:
+    """DTP: any query; PDTP is a lower bound of it, and it can pass on an upper bound alone (Long et al. 2017)."""
+    low = direct.estimate.low if direct.estimate is not None else 0.0
+    high = np.inf if measured.bound is None else max(low, float(measured.bound.max()))
+    largest = min(max(low, float(np.nanmax(measured.found.values, initial=0.0))), high)
+    confidence = CERTAIN if measured.second_look is None else measured.second_look.confidence
+    method = "largest PDTP below, " + ("no bound known above" if measured.bound is None else "a proven bound above")
+    estimate = Estimate(largest, low, high, confidence, method, len(measured.found.values))
+    verdict = judge(estimate, limit)
+    reason = {
+        Verdict.FAILS: "DTP is at least PDTP, which is above the limit",
+        Verdict.PASSES: f"no query at all can change by more than a factor e^{high:.3g}",
+        Verdict.CANNOT_TELL: "queries other than the record itself may give it away, and "
+        + ("no bound on them is known for this learner" if np.isinf(high) else f"the known bound is {high:.3g}"),
+    }[verdict]
+    remedy = {
+        Verdict.FAILS: direct.remedy,
+        Verdict.PASSES: "",
+        Verdict.CANNOT_TELL: "a learner whose DTP is bounded (such as smoothed naive Bayes with more records a class); "
+        'or accept such queries by setting queries = "direct" in the release rule',
+    }[verdict]
+    return Finding("influence", "largest DTP (any query)", estimate, 0.0, limit, verdict, reason, remedy)
+
+
+def _with_success(measured: Measured, success: Success) -> Association | None:
+    x, y = measured.found.binned, success.accuracy[measured.found.which]
+    known = np.isfinite(x) & np.isfinite(y)
+    x, y = x[known], y[known]
+    if len(x) < 4 or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return None
+    correlation = pearson(x, y)
+    falling = np.argsort(-x, kind="stable")
+    shown = falling[np.unique(np.linspace(0, len(x) - 1, min(len(x), SCATTER_POINTS)).astype(np.int64))]
+    return Association(
+        success.attack,
+        correlation.estimate,
+        correlation.p_value,
+        tuple(round(float(v), 4) for v in x[shown]),
+        tuple(round(float(v), 4) for v in y[shown]),
+    )
+
+
+def _histogram(values: Floats, limit: float) -> Histogram:
+    finite = values[np.isfinite(values)]
+    top = max(1.25 * limit, float(finite.max(initial=0.0)))
+    counts, edges = np.histogram(finite, bins=N_BARS, range=(0.0, top))
+    return Histogram(
+        tuple(round(float(e), 6) for e in edges), tuple(int(c) for c in counts), int(np.isinf(values).sum())
+    )

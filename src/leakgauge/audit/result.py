@@ -1,0 +1,213 @@
+"""The result of an audit: frozen values that carry what is needed to repeat them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from leakgauge.audit.finding import Finding, Verdict
+from leakgauge.statistics import Estimate
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+SCHEMA_VERSION = "1.0"
+"""Of ``result.json``: the first number changes when a reader of the old form would be misled."""
+
+
+@dataclass(frozen=True)
+class Curve:
+    """An ROC curve, thinned to at most a few hundred points; the corners that matter at low rates are kept.
+
+    Args:
+        fpr: false-positive rates, rising from 0 to 1.
+        tpr: true-positive rates.
+    """
+
+    fpr: tuple[float, ...]
+    tpr: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class AttackResult:
+    """What one membership attack achieved against the model.
+
+    Args:
+        name: short name.
+        title: what it does.
+        source: where it comes from.
+        advantage: true-positive minus false-positive rate at the attack's own decision; 0 is guessing.
+        auc: area under the ROC curve; 0.5 is guessing.
+        tpr_at_low_fpr: true-positive rate at the false-positive rate ``low_fpr``.
+        low_fpr: the smallest of 0.1 %, 1 % and 10 % that the number of holdout records resolves.
+        roc: the curve.
+    """
+
+    name: str
+    title: str
+    source: str
+    advantage: Estimate
+    auc: Estimate
+    tpr_at_low_fpr: Estimate
+    low_fpr: float
+    roc: Curve
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """Counts between edges; ``len(edges) == len(counts) + 1``. Infinite values are counted apart."""
+
+    edges: tuple[float, ...]
+    counts: tuple[int, ...]
+    n_infinite: int
+
+
+@dataclass(frozen=True)
+class Association:
+    """PDTP against the success of an attack on each record.
+
+    Args:
+        attack: the attack's name.
+        correlation: Pearson's, with its interval.
+        p_value: two-sided.
+        pdtp: binned PDTP of a few hundred records, in nats: the largest, and others evenly spread over the ranks.
+        success: the attack's success on them, in [0, 1]; 0.5 is guessing.
+    """
+
+    attack: str
+    correlation: Estimate
+    p_value: float
+    pdtp: tuple[float, ...]
+    success: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class Influence:
+    """PDTP of the training records, in nats.
+
+    Args:
+        n_measured: how many records were left out, one at a time.
+        n_training: how many there are.
+        largest: the largest PDTP; infinite where an answer becomes or stops being impossible.
+        median: the median PDTP.
+        n_above_limit: records above the limit of the rule (1 where the rule has none).
+        limit: that limit.
+        noise_floor: largest noise floor over records: what PDTP shows when nothing is removed.
+        bound: upper bound on the largest DTP over all queries; infinite where none is known.
+        n_failed: records without which no model could be trained.
+        engine: how the models without each record were had.
+        n_unconverged: models whose solver did not converge.
+        histogram: of PDTP.
+        with_success: PDTP against the success of an attack on each record.
+    """
+
+    n_measured: int
+    n_training: int
+    largest: float
+    median: float
+    n_above_limit: int
+    limit: float
+    noise_floor: float
+    bound: float
+    n_failed: int
+    engine: str
+    n_unconverged: int
+    histogram: Histogram
+    with_success: Association | None
+
+
+@dataclass(frozen=True)
+class ExposedRecord:
+    """One line of the per-record table.
+
+    Args:
+        record: opaque id; the run folder's ``ids.csv`` resolves it.
+        member: whether it was in the training set.
+        pdtp: its PDTP in nats, ``None`` where not measured.
+        pdtp_binned: the same with binned probabilities.
+        noise_floor: what PDTP shows when nothing is removed.
+        success: the attack's success on it, in [0, 1]; 0.5 is guessing; ``None`` where not measured.
+        score: score of the strongest attack against the model itself; higher means member.
+    """
+
+    record: str
+    member: bool
+    pdtp: float | None
+    pdtp_binned: float | None
+    noise_floor: float | None
+    success: float | None
+    score: float | None
+
+
+@dataclass(frozen=True)
+class Description:
+    """What was audited.
+
+    Args:
+        model: the model's name.
+        learner: the algorithm's name, or ``None`` where the model could only be queried.
+        released: what the released model answers.
+        answers: ``probabilities``, ``labels`` or ``values``.
+        n_train: members.
+        n_holdout: non-members.
+        n_features: columns of the queries.
+        classes: the labels; empty for regression.
+        train_score: accuracy on the training set; for a regressor the root mean squared error.
+        holdout_score: the same on the holdout.
+        n_duplicates: holdout records that also stand in the training set.
+    """
+
+    model: str
+    learner: str | None
+    released: str
+    answers: str
+    n_train: int
+    n_holdout: int
+    n_features: int
+    classes: tuple[str, ...]
+    train_score: Estimate
+    holdout_score: Estimate
+    n_duplicates: int
+
+
+@dataclass(frozen=True)
+class AuditResult:
+    """All that an audit of one model found.
+
+    Args:
+        description: what was audited.
+        verdict: whether the model may be released under the rule.
+        findings: the measures held against the rule.
+        attacks: the membership attacks.
+        influence: PDTP, where the learner was given.
+        records: one line for each candidate, most exposed first, under opaque ids.
+        notes: what a reader should know about the numbers.
+        not_tested: what this audit says nothing about.
+        method: settings and versions needed to repeat it.
+        ids: opaque id to the id in the user's own table; never part of any file but ``ids.csv``.
+    """
+
+    description: Description
+    verdict: Verdict
+    findings: tuple[Finding, ...]
+    attacks: tuple[AttackResult, ...]
+    influence: Influence | None
+    records: tuple[ExposedRecord, ...]
+    notes: tuple[str, ...]
+    not_tested: tuple[str, ...]
+    method: dict[str, Any]
+    ids: dict[str, str] = field(repr=False)
+
+    def to_json(self) -> str:
+        """The text of a ``result.json`` that holds this audit alone."""
+        from leakgauge.audit.document import Document, dump
+
+        return dump(Document.of("audit", [self]))
+
+    def to_html(self, path: str | Path) -> Path:
+        """Write the report as one self-contained page and return its path."""
+        # The one import that points upwards: a convenience door, so that a user needs no second package to look.
+        from leakgauge.audit.document import Document
+        from leakgauge.report import write_html
+
+        return write_html(Document.of("audit", [self]), path)

@@ -1,0 +1,115 @@
+"""What an audit is told to do, and the rule it decides by."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from functools import partial
+
+from leakgauge.errors import ConfigError
+from leakgauge.membership import ATTACKS
+from leakgauge.models import Release, as_is, binned_logs, label_logs
+
+
+class Released(StrEnum):
+    """What the released model will answer: what is measured is what the world gets to ask."""
+
+    AS_IS = "as is"
+    BINNED = "binned"
+    LABELS = "labels"
+
+
+class Queries(StrEnum):
+    """Which questions the release rule protects against.
+
+    ``ANY``: any query at all. A limit on DTP can then be failed on what was found, but passed only where a bound for
+    every query is known. ``DIRECT``: questions about the person's own record only, as in Long et al. 2017; queries
+    elsewhere that give a person away are then accepted.
+    """
+
+    ANY = "any"
+    DIRECT = "direct"
+
+
+@dataclass(frozen=True)
+class ReleaseRule:
+    """When a model may be released.
+
+    The default is the DTP-1 rule of Long et al. 2017, section 5 (no answer may change by more than a factor e when
+    one person is removed), and a bound on the membership advantage of each attack. All intervals on advantages hold
+    together at ``confidence``: a model whose advantages are below the limit fails on them with probability at most
+    ``(1 - confidence) / 2``, since only the lower ends can fail it.
+
+    Args:
+        dtp: largest differential training privacy, in nats; ``None`` leaves it out.
+        queries: which queries the limit on DTP covers.
+        advantage: largest membership advantage of any attack, in [0, 1]; ``None`` leaves it out.
+        confidence: of all intervals of one kind together.
+    """
+
+    dtp: float | None = 1.0
+    queries: Queries = Queries.ANY
+    advantage: float | None = 0.1
+    confidence: float = 0.95
+
+    def __post_init__(self) -> None:
+        if self.dtp is None and self.advantage is None:
+            raise ConfigError("the release rule has no limit at all; set dtp, advantage, or both")
+        if self.dtp is not None and not self.dtp > 0:
+            raise ConfigError(f"rule.dtp must be above 0 (nats), got {self.dtp}; the DTP-1 rule is 1.0")
+        if self.advantage is not None and not 0 < self.advantage < 1:
+            raise ConfigError(f"rule.advantage must be in (0, 1), got {self.advantage}; 0.1 is the default")
+        if not 0.5 < self.confidence < 1:
+            raise ConfigError(f"rule.confidence must be in (0.5, 1), got {self.confidence}; 0.95 is the default")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How an audit is carried out.
+
+    Args:
+        seed: drives every random choice.
+        released: what the released model will answer.
+        bin_width: width of the bins of binned probabilities.
+        attacks: names of the membership attacks; by default all that are possible.
+        n_shadows: shadow models, at least 4; 0 for none.
+        n_influence: how many training records to measure influence of, drawn at random; ``None`` for all, 0 for none.
+        n_repeats: seeds that PDTP of a randomised learner is averaged over.
+        rule: the release rule.
+    """
+
+    seed: int = 0
+    released: Released = Released.AS_IS
+    bin_width: float = 0.01
+    attacks: tuple[str, ...] | None = None
+    n_shadows: int = 32
+    n_influence: int | None = None
+    n_repeats: int = 1
+    rule: ReleaseRule = field(default_factory=ReleaseRule)
+
+    def __post_init__(self) -> None:
+        known = [attack.name for attack in ATTACKS]
+        unknown = [name for name in self.attacks or () if name not in known]
+        if unknown:
+            raise ConfigError(f"attack {unknown[0]!r} is not known; expected some of: {', '.join(known)}")
+        if not 0 < self.bin_width <= 0.5:
+            raise ConfigError(f"bin_width must be in (0, 0.5], got {self.bin_width}; 0.01 is the default")
+        if self.n_shadows != 0 and self.n_shadows < 4:
+            raise ConfigError(f"shadow models must be 0 or at least 4, got {self.n_shadows}; 32 is the default")
+        if self.n_influence is not None and self.n_influence < 0:
+            raise ConfigError(f"influence records must be 0 or more, got {self.n_influence}; leave it out for all")
+        if self.n_repeats < 1:
+            raise ConfigError(f"repeats must be at least 1, got {self.n_repeats}")
+        if self.seed < 0:
+            raise ConfigError(f"seed must be 0 or more, got {self.seed}")
+
+    @property
+    def release(self) -> Release:
+        """What becomes of log-probabilities before anyone sees them."""
+        match self.released:
+            case Released.BINNED:
+                return partial(binned_logs, width=self.bin_width)
+            case Released.LABELS:
+                return label_logs
+            case Released.AS_IS:
+                return as_is

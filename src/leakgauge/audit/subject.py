@@ -1,0 +1,146 @@
+"""What is audited, brought into one form: records under one schema, a model that answers, a learner if there is one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+from leakgauge.errors import DataError, ModelError
+from leakgauge.models import LabelAccess, Model, RegressionAccess, wrap
+from leakgauge.models.sklearn import name_of
+from leakgauge.records import Column, Kind, Records, Role, Task, from_pair
+from leakgauge.training import Learner, SklearnLearner
+
+Data: TypeAlias = Any
+"""Records, a pair ``(X, y)`` of arrays, or a data frame that holds the label column."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """One model to audit.
+
+    Args:
+        name: how the report calls it.
+        train: the members, under the same schema as ``holdout``.
+        holdout: non-members from the same population.
+        model: the released model, or ``None`` where the learner is to train it on ``train``.
+        learner: the algorithm, or ``None`` where the model can only be queried.
+    """
+
+    name: str
+    train: Records
+    holdout: Records
+    model: Model | None
+    learner: Learner | None
+
+    def __post_init__(self) -> None:
+        if self.model is None and self.learner is None:
+            raise ModelError("there is neither a model nor a learner; give one of them")
+        for records, which in ((self.train, "training"), (self.holdout, "holdout")):
+            if len(records) == 0:
+                raise DataError(f"the {which} set is empty; an audit compares members with non-members")
+        if self.train.schema != self.holdout.schema:
+            raise DataError("training and holdout records have different schemas; make both with records.from_pair")
+
+
+def subject(
+    model: Any,
+    train: Data,
+    holdout: Data,
+    *,
+    target: str | None = None,
+    learner: Any = None,
+    name: str | None = None,
+) -> Subject:
+    """Bring what a user has into one form.
+
+    Args:
+        model: a fitted scikit-learn classifier, regressor or pipeline (its learner by cloning); an unfitted one, or
+            any :class:`~leakgauge.training.Learner`, which is then trained on ``train``; or a model of
+            :mod:`leakgauge.models`.
+        train: the records the model was trained on.
+        holdout: records of the same population that it was not trained on.
+        target: name of the label column where ``train`` and ``holdout`` are data frames.
+        learner: how the model was trained, where the model itself does not say.
+        name: how the report calls the model.
+
+    Raises:
+        DataError: the two sets do not fit together, or hold something that cannot be used.
+        ModelError: the model is none of these.
+    """
+    members, others = as_records(train, holdout, target=target, task=_task(model), classes=_classes(model))
+    how = as_learner(learner) if learner is not None else None
+    if isinstance(model, Learner):
+        return Subject(name or model.name, members, others, None, how or model)
+    if isinstance(model, LabelAccess | RegressionAccess):
+        return Subject(name or type(model).__name__, members, others, model, how)
+    if not hasattr(model, "fit") or not hasattr(model, "predict"):
+        raise ModelError(
+            f"a {type(model).__name__} cannot be audited; expected a scikit-learn estimator, a learner, "
+            "or a model of leakgauge.models"
+        )
+    how = how or SklearnLearner(model)
+    fitted = wrap(model, members.schema) if is_fitted(model) else None
+    return Subject(name or name_of(model), members, others, fitted, how)
+
+
+def as_records(
+    train: Data,
+    holdout: Data,
+    *,
+    target: str | None = None,
+    task: Task | None = None,
+    classes: tuple[Any, ...] = (),
+) -> tuple[Records, Records]:
+    """Both sets under one schema.
+
+    Args:
+        train: members.
+        holdout: non-members.
+        target: the label column of data frames.
+        task: what the model does; by default what the labels look like.
+        classes: the classes the model knows, if it says so.
+    """
+    if isinstance(train, Records) and isinstance(holdout, Records):
+        return train, holdout
+    if isinstance(train, Records) or isinstance(holdout, Records):
+        raise DataError("train and holdout must be of the same kind; one of them is Records and the other is not")
+    label = Column(target or "y", Kind.CATEGORICAL, Role.TARGET, classes, dtype="object") if classes else None
+    return from_pair(train, holdout, target=target, task=task, columns=None if label is None else [label])
+
+
+def _task(model: Any) -> Task | None:
+    """What a scikit-learn estimator says that it does."""
+    from sklearn.base import is_classifier, is_regressor
+
+    estimator = model.estimator if isinstance(model, SklearnLearner) else model
+    if isinstance(model, LabelAccess | RegressionAccess) or not hasattr(estimator, "get_params"):
+        return None
+    if is_classifier(estimator):
+        return Task.CLASSIFICATION
+    return Task.REGRESSION if is_regressor(estimator) else None
+
+
+def _classes(model: Any) -> tuple[Any, ...]:
+    """The classes a fitted estimator knows; none where it does not say."""
+    known = getattr(model, "classes_", None)
+    return tuple(known.tolist()) if hasattr(known, "tolist") else ()
+
+
+def as_learner(given: Any) -> Learner:
+    """A learner, or an estimator as one."""
+    return given if isinstance(given, Learner) else SklearnLearner(given)
+
+
+def is_fitted(estimator: Any) -> bool:
+    """Whether a scikit-learn estimator has been fitted."""
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        return False
+    except TypeError:  # not a scikit-learn class: take it as it is
+        return True
+    return True

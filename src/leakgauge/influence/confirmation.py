@@ -1,0 +1,155 @@
+"""Is it the record or the seed? A second look at the most influential records of a randomised learner.
+
+For a randomised learner one pair of models says little: the largest of many log ratios is large even if no record
+matters. The records that look worst are therefore measured again with fresh seeds. What is estimated is PDTP with
+the learner's own coins counted in: ``|ln E p(y | x_t, A(S)) - ln E p(y | x_t, A(S without t))|``, the expectation being
+over seeds, at one label fixed beforehand. Noise cancels in it, and since neither seeds nor label were used to choose
+the records, its interval covers at the stated rate. For a deterministic learner it is the log ratio itself.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakgauge.models import Release, as_is
+from leakgauge.statistics import Estimate, bonferroni_confidence
+from leakgauge.training import EachModel, LeaveOneOut, Randomness, everything, train_many
+
+if TYPE_CHECKING:
+    from leakgauge.influence.pdtp import Pdtp
+    from leakgauge.records import Records
+    from leakgauge.training import Learner
+
+Floats: TypeAlias = NDArray[np.float64]
+Indices: TypeAlias = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """Log ratios of a few records, each with an interval; all intervals hold together at ``confidence``.
+
+    Args:
+        which: row of each record, int ``[c]``.
+        estimates: for each, the absolute log ratio of its mean probabilities with and without it, in nats.
+        confidence: of all intervals together.
+        n_models: models with and models without, for each record.
+    """
+
+    which: Indices
+    estimates: tuple[Estimate, ...]
+    confidence: float
+    n_models: int
+
+    @property
+    def largest(self) -> Estimate:
+        """The estimate whose lower end is highest."""
+        return max(self.estimates, key=lambda estimate: (estimate.low, estimate.value))
+
+
+def confirm(
+    learner: Learner,
+    records: Records,
+    found: Pdtp,
+    *,
+    seed: int,
+    n_candidates: int = 8,
+    n_models: int = 16,
+    released: Release = as_is,
+    confidence: float = 0.95,
+    run: Path | None = None,
+    workers: int = 1,
+) -> Confirmation:
+    """Measure the records with the largest binned PDTP again with fresh seeds.
+
+    Args:
+        learner: the randomised algorithm.
+        records: the training set S.
+        found: PDTP of its records, the first look.
+        seed: of the first look; the fresh seeds are derived from it and differ from all used there.
+        n_candidates: how many records to measure again.
+        n_models: models with, and for each candidate as many without; at least 4.
+        released: what becomes of the answers before anyone sees them, as in the first look.
+        confidence: of all intervals together.
+        run: folder that keeps finished chunks.
+        workers: processes.
+
+    Returns:
+        An estimate of each candidate's log ratio at the label where the first look found most.
+    """
+    order = np.argsort(-np.nan_to_num(found.binned, nan=-np.inf), kind="stable")
+    places = order[: min(n_candidates, len(order))]
+    rows, labels = found.which[places], found.labels[places]
+    fresh = seed + 32_452_843
+    full = train_many(
+        learner,
+        records,
+        everything(len(records), n_models),
+        records.features[rows],
+        seed=fresh,
+        randomness=Randomness.INDEPENDENT,
+        run=run,
+        workers=workers,
+    )
+    removed = np.repeat(rows, n_models)
+    without = train_many(
+        learner,
+        records,
+        LeaveOneOut(len(records), removed),
+        EachModel(removed[:, None]),
+        seed=fresh + 1,
+        randomness=Randomness.INDEPENDENT,
+        run=run,
+        workers=workers,
+    )
+    p_with = np.exp(released(full.log_probabilities))
+    p_without = np.exp(released(without.log_probabilities[:, 0])).reshape(len(rows), n_models, -1)
+    single = bonferroni_confidence(confidence, max(1, len(rows)))
+    estimates = tuple(
+        log_ratio_of_means(p_with[:, c, label], p_without[c, :, label], single) for c, label in enumerate(labels)
+    )
+    return Confirmation(rows, estimates, confidence, n_models)
+
+
+def log_ratio_of_means(a: Floats, b: Floats, confidence: float) -> Estimate:
+    """``|ln mean(a) - ln mean(b)|`` of two samples of probabilities, with an interval.
+
+    The interval is Student's on the logarithms of the means (delta method). A sample that is 0 throughout says only
+    that its mean is below ``1 - alpha^(1/n)``, for values in [0, 1]; the estimate is then infinite and its lower end
+    uses that bound. NaN (a model that could not be trained) is left out.
+
+    >>> same = log_ratio_of_means(np.array([0.2, 0.4]), np.array([0.4, 0.2]), 0.95)
+    >>> (same.value, same.low)
+    (0.0, 0.0)
+    """
+    a, b = a[~np.isnan(a)], b[~np.isnan(b)]
+    method, n = "log ratio of mean probabilities over seeds, t interval", len(a) + len(b)
+    if len(a) < 2 or len(b) < 2:
+        return Estimate(0.0, 0.0, np.inf, confidence, "fewer than two models on one side", n)
+    tail = (1 - confidence) / 2
+    (low_a, mid_a, high_a), (low_b, mid_b, high_b) = _log_mean(a, tail), _log_mean(b, tail)
+    if not np.isfinite(mid_a) or not np.isfinite(mid_b):
+        if mid_a == mid_b:
+            return Estimate(0.0, 0.0, np.inf, confidence, method, n)
+        return Estimate(np.inf, max(0.0, low_a - high_b, low_b - high_a), np.inf, confidence, method, n)
+    # Half widths add in squares, as the two samples are independent.
+    half = float(np.hypot(high_a - mid_a, high_b - mid_b))
+    low, high = mid_a - mid_b - half, mid_a - mid_b + half
+    smallest = 0.0 if low <= 0.0 <= high else min(abs(low), abs(high))
+    return Estimate(abs(mid_a - mid_b), smallest, max(abs(low), abs(high)), confidence, method, n)
+
+
+def _log_mean(sample: Floats, tail: float) -> tuple[float, float, float]:
+    """Lower end, value and upper end of the logarithm of a mean; each end misses with probability ``tail``."""
+    from scipy import stats
+
+    mean = float(sample.mean())
+    if mean == 0.0:
+        return -np.inf, -np.inf, float(np.log(1 - tail ** (1 / len(sample))))
+    error = float(sample.std(ddof=1)) / np.sqrt(len(sample)) / mean
+    half = float(stats.t.ppf(1 - tail, len(sample) - 1)) * error
+    return float(np.log(mean)) - half, float(np.log(mean)), float(np.log(mean)) + half

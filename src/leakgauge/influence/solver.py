@@ -1,0 +1,33 @@
+"""Whether a solver stops too early for leave-one-out to mean anything.
+
+A solver that stops at a mean gradient of ``tol`` cannot tell n records from n - 1 when ``tol`` is not far below 1/n:
+leave-one-out then measures where the solver happened to stop, and a warm start would find no difference at all.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from leakgauge.training import SklearnLearner
+
+if TYPE_CHECKING:
+    from leakgauge.training import Learner
+
+COARSE = 0.01
+"""A tolerance above ``COARSE / n`` is called coarse."""
+
+
+def coarse_tolerance(learner: Learner, n_records: int) -> float | None:
+    """The solver's own ``tol`` if it is above ``0.01 / n``, else ``None``.
+
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> coarse_tolerance(SklearnLearner(LogisticRegression(tol=1e-4)), n_records=1000)
+    0.0001
+    >>> coarse_tolerance(SklearnLearner(LogisticRegression(tol=1e-8)), n_records=1000)
+    """
+    if not isinstance(learner, SklearnLearner):
+        return None
+    parameters = learner.estimator.get_params()
+    found = [float(v) for k, v in parameters.items() if k.split("__")[-1] == "tol" and isinstance(v, int | float)]
+    coarse = [tol for tol in found if tol > COARSE / n_records]
+    return max(coarse, default=None)

@@ -1,0 +1,234 @@
+"""Every membership attack of the package behind one face: what the attacker holds goes in, scores come out.
+
+A new attack is a new file with its function of arrays, and one more row in :data:`ATTACKS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakgauge.errors import ModelError
+from leakgauge.membership import bounded_loss, distance, frequency, gaussian_error, loss_threshold, shadow_classifier
+from leakgauge.models import AnswerKind
+from leakgauge.theory import bin_centres
+from leakgauge.training import PredictionTable
+
+Floats: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What an attacker holds about the candidates, n records each of which may or may not be a member.
+
+    Args:
+        kind: what the target answers.
+        answers: the target's answers about the candidates: log-probabilities ``[n, k]``, or values ``[n, 1]``.
+        labels: the candidates' true classes, int ``[n]``, or true values, float ``[n]``.
+        training_loss: the target's mean cross-entropy on its training set, as published with many models.
+        sigma_in: root mean squared training error of a regressor, likewise.
+        sigma_out: root mean squared error of a regressor on records it was not trained on.
+        shadows: answers of shadow models about the same candidates, whose membership in each is known.
+        width: bin width at which the attacks of Long et al. read probabilities.
+        seed: for attacks that draw random numbers.
+    """
+
+    kind: AnswerKind
+    answers: Floats
+    labels: NDArray[np.generic]
+    training_loss: float | None = None
+    sigma_in: float | None = None
+    sigma_out: float | None = None
+    shadows: PredictionTable | None = None
+    width: float = 0.01
+    seed: int = 0
+
+    @property
+    def codes(self) -> NDArray[np.int64]:
+        """The labels as class codes."""
+        return np.asarray(self.labels, dtype=np.int64)
+
+    @property
+    def losses(self) -> Floats:
+        """Cross-entropy of each candidate, ``[n]``."""
+        return loss_threshold.cross_entropy(self.answers, self.codes)
+
+    @property
+    def errors(self) -> Floats:
+        """Signed error of each candidate, true minus predicted, ``[n]``."""
+        return np.asarray(self.labels, dtype=np.float64) - self.answers[:, 0]
+
+    @property
+    def scale(self) -> float:
+        """Standard deviation of the true values: what an error of a model that fits exactly is small against."""
+        return float(np.std(np.asarray(self.labels, dtype=np.float64))) or 1.0
+
+    @property
+    def binned(self) -> Floats:
+        """The target's probabilities as bin centres, ``[n, k]``."""
+        return bin_centres(np.exp(self.answers), self.width)
+
+    @property
+    def shadow_table(self) -> PredictionTable:
+        """The shadow models that could be trained."""
+        if self.shadows is None:
+            raise ModelError("this attack needs shadow models; give a learner, or name another attack")
+        lost = self.shadows.failures
+        if not lost:
+            return self.shadows
+        return self.shadows.rows(np.array([m for m in range(len(self.shadows)) if m not in lost], dtype=np.int64))
+
+    @property
+    def binned_shadows(self) -> Floats:
+        """The shadow models' probabilities as bin centres, ``[models, n, k]``."""
+        return bin_centres(np.exp(self.shadow_table.log_probabilities), self.width)
+
+
+@dataclass(frozen=True)
+class Attack:
+    """A membership attack.
+
+    Args:
+        name: short name for options and tables.
+        title: what it is, in a few words.
+        source: where it comes from.
+        kinds: the answers it can work with.
+        needs_shadows: whether it needs shadow models, and so the learner.
+        score: evidence to scores ``[n]``; **higher means member**, and above 0 means that the attacker says so.
+        member_probability: for an attack that tosses a coin, evidence to the probability of saying "member"
+            ``[n]``; ``None`` where the answer is "member" exactly if the score is above 0.
+    """
+
+    name: str
+    title: str
+    source: str
+    kinds: frozenset[AnswerKind]
+    needs_shadows: bool
+    score: Callable[[Evidence], Floats]
+    member_probability: Callable[[Evidence], Floats] | None = None
+
+    def possible(self, kind: AnswerKind, *, shadows: bool) -> bool:
+        """Whether the attack can be carried out with these answers, with or without shadow models."""
+        return kind in self.kinds and (shadows or not self.needs_shadows)
+
+
+def _loss_threshold(evidence: Evidence) -> Floats:
+    return loss_threshold.scores(evidence.losses, _published(evidence.training_loss, "mean training loss"))
+
+
+def _gap(evidence: Evidence) -> Floats:
+    return bounded_loss.zero_one_scores(np.argmax(evidence.answers, axis=1), evidence.codes)
+
+
+def _confidence(evidence: Evidence) -> Floats:
+    # The loss 1 - p(y) lies in [0, 1], so that the bound of Adversary 1 is 1.
+    own = np.exp(np.take_along_axis(evidence.answers, evidence.codes[:, None], axis=1)[:, 0])
+    return bounded_loss.member_probability(1 - np.minimum(own, 1.0), 1.0)
+
+
+def _known_both(evidence: Evidence) -> Floats:
+    return gaussian_error.known_both(
+        evidence.errors,
+        _published(evidence.sigma_in, "training error"),
+        _published(evidence.sigma_out, "error on other records"),
+        scale=evidence.scale,
+    )
+
+
+def _known_sigma_in(evidence: Evidence) -> Floats:
+    sigma_in = _published(evidence.sigma_in, "training error")
+    return gaussian_error.known_sigma_in(evidence.errors, sigma_in, scale=evidence.scale)
+
+
+def _distance(evidence: Evidence) -> Floats:
+    mean_in, mean_out, _, _ = distance.means_by_membership(evidence.binned_shadows, evidence.shadow_table.members)
+    return distance.scores(evidence.binned, mean_in, mean_out)
+
+
+def _frequency(evidence: Evidence) -> Floats:
+    table = evidence.shadow_table
+    return frequency.scores(evidence.binned, evidence.binned_shadows, table.members, width=evidence.width)
+
+
+def _shadow_classifier(evidence: Evidence) -> Floats:
+    fitted = shadow_classifier.fit(
+        evidence.binned_shadows, evidence.shadow_table.members, evidence.codes, seed=evidence.seed
+    )
+    return fitted.scores(evidence.binned, evidence.codes)
+
+
+def _published(value: float | None, what: str) -> float:
+    if value is None:
+        raise ModelError(f"this attack needs the model's {what}, which is not in the evidence")
+    return value
+
+
+_PROBABILITIES = frozenset({AnswerKind.PROBABILITIES})
+_CLASSES = frozenset({AnswerKind.PROBABILITIES, AnswerKind.LABELS})
+_VALUES = frozenset({AnswerKind.VALUES})
+
+ATTACKS: tuple[Attack, ...] = (
+    Attack("gap", "classified correctly", "Yeom et al. 2018, Adversary 1 with the 0-1 loss", _CLASSES, False, _gap),
+    Attack(
+        "confidence",
+        "member with the probability of the true class",
+        "Yeom et al. 2018, Adversary 1 with the loss 1 - p",
+        _PROBABILITIES,
+        False,
+        _confidence,
+        _confidence,
+    ),
+    Attack(
+        "loss-threshold",
+        "loss below the mean training loss",
+        "Yeom et al. 2018, section 6.2",
+        _PROBABILITIES,
+        False,
+        _loss_threshold,
+    ),
+    Attack(
+        "error-both-known",
+        "error likelier among members, both error laws known",
+        "Yeom et al. 2018, Adversary 2",
+        _VALUES,
+        False,
+        _known_both,
+    ),
+    Attack(
+        "error-below-training-error",
+        "error below the training error",
+        "Yeom et al. 2018, section 3.3",
+        _VALUES,
+        False,
+        _known_sigma_in,
+    ),
+    Attack(
+        "shadow-classifier",
+        "one classifier trained on shadow models' answers",
+        "Shokri et al. 2017; Long et al. 2017, untargeted attack",
+        _PROBABILITIES,
+        True,
+        _shadow_classifier,
+    ),
+    Attack(
+        "frequency",
+        "answer as frequent as with the record",
+        "Long et al. 2017, frequency-based targeted attack",
+        _CLASSES,
+        True,
+        _frequency,
+    ),
+    Attack(
+        "distance",
+        "answer nearer to models trained with the record",
+        "Long et al. 2017, distance-based targeted attack",
+        _CLASSES,
+        True,
+        _distance,
+    ),
+)
+"""All attacks, weakest knowledge first."""

@@ -1,0 +1,45 @@
+"""How far a regressor errs on its own records and on others: the two numbers of Yeom et al. 2018, section 6.1."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from leakgauge.membership import gaussian_error
+from leakgauge.training import DenseSubsets, EachModel, leave_one_out, train_many
+
+if TYPE_CHECKING:
+    from leakgauge.records import Records
+    from leakgauge.training import Learner
+
+MANY = 10_000
+"""Above this many records leave-one-out gives way to ten shuffled folds."""
+
+N_FOLDS = 10
+
+
+def left_out_error(
+    learner: Learner, records: Records, *, seed: int, run: Path | None = None, workers: int = 1
+) -> float:
+    """Root mean squared error of models trained without the record they are asked about.
+
+    Leave-one-out up to 10,000 records, ten shuffled folds above.
+    """
+    n = len(records)
+    if n <= MANY:
+        table = train_many(
+            learner,
+            records,
+            leave_one_out(n),
+            EachModel(np.arange(n)[:, None]),
+            seed=seed,
+            run=run,
+            workers=workers,
+        )
+        return gaussian_error.sigma_out(records.labels - table.values[:, 0])
+    fold = np.random.default_rng(seed).permutation(n) % N_FOLDS
+    members = fold[None, :] != np.arange(N_FOLDS)[:, None]
+    table = train_many(learner, records, DenseSubsets(members), seed=seed, run=run, workers=workers)
+    return gaussian_error.sigma_out(records.labels - table.values[fold, np.arange(n)])

@@ -1,0 +1,38 @@
+"""What answers queries: access levels as types, adapters, and wrappers that say less."""
+
+from leakgauge.models.access import (
+    AnswerKind,
+    LabelAccess,
+    Model,
+    ParameterAccess,
+    ProbabilityAccess,
+    RegressionAccess,
+    answers,
+    kind_of,
+)
+from leakgauge.models.files import load_estimator, load_factory
+from leakgauge.models.function import FunctionProbabilities, FunctionRegression
+from leakgauge.models.sklearn import wrap
+from leakgauge.models.wrappers import Binned, LabelOnly, Release, as_is, binned_logs, label_logs
+
+__all__ = [
+    "AnswerKind",
+    "Binned",
+    "FunctionProbabilities",
+    "FunctionRegression",
+    "LabelAccess",
+    "LabelOnly",
+    "Model",
+    "ParameterAccess",
+    "ProbabilityAccess",
+    "RegressionAccess",
+    "Release",
+    "answers",
+    "as_is",
+    "binned_logs",
+    "kind_of",
+    "label_logs",
+    "load_estimator",
+    "load_factory",
+    "wrap",
+]

@@ -1,0 +1,184 @@
+"""What may be asked of a model: access levels are types, and an attack's signature says which one it needs.
+
+Queries are encoded features, float64 ``[m, d]``, in the column order of the schema
+(:class:`leakgauge.records.Schema`); answers come back in the schema's class order, whatever order the model
+itself was fitted with.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from enum import StrEnum
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakgauge.errors import ModelError
+
+Floats: TypeAlias = NDArray[np.float64]
+Labels: TypeAlias = NDArray[np.int64]
+
+
+class AnswerKind(StrEnum):
+    """What a model answers: the most that its access level gives."""
+
+    PROBABILITIES = "probabilities"
+    LABELS = "labels"
+    VALUES = "values"
+
+
+class LabelAccess(ABC):
+    """The model answers with the class it holds most likely, and nothing else."""
+
+    @abstractmethod
+    def labels(self, X: Floats) -> Labels:
+        """Class codes ``[m]`` of the queries ``X [m, d]``."""
+
+
+class ProbabilityAccess(LabelAccess):
+    """The model answers with a probability for each class.
+
+    It should be the case that ``np.exp(model.log_probabilities(X)).sum(axis=1)`` is 1 unless the model is a
+    wrapper that says otherwise, and that ``model.labels(X)`` is its ``argmax``.
+    """
+
+    @abstractmethod
+    def log_probabilities(self, X: Floats) -> Floats:
+        """Natural logarithms of the class probabilities, ``[m, k]``; ``-inf`` for a probability of 0."""
+
+    def labels(self, X: Floats) -> Labels:
+        """The most likely class; the first one in the schema's order where several are equal."""
+        return np.argmax(self.log_probabilities(X), axis=1).astype(np.int64)
+
+
+class RegressionAccess(ABC):
+    """The model answers with a number."""
+
+    @abstractmethod
+    def predict(self, X: Floats) -> Floats:
+        """Predicted values ``[m]``, in the units of the label."""
+
+
+class ParameterAccess(ABC):
+    """The model's parameters are known (white box)."""
+
+    @abstractmethod
+    def parameters(self) -> Floats:
+        """All parameters as one vector ``[p]``."""
+
+
+Model: TypeAlias = LabelAccess | RegressionAccess
+
+
+def kind_of(model: Model) -> AnswerKind:
+    """The most informative kind of answer the model gives."""
+    match model:
+        case ProbabilityAccess():
+            return AnswerKind.PROBABILITIES
+        case RegressionAccess():
+            return AnswerKind.VALUES
+        case LabelAccess():
+            return AnswerKind.LABELS
+    raise ModelError(
+        f"a model must be a ProbabilityAccess, LabelAccess or RegressionAccess, got {type(model).__name__}; "
+        "wrap it with leakgauge.models.wrap or leakgauge.models.FunctionProbabilities"
+    )
+
+
+def answers(model: Model, X: Floats, n_classes: int) -> Floats:
+    """What the model says about the queries, in one shape for all access levels.
+
+    Args:
+        model: the model.
+        X: encoded queries ``[m, d]``.
+        n_classes: ``k``; 0 for regression.
+
+    Returns:
+        ``[m, k]`` log-probabilities; for a label-only model ``0`` at the class it names and ``-inf`` elsewhere;
+        for a regressor ``[m, 1]`` predicted values.
+    """
+    match model:
+        case ProbabilityAccess():
+            return model.log_probabilities(X)
+        case RegressionAccess():
+            return model.predict(X)[:, None]
+        case LabelAccess():
+            return one_hot_logs(model.labels(X), n_classes)
+    raise ModelError(f"a model must answer queries, got {type(model).__name__}")
+
+
+def one_hot_logs(labels: Labels, n_classes: int) -> Floats:
+    """Log-probabilities of a model that is certain of its label: 0 at the label, ``-inf`` elsewhere."""
+    logs = np.full((len(labels), n_classes), -np.inf)
+    logs[np.arange(len(labels)), labels] = 0.0
+    return logs
+
+
+SUM_SLACK = 1e-6
+"""How far the probabilities of one answer may be from summing to 1: float32 models are."""
+
+
+def checked_probabilities(probabilities: Floats, n_rows: int, n_classes: int, who: str) -> Floats:
+    """Logarithms of ``probabilities`` after making sure that they are such.
+
+    Args:
+        probabilities: what a model answered, to be ``[n_rows, n_classes]``.
+        n_rows: the number of queries.
+        n_classes: the number of classes of the schema.
+        who: the model's name, for messages.
+
+    Returns:
+        Natural logarithms ``[n_rows, n_classes]``, ``-inf`` where a probability is 0.
+
+    Raises:
+        ModelError: wrong shape, NaN, below 0 or above 1, or rows that do not sum to 1.
+    """
+    probabilities = np.asarray(probabilities, dtype=np.float64)
+    _check_shape(probabilities, (n_rows, n_classes), who)
+    _refuse_rows(~np.isfinite(probabilities).all(axis=1), f"{who} answered NaN or infinity", "a probability in [0, 1]")
+    outside = ((probabilities < -SUM_SLACK) | (probabilities > 1 + SUM_SLACK)).any(axis=1)
+    _refuse_rows(outside, f"{who} answered a probability outside [0, 1]", "probabilities, not scores or logits")
+    sums = probabilities.sum(axis=1)
+    off = np.abs(sums - 1) > SUM_SLACK
+    _refuse_rows(
+        off,
+        f"{who} answered probabilities that do not sum to 1 (for example {sums[off][0]:.6g})" if off.any() else "",
+        "one probability for each class, summing to 1; normalise them, or audit the labels only",
+    )
+    with np.errstate(divide="ignore"):
+        return np.log(np.clip(probabilities, 0.0, 1.0))
+
+
+def checked_log_probabilities(logs: Floats, n_rows: int, n_classes: int, who: str) -> Floats:
+    """The same for a model that answers log-probabilities itself, which keeps tiny ones from becoming 0."""
+    logs = np.asarray(logs, dtype=np.float64)
+    _check_shape(logs, (n_rows, n_classes), who)
+    _refuse_rows(np.isnan(logs).any(axis=1), f"{who} answered NaN", "log-probabilities at or below 0")
+    with np.errstate(over="ignore"):
+        checked_probabilities(np.exp(logs), n_rows, n_classes, who)
+    return np.minimum(logs, 0.0)
+
+
+def checked_values(values: Floats, n_rows: int, who: str) -> Floats:
+    """Predicted values ``[n_rows]`` after making sure that there is one finite number for each query."""
+    values = np.asarray(values, dtype=np.float64)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    _check_shape(values, (n_rows,), who)
+    _refuse_rows(~np.isfinite(values), f"{who} answered NaN or infinity", "a finite number for each record")
+    return values
+
+
+def _check_shape(array: Floats, expected: tuple[int, ...], who: str) -> None:
+    if array.shape != expected:
+        raise ModelError(
+            f"{who} answered an array of shape {array.shape}; expected {expected} (records x classes); "
+            "check that the model was made for this table and these labels"
+        )
+
+
+def _refuse_rows(bad: NDArray[np.bool_], what: str, expected: str) -> None:
+    if bad.any():
+        first = int(np.flatnonzero(bad)[0])
+        raise ModelError(f"{what} for {int(bad.sum())} of {len(bad)} records (first: row {first}); expected {expected}")

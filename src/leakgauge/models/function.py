@@ -1,0 +1,52 @@
+"""Any function as a model: the adapter for everything that is not scikit-learn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from leakgauge.models.access import (
+    Floats,
+    ProbabilityAccess,
+    RegressionAccess,
+    checked_probabilities,
+    checked_values,
+)
+
+if TYPE_CHECKING:
+    from leakgauge.records import Schema
+
+
+class FunctionProbabilities(ProbabilityAccess):
+    """A function from a table of queries to class probabilities.
+
+    Args:
+        function: takes the decoded queries (the kind of table the records came from) and returns ``[m, k]``
+            probabilities, one column for each of ``schema.classes`` in that order.
+        schema: of the records.
+    """
+
+    def __init__(self, function: Callable[[object], Floats], schema: Schema) -> None:
+        self.function = function
+        self.schema = schema
+
+    def log_probabilities(self, X: Floats) -> Floats:
+        """Log-probabilities ``[m, k]``."""
+        answered = self.function(self.schema.decode(X))
+        return checked_probabilities(answered, len(X), len(self.schema.classes), _name(self.function))
+
+
+class FunctionRegression(RegressionAccess):
+    """A function from a table of queries to predicted values ``[m]``."""
+
+    def __init__(self, function: Callable[[object], Floats], schema: Schema) -> None:
+        self.function = function
+        self.schema = schema
+
+    def predict(self, X: Floats) -> Floats:
+        """Predicted values ``[m]``."""
+        return checked_values(self.function(self.schema.decode(X)), len(X), _name(self.function))
+
+
+def _name(function: Callable[..., object]) -> str:
+    return getattr(function, "__name__", type(function).__name__)

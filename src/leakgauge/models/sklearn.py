@@ -1,0 +1,165 @@
+"""scikit-learn estimators as models: any classifier or regressor, alone or at the end of a pipeline.
+
+A class column is found by its label, not by its position: an estimator fitted without one of the classes
+answers probability 0 for it.
+"""
+
+from __future__ import annotations
+
+import warnings
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from leakgauge.errors import ModelError
+from leakgauge.models.access import (
+    Floats,
+    LabelAccess,
+    Labels,
+    ProbabilityAccess,
+    RegressionAccess,
+    checked_log_probabilities,
+    checked_probabilities,
+    checked_values,
+)
+
+if TYPE_CHECKING:
+    from leakgauge.records import Schema
+
+Estimator: TypeAlias = Any
+"""A scikit-learn estimator: anything with ``fit``, ``predict`` and ``get_params``."""
+
+
+class SklearnProbabilities(ProbabilityAccess):
+    """A fitted classifier that answers probabilities."""
+
+    def __init__(self, estimator: Estimator, schema: Schema) -> None:
+        self.estimator = estimator
+        self.schema = schema
+        self._columns = _class_columns(estimator, schema)
+
+    def log_probabilities(self, X: Floats) -> Floats:
+        """Log-probabilities ``[m, k]`` in the schema's class order."""
+        queries = self.schema.decode(X)
+        who, n_own = name_of(self.estimator), len(self._columns)
+        # Naive Bayes and their like know logarithms that the probability itself cannot hold.
+        if hasattr(self.estimator, "predict_log_proba"):
+            with np.errstate(divide="ignore", over="ignore", under="ignore"):
+                own = self.estimator.predict_log_proba(queries)
+            own = checked_log_probabilities(own, len(X), n_own, who)
+        else:
+            own = checked_probabilities(self.estimator.predict_proba(queries), len(X), n_own, who)
+        logs = np.full((len(X), len(self.schema.classes)), -np.inf)
+        logs[:, self._columns] = own
+        return logs
+
+
+class SklearnLabels(LabelAccess):
+    """A fitted classifier without probabilities."""
+
+    def __init__(self, estimator: Estimator, schema: Schema) -> None:
+        self.estimator = estimator
+        self.schema = schema
+        self._columns = _class_columns(estimator, schema)
+
+    def labels(self, X: Floats) -> Labels:
+        """Class codes ``[m]``."""
+        predicted = np.asarray(self.estimator.predict(self.schema.decode(X)))
+        if predicted.shape != (len(X),):
+            raise ModelError(
+                f"{name_of(self.estimator)} answered labels of shape {predicted.shape}; expected one label for each "
+                f"of {len(X)} records"
+            )
+        own = dict(zip(self.estimator.classes_.tolist(), self._columns, strict=True))
+        return np.array([own[value] for value in predicted.tolist()], dtype=np.int64)
+
+
+class SklearnRegression(RegressionAccess):
+    """A fitted regressor."""
+
+    def __init__(self, estimator: Estimator, schema: Schema) -> None:
+        self.estimator = estimator
+        self.schema = schema
+
+    def predict(self, X: Floats) -> Floats:
+        """Predicted values ``[m]``."""
+        return checked_values(self.estimator.predict(self.schema.decode(X)), len(X), name_of(self.estimator))
+
+
+SklearnModel: TypeAlias = SklearnProbabilities | SklearnLabels | SklearnRegression
+
+
+def wrap(estimator: Estimator, schema: Schema) -> SklearnModel:
+    """A fitted scikit-learn estimator as a model with the access it really gives.
+
+    A classifier without ``predict_proba`` is label-only; that is an access level, not an error.
+
+    Args:
+        estimator: a fitted classifier, regressor or pipeline.
+        schema: how the encoded features are to be decoded for it, and the class order of the answers.
+
+    Raises:
+        ModelError: not an estimator, not fitted, of the wrong task, or fitted on labels the schema does not know.
+    """
+    from sklearn.base import is_classifier, is_regressor
+    from sklearn.exceptions import NotFittedError
+    from sklearn.utils.validation import check_is_fitted
+
+    if not hasattr(estimator, "predict"):
+        raise ModelError(
+            f"{name_of(estimator)} has no predict method; expected a classifier, a regressor or a pipeline"
+        )
+    try:
+        check_is_fitted(estimator)
+    except NotFittedError:
+        raise ModelError(f"{name_of(estimator)} is not fitted; fit it first, or give it as a learner") from None
+    except TypeError:
+        pass  # not a scikit-learn class; it answers or it does not
+    if schema.task == "regression":
+        if is_classifier(estimator):
+            raise ModelError(f"{name_of(estimator)} is a classifier but the label {schema.target.name!r} is numeric")
+        return SklearnRegression(estimator, schema)
+    if is_regressor(estimator):
+        raise ModelError(
+            f"{name_of(estimator)} is a regressor but the label {schema.target.name!r} is categorical; "
+            "declare the task as regression if its values are numbers"
+        )
+    if hasattr(estimator, "predict_proba"):
+        return SklearnProbabilities(estimator, schema)
+    return SklearnLabels(estimator, schema)
+
+
+def fit(estimator: Estimator, X: object, y: object) -> tuple[Estimator, bool]:
+    """Fit quietly; the flag says whether the solver reported that it had converged."""
+    from sklearn.exceptions import ConvergenceWarning
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        fitted = estimator.fit(X, y)
+    return fitted, not any(issubclass(w.category, ConvergenceWarning) for w in caught)
+
+
+def name_of(estimator: object) -> str:
+    """How messages call an estimator: its class, and for a pipeline the class of its last step."""
+    steps = getattr(estimator, "steps", None)
+    if steps:
+        return f"{type(estimator).__name__} ending in {name_of(steps[-1][1])}"
+    return type(estimator).__name__
+
+
+def _class_columns(estimator: Estimator, schema: Schema) -> list[int]:
+    """For each of the estimator's own classes the column of the schema that holds it."""
+    known = {value: code for code, value in enumerate(schema.classes)}
+    own = getattr(estimator, "classes_", None)
+    if own is None or isinstance(own, list):
+        raise ModelError(
+            f"{name_of(estimator)} does not say which classes it knows (classes_ missing or several outputs); "
+            "expected a classifier of one label column"
+        )
+    unknown = [value for value in own.tolist() if value not in known]
+    if unknown:
+        raise ModelError(
+            f"{name_of(estimator)} was fitted on the label {unknown[0]!r}, which the table does not have "
+            f"(its labels: {', '.join(map(repr, schema.classes[:10]))}); declare all classes, or check the label column"
+        )
+    return [known[value] for value in own.tolist()]

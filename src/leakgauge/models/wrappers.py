@@ -1,0 +1,76 @@
+"""What is released may say less than the model knows: wrappers that round or withhold answers.
+
+Attacks and influence are measured on the wrapped model, since that is what the world gets to ask
+(Long et al. 2017, section 5.2).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TypeAlias
+
+import numpy as np
+
+from leakgauge.errors import ModelError
+from leakgauge.models.access import Floats, LabelAccess, Labels, ProbabilityAccess
+from leakgauge.theory import bin_centres
+
+
+class Binned(ProbabilityAccess):
+    """A model whose probabilities are released as the centres of bins (Long et al. 2017, section 5.2).
+
+    The released vector does not sum to 1: it is not normalised again.
+
+    Args:
+        model: the model behind.
+        width: the width of a bin, in (0, 1].
+    """
+
+    def __init__(self, model: ProbabilityAccess, width: float = 0.01) -> None:
+        if not isinstance(model, ProbabilityAccess):
+            raise ModelError(f"only probabilities can be binned; {type(model).__name__} answers none")
+        self.model = model
+        self.width = width
+
+    def log_probabilities(self, X: Floats) -> Floats:
+        """Logarithms of the bin centres, ``[m, k]``."""
+        return binned_logs(self.model.log_probabilities(X), self.width)
+
+
+class LabelOnly(LabelAccess):
+    """A model that is released with its labels only."""
+
+    def __init__(self, model: LabelAccess) -> None:
+        if not isinstance(model, LabelAccess):
+            raise ModelError(f"only a classifier can answer labels; {type(model).__name__} is none")
+        self.model = model
+
+    def labels(self, X: Floats) -> Labels:
+        """Class codes ``[m]``."""
+        return self.model.labels(X)
+
+
+Release: TypeAlias = Callable[[Floats], Floats]
+"""What becomes of log-probabilities ``[..., k]`` before anyone sees them."""
+
+
+def as_is(log_probabilities: Floats) -> Floats:
+    """Log-probabilities released as the model gives them."""
+    return log_probabilities
+
+
+def label_logs(log_probabilities: Floats) -> Floats:
+    """Log-probabilities ``[..., k]`` after all but the most likely label is withheld: 0 there, ``-inf`` elsewhere."""
+    logs = np.asarray(log_probabilities, dtype=np.float64)
+    released = np.full(logs.shape, -np.inf)
+    np.put_along_axis(released, np.argmax(logs, axis=-1)[..., None], 0.0, axis=-1)
+    return np.where(np.isnan(logs), np.nan, released)
+
+
+def binned_logs(log_probabilities: Floats, width: float = 0.01) -> Floats:
+    """Log-probabilities as they are after binning; NaN (a model that could not be trained) stays NaN."""
+    logs = np.asarray(log_probabilities, dtype=np.float64)
+    known = ~np.isnan(logs)
+    binned = np.full(logs.shape, np.nan)
+    binned[known] = np.log(bin_centres(np.exp(logs[known]), width))
+    return binned

@@ -1,0 +1,51 @@
+"""People as rows: `Records`, the `Schema` that says what their columns mean, splitting, duplicates, reading.
+
+`leakgauge.records.datasets` holds public data sets. `FixedBins`, `bin_edges` and `bin_counts` import scikit-learn
+when they are first asked for; everything else here is quick to import.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from leakgauge.records.duplicates import Duplicates, Twins, find_duplicates
+from leakgauge.records.reading import read_table
+from leakgauge.records.schema import Column, Kind, Native, Role, Schema, Task, Value
+from leakgauge.records.splitting import random_half, split
+from leakgauge.records.table import Records, concatenate, from_pair
+
+if TYPE_CHECKING:
+    from leakgauge.records.discretise import Edges, FixedBins, bin_counts, bin_edges
+
+__all__ = [
+    "Column",
+    "Duplicates",
+    "Edges",
+    "FixedBins",
+    "Kind",
+    "Native",
+    "Records",
+    "Role",
+    "Schema",
+    "Task",
+    "Twins",
+    "Value",
+    "bin_counts",
+    "bin_edges",
+    "concatenate",
+    "find_duplicates",
+    "from_pair",
+    "random_half",
+    "read_table",
+    "split",
+]
+
+_NEED_SKLEARN = frozenset({"Edges", "FixedBins", "bin_counts", "bin_edges"})
+
+
+def __getattr__(name: str) -> Any:
+    if name in _NEED_SKLEARN:
+        from leakgauge.records import discretise
+
+        return getattr(discretise, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -1,0 +1,204 @@
+"""From the matrix back to the table that a model knows."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from leakgauge.errors import DataError, MissingExtra
+from leakgauge.records.columns import INTEGERS, Column, Kind, Native, Value
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+    from leakgauge.records.schema import Schema
+
+FloatVector = npt.NDArray[np.float64]
+
+
+def decode(schema: Schema, features: npt.ArrayLike) -> Any:
+    """The table of type `schema.native` for a matrix [m, d]."""
+    matrix = np.asarray(features, dtype=np.float64)
+    if matrix.ndim != 2 or matrix.shape[1] != schema.n_features:
+        raise DataError(
+            f"rows to decode must be a matrix of shape [rows, {schema.n_features}], got shape {matrix.shape}; pass "
+            "one column per feature."
+        )
+    match schema.native:
+        case Native.NUMPY:
+            return _to_numpy(schema, matrix)
+        case Native.PANDAS:
+            return _to_pandas(schema, matrix)
+        case Native.POLARS:
+            return _to_polars(schema, matrix)
+        case Native.PYARROW:
+            return _to_pyarrow(schema, matrix)
+
+
+def decode_labels(schema: Schema, labels: npt.ArrayLike) -> npt.NDArray[Any]:
+    """Original label values [m] for codes [m]; for regression the labels as float64."""
+    if not schema.target.is_categorical:
+        return np.asarray(labels, dtype=np.float64)
+    return as_array(schema.classes)[as_codes(schema.target, np.asarray(labels, dtype=np.float64))]
+
+
+def as_codes(column: Column, numbers: FloatVector) -> npt.NDArray[np.int64]:
+    """Codes [m] as integers, refused if one is not that of a category."""
+    n = len(column.categories)
+    valid = (numbers >= 0) & (numbers < n) & (numbers == np.floor(numbers))
+    if not valid.all():
+        row = int(np.argmin(valid))
+        raise DataError(
+            f"column {column.name!r}, row {row} (counting from 0): {numbers[row]:g} is not the code of a category, "
+            f"expected a whole number from 0 to {n - 1}."
+        )
+    return numbers.astype(np.int64)
+
+
+def as_array(values: Sequence[Value]) -> npt.NDArray[Any]:
+    """Values as the array type that is natural for them: text, true/false, integers, floats, else objects."""
+    kinds = {type(value) for value in values}
+    cut = any(isinstance(value, str) and value.endswith("\0") for value in values)  # as NumPy's own text would be
+    if kinds in ({str}, {bool}, {int}, {float}, {int, float}) and not cut:
+        return np.array(values)
+    array = np.empty(len(values), dtype=object)
+    array[:] = values
+    return array
+
+
+def _to_numpy(schema: Schema, matrix: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
+    decoded = [_values(column, matrix[:, j]) for j, column in enumerate(schema.columns) if column.is_categorical]
+    if schema.codes_are_values:  # all columns numeric, or categories 0, 1, 2, …; the codes were just checked
+        return matrix
+    if len(decoded) < schema.n_features:
+        decoded = [_values(column, matrix[:, j]) for j, column in enumerate(schema.columns)]
+    kinds = {values.dtype.kind for values in decoded}
+    if kinds <= set("iuf"):
+        return np.column_stack(decoded).astype(np.float64)
+    if kinds == {"b"}:
+        return np.column_stack(decoded)
+    table = np.empty(matrix.shape, dtype=object)
+    for j, values in enumerate(decoded):
+        table[:, j] = values
+    return table
+
+
+def _values(column: Column, numbers: FloatVector) -> npt.NDArray[Any]:
+    """Original values [m] of one column."""
+    if column.is_categorical:
+        return as_array(column.categories)[as_codes(column, numbers)]
+    if column.dtype == "bool":
+        return numbers.astype(bool) if np.isin(numbers, (0.0, 1.0)).all() else numbers
+    if column.dtype in INTEGERS:
+        return numbers.astype(column.dtype) if _fit(numbers, np.dtype(column.dtype)) else numbers
+    return numbers.astype("float32" if column.dtype == "float32" else "float64")
+
+
+def _fit(numbers: FloatVector, dtype: np.dtype[Any]) -> bool:
+    # made-up rows need not be whole: handing 2.5 on is better than asking about another person
+    limits = np.iinfo(dtype)
+    return bool(np.all((numbers == np.floor(numbers)) & (numbers >= limits.min) & (numbers <= limits.max)))
+
+
+def _to_pandas(schema: Schema, matrix: npt.NDArray[np.float64]) -> Any:
+    pandas = _import("pandas")
+    if all(column.dtype == "float64" and not column.is_categorical for column in schema.columns):
+        return pandas.DataFrame(matrix, columns=list(schema.names))
+    return pandas.DataFrame(
+        {column.name: _pandas_series(pandas, column, matrix[:, j]) for j, column in enumerate(schema.columns)}
+    )
+
+
+def _pandas_series(pandas: ModuleType, column: Column, numbers: FloatVector) -> Any:
+    if column.is_categorical and column.dtype in ("categorical", "enum"):
+        levels, codes = _levels(column, numbers)
+        return pandas.Categorical.from_codes(codes, levels, ordered=column.kind is Kind.ORDINAL)
+    values = _values(column, numbers)
+    if values.dtype.kind == "U":  # let pandas choose its own text type
+        values = values.tolist()
+    return pandas.Series(values, dtype=_pandas_dtype(column))
+
+
+def _pandas_dtype(column: Column) -> Any:
+    if column.dtype == "object" and column.is_categorical:
+        return object
+    if not column.is_categorical or column.dtype == "string":
+        return None
+    if None not in column.categories:
+        return column.dtype
+    # NumPy's bool and integers have no missing value; pandas' own do, and are called Int64, UInt8, boolean
+    return {"bool": "boolean"}.get(column.dtype, column.dtype.replace("int", "Int").replace("uI", "UI"))
+
+
+def _to_polars(schema: Schema, matrix: npt.NDArray[np.float64]) -> Any:
+    polars = _import("polars")
+    return polars.DataFrame([_polars_series(polars, column, matrix[:, j]) for j, column in enumerate(schema.columns)])
+
+
+def _polars_series(polars: ModuleType, column: Column, numbers: FloatVector) -> Any:
+    values = _values(column, numbers)
+    if not column.is_categorical:
+        return polars.Series(column.name, values)
+    return polars.Series(column.name, values.tolist(), dtype=_polars_dtype(polars, column))
+
+
+def _polars_dtype(polars: ModuleType, column: Column) -> Any:
+    match column.dtype:
+        case "enum":
+            return polars.Enum([value for value in column.categories if value is not None])
+        case "categorical":
+            return polars.Categorical
+        case "bool":
+            return polars.Boolean
+        case "string" | "object":
+            return polars.String if _is_text(column) else None
+        case number:
+            return getattr(polars, number.replace("uint", "UInt").replace("int", "Int").replace("float", "Float"))
+
+
+def _to_pyarrow(schema: Schema, matrix: npt.NDArray[np.float64]) -> Any:
+    pyarrow = _import("pyarrow")
+    return pyarrow.table(
+        {column.name: _arrow_array(pyarrow, column, matrix[:, j]) for j, column in enumerate(schema.columns)}
+    )
+
+
+def _arrow_array(pyarrow: ModuleType, column: Column, numbers: FloatVector) -> Any:
+    if column.is_categorical and column.dtype in ("categorical", "enum"):
+        levels, codes = _levels(column, numbers)
+        return pyarrow.DictionaryArray.from_arrays(
+            pyarrow.array(codes.astype(np.int32), mask=codes < 0),
+            pyarrow.array(levels),
+            ordered=column.kind is Kind.ORDINAL,
+        )
+    values = _values(column, numbers)
+    if not column.is_categorical:
+        return pyarrow.array(values)
+    if column.dtype in ("string", "object"):
+        return pyarrow.array(values.tolist(), type=pyarrow.string() if _is_text(column) else None)
+    return pyarrow.array(values.tolist(), type=pyarrow.type_for_alias(column.dtype))
+
+
+def _is_text(column: Column) -> bool:
+    return all(value is None or isinstance(value, str) for value in column.categories)
+
+
+def _levels(column: Column, numbers: FloatVector) -> tuple[list[Value], npt.NDArray[np.int64]]:
+    """The categories without the missing one, and codes into them with -1 for missing."""
+    levels: list[Value] = [value for value in column.categories if value is not None]
+    place: dict[Value, int] = {value: code for code, value in enumerate(levels)}
+    codes = np.array([place.get(value, -1) for value in column.categories], dtype=np.int64)
+    return levels, codes[as_codes(column, numbers)]
+
+
+def _import(package: str) -> ModuleType:
+    try:
+        return importlib.import_module(package)
+    except ImportError:
+        raise MissingExtra(
+            f"the model is asked with {package} tables, but {package} is not installed; run: pip install {package}"
+        ) from None

@@ -1,0 +1,120 @@
+"""From a table to the matrix: codes for categories, float64 for quantities, and an error for all else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+import numpy.typing as npt
+
+from leakgauge.errors import DataError
+from leakgauge.records._messages import closest, counted, quoted, shortened
+from leakgauge.records._tables import FIRST_INEXACT, RawColumn, RawTable
+from leakgauge.records.columns import Value
+
+if TYPE_CHECKING:
+    from leakgauge.records.schema import Schema
+
+
+def encode(schema: Schema, table: RawTable) -> npt.NDArray[np.float64]:
+    """The matrix [n, d] of a table that has exactly the schema's columns (and perhaps the target)."""
+    require_columns(schema.names, table, passed_over=schema.target.name)
+    return matrix(schema, table)
+
+
+def matrix(schema: Schema, table: RawTable) -> npt.NDArray[np.float64]:
+    """The matrix [n, d] of a table that has all the schema's columns, and perhaps others."""
+    if table.is_numeric_matrix and table.names == schema.names and not schema.categorical.any():
+        features = np.array(table.data, dtype=np.float64, order="C")
+        _require_numbers(features, table)
+        return features
+    features = np.empty((table.n_rows, schema.n_features), dtype=np.float64)
+    for j, column in enumerate(schema.columns):
+        raw = table.column(column.name)
+        features[:, j] = codes(raw, column.categories) if column.is_categorical else finite_numbers(raw)
+    return features
+
+
+def encode_labels(schema: Schema, raw: RawColumn) -> npt.NDArray[np.int64] | npt.NDArray[np.float64]:
+    """Codes [n] of the classes, or the finite values [n] for regression."""
+    if not schema.target.is_categorical:
+        return finite_numbers(raw, missing="a record needs a label: drop these rows")
+    require_no_missing_label(raw)
+    return codes(raw, schema.classes)
+
+
+def codes(raw: RawColumn, categories: Sequence[Value]) -> npt.NDArray[np.int64]:
+    """The place of each value among the categories, int64 [n]."""
+    value_of_row, values = raw.distinct()
+    known = {category: code for code, category in enumerate(categories)}
+    code_of_value = np.array([known.get(value, -1) for value in values], dtype=np.int64)
+    if (code_of_value < 0).any():
+        unseen = code_of_value[value_of_row] < 0
+        if unseen.any():
+            row = int(np.argmax(unseen))
+            raise DataError(
+                f"{raw.where}, row {row} (counting from 0): the value {values[int(value_of_row[row])]!r} is not "
+                f"among the known ones, {shortened(categories)}; correct it, or declare the column's categories "
+                "so that they include it."
+            )
+    return code_of_value[value_of_row]
+
+
+def finite_numbers(
+    raw: RawColumn, missing: str = "fill them in, drop these rows, or declare the column categorical"
+) -> npt.NDArray[np.float64]:
+    """The values [n] of a numeric column, none missing, none infinite."""
+    numbers = raw.numbers()
+    _require_finite(numbers, raw.where, missing)
+    return numbers
+
+
+def require_no_missing_label(raw: RawColumn) -> None:
+    """Refuse a target with missing values."""
+    value_of_row, values = raw.distinct()
+    if None in values:
+        is_missing = value_of_row == values.index(None)
+        raise DataError(
+            f"{raw.where}: {counted(int(is_missing.sum()), 'label')} missing, the first in row "
+            f"{int(np.argmax(is_missing))} (counting from 0); a record needs a label: drop these rows."
+        )
+
+
+def require_columns(expected: Sequence[str], table: RawTable, passed_over: str | None = None) -> None:
+    """Refuse a table that lacks a column, or has one that is not expected."""
+    missing = [name for name in expected if name not in set(table.names)]
+    extra = [name for name in table.names if name not in {*expected, passed_over}]
+    if missing:
+        hint = f" It has instead {shortened(extra)}: {closest(missing[0], extra)}" if extra else ""
+        raise DataError(
+            f"{table.place} lacks the {'column' if len(missing) == 1 else 'columns'} {shortened(missing)}; add what "
+            f"is missing, or correct the names.{hint}"
+        )
+    if extra:
+        raise DataError(
+            f"{table.place} has {'a column' if len(extra) == 1 else 'columns'} that the model does not know, "
+            f"{shortened(extra)}; remove what is too much. Expected are {quoted(expected[:8])}"
+            f"{', …' if len(expected) > 8 else ''}."
+        )
+
+
+def _require_finite(numbers: npt.NDArray[np.float64], where: str, missing: str) -> None:
+    if np.isfinite(numbers).all():
+        return
+    wrong = ~np.isfinite(numbers)
+    n_missing, n_infinite = int(np.isnan(numbers).sum()), int(np.isinf(numbers).sum())
+    counts = [f"{counted(n_missing, 'value')} missing"] if n_missing else []
+    counts += [f"{counted(n_infinite, 'value')} infinite"] if n_infinite else []
+    raise DataError(
+        f"{where}: {' and '.join(counts)} of {len(numbers)}, the first in row {int(np.argmax(wrong))} (counting "
+        f"from 0), expected finite numbers; {missing}."
+    )
+
+
+def _require_numbers(features: npt.NDArray[np.float64], table: RawTable) -> None:
+    """As `finite_numbers` for every column, but looking at the columns one by one only if something is wrong."""
+    inexact = table.data.dtype.kind in "iu" and np.abs(features).max(initial=0.0) >= FIRST_INEXACT
+    if inexact or not np.isfinite(features).all():
+        for name in table.names:
+            finite_numbers(table.column(name))

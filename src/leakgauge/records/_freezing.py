@@ -1,0 +1,215 @@
+"""From tables as they came to one frozen schema: which columns there are, of what kind, with which categories."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import numpy.typing as npt
+
+from leakgauge.errors import DataError
+from leakgauge.records import _encoding
+from leakgauge.records._messages import closest, quoted
+from leakgauge.records._tables import RawColumn, RawTable
+from leakgauge.records.columns import Column, Kind, Native, Role, Task, Value, in_order
+from leakgauge.records.schema import Schema
+
+MOST_CLASSES = 20
+"""A target of numbers is taken for classes if all are whole and at most this many are distinct."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One table of an audit with its target: all records, or the training or holdout table.
+
+    Attributes:
+        table: The table with the features (and perhaps more columns).
+        target: The labels, one per row.
+        ids: One per row, unique.
+    """
+
+    table: RawTable
+    target: RawColumn
+    ids: npt.NDArray[np.generic]
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What the user said about the columns; all else is inferred.
+
+    Attributes:
+        columns: Declared columns by name.
+        sensitive: Names of features to mark as sensitive.
+        categorical: Names of features to take as categories although they hold numbers.
+        left_out: Names of columns that are not features: the target, the id column, ignored ones.
+        task: Classification or regression, if said.
+        classes: The classes in order, if said.
+    """
+
+    columns: Mapping[str, Column] = field(default_factory=dict)
+    sensitive: Collection[str] = ()
+    categorical: Collection[str] = ()
+    left_out: Collection[str] = ()
+    task: Task | None = None
+    classes: tuple[Value, ...] | None = None
+
+
+def freeze(parts: Sequence[Part], wishes: Wishes, native: Native | None = None) -> Schema:
+    """One schema for all parts, with categories and classes from all of them together unless declared.
+
+    The columns stand in the order of the first part.
+
+    Raises:
+        DataError: If the parts differ in their columns, or a column cannot be understood.
+    """
+    first = parts[0].table
+    _require_known(wishes, first)
+    left_out = {*wishes.left_out, *(c.name for c in wishes.columns.values() if not c.is_feature)}
+    names = [name for name in first.names if name not in left_out]
+    if not names:
+        raise DataError(f"{first.place} has no feature column left; give the model something to see.")
+    for part in parts[1:]:
+        _require_same_columns(first, part.table, left_out)
+    columns = tuple(_freeze_feature([part.table.column(name) for part in parts], wishes) for name in names)
+    target = _freeze_target([part.target for part in parts], wishes)
+    return Schema(columns, target, native or first.native)
+
+
+def identifiers(raw: RawColumn) -> npt.NDArray[np.generic]:
+    """The ids [n] of an id column: whole numbers or text, none missing.
+
+    Raises:
+        DataError: If one is missing, or they are of another sort.
+    """
+    value_of_row, values = raw.distinct()
+    if None in values:
+        row = int(np.argmax(value_of_row == values.index(None)))
+        raise DataError(f"{raw.where}: the id of row {row} (counting from 0) is missing; give every row an id.")
+    kinds = {type(value) for value in values}
+    if not kinds <= {int} and not kinds <= {str}:
+        raise DataError(f"{raw.where} must hold ids that are all text or all whole numbers; turn them into text.")
+    return np.array(values, dtype=np.int64 if kinds == {int} else np.str_)[value_of_row]
+
+
+def _require_known(wishes: Wishes, table: RawTable) -> None:
+    for wish, names in (
+        ("declared", wishes.columns),
+        ("named as sensitive", wishes.sensitive),
+        ("named as categorical", wishes.categorical),
+        ("named as target, id or ignored", wishes.left_out),
+    ):
+        unknown = [name for name in names if name not in table.names]
+        if unknown:
+            raise DataError(
+                f"{table.place} has no column {unknown[0]!r}, which is {wish}; {closest(unknown[0], table.names)}"
+            )
+    for name in (*wishes.sensitive, *wishes.categorical):
+        if name in wishes.left_out:
+            raise DataError(
+                f"column {name!r} is named as sensitive or categorical, but also as target, id or ignored; a column "
+                "that is no feature cannot be either."
+            )
+
+
+def _require_same_columns(first: RawTable, other: RawTable, left_out: Collection[str]) -> None:
+    missing = [n for n in first.names if n not in other.names and n not in left_out]
+    extra = [n for n in other.names if n not in first.names and n not in left_out]
+    if missing or extra:
+        parts = [f"{other.place} lacks {quoted(missing)}, which {first.place} has"] if missing else []
+        parts += [f"{other.place} has {quoted(extra)}, which {first.place} lacks"] if extra else []
+        raise DataError(f"{'; '.join(parts)}: both must have the same columns, so rename, add or ignore these.")
+
+
+def _freeze_feature(raws: Sequence[RawColumn], wishes: Wishes) -> Column:
+    name = raws[0].name
+    declared = wishes.columns.get(name)
+    known = [raw for raw in raws if raw.dtype != "null"]
+    if not known:
+        raise DataError(f"{raws[0].where} has no values at all; ignore it.")
+    dtype = _common_dtype(known)
+    kind = declared.kind if declared else _inferred_kind(known, name in wishes.categorical)
+    role = Role.SENSITIVE if name in wishes.sensitive else declared.role if declared else Role.FEATURE
+    if kind is Kind.NUMERIC:
+        return Column(name, kind, role, dtype=dtype)
+    if declared and declared.categories:
+        return Column(name, kind, role, declared.categories, dtype)
+    if kind is Kind.ORDINAL:
+        _require_order(known)
+    return Column(name, kind, role, _frozen_categories(raws), dtype)
+
+
+def _inferred_kind(raws: Sequence[RawColumn], named_categorical: bool) -> Kind:
+    if all(raw.is_number for raw in raws):
+        return Kind.CATEGORICAL if named_categorical else Kind.NUMERIC
+    if all(raw.dtype == "enum" for raw in raws):
+        return Kind.ORDINAL
+    for raw in raws:
+        if raw.is_number and not named_categorical:
+            other = next(r for r in raws if not r.is_number)
+            raise DataError(
+                f"{raw.where} holds numbers but {other.place} holds other values there; make both alike, or declare "
+                "the column categorical."
+            )
+    return Kind.CATEGORICAL
+
+
+def _require_order(raws: Sequence[RawColumn]) -> None:
+    for raw in raws:
+        if raw.declared_categories() is None and not raw.is_number:
+            raise DataError(
+                f"{raw.where} is declared ordinal but its values have no order of their own; list its categories "
+                "from lowest to highest."
+            )
+
+
+def _frozen_categories(raws: Sequence[RawColumn]) -> tuple[Value, ...]:
+    declared = {raw.declared_categories() for raw in raws if raw.dtype != "null"}
+    observed = {value for raw in raws for value in raw.distinct()[1]}
+    if len(declared) == 1 and (order := next(iter(declared))) is not None:
+        return (*order, None) if None in observed else order
+    return in_order(observed.union(*(order for order in declared if order is not None)))
+
+
+def _common_dtype(raws: Sequence[RawColumn]) -> str:
+    dtypes = {raw.dtype for raw in raws}
+    if len(dtypes) == 1:
+        return dtypes.pop()
+    if all(raw.is_number for raw in raws):
+        return np.result_type(*dtypes).name
+    return "object"
+
+
+def _freeze_target(raws: Sequence[RawColumn], wishes: Wishes) -> Column:
+    for raw in raws:
+        _encoding.require_no_missing_label(raw)
+    name, dtype = raws[0].name, _common_dtype(raws)
+    declared = wishes.columns.get(name)
+    classes = wishes.classes or (declared.categories if declared else ())
+    if _task(raws, wishes, declared, classes) is Task.REGRESSION:
+        return Column(name, Kind.NUMERIC, Role.TARGET, dtype=dtype)
+    kind = declared.kind if declared and declared.is_categorical else Kind.CATEGORICAL
+    return Column(name, kind, Role.TARGET, classes or _frozen_categories(raws), dtype)
+
+
+def _task(raws: Sequence[RawColumn], wishes: Wishes, declared: Column | None, classes: tuple[Value, ...]) -> Task:
+    if wishes.task is not None:
+        if wishes.task is Task.REGRESSION and classes:
+            raise DataError(
+                f"target {raws[0].name!r}: classes are given, but the task is regression; drop one of the two."
+            )
+        return wishes.task
+    if classes:
+        return Task.CLASSIFICATION
+    if declared is not None:
+        return Task.CLASSIFICATION if declared.is_categorical else Task.REGRESSION
+    return _inferred_task(raws)
+
+
+def _inferred_task(raws: Sequence[RawColumn]) -> Task:
+    """Text, true/false and categories are classes; so are few distinct whole numbers; all else is a quantity."""
+    if not all(raw.is_number for raw in raws):
+        return Task.CLASSIFICATION
+    distinct = {value for raw in raws for value in raw.distinct()[1] if isinstance(value, int | float)}
+    whole = all(float(value).is_integer() for value in distinct)
+    return Task.CLASSIFICATION if whole and len(distinct) <= MOST_CLASSES else Task.REGRESSION

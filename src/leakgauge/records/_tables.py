@@ -1,0 +1,368 @@
+"""The edge: any table or array in, its columns as NumPy arrays out.
+
+narwhals speaks to pandas, Polars and Arrow alike, and Arrow carries each column across, so that one code path makes
+the same numbers from all of them. Nothing here knows what a column means.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from leakgauge.errors import DataError
+from leakgauge.records._messages import counted, quoted
+from leakgauge.records.columns import FLOATS, INTEGERS, Native, Value, first_repeated, plain_value
+
+if TYPE_CHECKING:
+    import narwhals as nw
+
+FIRST_INEXACT = 2.0**53  # from here on float64 cannot tell neighbouring whole numbers apart
+
+
+@dataclass(frozen=True)
+class RawColumn:
+    """One column as it came.
+
+    Attributes:
+        name: Its name.
+        values: NumPy [n], or a narwhals series.
+        place: Which table it stands in, for messages.
+    """
+
+    name: str
+    values: Any
+    place: str = "the table"
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    @property
+    def where(self) -> str:
+        """How messages name it."""
+        return f"column {self.name!r} of {self.place}"
+
+    @cached_property
+    def dtype(self) -> str:
+        """Its type in the neutral words of `columns.DTYPES`, or "null" if every value is missing.
+
+        Raises:
+            DataError: If the values are neither numbers, nor text, nor true/false, nor categories.
+        """
+        return _array_dtype(self) if isinstance(self.values, np.ndarray) else _series_dtype(self)
+
+    @property
+    def is_number(self) -> bool:
+        """Whether it holds numbers (true/false are categories, not numbers)."""
+        return self.dtype in INTEGERS or self.dtype in FLOATS
+
+    def numbers(self) -> npt.NDArray[np.float64]:
+        """Its values as float64 [n], NaN where missing.
+
+        Raises:
+            DataError: If it holds text, or whole numbers too large for float64 to tell apart.
+        """
+        if len(self) == 0 or self.dtype == "null":
+            return np.full(len(self), math.nan)
+        if not (self.is_number or self.dtype == "bool"):
+            raise DataError(
+                f"{self.where} is to be numeric but holds {_words(self.dtype)}{self._first_text()}; declare it "
+                "categorical or turn it into numbers."
+            )
+        if _holds_objects(self.values):
+            return np.array([math.nan if _is_missing(v) else float(v) for v in self.values], dtype=np.float64)
+        numbers = _as_float(self.values)
+        if self.dtype in INTEGERS and np.nanmax(np.abs(numbers), initial=0.0) >= FIRST_INEXACT:
+            raise DataError(
+                f"{self.where} holds whole numbers of 2**53 or more, which cannot be told apart as quantities; such "
+                "columns are usually identifiers: ignore it or name it as the id column."
+            )
+        return numbers
+
+    def distinct(self) -> tuple[npt.NDArray[np.int64], list[Value]]:
+        """Which distinct value each row holds (int [n]), and the distinct values as plain Python values.
+
+        Missing values of every sort (None, NaN, NA) become one value, None.
+
+        Raises:
+            DataError: If a value is no plain value (a date, a list, …).
+        """
+        raw_codes, raw_values = self._raw_distinct()
+        places: dict[Value, int] = {}
+        place_of = np.array(
+            [places.setdefault(self._plain(value), len(places)) for value in raw_values], dtype=np.int64
+        )
+        return place_of[raw_codes] if len(raw_codes) else raw_codes, list(places)
+
+    def declared_categories(self) -> tuple[Value, ...] | None:
+        """The categories in the order that the column's own type declares, if it declares one.
+
+        A pandas categorical and a Polars Enum do; a Polars Categorical and an Arrow dictionary merely list what
+        has come along, in the order in which it came.
+        """
+        if self.dtype not in ("categorical", "enum") or isinstance(self.values, np.ndarray):
+            return None
+        native = self.values.to_native()
+        if hasattr(native, "cat") and hasattr(native.cat, "categories"):  # pandas
+            return tuple(self._plain(value) for value in native.cat.categories)
+        if self.dtype == "enum":
+            return tuple(self.values.dtype.categories)
+        return None
+
+    def _first_text(self) -> str:
+        codes, values = self.distinct()
+        texts = [place for place, value in enumerate(values) if isinstance(value, str)]
+        if not texts:
+            return ""
+        row = int(np.flatnonzero(np.isin(codes, texts))[0])
+        return f" ({values[int(codes[row])]!r} in row {row}, counting from 0)"
+
+    def _plain(self, value: object) -> Value:
+        return None if _is_missing(value) else plain_value(value, self.name)
+
+    def _raw_distinct(self) -> tuple[npt.NDArray[np.int64], Sequence[object]]:
+        if not _holds_objects(self.values):
+            return _arrow_distinct(self.values)
+        places: dict[Value, int] = {}
+        codes = [places.setdefault(self._plain(value), len(places)) for value in self.values]
+        return np.array(codes, dtype=np.int64), list(places)
+
+
+@dataclass(frozen=True)
+class RawTable:
+    """A table as it came.
+
+    Attributes:
+        names: Names of its columns.
+        n_rows: Number of rows.
+        native: The type of the table.
+        data: A NumPy matrix, or a narwhals data frame.
+        place: Which table it is, for messages.
+    """
+
+    names: tuple[str, ...]
+    n_rows: int
+    native: Native
+    data: Any
+    place: str = "the table"
+
+    def column(self, name: str) -> RawColumn:
+        """The column of that name."""
+        if isinstance(self.data, np.ndarray):
+            return RawColumn(name, self.data[:, self.names.index(name)], self.place)
+        return RawColumn(name, self.data[name], self.place)
+
+    @property
+    def is_numeric_matrix(self) -> bool:
+        """Whether it is a NumPy matrix of numbers."""
+        return isinstance(self.data, np.ndarray) and self.data.dtype.kind in "iuf"
+
+
+def is_frame(table: object) -> bool:
+    """Whether narwhals knows it as a data frame."""
+    import narwhals as nw
+
+    return isinstance(_narwhalified(table), nw.DataFrame)
+
+
+def as_table(table: Any, *, names: Sequence[str] | None = None, place: str = "the table") -> RawTable:
+    """A data frame, or an array [n, d] whose columns are called `names` (by default x0, x1, …).
+
+    Raises:
+        DataError: If it is neither, or its column names repeat or are no text.
+    """
+    _require_unique_columns(table, place)
+    if not is_frame(table):
+        return _as_matrix(table, names, place)
+    frame = _narwhalified(table)
+    _require_text_names(frame.columns, place)
+    return RawTable(tuple(frame.columns), len(frame), _native_of(frame), frame, place)
+
+
+def as_column(values: Any, name: str, place: str = "the table") -> RawColumn:
+    """A series, a list, or an array [n].
+
+    Raises:
+        DataError: If it is not one-dimensional.
+    """
+    import narwhals as nw
+
+    known = nw.from_native(values, allow_series=True, pass_through=True)
+    if isinstance(known, nw.Series):
+        return RawColumn(name, known, place)
+    array = _as_array(values)
+    if array.ndim != 1:
+        raise DataError(
+            f"{name!r} of {place} must be one value per row, got an array of shape {array.shape}; "
+            "pass a one-dimensional array."
+        )
+    return RawColumn(name, array, place)
+
+
+def _narwhalified(table: Any) -> Any:
+    import narwhals as nw
+
+    return nw.from_native(table, eager_only=True, pass_through=True)
+
+
+def _native_of(frame: nw.DataFrame[Any]) -> Native:
+    try:
+        return Native(frame.implementation.value)
+    except ValueError:
+        raise DataError(
+            f"tables of {frame.implementation} are not supported, expected pandas, Polars, Arrow or NumPy; "
+            "convert the table to one of these."
+        ) from None
+
+
+def _require_unique_columns(table: Any, place: str) -> None:
+    # narwhals refuses repeated names in words of its own, so look before it does; Polars cannot have any
+    names = list(table.columns) if hasattr(table, "iloc") else list(getattr(table, "column_names", ()))
+    if len({str(name) for name in names}) < len(names):
+        repeated = first_repeated(str(name) for name in names)
+        raise DataError(f"{place} has two columns called {repeated!r}; rename one, names must be unique.")
+
+
+def _require_text_names(names: Sequence[object], place: str) -> None:
+    wrong = [name for name in names if not isinstance(name, str) or not name]
+    if wrong:
+        raise DataError(
+            f"column names must be non-empty text, but {place} has {quoted(wrong[:3])}; rename the columns."
+        )
+
+
+def _as_matrix(table: Any, names: Sequence[str] | None, place: str) -> RawTable:
+    array = _as_array(table)
+    if array.ndim != 2:
+        raise DataError(
+            f"{place} must be a data frame (pandas, Polars, Arrow) or an array of shape [rows, columns], got "
+            f"{type(table).__name__} of shape {array.shape}; reshape it, or call collect() on a lazy frame."
+        )
+    names = tuple(names) if names is not None else tuple(f"x{j}" for j in range(array.shape[1]))
+    if len(names) != array.shape[1]:
+        raise DataError(
+            f"{place} has {counted(array.shape[1], 'column')}, expected {len(names)}: {quoted(names[:8])}"
+            f"{', …' if len(names) > 8 else ''}; pass the columns in this order."
+        )
+    _require_text_names(names, place)
+    if len(set(names)) < len(names):
+        raise DataError(f"{place} has two columns called {first_repeated(names)!r}; rename one, names must be unique.")
+    return RawTable(names, array.shape[0], Native.NUMPY, array, place)
+
+
+def _as_array(values: Any) -> npt.NDArray[Any]:
+    if hasattr(values, "toarray"):
+        raise DataError("sparse matrices are not supported; call .toarray() first.")
+    if isinstance(values, list | tuple):  # as objects: NumPy would turn [1, "a"] into text
+        try:
+            array = np.array(values, dtype=object)
+        except ValueError:
+            array = np.empty(0, dtype=object)
+        if array.ndim == 1 and any(isinstance(value, list | tuple | np.ndarray) for value in values):
+            raise DataError("the rows are not equally long; every row needs one value per column.")
+        return array
+    return np.asarray(values)
+
+
+def _holds_objects(values: Any) -> bool:
+    if isinstance(values, np.ndarray):
+        return bool(values.dtype.kind == "O")
+    return str(getattr(values.to_native(), "dtype", "")).lower() == "object"
+
+
+def _array_dtype(column: RawColumn) -> str:
+    dtype: np.dtype[Any] = column.values.dtype
+    match dtype.kind:
+        case "i" | "u":
+            return dtype.name
+        case "f":
+            return "float32" if dtype.itemsize == 4 else "float64"
+        case "b":
+            return "bool"
+        case "U" | "T":
+            return "string"
+        case "O":
+            return _object_dtype(column)
+    raise _unsupported(column, dtype.name)
+
+
+def _series_dtype(column: RawColumn) -> str:
+    import narwhals as nw
+
+    if _holds_objects(column.values):
+        return _object_dtype(column)
+    dtype = column.values.dtype
+    if dtype.is_integer() and str(dtype).lower() in INTEGERS:
+        return str(dtype).lower()
+    if dtype.is_float() or dtype.is_decimal():
+        return "float32" if dtype == nw.Float32 else "float64"
+    for known, name in (
+        (nw.Boolean, "bool"),
+        (nw.String, "string"),
+        (nw.Enum, "enum"),
+        (nw.Categorical, "categorical"),
+    ):
+        if dtype == known:
+            return name
+    if len(column) and column.values.is_null().all():
+        return "null"
+    raise _unsupported(column, str(dtype))
+
+
+def _object_dtype(column: RawColumn) -> str:
+    kinds = {type(value) for value in column.values if not _is_missing(value)}
+    if len(column) and not kinds:
+        return "null"
+    if kinds and all(issubclass(kind, int | np.integer) and kind is not bool for kind in kinds):
+        return "int64"
+    if kinds and all(issubclass(kind, int | float | np.number) and kind is not bool for kind in kinds):
+        return "float64"
+    return "object"
+
+
+def _unsupported(column: RawColumn, dtype: str) -> DataError:
+    return DataError(
+        f"{column.where} is of type {dtype}, expected numbers, text, true/false or categories; turn it into one of "
+        "these (a date into a number of days, say) or ignore it."
+    )
+
+
+def _words(dtype: str) -> str:
+    return {"string": "text", "categorical": "categories", "enum": "categories"}.get(dtype, "mixed values")
+
+
+def _is_missing(value: Any) -> bool:
+    if value is None or type(value).__name__ in ("NAType", "NaTType"):
+        return True
+    return isinstance(value, float | np.floating) and math.isnan(value)
+
+
+def _as_float(values: Any) -> npt.NDArray[np.float64]:
+    if isinstance(values, np.ndarray):
+        return values.astype(np.float64)
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    arrow = pc.cast(_arrow(values), pa.float64(), safe=False)
+    return np.asarray(arrow.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _arrow(values: Any) -> Any:
+    import pyarrow as pa
+
+    arrow = pa.array(values, from_pandas=True) if isinstance(values, np.ndarray) else values.to_arrow()
+    if isinstance(arrow, pa.ChunkedArray):
+        arrow = arrow.combine_chunks() if arrow.num_chunks != 1 else arrow.chunk(0)
+    return arrow.dictionary_decode() if pa.types.is_dictionary(arrow.type) else arrow
+
+
+def _arrow_distinct(values: Any) -> tuple[npt.NDArray[np.int64], list[object]]:
+    import pyarrow.compute as pc
+
+    encoded = pc.dictionary_encode(_arrow(values), null_encoding="encode")
+    return encoded.indices.to_numpy(zero_copy_only=False).astype(np.int64), encoded.dictionary.to_pylist()

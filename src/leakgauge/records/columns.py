@@ -1,0 +1,152 @@
+"""The words for a column: its kind, its role, its categories, and how it is written back."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeAlias
+
+import numpy as np
+
+from leakgauge.errors import DataError
+
+Value: TypeAlias = str | int | bool | float | None
+"""An original value of a categorical column or a class; None stands for a missing value."""
+
+INTEGERS = frozenset({"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"})
+FLOATS = frozenset({"float32", "float64"})
+DTYPES = INTEGERS | FLOATS | {"bool", "string", "categorical", "enum", "object"}
+"""The ways in which a column is written back into a table, whatever the table type."""
+
+
+class Kind(StrEnum):
+    """How the values of a column compare: as quantities, as names, or as ranks."""
+
+    NUMERIC = "numeric"
+    CATEGORICAL = "categorical"
+    ORDINAL = "ordinal"
+
+
+class Role(StrEnum):
+    """What a column is used for; a sensitive column is a feature that attribute inference tries to guess."""
+
+    FEATURE = "feature"
+    TARGET = "target"
+    SENSITIVE = "sensitive"
+    ID = "id"
+    IGNORE = "ignore"
+
+
+class Task(StrEnum):
+    """What the model predicts: one of finitely many classes, or a quantity."""
+
+    CLASSIFICATION = "classification"
+    REGRESSION = "regression"
+
+
+class Native(StrEnum):
+    """The table type that a model is asked with."""
+
+    NUMPY = "numpy"
+    PANDAS = "pandas"
+    POLARS = "polars"
+    PYARROW = "pyarrow"
+
+
+@dataclass(frozen=True)
+class Column:
+    """One column of a table.
+
+    Attributes:
+        name: Its name, as in the table.
+        kind: Numeric, categorical or ordinal.
+        role: What it is used for.
+        categories: The original values in frozen order; the code of a value is its place here. None stands for a
+            missing value. Empty for numeric columns, and for columns whose categories are still to be frozen.
+        dtype: How the column is written back into a table; one of `DTYPES`. An integer column comes back as
+            integers, a categorical one as its original values.
+
+    Raises:
+        DataError: If the name is empty, the dtype unknown, or the categories repeat, are no plain values, or are
+            given for a numeric column.
+
+    >>> Column("sex", Kind.CATEGORICAL, Role.SENSITIVE, ("f", "m"), dtype="string").is_feature
+    True
+    """
+
+    name: str
+    kind: Kind = Kind.NUMERIC
+    role: Role = Role.FEATURE
+    categories: tuple[Value, ...] = ()
+    dtype: str = "float64"
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str) or not self.name:
+            raise DataError(f"a column's name must be non-empty text, got {self.name!r}; rename the column.")
+        object.__setattr__(self, "kind", Kind(self.kind))
+        object.__setattr__(self, "role", Role(self.role))
+        object.__setattr__(self, "categories", tuple(plain_value(value, self.name) for value in self.categories))
+        if self.dtype not in DTYPES:
+            raise DataError(
+                f"column {self.name!r}: dtype must be one of {', '.join(sorted(DTYPES))}, got {self.dtype!r}."
+            )
+        if self.categories and self.kind is Kind.NUMERIC:
+            raise DataError(
+                f"column {self.name!r} is numeric and cannot have categories; declare it categorical or ordinal, "
+                "or leave the categories out."
+            )
+        if len(set(self.categories)) < len(self.categories):
+            raise DataError(
+                f"column {self.name!r}: the category {first_repeated(self.categories)!r} is listed twice; list "
+                "each value once."
+            )
+
+    @property
+    def is_categorical(self) -> bool:
+        """Whether the matrix holds codes of categories (categorical and ordinal columns)."""
+        return self.kind is not Kind.NUMERIC
+
+    @property
+    def is_feature(self) -> bool:
+        """Whether the model sees it (features and sensitive features)."""
+        return self.role in (Role.FEATURE, Role.SENSITIVE)
+
+
+def plain_value(value: object, name: str) -> Value:
+    """A declared category as a plain Python value."""
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, float) and math.isnan(value):
+        raise DataError(f"column {name!r}: NaN cannot be a category; write None for missing values.")
+    if value is None or isinstance(value, str | bool | int | float):
+        return value
+    raise DataError(
+        f"column {name!r}: the category {value!r} is of type {type(value).__name__}, expected text, a number, "
+        "true or false, or None for missing; turn such values into text."
+    )
+
+
+def first_repeated(values: Iterable[Value]) -> Value:
+    """The first value that occurs for the second time."""
+    seen: set[Value] = set()
+    for value in values:
+        if value in seen:
+            return value
+        seen.add(value)
+    raise AssertionError("no value is repeated")
+
+
+def in_order(values: Iterable[Value]) -> tuple[Value, ...]:
+    """Categories in the order in which they are frozen: numbers, then text, each ascending; missing last.
+
+    >>> in_order(["b", None, 10, "a", 9])
+    (9, 10, 'a', 'b', None)
+    """
+    return tuple(sorted(set(values), key=_rank))
+
+
+def _rank(value: Value) -> tuple[int, float, str]:
+    if value is None:
+        return (2, 0.0, "")
+    return (1, 0.0, value) if isinstance(value, str) else (0, value, "")

@@ -1,0 +1,264 @@
+"""Data sets that are tables of text: what their columns mean, and how their files are written."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from leakgauge.errors import DataError
+from leakgauge.records.columns import INTEGERS, Column, Kind, Native, Role
+from leakgauge.records.datasets._files import unpacked
+from leakgauge.records.schema import Schema
+from leakgauge.records.table import Records
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+Integers: TypeAlias = npt.NDArray[np.integer[Any]]
+
+_MAX_BYTES = 1 << 28  # no table here is longer
+
+
+def number(name: str, dtype: str = "int64") -> Column:
+    """A numeric feature."""
+    return Column(name, dtype=dtype)
+
+
+def category(name: str, dtype: str = "string", role: Role = Role.FEATURE) -> Column:
+    """A categorical feature whose categories are frozen from the table."""
+    return Column(name, Kind.CATEGORICAL, role, dtype=dtype)
+
+
+def left_out(name: str) -> Column:
+    """A column that the model does not see."""
+    return Column(name, role=Role.IGNORE)
+
+
+def label(name: str, dtype: str = "string") -> Column:
+    """The class to predict."""
+    return Column(name, Kind.CATEGORICAL, Role.TARGET, dtype=dtype)
+
+
+ADULT = (
+    number("age"),
+    category("workclass"),
+    left_out("fnlwgt"),
+    category("education"),
+    number("education_num"),
+    category("marital_status", role=Role.SENSITIVE),
+    category("occupation"),
+    category("relationship"),
+    category("race", role=Role.SENSITIVE),
+    category("sex", role=Role.SENSITIVE),
+    number("capital_gain"),
+    number("capital_loss"),
+    number("hours_per_week"),
+    category("native_country"),
+    label("income"),
+)
+
+# The description of the data set gives seven attributes as continuous; the others are nominal, also where they are
+# written as numbers. The instance weight says how many people a row stands for, and is no attribute.
+CENSUS = (
+    number("age"),
+    category("class_of_worker"),
+    category("detailed_industry_recode", "int64"),
+    category("detailed_occupation_recode", "int64"),
+    category("education"),
+    number("wage_per_hour"),
+    category("enroll_in_edu_inst_last_wk"),
+    category("marital_stat"),
+    category("major_industry_code"),
+    category("major_occupation_code"),
+    category("race", role=Role.SENSITIVE),
+    category("hispanic_origin"),
+    category("sex", role=Role.SENSITIVE),
+    category("member_of_a_labor_union"),
+    category("reason_for_unemployment"),
+    category("full_or_part_time_employment_stat"),
+    number("capital_gains"),
+    number("capital_losses"),
+    number("dividends_from_stocks"),
+    category("tax_filer_stat"),
+    category("region_of_previous_residence"),
+    category("state_of_previous_residence"),
+    category("detailed_household_and_family_stat"),
+    category("detailed_household_summary_in_household"),
+    left_out("instance_weight"),
+    category("migration_code_change_in_msa"),
+    category("migration_code_change_in_reg"),
+    category("migration_code_move_within_reg"),
+    category("live_in_this_house_1_year_ago"),
+    category("migration_prev_res_in_sunbelt"),
+    number("num_persons_worked_for_employer"),
+    category("family_members_under_18"),
+    category("country_of_birth_father"),
+    category("country_of_birth_mother"),
+    category("country_of_birth_self"),
+    category("citizenship"),
+    category("own_business_or_self_employed", "int64"),
+    category("fill_inc_questionnaire_for_veterans_admin"),
+    category("veterans_benefits", "int64"),
+    number("weeks_worked_in_year"),
+    category("year", "int64"),
+    label("income"),
+)
+
+WARFARIN = (
+    category("race"),
+    number("age", "float64"),
+    number("height", "float64"),
+    number("weight", "float64"),
+    number("amiodarone"),
+    number("decr"),
+    category("cyp2c9", role=Role.SENSITIVE),
+    category("vkorc1", role=Role.SENSITIVE),
+    Column("dose", role=Role.TARGET),
+)
+
+# As in ACSIncome (Ding et al. 2021), ten features; SCHL counts the steps of schooling, hence ordinal.
+ACS = (
+    number("AGEP"),
+    category("COW", "int64"),
+    Column("SCHL", Kind.ORDINAL, dtype="int64"),
+    category("MAR", "int64", role=Role.SENSITIVE),
+    category("OCCP", "int64"),
+    category("POBP", "int64"),
+    category("RELP", "int64"),
+    number("WKHP"),
+    category("SEX", "int64", role=Role.SENSITIVE),
+    category("RAC1P", "int64", role=Role.SENSITIVE),
+    label("PINCP", "bool"),
+)
+
+
+def read_adult(paths: Sequence[Path]) -> Records:
+    """One table with a header: the training rows, then the test rows."""
+    (path,) = paths
+    return as_records([unpacked(path, _MAX_BYTES)], (*ADULT, left_out("split")))
+
+
+def read_adult_originals(paths: Sequence[Path]) -> Records:
+    """The two original files: no header, a space after each comma, labels of the test file end in a full stop."""
+    train, test = (unpacked(path, _MAX_BYTES).decode("ascii").splitlines() for path in paths)
+    lines = [line for line in train if line] + [line.rstrip(".") for line in test if line and line[0] != "|"]
+    return as_records([_headed("\n".join(lines).replace(", ", ",").encode(), ADULT)], ADULT)
+
+
+def read_census(paths: Sequence[Path]) -> Records:
+    """Training and test file with headers."""
+    return as_records([unpacked(path, _MAX_BYTES) for path in paths], CENSUS)
+
+
+def read_census_originals(paths: Sequence[Path]) -> Records:
+    """The two original files: no header, a space after each comma."""
+    return as_records([_headed(unpacked(path, _MAX_BYTES).replace(b", ", b","), CENSUS) for path in paths], CENSUS)
+
+
+def read_warfarin(paths: Sequence[Path]) -> Records:
+    """One table with a header."""
+    (path,) = paths
+    return as_records([unpacked(path, _MAX_BYTES)], WARFARIN)
+
+
+def read_eyedata(paths: Sequence[Path]) -> Records:
+    """One table of numbers with a header; the response `y` is the last column."""
+    (path,) = paths
+    header, _, rows = unpacked(path, _MAX_BYTES).decode("ascii").partition("\n")
+    names = [name.strip('"') for name in header.strip().split(",")]
+    matrix = np.loadtxt(io.StringIO(rows), delimiter=",")
+    schema = Schema(tuple(number(name, "float64") for name in names[:-1]), Column(names[-1], role=Role.TARGET))
+    return Records(matrix[:, :-1], matrix[:, -1], schema, np.arange(len(matrix)))
+
+
+def read_acs(paths: Sequence[Path]) -> Records:
+    """One table with a header and the state in its first column."""
+    (path,) = paths
+    return as_records([unpacked(path, _MAX_BYTES)], (left_out("STATE"), *ACS))
+
+
+def read_acs_by_state(paths: Sequence[Path]) -> Records:
+    """One table with a header per state."""
+    return as_records([unpacked(path, _MAX_BYTES) for path in paths], ACS)
+
+
+def read_location(paths: Sequence[Path]) -> Records:
+    """A NumPy archive with `features` and `labels`."""
+    (path,) = paths
+    with np.load(path, allow_pickle=False) as archive:
+        return _location(archive["features"], archive["labels"])
+
+
+def read_location_archive(paths: Sequence[Path]) -> Records:
+    """The member `bangkok` of a tar archive: per line the label, then 446 times 0 or 1, all perhaps quoted."""
+    (path,) = paths
+    text = tar_member(path, "bangkok").decode("ascii").replace('"', "")
+    table = np.loadtxt(io.StringIO(text), delimiter=",", dtype=np.int64)
+    return _location(table[:, 1:], table[:, 0])
+
+
+def tar_member(path: Path, name: str) -> bytes:
+    """The content of the regular file of that name, whatever folder of the archive it is in; nothing is unpacked.
+
+    Raises:
+        DataError: If there is none, it is too long, or the archive is damaged.
+    """
+    try:
+        with tarfile.open(path, "r:gz") as archive:
+            for member in archive:
+                if member.isfile() and member.name.rsplit("/", 1)[-1] == name and member.size <= _MAX_BYTES:
+                    stream = archive.extractfile(member)
+                    return stream.read() if stream else b""
+    except (tarfile.TarError, OSError, EOFError) as error:
+        raise DataError(f"{path} cannot be read as a tar archive: {error}; delete it and fetch it again.") from error
+    raise DataError(f"{path} holds no file {name!r}; it is not the archive that is meant, so fetch it again.")
+
+
+def as_records(tables: Sequence[bytes], columns: Sequence[Column]) -> Records:
+    """Records of CSV tables one after the other, for models that are asked with NumPy arrays."""
+    import pyarrow as pa
+
+    table = pa.concat_tables([_parsed(content, columns) for content in tables])
+    return Records.from_frame(table, columns=columns).with_native(Native.NUMPY)
+
+
+def _parsed(content: bytes, columns: Sequence[Column]) -> pa.Table:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    types = {column.name: _arrow_type(column) for column in columns}
+    try:
+        table = csv.read_csv(
+            io.BytesIO(content), convert_options=csv.ConvertOptions(column_types=types, null_values=[])
+        )
+    except pa.ArrowInvalid as error:
+        raise DataError(f"the table cannot be read: {str(error).splitlines()[0]}; fetch its file again.") from None
+    for place, column in enumerate(columns):  # codes such as 1.0 are whole numbers
+        if column.dtype in INTEGERS and column.is_feature:
+            table = table.set_column(place, column.name, table[column.name].cast(pa.int64()))
+    return table
+
+
+def _arrow_type(column: Column) -> pa.DataType:
+    import pyarrow as pa
+
+    if column.role is Role.IGNORE:
+        return pa.string()
+    return {"string": pa.string(), "bool": pa.bool_()}.get(column.dtype, pa.float64())
+
+
+def _headed(rows: bytes, columns: Sequence[Column]) -> bytes:
+    return ",".join(column.name for column in columns).encode() + b"\n" + rows
+
+
+def _location(features: Integers, labels: Integers) -> Records:
+    columns = tuple(number(f"visited_{j}", "uint8") for j in range(features.shape[1]))
+    target = Column("cluster", Kind.CATEGORICAL, Role.TARGET, tuple(range(1, 31)), dtype="int64")
+    codes = labels.astype(np.int64) - 1
+    return Records(features.astype(np.float64), codes, Schema(columns, target), np.arange(len(features)))

@@ -1,0 +1,517 @@
+"""People as rows: a matrix of features, a label each, and an id that survives every split."""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from leakgauge.errors import DataError
+from leakgauge.records import _encoding, _freezing, _tables
+from leakgauge.records._decoding import as_codes
+from leakgauge.records._messages import closest, shortened
+from leakgauge.records.columns import Column, Native, Role, Task, Value, first_repeated
+from leakgauge.records.schema import Schema
+
+Index: TypeAlias = int | slice | npt.NDArray[np.bool_] | npt.NDArray[np.integer[Any]] | Sequence[int]
+_ROWS_AT_ONCE = 4096  # rows hashed or compared in one go: bounds the memory of temporary copies
+
+
+@dataclass(frozen=True, eq=False)
+class Records:
+    """n people: what is known about each, and what the model should say about them.
+
+    The arrays are read-only. The constructor does not copy (a data set of images may fill half of the memory), so
+    whoever passes an array must leave it alone afterwards; `from_arrays` and `from_frame` do copy.
+
+    Two records may be equal in every column; only ids tell rows apart. Equality of `Records` is by identity;
+    compare `digest()` for equality of content.
+
+    Attributes:
+        features: Float64 [n, d], finite: quantities, and codes of categories, as `schema` says.
+        labels: Int64 codes of classes [n], or float64 [n] for regression.
+        schema: What the columns mean.
+        ids: Unique, [n], integers or text. They survive selection and splitting, so that a report can name a row
+            of the user's own file.
+
+    Raises:
+        DataError: If shapes disagree, a number is not finite, a code is not that of a category or class, or an id
+            occurs twice.
+
+    >>> records = Records.from_arrays([[31.0, 1.0], [47.0, 0.0], [52.0, 1.0]], ["ill", "well", "ill"])
+    >>> len(records), records.schema.classes, records.labels.tolist()
+    (3, ('ill', 'well'), [0, 1, 0])
+    >>> records[np.array([False, True, True])].ids.tolist()
+    [1, 2]
+    """
+
+    features: npt.NDArray[np.float64]
+    labels: npt.NDArray[np.int64] | npt.NDArray[np.float64]
+    schema: Schema
+    ids: npt.NDArray[Any]
+
+    def __post_init__(self) -> None:
+        features = np.ascontiguousarray(self.features, dtype=np.float64)
+        labels, ids = np.asarray(self.labels), _plain_ids(np.asarray(self.ids))
+        _require_shapes(features, labels, ids, self.schema)
+        _require_finite(features, self.schema)
+        for j, column in enumerate(self.schema.columns):
+            if column.is_categorical:
+                as_codes(column, features[:, j])
+        self._set(features, _checked_labels(labels, self.schema), self.schema, ids)
+        _require_unique(ids)
+
+    def __len__(self) -> int:
+        return len(self.features)
+
+    def __getitem__(self, index: Index) -> Records:
+        """The chosen records, in the chosen order: an index, a slice, a mask [n], or indices.
+
+        Raises:
+            DataError: If a mask has another length than n, or a record is asked for twice.
+            IndexError: If an index is out of range.
+        """
+        rows = self._rows(index)
+        return _unchecked(self.features[rows], self.labels[rows], self.schema, self.ids[rows])
+
+    def __iter__(self) -> Iterator[Records]:
+        return (self[row] for row in range(len(self)))
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        # a copy that was pickled for a worker process must be as read-only as the original
+        self._set(state["features"], state["labels"], state["schema"], state["ids"])
+
+    @classmethod
+    def from_arrays(
+        cls,
+        X: Any,
+        y: Any,
+        *,
+        names: Sequence[str] | None = None,
+        categorical: Collection[str | int] = (),
+        sensitive: Collection[str | int] = (),
+        task: Task | None = None,
+        classes: Sequence[Value] | None = None,
+        ids: npt.ArrayLike | None = None,
+    ) -> Records:
+        """Records from features and labels apart, as for scikit-learn.
+
+        Args:
+            X: [n, d]: an array, nested lists, or a data frame.
+            y: [n]: original labels.
+            names: Names of the columns; by default x0, x1, … (a data frame has its own).
+            categorical: Names or positions of columns whose numbers are categories.
+            sensitive: Names or positions of the columns that attribute inference tries to guess.
+            task: Classification or regression. By default: text, true/false and categories are classes; numbers are
+                classes if all are whole and at most 20 are distinct; all else is regression.
+            classes: The classes in order, if they are more than those that occur, or in another order.
+            ids: Unique integers or text [n]; by default 0, 1, 2, …
+
+        Raises:
+            DataError: If the arrays do not fit together or hold what a model cannot be given.
+
+        >>> Records.from_arrays(np.array([[1.0], [2.0]]), [0.5, 1.25]).schema.task
+        <Task.REGRESSION: 'regression'>
+        """
+        part = _part_from_arrays(X, y, names, ids, "the table")
+        return _build([part], _array_wishes(part, categorical, sensitive, task, classes))[0]
+
+    @classmethod
+    def from_frame(
+        cls,
+        frame: Any,
+        *,
+        target: str | None = None,
+        columns: Sequence[Column] | None = None,
+        sensitive: Collection[str] = (),
+        categorical: Collection[str] = (),
+        id_column: str | None = None,
+        ignore: Collection[str] = (),
+        task: Task | None = None,
+    ) -> Records:
+        """Records from a data frame of pandas, Polars or Arrow.
+
+        What is not declared is inferred: numbers are numeric; text, true/false and categories are categorical; an
+        ordered pandas categorical and a Polars Enum are ordinal. Categories are frozen from the table: in the order
+        that the column's own type declares (pandas categorical, Polars Enum), else ascending, missing last.
+
+        Args:
+            frame: The table, one person per row.
+            target: Name of the column to predict (or declare one with the role target).
+            columns: Declared columns (kind, role, categories); the others are inferred. The dtype is always the
+                table's own.
+            sensitive: Names of features that attribute inference tries to guess.
+            categorical: Names of features whose numbers are categories.
+            id_column: Name of a column with unique ids; by default rows are numbered from 0.
+            ignore: Names of columns to leave out.
+            task: As for `from_arrays`.
+
+        Raises:
+            DataError: If a name is unknown, values are missing where they must not be, or a column is of a sort
+                that a model cannot be given.
+        """
+        wishes, target, id_column = _frame_wishes(target, columns, sensitive, categorical, id_column, ignore, task)
+        return _build([_part_from_frame(frame, target, id_column, "the table")], wishes)[0]
+
+    def encoded_as(self, schema: Schema) -> Records:
+        """The same people under another schema: columns by name, categories and classes by their original values.
+
+        Raises:
+            DataError: If a column is missing or of another kind, or a value is not among the new categories.
+        """
+        missing = [name for name in schema.names if name not in self.schema.names]
+        if missing or schema.n_features != self.schema.n_features:
+            raise DataError(
+                f"the schemas have different columns: {shortened(self.schema.names)} against "
+                f"{shortened(schema.names)}; both must name the same features."
+            )
+        columns = [(self.schema.columns[self.schema.index(column.name)], column) for column in schema.columns]
+        features = np.empty_like(self.features)
+        for j, (old, new) in enumerate(columns):
+            features[:, j] = _recoded(old, new, self.features[:, self.schema.index(old.name)])
+        labels = _recoded(self.schema.target, schema.target, np.asarray(self.labels, dtype=np.float64))
+        return Records(features, labels, schema, self.ids)
+
+    def as_codes(self) -> Records:
+        """The same people with codes 0, 1, 2, … as the values of categorical columns; see `Schema.as_codes`."""
+        return _unchecked(self.features, self.labels, self.schema.as_codes(), self.ids)
+
+    def with_native(self, native: Native) -> Records:
+        """The same people, for a model that is asked with another table type."""
+        schema = dataclasses.replace(self.schema, native=native)
+        return _unchecked(self.features, self.labels, schema, self.ids)
+
+    def digest(self) -> str:
+        """The sha256, in hexadecimal, of the content: features, labels, and what the columns mean.
+
+        Ids and the table type do not enter: the same values give the same digest whether they came from pandas,
+        Polars, Arrow or NumPy, and however their rows were named. The order of rows does.
+        """
+        hasher = hashlib.sha256(_canonical(self.schema).encode())
+        for start in range(0, len(self), _ROWS_AT_ONCE):
+            hasher.update((self.features[start : start + _ROWS_AT_ONCE] + 0.0).astype("<f8").tobytes())  # no -0.0
+        hasher.update((self.labels + self.labels.dtype.type(0)).astype(self.labels.dtype.newbyteorder("<")).tobytes())
+        return hasher.hexdigest()
+
+    def _rows(self, index: Index) -> slice | npt.NDArray[Any]:
+        if isinstance(index, slice):
+            return index
+        rows = np.atleast_1d(np.asarray(index))
+        if rows.dtype == bool:
+            if rows.shape != (len(self),):
+                raise DataError(f"a mask of records must have shape ({len(self)},), got {rows.shape}; one per record.")
+            return rows
+        rows = rows.astype(np.int64) if rows.size == 0 else rows
+        if rows.dtype.kind not in "iu" or rows.ndim != 1:
+            raise DataError(
+                f"records are chosen by an index, a slice, a mask or indices, got {rows.dtype} of shape {rows.shape}."
+            )
+        chosen, counts = np.unique(np.arange(len(self))[rows], return_counts=True)
+        if len(chosen) < len(rows):
+            raise DataError(
+                f"record {int(chosen[np.argmax(counts > 1)])} is asked for twice; ids must stay unique, so choose "
+                "each record at most once."
+            )
+        return rows
+
+    def _set(self, features: Any, labels: Any, schema: Schema, ids: Any) -> None:
+        for name, value in (("features", features), ("labels", labels), ("ids", ids)):
+            object.__setattr__(self, name, _read_only(value))
+        object.__setattr__(self, "schema", schema)
+
+
+def from_pair(
+    train: Any,
+    holdout: Any,
+    *,
+    target: str | None = None,
+    columns: Sequence[Column] | None = None,
+    sensitive: Collection[str] = (),
+    categorical: Collection[str] = (),
+    id_column: str | None = None,
+    ignore: Collection[str] = (),
+    task: Task | None = None,
+) -> tuple[Records, Records]:
+    """Records of a training and a holdout table under one schema.
+
+    Categories and classes are frozen from both tables together, unless they are declared: a value that occurs in
+    the holdout table only is a category too. Without an id column the ids are `train/0`, `train/1`, …, `holdout/0`,
+    …, by row.
+
+    Args:
+        train: The table the model was trained on: a data frame, or a pair (X, y) as for `Records.from_arrays`.
+        holdout: A table it was not trained on, of the same form and with the same columns.
+        target: Name of the column to predict; needed for data frames, not used for pairs.
+        columns: As for `Records.from_frame`.
+        sensitive: As for `Records.from_frame`.
+        categorical: As for `Records.from_frame`.
+        id_column: As for `Records.from_frame`.
+        ignore: As for `Records.from_frame`.
+        task: As for `Records.from_arrays`.
+
+    Returns:
+        The training records and the holdout records; row i of each is row i of its table.
+
+    Raises:
+        DataError: If the tables' columns differ, or as for `Records.from_frame`.
+    """
+    places = ("the training table", "the holdout table")
+    if isinstance(train, tuple) or isinstance(holdout, tuple):
+        parts = [_part_of_pair(pair, place) for pair, place in zip((train, holdout), places, strict=True)]
+        wishes = _pair_wishes(columns, sensitive, categorical, id_column, ignore, task)
+    else:
+        wishes, target, id_column = _frame_wishes(target, columns, sensitive, categorical, id_column, ignore, task)
+        parts = [
+            _part_from_frame(frame, target, id_column, place)
+            for frame, place in zip((train, holdout), places, strict=True)
+        ]
+    if id_column is None:
+        parts = [
+            dataclasses.replace(part, ids=np.array([f"{word}/{row}" for row in range(part.table.n_rows)], np.str_))
+            for part, word in zip(parts, ("train", "holdout"), strict=True)
+        ]
+    first, second = _build(parts, wishes)
+    return first, second
+
+
+def concatenate(first: Records, second: Records) -> Records:
+    """The records of both, first those of `first`.
+
+    Raises:
+        DataError: If their schemas differ (see `Records.encoded_as`) or an id occurs in both.
+    """
+    if first.schema != second.schema:
+        raise DataError(
+            "the two sets of records have different schemas; bring one into the form of the other with "
+            "encoded_as(schema), or build both with from_pair."
+        )
+    if first.ids.dtype.kind != second.ids.dtype.kind:
+        raise DataError(
+            f"the ids are {first.ids.dtype} in one set of records and {second.ids.dtype} in the other; use text or "
+            "integers in both."
+        )
+    return Records(
+        np.concatenate([first.features, second.features]),
+        np.concatenate([first.labels, second.labels]),
+        first.schema,
+        np.concatenate([first.ids, second.ids]),
+    )
+
+
+def _unchecked(features: Any, labels: Any, schema: Schema, ids: Any) -> Records:
+    """Records from parts of records that were checked before: no second look at every number."""
+    records = object.__new__(Records)
+    records._set(features, labels, schema, ids)
+    return records
+
+
+def _read_only(array: Any) -> Any:
+    view = array.view()
+    view.flags.writeable = False
+    return view
+
+
+def _plain_ids(ids: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    if ids.dtype.kind in "OT" and all(isinstance(value, str) for value in ids.flat):
+        ids = ids.astype(np.str_)
+    if ids.dtype.kind not in "iuU":
+        raise DataError(f"ids must be whole numbers or text, got {ids.dtype}; turn them into text.")
+    return ids
+
+
+def _require_shapes(features: Any, labels: Any, ids: Any, schema: Schema) -> None:
+    if features.ndim != 2 or features.shape[1] != schema.n_features:
+        raise DataError(f"features must have shape [n, {schema.n_features}], got {features.shape}; one column each.")
+    for name, array in (("labels", labels), ("ids", ids)):
+        if array.shape != (len(features),):
+            raise DataError(
+                f"{name} must have shape ({len(features)},), one per row of the features, got {array.shape}."
+            )
+
+
+def _require_finite(features: npt.NDArray[np.float64], schema: Schema) -> None:
+    for start in range(0, len(features), _ROWS_AT_ONCE):
+        block = np.isfinite(features[start : start + _ROWS_AT_ONCE])
+        if not block.all():
+            row, j = np.argwhere(~block)[0]
+            raise DataError(
+                f"column {schema.names[j]!r}, row {start + row} (counting from 0): {features[start + row, j]} is not "
+                "a finite number; fill it in, drop the row, or declare the column categorical."
+            )
+
+
+def _checked_labels(labels: npt.NDArray[Any], schema: Schema) -> npt.NDArray[Any]:
+    numbers = labels.astype(np.float64) if labels.dtype.kind in "iuf" else None
+    if numbers is None or not np.isfinite(numbers).all():
+        raise DataError(f"labels must be finite numbers (codes of classes, or quantities), got {labels.dtype}.")
+    return as_codes(schema.target, numbers) if schema.target.is_categorical else numbers
+
+
+def _require_unique(ids: npt.NDArray[Any]) -> None:
+    values, counts = np.unique(ids, return_counts=True)
+    if len(values) < len(ids):
+        repeated = values[np.argmax(counts > 1)]
+        rows = np.flatnonzero(ids == repeated)[:2]
+        raise DataError(
+            f"the id {repeated.item()!r} occurs twice, in rows {rows[0]} and {rows[1]} (counting from 0); every "
+            "record needs an id of its own."
+        )
+
+
+def _recoded(old: Column, new: Column, numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    if old.is_categorical != new.is_categorical:
+        raise DataError(
+            f"column {old.name!r} is {old.kind} in one schema and {new.kind} in the other; make them alike."
+        )
+    if not old.is_categorical:
+        return numbers
+    place = {value: code for code, value in enumerate(new.categories)}
+    code_of_code = np.array([place.get(value, -1) for value in old.categories], dtype=np.float64)
+    recoded = code_of_code[as_codes(old, numbers)]
+    if (recoded < 0).any():
+        row = int(np.argmax(recoded < 0))
+        raise DataError(
+            f"column {old.name!r}, row {row} (counting from 0): the value {old.categories[int(numbers[row])]!r} is "
+            f"not among the other schema's, {shortened(new.categories)}; declare it there too."
+        )
+    return recoded
+
+
+def _canonical(schema: Schema) -> str:
+    """What the columns mean, as text: how a table is written (dtype, table type) does not enter."""
+    columns = [
+        [
+            column.name,
+            column.kind.value,
+            column.role.value,
+            [[type(value).__name__, repr(value)] for value in column.categories],
+        ]
+        for column in (*schema.columns, schema.target)
+    ]
+    return json.dumps(["leakgauge records 1", columns])
+
+
+def _part_from_frame(frame: Any, target: str, id_column: str | None, place: str) -> _freezing.Part:
+    table = _tables.as_table(frame, place=place)
+    for name in (target, id_column):
+        if name is not None and name not in table.names:
+            raise DataError(f"{place} has no column {name!r}; {closest(name, table.names)}")
+    ids = np.arange(table.n_rows) if id_column is None else _freezing.identifiers(table.column(id_column))
+    return _freezing.Part(table, table.column(target), ids)
+
+
+def _part_from_arrays(
+    X: Any, y: Any, names: Sequence[str] | None, ids: npt.ArrayLike | None, place: str
+) -> _freezing.Part:
+    if names is not None and _tables.is_frame(X):
+        raise DataError("names are given, but the features are a data frame, which has its own; leave names out.")
+    table = _tables.as_table(X, names=names, place=place)
+    name = getattr(y, "name", None)
+    name = name if isinstance(name, str) and name else "y"
+    column = _tables.as_column(y, name if name not in table.names else "label", place)
+    if len(column) != table.n_rows:
+        raise DataError(f"{place} has {table.n_rows} rows but {len(column)} labels; pass one label per row.")
+    return _freezing.Part(table, column, np.arange(table.n_rows) if ids is None else np.asarray(ids))
+
+
+def _part_of_pair(pair: Any, place: str) -> _freezing.Part:
+    if not isinstance(pair, tuple) or len(pair) != 2:
+        raise DataError(f"{place} must be a pair (X, y), like the other table; pass both in the same form.")
+    return _part_from_arrays(*pair, None, None, place)
+
+
+def _array_wishes(
+    part: _freezing.Part,
+    categorical: Collection[str | int],
+    sensitive: Collection[str | int],
+    task: Task | None,
+    classes: Sequence[Value] | None,
+) -> _freezing.Wishes:
+    names = part.table.names
+
+    def named(wanted: Collection[str | int]) -> tuple[str, ...]:
+        for place in wanted:
+            if not isinstance(place, str) and not 0 <= place < len(names):
+                raise DataError(f"there is no column number {place}; columns are numbered from 0 to {len(names) - 1}.")
+        return tuple(place if isinstance(place, str) else names[place] for place in wanted)
+
+    return _freezing.Wishes(
+        sensitive=named(sensitive),
+        categorical=named(categorical),
+        task=None if task is None else Task(task),
+        classes=None if classes is None else tuple(classes),
+    )
+
+
+def _frame_wishes(
+    target: str | None,
+    columns: Sequence[Column] | None,
+    sensitive: Collection[str],
+    categorical: Collection[str],
+    id_column: str | None,
+    ignore: Collection[str],
+    task: Task | None,
+) -> tuple[_freezing.Wishes, str, str | None]:
+    """What was said about a data frame's columns, the target, and the id column."""
+    declared = _by_name(columns)
+    target = _only(target, [c.name for c in declared.values() if c.role is Role.TARGET], "target")
+    id_column = _only(id_column, [c.name for c in declared.values() if c.role is Role.ID], "id column")
+    if target is None:
+        raise DataError("no target is named; say which column the model predicts (target=…).")
+    left_out = dict.fromkeys([target, *([id_column] if id_column else []), *ignore])
+    task = None if task is None else Task(task)
+    return _freezing.Wishes(declared, tuple(sensitive), tuple(categorical), tuple(left_out), task), target, id_column
+
+
+def _pair_wishes(
+    columns: Sequence[Column] | None,
+    sensitive: Collection[str],
+    categorical: Collection[str],
+    id_column: str | None,
+    ignore: Collection[str],
+    task: Task | None,
+) -> _freezing.Wishes:
+    """What was said about the columns of X; a declared target says what y is, whatever its name."""
+    if id_column is not None:
+        raise DataError("an id column can only be named for data frames; pass data frames, or leave it out.")
+    declared = _by_name(columns)
+    target = [declared.pop(name) for name, column in list(declared.items()) if column.role is Role.TARGET]
+    if target and task is None:
+        task = Task.CLASSIFICATION if target[0].is_categorical else Task.REGRESSION
+    return _freezing.Wishes(
+        declared,
+        tuple(sensitive),
+        tuple(categorical),
+        tuple(ignore),
+        None if task is None else Task(task),
+        target[0].categories if target and target[0].categories else None,
+    )
+
+
+def _by_name(columns: Sequence[Column] | None) -> dict[str, Column]:
+    declared = {column.name: column for column in columns or ()}
+    if len(declared) < len(columns or ()):
+        repeated = first_repeated(column.name for column in columns or ())
+        raise DataError(f"column {repeated!r} is declared twice; declare each once.")
+    return declared
+
+
+def _only(named: str | None, declared: Sequence[str], what: str) -> str | None:
+    names = list(dict.fromkeys([*([named] if named is not None else []), *declared]))
+    if len(names) > 1:
+        raise DataError(f"there can be only one {what}, got {shortened(names)}; name one.")
+    return names[0] if names else None
+
+
+def _build(parts: Sequence[_freezing.Part], wishes: _freezing.Wishes) -> list[Records]:
+    schema = _freezing.freeze(parts, wishes)
+    return [
+        Records(_encoding.matrix(schema, part.table), _encoding.encode_labels(schema, part.target), schema, part.ids)
+        for part in parts
+    ]

@@ -1,0 +1,9 @@
+"""Rendering a :class:`~leakgauge.audit.Document` for those who read, sign or automate; nothing is computed here."""
+
+from __future__ import annotations
+
+from leakgauge.report.junit_xml import junit
+from leakgauge.report.model_card import markdown
+from leakgauge.report.page import render_html, write_html
+
+__all__ = ["junit", "markdown", "render_html", "write_html"]

@@ -1,0 +1,533 @@
+"""The pictures of a report as SVG: pure functions from results to markup.
+
+Each draws numbers that were computed elsewhere. Each picture has a title and a description for those who do not see
+it, tells lines apart by dashes and letters as well as by colour, and takes all colours from the page's style sheet.
+Infinite numbers are drawn at the end of the axis, never left out; every coordinate written is finite.
+"""
+
+from __future__ import annotations
+
+import bisect
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from markupsafe import Markup
+
+from leakgauge.audit import AttackResult, Finding, Influence, Verdict
+from leakgauge.audit.result import Association, Curve
+from leakgauge.report.words import counted, factor, number, places_for, short, value_and_interval
+from leakgauge.statistics import Estimate
+
+N_LINES = 8
+"""Line styles of the style sheet; letters tell apart what styles do not."""
+
+LOG_COUNTS_FROM = 50
+"""A histogram whose highest bar has more records than this gets a logarithmic axis of counts."""
+
+LOG_PDTP_FROM = 8.0
+"""A scatter plot whose PDTP reaches beyond this multiple of the limit gets a logarithmic axis."""
+
+_LAYERS = 8
+
+
+@dataclass(frozen=True)
+class Axis:
+    """Where a value lies on a picture.
+
+    Args:
+        low: value at the start.
+        high: value at the end, above ``low``.
+        start: coordinate of ``low``.
+        end: coordinate of ``high``; for a vertical axis smaller than ``start``.
+        is_log: whether equal factors are equal lengths; then ``low`` must be above 0.
+
+    Raises:
+        ValueError: the ends are no range.
+
+    >>> Axis(0.001, 1.0, 0.0, 300.0, is_log=True).at(0.01)
+    100.0
+    """
+
+    low: float
+    high: float
+    start: float
+    end: float
+    is_log: bool = False
+
+    def __post_init__(self) -> None:
+        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
+            raise ValueError(f"an axis needs finite low < high, got {self.low} and {self.high}; choose other ends.")
+        if self.is_log and self.low <= 0:
+            raise ValueError(f"low must be above 0 on a logarithmic axis, got {self.low}; start at 1/n.")
+
+    def at(self, value: float) -> float:
+        """The coordinate of a value; what lies beyond an end is drawn at that end.
+
+        Raises:
+            ValueError: on NaN, which is nowhere.
+        """
+        if math.isnan(value):
+            raise ValueError("value must be a number, got NaN; leave out what was not measured.")
+        inside = min(max(value, self.low), self.high)
+        if self.is_log:
+            share = math.log(inside / self.low) / math.log(self.high / self.low)
+        else:
+            share = (inside - self.low) / (self.high - self.low)
+        return self.start + share * (self.end - self.start)
+
+    def ticks(self, at_most: int = 6) -> tuple[float, ...]:
+        """Round values within the axis: decades on a logarithmic one, steps of 1, 2 or 5 times a power of ten else.
+
+        >>> Axis(0.0, 1.3, 0, 1).ticks(), Axis(0.002, 1.0, 0, 1, is_log=True).ticks()
+        ((0.0, 0.5, 1.0), (0.01, 0.1, 1.0))
+        """
+        if self.is_log:
+            first, last = math.ceil(math.log10(self.low) - 1e-9), math.floor(math.log10(self.high) + 1e-9)
+            every = max(1, math.ceil((last - first + 1) / at_most))
+            return tuple(10.0**k for k in range(last, first - 1, -every))[::-1]
+        rough = (self.high - self.low) / max(1, at_most - 1)
+        power = 10.0 ** math.floor(math.log10(rough))
+        step = next(m * power for m in (1, 2, 5, 10) if m * power >= rough * (1 - 1e-9))
+        first, last = math.ceil(self.low / step - 1e-9), math.floor(self.high / step + 1e-9)
+        return tuple(round(k * step, 12) for k in range(first, last + 1))
+
+    def minor_ticks(self) -> tuple[float, ...]:
+        """The values 2 to 9 times a power of ten between the ends of a logarithmic axis."""
+        if not self.is_log:
+            return ()
+        powers = range(math.floor(math.log10(self.low)), math.ceil(math.log10(self.high)))
+        values = (round(m * 10.0**k, 12) for k in powers for m in range(2, 10))
+        return tuple(value for value in values if self.low <= value <= self.high)
+
+
+def tpr_at(curve: Curve, fpr: float) -> float:
+    """The largest true-positive rate that a threshold reaches without exceeding a false-positive rate.
+
+    >>> tpr_at(Curve((0.0, 0.1, 1.0), (0.0, 0.4, 1.0)), 0.5)
+    0.4
+    """
+    i = bisect.bisect_right(curve.fpr, fpr) - 1
+    return curve.tpr[i] if i >= 0 else 0.0
+
+
+def rates_to_quote(lowest: float) -> tuple[float, ...]:
+    """False-positive rates 1, 2 and 5 times a power of ten from ``lowest`` to 1, for the table below an ROC curve.
+
+    >>> rates_to_quote(0.04)
+    (0.04, 0.05, 0.1, 0.2, 0.5, 1.0)
+    """
+    powers = range(math.floor(math.log10(lowest)), 1)
+    values = {round(m * 10.0**k, 12) for k in powers for m in (1, 2, 5)}
+    return (lowest, *sorted(value for value in values if lowest < value <= 1))
+
+
+def lowest_rate(n_holdout: int) -> float:
+    """Where the axes of an ROC curve start: at 1/n, below which nothing is resolved, but not below 0.001.
+
+    >>> lowest_rate(200), lowest_rate(100_000), lowest_rate(3)
+    (0.005, 0.001, 0.1)
+    """
+    return min(0.1, max(0.001, 1 / max(1, n_holdout)))
+
+
+def letter(i: int) -> str:
+    """The letter that stands on the i-th line: A to Z, then A2 and so on.
+
+    >>> letter(0), letter(25), letter(26)
+    ('A', 'Z', 'A2')
+    """
+    return chr(ord("A") + i % 26) + ("" if i < 26 else str(i // 26 + 1))
+
+
+def icon(verdict: Verdict) -> Markup:
+    """A sign for a verdict that differs in shape, not only in colour: a tick, a cross, a question mark."""
+    inside = {
+        Verdict.PASSES: '<circle cx="12" cy="12" r="11"/><path d="M6.5 12.5l3.8 3.8 7.2-8"/>',
+        Verdict.FAILS: '<path class="body" d="M7.4 1h9.2L23 7.4v9.2L16.6 23H7.4L1 16.6V7.4z"/><path d="M8 8l8 8M16 8l-8 8"/>',
+        Verdict.CANNOT_TELL: (
+            '<path class="body" d="M12 .6L23.4 12 12 23.4.6 12z"/>'
+            '<path d="M9.2 9.6c0-3.8 5.8-3.7 5.8-.3 0 2.2-2.9 2.2-2.9 4.6M12.1 17v.2"/>'
+        ),
+    }[verdict]
+    return Markup('<svg class="icon" viewBox="0 0 24 24" aria-hidden="true">{}</svg>').format(Markup(inside))
+
+
+def scale_for(findings: Sequence[Finding]) -> tuple[float, float]:
+    """Common ends for the interval plots of findings that share a unit: all finite ends, the limit and zero fit in.
+
+    >>> from leakgauge.audit import Verdict
+    >>> scale_for([Finding("q", "m", None, 0.0, 1.0, Verdict.CANNOT_TELL, "r", "")])
+    (0.0, 2.0)
+    """
+    marks = [0.0]
+    for finding in findings:
+        marks += [finding.baseline, 2 * finding.threshold]
+        if finding.estimate is not None:
+            marks += [finding.estimate.low, finding.estimate.value, finding.estimate.high]
+    finite = [mark for mark in marks if math.isfinite(mark)]
+    low, high = min(finite), max(finite)
+    return low, high if high > low else low + 1
+
+
+def interval_plot(finding: Finding, scale: tuple[float, float]) -> Markup:
+    """A small picture of one finding: the interval as a line, the value as a dot, what is above the limit shaded.
+
+    An end at infinity gets an arrow. Without an estimate there is only the limit.
+
+    Args:
+        finding: what to draw.
+        scale: values at the left and right edge, as from :func:`scale_for`.
+    """
+    width, height, middle = 180, 26, 13
+    axis = Axis(*scale, 6, width - 8)
+    limit = axis.at(finding.threshold)
+    parts = [
+        Markup('<rect class="beyond" x="{}" y="3" width="{}" height="20"/>').format(_c(limit), _c(width - limit)),
+        Markup('<path class="axis" d="M0 {0}H{1}"/>').format(middle, width),
+        Markup('<path class="base" d="M{} 9v8"/>').format(_c(axis.at(finding.baseline))),
+        Markup('<path class="limit" d="M{} 2v22"/>').format(_c(limit)),
+    ]
+    if finding.estimate is not None:
+        parts.append(_interval_marks(finding.estimate, axis, middle, finding.verdict))
+    said = "not measured" if finding.estimate is None else value_and_interval(finding.estimate, places_for(finding.threshold))
+    title = f"{said}, limit {short(finding.threshold)}: {finding.verdict}"
+    return Markup(
+        '<svg class="interval" viewBox="0 0 {} {}" role="img" aria-label="{}"><title>{}</title>{}</svg>'
+    ).format(width, height, f"Interval plot: {title}", title, Markup("").join(parts))
+
+
+def _interval_marks(estimate: Estimate, axis: Axis, middle: float, verdict: Verdict) -> Markup:
+    left, right = axis.at(estimate.low), axis.at(estimate.high)
+    drawn = [f"M{_c(left)} {middle}H{_c(right)}"]
+    if math.isinf(estimate.high):
+        drawn = [f"M{_c(left)} {middle}H{_c(axis.end + 6)}m-5-4l5 4-5 4"]
+    elif right - left > 1:
+        drawn.append(f"M{_c(left)} {middle - 4}v8M{_c(right)} {middle - 4}v8")
+    dot = (
+        Markup('<circle cx="{}" cy="{}" r="4"/>').format(_c(axis.at(estimate.value)), middle)
+        if math.isfinite(estimate.value)
+        else Markup("")
+    )
+    return Markup('<g class="mark {}"><path d="{}"/>{}</g>').format(_verdict_class(verdict), "".join(drawn), dot)
+
+
+def roc_plot(attacks: Sequence[AttackResult], n_holdout: int, key: str) -> Markup:
+    """ROC curves on logarithmic axes, so that the low false-positive rates at which attacks hurt can be seen.
+
+    Each curve is drawn as the steps that thresholds reach. The diagonal is guessing. Each line carries its letter.
+
+    Args:
+        attacks: one line each.
+        n_holdout: non-members; sets where the axes start.
+        key: distinguishes the ids of this picture from all others on the page.
+    """
+    low = lowest_rate(n_holdout)
+    x, y = Axis(low, 1.0, 54, 468, is_log=True), Axis(low, 1.0, 330, 12, is_log=True)
+    lines, letters, dots = [], [], []
+    for i, attack in enumerate(attacks):
+        lines.append(Markup('<path class="line s{}" d="{}"/>').format(i % N_LINES, step_path(attack.roc, x, y)))
+        # Letters stand side by side, so that they do not hide each other where lines run together.
+        share = (i + 0.7) / (len(attacks) + 0.9)
+        fpr = low ** (1 - share)
+        letters.append(_letter(i, x.at(fpr), y.at(tpr_at(attack.roc, fpr))))
+        dots.append(Markup('<circle class="s{}" r="4.5"/>').format(i % N_LINES))
+    return Markup(
+        '<svg class="plot" viewBox="0 0 480 376" role="img" aria-labelledby="{key}-t {key}-d" data-roc="{low}" '
+        'data-left="{left}" data-right="{right}" data-top="{top}" data-bottom="{bottom}">'
+        '<title id="{key}-t">{title}</title><desc id="{key}-d">{desc}</desc>'
+        '{frame}<path class="guess" d="M{left} {bottom}L{right} {top}"/>{lines}{letters}'
+        '<g class="cursor" visibility="hidden"><path d="M0 {top}V{bottom}"/>{dots}</g></svg>'
+    ).format(
+        key=key,
+        low=short(low) if low > 0.001 and short(low).count(".") else low,
+        left=x.start,
+        right=x.end,
+        top=y.end,
+        bottom=y.start,
+        title="ROC curves of the membership attacks",
+        desc=_roc_description(attacks, low),
+        frame=_frame(x, y, "false-positive rate (log scale)", "true-positive rate (log scale)"),
+        lines=Markup("").join(lines),
+        letters=Markup("").join(letters),
+        dots=Markup("").join(dots),
+    )
+
+
+def _roc_description(attacks: Sequence[AttackResult], low: float) -> str:
+    curves = "; ".join(
+        f"{letter(i)}, {attack.title}: true-positive rate {number(tpr_at(attack.roc, low))} at false-positive rate "
+        f"{short(low)}, {number(tpr_at(attack.roc, 0.1))} at 0.1"
+        for i, attack in enumerate(attacks)
+    )
+    return f"Both axes are logarithmic, from {short(low)} to 1. Guessing is the diagonal. {curves}."
+
+
+def step_path(curve: Curve, x: Axis, y: Axis) -> str:
+    """The steps of an ROC curve as SVG path data: level until the next threshold, then up; invisible steps left out.
+
+    >>> step_path(Curve((0.0, 0.1, 1.0), (0.01, 0.1, 1.0)), Axis(0.01, 1, 0, 200, is_log=True),
+    ...           Axis(0.01, 1, 200, 0, is_log=True))
+    'M0 200H100V100H200V0'
+    """
+    level = _c(y.at(tpr_at(curve, x.low)))
+    drawn = [f"M{_c(x.start)} {level}"]
+    for fpr, tpr in zip(curve.fpr, curve.tpr, strict=True):
+        height = _c(y.at(tpr))
+        if fpr > x.low and height != level:
+            across = f"H{_c(x.at(fpr))}"
+            # Two thresholds in one column of the picture make one step.
+            if len(drawn) > 1 and drawn[-2] == across:
+                drawn[-1] = f"V{height}"
+            else:
+                drawn += [across, f"V{height}"]
+            level = height
+    if len(drawn) == 1 or drawn[-2] != f"H{_c(x.end)}":
+        drawn.append(f"H{_c(x.end)}")
+    return "".join(drawn)
+
+
+def line_sample(i: int) -> Markup:
+    """The i-th line style with its letter, for a legend."""
+    return Markup(
+        '<svg class="sample" viewBox="0 0 56 20" aria-hidden="true"><path class="line s{}" d="M0 10H56"/>{}</svg>'
+    ).format(i % N_LINES, _letter(i, 28, 10))
+
+
+def guess_sample() -> Markup:
+    """The line of guessing, for a legend."""
+    return Markup(
+        '<svg class="sample" viewBox="0 0 56 20" aria-hidden="true"><path class="guess" d="M0 10H56"/></svg>'
+    )
+
+
+def pdtp_histogram(influence: Influence, key: str) -> Markup:
+    """How many records have which PDTP, with the limit and the noise floor; infinite ones as a bar of their own.
+
+    Args:
+        influence: what to draw; without any counts the axes stand alone.
+        key: distinguishes the ids of this picture from all others on the page.
+    """
+    histogram = influence.histogram
+    highest = max([*histogram.counts, histogram.n_infinite, 1])
+    is_log = highest > LOG_COUNTS_FROM
+    right = 408.0 if histogram.n_infinite else 468.0
+    edges = histogram.edges or (0.0, 1.25 * influence.limit)
+    x = Axis(edges[0], edges[-1], 54, right)
+    y = Axis(0.5, 1.3 * highest, 250, 12, is_log=True) if is_log else Axis(0, 1.08 * highest, 250, 12)
+    within, beyond = [], []
+    for left, until, count in zip(histogram.edges, histogram.edges[1:], histogram.counts, strict=False):
+        if count:
+            bars = beyond if left >= influence.limit else within
+            bars.append(_bar(x.at(left), x.at(until), y.at(count), y.start))
+    infinite = Markup("")
+    if histogram.n_infinite:
+        infinite = Markup(
+            '<path class="bar over" d="{}"/><text class="tick" x="444" y="267" text-anchor="middle">∞</text>'
+            '<text class="tick" x="444" y="{}" text-anchor="middle">{}</text><path class="grid" d="M420 {}H468"/>'
+        ).format(
+            _bar(431, 457, y.at(histogram.n_infinite), y.start),
+            _c(max(10.0, y.at(histogram.n_infinite) - 5)),
+            f"{histogram.n_infinite:,}",
+            _c(y.start),
+        )
+    return Markup(
+        '<svg class="plot" viewBox="0 0 480 300" role="img" aria-labelledby="{key}-t {key}-d">'
+        '<title id="{key}-t">{title}</title><desc id="{key}-d">{desc}</desc>{noise}{frame}'
+        '<path class="bar" d="{within}"/><path class="bar over" d="{beyond}"/>{infinite}{limit}</svg>'
+    ).format(
+        key=key,
+        title="Histogram of the PDTP of the training records",
+        desc=_histogram_description(influence),
+        noise=_noise_floor(influence.noise_floor, x, y),
+        frame=_frame(x, y, "PDTP in nats", "records (log scale)" if is_log else "records", whole=True),
+        within="".join(within),
+        beyond="".join(beyond),
+        infinite=infinite,
+        limit=_limit_line(influence.limit, x, y, with_factor=True),
+    )
+
+
+def _histogram_description(influence: Influence) -> str:
+    return (
+        f"{counted(influence.n_measured, 'record')}. The median PDTP is {number(influence.median, 2)}, the largest "
+        f"{_spoken(influence.largest)}. {influence.n_above_limit:,} are above the limit of {short(influence.limit)}, "
+        f"{influence.histogram.n_infinite:,} of them infinite. The noise floor is {_spoken(influence.noise_floor)}."
+    )
+
+
+def _noise_floor(noise_floor: float, x: Axis, y: Axis) -> Markup:
+    """What PDTP shows when nothing is removed, as a shaded strip with its name."""
+    if noise_floor <= x.low:
+        return Markup("")
+    until = x.at(noise_floor)
+    side = _beside(until, x)
+    return Markup(
+        '<rect class="noise" x="{}" y="{}" width="{}" height="{}"/>'
+        '<text class="note" x="{}" y="{}" text-anchor="{}">noise floor {}</text>'
+    ).format(
+        _c(x.start), _c(y.end), _c(until - x.start), _c(y.start - y.end), _c(until + side[0]), _c(y.end + 34), side[1],
+        number(noise_floor, 2),
+    )  # fmt: skip
+
+
+def _limit_line(limit: float, x: Axis, y: Axis, *, with_factor: bool) -> Markup:
+    at = x.at(limit)
+    side = _beside(at, x)
+    said = f"limit {short(limit)}" + (f" (factor {factor(limit)})" if with_factor else "")
+    return Markup(
+        '<path class="limit" d="M{0} {1}V{2}"/><text class="note" x="{3}" y="{4}" text-anchor="{5}">{6}</text>'
+    ).format(_c(at), _c(y.end), _c(y.start), _c(at + side[0]), _c(y.end + 14), side[1], said)
+
+
+def _beside(at: float, x: Axis) -> tuple[float, str]:
+    """On which side of a vertical line there is room for its name: the offset and the anchor."""
+    return (6, "start") if at < x.start + 0.55 * (x.end - x.start) else (-6, "end")
+
+
+def success_axis(association: Association, limit: float) -> Axis:
+    """The PDTP axis of the scatter plot: linear from 0, or logarithmic where PDTP reaches far beyond the limit."""
+    largest = max([*association.pdtp, 1.25 * limit])
+    if largest > LOG_PDTP_FROM * limit:
+        return Axis(0.01 * limit, 1.1 * largest, 54, 468, is_log=True)
+    return Axis(0.0, 1.04 * largest, 54, 468)
+
+
+def success_scatter(association: Association, limit: float, key: str) -> Markup:
+    """PDTP of records against the success of an attack on them, with the lines of guessing and of the limit.
+
+    Args:
+        association: what to draw; may hold no records.
+        limit: of PDTP.
+        key: distinguishes the ids of this picture from all others on the page.
+    """
+    x, y = success_axis(association, limit), Axis(0.0, 1.0, 250, 12)
+    places = [(x.at(p), y.at(s)) for p, s in zip(association.pdtp, association.success, strict=True)]
+    # One path does not darken where it crosses itself; several, drawn over each other, show where dots pile up.
+    layers = [
+        "".join(f"M{_c(across)} {_c(up)}h0" for across, up in places[layer::_LAYERS]) for layer in range(_LAYERS)
+    ]
+    label = "PDTP in nats" + (f" (log scale; below {short(x.low)} at the edge)" if x.is_log else "")
+    return Markup(
+        '<svg class="plot" viewBox="0 0 480 300" role="img" aria-labelledby="{key}-t {key}-d">'
+        '<title id="{key}-t">{title}</title><desc id="{key}-d">{desc}</desc>{frame}'
+        '<path class="guess" d="M{left} {half}H{right}"/>'
+        '<text class="note" x="{right}" y="{under}" text-anchor="end">guessing</text>{dots}{limit}</svg>'
+    ).format(
+        key=key,
+        title=f"PDTP against the success of the attack “{association.attack}” on each record",
+        desc=(
+            f"{counted(len(association.pdtp), 'dot')}, one for each record shown. Guessing succeeds in half of the "
+            f"cases. The correlation is {value_and_interval(association.correlation, 2)}."
+        ),
+        frame=_frame(x, y, label, "success of the attack"),
+        left=_c(x.start),
+        right=_c(x.end),
+        half=_c(y.at(0.5)),
+        under=_c(y.at(0.5) + 14),
+        dots=Markup("").join(Markup('<path class="dots" d="{}"/>').format(layer) for layer in layers if layer),
+        limit=_limit_line(limit, x, y, with_factor=False),
+    )
+
+
+@dataclass(frozen=True)
+class CrossTable:
+    """How many dots of a scatter plot lie in which field.
+
+    Args:
+        columns: bands of success, in words.
+        rows: bands of PDTP in words, each with one count for each column.
+    """
+
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, tuple[int, ...]], ...]
+
+
+def cross_table(association: Association, limit: float) -> CrossTable:
+    """The scatter plot for those who read rather than look: its dots counted in bands of PDTP and of success."""
+    lower = (0.0, 0.01 * limit, 0.1 * limit, 0.5 * limit, limit, 2 * limit, 5 * limit)
+    chances = (0.0, 0.5, 0.6, 0.7, 0.8, 0.9)
+    counts = [[0] * len(chances) for _ in lower]
+    for pdtp, success in zip(association.pdtp, association.success, strict=True):
+        # Open below and closed above: a PDTP equal to the limit does not exceed it.
+        row, column = bisect.bisect_left(lower, pdtp) - 1, bisect.bisect_left(chances, success) - 1
+        counts[max(0, row)][max(0, column)] += 1
+    columns = tuple(_band(chances, i, last=f"{chances[-1]:g} to 1") for i in range(len(chances)))
+    rows = tuple(
+        (_band(lower, i, last=f"above {lower[-1]:g}"), tuple(counts[i])) for i in range(len(lower)) if any(counts[i])
+    )
+    return CrossTable(columns, rows)
+
+
+def _band(edges: Sequence[float], i: int, *, last: str) -> str:
+    return last if i == len(edges) - 1 else f"{edges[i]:g} to {edges[i + 1]:g}"
+
+
+def _frame(x: Axis, y: Axis, x_label: str, y_label: str, *, whole: bool = False) -> Markup:
+    """Grid lines, tick labels and axis labels."""
+    across, up = x.ticks(), y.ticks(5)
+    if whole:
+        up = tuple(tick for tick in up if tick == int(tick))
+    fine = [f"M{_c(x.at(t))} {_c(y.end)}V{_c(y.start)}" for t in x.minor_ticks()]
+    fine += [f"M{_c(x.start)} {_c(y.at(t))}H{_c(x.end)}" for t in y.minor_ticks()]
+    coarse = [f"M{_c(x.at(t))} {_c(y.start)}v4" for t in across] if not x.is_log else []
+    coarse += [f"M{_c(x.at(t))} {_c(y.end)}V{_c(y.start)}" for t in across] if x.is_log else []
+    coarse += [f"M{_c(x.start)} {_c(y.at(t))}H{_c(x.end)}" for t in up]
+    coarse.append(f"M{_c(x.start)} {_c(y.start)}H{_c(x.end)}")
+    texts = [_tick(x.at(t), y.start + 17, "middle", t) for t in across]
+    texts += [_tick(x.start - 7, y.at(t) + 4, "end", t) for t in up]
+    return Markup(
+        '<path class="fine" d="{}"/><path class="grid" d="{}"/>{}'
+        '<text class="label" x="{}" y="{}" text-anchor="middle">{}</text>'
+        '<text class="label" transform="translate(13 {}) rotate(-90)" text-anchor="middle">{}</text>'
+    ).format(
+        "".join(fine),
+        "".join(coarse),
+        Markup("").join(texts),
+        _c((x.start + x.end) / 2),
+        _c(y.start + 40),
+        x_label,
+        _c((y.start + y.end) / 2),
+        y_label,
+    )
+
+
+def _tick(across: float, up: float, anchor: str, value: float) -> Markup:
+    return Markup('<text class="tick" x="{}" y="{}" text-anchor="{}">{}</text>').format(
+        _c(across), _c(up), anchor, short(value)
+    )
+
+
+def _letter(i: int, across: float, up: float) -> Markup:
+    return Markup(
+        '<g class="letter s{}"><circle cx="{}" cy="{}" r="8"/><text x="{}" y="{}" text-anchor="middle">{}</text></g>'
+    ).format(i % N_LINES, _c(across), _c(up), _c(across), _c(up + 4), letter(i))
+
+
+def _bar(left: float, right: float, top: float, bottom: float) -> str:
+    """A bar as path data, with a hair of space to its neighbour."""
+    return f"M{_c(left + 0.5)} {_c(bottom)}V{_c(top)}H{_c(max(left + 1, right - 0.5))}V{_c(bottom)}z"
+
+
+def _spoken(value: float) -> str:
+    return "infinite" if math.isinf(value) else number(value, 2)
+
+
+def _verdict_class(verdict: Verdict) -> str:
+    """The class of the style sheet for a verdict."""
+    return verdict.value.replace(" ", "-")
+
+
+def verdict_classes() -> Iterable[tuple[Verdict, str]]:
+    """Every verdict with its class of the style sheet."""
+    return ((verdict, _verdict_class(verdict)) for verdict in Verdict)
+
+
+def _c(value: float) -> str:
+    """A coordinate with one decimal at most.
+
+    >>> _c(12.04), _c(-0.01), _c(7.25)
+    ('12', '0', '7.2')
+    """
+    text = f"{value:.1f}".removesuffix(".0")
+    return "0" if text == "-0" else text

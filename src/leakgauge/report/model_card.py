@@ -1,0 +1,104 @@
+"""A Markdown fragment for model cards and for the summary page of a pipeline."""
+
+from __future__ import annotations
+
+import re
+
+from leakgauge.audit import AuditDocument, Document, Finding, Verdict
+from leakgauge.report.words import (
+    ADVICE,
+    ADVICE_FOR_SEVERAL,
+    HEADLINES,
+    REMEDY_TITLES,
+    grounds,
+    interval,
+    number,
+    places_for,
+    remedies,
+    sentence,
+    short,
+    statement,
+    tally,
+)
+
+_MARKS = {Verdict.PASSES: "✓", Verdict.FAILS: "✗", Verdict.CANNOT_TELL: "?"}
+_MEANINGFUL = re.compile(r"([\\`*_\[\]<>|~#&$@])")
+
+
+def markdown(document: Document) -> str:
+    """The verdict, the findings and, for each model, a paragraph for the file of a data-protection officer.
+
+    The paragraph states who was assumed to attack, what was tested, the bounds with their confidence, and what was
+    not tested; it stands alone, so that it can be copied. Names that come from the user are written so that Markdown
+    shows them as they are.
+
+    Returns:
+        GitHub-flavoured Markdown from the second heading level down, ending in a newline.
+    """
+    several = len(document.audits) > 1
+    parts = [f"## Privacy audit: {escape(document.name if several else _name(document))}"]
+    if several:
+        parts += [
+            f"**{_MARKS[document.verdict]} {HEADLINES[document.verdict]}.** {tally(document)} "
+            f"{ADVICE_FOR_SEVERAL[document.verdict]}",
+            _overview(document),
+        ]
+    for audit in document.audits:
+        parts += _audit(audit, document.leakgauge, several=several)
+    return "\n\n".join(parts) + "\n"
+
+
+def escape(text: str) -> str:
+    """Text that Markdown shows as it is, on one line.
+
+    >>> escape("a|b <img> *c*") == r"a\\|b \\<img\\> \\*c\\*"
+    True
+    """
+    # A backslash before the colon keeps addresses from becoming links.
+    return _MEANINGFUL.sub(r"\\\1", " ".join(text.split())).replace("://", r"\://")
+
+
+def _name(document: Document) -> str:
+    return document.audits[0].description.model if document.audits else document.name
+
+
+def _overview(document: Document) -> str:
+    rows = [
+        f"| {escape(audit.description.model)} | {_verdict(audit.verdict)} | {escape(_first_ground(audit))} |"
+        for audit in document.audits
+    ]
+    return "\n".join(["| Model | Verdict | Because |", "|---|---|---|", *rows])
+
+
+def _first_ground(audit: AuditDocument) -> str:
+    found = grounds(audit)
+    return sentence(found[0].clearest.reason) if found else "Nothing was held against the rule."
+
+
+def _audit(audit: AuditDocument, version: str, *, several: bool) -> list[str]:
+    level = "###" if several else "##"
+    parts = [f"### {escape(audit.description.model)}"] if several else []
+    parts.append(f"**{_MARKS[audit.verdict]} {HEADLINES[audit.verdict]}.** {ADVICE[audit.verdict]}")
+    why = [f"- {sentence(escape(ground.clearest.reason))}" for ground in grounds(audit)]
+    what = [f"- {REMEDY_TITLES[audit.verdict]}: {escape(remedy)}" for remedy in remedies(audit)]
+    if why or what:
+        parts.append("\n".join([*why, *what]))
+    rows = [_row(finding) for finding in audit.findings]
+    parts.append("\n".join(["| Measure | Value | Interval | Limit | Verdict |", "|---|--:|---|--:|---|", *rows]))
+    parts += [f"{level}# For the file", escape(statement(audit, version))]
+    if audit.notes:
+        parts += [f"{level}# Notes", "\n".join(f"- {escape(note)}" for note in audit.notes)]
+    return parts
+
+
+def _row(finding: Finding) -> str:
+    places = places_for(finding.threshold)
+    value, around = "not measured", "–"
+    if finding.estimate is not None:
+        value, around = number(finding.estimate.value, places), interval(finding.estimate, places)
+    cells = [escape(finding.measure), value, around, short(finding.threshold), _verdict(finding.verdict)]
+    return f"| {' | '.join(cells)} |"
+
+
+def _verdict(verdict: Verdict) -> str:
+    return f"{_MARKS[verdict]} {verdict.value}"

@@ -1,0 +1,365 @@
+"""How a report says things: numbers, verdicts, the rule, the advice and the statement for the file.
+
+Every renderer takes its words from here, so that page, model card and pipeline never say different things about the
+same result. Nothing is measured or decided here: a verdict is put into words, not reached.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+from leakgauge.audit import AuditDocument, Document, Finding, Verdict
+from leakgauge.statistics import Estimate
+
+HEADLINES = {
+    Verdict.PASSES: "Passes the release rule",
+    Verdict.FAILS: "Fails the release rule",
+    Verdict.CANNOT_TELL: "Cannot tell whether the release rule holds",
+}
+
+ADVICE = {
+    Verdict.PASSES: (
+        "The release rule does not stand in the way of a release. "
+        "It covers what was tested here, not what is listed under “not tested”."
+    ),
+    Verdict.FAILS: "Do not release this model as it is.",
+    Verdict.CANNOT_TELL: "Do not release this model yet: what is not known does not count as safe.",
+}
+
+ADVICE_FOR_SEVERAL = {
+    Verdict.PASSES: (
+        "The release rule does not stand in the way of releasing any of these models. "
+        "It covers what was tested here, not what is listed under “not tested”."
+    ),
+    Verdict.FAILS: "Do not release the models that fail as they are, nor those about which the audit cannot tell.",
+    Verdict.CANNOT_TELL: (
+        "Do not yet release the models about which the audit cannot tell: what is not known does not count as safe."
+    ),
+}
+
+REMEDY_TITLES = {
+    Verdict.PASSES: "What to do",
+    Verdict.FAILS: "What to try",
+    Verdict.CANNOT_TELL: "What would settle it",
+}
+
+QUESTIONS = {
+    "influence": "How far one record moves the model",
+    "membership": "Whether members can be told from others",
+}
+
+_ANSWERS = {
+    "probabilities": "the probability of every class",
+    "labels": "the predicted class alone",
+    "values": "the predicted number",
+}
+
+
+def number(value: float, places: int = 3) -> str:
+    """A number with a fixed number of decimals, a true minus sign, and ∞ where it is infinite.
+
+    >>> number(0.12349), number(-0.5, 2), number(float("inf")), number(-0.0001, 2)
+    ('0.123', '−0.50', '∞', '0.00')
+    """
+    if math.isinf(value):
+        return "∞" if value > 0 else "−∞"
+    text = f"{abs(value):,.{places}f}"
+    is_zero = not text.strip("0.,")
+    return text if value >= 0 or is_zero else "−" + text
+
+
+def short(value: float) -> str:
+    """A limit, a rate or a setting with as many digits as it needs, at most four.
+
+    >>> short(0.1), short(1.0), short(0.001), short(12345.6), short(-2.5)
+    ('0.1', '1', '0.001', '12,346', '−2.5')
+    """
+    if math.isinf(value):
+        return number(value)
+    text = f"{abs(value):,.0f}" if abs(value) >= 1000 else f"{abs(value):.4g}"
+    return text if value >= 0 else "−" + text
+
+
+def places_for(threshold: float) -> int:
+    """Decimals for a measure with this limit: two for nats, three for rates.
+
+    >>> places_for(1.0), places_for(0.1)
+    (2, 3)
+    """
+    return 2 if threshold >= 1 else 3
+
+
+def interval(estimate: Estimate, places: int = 3) -> str:
+    """The interval in words; an interval without length was computed, not sampled.
+
+    >>> interval(Estimate(0.2, 0.1, 0.3, 0.95, "example", 10))
+    '0.100 to 0.300'
+    >>> interval(Estimate(1.2, 1.2, float("inf"), 0.95, "example", 10), 2)
+    '1.20 or more'
+    """
+    if estimate.low == estimate.high:
+        return "exact"
+    if estimate.high == math.inf and math.isfinite(estimate.low):
+        return f"{number(estimate.low, places)} or more"
+    return f"{number(estimate.low, places)} to {number(estimate.high, places)}"
+
+
+def value_and_interval(estimate: Estimate, places: int = 3) -> str:
+    """The value with its interval in brackets.
+
+    >>> value_and_interval(Estimate(0.2, 0.1, 0.3, 0.95, "example", 10))
+    '0.200 (0.100 to 0.300)'
+    """
+    return f"{number(estimate.value, places)} ({interval(estimate, places)})"
+
+
+def factor(nats: float) -> str:
+    """The factor e^x by which a probability changes: what a limit or a PDTP in nats means.
+
+    >>> factor(0.1), factor(1.0), factor(6.0), factor(60.0), factor(float("inf"))
+    ('1.1', '2.7', '403', 'more than a million', '∞')
+    """
+    if math.isinf(nats):
+        return number(nats)
+    if nats > math.log(1e6):
+        return "more than a million"
+    times = math.exp(nats)
+    return f"{times:.1f}" if times < 10 else f"{times:,.0f}"
+
+
+def p_value(value: float) -> str:
+    """A p-value with its relation sign.
+
+    >>> p_value(0.0421), p_value(1e-9)
+    ('= 0.042', '< 0.001')
+    """
+    return "< 0.001" if value < 0.001 else f"= {value:.3f}"
+
+
+def sentence(text: str) -> str:
+    """A fragment as a sentence: first letter upper case, a full stop at the end.
+
+    >>> sentence("more records would settle it"), sentence("e^1 is the limit."), sentence("")
+    ('More records would settle it.', 'E^1 is the limit.', '')
+    """
+    text = text.strip()
+    if not text:
+        return ""
+    return text[0].upper() + text[1:] + ("" if text[-1] in ".!?…" else ".")
+
+
+def listing(items: Iterable[str]) -> str:
+    """Items joined as in running text.
+
+    >>> listing(["a", "b", "c"]), listing(["a", "b"]), listing([])
+    ('a, b and c', 'a and b', '')
+    """
+    *most, last = [*items] or [""]
+    return f"{', '.join(most)} and {last}" if most else last
+
+
+def counted(n: int, one: str, many: str | None = None) -> str:
+    """A count with its noun.
+
+    >>> counted(1, "model"), counted(1200, "model"), counted(0, "query", "queries")
+    ('1 model', '1,200 models', '0 queries')
+    """
+    return f"{n:,} {one if n == 1 else many or one + 's'}"
+
+
+def question_title(question: str) -> str:
+    """The question a finding belongs to, in words.
+
+    >>> question_title("membership"), question_title("hidden columns")
+    ('Whether members can be told from others', 'Hidden columns')
+    """
+    return QUESTIONS.get(question, question[:1].upper() + question[1:])
+
+
+@dataclass(frozen=True)
+class Ground:
+    """Why the verdict is what it is, for one question: the findings that decide it, represented by the clearest.
+
+    Args:
+        question: the question in words.
+        clearest: the deciding finding that lies furthest beyond its limit; of passing ones, the nearest to it.
+        n_deciding: how many findings of the question say the same.
+        n_findings: how many there are.
+    """
+
+    question: str
+    clearest: Finding
+    n_deciding: int
+    n_findings: int
+
+
+def grounds(audit: AuditDocument) -> list[Ground]:
+    """What decides an audit's verdict, one ground for each question that has a finding with that verdict."""
+    found = []
+    for question in dict.fromkeys(finding.question for finding in audit.findings):
+        all_of_it = [finding for finding in audit.findings if finding.question == question]
+        deciding = [finding for finding in all_of_it if finding.verdict is audit.verdict]
+        if deciding:
+            clearest = max(deciding, key=lambda finding: _beyond(finding, audit.verdict))
+            found.append(Ground(question_title(question), clearest, len(deciding), len(all_of_it)))
+    return found
+
+
+def _beyond(finding: Finding, verdict: Verdict) -> float:
+    """How far a finding lies beyond its limit; where nothing could be measured nothing is clearer."""
+    if finding.estimate is None:
+        return math.inf
+    end = finding.estimate.low if verdict is Verdict.FAILS else finding.estimate.high
+    return end - finding.threshold
+
+
+def remedies(audit: AuditDocument) -> list[str]:
+    """What to do about the grounds, each advice once."""
+    return list(dict.fromkeys(ground.clearest.remedy for ground in grounds(audit) if ground.clearest.remedy))
+
+
+def against_limit(finding: Finding) -> str:
+    """One finding's number against its limit, as in “0.312 (0.270 to 0.354), limit 0.1”."""
+    limit = f"limit {short(finding.threshold)}"
+    if finding.estimate is None:
+        return f"not measured, {limit}"
+    return f"{value_and_interval(finding.estimate, places_for(finding.threshold))}, {limit}"
+
+
+def tally(document: Document) -> str:
+    """How many of the models got which verdict, worst first.
+
+    A document of one audit has no use for it.
+    """
+    verdicts = [audit.verdict for audit in document.audits]
+    said = [
+        counted(verdicts.count(verdict), verdict.value, several)
+        for verdict, several in (
+            (Verdict.FAILS, "fail"),
+            (Verdict.CANNOT_TELL, "cannot tell"),
+            (Verdict.PASSES, "pass"),
+        )
+        if verdict in verdicts
+    ]
+    return f"Of {counted(len(verdicts), 'model')}: {', '.join(said)}." if said else "No model was audited."
+
+
+def rule(audit: AuditDocument) -> list[str]:
+    """The release rule that the verdict refers to, in sentences."""
+    given = _settings(audit, "rule")
+    said = []
+    if given.get("dtp") is not None:
+        asked = "about the person's own record" if given.get("queries") == "direct" else "about anything"
+        said.append(
+            f"No answer to a question {asked} may change by more than a factor of {factor(given['dtp'])} when one "
+            f"person is left out of training (differential training privacy of at most {short(given['dtp'])})."
+        )
+    if given.get("advantage") is not None:
+        said.append(
+            "No attack may tell members from others with a membership advantage above "
+            f"{short(given['advantage'])} (0 is guessing, 1 is certainty)."
+        )
+    if given.get("confidence") is not None:
+        said.append(f"The intervals on the advantages hold together with confidence {short(given['confidence'])}.")
+    return said or [
+        f"{sentence(finding.measure)[:-1]}: at most {short(finding.threshold)}." for finding in audit.findings
+    ]
+
+
+def released(audit: AuditDocument) -> str:
+    """What the released model answers, in words."""
+    what = audit.description
+    answers = _ANSWERS.get(what.answers, what.answers)
+    width = audit.method.get("bin_width")
+    if what.released == "binned" and isinstance(width, int | float):
+        return f"{answers}, rounded into bins of width {short(width)}"
+    return answers
+
+
+def threat_model(audit: AuditDocument) -> str:
+    """Who is assumed to attack, in sentences; follows from what was carried out."""
+    n_shadows = audit.method.get("shadow_models") or 0
+    knows = (
+        "knows the learning algorithm and holds records of the same population "
+        f"({counted(n_shadows, 'shadow model')} were trained)"
+        if n_shadows
+        else "is not given the learning algorithm"
+    )
+    return (
+        f"The attacker may put any number of questions to the model, is answered with {released(audit)}, knows the "
+        f"record whose membership is in question, and {knows}. The attacker does not see the model's parameters."
+    )
+
+
+def statement(audit: AuditDocument, version: str) -> str:
+    """The paragraph for the file: who was assumed to attack, what was tested, what was found, what was not tested.
+
+    Args:
+        audit: the audit.
+        version: of leakgauge.
+    """
+    what = audit.description
+    learner = "" if what.learner is None else f", trained by {what.learner},"
+    parts = [
+        f"The model “{what.model}”{learner} was audited with leakgauge {version} on {counted(what.n_train, 'record')} "
+        f"that it was trained on and {what.n_holdout:,} that it was not.",
+        threat_model(audit),
+        _tested(audit),
+        *_bounds(audit),
+        f"Held against the release rule, the verdict is: {audit.verdict}. {' '.join(rule(audit))}",
+        f"Not tested: {' '.join(sentence(item) for item in audit.not_tested)}" if audit.not_tested else "",
+        "The result speaks of this model and these records under these attacks; it does not show that no other attack "
+        "would succeed.",
+    ]
+    return " ".join(part for part in parts if part)
+
+
+def _tested(audit: AuditDocument) -> str:
+    tested = []
+    if audit.attacks:
+        titles = "; ".join(attack.title for attack in audit.attacks)
+        tested.append(f"{counted(len(audit.attacks), 'membership attack')} ({titles})")
+    if audit.influence is not None:
+        tested.append(
+            f"the influence of {audit.influence.n_measured:,} of {counted(audit.influence.n_training, 'training record')} "
+            "on answers about themselves (pointwise differential training privacy, PDTP)"
+        )
+    return f"Tested were {listing(tested)}." if tested else "Nothing could be tested."
+
+
+def _bounds(audit: AuditDocument) -> list[str]:
+    said = []
+    if audit.attacks:
+        highest = max(attack.advantage.high for attack in audit.attacks)
+        best = max(audit.attacks, key=lambda attack: attack.advantage.value)
+        joint = _settings(audit, "rule").get("confidence")
+        held = (
+            f"all intervals together at confidence {short(joint)}"
+            if joint is not None
+            else f"each interval at confidence {short(best.advantage.confidence)}"
+        )
+        said.append(
+            f"The largest membership advantage measured is {value_and_interval(best.advantage)} (“{best.title}”); no "
+            f"attack's interval reaches above {number(highest)} ({held})."
+        )
+    influence = audit.influence
+    if influence is not None:
+        bound = (
+            "no upper bound on the effect of other questions is known"
+            if math.isinf(influence.bound)
+            else f"for any question at all it is at most {number(influence.bound, 2)}"
+        )
+        said.append(
+            f"The largest PDTP is {number(influence.largest, 2)} (a factor of {factor(influence.largest)}), "
+            f"{influence.n_above_limit:,} records are above {short(influence.limit)}, and {bound}."
+        )
+    return said
+
+
+def _settings(audit: AuditDocument, name: str) -> dict[str, Any]:
+    """A group of settings from the method, empty where the document does not hold it."""
+    found = audit.method.get(name)
+    return found if isinstance(found, dict) else {}

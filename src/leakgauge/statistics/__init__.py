@@ -1,0 +1,53 @@
+"""Pure functions from arrays to estimates with their intervals; nothing here knows a model.
+
+Every rate is a fraction, every score points up (higher means member), every interval is two-sided at its
+stated confidence, and randomness comes in as a `numpy.random.Generator`.
+"""
+
+from __future__ import annotations
+
+from leakgauge.statistics.advantage import (
+    advantage,
+    advantage_exact,
+    advantage_of_decisions,
+    balanced_accuracy,
+    mean_difference,
+)
+from leakgauge.statistics.correlation import Correlation, pearson, spearman
+from leakgauge.statistics.estimate import Estimate
+from leakgauge.statistics.intervals import clopper_pearson, mean, wilson
+from leakgauge.statistics.multiple import benjamini_hochberg, bonferroni_confidence, holm
+from leakgauge.statistics.roc import (
+    Roc,
+    auc,
+    delong_variances,
+    resolvable_fpr,
+    roc,
+    tpr_at_fpr,
+    tpr_at_fpr_bootstrap,
+)
+
+__all__ = [
+    "Correlation",
+    "Estimate",
+    "Roc",
+    "advantage",
+    "advantage_exact",
+    "advantage_of_decisions",
+    "auc",
+    "balanced_accuracy",
+    "benjamini_hochberg",
+    "bonferroni_confidence",
+    "clopper_pearson",
+    "delong_variances",
+    "holm",
+    "mean",
+    "mean_difference",
+    "pearson",
+    "resolvable_fpr",
+    "roc",
+    "spearman",
+    "tpr_at_fpr",
+    "tpr_at_fpr_bootstrap",
+    "wilson",
+]

@@ -1,0 +1,75 @@
+"""One number together with how well it is known."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from leakgauge.statistics._checks import check_fraction
+
+_ROUNDING = 1e-12
+
+
+@dataclasses.dataclass(frozen=True)
+class Estimate:
+    """A number and the two-sided interval that holds the true value with the stated confidence.
+
+    Two-sided: the chance that the true value lies below `low` or above `high` is `1 - confidence`. Methods
+    whose coverage is guaranteed (Clopper-Pearson and what is built on it) give each end half of that, so one
+    end alone is a one-sided bound at confidence `(1 + confidence) / 2`; of the approximate methods only the
+    sum is held to it.
+
+    It is not a statement about records, models or seeds other than those the sample was drawn from: two
+    hundred records that share one target model say how that model treats such records, no more.
+
+    Attributes:
+        value: Best single guess, in the unit of the quantity. May be infinite, never NaN.
+        low: Lower end, at most `value`.
+        high: Upper end, at least `value`.
+        confidence: Share of repetitions in which such an interval holds the true value, in (0, 1]; 1 is for bounds
+            that follow by mathematics and rest on no sample.
+        method: What computed the interval, in words fit for a report.
+        n: Number of observations behind it (both groups together), at least 0.
+
+    Raises:
+        ValueError: On NaN, on `low <= value <= high` violated by more than 1e-12 (less is rounding and is
+            repaired), on a confidence outside (0, 1], or on a negative n.
+
+    >>> print(Estimate(0.123, 0.101, 0.145, 0.95, "wilson", 850))
+    0.123 [0.101, 0.145]
+    """
+
+    value: float
+    low: float
+    high: float
+    confidence: float
+    method: str
+    n: int
+
+    def __post_init__(self) -> None:
+        value, low, high = float(self.value), float(self.low), float(self.high)
+        # Written so that NaN fails.
+        if not (low <= value + _ROUNDING and value <= high + _ROUNDING):
+            raise ValueError(
+                f"an estimate needs low <= value <= high without NaN, got low={low}, value={value}, "
+                f"high={high}; check what computed it."
+            )
+        if self.n < 0:
+            raise ValueError(f"n must be at least 0, got {self.n}; it counts observations.")
+        object.__setattr__(self, "value", value)
+        object.__setattr__(self, "low", min(low, value))
+        object.__setattr__(self, "high", max(high, value))
+        certain = self.confidence == 1
+        object.__setattr__(self, "confidence", 1.0 if certain else check_fraction("confidence", self.confidence))
+        object.__setattr__(self, "n", int(self.n))
+
+    @property
+    def half_width(self) -> float:
+        """Half the length of the interval; 0 where both ends are the same infinity."""
+        return 0.0 if self.low == self.high else (self.high - self.low) / 2
+
+    def to_dict(self) -> dict[str, float | int | str]:
+        """Return the fields as plain Python values, in the order of the class."""
+        return dataclasses.asdict(self)
+
+    def __str__(self) -> str:
+        return f"{self.value:.3g} [{self.low:.3g}, {self.high:.3g}]"

@@ -1,0 +1,68 @@
+"""Training many models on nearly the same data: learners, subsets, engines, and the table of what they answered.
+
+The named learners (``recipe`` and what belongs to it) import scikit-learn when they are first asked for.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from leakgauge.training.job import Job, Randomness
+from leakgauge.training.learners import Fitted, FunctionLearner, Learner, SklearnLearner
+from leakgauge.training.many import Plan, plan, train_many
+from leakgauge.training.store import ChunkStore, write_atomically
+from leakgauge.training.subsets import (
+    DenseSubsets,
+    LeaveOneOut,
+    Subsets,
+    balanced_subsets,
+    complementary_pairs,
+    everything,
+    leave_one_out,
+    random_subsets,
+    with_and_without,
+)
+from leakgauge.training.table import EachModel, PredictionTable
+
+if TYPE_CHECKING:
+    from leakgauge.training.recipes import RECIPES, FixedDesign, Recipe, default_recipe, recipe
+
+__all__ = [
+    "RECIPES",
+    "ChunkStore",
+    "DenseSubsets",
+    "EachModel",
+    "Fitted",
+    "FixedDesign",
+    "FunctionLearner",
+    "Job",
+    "Learner",
+    "LeaveOneOut",
+    "Plan",
+    "PredictionTable",
+    "Randomness",
+    "Recipe",
+    "SklearnLearner",
+    "Subsets",
+    "balanced_subsets",
+    "complementary_pairs",
+    "default_recipe",
+    "everything",
+    "leave_one_out",
+    "plan",
+    "random_subsets",
+    "recipe",
+    "train_many",
+    "with_and_without",
+    "write_atomically",
+]
+
+_NEED_SKLEARN = frozenset({"RECIPES", "FixedDesign", "Recipe", "default_recipe", "recipe"})
+
+
+def __getattr__(name: str) -> Any:
+    if name in _NEED_SKLEARN:
+        from leakgauge.training import recipes
+
+        return getattr(recipes, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

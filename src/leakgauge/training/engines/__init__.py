@@ -1,0 +1,28 @@
+"""Ways of getting the answers of many models; one file each."""
+
+from __future__ import annotations
+
+from leakgauge.training.engines.base import Engine
+from leakgauge.training.engines.linear import LinearLeastSquares, RidgeRegression
+from leakgauge.training.engines.naive_bayes import (
+    BernoulliNaiveBayes,
+    CategoricalNaiveBayes,
+    ComplementNaiveBayes,
+    GaussianNaiveBayes,
+    MultinomialNaiveBayes,
+)
+from leakgauge.training.engines.nearest_neighbours import NearestNeighbours
+
+EXACT: tuple[Engine, ...] = (
+    GaussianNaiveBayes(),
+    BernoulliNaiveBayes(),
+    MultinomialNaiveBayes(),
+    ComplementNaiveBayes(),
+    CategoricalNaiveBayes(),
+    NearestNeighbours(),
+    LinearLeastSquares(),
+    RidgeRegression(),
+)
+"""Engines that do not train at all, tried in this order before the plain loop."""
+
+__all__ = ["EXACT", "Engine"]

@@ -1,0 +1,299 @@
+"""What the last step of a learner is given, where the earlier steps learn nothing from the data.
+
+A closed form for leave-one-out models speaks of one learner fitted to one matrix. A pipeline fits into it only if
+the row of a person in that matrix does not depend on who else is in the table: then the matrix without a record is
+the whole matrix without a row. Scalers, imputers and encoders that look for their own categories are not like that,
+and a pipeline with one of them is refused rather than approximated.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakgauge.errors import ModelError
+from leakgauge.models.sklearn import name_of
+from leakgauge.training.engines.refit import refit
+from leakgauge.training.job import Job
+from leakgauge.training.learners import SklearnLearner
+from leakgauge.training.subsets import Indices, LeaveOneOut
+from leakgauge.training.table import EachModel
+
+Floats: TypeAlias = NDArray[np.float64]
+Flags: TypeAlias = NDArray[np.bool_]
+Transform: TypeAlias = Callable[[Any], Any]
+
+
+@dataclass(frozen=True)
+class Given:
+    """A leave-one-out job as its last step sees it.
+
+    Args:
+        estimator: the last step, not fitted.
+        matrix: float64 ``[records, columns]``, dense or a SciPy CSR matrix, as the earlier steps make it.
+        labels: class codes int64 ``[records]``, or the values float64 ``[records]`` for regression.
+        classes: the original label value of each code, ``[classes]``; empty for regression.
+        removed: int ``[models]``: the record that each model lacks and is asked about.
+    """
+
+    estimator: Any
+    matrix: Any
+    labels: NDArray[Any]
+    classes: NDArray[Any]
+    removed: Indices
+
+    @property
+    def counts(self) -> Indices:
+        """How many records each class has, ``[classes]``; a class of the schema need not have any."""
+        return np.bincount(self.labels, minlength=len(self.classes)).astype(np.int64)
+
+
+def split(estimator: Any) -> tuple[Transform, Any] | str:
+    """A pipeline as a fixed function of tables followed by one learner.
+
+    The classes are compared exactly: a subclass may override anything, so it is not recognised.
+
+    Args:
+        estimator: an estimator or pipeline, fitted or not.
+
+    Returns:
+        The function that the earlier steps are, and the last step; or why they are not a fixed function.
+
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import Normalizer, StandardScaler
+    >>> transform, last = split(make_pipeline(Normalizer(), GaussianNB()))
+    >>> transform(np.array([[3.0, 4.0]])), last
+    (array([[0.6, 0.8]]), GaussianNB())
+    >>> split(make_pipeline(StandardScaler(), GaussianNB()))
+    'StandardScaler is fitted on the data'
+    """
+    if not hasattr(estimator, "steps"):
+        return _unchanged, estimator
+    reason = _why_no_plain_pipeline(estimator)
+    if reason:
+        return reason
+    earlier = [step for _, step in estimator.steps[:-1]]
+    reason = next((why for why in map(why_not_fixed, earlier) if why), None)
+    if reason:
+        return reason
+    rest = split(estimator.steps[-1][1])
+    if isinstance(rest, str):
+        return rest
+    return _chain([step for step in earlier if step not in (None, "passthrough")], rest[0]), rest[1]
+
+
+def given(job: Job, kinds: tuple[type, ...], *, sparse: bool) -> Given | str:
+    """What the last step of the job's learner is given, or why a closed form for ``kinds`` cannot do the job.
+
+    Args:
+        job: any job.
+        kinds: the exact classes of estimators that the closed form is for.
+        sparse: whether the closed form can take a sparse matrix as well.
+
+    Returns:
+        The matrix, the labels and the removed records; or the reason, in words for the user.
+    """
+    if not job.asks_removed:
+        return "not a leave-one-out job that asks each model about the record it lacks"
+    if type(job.learner) is not SklearnLearner:
+        return f"{job.learner.name} is not a scikit-learn estimator"
+    parts = split(job.learner.estimator)
+    if isinstance(parts, str):
+        return parts
+    transform, last = parts
+    if type(last) not in kinds:
+        return f"{type(last).__name__} is not {_either(kinds)}"
+    reason = _why_wrong_task(job, last)
+    if reason:
+        return reason
+    matrix = _matrix(job, transform, last)
+    if isinstance(matrix, str):
+        return matrix
+    if not sparse and not isinstance(matrix, np.ndarray):
+        return f"the features reach {type(last).__name__} as a sparse matrix; let the encoder give a dense one"
+    if not sparse and chooses_by_density(job.learner.estimator):
+        return "ColumnTransformer chooses between sparse and dense by the data; set its sparse_threshold=0"
+    assert isinstance(job.subsets, LeaveOneOut)  # that is what asks_removed says
+    schema = job.records.schema
+    classes = schema.decode_labels(np.arange(len(schema.classes)))
+    return Given(last, matrix, np.asarray(job.records.labels), classes, job.subsets.removed)
+
+
+def fill_by_training(job: Job, table: Floats, models: Flags) -> Floats:
+    """The table with the answers of some models found by training them: the way out where a closed form has none.
+
+    Args:
+        job: the job.
+        table: answers ``[models, 1, k]``.
+        models: bool ``[models]``: which rows to find.
+
+    Raises:
+        ModelError: what the plain loop raises for these models.
+    """
+    which = np.flatnonzero(models)
+    if not len(which):
+        return table
+    assert isinstance(job.subsets, LeaveOneOut)
+    removed = job.subsets.removed[which]
+    part = Job(
+        learner=job.learner,
+        records=job.records,
+        subsets=LeaveOneOut(len(job.records), removed),
+        queries=EachModel(removed[:, None]),
+        seed=job.seed,
+        randomness=job.randomness,
+    )
+    table = table.copy()
+    table[which] = refit(part, range(len(which)))[0]
+    return table
+
+
+@cache
+def one_thread() -> Any:
+    """The controller of the numerical libraries' threads, for ``with one_thread().limit(limits=1)``.
+
+    One thread, whoever runs it: the order of additions, and so the last digit, depends on the threads.
+    """
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def why_not_fixed(transformer: Any) -> str | None:
+    """Why the row of a person may depend on who else is in the table; ``None`` if it cannot."""
+    from sklearn.compose import ColumnTransformer
+    from sklearn.pipeline import Pipeline
+    from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, OneHotEncoder, OrdinalEncoder
+
+    from leakgauge.records.discretise import FixedBins
+
+    if transformer is None or (isinstance(transformer, str) and transformer in ("passthrough", "drop")):
+        return None
+    kind = type(transformer)
+    if kind in (Binarizer, Normalizer, FixedBins):
+        return None
+    if kind is FunctionTransformer:
+        return _why_not_elementwise(transformer)
+    if kind in (OneHotEncoder, OrdinalEncoder):
+        return _why_not_fixed_categories(transformer)
+    if kind is ColumnTransformer:
+        return _why_not_fixed_columns(transformer)
+    if kind is Pipeline:
+        steps = (why_not_fixed(step) for _, step in transformer.steps)
+        return _why_no_plain_pipeline(transformer) or next((why for why in steps if why), None)
+    return f"{kind.__name__} is fitted on the data"
+
+
+def chooses_by_density(transformer: Any) -> bool:
+    """Whether a part of it makes a sparse or a dense matrix depending on how many zeros the table has."""
+    from sklearn.compose import ColumnTransformer
+
+    if type(transformer) is ColumnTransformer and 0 < transformer.sparse_threshold < 1:
+        return any(getattr(part, "sparse_output", False) for part in _all_parts(transformer))
+    return any(chooses_by_density(part) for part in _parts(transformer))
+
+
+def _unchanged(table: Any) -> Any:
+    return table
+
+
+def _chain(earlier: list[Any], rest: Transform) -> Transform:
+    def transform(table: Any) -> Any:
+        from sklearn.base import clone
+
+        for step in earlier:
+            table = clone(step).fit_transform(table)
+        return rest(table)
+
+    return transform
+
+
+def _why_no_plain_pipeline(pipeline: Any) -> str | None:
+    from sklearn.pipeline import Pipeline
+
+    if type(pipeline) is not Pipeline:
+        return f"{type(pipeline).__name__} is not scikit-learn's own Pipeline"
+    if getattr(pipeline, "transform_input", None) is not None:
+        return "Pipeline(transform_input=...) is not supported"
+    return None
+
+
+def _why_not_elementwise(transformer: Any) -> str | None:
+    function = transformer.func
+    if function is None:
+        return None
+    # Any other function may look at several people at once, as `lambda X: X / X.max()` does.
+    if not isinstance(function, np.ufunc) or (function.nin, function.nout) != (1, 1) or transformer.kw_args:
+        return "FunctionTransformer may look at several records at once; only NumPy's elementwise functions cannot"
+    return None
+
+
+def _why_not_fixed_categories(encoder: Any) -> str | None:
+    name = type(encoder).__name__
+    if isinstance(encoder.categories, str):
+        return f"{name} looks for its categories in the data; list them in its parameter categories"
+    for parameter in ("drop", "min_frequency", "max_categories"):
+        if getattr(encoder, parameter, None) is not None:
+            return f"{name}({parameter}=...) is fitted on the data"
+    return None
+
+
+def _why_not_fixed_columns(transformer: Any) -> str | None:
+    from sklearn.compose import make_column_selector
+
+    for _, part, columns in transformer.transformers:
+        if callable(columns) and type(columns) is not make_column_selector:
+            return "ColumnTransformer selects columns by a function, which may look at the data"
+        reason = why_not_fixed(part)
+        if reason:
+            return reason
+    return why_not_fixed(transformer.remainder)
+
+
+def _parts(transformer: Any) -> list[Any]:
+    if hasattr(transformer, "steps"):
+        return [step for _, step in transformer.steps]
+    if hasattr(transformer, "transformers"):
+        return [part for _, part, _ in transformer.transformers] + [transformer.remainder]
+    return []
+
+
+def _all_parts(transformer: Any) -> list[Any]:
+    parts = _parts(transformer)
+    return parts + [inner for part in parts for inner in _all_parts(part)]
+
+
+def _either(kinds: tuple[type, ...]) -> str:
+    return " or ".join(kind.__name__ for kind in kinds)
+
+
+def _why_wrong_task(job: Job, last: Any) -> str | None:
+    from sklearn.base import is_regressor
+
+    regression = not job.records.schema.classes
+    if is_regressor(last) != regression:
+        return f"{type(last).__name__} does not fit the task, which is {job.records.schema.task}"
+    return None
+
+
+def _matrix(job: Job, transform: Transform, last: Any) -> Any:
+    """The checked matrix, or the reason why there is none; the plain loop then says it at more length."""
+    from scipy.sparse import csr_matrix, issparse
+    from sklearn.utils import check_array
+
+    try:
+        table = transform(job.records.schema.decode(job.records.features))
+        matrix = check_array(table, accept_sparse="csr", dtype="numeric")
+    except (ValueError, TypeError, ModelError) as error:
+        return f"{name_of(last)} cannot be given this table: {str(error).strip().splitlines()[0]}"
+    if matrix.dtype.kind == "f" and matrix.dtype != np.float64:
+        return f"the features reach {name_of(last)} as {matrix.dtype}, which rounds; use float64"
+    if issparse(matrix):
+        return csr_matrix(matrix, dtype=np.float64)
+    return np.ascontiguousarray(matrix, dtype=np.float64)

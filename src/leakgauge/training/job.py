@@ -1,0 +1,115 @@
+"""One request to train many models, in a form that engines read and whose parts can be named."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakgauge._version import __version__
+from leakgauge.training.learners import Learner
+from leakgauge.training.subsets import LeaveOneOut, Subsets
+from leakgauge.training.table import EachModel
+
+if TYPE_CHECKING:
+    from leakgauge.records import Records
+
+Floats: TypeAlias = NDArray[np.float64]
+Queries: TypeAlias = Floats | EachModel
+
+FORMAT = 1
+"""Raised when stored chunks of an older form must not be read again."""
+
+
+class Randomness(StrEnum):
+    """Which random numbers the models of one job use.
+
+    ``COMMON``: the same seed for all, so that two models differ by their records alone as far as the learner allows.
+    ``INDEPENDENT``: a seed of its own for each, as models trained by different people have.
+    """
+
+    COMMON = "common"
+    INDEPENDENT = "independent"
+
+
+@dataclass(frozen=True)
+class Job:
+    """Train ``learner`` on every subset of ``records`` and ask each model the queries.
+
+    Args:
+        learner: the algorithm.
+        records: the pool that the subsets index.
+        subsets: one set of records for each model.
+        queries: encoded features ``[queries, d]`` that all models answer, or records of its own for each.
+        seed: drives every random choice.
+        randomness: whether the models share their random numbers.
+    """
+
+    learner: Learner
+    records: Records
+    subsets: Subsets
+    queries: Queries
+    seed: int
+    randomness: Randomness
+
+    def __post_init__(self) -> None:
+        if self.subsets.n_records != len(self.records):
+            raise ValueError(f"subsets are over {self.subsets.n_records} records, but there are {len(self.records)}")
+        if isinstance(self.queries, EachModel) and len(self.queries.index) != len(self.subsets):
+            raise ValueError(
+                f"queries name records for {len(self.queries.index)} models, but there are {len(self.subsets)} subsets"
+            )
+
+    @property
+    def n_answers(self) -> int:
+        """The last axis of the table: classes, or 1 for regression."""
+        return max(1, len(self.records.schema.classes))
+
+    @property
+    def n_queries(self) -> int:
+        """How many queries each model answers."""
+        return self.queries.index.shape[1] if isinstance(self.queries, EachModel) else len(self.queries)
+
+    def queries_of(self, model: int) -> Floats:
+        """The encoded queries ``[queries, d]`` of one model."""
+        if isinstance(self.queries, EachModel):
+            return self.records.features[self.queries.index[model]]
+        return self.queries
+
+    def seed_of(self, model: int) -> int:
+        """The model's seed, a function of its place in the job and of nothing that happens while running."""
+        entropy = [self.seed] if self.randomness is Randomness.COMMON else [self.seed, model]
+        return int(np.random.SeedSequence(entropy).generate_state(1, np.uint32)[0])
+
+    @property
+    def asks_removed(self) -> bool:
+        """Whether every model leaves one record out and is asked about that record alone."""
+        return (
+            isinstance(self.subsets, LeaveOneOut)
+            and isinstance(self.queries, EachModel)
+            and np.array_equal(self.queries.index, self.subsets.removed[:, None])
+        )
+
+    def chunk_name(self, models: range) -> str:
+        """The hash of all that determines the answers of some of the models."""
+        digest = hashlib.sha256(self._common_digest)
+        for model in models:
+            digest.update(np.packbits(self.subsets.row(model)).tobytes())
+            digest.update(self.seed_of(model).to_bytes(8, "little"))
+            if isinstance(self.queries, EachModel):
+                digest.update(np.ascontiguousarray(self.queries.index[model], dtype="<i8").tobytes())
+        return digest.hexdigest()[:40]
+
+    @cached_property
+    def _common_digest(self) -> bytes:
+        text = f"{FORMAT}|{__version__}|{self.learner.fingerprint()}|{self.records.digest()}|{len(self.records)}"
+        digest = hashlib.sha256(text.encode())
+        if not isinstance(self.queries, EachModel):
+            digest.update(repr(self.queries.shape).encode())
+            digest.update(np.ascontiguousarray(self.queries, dtype="<f8").tobytes())
+        return digest.digest()

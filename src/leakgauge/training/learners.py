@@ -1,0 +1,170 @@
+"""The algorithm A: what turns records into a model, the same way every time it is given the same seed."""
+
+from __future__ import annotations
+
+import hashlib
+import inspect
+import secrets
+from abc import ABC, abstractmethod
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from leakgauge.errors import ModelError
+from leakgauge.models import Model, wrap
+from leakgauge.models.sklearn import fit, name_of
+
+if TYPE_CHECKING:
+    from leakgauge.records import Records
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """A trained model and whether its solver said that it had converged."""
+
+    model: Model
+    converged: bool
+
+
+class Learner(ABC):
+    """A learning algorithm.
+
+    It should be the case that ``learner.fit(records, seed=s)`` answers every query the same way each time, in any
+    process. Preprocessing that looks at the data is part of the learner, since it too was learned from people.
+    """
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """How reports call it."""
+
+    @property
+    @abstractmethod
+    def randomised(self) -> bool:
+        """Whether the seed may change the model."""
+
+    @abstractmethod
+    def fit(self, records: Records, *, seed: int | None) -> Fitted:
+        """Train on ``records``.
+
+        Args:
+            records: the training set S.
+            seed: drives every random choice; ``None`` keeps the learner's own setting.
+
+        Raises:
+            ModelError: the algorithm cannot be trained on these records.
+        """
+
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """A hash that is equal only for learners that train the same models; names what has been stored."""
+
+
+class SklearnLearner(Learner):
+    """A scikit-learn estimator or pipeline, cloned for every fit.
+
+    Args:
+        estimator: fitted or not; only its class and parameters count.
+
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> SklearnLearner(GaussianNB()).name
+    'GaussianNB'
+    """
+
+    def __init__(self, estimator: Any) -> None:
+        from sklearn.base import clone
+
+        if not hasattr(estimator, "get_params") or not hasattr(estimator, "fit"):
+            raise ModelError(
+                f"{name_of(estimator)} cannot be trained again: expected a scikit-learn estimator or pipeline; "
+                "give a FunctionLearner for anything else"
+            )
+        self.estimator = clone(estimator)
+        self._seeded = sorted(
+            name for name in self.estimator.get_params() if name == "random_state" or name.endswith("__random_state")
+        )
+
+    @property
+    def name(self) -> str:
+        """The class of the estimator."""
+        return name_of(self.estimator)
+
+    @property
+    def randomised(self) -> bool:
+        """Whether some part of it takes a ``random_state``."""
+        return bool(self._seeded)
+
+    def fit(self, records: Records, *, seed: int | None) -> Fitted:
+        """Clone, seed every ``random_state``, fit, wrap."""
+        from sklearn.base import clone
+
+        estimator = clone(self.estimator)
+        if seed is not None and self._seeded:
+            estimator.set_params(**dict.fromkeys(self._seeded, seed % 2**32))
+        schema = records.schema
+        try:
+            fitted, converged = fit(estimator, schema.decode(records.features), schema.decode_labels(records.labels))
+        except Exception as error:  # an estimator may raise anything at all on data it does not like
+            reason = str(error).strip().split("\n")[0]
+            raise ModelError(f"{self.name} cannot be trained on {len(records)} records: {reason}") from error
+        return Fitted(wrap(fitted, schema), converged)
+
+    def fingerprint(self) -> str:
+        """Hash of the estimator's class, parameters and the installed scikit-learn."""
+        import joblib
+        import sklearn
+
+        try:
+            state = joblib.hash((type(self.estimator), self.estimator, sklearn.__version__), hash_name="sha1")
+        except Exception:  # not picklable, say a lambda inside: no name can be trusted to mean the same next time
+            return _unrepeatable()
+        return f"sklearn-{state}"
+
+
+class FunctionLearner(Learner):
+    """Any function that trains: ``function(records, seed) -> Model``.
+
+    Args:
+        function: trains on the given records and returns a model (see :mod:`leakgauge.models`); it must draw all its
+            random numbers from ``seed`` and must not keep state between calls.
+        randomised: whether ``seed`` may change the result.
+        name: how reports call it; by default the function's own name.
+    """
+
+    def __init__(
+        self, function: Callable[[Records, int], Model], *, randomised: bool = True, name: str | None = None
+    ) -> None:
+        self.function = function
+        self._randomised = randomised
+        self._name = name or getattr(function, "__name__", type(function).__name__)
+
+    @property
+    def name(self) -> str:
+        """The name given, or the function's."""
+        return self._name
+
+    @property
+    def randomised(self) -> bool:
+        """As declared."""
+        return self._randomised
+
+    def fit(self, records: Records, *, seed: int | None) -> Fitted:
+        """Call the function."""
+        return Fitted(self.function(records, 0 if seed is None else seed), converged=True)
+
+    def fingerprint(self) -> str:
+        """Hash of where the function lives and of its source; what it calls is not part of it."""
+        try:
+            source = inspect.getsource(self.function)
+        except (OSError, TypeError):
+            return _unrepeatable()
+        module = getattr(self.function, "__module__", "")
+        if getattr(self.function, "__closure__", None):
+            return _unrepeatable()
+        text = f"{module}:{getattr(self.function, '__qualname__', '')}:{source}"
+        return f"function-{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def _unrepeatable() -> str:
+    """A name that never comes again: what cannot be recognised is trained anew, never mistaken for another."""
+    return f"unrepeatable-{secrets.token_hex(16)}"

@@ -1,0 +1,174 @@
+"""Which records each of many models is trained on."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Members: TypeAlias = NDArray[np.bool_]
+Indices: TypeAlias = NDArray[np.int64]
+
+
+class Subsets(ABC):
+    """One subset of ``n_records`` for each of ``len(subsets)`` models.
+
+    It should be the case that ``subsets.dense()[i]`` equals ``subsets.row(i)``.
+    """
+
+    n_records: int
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """The number of models."""
+
+    @abstractmethod
+    def row(self, model: int) -> Members:
+        """Whether each record is in the training set of ``model``, bool ``[records]``."""
+
+    def dense(self) -> Members:
+        """The whole membership matrix, bool ``[models, records]``."""
+        return np.stack([self.row(model) for model in range(len(self))])
+
+
+@dataclass(frozen=True)
+class DenseSubsets(Subsets):
+    """Subsets that have nothing special in common.
+
+    Args:
+        members: bool ``[models, records]``.
+    """
+
+    members: Members
+
+    def __post_init__(self) -> None:
+        if self.members.ndim != 2 or self.members.dtype != np.bool_:
+            raise ValueError(
+                f"members must be bool [models, records], got {self.members.dtype} of shape {self.members.shape}"
+            )
+        empty = np.flatnonzero(~self.members.any(axis=1))
+        if len(empty):
+            raise ValueError(f"members[{empty[0]}] has no record; every model needs at least one")
+        object.__setattr__(self, "n_records", self.members.shape[1])
+
+    def __len__(self) -> int:
+        return len(self.members)
+
+    def row(self, model: int) -> Members:
+        """Membership of one model."""
+        return self.members[model]
+
+    def dense(self) -> Members:
+        """The matrix itself."""
+        return self.members
+
+
+@dataclass(frozen=True)
+class LeaveOneOut(Subsets):
+    """Model i is trained on all records but ``removed[i]``; never stored as a matrix.
+
+    >>> LeaveOneOut(3, np.array([2])).row(0)
+    array([ True,  True, False])
+    """
+
+    n_records: int
+    removed: Indices
+
+    def __post_init__(self) -> None:
+        removed = np.asarray(self.removed, dtype=np.int64)
+        if removed.ndim != 1 or (len(removed) and (removed.min() < 0 or removed.max() >= self.n_records)):
+            raise ValueError(f"removed must hold record indices in [0, {self.n_records}), got {self.removed!r}")
+        if self.n_records < 2:
+            raise ValueError(f"leave-one-out needs at least 2 records, got {self.n_records}")
+        object.__setattr__(self, "removed", removed)
+
+    def __len__(self) -> int:
+        return len(self.removed)
+
+    def row(self, model: int) -> Members:
+        """All true but at the removed record."""
+        members = np.ones(self.n_records, dtype=bool)
+        members[self.removed[model]] = False
+        return members
+
+
+def leave_one_out(n_records: int, which: Indices | None = None) -> LeaveOneOut:
+    """One model without each of the records ``which`` (default: every one)."""
+    return LeaveOneOut(n_records, np.arange(n_records) if which is None else which)
+
+
+def everything(n_records: int, n_models: int = 1) -> DenseSubsets:
+    """All records, ``n_models`` times: what differs is the seed alone."""
+    return DenseSubsets(np.ones((n_models, n_records), dtype=bool))
+
+
+def random_subsets(n_records: int, size: int, n_models: int, rng: np.random.Generator) -> DenseSubsets:
+    """Uniform subsets of ``size`` records without replacement, independent of each other."""
+    _check_size(size, n_records)
+    members = np.zeros((n_models, n_records), dtype=bool)
+    for row in members:
+        row[rng.choice(n_records, size, replace=False)] = True
+    return DenseSubsets(members)
+
+
+def complementary_pairs(n_records: int, n_pairs: int, rng: np.random.Generator) -> DenseSubsets:
+    """Random halves, each followed by its complement: every record is a member exactly once in each pair.
+
+    With an odd number of records the second set of a pair has one record more.
+
+    >>> complementary_pairs(4, 3, np.random.default_rng(0)).members.sum(axis=0)
+    array([3, 3, 3, 3])
+    """
+    if n_records < 2:
+        raise ValueError(f"halves need at least 2 records, got {n_records}")
+    first = random_subsets(n_records, n_records // 2, n_pairs, rng).members
+    return DenseSubsets(np.stack([first, ~first], axis=1).reshape(2 * n_pairs, n_records))
+
+
+def balanced_subsets(n_records: int, size: int, n_models: int, rng: np.random.Generator) -> DenseSubsets:
+    """Random subsets of ``size`` records in which every record is a member about equally often.
+
+    Each model leaves out those records that were left out least so far, ties broken at random: the counts of two
+    records never differ by more than 1, and where ``size`` is half of the records each second set is the
+    complement of the one before.
+
+    >>> balanced_subsets(10, 7, 10, np.random.default_rng(0)).members.sum(axis=0)
+    array([7, 7, 7, 7, 7, 7, 7, 7, 7, 7])
+    """
+    _check_size(size, n_records)
+    left_out = np.zeros(n_records, dtype=np.int64)
+    members = np.ones((n_models, n_records), dtype=bool)
+    for row in members:
+        chosen = np.lexsort((rng.random(n_records), left_out))[: n_records - size]
+        row[chosen] = False
+        left_out[chosen] += 1
+    return DenseSubsets(members)
+
+
+def with_and_without(
+    n_records: int, size: int, targets: Indices, n_pairs: int, rng: np.random.Generator
+) -> DenseSubsets:
+    """For every target, ``n_pairs`` sets of ``size`` records that hold it, each followed by itself without it.
+
+    The sets come from drawing ``size - 1`` of the other records (Long et al. 2017, section 5.3). Model
+    ``2 * (t * n_pairs + j)`` is trained with target t, the next one without.
+    """
+    _check_size(size, n_records)
+    if size < 2:
+        raise ValueError(f"size must be at least 2 so that something is left without the target, got {size}")
+    members = np.zeros((2 * n_pairs * len(targets), n_records), dtype=bool)
+    for pair in range(n_pairs * len(targets)):
+        target = int(targets[pair // n_pairs])
+        others = rng.choice(n_records - 1, size - 1, replace=False)
+        others[others >= target] += 1
+        members[2 * pair : 2 * pair + 2, others] = True
+        members[2 * pair, target] = True
+    return DenseSubsets(members)
+
+
+def _check_size(size: int, n_records: int) -> None:
+    if not 1 <= size <= n_records:
+        raise ValueError(f"size must be in [1, {n_records}] (the number of records), got {size}")

@@ -1,0 +1,98 @@
+"""What many models answered, in one table: the only thing that attacks and influence look at."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakgauge.errors import ModelError
+from leakgauge.models import AnswerKind, binned_logs
+from leakgauge.training.subsets import Indices, Members, Subsets
+
+Floats: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class EachModel:
+    """Every model is asked about records of its own.
+
+    Args:
+        index: int ``[models, queries]``: which rows of the records model i is asked about.
+    """
+
+    index: Indices
+
+    def __post_init__(self) -> None:
+        if self.index.ndim != 2:
+            raise ValueError(f"index must be [models, queries], got shape {self.index.shape}")
+
+
+@dataclass(frozen=True)
+class PredictionTable:
+    """The answers of many models.
+
+    Answers are float64: at float32 a probability of 0.29 falls into the wrong bin of width 0.01.
+
+    Args:
+        answers: ``[models, queries, k]``: natural log-probabilities (``kind`` probabilities), 0 at the named class
+            and ``-inf`` elsewhere (labels), or ``[models, queries, 1]`` numbers (values). NaN throughout for a
+            model that could not be trained.
+        kind: what the answers are.
+        subsets: what each model was trained on.
+        seeds: int ``[models]``.
+        engine: the name of the engine that made the answers.
+        query_index: int ``[models, queries]`` where each model was asked about records of its own, else ``None``.
+        failures: why models could not be trained, by model.
+        n_unconverged: how many models' solvers said that they had not converged.
+    """
+
+    answers: Floats
+    kind: AnswerKind
+    subsets: Subsets
+    seeds: NDArray[np.int64]
+    engine: str
+    query_index: Indices | None = None
+    failures: dict[int, str] = field(default_factory=dict)
+    n_unconverged: int = 0
+
+    def __len__(self) -> int:
+        return len(self.answers)
+
+    @property
+    def members(self) -> Members:
+        """Whether each record was in each model's training set, bool ``[models, records]``."""
+        return self.subsets.dense()
+
+    @property
+    def log_probabilities(self) -> Floats:
+        """The answers as log-probabilities; refused where models do not answer probabilities."""
+        if self.kind is AnswerKind.VALUES:
+            raise ModelError("these models answer numbers, not probabilities; use table.values")
+        return self.answers
+
+    @property
+    def values(self) -> Floats:
+        """Predicted values ``[models, queries]`` of regressors."""
+        if self.kind is not AnswerKind.VALUES:
+            raise ModelError("these models answer classes, not numbers; use table.log_probabilities")
+        return self.answers[:, :, 0]
+
+    def binned(self, width: float = 0.01) -> PredictionTable:
+        """The table as it is when every model's probabilities are released as bin centres."""
+        return replace(self, answers=binned_logs(self.log_probabilities, width))
+
+    def rows(self, models: Indices) -> PredictionTable:
+        """The part of the table that belongs to some of the models; subsets become a matrix."""
+        from leakgauge.training.subsets import DenseSubsets
+
+        return replace(
+            self,
+            answers=self.answers[models],
+            subsets=DenseSubsets(np.stack([self.subsets.row(int(m)) for m in models])),
+            seeds=self.seeds[models],
+            query_index=None if self.query_index is None else self.query_index[models],
+            failures={i: self.failures[int(m)] for i, m in enumerate(models) if int(m) in self.failures},
+        )

@@ -1,0 +1,268 @@
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.svm import LinearSVC
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from leakgauge.audit import Queries, Released, ReleaseRule, Settings, Verdict, audit, judge, overall
+from leakgauge.errors import ConfigError, DataError, ModelError
+from leakgauge.models import ProbabilityAccess
+from leakgauge.records import Records
+from leakgauge.statistics import Estimate
+from leakgauge.training import FunctionLearner, SklearnLearner
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(400, 6))
+Y = (X[:, 0] + rng.normal(size=400) > 0).astype(int)
+TRAIN, HOLDOUT = (X[:200], Y[:200]), (X[200:], Y[200:])
+FAST = Settings(n_shadows=8)
+
+
+def finding(result, start):
+    return next(f for f in result.findings if f.measure.startswith(start))
+
+
+def test_a_model_that_remembers_everything_fails():
+    result = audit(DecisionTreeClassifier(random_state=0), train=TRAIN, holdout=HOLDOUT, settings=FAST)
+    assert result.verdict is Verdict.FAILS
+    gap = finding(result, "advantage of the attack “classified correctly”")
+    train, holdout = result.description.train_score.value, result.description.holdout_score.value
+    # Yeom et al. 2018, Theorem 2: the advantage of the 0-1 loss is the generalisation gap
+    assert gap.estimate.value == pytest.approx(train - holdout)
+    assert gap.verdict is Verdict.FAILS
+    assert result.influence.n_above_limit > 20
+
+
+def test_a_model_with_a_proven_bound_passes():
+    """Five binary columns, 4,000 records: no single one can move smoothed naive Bayes far."""
+    codes = np.random.default_rng(1).integers(0, 2, size=(8000, 5)).astype(float)
+    y = (codes.sum(axis=1) + np.random.default_rng(2).normal(size=8000) > 2.5).astype(int)
+    result = audit(
+        CategoricalNB(min_categories=2), train=(codes[:4000], y[:4000]), holdout=(codes[4000:], y[4000:]), settings=FAST
+    )
+    assert [f.verdict for f in result.findings] == [Verdict.PASSES] * len(result.findings)
+    assert result.verdict is Verdict.PASSES
+    assert 0 < result.influence.largest <= result.influence.bound < 0.05
+
+
+def test_without_a_bound_for_every_query_the_answer_is_cannot_tell():
+    """The same model in a form for which no bound is known: PDTP alone never makes it pass."""
+    codes = np.random.default_rng(1).integers(0, 2, size=(4000, 5)).astype(float)
+    y = (codes.sum(axis=1) + np.random.default_rng(2).normal(size=4000) > 2.5).astype(int)
+    parts = {"train": (codes[:2000], y[:2000]), "holdout": (codes[2000:], y[2000:])}
+    result = audit(BernoulliNB(), **parts, settings=FAST)
+    assert result.verdict is Verdict.CANNOT_TELL
+    assert finding(result, "largest PDTP").verdict is Verdict.PASSES
+    any_query = finding(result, "largest DTP")
+    assert any_query.verdict is Verdict.CANNOT_TELL
+    assert "no bound" in any_query.reason
+    assert 'queries = "direct"' in any_query.remedy
+    accepted = Settings(n_shadows=8, rule=ReleaseRule(queries=Queries.DIRECT))
+    assert audit(BernoulliNB(), **parts, settings=accepted).verdict is Verdict.PASSES
+
+
+def test_a_model_that_can_only_be_queried_never_passes():
+    class Half(ProbabilityAccess):
+        def log_probabilities(self, X):
+            return np.log(np.full((len(X), 2), 0.5))
+
+    train, holdout = Records.from_arrays(*TRAIN, ids=np.arange(200)), Records.from_arrays(*HOLDOUT, ids=np.arange(200, 400))
+    result = audit(Half(), train=train, holdout=holdout)
+    assert result.verdict is Verdict.CANNOT_TELL
+    influence = finding(result, "differential training privacy")
+    assert influence.estimate is None
+    assert "nobody said how it was trained" in influence.reason
+    assert result.influence is None
+    assert all(f.verdict is not Verdict.FAILS for f in result.findings)
+
+
+def test_a_learner_that_did_not_make_the_model_is_found_out():
+    other = GaussianNB().fit(rng.normal(size=(200, 6)), rng.integers(0, 2, 200))
+    result = audit(other, train=TRAIN, holdout=HOLDOUT, settings=FAST)
+    influence = finding(result, "differential training privacy")
+    assert influence.verdict is Verdict.CANNOT_TELL
+    assert "the learner does not make the audited model" in influence.reason
+    own = audit(GaussianNB().fit(*TRAIN), train=TRAIN, holdout=HOLDOUT, settings=FAST)
+    assert own.influence is not None
+
+
+def test_a_randomised_learner_is_not_taken_for_another_one():
+    forest = RandomForestClassifier(20).fit(*TRAIN)
+    settings = Settings(n_shadows=4, n_influence=20)
+    assert audit(forest, train=TRAIN, holdout=HOLDOUT, settings=settings).influence is not None
+
+
+def test_noise_alone_never_fails():
+    """Null: 40 audits of a learner that answers from its seed alone: the limit on DTP must not be called broken.
+
+    Each second look may err with probability 2.5 %; that more than 5 of 40 do has probability below 0.001.
+    """
+
+    def deaf(records, seed):
+        class Deaf(ProbabilityAccess):
+            def log_probabilities(self, X):
+                p = np.random.default_rng(seed).uniform(0.05, 0.95, size=len(X))
+                return np.log(np.stack([p, 1 - p], axis=1))
+
+        return Deaf()
+
+    parts = [Records.from_arrays(X[a : a + 40], Y[a : a + 40], ids=np.arange(a, a + 40)) for a in (0, 40)]
+    fails = 0
+    for seed in range(40):
+        settings = Settings(seed=seed, n_shadows=0, n_influence=10, rule=ReleaseRule(advantage=None))
+        result = audit(FunctionLearner(deaf), train=parts[0], holdout=parts[1], settings=settings)
+        assert result.verdict is not Verdict.PASSES
+        fails += result.verdict is Verdict.FAILS
+    assert fails <= 5
+
+
+def test_label_only_models_are_audited_by_their_labels():
+    result = audit(LinearSVC(tol=1e-8, max_iter=100_000), train=TRAIN, holdout=HOLDOUT, settings=FAST)
+    assert result.description.answers == "labels"
+    assert [a.name for a in result.attacks] == ["gap", "frequency", "distance"]
+    assert any("labels only" in note for note in result.notes)
+
+
+def test_what_is_released_is_what_is_measured():
+    tree = DecisionTreeClassifier(max_leaf_nodes=8, random_state=0)
+    as_is = audit(tree, train=TRAIN, holdout=HOLDOUT, settings=FAST)
+    labels = audit(tree, train=TRAIN, holdout=HOLDOUT, settings=Settings(n_shadows=8, released=Released.LABELS))
+    binned = audit(tree, train=TRAIN, holdout=HOLDOUT, settings=Settings(n_shadows=8, released=Released.BINNED))
+    assert "loss-threshold" in {a.name for a in as_is.attacks}
+    assert "loss-threshold" not in {a.name for a in labels.attacks}
+    assert labels.description.answers == "labels"
+    assert binned.influence.largest <= np.log(199) + 1e-12
+
+
+def test_regressors_are_attacked_by_their_errors():
+    y = X[:, 0] + rng.normal(size=400)
+    deep = audit(DecisionTreeRegressor(random_state=0), train=(X[:200], y[:200]), holdout=(X[200:], y[200:]))
+    assert deep.verdict is Verdict.FAILS
+    assert {a.name for a in deep.attacks} == {"error-both-known", "error-below-training-error"}
+    assert deep.influence is None
+    assert any("differential training privacy is defined for classifiers" in line for line in deep.not_tested)
+    flat = audit(Ridge(10), train=(X[:200], y[:200]), holdout=(X[200:], y[200:]))
+    assert flat.verdict is not Verdict.FAILS
+    with pytest.raises(ModelError, match="is for classifiers"):
+        audit(Ridge(), train=(X[:200], y[:200]), holdout=(X[200:], y[200:]), settings=Settings(released=Released.LABELS))
+
+
+def test_the_same_seed_gives_the_same_result_whoever_works():
+    forest, settings = RandomForestClassifier(5), Settings(n_shadows=8, n_influence=40)
+    one = audit(forest, train=TRAIN, holdout=HOLDOUT, settings=settings)
+    two = audit(forest, train=TRAIN, holdout=HOLDOUT, settings=settings, workers=2)
+    assert one == two
+    assert one.to_json() == two.to_json()
+    assert one != audit(forest, train=TRAIN, holdout=HOLDOUT, settings=Settings(n_shadows=8, n_influence=40, seed=1))
+
+
+@pytest.mark.parametrize("kind", ["pandas", "polars", "pyarrow"])
+def test_data_frames_and_pipelines_on_named_columns(kind):
+    frame = pd.DataFrame(X, columns=list("abcdef")).assign(town=np.where(X[:, 1] > 0, "north", "south"), ill=Y)
+    frame["ill"] = np.where(Y == 1, "yes", "no")
+    if kind == "polars":
+        import polars
+
+        frame = polars.from_pandas(frame)
+    if kind == "pyarrow":
+        import pyarrow
+
+        frame = pyarrow.Table.from_pandas(frame, preserve_index=False)
+    if kind == "pyarrow":
+        model = GaussianNB()
+        frame = frame.drop_columns(["town"])
+    else:
+        columns = make_column_transformer((OneHotEncoder(sparse_output=False), ["town"]), remainder="passthrough")
+        model = make_pipeline(columns, LogisticRegression(tol=1e-8))
+    result = audit(model, train=frame[:200], holdout=frame[200:], target="ill", settings=Settings(n_shadows=4, n_influence=5))
+    assert result.description.classes == ("no", "yes")
+    assert result.influence.n_measured == 5
+
+
+def test_influence_on_a_sample_never_passes():
+    settings = Settings(n_shadows=4, n_influence=20, rule=ReleaseRule(queries=Queries.DIRECT))
+    codes = np.random.default_rng(1).integers(0, 2, size=(4000, 5)).astype(float)
+    y = (codes.sum(axis=1) > 2).astype(int)
+    result = audit(BernoulliNB(), train=(codes[:2000], y[:2000]), holdout=(codes[2000:], y[2000:]), settings=settings)
+    assert finding(result, "largest PDTP").verdict is Verdict.CANNOT_TELL
+    assert any("1,980 training records not drawn" in line for line in result.not_tested)
+
+
+def test_records_are_ranked_and_nameless():
+    result = audit(KNeighborsClassifier(3), train=TRAIN, holdout=HOLDOUT, settings=FAST)
+    members = [r for r in result.records if r.member]
+    values = [r.pdtp_binned for r in members]
+    assert values == sorted(values, reverse=True)
+    assert len(result.records) == 400
+    assert len({r.record for r in result.records}) == 400
+    assert set(result.ids.values()) == {f"train/{i}" for i in range(200)} | {f"holdout/{i}" for i in range(200)}
+    text = result.to_json()
+    assert not any(f'"{own}"' in text for own in result.ids.values())
+
+
+def test_shared_records_are_reported():
+    holdout = (np.r_[X[:10], X[200:]], np.r_[Y[:10], Y[200:]])
+    result = audit(GaussianNB(), train=TRAIN, holdout=holdout, settings=FAST)
+    assert result.description.n_duplicates == 10
+    assert any(note.startswith("10 holdout records also stand in the training set") for note in result.notes)
+
+
+def test_a_coarse_solver_is_noted():
+    result = audit(LogisticRegression(), train=TRAIN, holdout=HOLDOUT, settings=Settings(n_shadows=4, n_influence=3))
+    assert any("coarse for leaving out one of 200" in note for note in result.notes)
+
+
+def test_judging_is_three_way():
+    def interval(low, high):
+        return Estimate((low + high) / 2, low, high, 0.95, "example", 10)
+
+    assert judge(interval(0.0, 0.1), 0.1) is Verdict.PASSES
+    assert judge(interval(0.0, 0.11), 0.1) is Verdict.CANNOT_TELL
+    assert judge(interval(0.1, 0.2), 0.1) is Verdict.CANNOT_TELL
+    assert judge(interval(0.11, 0.2), 0.1) is Verdict.FAILS
+    assert overall([]) is Verdict.CANNOT_TELL
+    assert overall([Verdict.PASSES, Verdict.CANNOT_TELL]) is Verdict.CANNOT_TELL
+    assert overall([Verdict.FAILS, Verdict.CANNOT_TELL, Verdict.PASSES]) is Verdict.FAILS
+    assert [v.exit_code for v in (Verdict.PASSES, Verdict.FAILS, Verdict.CANNOT_TELL)] == [0, 1, 3]
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Settings(attacks=("nothing",)), "attack 'nothing' is not known; expected some of: gap"),
+        (lambda: Settings(bin_width=0), r"bin_width must be in \(0, 0.5\], got 0"),
+        (lambda: Settings(n_shadows=2), "must be 0 or at least 4, got 2"),
+        (lambda: Settings(n_influence=-1), "must be 0 or more, got -1"),
+        (lambda: Settings(n_repeats=0), "repeats must be at least 1"),
+        (lambda: Settings(seed=-1), "seed must be 0 or more"),
+        (lambda: ReleaseRule(dtp=None, advantage=None), "no limit at all"),
+        (lambda: ReleaseRule(dtp=0), "rule.dtp must be above 0"),
+        (lambda: ReleaseRule(advantage=1.5), r"rule.advantage must be in \(0, 1\)"),
+        (lambda: ReleaseRule(confidence=0.2), r"rule.confidence must be in \(0.5, 1\)"),
+    ],
+)
+def test_impossible_settings_are_refused(make, message):
+    with pytest.raises(ConfigError, match=message):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"model": "forest"}, ModelError, "a str cannot be audited"),
+        ({"holdout": Records.from_arrays(*HOLDOUT)}, DataError, "must be of the same kind"),
+        ({"holdout": (X[:0], Y[:0])}, DataError, "empty|no row|0 rows"),
+        ({"holdout": (X[:, :3], Y)}, DataError, "column"),
+        ({"model": SklearnLearner(LogisticRegression()), "train": (X[:200], np.zeros(200, int))}, ModelError, "one class|classes"),
+    ],
+)
+def test_bad_input_is_named(arguments, error, message):
+    with pytest.raises(error, match=message):
+        audit(**{"model": GaussianNB(), "train": TRAIN, "holdout": HOLDOUT, "settings": FAST, **arguments})

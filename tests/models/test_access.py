@@ -1,0 +1,98 @@
+import numpy as np
+import pytest
+
+from leakgauge.errors import ModelError
+from leakgauge.models import AnswerKind, Binned, LabelAccess, LabelOnly, ProbabilityAccess, RegressionAccess
+from leakgauge.models import answers, binned_logs, kind_of, label_logs
+from leakgauge.models.access import checked_log_probabilities, checked_probabilities, checked_values
+
+
+class Fixed(ProbabilityAccess):
+    def __init__(self, probabilities):
+        self.probabilities = np.asarray(probabilities, dtype=float)
+
+    def log_probabilities(self, X):
+        with np.errstate(divide="ignore"):
+            return np.log(self.probabilities[: len(X)])
+
+
+class Doubling(RegressionAccess):
+    def predict(self, X):
+        return 2 * X[:, 0]
+
+
+X = np.zeros((2, 1))
+
+
+def test_each_access_level_answers_in_one_shape():
+    model = Fixed([[0.25, 0.75], [1.0, 0.0]])
+    np.testing.assert_allclose(np.exp(answers(model, X, 2)), [[0.25, 0.75], [1.0, 0.0]])
+    np.testing.assert_array_equal(answers(LabelOnly(model), X, 2), [[-np.inf, 0.0], [0.0, -np.inf]])
+    np.testing.assert_array_equal(answers(Doubling(), np.array([[3.0]]), 0), [[6.0]])
+    kinds = [kind_of(model), kind_of(LabelOnly(model)), kind_of(Doubling())]
+    assert kinds == [AnswerKind.PROBABILITIES, AnswerKind.LABELS, AnswerKind.VALUES]
+
+
+def test_equal_probabilities_give_the_first_label():
+    assert Fixed([[0.5, 0.5], [0.3, 0.7]]).labels(X).tolist() == [0, 1]
+
+
+def test_label_only_withholds_probabilities():
+    model = LabelOnly(Fixed([[0.25, 0.75], [1.0, 0.0]]))
+    assert isinstance(model, LabelAccess)
+    assert not isinstance(model, ProbabilityAccess)
+
+
+def test_binned_answers_are_bin_centres_and_not_normalised():
+    # Long et al. 2017, section 5.2: 0 -> 0.005, 0.29 -> 0.295, 0.57 -> 0.575, 1 -> 0.995
+    model = Binned(Fixed([[0.29, 0.71], [1.0, 0.0]]))
+    np.testing.assert_allclose(np.exp(model.log_probabilities(X)), [[0.295, 0.715], [0.995, 0.005]], atol=1e-12)
+
+
+def test_binning_leaves_models_that_could_not_be_trained_unknown():
+    assert np.isnan(binned_logs(np.array([[np.nan, 0.0]]))).tolist() == [[True, False]]
+    assert np.isnan(label_logs(np.array([[np.nan, np.nan]]))).all()
+
+
+@pytest.mark.parametrize("wrapper", [Binned, LabelOnly])
+def test_wrappers_refuse_regressors(wrapper):
+    with pytest.raises(ModelError, match="Doubling"):
+        wrapper(Doubling())
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "message"),
+    [
+        ([[0.5, 0.5, 0.0]], r"forest answered an array of shape \(1, 3\); expected \(1, 2\)"),
+        ([[np.nan, 0.5]], r"forest answered NaN or infinity for 1 of 1 records \(first: row 0\)"),
+        ([[np.inf, 0.5]], "forest answered NaN or infinity"),
+        ([[-0.5, 1.5]], r"outside \[0, 1\] for 1 of 1 records"),
+        ([[0.7, 0.7]], r"do not sum to 1 \(for example 1.4\) for 1 of 1"),
+    ],
+)
+def test_answers_that_are_no_probabilities_are_refused(probabilities, message):
+    with pytest.raises(ModelError, match=message):
+        checked_probabilities(np.array(probabilities), 1, 2, "forest")
+
+
+def test_log_probabilities_keep_what_probabilities_cannot_hold():
+    logs = checked_log_probabilities(np.array([[-800.0, 0.0]]), 1, 2, "bayes")
+    assert logs[0, 0] == -800.0
+    with pytest.raises(ModelError, match="bayes answered NaN"):
+        checked_log_probabilities(np.array([[np.nan, 0.0]]), 1, 2, "bayes")
+
+
+def test_float32_probabilities_are_close_enough_to_1():
+    p = np.full((1, 3), 1 / 3, dtype=np.float32)
+    np.testing.assert_allclose(np.exp(checked_probabilities(p, 1, 3, "net")), p)
+
+
+def test_values_must_be_finite_and_one_each():
+    np.testing.assert_array_equal(checked_values(np.array([[1.0], [2.0]]), 2, "ridge"), [1.0, 2.0])
+    with pytest.raises(ModelError, match="ridge answered NaN or infinity"):
+        checked_values(np.array([np.inf, 1.0]), 2, "ridge")
+
+
+def test_what_is_no_model_is_named():
+    with pytest.raises(ModelError, match="got str; wrap it with leakgauge.models.wrap"):
+        kind_of("model")

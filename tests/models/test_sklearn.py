@@ -1,0 +1,81 @@
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.compose import make_column_transformer
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+from sklearn.svm import LinearSVC
+
+from leakgauge.errors import ModelError
+from leakgauge.models import AnswerKind, kind_of, wrap
+from leakgauge.records import Records
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(60, 2))
+WORDS = np.array(["low", "middle", "high"])
+y = WORDS[rng.integers(0, 3, 60)]
+RECORDS = Records.from_arrays(X, y)
+
+
+def test_class_columns_are_found_by_label_not_by_position():
+    # scikit-learn sorts its classes; the schema may hold them in any order
+    turned = Records.from_arrays(X, y, classes=["middle", "low", "high"])
+    model = wrap(GaussianNB().fit(X, y), turned.schema)
+    own = GaussianNB().fit(X, y)
+    for code, name in enumerate(turned.schema.classes):
+        expected = own.predict_proba(X)[:, list(own.classes_).index(name)]
+        np.testing.assert_allclose(np.exp(model.log_probabilities(X))[:, code], expected)
+
+
+def test_a_model_without_one_of_the_classes_answers_0_for_it():
+    known = y != "middle"
+    model = wrap(GaussianNB().fit(X[known], y[known]), RECORDS.schema)
+    missing = RECORDS.schema.classes.index("middle")
+    logs = model.log_probabilities(X)
+    assert (logs[:, missing] == -np.inf).all()
+    np.testing.assert_allclose(np.exp(logs).sum(axis=1), 1)
+
+
+def test_a_classifier_without_probabilities_is_label_only():
+    fitted = LinearSVC(random_state=0).fit(X, y)
+    model = wrap(fitted, RECORDS.schema)
+    assert kind_of(model) is AnswerKind.LABELS
+    np.testing.assert_array_equal(np.array(RECORDS.schema.classes)[model.labels(X)], fitted.predict(X))
+
+
+def test_probability_0_is_minus_infinity_without_a_warning():
+    model = wrap(KNeighborsClassifier(1).fit(X, y), RECORDS.schema)
+    assert set(np.unique(model.log_probabilities(X))) == {-np.inf, 0.0}
+
+
+def test_pipelines_on_named_columns_get_the_table_back():
+    frame = pd.DataFrame({"town": ["a", "b", "a", "c"] * 5, "age": np.arange(20), "ill": ["y", "n"] * 10})
+    records = Records.from_frame(frame, target="ill")
+    pipeline = make_pipeline(
+        make_column_transformer((OneHotEncoder(), ["town"]), remainder="passthrough"), LogisticRegression()
+    ).fit(frame[["town", "age"]], frame["ill"])
+    model = wrap(pipeline, records.schema)
+    expected = pipeline.predict_log_proba(frame[["town", "age"]])
+    np.testing.assert_allclose(model.log_probabilities(records.features), expected[:, ::1], rtol=1e-12)
+
+
+def test_regressors_answer_values():
+    values = X[:, 0] * 2 + 1
+    records = Records.from_arrays(X, values)
+    np.testing.assert_allclose(wrap(LinearRegression().fit(X, values), records.schema).predict(X), values)
+
+
+def test_errors_say_what_to_do():
+    with pytest.raises(ModelError, match="GaussianNB is not fitted; fit it first"):
+        wrap(GaussianNB(), RECORDS.schema)
+    with pytest.raises(ModelError, match="has no predict method"):
+        wrap(OneHotEncoder(), RECORDS.schema)
+    with pytest.raises(ModelError, match="LinearRegression is a regressor but the label 'y' is categorical"):
+        wrap(LinearRegression().fit(X, X[:, 0]), RECORDS.schema)
+    with pytest.raises(ModelError, match="GaussianNB is a classifier but the label 'y' is numeric"):
+        wrap(GaussianNB().fit(X, y), Records.from_arrays(X, X[:, 0]).schema)
+    with pytest.raises(ModelError, match="fitted on the label 'unheard'"):
+        wrap(GaussianNB().fit(X, np.where(y == "low", "unheard", y)), RECORDS.schema)

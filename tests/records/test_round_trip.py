@@ -1,0 +1,180 @@
+"""From a table to records and back: the same table, and the same matrix whatever the table type."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import polars.testing
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from leakgauge.records import Kind, Native, Records
+
+PLAIN = {
+    "age": [31, 47, 52, 19],
+    "score": [0.5, -1.25, 3.0, 2.5],
+    "city": ["Ulm", "Bonn", None, "Ulm"],
+    "smokes": [True, False, True, True],
+    "ill": ["yes", "no", "no", "yes"],
+}
+
+
+def as_objects(table: dict) -> np.ndarray:
+    array = np.empty((len(table["age"]), len(table) - 1), dtype=object)
+    for j, name in enumerate(name for name in table if name != "ill"):
+        array[:, j] = table[name]
+    return array
+
+
+def all_four(table: dict) -> dict[str, Records]:
+    names = [name for name in table if name != "ill"]
+    return {
+        "numpy": Records.from_arrays(as_objects(table), pd.Series(table["ill"], name="ill"), names=names),
+        "pandas": Records.from_frame(pd.DataFrame(table), target="ill"),
+        "polars": Records.from_frame(pl.DataFrame(table), target="ill"),
+        "pyarrow": Records.from_frame(pa.table(table), target="ill"),
+    }
+
+
+def test_all_table_types_give_the_same_matrix_and_digest():
+    records = all_four(PLAIN)
+    expected = [[31, 0.5, 1, 1], [47, -1.25, 0, 0], [52, 3.0, 2, 1], [19, 2.5, 1, 1]]  # by hand: Bonn, Ulm, missing
+    for native, made in records.items():
+        assert made.schema.native == native
+        assert made.features.tolist() == expected
+        assert made.labels.tolist() == [1, 0, 0, 1]
+        assert [column.kind for column in made.schema.columns] == ["numeric", "numeric", "categorical", "categorical"]
+    assert len({made.digest() for made in records.values()}) == 1
+
+
+def test_pandas_comes_back_as_it_was():
+    frame = pd.DataFrame(PLAIN).assign(
+        rank=pd.Categorical(["lo", "hi", "lo", "hi"], categories=["lo", "hi"], ordered=True),
+        ward=pd.Categorical(["b", None, "a", "b"], categories=["b", "c", "a"]),
+        small=np.array([1, 2, 3, 250], dtype=np.uint8),
+        half=np.array([1.5, 2.5, 3.5, 4.5], dtype=np.float32),
+        old=pd.Series(["p", None, "q", "p"], dtype=object),
+        known=pd.Series([True, None, False, True], dtype="boolean"),
+    )
+    records = Records.from_frame(frame, target="ill")
+    pd.testing.assert_frame_equal(records.schema.decode(records.features), frame.drop(columns="ill"))
+    kinds = {column.name: column.kind for column in records.schema.columns}
+    assert (kinds["rank"], kinds["ward"], kinds["known"]) == (Kind.ORDINAL, Kind.CATEGORICAL, Kind.CATEGORICAL)
+    assert records.schema.columns[records.schema.index("ward")].categories == ("b", "c", "a", None)
+
+
+def test_polars_comes_back_as_it_was():
+    frame = pl.DataFrame(PLAIN).with_columns(
+        rank=pl.Series(["lo", "hi", "lo", "hi"], dtype=pl.Enum(["lo", "hi"])),
+        ward=pl.Series(["b", None, "a", "b"], dtype=pl.Categorical),
+        small=pl.Series([1, 2, 3, 250], dtype=pl.UInt8),
+        half=pl.Series([1.5, 2.5, 3.5, 4.5], dtype=pl.Float32),
+        known=pl.Series([True, None, False, True]),
+    )
+    records = Records.from_frame(frame, target="ill")
+    polars.testing.assert_frame_equal(records.schema.decode(records.features), frame.drop("ill"))
+    assert records.schema.columns[records.schema.index("rank")].kind is Kind.ORDINAL
+
+
+def test_arrow_comes_back_as_it_was():
+    table = pa.table(
+        {
+            **PLAIN,
+            "ward": pa.array(["b", None, "a", "b"]).dictionary_encode(),
+            "small": pa.array([1, 2, 3, 250], pa.uint8()),
+            "known": pa.array([True, None, False, True]),
+        }
+    )
+    records = Records.from_frame(table, target="ill")
+    back, expected = records.schema.decode(records.features), table.drop(["ill"])
+    assert back.column_names == expected.column_names
+    assert back.to_pydict() == expected.to_pydict()
+    assert [back.schema.field(name).type for name in PLAIN if name != "ill"] == [
+        expected.schema.field(name).type for name in PLAIN if name != "ill"
+    ]
+
+
+def test_numpy_comes_back_as_it_was():
+    records = all_four(PLAIN)["numpy"]
+    assert records.schema.decode(records.features).tolist() == as_objects(PLAIN).tolist()
+    matrix = np.array([[1.5, 2.0], [3.0, -0.5]])
+    numeric = Records.from_arrays(matrix, [0, 1])
+    np.testing.assert_array_equal(numeric.schema.decode(numeric.features), matrix)
+    whole = Records.from_arrays(np.array([[3, 10], [5, 20]]), [0, 1], categorical=[1])
+    assert whole.schema.columns[1].categories == (10, 20)
+    assert whole.schema.decode(whole.features).tolist() == [[3, 10], [5, 20]]
+
+
+def test_arrow_in_several_chunks_is_read_in_order():
+    first, second = pa.table({"a": ["x", "y"], "t": [1, 2]}), pa.table({"a": ["z", "x"], "t": [2, 1]})
+    chunked = pa.concat_tables([first, second])
+    encoded = pa.table(
+        {
+            "a": pa.chunked_array([pa.array(["x", "y"]).dictionary_encode(), pa.array(["z", "x"]).dictionary_encode()]),
+            "t": [1, 2, 2, 1],
+        }
+    )
+    for table in (chunked, encoded):
+        assert Records.from_frame(table, target="t").features.ravel().tolist() == [0, 1, 2, 0]
+
+
+def test_every_sort_of_missing_is_the_same_category():
+    objects = np.array([["a"], [None], [np.nan], [pd.NA], [pd.NaT]], dtype=object)
+    made = Records.from_arrays(objects, [0, 1, 0, 1, 0])
+    assert made.schema.columns[0].categories == ("a", None)
+    assert made.features.ravel().tolist() == [0, 1, 1, 1, 1]
+    numbers = Records.from_frame(
+        pl.DataFrame({"n": [1.0, None, math.nan], "t": [0, 1, 0]}), target="t", categorical=["n"]
+    )
+    assert numbers.schema.columns[0].categories == (1.0, None)
+    assert numbers.features.ravel().tolist() == [0, 1, 1]
+
+
+values = st.one_of(st.none(), st.text(max_size=3), st.sampled_from(["a", "b", "b\0"]))
+rows = st.lists(
+    st.tuples(
+        st.integers(-(2**53) + 1, 2**53 - 1), st.floats(-1e300, 1e300), values, st.booleans(), st.sampled_from("01")
+    ),
+    min_size=1,
+    max_size=12,
+).filter(lambda rows: any(row[2] is not None for row in rows))
+
+
+@settings(derandomize=True, deadline=None, max_examples=30)
+@given(rows, st.randoms(use_true_random=False))
+def test_any_table_goes_there_and_back_through_every_table_type(rows, random):
+    table = dict(zip(PLAIN, (list(column) for column in zip(*rows, strict=True)), strict=True))
+    made = all_four(table)
+    original = as_objects(table).tolist()
+    for records in made.values():
+        np.testing.assert_array_equal(records.features, made["numpy"].features)
+        for native in Native:
+            schema = records.with_native(native).schema
+            some = sorted(random.sample(range(len(rows)), random.randint(1, len(rows))))
+            back = schema.decode(records.features[some])
+            np.testing.assert_array_equal(schema.encode(back), records.features[some])
+            assert _as_lists(back, schema.names) == [original[i] for i in some]
+
+
+def _as_lists(table, names) -> list[list]:
+    if isinstance(table, np.ndarray):
+        return table.tolist()
+    if isinstance(table, pa.Table):
+        columns = [table[name].to_pylist() for name in names]
+    else:
+        columns = [table[name].to_list() for name in names]
+    plain = [[None if isinstance(v, float) and math.isnan(v) else v for v in column] for column in columns]
+    return [list(row) for row in zip(*plain, strict=True)]
+
+
+@pytest.mark.parametrize("native", Native)
+def test_a_permutation_of_rows_in_is_the_same_permutation_out(native):
+    records = all_four(PLAIN)["pandas"].with_native(native)
+    order = np.array([2, 0, 3, 1])
+    back = records.schema.decode(records.features[order])
+    assert _as_lists(back, records.schema.names) == [as_objects(PLAIN).tolist()[i] for i in order]

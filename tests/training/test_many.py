@@ -1,0 +1,204 @@
+"""The one door: same numbers whoever runs it, in whatever order, after whatever crash."""
+
+import os
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.naive_bayes import GaussianNB
+from sklearn.svm import LinearSVC
+
+from leakgauge.errors import ModelError, StoreError
+from leakgauge.models import AnswerKind
+from leakgauge.records import Records
+from leakgauge.training import (
+    ChunkStore,
+    EachModel,
+    FunctionLearner,
+    Randomness,
+    SklearnLearner,
+    balanced_subsets,
+    everything,
+    leave_one_out,
+    train_many,
+)
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(50, 3))
+y = (X[:, 0] + rng.normal(size=50) > 0).astype(int)
+RECORDS = Records.from_arrays(X, y)
+FOREST = SklearnLearner(RandomForestClassifier(3))
+HALVES = balanced_subsets(50, 25, 40, np.random.default_rng(1))
+
+
+def test_the_table_equals_the_plain_loop():
+    table = train_many(SklearnLearner(GaussianNB()), RECORDS, HALVES, seed=0)
+    for model in range(len(table)):
+        rows = HALVES.row(model)
+        expected = GaussianNB().fit(X[rows], y[rows]).predict_log_proba(X)
+        np.testing.assert_allclose(table.log_probabilities[model], expected, rtol=1e-12)
+    np.testing.assert_array_equal(table.members, HALVES.members)
+
+
+def test_numbers_do_not_depend_on_the_workers():
+    alone = train_many(FOREST, RECORDS, HALVES, seed=3)
+    together = train_many(FOREST, RECORDS, HALVES, seed=3, workers=2)
+    np.testing.assert_array_equal(alone.answers, together.answers)
+    np.testing.assert_array_equal(alone.seeds, together.seeds)
+
+
+def test_another_seed_gives_other_models():
+    assert (train_many(FOREST, RECORDS, HALVES, seed=3).answers != train_many(FOREST, RECORDS, HALVES, seed=4).answers).any()
+
+
+def test_common_random_numbers_are_common_and_independent_ones_are_not():
+    twice = everything(50, 2)
+    common = train_many(FOREST, RECORDS, twice, seed=0, randomness=Randomness.COMMON)
+    apart = train_many(FOREST, RECORDS, twice, seed=0, randomness=Randomness.INDEPENDENT)
+    np.testing.assert_array_equal(common.answers[0], common.answers[1])
+    assert (apart.answers[0] != apart.answers[1]).any()
+
+
+def test_every_model_may_be_asked_about_records_of_its_own():
+    index = rng.integers(0, 50, size=(40, 2))
+    whole = train_many(SklearnLearner(GaussianNB()), RECORDS, HALVES, seed=0)
+    asked = train_many(SklearnLearner(GaussianNB()), RECORDS, HALVES, EachModel(index), seed=0)
+    expected = np.take_along_axis(whole.answers, index[:, :, None], axis=1)
+    np.testing.assert_allclose(asked.answers, expected, rtol=1e-12)
+
+
+def test_regressors_and_label_only_classifiers_say_what_they_are():
+    numbers = Records.from_arrays(X, X @ [1.0, 2.0, 3.0])
+    values = train_many(SklearnLearner(Ridge()), numbers, HALVES, seed=0)
+    assert values.kind is AnswerKind.VALUES
+    assert values.values.shape == (40, 50)
+    with pytest.raises(ModelError, match="numbers, not probabilities"):
+        _ = values.log_probabilities
+    labels = train_many(SklearnLearner(LinearSVC()), RECORDS, HALVES, seed=0)
+    assert labels.kind is AnswerKind.LABELS
+    assert set(np.unique(labels.answers)) == {-np.inf, 0.0}
+
+
+class Counted:
+    """A learner whose fits can be counted, and which can be told to die."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        self.die_after = None
+
+    def __call__(self, records, seed):
+        n = len(list(self.folder.iterdir()))
+        if self.die_after is not None and n >= self.die_after:
+            raise KeyboardInterrupt
+        (self.folder / f"{n}").touch()
+        return SklearnLearner(GaussianNB()).fit(records, seed=seed).model
+
+
+def counted_learner(records, seed):
+    return CURRENT(records, seed)
+
+
+def test_a_stopped_run_goes_on_where_it_was(tmp_path, monkeypatch):
+    (tmp_path / "fits").mkdir()
+    counted = Counted(tmp_path / "fits")
+    monkeypatch.setitem(globals(), "CURRENT", counted)
+    learner = FunctionLearner(counted_learner)
+    expected = train_many(SklearnLearner(GaussianNB()), RECORDS, HALVES, seed=0).answers
+    counted.die_after = 35
+    with pytest.raises(KeyboardInterrupt):
+        train_many(learner, RECORDS, HALVES, seed=0, run=tmp_path / "run")
+    counted.die_after = None
+    table = train_many(learner, RECORDS, HALVES, seed=0, run=tmp_path / "run")
+    # two chunks of 16 were finished; the third was begun twice
+    assert len(list((tmp_path / "fits").iterdir())) == 35 + (40 - 32)
+    np.testing.assert_array_equal(table.answers, expected)
+    train_many(learner, RECORDS, HALVES, seed=0, run=tmp_path / "run")
+    assert len(list((tmp_path / "fits").iterdir())) == 43, "a finished run trains nothing"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"seed": 1},
+        {"records": Records.from_arrays(X + 1e-9, y)},
+        {"subsets": balanced_subsets(50, 25, 40, np.random.default_rng(2))},
+        {"learner": SklearnLearner(RandomForestClassifier(3, max_depth=2))},
+        {"queries": X[:10]},
+    ],
+    ids=lambda change: next(iter(change)),
+)
+def test_stored_answers_are_never_those_of_something_else(change, tmp_path):
+    same = {"learner": FOREST, "records": RECORDS, "subsets": HALVES, "queries": X, "seed": 0}
+    train_many(**same, run=tmp_path)
+    before = set((tmp_path / "chunks").iterdir())
+    stored = train_many(**{**same, **change}, run=tmp_path)
+    fresh = train_many(**{**same, **change})
+    np.testing.assert_array_equal(stored.answers, fresh.answers)
+    assert len(set((tmp_path / "chunks").iterdir()) - before) == 3
+
+
+def test_a_damaged_chunk_is_made_again(tmp_path):
+    expected = train_many(FOREST, RECORDS, HALVES, seed=0, run=tmp_path).answers
+    chunk = sorted((tmp_path / "chunks").glob("*.npz"))[0]
+    damaged = bytearray(chunk.read_bytes())
+    damaged[len(damaged) // 2] ^= 1
+    chunk.write_bytes(damaged)
+    np.testing.assert_array_equal(train_many(FOREST, RECORDS, HALVES, seed=0, run=tmp_path).answers, expected)
+    assert (tmp_path / "chunks").stat().st_mode & 0o777 == 0o700
+    assert chunk.stat().st_mode & 0o777 == 0o600
+
+
+def test_a_model_that_cannot_be_trained_is_unknown_not_zero():
+    members = np.zeros((2, 50), dtype=bool)
+    members[0] = True
+    members[1, np.flatnonzero(y == 0)[:5]] = True  # one class only
+    from leakgauge.training import DenseSubsets
+
+    table = train_many(SklearnLearner(LogisticRegression()), RECORDS, DenseSubsets(members), seed=0)
+    assert np.isnan(table.answers[1]).all()
+    assert not np.isnan(table.answers[0]).any()
+    assert list(table.failures) == [1]
+    assert "LogisticRegression cannot be trained on 5 records" in table.failures[1]
+
+
+def test_when_no_model_can_be_trained_the_reason_is_told():
+    def broken(records, seed):
+        raise ModelError("no luck")
+
+    with pytest.raises(ModelError, match="no luck"):
+        train_many(FunctionLearner(broken), RECORDS, HALVES, seed=0)
+
+
+def test_a_solver_that_did_not_converge_is_counted():
+    hasty = SklearnLearner(LogisticRegression(max_iter=1, solver="lbfgs"))
+    assert train_many(hasty, RECORDS, HALVES, seed=0).n_unconverged == 40
+
+
+def test_a_learner_that_cannot_be_recognised_is_never_taken_from_the_store(tmp_path):
+    def learner():
+        secret = np.ones(1)
+        return FunctionLearner(lambda records, seed: SklearnLearner(GaussianNB()).fit(records, seed=int(secret[0])).model)
+
+    assert learner().fingerprint() != learner().fingerprint()
+
+
+def test_wrong_shapes_are_refused():
+    with pytest.raises(ValueError, match="subsets are over 50 records, but there are 49"):
+        train_many(FOREST, RECORDS[:49], HALVES, seed=0)
+    with pytest.raises(ValueError, match="queries name records for 1 models, but there are 50"):
+        train_many(FOREST, RECORDS, leave_one_out(50), EachModel(np.zeros((1, 1), dtype=int)), seed=0)
+
+
+def test_a_folder_that_cannot_be_made_is_an_error(tmp_path):
+    (tmp_path / "file").touch()
+    with pytest.raises(StoreError, match="cannot be made"):
+        ChunkStore(tmp_path / "file" / "chunks")
+
+
+def test_half_written_files_are_never_read(tmp_path):
+    store = ChunkStore(tmp_path)
+    (tmp_path / ".abc.npz.1234.part").write_bytes(b"half")
+    assert store.load("abc") is None
+    store.sweep()
+    assert os.listdir(tmp_path) == []
