@@ -73,7 +73,10 @@ def test_a_model_that_can_only_be_queried_never_passes():
         def log_probabilities(self, X):
             return np.log(np.full((len(X), 2), 0.5))
 
-    train, holdout = Records.from_arrays(*TRAIN, ids=np.arange(200)), Records.from_arrays(*HOLDOUT, ids=np.arange(200, 400))
+    train, holdout = (
+        Records.from_arrays(*TRAIN, ids=np.arange(200)),
+        Records.from_arrays(*HOLDOUT, ids=np.arange(200, 400)),
+    )
     result = audit(Half(), train=train, holdout=holdout)
     assert result.verdict is Verdict.CANNOT_TELL
     influence = finding(result, "differential training privacy")
@@ -151,7 +154,9 @@ def test_regressors_are_attacked_by_their_errors():
     flat = audit(Ridge(10), train=(X[:200], y[:200]), holdout=(X[200:], y[200:]))
     assert flat.verdict is not Verdict.FAILS
     with pytest.raises(ModelError, match="is for classifiers"):
-        audit(Ridge(), train=(X[:200], y[:200]), holdout=(X[200:], y[200:]), settings=Settings(released=Released.LABELS))
+        audit(
+            Ridge(), train=(X[:200], y[:200]), holdout=(X[200:], y[200:]), settings=Settings(released=Released.LABELS)
+        )
 
 
 def test_the_same_seed_gives_the_same_result_whoever_works():
@@ -181,7 +186,9 @@ def test_data_frames_and_pipelines_on_named_columns(kind):
     else:
         columns = make_column_transformer((OneHotEncoder(sparse_output=False), ["town"]), remainder="passthrough")
         model = make_pipeline(columns, LogisticRegression(tol=1e-8))
-    result = audit(model, train=frame[:200], holdout=frame[200:], target="ill", settings=Settings(n_shadows=4, n_influence=5))
+    result = audit(
+        model, train=frame[:200], holdout=frame[200:], target="ill", settings=Settings(n_shadows=4, n_influence=5)
+    )
     assert result.description.classes == ("no", "yes")
     assert result.influence.n_measured == 5
 
@@ -260,7 +267,11 @@ def test_impossible_settings_are_refused(make, message):
         ({"holdout": Records.from_arrays(*HOLDOUT)}, DataError, "must be of the same kind"),
         ({"holdout": (X[:0], Y[:0])}, DataError, "empty|no row|0 rows"),
         ({"holdout": (X[:, :3], Y)}, DataError, "column"),
-        ({"model": SklearnLearner(LogisticRegression()), "train": (X[:200], np.zeros(200, int))}, ModelError, "one class|classes"),
+        (
+            {"model": SklearnLearner(LogisticRegression()), "train": (X[:200], np.zeros(200, int))},
+            ModelError,
+            "one class|classes",
+        ),
     ],
 )
 def test_bad_input_is_named(arguments, error, message):

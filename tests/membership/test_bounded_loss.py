@@ -15,9 +15,7 @@ NONMEMBER_LOSSES = [0.1, 0.5, 0.9, 0.5]
 def share_covering_zero(member_answers, nonmember_answers):
     """Share of audits [audits, records] whose 95 % Wald interval of tpr - fpr covers 0."""
     tpr, fpr = member_answers.mean(axis=1), nonmember_answers.mean(axis=1)
-    error = np.sqrt(
-        tpr * (1 - tpr) / member_answers.shape[1] + fpr * (1 - fpr) / nonmember_answers.shape[1]
-    )
+    error = np.sqrt(tpr * (1 - tpr) / member_answers.shape[1] + fpr * (1 - fpr) / nonmember_answers.shape[1])
     return np.mean(np.abs(tpr - fpr) <= 1.96 * error)
 
 
@@ -31,9 +29,7 @@ def test_null_randomised_answers_show_no_advantage():
     """
     rng = np.random.default_rng(1)
     losses = rng.random((2, 400 * 150))
-    members, nonmembers = (
-        bounded_loss.decisions(group, 1.0, rng=rng).reshape(400, 150) for group in losses
-    )
+    members, nonmembers = (bounded_loss.decisions(group, 1.0, rng=rng).reshape(400, 150) for group in losses)
     assert share_covering_zero(members, nonmembers) >= 0.93
 
 
@@ -115,9 +111,7 @@ def test_decisions_follow_their_probabilities():
 
 def test_same_generator_state_same_answers():
     losses = np.linspace(0, 1, 50)
-    first, second, other = (
-        bounded_loss.decisions(losses, 1.0, rng=np.random.default_rng(seed)) for seed in (5, 5, 6)
-    )
+    first, second, other = (bounded_loss.decisions(losses, 1.0, rng=np.random.default_rng(seed)) for seed in (5, 5, 6))
     assert np.array_equal(first, second)
     assert not np.array_equal(first, other)
 

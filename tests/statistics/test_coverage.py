@@ -239,7 +239,7 @@ class TestTprAtFpr:
         assert sum(e.high < truth - 1e-12 for e in estimates) <= allowed
 
     def test_naive_interval_would_be_caught(self, assert_covers):
-        """Clopper-Pearson at the empirical threshold covers about 64 %: the test above has teeth."""
+        """Clopper-Pearson at the empirical threshold covers about 60 %: the test above has teeth."""
         rng = np.random.default_rng(10)
 
         def naive() -> Estimate:

@@ -42,6 +42,10 @@ def test_rounding_is_repaired_and_no_more():
         make(value=1.0, high=1.0 - 1e-11)
 
 
+def test_a_bound_without_sample_is_certain():
+    assert make(confidence=1, n=0).confidence == 1.0
+
+
 def test_is_frozen():
     with pytest.raises(dataclasses.FrozenInstanceError):
         make().value = 0.1

@@ -105,6 +105,14 @@ def test_slope_at_equal_spreads():
         assert gaussian_crossing(1.0, 1.0 + step) == pytest.approx(1.0, abs=step)
 
 
+@pytest.mark.parametrize("sigma", [0.37, 1.0, 12345.678])
+def test_spreads_that_differ_in_the_last_digit(sigma):
+    """Their logarithms may be equal, which must not end in 0 / 0."""
+    next_up = math.nextafter(sigma, math.inf)
+    assert gaussian_crossing(sigma, next_up) == pytest.approx(sigma)
+    assert gaussian_advantage(sigma, next_up) == pytest.approx(0.0, abs=1e-15)
+
+
 def test_limits_far_apart():
     assert gaussian_advantage_sigma_in_only(1.0, 1e12) == pytest.approx(0.6826894921, abs=1e-9)
     assert gaussian_advantage(1.0, 1e12) == pytest.approx(1.0, abs=1e-9)

@@ -49,7 +49,9 @@ def test_numbers_do_not_depend_on_the_workers():
 
 
 def test_another_seed_gives_other_models():
-    assert (train_many(FOREST, RECORDS, HALVES, seed=3).answers != train_many(FOREST, RECORDS, HALVES, seed=4).answers).any()
+    assert (
+        train_many(FOREST, RECORDS, HALVES, seed=3).answers != train_many(FOREST, RECORDS, HALVES, seed=4).answers
+    ).any()
 
 
 def test_common_random_numbers_are_common_and_independent_ones_are_not():
@@ -178,7 +180,9 @@ def test_a_solver_that_did_not_converge_is_counted():
 def test_a_learner_that_cannot_be_recognised_is_never_taken_from_the_store(tmp_path):
     def learner():
         secret = np.ones(1)
-        return FunctionLearner(lambda records, seed: SklearnLearner(GaussianNB()).fit(records, seed=int(secret[0])).model)
+        return FunctionLearner(
+            lambda records, seed: SklearnLearner(GaussianNB()).fit(records, seed=int(secret[0])).model
+        )
 
     assert learner().fingerprint() != learner().fingerprint()
 

@@ -71,7 +71,7 @@ def advantage_findings(attacked: tuple[Attacked, ...], rule: ReleaseRule, n_hold
                 "name other attacks, or give the learner so that shadow models can be trained",
             )
         ]  # fmt: skip
-    return [_advantage_finding(one.result, rule.advantage, n_holdout) for one in attacked]
+    return [advantage_finding(one.result, rule.advantage, n_holdout) for one in attacked]
 
 
 def strongest(attacked: tuple[Attacked, ...]) -> Attacked | None:
@@ -103,7 +103,8 @@ def _carry_out(
     return Attacked(attack, scores, result)
 
 
-def _advantage_finding(result: AttackResult, limit: float, n_holdout: int) -> Finding:
+def advantage_finding(result: AttackResult, limit: float, n_holdout: int) -> Finding:
+    """The advantage of one attack held against the limit."""
     gained = result.advantage
     verdict = judge(gained, limit)
     reason, remedy = {

@@ -16,6 +16,8 @@ import csv
 import io
 import json
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
@@ -53,10 +55,38 @@ class Run:
                 "name another folder with --run, or delete this one"
             )
         if known is None:
-            if any(run.folder.iterdir()):
+            if any(not entry.name.endswith(".part") for entry in run.folder.iterdir()):
                 raise StoreError(f"folder {folder} is not empty and holds no audit; name another folder with --run")
             run.write_manifest({"inputs": inputs})
         return run
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """Keep other processes out while an audit runs in the folder, and remove what a killed one left half written.
+
+        The lock is the kernel's and ends with the process, however it ends. Where there is none (Windows) nothing is
+        locked and nothing is removed.
+
+        Raises:
+            StoreError: another process is running an audit in the folder.
+        """
+        try:
+            import fcntl
+        except ImportError:
+            yield
+            return
+        descriptor = os.open(self.folder, os.O_RDONLY)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            for litter in [*self.folder.glob(".*.part"), *self.folder.glob("chunks/.*.part")]:
+                litter.unlink(missing_ok=True)
+            yield
+        except BlockingIOError:
+            raise StoreError(
+                f"another audit is running in {self.folder}; wait for it, or name another folder with --run"
+            ) from None
+        finally:
+            os.close(descriptor)
 
     def manifest(self) -> dict[str, Any] | None:
         """The manifest, or ``None`` where there is none yet."""

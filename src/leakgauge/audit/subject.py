@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import numpy as np
+
 from leakgauge.errors import DataError, ModelError
 from leakgauge.models import LabelAccess, Model, RegressionAccess, wrap
 from leakgauge.models.sklearn import name_of
@@ -41,6 +43,12 @@ class Subject:
                 raise DataError(f"the {which} set is empty; an audit compares members with non-members")
         if self.train.schema != self.holdout.schema:
             raise DataError("training and holdout records have different schemas; make both with records.from_pair")
+        labels, classes = self.train.labels, self.train.schema.classes
+        if classes and (labels == labels[0]).all():
+            raise DataError(
+                f"the training set has one class only, {classes[int(labels[0])]!r} in column "
+                f"{self.train.schema.target.name!r}; a classifier needs records of at least two classes"
+            )
 
 
 def subject(
@@ -124,7 +132,7 @@ def _task(model: Any) -> Task | None:
 def _classes(model: Any) -> tuple[Any, ...]:
     """The classes a fitted estimator knows; none where it does not say."""
     known = getattr(model, "classes_", None)
-    return tuple(known.tolist()) if hasattr(known, "tolist") else ()
+    return tuple(known.tolist()) if isinstance(known, np.ndarray) else ()
 
 
 def as_learner(given: Any) -> Learner:

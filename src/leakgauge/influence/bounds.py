@@ -39,7 +39,11 @@ def dtp_upper_bound(learner: Learner, records: Records) -> Floats | None:
     codes = np.asarray(transform(records.schema.decode(records.features)), dtype=np.int64)
     widths = np.broadcast_to(np.maximum(codes.max(axis=0) + 1, estimator.min_categories), codes.shape[1:])
     return naive_bayes_bound(
-        codes, records.labels, widths, alpha=float(estimator.alpha), fit_prior=bool(estimator.fit_prior)
+        codes,
+        records.labels.astype(np.int64),
+        widths,
+        alpha=float(estimator.alpha),
+        fit_prior=bool(estimator.fit_prior),
     )
 
 

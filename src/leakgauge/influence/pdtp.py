@@ -159,7 +159,8 @@ def pairwise_floor(log_probabilities: Floats) -> Floats:
         [log_ratio(log_probabilities[i], log_probabilities[j]).max(axis=1) for i, j in zip(first, second, strict=True)]
     )
     # The upper of the two neighbouring order statistics: a floor errs upwards, and infinity is not interpolated.
-    return np.quantile(ratios, NOISE_QUANTILE, axis=0, method="higher")
+    floor: Floats = np.quantile(ratios, NOISE_QUANTILE, axis=0, method="higher")
+    return floor
 
 
 def _pair(
@@ -232,4 +233,5 @@ def _known_log_ratio(log_p: Floats, log_q: Floats) -> Floats:
 
 
 def _largest(ratios: Floats) -> Indices:
-    return np.argmax(np.nan_to_num(ratios, nan=-1.0, posinf=np.inf), axis=1).astype(np.int64)
+    places: Indices = np.argmax(np.nan_to_num(ratios, nan=-1.0, posinf=np.inf), axis=1).astype(np.int64)
+    return places

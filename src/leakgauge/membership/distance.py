@@ -143,9 +143,7 @@ def means_by_membership(
     return mean_in, mean_out, n_in, n_out
 
 
-def _mean_over(
-    group: NDArray[np.bool_], table: NDArray[np.floating]
-) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
+def _mean_over(group: NDArray[np.bool_], table: NDArray[np.floating]) -> tuple[NDArray[np.float64], NDArray[np.intp]]:
     """Average answer per record over the models of its group, and how many they are."""
     size = np.count_nonzero(group, axis=0)
     total: NDArray[np.float64] = np.einsum("mr,mrk->rk", group.astype(np.float64), table)

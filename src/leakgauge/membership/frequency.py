@@ -106,8 +106,7 @@ def scores_from_counts(
     """
     if not 0 <= pseudo_count < math.inf:
         raise ConfigError(
-            f"pseudo_count must be finite and at least 0, got {pseudo_count}; "
-            "use 1, or 0 for the printed formula."
+            f"pseudo_count must be finite and at least 0, got {pseudo_count}; use 1, or 0 for the printed formula."
         )
     o_in = _checked_counts(in_counts, "in_counts") + pseudo_count
     o_out = _checked_counts(out_counts, "out_counts") + pseudo_count
@@ -192,13 +191,9 @@ def _checked_counts(values: ArrayLike, name: str) -> NDArray[np.float64]:
     """The counts as float64 [records, classes], at least 0 and finite."""
     counts = np.asarray(values, dtype=np.float64)
     if counts.ndim != 2 or counts.size == 0:
-        raise DataError(
-            f"{name} must have shape [records, classes] with at least one of each, got {counts.shape}."
-        )
+        raise DataError(f"{name} must have shape [records, classes] with at least one of each, got {counts.shape}.")
     outside = ~((counts >= 0) & (counts < math.inf))
     if outside.any():
         row, class_ = (int(index) for index in np.argwhere(outside)[0])
-        raise DataError(
-            f"{name}[{row}, {class_}] is {counts[row, class_]:g}; counts must be finite and at least 0."
-        )
+        raise DataError(f"{name}[{row}, {class_}] is {counts[row, class_]:g}; counts must be finite and at least 0.")
     return counts

@@ -176,7 +176,5 @@ def _tolerance(largest_sigma: float, scale: float | None) -> float:
     if scale is None:
         return _RELATIVE_TOLERANCE * largest_sigma
     if not 0 < scale < math.inf:
-        raise ConfigError(
-            f"scale must be positive and finite, got {scale}; pass the standard deviation of y."
-        )
+        raise ConfigError(f"scale must be positive and finite, got {scale}; pass the standard deviation of y.")
     return _RELATIVE_TOLERANCE * max(scale, largest_sigma)

@@ -61,8 +61,7 @@ def checked_labels(labels: ArrayLike, n_records: int, n_classes: int) -> NDArray
     if outside.any():
         row = int(np.argmax(outside))
         raise DataError(
-            f"labels[{row}] is {codes[row]}; labels must lie in 0..{n_classes - 1}, "
-            "the columns of the probabilities."
+            f"labels[{row}] is {codes[row]}; labels must lie in 0..{n_classes - 1}, the columns of the probabilities."
         )
     return codes.astype(np.intp)
 
@@ -94,8 +93,7 @@ def cross_entropy(log_probabilities: ArrayLike, labels: ArrayLike) -> NDArray[np
     table = np.asarray(log_probabilities)
     if table.ndim != 2 or table.dtype.kind not in "fiu":
         raise ModelError(
-            f"log_probabilities must be numbers of shape [records, classes], "
-            f"got {table.dtype} of shape {table.shape}."
+            f"log_probabilities must be numbers of shape [records, classes], got {table.dtype} of shape {table.shape}."
         )
     if table.shape[0] == 0 or table.shape[1] < 2:
         raise ModelError(

@@ -67,8 +67,7 @@ def features(
     answers = checked_probabilities(probabilities, "probabilities", shape)
     if answers.shape[-1] != n_classes:
         raise ModelError(
-            f"probabilities must have one column for each of n_classes = {n_classes}, "
-            f"got shape {answers.shape}."
+            f"probabilities must have one column for each of n_classes = {n_classes}, got shape {answers.shape}."
         )
     n_records = answers.shape[-2]
     known = np.eye(n_classes)[checked_labels(labels, n_records, n_classes)]
@@ -295,7 +294,6 @@ def _checked_record_features(values: ArrayLike, n_records: int) -> NDArray[np.fl
     if not np.isfinite(table).all():
         row, column = (int(index) for index in np.argwhere(~np.isfinite(table))[0])
         raise DataError(
-            f"record_features[{row}, {column}] is {table[row, column]}; every value must be finite: "
-            "impute or drop it."
+            f"record_features[{row}, {column}] is {table[row, column]}; every value must be finite: impute or drop it."
         )
     return table

@@ -49,7 +49,8 @@ class ProbabilityAccess(LabelAccess):
 
     def labels(self, X: Floats) -> Labels:
         """The most likely class; the first one in the schema's order where several are equal."""
-        return np.argmax(self.log_probabilities(X), axis=1).astype(np.int64)
+        likeliest: Labels = np.argmax(self.log_probabilities(X), axis=1).astype(np.int64)
+        return likeliest
 
 
 class RegressionAccess(ABC):
@@ -178,7 +179,8 @@ def _check_shape(array: Floats, expected: tuple[int, ...], who: str) -> None:
         )
 
 
-def _refuse_rows(bad: NDArray[np.bool_], what: str, expected: str) -> None:
-    if bad.any():
-        first = int(np.flatnonzero(bad)[0])
-        raise ModelError(f"{what} for {int(bad.sum())} of {len(bad)} records (first: row {first}); expected {expected}")
+def _refuse_rows(bad: NDArray[np.bool_] | np.bool_, what: str, expected: str) -> None:
+    rows = np.flatnonzero(bad)
+    if len(rows):
+        first = int(rows[0])
+        raise ModelError(f"{what} for {len(rows)} of {np.size(bad)} records (first: row {first}); expected {expected}")

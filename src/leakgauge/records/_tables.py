@@ -74,8 +74,6 @@ class RawColumn:
                 f"{self.where} is to be numeric but holds {_words(self.dtype)}{self._first_text()}; declare it "
                 "categorical or turn it into numbers."
             )
-        if _holds_objects(self.values):
-            return np.array([math.nan if _is_missing(v) else float(v) for v in self.values], dtype=np.float64)
         numbers = _as_float(self.values)
         if self.dtype in INTEGERS and np.nanmax(np.abs(numbers), initial=0.0) >= FIRST_INEXACT:
             raise DataError(
@@ -343,6 +341,8 @@ def _is_missing(value: Any) -> bool:
 
 
 def _as_float(values: Any) -> npt.NDArray[np.float64]:
+    if _holds_objects(values):
+        return np.array([math.nan if _is_missing(value) else float(value) for value in values], dtype=np.float64)
     if isinstance(values, np.ndarray):
         return values.astype(np.float64)
     import pyarrow as pa

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import lzma
+import zipfile
 import zlib
 from collections.abc import Callable
 from difflib import get_close_matches
@@ -133,7 +134,7 @@ def _read_parquet(path: Path) -> pa.Table:
 def _read_npz(path: Path) -> pa.Table:
     import pyarrow as pa
 
-    arrays = {name: array for name, array in _npz_arrays(path).items() if name in ("X", "y", "names")}
+    arrays = _npz_arrays(path)
     if "X" not in arrays:
         raise DataError(f"{path} has no array X; expected X [n, d] and y [n].")
     X, y = arrays["X"], arrays.get("y")
@@ -150,23 +151,20 @@ def _read_npz(path: Path) -> pa.Table:
 
 
 def _npz_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
-    import zipfile
-
-    arrays = {}
+    if not zipfile.is_zipfile(path):
+        raise DataError(
+            f"{path} is not an archive made by numpy.savez, or it is damaged; save X and y with numpy.savez."
+        )
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not hasattr(archive, "files"):
-                raise DataError(f"{path} is a single array, expected an archive with X and y; use numpy.savez.")
-            for name in archive.files:
-                arrays[name] = archive[name]
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
+            return {name: archive[name] for name in ("X", "y", "names") if name in archive.files}
     except zipfile.BadZipFile as error:
-        raise DataError(f"{path} cannot be read as a NumPy archive: {error}; it may be damaged.") from None
+        raise DataError(f"{path} cannot be read: {error}; it may be damaged, so fetch it again.") from None
     except ValueError as error:
         raise DataError(
             f"{path} cannot be read: {_first_line(error)} Arrays of objects would run code from the file; save "
             "numbers or text instead."
         ) from None
-    return arrays
 
 
 def _first_line(error: Exception) -> str:

@@ -140,17 +140,28 @@ def letter(i: int) -> str:
     return chr(ord("A") + i % 26) + ("" if i < 26 else str(i // 26 + 1))
 
 
+_ICONS = {
+    Verdict.PASSES: '<circle cx="12" cy="12" r="11"/><path d="M6.5 12.5l3.8 3.8 7.2-8"/>',
+    Verdict.FAILS: '<path class="body" d="M7.4 1h9.2L23 7.4v9.2L16.6 23H7.4L1 16.6V7.4z"/><path d="M8 8l8 8M16 8l-8 8"/>',
+    Verdict.CANNOT_TELL: (
+        '<rect class="body" x="1.5" y="1.5" width="21" height="21" rx="5"/>'
+        '<path d="M8.4 9.3c0-4.6 7.2-4.5 7.2-.4 0 2.7-3.6 2.7-3.6 5.3M12 18v.1"/>'
+    ),
+}
+
+
+def icons() -> Markup:
+    """The signs of the verdicts, to stand once on a page; they differ in shape, not only in colour."""
+    symbols = (
+        Markup('<symbol id="{}" viewBox="0 0 24 24">{}</symbol>').format(_verdict_class(verdict), Markup(drawn))
+        for verdict, drawn in _ICONS.items()
+    )
+    return Markup('<svg hidden aria-hidden="true">{}</svg>').format(Markup("").join(symbols))
+
+
 def icon(verdict: Verdict) -> Markup:
-    """A sign for a verdict that differs in shape, not only in colour: a tick, a cross, a question mark."""
-    inside = {
-        Verdict.PASSES: '<circle cx="12" cy="12" r="11"/><path d="M6.5 12.5l3.8 3.8 7.2-8"/>',
-        Verdict.FAILS: '<path class="body" d="M7.4 1h9.2L23 7.4v9.2L16.6 23H7.4L1 16.6V7.4z"/><path d="M8 8l8 8M16 8l-8 8"/>',
-        Verdict.CANNOT_TELL: (
-            '<path class="body" d="M12 .6L23.4 12 12 23.4.6 12z"/>'
-            '<path d="M9.2 9.6c0-3.8 5.8-3.7 5.8-.3 0 2.2-2.9 2.2-2.9 4.6M12.1 17v.2"/>'
-        ),
-    }[verdict]
-    return Markup('<svg class="icon" viewBox="0 0 24 24" aria-hidden="true">{}</svg>').format(Markup(inside))
+    """The sign of a verdict; needs :func:`icons` on the same page, and the word beside it."""
+    return Markup('<svg class="icon" aria-hidden="true"><use href="#{}"/></svg>').format(_verdict_class(verdict))
 
 
 def scale_for(findings: Sequence[Finding]) -> tuple[float, float]:
@@ -182,22 +193,28 @@ def interval_plot(finding: Finding, scale: tuple[float, float]) -> Markup:
     width, height, middle = 180, 26, 13
     axis = Axis(*scale, 6, width - 8)
     limit = axis.at(finding.threshold)
-    parts = [
-        Markup('<rect class="beyond" x="{}" y="3" width="{}" height="20"/>').format(_c(limit), _c(width - limit)),
-        Markup('<path class="axis" d="M0 {0}H{1}"/>').format(middle, width),
-        Markup('<path class="base" d="M{} 9v8"/>').format(_c(axis.at(finding.baseline))),
-        Markup('<path class="limit" d="M{} 2v22"/>').format(_c(limit)),
-    ]
+    mark = Markup("")
+    said = "not measured"
     if finding.estimate is not None:
-        parts.append(_interval_marks(finding.estimate, axis, middle, finding.verdict))
-    said = "not measured" if finding.estimate is None else value_and_interval(finding.estimate, places_for(finding.threshold))
-    title = f"{said}, limit {short(finding.threshold)}: {finding.verdict}"
+        mark = _interval_marks(finding.estimate, axis, middle)
+        said = value_and_interval(finding.estimate, places_for(finding.threshold))
     return Markup(
-        '<svg class="interval" viewBox="0 0 {} {}" role="img" aria-label="{}"><title>{}</title>{}</svg>'
-    ).format(width, height, f"Interval plot: {title}", title, Markup("").join(parts))
+        '<svg class="interval" viewBox="0 0 {width} {height}" role="img"><title>{title}</title>'
+        '<rect class="beyond" x="{limit}" y="3" width="{beyond}" height="20"/>'
+        '<path class="axis" d="M0 {middle}H{width}M{base} 9v8"/><path class="limit" d="M{limit} 2v22"/>{mark}</svg>'
+    ).format(
+        width=width,
+        height=height,
+        title=f"{said}, limit {short(finding.threshold)}: {finding.verdict}",
+        limit=_c(limit),
+        beyond=_c(width - limit),
+        middle=middle,
+        base=_c(axis.at(finding.baseline)),
+        mark=mark,
+    )
 
 
-def _interval_marks(estimate: Estimate, axis: Axis, middle: float, verdict: Verdict) -> Markup:
+def _interval_marks(estimate: Estimate, axis: Axis, middle: int) -> Markup:
     left, right = axis.at(estimate.low), axis.at(estimate.high)
     drawn = [f"M{_c(left)} {middle}H{_c(right)}"]
     if math.isinf(estimate.high):
@@ -209,7 +226,7 @@ def _interval_marks(estimate: Estimate, axis: Axis, middle: float, verdict: Verd
         if math.isfinite(estimate.value)
         else Markup("")
     )
-    return Markup('<g class="mark {}"><path d="{}"/>{}</g>').format(_verdict_class(verdict), "".join(drawn), dot)
+    return Markup('<path class="mark" d="{}"/>{}').format("".join(drawn), dot)
 
 
 def roc_plot(attacks: Sequence[AttackResult], n_holdout: int, key: str) -> Markup:
@@ -225,12 +242,11 @@ def roc_plot(attacks: Sequence[AttackResult], n_holdout: int, key: str) -> Marku
     low = lowest_rate(n_holdout)
     x, y = Axis(low, 1.0, 54, 468, is_log=True), Axis(low, 1.0, 330, 12, is_log=True)
     lines, letters, dots = [], [], []
+    taken: list[tuple[float, float]] = []
     for i, attack in enumerate(attacks):
         lines.append(Markup('<path class="line s{}" d="{}"/>').format(i % N_LINES, step_path(attack.roc, x, y)))
-        # Letters stand side by side, so that they do not hide each other where lines run together.
-        share = (i + 0.7) / (len(attacks) + 0.9)
-        fpr = low ** (1 - share)
-        letters.append(_letter(i, x.at(fpr), y.at(tpr_at(attack.roc, fpr))))
+        taken.append(letter_place(attack.roc, (i + 0.7) / (len(attacks) + 0.9), x, y, taken))
+        letters.append(_letter(i, *taken[-1]))
         dots.append(Markup('<circle class="s{}" r="4.5"/>').format(i % N_LINES))
     return Markup(
         '<svg class="plot" viewBox="0 0 480 376" role="img" aria-labelledby="{key}-t {key}-d" data-roc="{low}" '
@@ -240,7 +256,7 @@ def roc_plot(attacks: Sequence[AttackResult], n_holdout: int, key: str) -> Marku
         '<g class="cursor" visibility="hidden"><path d="M0 {top}V{bottom}"/>{dots}</g></svg>'
     ).format(
         key=key,
-        low=short(low) if low > 0.001 and short(low).count(".") else low,
+        low=f"{low:.6g}",
         left=x.start,
         right=x.end,
         top=y.end,
@@ -264,27 +280,67 @@ def _roc_description(attacks: Sequence[AttackResult], low: float) -> str:
 
 
 def step_path(curve: Curve, x: Axis, y: Axis) -> str:
-    """The steps of an ROC curve as SVG path data: level until the next threshold, then up; invisible steps left out.
+    """The steps of an ROC curve as SVG path data: level until the next threshold, then up.
 
-    >>> step_path(Curve((0.0, 0.1, 1.0), (0.01, 0.1, 1.0)), Axis(0.01, 1, 0, 200, is_log=True),
-    ...           Axis(0.01, 1, 200, 0, is_log=True))
+    The line starts where the strictest threshold lies that the picture can show: an attack that always accuses many
+    has no line at low rates, rather than one at the bottom. Steps too small to be seen are left out.
+
+    >>> x, y = Axis(0.01, 1, 0, 200, is_log=True), Axis(0.01, 1, 200, 0, is_log=True)
+    >>> step_path(Curve((0.0, 0.1, 1.0), (0.01, 0.1, 1.0)), x, y)
     'M0 200H100V100H200V0'
+    >>> step_path(Curve((0.0, 0.1, 1.0), (0.0, 0.1, 1.0)), x, y)
+    'M100 100H200V0'
     """
-    level = _c(y.at(tpr_at(curve, x.low)))
-    drawn = [f"M{_c(x.start)} {level}"]
+    start, tpr = _visible_start(curve, x, y)
+    level, at = _c(y.at(tpr)), _c(x.at(start))
+    drawn = [f"M{at} {level}"]
     for fpr, tpr in zip(curve.fpr, curve.tpr, strict=True):
         height = _c(y.at(tpr))
-        if fpr > x.low and height != level:
-            across = f"H{_c(x.at(fpr))}"
-            # Two thresholds in one column of the picture make one step.
-            if len(drawn) > 1 and drawn[-2] == across:
-                drawn[-1] = f"V{height}"
-            else:
-                drawn += [across, f"V{height}"]
-            level = height
-    if len(drawn) == 1 or drawn[-2] != f"H{_c(x.end)}":
-        drawn.append(f"H{_c(x.end)}")
-    return "".join(drawn)
+        if fpr <= start or height == level:
+            continue
+        across, level = _c(x.at(fpr)), height
+        if across == at and len(drawn) > 1:
+            drawn[-1] = f"V{height}"
+        else:
+            drawn += [f"H{across}", f"V{height}"]
+        at = across
+    end = _c(x.end)
+    return "".join(drawn if at == end else [*drawn, f"H{end}"])
+
+
+def letter_place(
+    curve: Curve, share: float, x: Axis, y: Axis, taken: Sequence[tuple[float, float]]
+) -> tuple[float, float]:
+    """Where the letter of a line stands: on the line, else below it, and on no other letter.
+
+    Args:
+        curve: the line.
+        share: where along the axis it would best stand, in (0, 1); letters side by side hide none where lines meet.
+        x: axis of the false-positive rate.
+        y: axis of the true-positive rate.
+        taken: places of other letters.
+    """
+    first = x.at(_visible_start(curve, x, y)[0])
+    # 18 is the width of a letter with its ring.
+    wanted = max(first, x.start + share * (x.end - x.start))
+    along = [wanted, *(first + 18 * k for k in range(int((x.end - first) / 18) + 1))]
+    for below in range(8):
+        for across in along:
+            fpr = x.low * (x.high / x.low) ** ((across - x.start) / (x.end - x.start))
+            up = min(y.at(tpr_at(curve, fpr * (1 + 1e-9))) + 18 * below, y.start)
+            if all(math.hypot(across - a, up - b) >= 17 for a, b in taken):
+                return across, up
+    return wanted, y.start
+
+
+def _visible_start(curve: Curve, x: Axis, y: Axis) -> tuple[float, float]:
+    """The first pair of rates that the picture can show."""
+    tpr = tpr_at(curve, x.low)
+    if tpr >= y.low:
+        return x.low, tpr
+    seen = ((f, t) for f, t in zip(curve.fpr, curve.tpr, strict=True) if f > x.low and t >= y.low)
+    fpr, tpr = next(seen, (x.high, 0.0))
+    return fpr, max((t for f, t in zip(curve.fpr, curve.tpr, strict=True) if f == fpr), default=tpr)
 
 
 def line_sample(i: int) -> Markup:
@@ -401,7 +457,8 @@ def success_scatter(association: Association, limit: float, key: str) -> Markup:
         limit: of PDTP.
         key: distinguishes the ids of this picture from all others on the page.
     """
-    x, y = success_axis(association, limit), Axis(0.0, 1.0, 250, 12)
+    lowest = min([0.4, *(math.floor(10 * success) / 10 for success in association.success)])
+    x, y = success_axis(association, limit), Axis(lowest, 1.0, 250, 12)
     places = [(x.at(p), y.at(s)) for p, s in zip(association.pdtp, association.success, strict=True)]
     # One path does not darken where it crosses itself; several, drawn over each other, show where dots pile up.
     layers = [

@@ -100,6 +100,8 @@ def interval(estimate: Estimate, places: int = 3) -> str:
     >>> interval(Estimate(1.2, 1.2, float("inf"), 0.95, "example", 10), 2)
     '1.20 or more'
     """
+    if estimate.low == math.inf:
+        return "infinite"
     if estimate.low == estimate.high:
         return "exact"
     if estimate.high == math.inf and math.isfinite(estimate.low):
@@ -145,10 +147,17 @@ def sentence(text: str) -> str:
     >>> sentence("more records would settle it"), sentence("e^1 is the limit."), sentence("")
     ('More records would settle it.', 'E^1 is the limit.', '')
     """
-    text = text.strip()
-    if not text:
-        return ""
-    return text[0].upper() + text[1:] + ("" if text[-1] in ".!?…" else ".")
+    text = capital(text.strip())
+    return text if not text or text[-1] in ".!?…" else text + "."
+
+
+def capital(text: str) -> str:
+    """The text with its first letter in upper case, and no other changed.
+
+    >>> capital("AUC of the attack"), capital("largest PDTP")
+    ('AUC of the attack', 'Largest PDTP')
+    """
+    return text[:1].upper() + text[1:]
 
 
 def listing(items: Iterable[str]) -> str:
@@ -176,7 +185,7 @@ def question_title(question: str) -> str:
     >>> question_title("membership"), question_title("hidden columns")
     ('Whether members can be told from others', 'Hidden columns')
     """
-    return QUESTIONS.get(question, question[:1].upper() + question[1:])
+    return QUESTIONS.get(question, capital(question))
 
 
 @dataclass(frozen=True)

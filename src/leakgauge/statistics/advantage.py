@@ -32,8 +32,8 @@ def advantage(
 ) -> Estimate:
     """Estimate the advantage of yes/no decisions with Newcombe's hybrid score interval.
 
-    Coverage is close to nominal, and a little below it when a rate is within a few `1 / n` of 0 or 1; for a
-    bound that must hold use `advantage_exact`.
+    Coverage is nominal on average over rates, and lower when both rates are within a few `1 / n` of 0 or 1: at
+    worst 0.90 for 30 records a side and 0.92 for 100, at 95 %. For a bound that must hold use `advantage_exact`.
 
     Args:
         members_called: Number of members called member, 0 to `n_members`.

@@ -22,6 +22,9 @@ from leakgauge.statistics.intervals import clopper_pearson, welch_half_width
 
 Floats = NDArray[np.float64]
 
+# Non-members that must be expected above a threshold before its false-positive rate is more than an anecdote.
+_RESOLVED = 10
+
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Roc:
@@ -177,8 +180,8 @@ def tpr_at_fpr(
     n = nonmembers.size
     falling = np.sort(nonmembers)[::-1]
     counts = np.arange(n + 1)
-    # The number of non-members >= t is at least, and the number > t at most, Bin(n, fpr) distributed; so the
-    # score at rank_above is < t, and the score at rank_below is > t, with probability `quarter` at most.
+    # The number of non-members >= t is stochastically at least Bin(n, fpr), and the number > t at most that; so
+    # the score at rank_above is < t, and the score at rank_below > t, with probability at most `quarter`.
     rank_above = int(np.count_nonzero(special.bdtr(counts, n, fpr) <= quarter)) - 1
     rank_below = int(np.count_nonzero(special.bdtrc(counts, n, fpr) > quarter))
 
@@ -249,9 +252,6 @@ def tpr_at_fpr_bootstrap(
         f"percentile bootstrap of both groups, {n_resamples} resamples",
         members.size + n,
     )
-
-
-_RESOLVED = 10
 
 
 def resolvable_fpr(n_nonmembers: int, *, minimum: int = _RESOLVED) -> float:

@@ -78,7 +78,8 @@ class Job:
     def queries_of(self, model: int) -> Floats:
         """The encoded queries ``[queries, d]`` of one model."""
         if isinstance(self.queries, EachModel):
-            return self.records.features[self.queries.index[model]]
+            own: Floats = self.records.features[self.queries.index[model]]
+            return own
         return self.queries
 
     def seed_of(self, model: int) -> int:

@@ -136,7 +136,7 @@ class FunctionLearner(Learner):
     ) -> None:
         self.function = function
         self._randomised = randomised
-        self._name = name or getattr(function, "__name__", type(function).__name__)
+        self._name: str = name or str(getattr(function, "__name__", type(function).__name__))
 
     @property
     def name(self) -> str:

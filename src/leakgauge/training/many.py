@@ -97,7 +97,7 @@ def train_many(
     chosen = plan(job, exact_engines=exact_engines)
     if chosen.engine is not None:
         answers, kind = chosen.engine.run(job), _kind_of_exact(job)
-        notes = {"failures": _untrained(answers), "n_unconverged": 0}
+        notes: dict[str, Any] = {"failures": _untrained(answers), "n_unconverged": 0}
         if progress:
             progress(len(subsets), len(subsets))
     else:

@@ -54,8 +54,8 @@ class ChunkStore:
 
     def save(self, name: str, answers: NDArray[np.float64], notes: dict[str, Any]) -> None:
         """Store a chunk: whole or not at all, and on disk before this returns."""
-        with_notes = {"answers": answers, "notes": np.frombuffer(json.dumps(notes).encode(), dtype=np.uint8)}
-        write_atomically(self.path(name), lambda file: np.savez(file, **with_notes))
+        text = np.frombuffer(json.dumps(notes).encode(), dtype=np.uint8)
+        write_atomically(self.path(name), lambda file: np.savez(file, answers=answers, notes=text))
 
     def sweep(self) -> None:
         """Remove what a killed process left half written."""

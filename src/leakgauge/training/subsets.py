@@ -59,7 +59,8 @@ class DenseSubsets(Subsets):
 
     def row(self, model: int) -> Members:
         """Membership of one model."""
-        return self.members[model]
+        row: Members = self.members[model]
+        return row
 
     def dense(self) -> Members:
         """The matrix itself."""

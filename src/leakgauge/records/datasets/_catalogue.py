@@ -44,7 +44,7 @@ class Entry:
     build: Callable[[Any], Records] = lambda content: content
 
 
-def _home(name: str, url: str, sha256: str | None = None, *, unpacked: bool = False, mb: int = 8) -> SourceFile:
+def _home(name: str, url: str, sha256: str | None = None, *, unpacked: bool = False, mb: int = 32) -> SourceFile:
     return SourceFile(name, sha256, unpacked, url, mb * _MB)
 
 
@@ -155,7 +155,7 @@ ENTRIES: dict[str, Entry] = {
                 _text.read_lines,
             ),
             Form(
-                tuple(_home(f"enron_spam/enron{i}.tar.gz", f"{_METSIS}/enron{i}.tar.gz", mb=32) for i in range(1, 7)),
+                tuple(_home(f"enron_spam/enron{i}.tar.gz", f"{_METSIS}/enron{i}.tar.gz") for i in range(1, 7)),
                 _text.read_archives,
                 digest="54d4310972716df55ffdadf0f33740e95bc1d8f37e6f370489a95ad672d06e8d",
             ),
@@ -251,7 +251,7 @@ ENTRIES: dict[str, Entry] = {
             ),
             Form(
                 tuple(
-                    _home(f"mnist/{name}.gz", f"{_LECUN}/{name}.gz", sha256, unpacked=True, mb=16)
+                    _home(f"mnist/{name}.gz", f"{_LECUN}/{name}.gz", sha256, unpacked=True)
                     for name, sha256 in (
                         ("train-images-idx3-ubyte", "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db"),
                         ("train-labels-idx1-ubyte", "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5"),

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, Protocol
 
-from leakgauge.errors import DataError
+from leakgauge.errors import DataError, InputError
 
 VARIABLE = "LEAKGAUGE_DATA"
 """Environment variable that names a folder with data sets."""
@@ -162,20 +162,32 @@ def _checked(form: Form, paths: Sequence[Path]) -> Any:
     """The parsed content, after all checks."""
     for file, path in zip(form.files, paths, strict=True):
         if file.sha256 is not None:
-            _require_sum(file.sha256, _sha256(path, unpacked=file.unpacked), str(path))
+            _require_sum(file.sha256, path, str(path), unpacked=file.unpacked)
     return _read_and_checked(form, paths, ", ".join(_short([str(path) for path in paths])))
 
 
 def _read_and_checked(form: Form, paths: Sequence[Path], where: str) -> Any:
-    content = form.read(paths)
+    try:
+        content = form.read(paths)
+    except InputError:
+        raise
+    except (ValueError, KeyError, IndexError, TypeError) as error:  # what is there is not what a parser expects
+        raise DataError(
+            f"{where} cannot be parsed ({type(error).__name__}): it is damaged, or another version; delete it and "
+            "fetch it again."
+        ) from error
     if any(file.sha256 is None for file in form.files):
         if form.digest is None:
             raise AssertionError("a form without checksums of its files needs the digest of its content")
-        _require_sum(form.digest, content.digest(), f"the content of {where}")
+        _require_equal(form.digest, content.digest(), f"the content of {where}")
     return content
 
 
-def _require_sum(expected: str, found: str, where: str) -> None:
+def _require_sum(expected: str, path: Path, where: str, *, unpacked: bool) -> None:
+    _require_equal(expected, _sha256(path, where, unpacked=unpacked), where)
+
+
+def _require_equal(expected: str, found: str, where: str) -> None:
     if found != expected:
         raise DataError(
             f"{where} has the checksum (sha256) {found}, expected {expected}: it is damaged, or another version; "
@@ -183,14 +195,14 @@ def _require_sum(expected: str, found: str, where: str) -> None:
         )
 
 
-def _sha256(path: Path, *, unpacked: bool) -> str:
+def _sha256(path: Path, where: str, *, unpacked: bool) -> str:
     hasher = hashlib.sha256()
     try:
         with gzip.open(path) if unpacked else path.open("rb") as stream:
             while chunk := stream.read(_CHUNK):
                 hasher.update(chunk)
     except (OSError, EOFError) as error:
-        raise DataError(f"{path} cannot be read: {error}; delete it and fetch it again.") from error
+        raise DataError(f"{where} cannot be read: {error}; delete it and fetch it again.") from error
     return hasher.hexdigest()
 
 
@@ -203,12 +215,22 @@ def _fetched(form: Form, cache: Path, progress: bool) -> Any:
             for file, part in zip(form.files, parts, strict=True):
                 _download(file, part, advance)
                 if file.sha256 is not None:
-                    _require_sum(file.sha256, _sha256(part, unpacked=file.unpacked), f"what {file.url} sent")
-        content = _read_and_checked(form, parts, ", ".join(_short([file.url for file in form.files])))
+                    _require_sum(file.sha256, part, f"what {file.url} sent", unpacked=file.unpacked)
+        content = _read_fetched(form, parts)
         for file, part in zip(form.files, parts, strict=True):
             os.replace(part, cache / file.name)
             _sync_folder((cache / file.name).parent)
     return content
+
+
+def _read_fetched(form: Form, parts: Sequence[Path]) -> Any:
+    try:
+        return _read_and_checked(form, parts, ", ".join(_short([file.url for file in form.files])))
+    except DataError as error:  # temporary names mean nothing to anybody
+        message = str(error)
+        for file, part in zip(form.files, parts, strict=True):
+            message = message.replace(str(part), file.url)
+        raise DataError(message) from error
 
 
 def _make_private(folder: Path) -> None:
@@ -284,11 +306,15 @@ def _require_safe(url: str) -> None:
 class _SafeRedirects(urllib.request.HTTPRedirectHandler):
     """Follows redirects, but never from https to something less safe."""
 
-    def redirect_request(self, *args: Any, **kwargs: Any) -> urllib.request.Request | None:
-        request = super().redirect_request(*args, **kwargs)
-        if request is not None:
-            _require_safe(request.full_url)
-        return request
+    def redirect_request(
+        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: Any, newurl: str
+    ) -> urllib.request.Request | None:
+        try:
+            _require_safe(newurl)
+        except DataError:
+            fp.close()
+            raise
+        return super().redirect_request(req, fp, code, msg, headers, newurl)
 
 
 def _progress_bar(wanted: bool, what: str) -> AbstractContextManager[Callable[[int], None]]:

@@ -257,8 +257,8 @@ def _why_saturated(doubtful: Flags) -> str | None:
     if 2 * doubtful.sum() <= len(doubtful):
         return None
     return (
-        f"{int(doubtful.sum())} of {len(doubtful)} records are alone in some direction of the features (as many features "
-        "as records), so that most models must be trained anyway"
+        f"{int(doubtful.sum())} of {len(doubtful)} records are alone in some direction of the features (about as many "
+        "features as records), so that most models must be trained anyway"
     )
 
 
@@ -268,7 +268,7 @@ def _unsupported_ridge(case: Given) -> str | None:
         return "Ridge(positive=True) has no closed form"
     if wanted.solver not in ("auto", "cholesky", "svd"):
         return f"Ridge(solver={wanted.solver!r}) stops before it has converged; use 'cholesky' or 'svd'"
-    if not isinstance(wanted.alpha, Real) or not 0 <= wanted.alpha < np.inf:
+    if not isinstance(wanted.alpha, Real) or not 0 <= float(wanted.alpha) < np.inf:
         return f"Ridge(alpha={wanted.alpha!r}) is supported with one number of at least 0 only"
     return None
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar, TypeAlias
 
@@ -75,30 +75,29 @@ class NaiveBayes(Engine):
     """What all naive Bayes models share: the prior, and classes that vanish with their last member."""
 
     tolerance: ClassVar[float] = TOLERANCE
+    learner: ClassVar[str]
+    """The exact class of ``sklearn.naive_bayes`` that it is for."""
     takes_sparse: ClassVar[bool]
+    uses_prior: ClassVar[bool]
 
     def refuses(self, job: Job) -> str | None:
         """Another learner or sort of job, or parameters without a closed form."""
-        case = given(job, (self.kind(),), sparse=self.takes_sparse)
+        case = given(job, self._kinds(), sparse=self.takes_sparse)
         if isinstance(case, str):
             return case
         return _why_bad_prior(case) or self.unsupported(case)
 
     def run(self, job: Job) -> Floats:
         """The answers ``[models, 1, classes]``; NaN where given priors do not match the classes that are left."""
-        case = given(job, (self.kind(),), sparse=self.takes_sparse)
+        case = given(job, self._kinds(), sparse=self.takes_sparse)
         assert isinstance(case, Given)  # a job that is refused is not run
         with np.errstate(all="ignore"), one_thread().limit(limits=1):
-            logs, doubtful = posterior(self.scores(case), self.priors(case))
+            shares = bool(getattr(case.estimator, "fit_prior", True))  # GaussianNB has no such parameter
+            priors = priors_without(case.labels, case.counts, case.removed, _given_prior(case), shares)
+            if not self.uses_prior:
+                priors = replace(priors, logs=np.where(priors.absent, -np.inf, 0.0))
+            logs, doubtful = posterior(self.scores(case), priors)
         return fill_by_training(job, logs[:, None, :], doubtful)
-
-    def priors(self, case: Given) -> Priors:
-        """The prior of every model."""
-        return priors_without(case.labels, case.counts, case.removed, _given_prior(case), case.estimator.fit_prior)
-
-    @abstractmethod
-    def kind(self) -> type:
-        """The exact class of estimators that it is for."""
 
     @abstractmethod
     def unsupported(self, case: Given) -> str | None:
@@ -108,28 +107,27 @@ class NaiveBayes(Engine):
     def scores(self, case: Given) -> Scores:
         """The log-likelihood of each removed record in each class, by the model without it."""
 
+    def _kinds(self) -> tuple[type, ...]:
+        from sklearn import naive_bayes
+
+        return (getattr(naive_bayes, self.learner),)
+
 
 class GaussianNaiveBayes(NaiveBayes):
     """``GaussianNB``: class means and variances, and the share of the largest variance that is added to all."""
 
+    learner = "GaussianNB"
     name = "gaussian-naive-bayes"
     method = "closed form: means and variances of the classes with the record taken out"
     takes_sparse = False
-
-    def kind(self) -> type:
-        """``GaussianNB``."""
-        from sklearn.naive_bayes import GaussianNB
-
-        return GaussianNB
+    uses_prior = True
 
     def unsupported(self, case: Given) -> str | None:
         """A negative ``var_smoothing``, which scikit-learn refuses as well."""
         smoothing = case.estimator.var_smoothing
-        return None if isinstance(smoothing, Real) and smoothing >= 0 else f"var_smoothing={smoothing!r} is not valid"
-
-    def priors(self, case: Given) -> Priors:
-        """Shares of the classes, or the given ``priors``."""
-        return priors_without(case.labels, case.counts, case.removed, _given_prior(case), True)
+        if isinstance(smoothing, Real) and float(smoothing) >= 0:
+            return None
+        return f"var_smoothing={smoothing!r} is not a number of at least 0"
 
     def scores(self, case: Given) -> Scores:
         """Log densities."""
@@ -140,15 +138,11 @@ class GaussianNaiveBayes(NaiveBayes):
 class BernoulliNaiveBayes(NaiveBayes):
     """``BernoulliNB``: how many members of each class have each feature."""
 
+    learner = "BernoulliNB"
     name = "bernoulli-naive-bayes"
     method = "closed form: feature counts of the classes with the record taken out"
     takes_sparse = True
-
-    def kind(self) -> type:
-        """``BernoulliNB``."""
-        from sklearn.naive_bayes import BernoulliNB
-
-        return BernoulliNB
+    uses_prior = True
 
     def unsupported(self, case: Given) -> str | None:
         """Values other than 0 and 1, and smoothing so small that scikit-learn's own answers are not numbers."""
@@ -176,15 +170,11 @@ class BernoulliNaiveBayes(NaiveBayes):
 class MultinomialNaiveBayes(NaiveBayes):
     """``MultinomialNB``: the share of each feature in the total of each class."""
 
+    learner = "MultinomialNB"
     name = "multinomial-naive-bayes"
     method = "closed form: feature totals of the classes with the record taken out"
     takes_sparse = True
-
-    def kind(self) -> type:
-        """``MultinomialNB``."""
-        from sklearn.naive_bayes import MultinomialNB
-
-        return MultinomialNB
+    uses_prior = True
 
     def unsupported(self, case: Given) -> str | None:
         """Negative features, and shares of 0 that scikit-learn multiplies by features of 0."""
@@ -206,15 +196,11 @@ class MultinomialNaiveBayes(NaiveBayes):
 class ComplementNaiveBayes(NaiveBayes):
     """``ComplementNB``: the share of each feature in the total of all other classes."""
 
+    learner = "ComplementNB"
     name = "complement-naive-bayes"
     method = "closed form: feature totals outside the classes with the record taken out"
     takes_sparse = True
-
-    def kind(self) -> type:
-        """``ComplementNB``."""
-        from sklearn.naive_bayes import ComplementNB
-
-        return ComplementNB
+    uses_prior = False  # but given ones must match the classes all the same
 
     def unsupported(self, case: Given) -> str | None:
         """Negative features, and no smoothing."""
@@ -227,11 +213,6 @@ class ComplementNaiveBayes(NaiveBayes):
             return "ComplementNB takes no negative features"
         return None
 
-    def priors(self, case: Given) -> Priors:
-        """None: scikit-learn uses no prior here, but given ones must still match the classes."""
-        priors = priors_without(case.labels, case.counts, case.removed, _given_prior(case), False)
-        return Priors(np.where(priors.absent, -np.inf, 0.0), priors.absent, priors.possible)
-
     def scores(self, case: Given) -> Scores:
         """The features, each times its weight in the class."""
         return complement_scores(
@@ -242,15 +223,11 @@ class ComplementNaiveBayes(NaiveBayes):
 class CategoricalNaiveBayes(NaiveBayes):
     """``CategoricalNB``: how often each category of each feature occurs in each class."""
 
+    learner = "CategoricalNB"
     name = "categorical-naive-bayes"
     method = "closed form: category counts of the classes with the record taken out"
     takes_sparse = False
-
-    def kind(self) -> type:
-        """``CategoricalNB``."""
-        from sklearn.naive_bayes import CategoricalNB
-
-        return CategoricalNB
+    uses_prior = True
 
     def unsupported(self, case: Given) -> str | None:
         """Negative codes, and a category that exists only while its one holder is in the table."""
@@ -292,9 +269,7 @@ def posterior(scores: Scores, priors: Priors) -> tuple[Floats, Flags]:
     return logs, doubtful
 
 
-def priors_without(
-    labels: Codes, counts: Indices, removed: Indices, fixed: Floats | None, from_counts: bool
-) -> Priors:
+def priors_without(labels: Codes, counts: Indices, removed: Indices, fixed: Floats | None, from_counts: bool) -> Priors:
     """Log priors of the classes by each model.
 
     Args:
@@ -469,16 +444,17 @@ def _own_terms(X: Any, totals: Floats, own: Codes, exact: bool) -> tuple[Floats,
         lost = 0.0 if exact else (X * totals[own] / left).sum(axis=1)
         return terms.sum(axis=1), np.abs(terms).sum(axis=1) + lost, X.sum(axis=1)
     entries = X.tocoo()
-    row, amount, total, n = entries.row, entries.data, totals[own[entries.row], entries.col], len(own)
-    left = total - amount
-    terms = amount * np.log(left)
-    lost = 0.0 if exact else np.bincount(row, amount * total / left, n)
-    return np.bincount(row, terms, n), np.bincount(row, np.abs(terms), n) + lost, np.bincount(row, amount, n)
+    amount, total = entries.data, totals[own[entries.row], entries.col]
+    terms = amount * np.log(total - amount)
+    lost = 0.0 if exact else amount * total / (total - amount)
+
+    def by_row(values: Floats) -> Floats:
+        return np.bincount(entries.row, values, len(own)).astype(np.float64)
+
+    return by_row(terms), by_row(np.abs(terms) + lost), by_row(amount)
 
 
-def complement_scores(
-    X: Any, labels: Codes, n_classes: int, removed: Indices, alpha: Any, normalised: bool
-) -> Scores:
+def complement_scores(X: Any, labels: Codes, n_classes: int, removed: Indices, alpha: Any, normalised: bool) -> Scores:
     """Sums of each removed record's features, each times minus the log of its share outside the class.
 
     The record's own class keeps its weights, since what is outside it stays; all other classes change (Rennie et al.
@@ -578,23 +554,20 @@ def _above(X: Any, threshold: float | None) -> Any:
     if threshold is None:
         return X
     if isinstance(X, np.ndarray):
-        return (X > threshold).astype(np.float64)
+        return np.greater(X, threshold).astype(np.float64)
     X = X.copy()
-    X.data = (X.data > threshold).astype(np.float64)
+    X.data = np.greater(X.data, threshold).astype(np.float64)
     return X
 
 
 def _alpha(case: Given) -> Any:
     """The smoothing in effect: a float, float64 ``[features]``, or ``None`` if scikit-learn takes no such thing."""
-    alpha = case.estimator.alpha
-    alpha = float(alpha) if isinstance(alpha, Real) else np.asarray(alpha, dtype=np.float64)
-    if np.ndim(alpha) and alpha.shape != (case.matrix.shape[1],):  # type: ignore[union-attr]
+    alpha = np.asarray(case.estimator.alpha, dtype=np.float64)
+    if alpha.shape not in ((), (case.matrix.shape[1],)) or not alpha.min() >= 0:
         return None
-    if not np.min(alpha) >= 0:
-        return None
-    if np.min(alpha) < 1e-10 and not case.estimator.force_alpha:
+    if alpha.min() < 1e-10 and not case.estimator.force_alpha:
         alpha = np.maximum(alpha, 1e-10)
-    return alpha if np.ndim(alpha) else float(alpha)
+    return alpha if alpha.ndim else float(alpha)
 
 
 def _bad_alpha(case: Given) -> str:

@@ -54,7 +54,8 @@ class Neighbours:
         """Which neighbours may be as far away as the k-th, bool ``[models, neighbours]``."""
         squares = self.distances**2
         last = squares[:, k - 1 : k]
-        return np.abs(squares - last) <= 2 * self.slack[:, None] + 1e-12 * last
+        level: Flags = ~(np.abs(squares - last) > 2 * self.slack[:, None] + 1e-12 * last)  # NaN is level
+        return level
 
 
 class NearestNeighbours(Engine):
@@ -150,8 +151,9 @@ def _matters(found: Neighbours, labels: Any, k: int) -> Flags:
     level = found.level_with(k)
     same = (labels[found.index] == labels[found.index[:, k - 1 : k]]) | ~level
     n_all = len(labels) - 1
-    seen = (found.index.shape[1] == n_all) | ~level[:, -1]
-    return level[:, k] & ~(same.all(axis=1) & seen)
+    seen = ~level[:, -1] if found.index.shape[1] < n_all else np.ones(len(level), dtype=bool)
+    open_: Flags = level[:, k] & ~(same.all(axis=1) & seen)
+    return open_
 
 
 def _weights(nearest: Neighbours, by_distance: bool) -> tuple[Floats, Flags]:
@@ -160,10 +162,10 @@ def _weights(nearest: Neighbours, by_distance: bool) -> tuple[Floats, Flags]:
         return np.ones(nearest.distances.shape), np.zeros(len(nearest.distances), dtype=bool)
     inverse = 1.0 / nearest.distances
     infinite = np.isinf(inverse)
-    copies = infinite.any(axis=1)  # neighbours at distance 0 share all of the weight
-    imprecise = nearest.slack > TOLERANCE * nearest.distances[:, 0] ** 2
+    copies = np.asarray(infinite.any(axis=1))  # neighbours at distance 0 share all of the weight
+    imprecise = ~(nearest.slack <= TOLERANCE * nearest.distances[:, 0] ** 2)
     # A distance of exactly 0 is trusted only where it was not found by subtracting large numbers.
-    imprecise = np.where(nearest.slack > 0, imprecise | copies, False)
+    imprecise = (imprecise | copies) & (nearest.slack != 0)
     return np.where(copies[:, None], infinite, inverse), imprecise
 
 
@@ -172,7 +174,8 @@ def _votes(labels: Indices, weights: Floats, n_classes: int) -> Floats:
     n = len(labels)
     place = (np.arange(n)[:, None] * n_classes + labels).ravel()
     votes = np.bincount(place, weights.ravel(), n * n_classes).reshape(n, n_classes)
-    return np.log(votes / votes.sum(axis=1, keepdims=True))
+    logs: Floats = np.log(votes / votes.sum(axis=1, keepdims=True))
+    return logs
 
 
 def _is_euclidean(estimator: Any) -> bool:
@@ -193,14 +196,14 @@ def _unsupported(case: Given) -> str | None:
         return f"metric={wanted.metric!r} is not one of {', '.join(METRICS)}"
     if wanted.metric_params:
         return "metric_params is not supported"
-    if wanted.metric == "minkowski" and not (isinstance(wanted.p, Real) and wanted.p >= 1):
+    if wanted.metric == "minkowski" and not (isinstance(wanted.p, Real) and float(wanted.p) >= 1):
         return f"p={wanted.p!r} is not at least 1"
     if wanted.algorithm not in ("auto", "brute", "kd_tree", "ball_tree"):
         return f"algorithm={wanted.algorithm!r} is not known"
-    if not isinstance(wanted.n_neighbors, Integral) or wanted.n_neighbors < 1:
+    if not isinstance(wanted.n_neighbors, Integral) or int(wanted.n_neighbors) < 1:
         return f"n_neighbors={wanted.n_neighbors!r} is not a whole number of at least 1"
     left = len(case.labels) - 1
-    if wanted.n_neighbors > left:
+    if int(wanted.n_neighbors) > left:
         return f"n_neighbors={wanted.n_neighbors} is more than the {left} records that each model is trained on"
     return None
 

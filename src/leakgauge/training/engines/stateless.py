@@ -120,6 +120,8 @@ def given(job: Job, kinds: tuple[type, ...], *, sparse: bool) -> Given | str:
     if not sparse and chooses_by_density(job.learner.estimator):
         return "ColumnTransformer chooses between sparse and dense by the data; set its sparse_threshold=0"
     assert isinstance(job.subsets, LeaveOneOut)  # that is what asks_removed says
+    if not len(job.subsets):
+        return "there is no record to leave out"
     schema = job.records.schema
     classes = schema.decode_labels(np.arange(len(schema.classes)))
     return Given(last, matrix, np.asarray(job.records.labels), classes, job.subsets.removed)
@@ -156,7 +158,7 @@ def fill_by_training(job: Job, table: Floats, models: Flags) -> Floats:
 
 @cache
 def one_thread() -> Any:
-    """The controller of the numerical libraries' threads, for ``with one_thread().limit(limits=1)``.
+    """The controller of the numerical libraries' threads; its ``limit(limits=1)`` holds them to one.
 
     One thread, whoever runs it: the order of additions, and so the last digit, depends on the threads.
     """

@@ -1,0 +1,104 @@
+"""All audits of one configuration, in one run folder."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import platform
+import re
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, TypeAlias
+
+from leakgauge._version import __version__
+from leakgauge.audit.audit import audit_subject
+from leakgauge.audit.config import Config
+from leakgauge.audit.document import Document
+from leakgauge.audit.run import Run
+from leakgauge.audit.subject import Subject
+
+RUNS = "leakgauge-runs"
+"""The folder of run folders, in the working directory."""
+
+BatchStage: TypeAlias = Callable[[str, str, int, int], None]
+"""Progress: called with the model, the stage, the models done and the models in all."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What is left of an audit that was carried out.
+
+    Args:
+        run: the folder.
+        document: the result, as it stands in the folder.
+    """
+
+    run: Run
+    document: Document
+
+
+def audit_config(
+    config: Config,
+    *,
+    folder: str | Path | None = None,
+    workers: int = 1,
+    allow_pickle: bool = False,
+    progress: BatchStage | None = None,
+    opened: Callable[[Run], None] | None = None,
+) -> Outcome:
+    """Audit every model of a configuration; stopped and started again, it goes on where it was.
+
+    Args:
+        config: what to do.
+        folder: the run folder; by default one whose name follows from all that the numbers depend on.
+        workers: processes; they change no number.
+        allow_pickle: open model files that are pickles.
+        progress: called while models are trained.
+        opened: called once the run folder is there.
+
+    Raises:
+        InputError: data, a model or the configuration cannot be used.
+        StoreError: the folder belongs to another audit, is in use, or cannot be written.
+    """
+    began, clock = datetime.now(UTC), time.perf_counter()
+    subjects = config.subjects(allow_pickle=allow_pickle)
+    inputs = config.inputs(subjects)
+    run = Run.start(folder or default_folder(config.name, inputs), inputs)
+    if opened:
+        opened(run)
+    with run.alone():
+        results = [
+            audit_subject(what, config.settings(), run=run.folder, workers=workers, progress=_told(progress, what))
+            for what in subjects
+        ]
+        document = Document.of(config.name, results)
+        run.write_results(document, results)
+        run.write_manifest({"inputs": inputs, **_circumstances(began, time.perf_counter() - clock, workers)})
+    return Outcome(run, document)
+
+
+def default_folder(name: str, inputs: dict[str, Any]) -> Path:
+    """``leakgauge-runs/<name>-<8 hexadecimal digits of the hash of the inputs>``."""
+    digest = hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()
+    plain = re.sub(r"[^\w.-]+", "-", name).strip("-.") or "audit"
+    return Path(RUNS) / f"{plain}-{digest[:8]}"
+
+
+def _told(progress: BatchStage | None, what: Subject) -> Callable[[str, int, int], None] | None:
+    if progress is None:
+        return None
+    return lambda stage, done, total: progress(what.name, stage, done, total)
+
+
+def _circumstances(began: datetime, seconds: float, workers: int) -> dict[str, Any]:
+    """What differs between two runs with the same numbers."""
+    return {
+        "started": began.isoformat(timespec="seconds"),
+        "seconds": round(seconds, 1),
+        "workers": workers,
+        "leakgauge": __version__,
+        "python": platform.python_version(),
+    }

@@ -1,0 +1,197 @@
+"""What an audit would do, before it does it: how many models, by which engine, how long, with how much memory.
+
+One model is trained to know how long that takes; nothing else is.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from leakgauge.audit.settings import Settings
+from leakgauge.audit.subject import Subject
+from leakgauge.influence import coarse_tolerance
+from leakgauge.membership import ATTACKS
+from leakgauge.models import AnswerKind, answers, kind_of
+from leakgauge.records import concatenate
+from leakgauge.training import EachModel, Job, Plan, Randomness, leave_one_out, plan
+from leakgauge.training.engines.stateless import one_thread
+
+N_NOISE_MODELS = 8
+"""Models trained on all records to find the noise floor of a randomised learner."""
+
+N_SECOND_LOOK = 16 + 8 * 16
+"""Models of a second look: 16 on all records, and 16 without each of the 8 records that looked worst."""
+
+N_FOLDS, MANY = 10, 10_000
+"""Folds for the error of a regressor on other records, above this many records."""
+
+
+@dataclass(frozen=True)
+class Step:
+    """Some models of an audit.
+
+    Args:
+        what: what they are for.
+        n_models: how many answers of models are needed.
+        n_trained: how many of them are really trained.
+        engine: how the answers are had.
+        refusals: why each exact engine cannot do it, where there are any.
+        sometimes: whether the step is needed only if something is found.
+    """
+
+    what: str
+    n_models: int
+    n_trained: int
+    engine: str
+    refusals: dict[str, str]
+    sometimes: bool = False
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What an audit of one model would do.
+
+    Args:
+        model: its name.
+        learner: the algorithm, or ``None``.
+        answers: what the released model answers.
+        attacks: names of the membership attacks.
+        steps: the models.
+        seconds_per_fit: time that training one model took, or ``None`` where there is no learner.
+        seconds: of all training that is certain, on one worker; a rough estimate from that one fit.
+        seconds_more: of what is needed only sometimes.
+        n_bytes: memory of the largest table of answers, with the copies that attacks make of it.
+        warnings: what should be changed before.
+    """
+
+    model: str
+    learner: str | None
+    answers: AnswerKind
+    attacks: tuple[str, ...]
+    steps: tuple[Step, ...]
+    seconds_per_fit: float | None
+    seconds: float
+    seconds_more: float
+    n_bytes: int
+    warnings: tuple[str, ...]
+
+
+def explain(what: Subject, settings: Settings) -> Explanation:
+    """Plan the audit of a model, and train it once to know how long that takes.
+
+    Args:
+        what: the model and its data.
+        settings: what the audit would do.
+
+    Raises:
+        ModelError: the learner cannot be trained on the training records, or the model does not answer.
+    """
+    candidates = concatenate(what.train, what.holdout)
+    n_answers = max(1, len(what.train.schema.classes))
+    if what.learner is None:
+        assert what.model is not None  # a subject has one of the two
+        kind, per_fit, per_asked = kind_of(what.model), None, 0.0
+    else:
+        kind, per_fit, per_asked = _one_fit(what, candidates.features, n_answers)
+    steps = tuple(_steps(what, kind, settings, len(candidates)))
+    usual = [step for step in steps if not step.sometimes]
+    shadows = next((step.n_trained for step in steps if step.what == "shadow models"), 0)
+    fit = per_fit or 0.0
+    return Explanation(
+        model=what.name,
+        learner=None if what.learner is None else what.learner.name,
+        answers=kind,
+        attacks=tuple(attack.name for attack in ATTACKS if _chosen(attack, kind, settings, shadows > 0)),
+        steps=steps,
+        seconds_per_fit=per_fit,
+        seconds=fit * sum(step.n_trained for step in usual) + per_asked * shadows,
+        seconds_more=fit * sum(step.n_trained for step in steps if step.sometimes),
+        n_bytes=_bytes(len(candidates), n_answers, max(shadows, 1), candidates.features.nbytes),
+        warnings=tuple(_warnings(what)),
+    )
+
+
+def _one_fit(what: Subject, features: Any, n_answers: int) -> tuple[AnswerKind, float, float]:
+    """What the learner's models answer, the seconds to train one, and the seconds one takes for all candidates."""
+    assert what.learner is not None
+    with one_thread().limit(limits=1):  # as in the audit itself
+        start = time.perf_counter()
+        fitted = what.learner.fit(what.train, seed=0)
+        trained = time.perf_counter()
+        answers(fitted.model, features, n_answers)
+        return kind_of(fitted.model), trained - start, time.perf_counter() - trained
+
+
+def _steps(what: Subject, kind: AnswerKind, settings: Settings, n_candidates: int) -> list[Step]:
+    learner, n = what.learner, len(what.train)
+    if learner is None:
+        return []
+    steps = [Step("the audited model", 1, 1, "refit", {})] if what.model is None else []
+    if kind is AnswerKind.VALUES:
+        return [*steps, _left_out_step(what, n)]
+    if settings.n_shadows and any(_chosen(attack, kind, settings, True) and attack.needs_shadows for attack in ATTACKS):
+        steps.append(Step("shadow models", settings.n_shadows, settings.n_shadows, "refit", {}))
+    n_chosen = n if settings.n_influence is None else min(settings.n_influence, n)
+    if n_chosen == 0:
+        return steps
+    found = _plan(what, n_chosen)
+    repeats = settings.n_repeats if learner.randomised else 1
+    steps.append(Step("the model on all records, again", repeats, repeats, "refit", {}))
+    steps.append(
+        Step(
+            "models without one record",
+            n_chosen * repeats,
+            found.n_trained * repeats,
+            found.engine_name,
+            found.refusals,
+        )
+    )
+    if learner.randomised:
+        steps.append(Step("other seeds, for the noise floor", N_NOISE_MODELS, N_NOISE_MODELS, "refit", {}))
+        if settings.rule.dtp is not None:
+            steps.append(Step("second look at the worst records", N_SECOND_LOOK, N_SECOND_LOOK, "refit", {}, True))
+    return steps
+
+
+def _left_out_step(what: Subject, n: int) -> Step:
+    if n > MANY:
+        return Step("models without a tenth of the records", N_FOLDS, N_FOLDS, "refit", {})
+    found = _plan(what, n)
+    return Step("models without one record", n, found.n_trained, found.engine_name, found.refusals)
+
+
+def _plan(what: Subject, n_chosen: int) -> Plan:
+    assert what.learner is not None
+    rows = np.arange(n_chosen, dtype=np.int64)
+    subsets = leave_one_out(len(what.train), rows)
+    return plan(Job(what.learner, what.train, subsets, EachModel(rows[:, None]), 0, Randomness.COMMON))
+
+
+def _chosen(attack: Any, kind: AnswerKind, settings: Settings, shadows: bool) -> bool:
+    named = settings.attacks is None or attack.name in settings.attacks
+    return named and attack.possible(kind, shadows=shadows)
+
+
+def _bytes(n_candidates: int, n_answers: int, n_models: int, n_features_bytes: int) -> int:
+    # The answers, their probabilities, and the bins that attacks read them in; the records and one copy.
+    return 3 * 8 * n_models * n_candidates * n_answers + 2 * n_features_bytes
+
+
+def _warnings(what: Subject) -> list[str]:
+    said = []
+    if what.learner is not None and (tolerance := coarse_tolerance(what.learner, len(what.train))) is not None:
+        said.append(
+            f"The solver of {what.learner.name} stops at a tolerance of {tolerance:g}, above 0.01/n for "
+            f"{len(what.train):,} records: leaving one record out would partly measure where the solver stopped. "
+            f"Set tol to {0.001 / len(what.train):.0e} or less."
+        )
+    if what.learner is not None and what.learner.fingerprint().startswith("unrepeatable"):
+        said.append(
+            f"The learner {what.learner.name} cannot be recognised when the audit is started again (a lambda, or a "
+            "function that holds values), so a stopped audit would start anew."
+        )
+    return said

@@ -1,0 +1,69 @@
+"""Arguments that several commands share, and the configuration they make."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, TypeAlias
+
+import typer
+
+if TYPE_CHECKING:
+    from leakgauge.audit.config import Config
+
+Source: TypeAlias = Annotated[
+    str, typer.Argument(metavar="SOURCE", help="A TOML file, or the name of a public data set such as breast-cancer.")
+]
+RunFolder: TypeAlias = Annotated[
+    Path, typer.Argument(metavar="RUN", help="The run folder of a finished audit.", show_default=False)
+]
+Models: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="NAME", help="For a data set: a recipe, such as naive-bayes. For a file: one of its models. Repeatable."
+    ),
+]
+Seed: TypeAlias = Annotated[
+    int | None, typer.Option(metavar="N", min=0, help="Drives every random choice.", show_default="0")
+]
+TrainRecords: TypeAlias = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="How many training records to draw.", show_default="half")
+]
+HoldoutRecords: TypeAlias = Annotated[
+    int | None, typer.Option(metavar="N", min=1, help="How many holdout records to draw.", show_default="half")
+]
+
+
+def configured(
+    source: str,
+    models: list[str] | None,
+    seed: int | None,
+    train_records: int | None,
+    holdout_records: int | None,
+) -> Config:
+    """The configuration that a command line describes.
+
+    Args:
+        source: a file, or the name of a data set.
+        models: recipes for a data set, or names of models in the file.
+        seed: replaces the file's.
+        train_records: replaces the file's.
+        holdout_records: replaces the file's.
+    """
+    from leakgauge.audit.config import Config, load_config
+
+    if _is_file(source):
+        return load_config(source).changed(
+            seed=seed, train_records=train_records, holdout_records=holdout_records, models=models or ()
+        )
+    return Config.for_dataset(
+        source,
+        models=models or (),
+        seed=seed or 0,
+        train_records=train_records,
+        holdout_records=holdout_records,
+    )
+
+
+def _is_file(source: str) -> bool:
+    """What looks like a file is one, even if it is not there: its absence is then what is wrong."""
+    return Path(source).suffix.lower() in (".toml", ".json") or "/" in source or Path(source).is_file()

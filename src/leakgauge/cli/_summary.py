@@ -1,0 +1,157 @@
+"""A result on the terminal: verdict first, then why, then what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from leakgauge.cli._console import MARKS, STYLES, marked
+
+if TYPE_CHECKING:
+    from rich.console import Console, RenderableType
+    from rich.table import Table
+    from rich.text import Text
+
+    from leakgauge.audit import AuditDocument, Document, Finding
+
+WIDE = 110
+"""Columns from which numbers and reasons stand beside a finding; below, they stand under it."""
+
+WIDEST = 132
+"""Longer lines are hard to read."""
+
+
+def show(document: Document, folder: Path, console: Console) -> None:
+    """Print the verdict, each model's findings with their reasons, and where to read on.
+
+    Args:
+        document: the result.
+        folder: the run folder.
+        console: where to print.
+    """
+    console.width = min(console.width, WIDEST)
+    console.print(_headline(document))
+    for audit in document.audits:
+        console.print()
+        _show_audit(audit, console, several=len(document.audits) > 1)
+    console.print()
+    console.print(_where(folder), soft_wrap=True)
+
+
+def _headline(document: Document) -> RenderableType:
+    from rich.padding import Padding
+    from rich.text import Text
+
+    from leakgauge.report.words import ADVICE, ADVICE_FOR_SEVERAL, HEADLINES, tally
+
+    style = STYLES[document.verdict.value]
+    name = document.name if len(document.audits) != 1 else document.audits[0].description.model
+    text = Text.assemble((f"{MARKS[document.verdict.value]} {HEADLINES[document.verdict]}", f"bold {style}"))
+    text.append(f"  {name}\n", style="bold")
+    if len(document.audits) > 1:
+        text.append(f"{tally(document)} {ADVICE_FOR_SEVERAL[document.verdict]}")
+    else:
+        text.append(ADVICE[document.verdict])
+    return Padding(text, (0, 0))
+
+
+def _show_audit(audit: AuditDocument, console: Console, *, several: bool) -> None:
+    from rich.text import Text
+
+    from leakgauge.report.words import REMEDY_TITLES, remedies, sentence
+
+    if several:
+        style = STYLES[audit.verdict.value]
+        console.rule(
+            Text.assemble(audit.description.model, "  ", (marked(audit.verdict), style)), align="left", style="dim"
+        )
+    console.print(Text(_description(audit), style="dim"))
+    console.print()
+    console.print(_findings(audit, console.width))
+    said = remedies(audit)
+    if said:
+        console.print()
+        console.print(Text(REMEDY_TITLES[audit.verdict], style="bold"))
+        for remedy in said:
+            console.print(_bullet(sentence(remedy)))
+    if audit.notes:
+        console.print()
+        console.print(Text("Notes", style="bold"))
+        for note in audit.notes:
+            console.print(_bullet(sentence(note)))
+
+
+def _description(audit: AuditDocument) -> str:
+    from leakgauge.report.words import counted, number, released
+
+    what = audit.description
+    score = "RMSE" if what.answers == "values" else "accuracy"
+    return (
+        f"{what.n_train:,} training and {counted(what.n_holdout, 'holdout record')}; the model answers "
+        f"{released(audit)}; {score} {number(what.train_score.value)} on training, "
+        f"{number(what.holdout_score.value)} on holdout records."
+    )
+
+
+def _findings(audit: AuditDocument, width: int) -> Table:
+    """The findings, one a row; reasons stand beside the numbers where there is room, else numbers and reasons below."""
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", show_header=width >= WIDE)
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("measure", ratio=5)
+    if width < WIDE:
+        for finding in audit.findings:
+            table.add_row(_verdict(finding), _below(finding))
+        return table
+    table.add_column("found", justify="right", no_wrap=True)
+    table.add_column("interval", no_wrap=True)
+    table.add_column("limit", justify="right", no_wrap=True)
+    table.add_column("why", ratio=6)
+    for finding in audit.findings:
+        table.add_row(_verdict(finding), *_beside(finding))
+    return table
+
+
+def _verdict(finding: Finding) -> Text:
+    from rich.text import Text
+
+    return Text(marked(finding.verdict), style=STYLES[finding.verdict.value])
+
+
+def _below(finding: Finding) -> Text:
+    from rich.text import Text
+
+    from leakgauge.report.words import against_limit, sentence
+
+    return Text.assemble(finding.measure, "\n", against_limit(finding), ("  " + sentence(finding.reason), "dim"))
+
+
+def _beside(finding: Finding) -> list[Text]:
+    from rich.text import Text
+
+    from leakgauge.report.words import interval, number, places_for, sentence, short
+
+    places = places_for(finding.threshold)
+    value, around = "–", "not measured"
+    if finding.estimate is not None:
+        value, around = number(finding.estimate.value, places), interval(finding.estimate, places)
+    cells = (finding.measure, value, around, short(finding.threshold))
+    return [*(Text(cell) for cell in cells), Text(sentence(finding.reason), style="dim")]
+
+
+def _bullet(text: str) -> Table:
+    from rich.table import Table
+    from rich.text import Text
+
+    grid = Table.grid(padding=(0, 1))
+    grid.add_column(no_wrap=True)
+    grid.add_column()
+    grid.add_row("•", Text(text))
+    return grid
+
+
+def _where(folder: Path) -> Text:
+    from rich.text import Text
+
+    return Text.assemble(("Report: ", "bold"), str(folder / "report.html"))

@@ -1,0 +1,64 @@
+"""``leakgauge audit``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from leakgauge.cli._options import HoldoutRecords, Models, Seed, Source, TrainRecords, configured
+
+
+def audit(
+    source: Source,
+    model: Models = None,
+    run: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="The run folder. By default leakgauge-runs/<name>-<hash of all that the numbers depend on>.",
+        ),
+    ] = None,
+    workers: Annotated[int, typer.Option(metavar="N", min=1, help="Processes. They change no number.")] = 1,
+    seed: Seed = None,
+    train_records: TrainRecords = None,
+    holdout_records: HoldoutRecords = None,
+    allow_pickle: Annotated[
+        bool,
+        typer.Option("--allow-pickle", help="Open model files that are pickles, which run code. Only for your own."),
+    ] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")] = False,
+) -> int:
+    """Measure what models give away, and decide whether they may be released.
+
+    Writes a run folder with the report, the result for machines, and the table of records. Stopped and started
+    again, an audit goes on where it was.
+
+    [dim]Examples:[/dim]
+
+        leakgauge audit breast-cancer --model random-forest
+        leakgauge audit audit.toml --workers 4
+    """
+    from leakgauge.audit.batch import audit_config
+    from leakgauge.audit.document import dump
+    from leakgauge.cli._console import complain, remark, results
+    from leakgauge.cli._progress import progress
+    from leakgauge.cli._summary import show
+    from leakgauge.report import write_html
+
+    config = configured(source, model, seed, train_records, holdout_records)
+    if allow_pickle:
+        remark("Pickles are opened: code in the model files runs with your rights.")
+    try:
+        with progress() as tell:
+            outcome = audit_config(config, folder=run, workers=workers, allow_pickle=allow_pickle, progress=tell)
+            write_html(outcome.document, outcome.run.folder / "report.html")
+    except KeyboardInterrupt:
+        complain("stopped; start the same command again and it goes on where it was")
+        raise typer.Exit(130) from None
+    if json:
+        typer.echo(dump(outcome.document), nl=False)
+    else:
+        show(outcome.document, outcome.run.folder, results())
+    return outcome.document.verdict.exit_code

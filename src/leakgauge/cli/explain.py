@@ -1,0 +1,116 @@
+"""``leakgauge explain``."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from leakgauge.cli._options import HoldoutRecords, Models, Seed, Source, TrainRecords, configured
+
+if TYPE_CHECKING:
+    from rich.console import Console
+    from rich.table import Table
+
+    from leakgauge.audit import Subject
+    from leakgauge.audit.explain import Explanation, Step
+
+
+def explain(
+    source: Source,
+    model: Models = None,
+    seed: Seed = None,
+    train_records: TrainRecords = None,
+    holdout_records: HoldoutRecords = None,
+) -> None:
+    """Say what an audit would do: which models, by which engine, about how long, with how much memory.
+
+    Each learner is trained once to know how long that takes; nothing else is trained and nothing is written.
+
+    [dim]Examples:[/dim]
+
+        leakgauge explain audit.toml
+        leakgauge explain adult --model logistic-regression --train-records 1000 --holdout-records 1000
+    """
+    from leakgauge.audit.explain import explain as explained
+    from leakgauge.cli._console import results
+
+    config = configured(source, model, seed, train_records, holdout_records)
+    subjects = config.subjects()
+    console = results()
+    console.print(_data(config.name, subjects[0]), style="bold", markup=False)
+    for what in subjects:
+        console.print()
+        _show(explained(what, config.settings()), console)
+
+
+def _data(name: str, what: Subject) -> str:
+    from leakgauge.report.words import counted
+
+    schema = what.train.schema
+    predicted = counted(len(schema.classes), "class", "classes") if schema.classes else "a number"
+    return (
+        f"{name}: {len(what.train):,} training and {counted(len(what.holdout), 'holdout record')}, "
+        f"{counted(schema.n_features, 'column')} ({int(schema.categorical.sum())} of categories), "
+        f"predicting {schema.target.name} ({predicted})"
+    )
+
+
+def _show(found: Explanation, console: Console) -> None:
+    from rich.text import Text
+
+    learner = f"learner {found.learner}" if found.learner else "no learner: it can only be queried"
+    console.print(Text.assemble((found.model, "bold"), f"  {learner}; answers {found.answers.value}"))
+    if found.steps:
+        console.print(_table(found.steps))
+    for step in found.steps:
+        if step.refusals and step.n_trained:
+            console.print(f"Not in closed form: {_why(step.refusals, found.learner or 'it')}.", markup=False)
+    console.print(f"Attacks: {', '.join(found.attacks) or 'none is possible'}.", markup=False)
+    console.print(_cost(found), markup=False)
+    for warning in found.warnings:
+        console.print(Text.assemble(("Warning: ", "bold yellow"), warning))
+
+
+def _table(steps: tuple[Step, ...]) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("models for")
+    table.add_column("needed", justify="right")
+    table.add_column("trained", justify="right")
+    table.add_column("engine")
+    for step in steps:
+        what = f"{step.what} (if one is above the limit)" if step.sometimes else step.what
+        engine = "training each" if step.n_trained else f"{step.engine} (closed form)"
+        table.add_row(what, f"{step.n_models:,}", f"{step.n_trained:,}", engine)
+    return table
+
+
+def _why(refusals: dict[str, str], learner: str) -> str:
+    """Why there is no closed form; that an engine is for another learner is not worth saying for each of them."""
+    reasons = list(dict.fromkeys(refusals.values()))
+    telling = [reason for reason in reasons if not re.fullmatch(r"\w+ is not \w+( or \w+)*", reason)]
+    return "; ".join(telling) or f"none is known for {learner}"
+
+
+def _cost(found: Explanation) -> str:
+    memory = f"Memory about {_size(found.n_bytes)}."
+    if found.seconds_per_fit is None:
+        return f"Nothing is trained. {memory}"
+    more = f", and {_duration(found.seconds_more)} more if a second look is needed" if found.seconds_more else ""
+    return (
+        f"About {_duration(found.seconds)} on one worker{more}; a rough estimate from the one model that was trained "
+        f"just now, in {_duration(found.seconds_per_fit)}. {memory}"
+    )
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 1:
+        return f"{max(seconds, 0.001) * 1000:.0f} ms"
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"
+
+
+def _size(n_bytes: int) -> str:
+    return f"{n_bytes / 1e6:,.0f} MB" if n_bytes < 1e9 else f"{n_bytes / 1e9:,.1f} GB"

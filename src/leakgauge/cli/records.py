@@ -1,0 +1,104 @@
+"""``leakgauge records``."""
+
+from __future__ import annotations
+
+import csv as csv_format
+import sys
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from leakgauge.cli._options import RunFolder
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from leakgauge.audit import Run
+
+HEADINGS = {
+    "record": "record",
+    "id": "your id",
+    "pdtp": "PDTP",
+    "pdtp_binned": "binned",
+    "noise_floor": "noise",
+    "success": "attack is right",
+    "score": "score",
+}
+
+
+def records(
+    run: RunFolder,
+    top: Annotated[
+        int, typer.Option(metavar="N", min=1, help="How many of the most exposed training records to list.")
+    ] = 20,
+    model: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Only those of this model.", show_default="all")
+    ] = None,
+    show_ids: Annotated[
+        bool, typer.Option("--show-ids", help="Name the rows of your own table. Such a list is itself sensitive.")
+    ] = False,
+    csv: Annotated[bool, typer.Option("--csv", help="Print CSV rather than a table.")] = False,
+) -> None:
+    """List the training records that are most exposed, under opaque ids unless you ask for your own.
+
+    PDTP says by how much, in nats, the record changes the model's answer about itself; "attack is right" is the share
+    of models in which the targeted attack guessed right whether the record was in (0.5 is guessing).
+
+    [dim]Examples:[/dim]
+
+        leakgauge records leakgauge-runs/adult-1a2b3c4d --top 10
+        leakgauge records leakgauge-runs/adult-1a2b3c4d --show-ids --csv > exposed.csv
+    """
+    from leakgauge.audit import Run
+    from leakgauge.cli._console import results
+
+    chosen = _chosen(Run(run), top, model, show_ids)
+    if csv:
+        _print_csv([line for lines in chosen.values() for line in lines])
+        return
+    console = results()
+    for name, lines in chosen.items():
+        console.print(f"{name}: the {len(lines)} most exposed training records", style="bold", markup=False)
+        console.print(_table(lines))
+
+
+def _chosen(run: Run, top: int, model: str | None, show_ids: bool) -> dict[str, list[dict[str, str]]]:
+    """The first training records of each model wanted, with the user's own ids if asked for."""
+    from leakgauge.errors import ConfigError
+
+    members: dict[str, list[dict[str, str]]] = {}
+    for line in run.records():
+        if line["member"] == "True":
+            members.setdefault(line["model"], []).append(line)
+    if model is not None and model not in members:
+        raise ConfigError(f"the run has no model {model!r}; its models: {', '.join(members)}")
+    chosen = {name: lines[:top] for name, lines in members.items() if model in (None, name)}
+    if show_ids:
+        ids = run.ids()
+        chosen = {name: [{**line, "id": ids[line["record"]]} for line in lines] for name, lines in chosen.items()}
+    return chosen
+
+
+def _print_csv(lines: list[dict[str, str]]) -> None:
+    if lines:
+        writer = csv_format.DictWriter(sys.stdout, list(lines[0]), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(lines)
+
+
+def _table(lines: list[dict[str, str]]) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    shown = [key for key in HEADINGS if any(line.get(key) for line in lines)]
+    for key in shown:
+        table.add_column(HEADINGS[key], justify="left" if key in ("record", "id") else "right")
+    for line in lines:
+        table.add_row(*(_cell(key, line.get(key, "")) for key in shown))
+    return table
+
+
+def _cell(key: str, text: str) -> str:
+    from leakgauge.report.words import number
+
+    return text if key in ("record", "id") or not text else number(float(text))

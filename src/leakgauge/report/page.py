@@ -1,0 +1,268 @@
+"""The report as one page that needs nothing else: no network, no other file, no right to run anything but itself."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import math
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
+
+from leakgauge.audit import AuditDocument, Document, Finding
+from leakgauge.audit.document import dump
+from leakgauge.report import figures, words
+from leakgauge.statistics import Estimate
+from leakgauge.training import write_atomically
+
+
+def render_html(document: Document) -> str:
+    """The page: verdict, reason and advice first, then the evidence, the method, and what was not tested.
+
+    It holds no raw rows and nobody's own id; the most exposed records stand under opaque ids. The numbers it draws
+    are in it once more as JSON, in the form of ``result.json``. The same document gives the same bytes.
+
+    Args:
+        document: one or several audits.
+
+    Returns:
+        The text of an HTML file. Its content policy allows its own style and script, by hash, and nothing else.
+    """
+    style, script = _source("style.css"), _source("script.js")
+    policy = (
+        f"default-src 'none'; style-src 'sha256-{_sha256(style)}'; script-src 'sha256-{_sha256(script)}'; "
+        "base-uri 'none'; form-action 'none'"
+    )
+    several = len(document.audits) != 1
+    return (
+        _environment()
+        .get_template("page.html")
+        .render(
+            document=document,
+            views=[_view(audit, i) for i, audit in enumerate(document.audits)],
+            several=several,
+            title=document.name if several else document.audits[0].description.model,
+            policy=Markup(policy),
+            style=Markup(style),
+            script=Markup(script),
+            data=_json(document),
+        )
+    )
+
+
+def write_html(document: Document, path: str | Path) -> Path:
+    """Write the page, whole or not at all, readable by its owner alone.
+
+    Args:
+        document: one or several audits.
+        path: the file; its folder must exist.
+
+    Returns:
+        The path.
+
+    Raises:
+        StoreError: the file cannot be written.
+    """
+    path = Path(path)
+    text = render_html(document).encode("utf-8", "replace")
+    write_atomically(path, lambda file: file.write(text))
+    return path
+
+
+@dataclass(frozen=True)
+class Way:
+    """One way in which intervals were computed, and of what.
+
+    Args:
+        method: in words.
+        confidence: of each interval alone.
+        n: observations behind each.
+        measures: what was estimated so.
+    """
+
+    method: str
+    confidence: str
+    n: int
+    measures: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class View:
+    """One audit as the template shows it.
+
+    Args:
+        audit: the audit.
+        key: distinguishes its ids from those of other audits on the page.
+        index: its place in the document.
+        scales: ends of the interval plots by question.
+        rates: false-positive rates of the table below the ROC curves.
+        exposed: columns of the table of records that hold anything.
+        settings: the method, flattened.
+        ways: how the intervals were computed.
+    """
+
+    audit: AuditDocument
+    key: str
+    index: int
+    scales: dict[str, tuple[float, float]]
+    rates: tuple[float, ...]
+    exposed: tuple[str, ...]
+    settings: tuple[tuple[str, str], ...]
+    ways: tuple[Way, ...]
+
+    @property
+    def strongest(self) -> dict[str, Finding]:
+        """For each question the finding whose interval reaches furthest beyond its limit."""
+        found: dict[str, Finding] = {}
+        for finding in self.audit.findings:
+            known = found.get(finding.question)
+            if finding.estimate is not None and (known is None or _reach(finding) > _reach(known)):
+                found[finding.question] = finding
+        return found
+
+
+def _view(audit: AuditDocument, index: int) -> View:
+    by_question: dict[str, list[Finding]] = {}
+    for finding in audit.findings:
+        by_question.setdefault(finding.question, []).append(finding)
+    columns = ("pdtp", "noise_floor", "success", "score")
+    return View(
+        audit=audit,
+        key=f"m{index + 1}",
+        index=index,
+        scales={question: figures.scale_for(found) for question, found in by_question.items()},
+        rates=figures.rates_to_quote(figures.lowest_rate(audit.description.n_holdout)),
+        exposed=tuple(c for c in columns if any(getattr(record, c) is not None for record in audit.most_exposed)),
+        settings=tuple(_flat(audit.method)),
+        ways=_ways(audit),
+    )
+
+
+def _ways(audit: AuditDocument) -> tuple[Way, ...]:
+    """The estimates of an audit, put together by how their intervals were computed."""
+    estimates = [(finding.measure, finding.estimate) for finding in audit.findings if finding.question != "membership"]
+    for i, attack in enumerate(audit.attacks):
+        estimates += [
+            (f"advantage of {figures.letter(i)}", attack.advantage),
+            (f"AUC of {figures.letter(i)}", attack.auc),
+            (f"true-positive rate of {figures.letter(i)} at {words.short(attack.low_fpr)}", attack.tpr_at_low_fpr),
+        ]
+    if audit.influence is not None and audit.influence.with_success is not None:
+        estimates.append(("correlation of PDTP and success", audit.influence.with_success.correlation))
+    found: dict[tuple[str, str, int], list[str]] = {}
+    for measure, estimate in estimates:
+        if estimate is not None:
+            found.setdefault((estimate.method, _confidence(estimate), estimate.n), []).append(measure)
+    return tuple(Way(*way, tuple(measures)) for way, measures in found.items())
+
+
+def _reach(finding: Finding) -> tuple[float, float]:
+    if finding.estimate is None:
+        return (-math.inf, -math.inf)
+    return (finding.estimate.value, finding.estimate.high)
+
+
+def _flat(settings: dict[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
+    """Nested settings as lines of name and value."""
+    for key, value in settings.items():
+        name = f"{above}{key}".replace("_", " ")
+        if isinstance(value, dict):
+            yield from _flat(value, f"{name}: ")
+        else:
+            yield name, _setting(value)
+
+
+def _setting(value: Any) -> str:
+    if value is None:
+        return "–"
+    return words.short(value) if isinstance(value, float) else str(value)
+
+
+def _json(document: Document) -> Markup:
+    """The document as JSON that can stand in a page: no character in it can end the element it is in.
+
+    Numbers are rounded to six significant digits; ``result.json`` has all of them.
+    """
+    whole = json.loads(dump(document), parse_float=lambda digits: float(f"{float(digits):.6g}"))
+    text = json.dumps(whole, separators=(",", ":"))
+    return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
+
+
+def _sha256(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _number(value: float, places: int = 3) -> Markup:
+    """A number; infinity with a word for those who are read to."""
+    text = words.number(value, places)
+    if math.isfinite(value):
+        return Markup.escape(text)
+    spoken = "infinite" if value > 0 else "minus infinite"
+    return Markup('<span aria-hidden="true">{}</span><span class="vh">{}</span>').format(text, spoken)
+
+
+def _prose(text: str) -> Markup:
+    """A sentence in which powers of e stand as such."""
+    return Markup(re.sub(r"\be\^(\d+(?:\.\d+)?)", r"e<sup>\1</sup>", str(Markup.escape(words.sentence(text)))))
+
+
+def _factor(nats: float) -> Markup:
+    return _number(nats) if math.isinf(nats) else Markup.escape(words.factor(nats))
+
+
+def _confidence(estimate: Estimate) -> str:
+    return "computed, not sampled" if estimate.confidence >= 1 else f"{estimate.confidence:.4g}"
+
+
+@cache
+def _environment() -> Environment:
+    environment = Environment(
+        loader=PackageLoader("leakgauge.report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        keep_trailing_newline=True,
+    )
+    environment.filters.update(
+        {
+            "capital": words.capital,
+            "confidence": _confidence,
+            "counted": words.counted,
+            "factor": _factor,
+            "interval": words.interval,
+            "number": _number,
+            "p_value": words.p_value,
+            "places": words.places_for,
+            "prose": _prose,
+            "question": words.question_title,
+            "short": words.short,
+        }
+    )
+    environment.globals.update(
+        {
+            "advice": words.ADVICE,
+            "advice_for_several": words.ADVICE_FOR_SEVERAL,
+            "classes": dict(figures.verdict_classes()),
+            "figures": figures,
+            "headlines": words.HEADLINES,
+            "infinity": math.inf,
+            "remedy_titles": words.REMEDY_TITLES,
+            "words": words,
+        }
+    )
+    return environment
+
+
+def _source(name: str) -> str:
+    """A style sheet or script that the page takes in as it is."""
+    loader = _environment().loader
+    assert loader is not None
+    return loader.get_source(_environment(), name)[0]

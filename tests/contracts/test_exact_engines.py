@@ -1,0 +1,762 @@
+"""Every engine that trains nothing must answer what training would have answered, or refuse.
+
+The slow twin is the plain loop: scikit-learn fitted to all records but one and asked about that one, through the same
+adapter that any model goes through. A row of the table below is an engine, an estimator and a data set.
+"""
+
+import os
+from functools import cache
+
+import numpy as np
+import pytest
+from sklearn.compose import ColumnTransformer
+from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
+from sklearn.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, GaussianNB, MultinomialNB
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import (
+    Binarizer,
+    FunctionTransformer,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+    StandardScaler,
+)
+
+from leakgauge.errors import ModelError
+from leakgauge.models import answers
+from leakgauge.records import Records, bin_counts, bin_edges, datasets
+from leakgauge.records.discretise import FixedBins
+from leakgauge.training import (
+    EachModel,
+    FunctionLearner,
+    Job,
+    Randomness,
+    SklearnLearner,
+    everything,
+    leave_one_out,
+    plan,
+    train_many,
+)
+from leakgauge.training.engines import EXACT
+
+ENGINES = {engine.name: engine for engine in EXACT}
+SOME = 60
+"""Records left out where leaving out all of them would take long."""
+
+
+# ---------------------------------------------------------------- the slow twin
+
+
+def trained(estimator, records, which):
+    """Answers ``[models, k]`` of models that were really trained; NaN where none can be."""
+    learner = SklearnLearner(estimator)
+    n_answers = max(1, len(records.schema.classes))
+    found = np.full((len(which), n_answers), np.nan)
+    for model, t in enumerate(which):
+        try:
+            fitted = learner.fit(records[np.arange(len(records)) != t], seed=0)
+        except ModelError:
+            continue
+        found[model] = answers(fitted.model, records.features[t : t + 1], n_answers)[0]
+    return found
+
+
+def misses(found, expected, records, tolerance):
+    """By how many tolerances each answer misses; infinite where infinities or NaN disagree."""
+    with np.errstate(invalid="ignore"):
+        difference = np.abs(found - expected)
+        scale = np.maximum(np.abs(expected), np.std(records.labels) if expected.shape[1] == 1 else 1.0)
+        ratio = difference / (tolerance * scale)
+    same = (found == expected) | (np.isnan(found) & np.isnan(expected))
+    ratio[~np.isfinite(ratio)] = np.inf
+    ratio[same] = 0.0
+    return ratio
+
+
+def job_of(estimator, records, which=None):
+    which = np.arange(len(records)) if which is None else np.asarray(which)
+    queries = EachModel(which[:, None])
+    return Job(SklearnLearner(estimator), records, leave_one_out(len(records), which), queries, 0, Randomness.COMMON)
+
+
+def check(name, estimator, records, which=None):
+    """The engine does the job, and equals the twin everywhere."""
+    job = job_of(estimator, records, which)
+    engine = ENGINES[name]
+    assert engine.refuses(job) is None
+    found = engine.run(job)
+    assert found.shape == (len(job.subsets), 1, job.n_answers)
+    expected = trained(estimator, records, job.subsets.removed)
+    ratio = misses(found[:, 0], expected, records, engine.tolerance)
+    assert ratio.max() <= 1, (np.argwhere(ratio > 1)[:5], found[:, 0][ratio > 1][:5], expected[ratio > 1][:5])
+    return found[:, 0], expected
+
+
+def test_the_comparison_itself_sees_differences():
+    """The helper above accepts what is within the tolerance and nothing else."""
+    records = data_set("two")
+    equal = np.array([[-1.0, -np.inf], [np.nan, np.nan], [-4e9, 0.0]])
+    assert misses(equal, equal, records, 1e-9).max() == 0
+    near = equal + [[5e-10, 0], [0, 0], [1.0, 0]]
+    assert 0 < misses(near, equal, records, 1e-9).max() <= 1
+    for wrong in ([[2e-9, 0], [0, 0], [0, 0]], [[0, 0], [0, 0], [0, -2e-9]]):
+        assert misses(equal + wrong, equal, records, 1e-9).max() > 1
+    finite = np.array([[-1.0, -1e300], [np.nan, np.nan], [-4e9, 0.0]])
+    unknown = np.array([[-1.0, -np.inf], [-1.0, -1.0], [-4e9, 0.0]])
+    assert misses(finite, equal, records, 1e-9).max() == np.inf
+    assert misses(unknown, equal, records, 1e-9).max() == np.inf
+
+
+# ---------------------------------------------------------------- data
+
+
+@cache
+def data_set(name):
+    return globals()[f"_{name}"]()
+
+
+def _breast_cancer():
+    data = load_breast_cancer()
+    return Records.from_arrays(data.data, data.target)
+
+
+def _two():
+    return Records.from_arrays(np.array([[0.0], [1.0], [3.0]]), [0, 1, 0])
+
+
+def _odd():
+    """Text labels in no order, a class without members, classes of one and two, constant and lonely features, copies."""
+    rng = np.random.default_rng(1)
+    X = rng.integers(0, 3, (60, 6)).astype(float)
+    X[:, 0] = 0.1  # constant, and not a sum of powers of 2
+    X[:, 1] = np.arange(60) == 7  # one holder
+    X[:, 2] = np.where(np.arange(60) < 3, X[:, 2], 2.0)
+    X[40:45] = X[40]
+    X[58:] = X[3]
+    y = np.array(["lonely", "pair", "pair", *rng.choice(["a", "b", "c"], 57)])
+    return Records.from_arrays(X, y, classes=["pair", "c", "nobody", "a", "lonely", "b"])
+
+
+def _whole():
+    """The same with whole numbers from 0 only, for counts and categories."""
+    odd = data_set("odd")
+    X = odd.features.copy()
+    X[:, 0] = 1.0
+    return Records.from_arrays(X, odd.schema.decode_labels(odd.labels), classes=odd.schema.classes)
+
+
+def _binary():
+    rng = np.random.default_rng(2)
+    return Records.from_arrays(rng.integers(0, 2, (120, 7)).astype(float), rng.integers(0, 3, 120))
+
+
+def _counts():
+    rng = np.random.default_rng(3)
+    return Records.from_arrays(rng.poisson(2.0, (120, 12)) * 1.0, rng.choice(["x", "y", "z"], 120))
+
+
+def _weights():
+    """Counts that are not whole, as from tf-idf, one of them towering above the others."""
+    rng = np.random.default_rng(4)
+    X = rng.exponential(size=(120, 12)) * rng.integers(0, 2, (120, 12))
+    X[5, 3] = 1e4
+    return Records.from_arrays(X, rng.integers(0, 3, 120))
+
+
+def _heavy():
+    """Heavy tails: single records that hold nearly all of a class's variance."""
+    rng = np.random.default_rng(5)
+    return Records.from_arrays(rng.standard_cauchy((150, 6)), rng.integers(0, 12, 150))
+
+
+def _offset():
+    """Means a thousand to a million times the spread."""
+    rng = np.random.default_rng(6)
+    return Records.from_arrays(rng.normal(size=(100, 4)) + [1e3, 1e4, 1e5, 1e6], rng.integers(0, 2, 100))
+
+
+def _grid():
+    """Distances with many ties, and copies with other labels."""
+    rng = np.random.default_rng(7)
+    return Records.from_arrays(rng.integers(0, 4, (90, 2)).astype(float), rng.integers(0, 3, 90))
+
+
+def _grid_values():
+    grid = data_set("grid")
+    return Records.from_arrays(grid.features, np.random.default_rng(8).normal(size=90))
+
+
+def _categories():
+    rng = np.random.default_rng(9)
+    text = rng.choice(["red", "green", "blue"], (100, 2))
+    X = np.column_stack([text.astype(object), rng.normal(size=100)])
+    return Records.from_arrays(X, rng.integers(0, 2, 100))
+
+
+def _category_values():
+    categories = data_set("categories")
+    X = categories.schema.decode(categories.features)
+    return Records.from_arrays(X, np.random.default_rng(10).normal(size=100) + (X[:, 0] == "red"))
+
+
+def _diabetes():
+    data = load_diabetes()
+    return Records.from_arrays(data.data, data.target, task="regression")
+
+
+def _area():
+    """A regression on features whose scales differ by a factor of a million."""
+    data = load_breast_cancer().data
+    return Records.from_arrays(np.delete(data, 3, axis=1), data[:, 3])
+
+
+def _leverage():
+    """A dummy with one holder, a constant, a copy of a column, a sum of two others, and one wild record."""
+    rng = np.random.default_rng(11)
+    X = rng.normal(size=(80, 4))
+    X[9] *= 1e3
+    X = np.column_stack([X, np.arange(80) == 5, np.full(80, 0.1), X[:, 0], X[:, 1] + X[:, 2]])
+    return Records.from_arrays(X, X[:, 0] + rng.normal(size=80))
+
+
+def _wide():
+    rng = np.random.default_rng(12)
+    return Records.from_arrays(rng.normal(size=(40, 60)), rng.normal(size=40))
+
+
+@cache
+def adult():
+    """1,000 records of Adult, 13 attributes as codes with public bins."""
+    whole = datasets.load("adult").records.as_codes()
+    records = whole[np.random.default_rng(13).choice(len(whole), 1000, replace=False)]
+    edges = bin_edges(whole, 5)
+    return records, edges, bin_counts(whole.schema, edges)
+
+
+needs_adult = pytest.mark.skipif("LEAKGAUGE_DATA" not in os.environ, reason="LEAKGAUGE_DATA names no folder of data")
+
+
+# ---------------------------------------------------------------- the table
+
+COLOURS = [["blue", "green", "red"]] * 2
+
+
+def one_hot(sparse, **keywords):
+    encode = OneHotEncoder(categories=COLOURS, sparse_output=sparse)
+    return ColumnTransformer([("colours", encode, [0, 1])], **keywords)
+
+
+def nested(last):
+    return Pipeline([("first", make_pipeline("passthrough", Normalizer())), ("then", None), ("last", last)])
+
+
+TABLE = [
+    # Gaussian
+    ("gaussian", GaussianNB(), "breast_cancer", None),
+    ("gaussian", GaussianNB(var_smoothing=0.0), "breast_cancer", SOME),
+    ("gaussian", GaussianNB(var_smoothing=0.5), "breast_cancer", SOME),
+    ("gaussian", GaussianNB(priors=[0.9, 0.1]), "breast_cancer", SOME),
+    ("gaussian", GaussianNB(), "odd", None),
+    ("gaussian", GaussianNB(var_smoothing=1e-3), "odd", None),
+    ("gaussian", GaussianNB(priors=[0.1, 0.1, 0.5, 0.1, 0.2]), "odd", None),
+    ("gaussian", GaussianNB(), "binary", None),
+    ("gaussian", GaussianNB(), "heavy", None),
+    ("gaussian", GaussianNB(var_smoothing=1e-15), "heavy", None),
+    ("gaussian", GaussianNB(), "offset", None),
+    ("gaussian", nested(GaussianNB()), "breast_cancer", SOME),
+    ("gaussian", make_pipeline(one_hot(False), GaussianNB()), "categories", None),
+    ("gaussian", make_pipeline(FunctionTransformer(np.log1p), GaussianNB()), "breast_cancer", SOME),
+    # Bernoulli
+    ("bernoulli", BernoulliNB(), "binary", None),
+    ("bernoulli", BernoulliNB(binarize=None), "binary", None),
+    ("bernoulli", BernoulliNB(alpha=1e-6), "binary", None),
+    ("bernoulli", BernoulliNB(alpha=7.5, fit_prior=False), "odd", None),
+    ("bernoulli", BernoulliNB(binarize=1.5), "odd", None),
+    ("bernoulli", BernoulliNB(class_prior=[0.1, 0.1, 0.5, 0.1, 0.2]), "odd", None),
+    ("bernoulli", BernoulliNB(binarize=100.0), "breast_cancer", SOME),
+    ("bernoulli", make_pipeline(Binarizer(threshold=20.0), BernoulliNB()), "breast_cancer", SOME),
+    ("bernoulli", make_pipeline(one_hot(True), BernoulliNB()), "categories", None),
+    ("bernoulli", make_pipeline(one_hot(True, remainder="passthrough"), BernoulliNB()), "categories", None),
+    # Multinomial
+    ("multinomial", MultinomialNB(), "counts", None),
+    ("multinomial", MultinomialNB(alpha=0.0), "counts", None),
+    ("multinomial", MultinomialNB(alpha=0.0, force_alpha=False), "whole", None),
+    ("multinomial", MultinomialNB(alpha=np.linspace(0.1, 2, 12), fit_prior=False), "counts", None),
+    ("multinomial", MultinomialNB(), "whole", None),
+    ("multinomial", MultinomialNB(class_prior=[0.1, 0.1, 0.5, 0.1, 0.2]), "whole", None),
+    ("multinomial", MultinomialNB(), "weights", None),
+    ("multinomial", MultinomialNB(alpha=1e-8), "weights", None),
+    ("multinomial", MultinomialNB(), "breast_cancer", SOME),
+    ("multinomial", make_pipeline(one_hot(True), MultinomialNB()), "categories", None),
+    ("multinomial", make_pipeline(Normalizer("l1"), MultinomialNB()), "counts", None),
+    # Complement
+    ("complement", ComplementNB(), "counts", None),
+    ("complement", ComplementNB(norm=True), "counts", None),
+    ("complement", ComplementNB(alpha=0.01), "whole", None),
+    ("complement", ComplementNB(norm=True, class_prior=[0.1, 0.1, 0.5, 0.1, 0.2]), "whole", None),
+    ("complement", ComplementNB(alpha=1e-6), "weights", None),
+    ("complement", ComplementNB(), "breast_cancer", SOME),
+    ("complement", make_pipeline(one_hot(True), ComplementNB(norm=True)), "categories", None),
+    # Categorical
+    ("categorical", CategoricalNB(min_categories=4), "whole", None),
+    ("categorical", CategoricalNB(min_categories=[2, 2, 3, 3, 5, 9], alpha=0.3), "whole", None),
+    ("categorical", CategoricalNB(min_categories=3, fit_prior=False), "whole", None),
+    ("categorical", CategoricalNB(min_categories=3, class_prior=[0.1, 0.1, 0.5, 0.1, 0.2]), "whole", None),
+    ("categorical", CategoricalNB(), "binary", None),
+    ("categorical", CategoricalNB(alpha=0.0), "binary", None),
+    ("categorical", CategoricalNB(alpha=0.0, force_alpha=False), "binary", None),
+    (
+        "categorical",
+        make_pipeline(
+            ColumnTransformer([("colours", OrdinalEncoder(categories=COLOURS), [0, 1])]), CategoricalNB(min_categories=3)
+        ),
+        "categories",
+        None,
+    ),
+    ("categorical", make_pipeline(FixedBins(((0.0, 1.0, 2.0),) * 6), CategoricalNB(min_categories=2)), "odd", None),
+    # Nearest neighbours
+    ("neighbours", KNeighborsClassifier(), "breast_cancer", None),
+    ("neighbours", KNeighborsClassifier(7, weights="distance"), "breast_cancer", SOME),
+    ("neighbours", KNeighborsClassifier(3, p=1), "breast_cancer", SOME),
+    ("neighbours", KNeighborsClassifier(3, p=3, weights="distance"), "breast_cancer", SOME),
+    ("neighbours", KNeighborsClassifier(3, metric="chebyshev", algorithm="ball_tree"), "breast_cancer", SOME),
+    ("neighbours", KNeighborsClassifier(1), "grid", None),
+    ("neighbours", KNeighborsClassifier(5, weights="distance"), "grid", None),
+    ("neighbours", KNeighborsClassifier(5, algorithm="kd_tree"), "grid", None),
+    ("neighbours", KNeighborsClassifier(5, algorithm="ball_tree", weights="distance", p=1), "grid", None),
+    ("neighbours", KNeighborsClassifier(5, algorithm="brute", metric="manhattan"), "grid", None),
+    ("neighbours", KNeighborsClassifier(4, algorithm="brute", weights="distance"), "grid", None),
+    ("neighbours", KNeighborsClassifier(4), "binary", None),
+    ("neighbours", KNeighborsClassifier(60, weights="distance"), "binary", None),
+    ("neighbours", KNeighborsClassifier(59), "odd", None),
+    ("neighbours", KNeighborsClassifier(2, weights=None), "odd", None),
+    ("neighbours", KNeighborsClassifier(3, weights="distance"), "offset", None),
+    ("neighbours", make_pipeline(one_hot(True, remainder="passthrough"), KNeighborsClassifier()), "categories", None),
+    ("neighbours", make_pipeline(one_hot(True), KNeighborsClassifier(weights="distance")), "categories", SOME),
+    ("neighbours", make_pipeline(Normalizer(), KNeighborsClassifier(weights="distance")), "breast_cancer", SOME),
+    ("neighbours", KNeighborsRegressor(), "diabetes", SOME),
+    ("neighbours", KNeighborsRegressor(9, weights="distance"), "diabetes", SOME),
+    ("neighbours", KNeighborsRegressor(3), "grid_values", None),
+    ("neighbours", KNeighborsRegressor(3, weights="distance", algorithm="kd_tree"), "grid_values", None),
+    ("neighbours", KNeighborsRegressor(39, weights="distance"), "wide", None),
+    # Least squares
+    ("least_squares", LinearRegression(), "diabetes", None),
+    ("least_squares", LinearRegression(fit_intercept=False), "diabetes", SOME),
+    ("least_squares", LinearRegression(), "area", SOME),
+    ("least_squares", LinearRegression(), "leverage", None),
+    ("least_squares", LinearRegression(fit_intercept=False), "leverage", None),
+    (
+        "least_squares",  # dummies of all categories and an intercept: linearly dependent
+        make_pipeline(one_hot(False, remainder="passthrough"), LinearRegression()),
+        "category_values",
+        None,
+    ),
+    # Ridge
+    ("ridge", Ridge(), "diabetes", None),
+    ("ridge", Ridge(alpha=1e-6, solver="cholesky"), "diabetes", SOME),
+    ("ridge", Ridge(alpha=0.0), "diabetes", SOME),
+    ("ridge", Ridge(fit_intercept=False, solver="svd"), "diabetes", SOME),
+    ("ridge", Ridge(alpha=1e-3), "area", SOME),
+    ("ridge", Ridge(alpha=100), "leverage", None),
+    ("ridge", Ridge(alpha=1e-3, solver="svd"), "leverage", None),
+    ("ridge", Ridge(), "wide", None),
+    ("ridge", Ridge(alpha=1e-4, fit_intercept=False), "wide", None),
+    ("ridge", make_pipeline(one_hot(False, remainder="passthrough"), Ridge()), "category_values", None),
+]
+FULL_NAMES = {
+    "neighbours": "nearest-neighbours",
+    "least_squares": "linear-least-squares",
+    "ridge": "ridge-regression",
+} | {short: f"{short}-naive-bayes" for short in ("gaussian", "bernoulli", "multinomial", "complement", "categorical")}
+
+
+def row_name(row):
+    engine, estimator, data, _ = row
+    return f"{engine}-{data}-{' '.join(repr(estimator).split())[-70:]}"
+
+
+def some_of(records, n):
+    if n is None:
+        return np.arange(len(records))
+    return np.random.default_rng(14).choice(len(records), min(n, len(records)), replace=False)
+
+
+@pytest.mark.parametrize("row", TABLE, ids=row_name)
+def test_equals_the_slow_twin(row):
+    name, estimator, data, n = row
+    records = data_set(data)
+    found, _ = check(FULL_NAMES[name], estimator, records, some_of(records, n))
+    if records.schema.classes:
+        sums = np.exp(found).sum(axis=1)
+        # scikit-learn itself is off by 1e-8 where a lonely feature makes all scores huge
+        np.testing.assert_allclose(sums[~np.isnan(sums)], 1.0, rtol=1e-7)
+
+
+def test_every_engine_has_a_row():
+    assert {FULL_NAMES[row[0]] for row in TABLE} == set(ENGINES)
+
+
+@needs_adult
+@pytest.mark.parametrize(
+    ("name", "last"),
+    [
+        ("categorical", lambda counts: CategoricalNB(min_categories=counts)),
+        ("categorical", lambda counts: CategoricalNB(min_categories=counts, alpha=1e-3, fit_prior=False)),
+        ("gaussian", lambda counts: GaussianNB()),
+        ("multinomial", lambda counts: MultinomialNB()),
+        ("complement", lambda counts: ComplementNB()),
+        ("bernoulli", lambda counts: BernoulliNB(binarize=1.0)),
+    ],
+)
+def test_equals_the_slow_twin_on_all_of_1000_people(name, last):
+    records, edges, counts = adult()
+    check(FULL_NAMES[name], make_pipeline(FixedBins(edges), last(counts)), records)
+
+
+@needs_adult
+def test_neighbours_on_people_with_many_ties():
+    records, edges, _ = adult()
+    check("nearest-neighbours", make_pipeline(FixedBins(edges), KNeighborsClassifier(3)), records, some_of(records, 200))
+
+
+# ---------------------------------------------------------------- it is leave-one-out, and nothing is trained
+
+EASY = [
+    (GaussianNB(), "breast_cancer"),
+    (BernoulliNB(), "binary"),
+    (MultinomialNB(), "counts"),
+    (ComplementNB(), "counts"),
+    (CategoricalNB(), "binary"),
+    (KNeighborsClassifier(), "breast_cancer"),
+    (KNeighborsClassifier(weights="distance"), "breast_cancer"),
+    (KNeighborsRegressor(), "diabetes"),
+    (LinearRegression(), "diabetes"),
+    (Ridge(), "diabetes"),
+]
+
+
+@pytest.mark.parametrize(("estimator", "data"), EASY, ids=lambda value: str(value)[:60])
+def test_nothing_is_trained_where_nothing_is_special(estimator, data, monkeypatch):
+    def never(self, records, *, seed):
+        raise AssertionError("a model was trained")
+
+    job = job_of(estimator, data_set(data))
+    engine = plan(job).engine
+    monkeypatch.setattr(SklearnLearner, "fit", never)
+    assert np.isfinite(engine.run(job)).all() or isinstance(estimator, KNeighborsClassifier)
+
+
+@pytest.mark.parametrize(("estimator", "data"), EASY, ids=lambda value: str(value)[:60])
+def test_the_model_of_all_records_is_not_good_enough(estimator, data):
+    """An engine that forgot to leave the record out would fail every comparison above."""
+    records = data_set(data)
+    job = job_of(estimator, records)
+    engine = plan(job).engine
+    whole = SklearnLearner(estimator).fit(records, seed=0).model
+    full = answers(whole, records.features, job.n_answers)
+    ratio = misses(engine.run(job)[:, 0], full, records, engine.tolerance)
+    # a few records may not matter: neighbours of one class only, with the record or without
+    assert (ratio > 1e3).any(axis=1).mean() > 0.2
+
+
+def test_only_ties_that_matter_are_trained(monkeypatch):
+    trained_on = []
+    real = SklearnLearner.fit
+
+    def counted(self, records, *, seed):
+        trained_on.append(len(records))
+        return real(self, records, seed=seed)
+
+    monkeypatch.setattr(SklearnLearner, "fit", counted)
+    # On a line 0, 1, ..., 5 the two neighbours of an inner record are level, and so are the next two.
+    X = np.arange(6.0)[:, None]
+    same = Records.from_arrays(X, ["a", "b", "a", "b", "a", "b"])  # neighbours 1 and 3 of record 2 agree
+    job = job_of(KNeighborsClassifier(1), same)
+    ENGINES["nearest-neighbours"].run(job)
+    assert trained_on == []
+    other = Records.from_arrays(X, ["a", "a", "a", "b", "b", "b"])  # those of records 2 and 3 do not
+    ENGINES["nearest-neighbours"].run(job_of(KNeighborsClassifier(1), other))
+    assert trained_on == [5, 5]
+
+
+def test_records_may_be_left_out_in_any_order_and_twice():
+    records = data_set("odd")
+    for name, estimator in (
+        ("gaussian-naive-bayes", GaussianNB()),
+        ("nearest-neighbours", KNeighborsClassifier(3)),
+    ):
+        check(name, estimator, records, np.array([59, 7, 0, 7, 41, 1, 2]))
+    check("ridge-regression", Ridge(), data_set("diabetes"), np.array([441, 3, 3, 0]))
+    check("linear-least-squares", LinearRegression(), data_set("diabetes"), np.array([441, 3, 3, 0]))
+
+
+def test_tables_of_any_native_type_give_the_same():
+    pandas = pytest.importorskip("pandas")
+    text = data_set("categories")
+    frame = pandas.DataFrame(text.schema.decode(text.features), columns=["first", "second", "size"])
+    frame["size"] = frame["size"].astype(float)
+    frame["label"] = text.labels
+    records = Records.from_frame(frame, target="label", task="classification")
+    encode = ColumnTransformer(
+        [("colours", OneHotEncoder(categories=COLOURS), ["first", "second"])], remainder="passthrough"
+    )
+    by_name, _ = check("multinomial-naive-bayes", make_pipeline(encode, FunctionTransformer(np.abs), MultinomialNB()), records)
+    by_place = make_pipeline(one_hot(True, remainder="passthrough"), FunctionTransformer(np.abs), MultinomialNB())
+    found, _ = check("multinomial-naive-bayes", by_place, text)
+    np.testing.assert_allclose(by_name, found, rtol=1e-12)
+
+
+# ---------------------------------------------------------------- the last member of a class
+
+LAST = [
+    (GaussianNB(), "odd"),
+    (BernoulliNB(), "odd"),
+    (BernoulliNB(fit_prior=False), "odd"),
+    (MultinomialNB(), "whole"),
+    (ComplementNB(), "whole"),
+    (CategoricalNB(min_categories=4), "whole"),
+    (KNeighborsClassifier(), "odd"),
+]
+
+
+@pytest.mark.parametrize(("estimator", "data"), LAST, ids=str)
+def test_without_its_last_member_a_class_has_probability_0(estimator, data):
+    records = data_set(data)
+    job = job_of(estimator, records)
+    found = plan(job).engine.run(job)[:, 0]
+    lonely, nobody = records.schema.classes.index("lonely"), records.schema.classes.index("nobody")
+    assert (found[:, nobody] == -np.inf).all()
+    assert found[0, lonely] == -np.inf
+    others = np.delete(np.arange(6), [lonely, nobody])
+    assert np.exp(found[0, others]).sum() == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("estimator", [GaussianNB(), BernoulliNB(), MultinomialNB(), ComplementNB(), CategoricalNB()])
+def test_if_one_class_is_left_it_is_certain(estimator):
+    records = Records.from_arrays([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]], ["only", "rest", "rest", "rest"])
+    job = job_of(estimator, records)
+    found = plan(job).engine.run(job)[0, 0]
+    np.testing.assert_array_equal(found, [-np.inf, 0.0])
+    check(plan(job).engine.name, estimator, records, [0])
+
+
+@pytest.mark.parametrize(
+    "estimator", [GaussianNB(priors=[0.5, 0.2, 0.3]), CategoricalNB(class_prior=[0.5, 0.2, 0.3], min_categories=2)]
+)
+def test_with_given_priors_no_model_exists_without_a_class(estimator):
+    records = Records.from_arrays([[0.0], [1.0], [1.0], [0.0], [1.0]], ["b", "a", "c", "c", "a"])
+    table = train_many(SklearnLearner(estimator), records, leave_one_out(5), EachModel(np.arange(5)[:, None]), seed=0)
+    assert table.engine != "refit"
+    assert np.isnan(table.answers[0]).all()
+    assert np.isfinite(table.answers[1:]).all()
+    assert set(table.failures) == {0}
+
+
+# ---------------------------------------------------------------- the door
+
+DOOR = [
+    ("gaussian", GaussianNB(), "odd"),
+    ("gaussian", GaussianNB(priors=[0.1, 0.1, 0.5, 0.1, 0.2]), "odd"),
+    ("bernoulli", BernoulliNB(), "binary"),
+    ("multinomial", MultinomialNB(), "counts"),
+    ("complement", ComplementNB(), "counts"),
+    ("categorical", CategoricalNB(), "binary"),
+    ("neighbours", KNeighborsClassifier(), "grid"),
+    ("neighbours", KNeighborsRegressor(), "grid_values"),
+    ("least_squares", LinearRegression(), "leverage"),
+    ("ridge", Ridge(), "leverage"),
+]
+
+
+@pytest.mark.parametrize(("name", "estimator", "data"), DOOR, ids=lambda value: str(value)[:60])
+def test_the_door_takes_the_engine_and_gives_the_same_table(name, estimator, data):
+    records = data_set(data)
+    which = np.arange(0, len(records), 2)
+    wanted = SklearnLearner(estimator), records, leave_one_out(len(records), which), EachModel(which[:, None])
+    exact = train_many(*wanted, seed=5)
+    plain = train_many(*wanted, seed=5, exact_engines=False)
+    assert (exact.engine, plain.engine) == (FULL_NAMES[name], "refit")
+    assert exact.kind is plain.kind
+    assert set(exact.failures) == set(plain.failures)
+    np.testing.assert_array_equal(exact.seeds, plain.seeds)
+    np.testing.assert_array_equal(exact.query_index, plain.query_index)
+    np.testing.assert_array_equal(exact.members, plain.members)
+    ratio = misses(exact.answers[:, 0], plain.answers[:, 0], records, ENGINES[FULL_NAMES[name]].tolerance)
+    assert ratio.max() <= 1
+
+
+# ---------------------------------------------------------------- nothing to find
+
+
+def test_constant_features_leave_the_prior_alone():
+    """PDTP of a record whose features say nothing is that of its label in the shares of the classes.
+
+    ln(n_c / n) - ln((n_c - 1) / (n - 1)) for its own class and ln((n - 1) / n) for the others.
+    """
+    n, own = 50, 20
+    records = Records.from_arrays(np.ones((n, 3)), [0] * own + [1] * (n - own))
+    for estimator in (BernoulliNB(), MultinomialNB(), CategoricalNB()):
+        job = job_of(estimator, records)
+        without = plan(job).engine.run(job)[:, 0]
+        full = answers(SklearnLearner(estimator).fit(records, seed=0).model, records.features, 2)
+        moved = full - without
+        if isinstance(estimator, CategoricalNB):  # alpha is spread over codes 0 and 1, so the features say a little
+            assert np.abs(moved).max() < 0.06
+            continue
+        if isinstance(estimator, BernoulliNB):
+            continue
+        np.testing.assert_allclose(moved[:own, 0], np.log(own / n) - np.log((own - 1) / (n - 1)), rtol=1e-9)
+        np.testing.assert_allclose(moved[:own, 1], np.log((n - own) / n) - np.log((n - own) / (n - 1)), rtol=1e-9)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [GaussianNB(), BernoulliNB(), MultinomialNB(), ComplementNB(), CategoricalNB(min_categories=2)],
+    ids=str,
+)
+@pytest.mark.parametrize("copies", [100, 1000])
+def test_one_of_many_copies_moves_nothing(estimator, copies):
+    """With m copies of each record, each with its own label, a record's own answer moves by no more than 3 / m."""
+    X = np.array([[0.0, 1.0, 1.0], [1.0, 0.0, 1.0], [1.0, 1.0, 0.0]])
+    records = Records.from_arrays(np.repeat(X, copies, axis=0), np.repeat(["a", "a", "b"], copies))
+    which = np.array([0, copies, 2 * copies])
+    job = job_of(estimator, records, which)
+    without = plan(job).engine.run(job)[:, 0]
+    full = answers(SklearnLearner(estimator).fit(records, seed=0).model, records.features[which], 2)
+    likely = full > np.log(1e-6)  # where a class is as good as excluded, ratios of tiny probabilities do move
+    assert np.abs((full - without)[likely]).max() <= 3 / copies
+
+
+# ---------------------------------------------------------------- refusals
+
+
+class Mine(GaussianNB):
+    """A subclass may do anything."""
+
+
+def reason(engine, estimator, records, which=None):
+    return ENGINES[FULL_NAMES[engine]].refuses(job_of(estimator, records, which))
+
+
+REFUSED = [
+    ("gaussian", Mine(), "two", "Mine is not GaussianNB"),
+    ("gaussian", LogisticRegression(), "two", "LogisticRegression is not GaussianNB"),
+    ("gaussian", make_pipeline(StandardScaler(), GaussianNB()), "two", "^StandardScaler is fitted on the data$"),
+    ("gaussian", GaussianNB(priors=[1.0]), "two", "priors must be one number of at least 0 for each class"),
+    ("gaussian", GaussianNB(priors=[-1.0, 2.0]), "two", "priors must be one number of at least 0 for each class"),
+    ("gaussian", GaussianNB(priors=[0.5, 0.6]), "two", "priors must sum to 1"),
+    ("gaussian", GaussianNB(var_smoothing=-1.0), "two", "var_smoothing=-1.0 is not a number of at least 0"),
+    ("gaussian", make_pipeline(one_hot(True), GaussianNB()), "categories", "GaussianNB as a sparse matrix"),
+    ("gaussian", GaussianNB(), "categories", "cannot be given this table"),
+    ("gaussian", make_pipeline(one_hot(True, remainder="passthrough"), GaussianNB()), "categories", "sparse_threshold=0"),
+    ("bernoulli", BernoulliNB(alpha=[1.0]), "two", "alpha=...\\) is supported with one number"),
+    ("bernoulli", BernoulliNB(alpha=0.0), "two", "alpha=0.0\\) leaves probabilities too near 0 or 1"),
+    ("bernoulli", BernoulliNB(alpha=0.0, force_alpha=False), "two", "leaves probabilities too near 0 or 1"),
+    ("bernoulli", BernoulliNB(binarize=None), "two", "binarize=None\\) is supported for features 0 and 1 only"),
+    ("bernoulli", make_pipeline(one_hot(True), BernoulliNB(binarize=-1.0)), "categories", "cannot read a sparse matrix"),
+    ("bernoulli", BernoulliNB(class_prior=[0.5]), "two", "class_prior must be one number"),
+    ("multinomial", MultinomialNB(alpha=-1.0), "two", "MultinomialNB\\(alpha=-1.0\\) is not supported"),
+    ("multinomial", MultinomialNB(), "heavy", "MultinomialNB takes no negative features"),
+    ("multinomial", MultinomialNB(alpha=0.0), "whole", "a feature that a class never has"),
+    ("complement", ComplementNB(alpha=-1.0), "two", "ComplementNB\\(alpha=-1.0\\) is not supported"),
+    ("complement", ComplementNB(alpha=0.0), "two", "ComplementNB\\(alpha=0\\) is not supported"),
+    ("complement", ComplementNB(), "heavy", "ComplementNB takes no negative features"),
+    ("categorical", CategoricalNB(alpha=-1.0), "two", "CategoricalNB\\(alpha=-1.0\\) is not supported"),
+    ("categorical", CategoricalNB(), "heavy", "CategoricalNB takes no negative codes"),
+    ("categorical", CategoricalNB(min_categories=2.5), "two", "min_categories must be one whole number"),
+    ("categorical", CategoricalNB(min_categories=[2, 2]), "two", "one for each of the 1 features"),
+    ("categorical", CategoricalNB(), "two", "only record 2 has category 3 of feature 0.* set min_categories"),
+    ("neighbours", KNeighborsClassifier(weights=np.exp), "grid", "weights=... is supported"),
+    ("neighbours", KNeighborsClassifier(metric="cosine"), "grid", "metric='cosine' is not one of"),
+    ("neighbours", KNeighborsClassifier(metric_params={"w": [1, 2]}), "grid", "metric_params is not supported"),
+    ("neighbours", KNeighborsClassifier(p=0.5), "grid", "p=0.5 is not at least 1"),
+    ("neighbours", KNeighborsClassifier(algorithm="best"), "grid", "algorithm='best' is not known"),
+    ("neighbours", KNeighborsClassifier(0), "grid", "n_neighbors=0 is not a whole number"),
+    ("neighbours", KNeighborsClassifier(3), "two", "n_neighbors=3 is more than the 2 records"),
+    ("neighbours", KNeighborsRegressor(), "two", "KNeighborsRegressor does not fit the task, which is classification"),
+    ("neighbours", KNeighborsClassifier(), "diabetes", "KNeighborsClassifier does not fit the task, which is regression"),
+    ("least_squares", LinearRegression(positive=True), "diabetes", "positive=True\\) has no closed form"),
+    ("least_squares", LinearRegression(), "wide", "40 of 40 records are alone"),
+    ("least_squares", LinearRegression(tol=0.1), "diabetes", "the cut-off of LinearRegression changes its answers"),
+    ("least_squares", LinearRegression(tol=0.0), "leverage", "the cut-off of LinearRegression changes its answers"),
+    (
+        "least_squares",
+        make_pipeline(one_hot(True), LinearRegression()),
+        "category_values",
+        "reach LinearRegression as a sparse matrix",
+    ),
+    ("ridge", Ridge(positive=True), "diabetes", "positive=True\\) has no closed form"),
+    ("ridge", Ridge(solver="sag"), "diabetes", "solver='sag'\\) stops before it has converged"),
+    ("ridge", Ridge(alpha=[1.0]), "diabetes", "is supported with one number of at least 0 only"),
+    ("ridge", Ridge(alpha=0.0), "leverage", "the equations are ill-conditioned"),
+    ("ridge", Ridge(alpha=0.0), "wide", "the equations are ill-conditioned"),
+]
+
+
+@pytest.mark.parametrize("row", REFUSED, ids=lambda row: f"{row[0]}-{row[3][:40]}")
+def test_refusals_say_why(row):
+    engine, estimator, data, message = row
+    found = reason(engine, estimator, data_set(data))
+    assert found is not None
+    import re
+
+    assert re.search(message, found), found
+
+
+def test_what_is_refused_is_trained():
+    """Through the door a refusal costs time, never an answer."""
+    records = data_set("breast_cancer")
+    estimator = make_pipeline(StandardScaler(), GaussianNB())
+    which = np.arange(5)
+    job = job_of(estimator, records, which)
+    chosen = plan(job)
+    assert chosen.engine is None
+    assert chosen.refusals["gaussian-naive-bayes"] == "StandardScaler is fitted on the data"
+    assert set(chosen.refusals) == set(ENGINES)
+    table = train_many(job.learner, records, job.subsets, job.queries, seed=0)
+    np.testing.assert_allclose(table.answers[:, 0], trained(estimator, records, which))
+
+
+def test_other_jobs_and_learners_are_refused():
+    records = data_set("two")
+    learner = SklearnLearner(GaussianNB())
+    by_function = FunctionLearner(lambda records, seed: learner.fit(records, seed=seed).model, name="by hand")
+    every, one = EachModel(np.arange(3)[:, None]), EachModel(np.array([[0], [0], [0]]))
+    jobs = [
+        (Job(learner, records, everything(3, 3), every, 0, Randomness.COMMON), "not a leave-one-out job"),
+        (Job(learner, records, leave_one_out(3), records.features, 0, Randomness.COMMON), "not a leave-one-out job"),
+        (Job(learner, records, leave_one_out(3), one, 0, Randomness.COMMON), "not a leave-one-out job"),
+        (Job(by_function, records, leave_one_out(3), every, 0, Randomness.COMMON), "by hand is not a scikit-learn"),
+        (job_of(GaussianNB(), records, np.array([], dtype=int)), "no record to leave out"),
+    ]
+    for job, message in jobs:
+        found = ENGINES["gaussian-naive-bayes"].refuses(job)
+        assert found is not None
+        assert message in found
+
+
+def test_ties_throughout_are_refused():
+    """300 binary records are level with each other nearly everywhere: training them is what there is to do."""
+    rng = np.random.default_rng(15)
+    records = Records.from_arrays(rng.integers(0, 2, (300, 6)).astype(float), rng.integers(0, 2, 300))
+    assert "ties" in reason("neighbours", KNeighborsClassifier(), records)
+
+
+def test_float32_is_refused():
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"x": np.arange(4, dtype=np.float32), "y": ["a", "b", "a", "b"]})
+    records = Records.from_frame(frame, target="y")
+    assert "float32, which rounds" in reason("gaussian", GaussianNB(), records)
+
+
+def test_other_steps_are_refused():
+    records = data_set("breast_cancer")
+    for step, message in (
+        (PolynomialFeatures(), "PolynomialFeatures is fitted on the data"),
+        (FunctionTransformer(lambda X: X / X.max()), "may look at several records at once"),
+        (OneHotEncoder(), "looks for its categories in the data"),
+    ):
+        assert message in reason("gaussian", make_pipeline(step, GaussianNB()), records)
