@@ -5,6 +5,7 @@ adapter that any model goes through. A row of the table below is an engine, an e
 """
 
 import os
+import re
 from functools import cache
 
 import numpy as np
@@ -100,7 +101,7 @@ def test_the_comparison_itself_sees_differences():
     records = data_set("two")
     equal = np.array([[-1.0, -np.inf], [np.nan, np.nan], [-4e9, 0.0]])
     assert misses(equal, equal, records, 1e-9).max() == 0
-    near = equal + [[5e-10, 0], [0, 0], [1.0, 0]]
+    near = equal + np.array([[5e-10, 0], [0, 0], [1.0, 0]])
     assert 0 < misses(near, equal, records, 1e-9).max() <= 1
     for wrong in ([[2e-9, 0], [0, 0], [0, 0]], [[0, 0], [0, 0], [0, -2e-9]]):
         assert misses(equal + wrong, equal, records, 1e-9).max() > 1
@@ -128,7 +129,7 @@ def _two():
 
 
 def _odd():
-    """Text labels in no order, a class without members, classes of one and two, constant and lonely features, copies."""
+    """Text labels in no order, classes of none, one and two members, constant and lonely features, copies."""
     rng = np.random.default_rng(1)
     X = rng.integers(0, 3, (60, 6)).astype(float)
     X[:, 0] = 0.1  # constant, and not a sum of powers of 2
@@ -175,7 +176,7 @@ def _heavy():
 def _offset():
     """Means a thousand to a million times the spread."""
     rng = np.random.default_rng(6)
-    return Records.from_arrays(rng.normal(size=(100, 4)) + [1e3, 1e4, 1e5, 1e6], rng.integers(0, 2, 100))
+    return Records.from_arrays(rng.normal(size=(100, 4)) + np.array([1e3, 1e4, 1e5, 1e6]), rng.integers(0, 2, 100))
 
 
 def _grid():
@@ -222,6 +223,19 @@ def _leverage():
     return Records.from_arrays(X, X[:, 0] + rng.normal(size=80))
 
 
+def _lonely():
+    """Dummies of a column in which a quarter of the categories have one holder."""
+    rng = np.random.default_rng(18)
+    column = np.r_[np.arange(20), rng.integers(0, 8, 60)]
+    X = np.column_stack([column[:, None] == np.arange(20), rng.normal(size=(80, 2)) * [1, 50]])
+    return Records.from_arrays(X.astype(float), X[:, 3] + rng.normal(size=80))
+
+
+def _rounding():
+    """One feature, constant but for the rounding of its mean."""
+    return Records.from_arrays(np.full((20, 1), 0.1), np.random.default_rng(17).normal(size=20))
+
+
 def _wide():
     rng = np.random.default_rng(12)
     return Records.from_arrays(rng.normal(size=(40, 60)), rng.normal(size=40))
@@ -244,9 +258,9 @@ needs_adult = pytest.mark.skipif("LEAKGAUGE_DATA" not in os.environ, reason="LEA
 COLOURS = [["blue", "green", "red"]] * 2
 
 
-def one_hot(sparse, **keywords):
+def one_hot(sparse, *, threshold=1.0, **keywords):
     encode = OneHotEncoder(categories=COLOURS, sparse_output=sparse)
-    return ColumnTransformer([("colours", encode, [0, 1])], **keywords)
+    return ColumnTransformer([("colours", encode, [0, 1])], sparse_threshold=threshold, **keywords)
 
 
 def nested(last):
@@ -311,7 +325,8 @@ TABLE = [
     (
         "categorical",
         make_pipeline(
-            ColumnTransformer([("colours", OrdinalEncoder(categories=COLOURS), [0, 1])]), CategoricalNB(min_categories=3)
+            ColumnTransformer([("colours", OrdinalEncoder(categories=COLOURS), [0, 1])]),
+            CategoricalNB(min_categories=3),
         ),
         "categories",
         None,
@@ -348,6 +363,10 @@ TABLE = [
     ("least_squares", LinearRegression(), "area", SOME),
     ("least_squares", LinearRegression(), "leverage", None),
     ("least_squares", LinearRegression(fit_intercept=False), "leverage", None),
+    ("least_squares", LinearRegression(), "wide", None),
+    ("least_squares", LinearRegression(fit_intercept=False), "wide", None),
+    ("least_squares", LinearRegression(), "lonely", None),
+    ("least_squares", LinearRegression(fit_intercept=False), "lonely", None),
     (
         "least_squares",  # dummies of all categories and an intercept: linearly dependent
         make_pipeline(one_hot(False, remainder="passthrough"), LinearRegression()),
@@ -361,7 +380,7 @@ TABLE = [
     ("ridge", Ridge(fit_intercept=False, solver="svd"), "diabetes", SOME),
     ("ridge", Ridge(alpha=1e-3), "area", SOME),
     ("ridge", Ridge(alpha=100), "leverage", None),
-    ("ridge", Ridge(alpha=1e-3, solver="svd"), "leverage", None),
+    ("ridge", Ridge(alpha=1.0, solver="svd"), "leverage", None),
     ("ridge", Ridge(), "wide", None),
     ("ridge", Ridge(alpha=1e-4, fit_intercept=False), "wide", None),
     ("ridge", make_pipeline(one_hot(False, remainder="passthrough"), Ridge()), "category_values", None),
@@ -419,7 +438,82 @@ def test_equals_the_slow_twin_on_all_of_1000_people(name, last):
 @needs_adult
 def test_neighbours_on_people_with_many_ties():
     records, edges, _ = adult()
-    check("nearest-neighbours", make_pipeline(FixedBins(edges), KNeighborsClassifier(3)), records, some_of(records, 200))
+    check(
+        "nearest-neighbours", make_pipeline(FixedBins(edges), KNeighborsClassifier(3)), records, some_of(records, 200)
+    )
+
+
+def some_features(rng, n, d):
+    """Features of many sorts: smooth, binary, heavy-tailed, sparse, of wild scales and offsets, copies, constants."""
+    kinds = [
+        lambda: rng.normal(size=(n, d)),
+        lambda: rng.integers(0, 2, (n, d)) * 1.0,
+        lambda: rng.integers(0, 4, (n, d)) * 1.0,
+        lambda: rng.standard_cauchy((n, d)),
+        lambda: rng.exponential(size=(n, d)) * (rng.random((n, d)) < 0.3),
+        lambda: rng.normal(size=(n, d)) * 10.0 ** rng.uniform(-5, 5, d),
+        lambda: rng.normal(size=(n, d)) + 10.0 ** rng.uniform(-5, 7, d),
+        lambda: (rng.random((n, d)) < 0.03) * 1.0,
+        lambda: rng.choice([0.1, 0.3, 1.7], (n, d)),
+    ]
+    X = kinds[rng.integers(len(kinds))]()
+    X[:, rng.integers(d)] = rng.choice([0.0, 0.1, 5.0]) if rng.random() < 0.2 else X[:, 0]
+    if rng.random() < 0.3:
+        X[rng.integers(n, size=n // 3)] = X[rng.integers(n, size=n // 3)]
+    return X
+
+
+def some_estimator(rng):
+    alpha, flag = float(rng.choice([0, 1e-10, 1e-6, 1e-3, 0.1, 1, 10])), bool(rng.integers(2))
+    neighbours = {
+        "n_neighbors": int(rng.integers(1, 12)),
+        "weights": str(rng.choice(["uniform", "distance"])),
+        "algorithm": str(rng.choice(["auto", "brute", "kd_tree", "ball_tree"])),
+        "p": float(rng.choice([1, 1.5, 2, 3, np.inf])),
+    }
+    return [
+        GaussianNB(var_smoothing=float(rng.choice([0, 1e-15, 1e-9, 1e-3, 1]))),
+        BernoulliNB(alpha=alpha, fit_prior=flag, binarize=float(rng.choice([0, 0.5, 1]))),
+        MultinomialNB(alpha=alpha, fit_prior=flag),
+        ComplementNB(alpha=alpha, norm=flag),
+        CategoricalNB(alpha=alpha, fit_prior=flag, min_categories=[None, 3, 7][rng.integers(3)]),
+        KNeighborsClassifier(**neighbours),
+        KNeighborsRegressor(**neighbours),
+        LinearRegression(fit_intercept=flag),
+        Ridge(alpha=alpha, fit_intercept=flag, solver=str(rng.choice(["auto", "svd", "cholesky"]))),
+    ][rng.integers(9)]
+
+
+@pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")  # where scikit-learn divides 0 by 0
+@pytest.mark.parametrize("seed", range(4))
+def test_whatever_is_thrown_at_it(seed):
+    """60 random jobs: equal to the twin, or refused, or both raise. Nothing here is statistical: no false alarms."""
+    rng = np.random.default_rng([16, seed])
+    outcomes = {"equal": 0, "refused": 0, "raise": 0}
+    for _ in range(60):
+        n, estimator = int(rng.choice([3, 6, 15, 25])), some_estimator(rng)
+        X, y = some_features(rng, n, int(rng.choice([1, 2, 5, 12, 30]))), rng.integers(0, rng.integers(2, 6), n)
+        values = isinstance(estimator, KNeighborsRegressor | LinearRegression | Ridge)
+        y = rng.normal(size=n) + X[:, 0] * rng.integers(0, 2) if values else y
+        if len(np.unique(y)) < 2:
+            continue
+        records = Records.from_arrays(X, y, task="regression" if values else "classification")
+        job = job_of(estimator, records)
+        engine = plan(job).engine
+        if engine is None:
+            outcomes["refused"] += 1
+            continue
+        try:
+            expected = trained(estimator, records, np.arange(n))
+        except ModelError as error:
+            with pytest.raises(ModelError, match=re.escape(str(error)[:20])):
+                engine.run(job)
+            outcomes["raise"] += 1
+            continue
+        ratio = misses(engine.run(job)[:, 0], expected, records, engine.tolerance)
+        assert ratio.max() <= 1, (estimator, records)
+        outcomes["equal"] += 1
+    assert outcomes["equal"] >= 20
 
 
 # ---------------------------------------------------------------- it is leave-one-out, and nothing is trained
@@ -459,7 +553,7 @@ def test_the_model_of_all_records_is_not_good_enough(estimator, data):
     full = answers(whole, records.features, job.n_answers)
     ratio = misses(engine.run(job)[:, 0], full, records, engine.tolerance)
     # a few records may not matter: neighbours of one class only, with the record or without
-    assert (ratio > 1e3).any(axis=1).mean() > 0.2
+    assert (ratio > 1e3).any(axis=1).mean() > 0.05
 
 
 def test_only_ties_that_matter_are_trained(monkeypatch):
@@ -501,10 +595,16 @@ def test_tables_of_any_native_type_give_the_same():
     frame["label"] = text.labels
     records = Records.from_frame(frame, target="label", task="classification")
     encode = ColumnTransformer(
-        [("colours", OneHotEncoder(categories=COLOURS), ["first", "second"])], remainder="passthrough"
+        [("colours", OneHotEncoder(categories=COLOURS), ["first", "second"])],
+        remainder="passthrough",
+        sparse_threshold=0,
     )
-    by_name, _ = check("multinomial-naive-bayes", make_pipeline(encode, FunctionTransformer(np.abs), MultinomialNB()), records)
-    by_place = make_pipeline(one_hot(True, remainder="passthrough"), FunctionTransformer(np.abs), MultinomialNB())
+    by_name, _ = check(
+        "multinomial-naive-bayes", make_pipeline(encode, FunctionTransformer(np.abs), MultinomialNB()), records
+    )
+    by_place = make_pipeline(
+        one_hot(True, threshold=0, remainder="passthrough"), FunctionTransformer(np.abs), MultinomialNB()
+    )
     found, _ = check("multinomial-naive-bayes", by_place, text)
     np.testing.assert_allclose(by_name, found, rtol=1e-12)
 
@@ -591,25 +691,22 @@ def test_the_door_takes_the_engine_and_gives_the_same_table(name, estimator, dat
 # ---------------------------------------------------------------- nothing to find
 
 
-def test_constant_features_leave_the_prior_alone():
-    """PDTP of a record whose features say nothing is that of its label in the shares of the classes.
-
-    ln(n_c / n) - ln((n_c - 1) / (n - 1)) for its own class and ln((n - 1) / n) for the others.
-    """
+@pytest.mark.parametrize("estimator", [MultinomialNB(), CategoricalNB(), BernoulliNB(alpha=1e-8)], ids=str)
+def test_features_that_say_nothing_leave_the_prior_alone(estimator):
+    """What a record moves is then the share of its class, from n_c / n to (n_c - 1) / (n - 1), and the others'."""
     n, own = 50, 20
-    records = Records.from_arrays(np.ones((n, 3)), [0] * own + [1] * (n - own))
-    for estimator in (BernoulliNB(), MultinomialNB(), CategoricalNB()):
-        job = job_of(estimator, records)
-        without = plan(job).engine.run(job)[:, 0]
-        full = answers(SklearnLearner(estimator).fit(records, seed=0).model, records.features, 2)
-        moved = full - without
-        if isinstance(estimator, CategoricalNB):  # alpha is spread over codes 0 and 1, so the features say a little
-            assert np.abs(moved).max() < 0.06
-            continue
-        if isinstance(estimator, BernoulliNB):
-            continue
-        np.testing.assert_allclose(moved[:own, 0], np.log(own / n) - np.log((own - 1) / (n - 1)), rtol=1e-9)
-        np.testing.assert_allclose(moved[:own, 1], np.log((n - own) / n) - np.log((n - own) / (n - 1)), rtol=1e-9)
+    records = Records.from_arrays(np.zeros((n, 1)), [0] * own + [1] * (n - own))
+    if isinstance(estimator, MultinomialNB):  # shares of 1 in a total of 1
+        records = Records.from_arrays(np.ones((n, 1)), [0] * own + [1] * (n - own))
+    job = job_of(estimator, records)
+    full = answers(SklearnLearner(estimator).fit(records, seed=0).model, records.features, 2)
+    moved = full - plan(job).engine.run(job)[:, 0]
+    for c, members in enumerate((own, n - own)):
+        mine = records.labels == c
+        lost = np.log(members / n) - np.log((members - 1) / (n - 1))
+        gained = np.log((n - members) / n) - np.log((n - members) / (n - 1))
+        np.testing.assert_allclose(moved[mine, c], lost, rtol=1e-6)
+        np.testing.assert_allclose(moved[mine, 1 - c], gained, rtol=1e-6)
 
 
 @pytest.mark.parametrize(
@@ -651,12 +748,17 @@ REFUSED = [
     ("gaussian", GaussianNB(var_smoothing=-1.0), "two", "var_smoothing=-1.0 is not a number of at least 0"),
     ("gaussian", make_pipeline(one_hot(True), GaussianNB()), "categories", "GaussianNB as a sparse matrix"),
     ("gaussian", GaussianNB(), "categories", "cannot be given this table"),
-    ("gaussian", make_pipeline(one_hot(True, remainder="passthrough"), GaussianNB()), "categories", "sparse_threshold=0"),
+    ("gaussian", make_pipeline(one_hot(True, threshold=0.3), GaussianNB()), "categories", "sparse_threshold=0"),
     ("bernoulli", BernoulliNB(alpha=[1.0]), "two", "alpha=...\\) is supported with one number"),
     ("bernoulli", BernoulliNB(alpha=0.0), "two", "alpha=0.0\\) leaves probabilities too near 0 or 1"),
     ("bernoulli", BernoulliNB(alpha=0.0, force_alpha=False), "two", "leaves probabilities too near 0 or 1"),
     ("bernoulli", BernoulliNB(binarize=None), "two", "binarize=None\\) is supported for features 0 and 1 only"),
-    ("bernoulli", make_pipeline(one_hot(True), BernoulliNB(binarize=-1.0)), "categories", "cannot read a sparse matrix"),
+    (
+        "bernoulli",
+        make_pipeline(one_hot(True), BernoulliNB(binarize=-1.0)),
+        "categories",
+        "cannot read a sparse matrix",
+    ),
     ("bernoulli", BernoulliNB(class_prior=[0.5]), "two", "class_prior must be one number"),
     ("multinomial", MultinomialNB(alpha=-1.0), "two", "MultinomialNB\\(alpha=-1.0\\) is not supported"),
     ("multinomial", MultinomialNB(), "heavy", "MultinomialNB takes no negative features"),
@@ -677,9 +779,13 @@ REFUSED = [
     ("neighbours", KNeighborsClassifier(0), "grid", "n_neighbors=0 is not a whole number"),
     ("neighbours", KNeighborsClassifier(3), "two", "n_neighbors=3 is more than the 2 records"),
     ("neighbours", KNeighborsRegressor(), "two", "KNeighborsRegressor does not fit the task, which is classification"),
-    ("neighbours", KNeighborsClassifier(), "diabetes", "KNeighborsClassifier does not fit the task, which is regression"),
+    (
+        "neighbours",
+        KNeighborsClassifier(),
+        "diabetes",
+        "KNeighborsClassifier does not fit the task, which is regression",
+    ),
     ("least_squares", LinearRegression(positive=True), "diabetes", "positive=True\\) has no closed form"),
-    ("least_squares", LinearRegression(), "wide", "40 of 40 records are alone"),
     ("least_squares", LinearRegression(tol=0.1), "diabetes", "the cut-off of LinearRegression changes its answers"),
     ("least_squares", LinearRegression(tol=0.0), "leverage", "the cut-off of LinearRegression changes its answers"),
     (
@@ -688,6 +794,8 @@ REFUSED = [
         "category_values",
         "reach LinearRegression as a sparse matrix",
     ),
+    ("least_squares", LinearRegression(), "rounding", "differ from their mean by rounding errors only"),
+    ("ridge", Ridge(alpha=0.0), "rounding", "the equations are ill-conditioned"),
     ("ridge", Ridge(positive=True), "diabetes", "positive=True\\) has no closed form"),
     ("ridge", Ridge(solver="sag"), "diabetes", "solver='sag'\\) stops before it has converged"),
     ("ridge", Ridge(alpha=[1.0]), "diabetes", "is supported with one number of at least 0 only"),
@@ -701,8 +809,6 @@ def test_refusals_say_why(row):
     engine, estimator, data, message = row
     found = reason(engine, estimator, data_set(data))
     assert found is not None
-    import re
-
     assert re.search(message, found), found
 
 

@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 from leakgauge.errors import DataError
-from leakgauge.records.datasets import _catalogue, load
+from leakgauge.records.datasets import _catalogue, _files, load
 from leakgauge.records.datasets._files import Form, SourceFile, cache_folder, obtain, unpacked
 
 BODY = b"race,age\nwhite,1\n" * 1000
@@ -257,6 +257,16 @@ def test_an_unreachable_home(server, cache):
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
     refuses("could not be reached", lambda: get(form(at(server, url=f"http://127.0.0.1:{port}/a.csv"))))
+    assert files_in(cache) == []
+
+
+def test_a_connection_that_goes_silent(server, cache, monkeypatch):
+    def silent(*args):
+        raise TimeoutError("timed out")
+
+    server.answers["a.csv"] = BODY
+    monkeypatch.setattr(_files, "_copy", silent)
+    refuses(r"the download of .*a.csv broke off \(timed out\)", lambda: get(form(at(server))))
     assert files_in(cache) == []
 
 

@@ -135,6 +135,32 @@ def test_every_sort_of_missing_is_the_same_category():
     assert numbers.features.ravel().tolist() == [0, 1, 1]
 
 
+def test_numbers_as_categories_with_missing_ones_come_back_as_nullable_numbers():
+    frame = pd.DataFrame(
+        {
+            "whole": pd.array([1, None, 3], dtype="Int64"),
+            "small": pd.array([1, None, 3], dtype="UInt8"),
+            "half": [0.5, None, 1.5],
+            "t": [0, 1, 0],
+        }
+    )
+    records = Records.from_frame(frame, target="t", categorical=["whole", "small", "half"])
+    assert [column.categories for column in records.schema.columns] == [(1, 3, None), (1, 3, None), (0.5, 1.5, None)]
+    pd.testing.assert_frame_equal(records.schema.decode(records.features), frame.drop(columns="t"))
+    in_polars = records.with_native(Native.POLARS).schema.decode(records.features)
+    assert [str(dtype) for dtype in in_polars.dtypes] == ["Int64", "UInt8", "Float64"]
+    in_arrow = records.with_native(Native.PYARROW).schema.decode(records.features)
+    assert [str(field.type) for field in in_arrow.schema] == ["int64", "uint8", "double"]
+    assert in_polars.rows() == [(1, 1, 0.5), (None, None, None), (3, 3, 1.5)]
+
+
+def test_true_and_false_alone_stay_true_and_false():
+    records = Records.from_arrays(np.array([[True, False], [False, False]]), [0, 1])
+    back = records.schema.decode(records.features)
+    assert back.dtype == bool
+    assert back.tolist() == [[True, False], [False, False]]
+
+
 values = st.one_of(st.none(), st.text(max_size=3), st.sampled_from(["a", "b", "b\0"]))
 rows = st.lists(
     st.tuples(

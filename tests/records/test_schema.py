@@ -3,6 +3,7 @@ from __future__ import annotations
 import dataclasses
 import pickle
 import sys
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,7 @@ import pyarrow as pa
 import pytest
 
 from leakgauge.errors import DataError, MissingExtra
-from leakgauge.records import Column, Kind, Native, Role, Schema, Task
+from leakgauge.records import Column, Kind, Native, Role, Schema, Task, _tables
 
 AGE = Column("age", dtype="int64")
 CITY = Column("city", Kind.CATEGORICAL, Role.SENSITIVE, ("Bonn", "Ulm", None), dtype="string")
@@ -185,8 +186,12 @@ def test_errors_of_encode():
         lambda: SCHEMA.encode(good.assign(age=[None, "old", "x"])),
     )
     refuses(
-        "is to be numeric but holds mixed values",
+        r"is to be numeric but holds mixed values \('x' in row 2",
         lambda: SCHEMA.encode(good.assign(age=pd.Series([1, 2, "x"], dtype=object))),
+    )
+    refuses(
+        "is to be numeric but holds categories",
+        lambda: SCHEMA.encode(good.assign(age=pd.Categorical([1, 2, 3]))),
     )
     refuses("has 2 columns, expected 3: 'age', 'city', 'grade'", lambda: SCHEMA.encode(np.zeros((4, 2))))
     refuses(r"must be a data frame .* got list of shape \(3,\)", lambda: SCHEMA.encode([1, 2, 3]))
@@ -196,6 +201,13 @@ def test_errors_of_encode():
     refuses("rows are not equally long", lambda: SCHEMA.encode([np.zeros((2, 2)), np.zeros((2, 3))]))
     refuses("two columns called 'age'", lambda: SCHEMA.encode(pd.DataFrame([[1, 2]], columns=["age", "age"])))
     refuses("must be a data frame .* call collect", lambda: SCHEMA.encode(pl.LazyFrame({"age": [1]})))
+
+
+def test_other_table_types_are_refused():
+    modin = SimpleNamespace(implementation=SimpleNamespace(value="modin"))
+    refuses(
+        "tables of .* are not supported, expected pandas, Polars, Arrow or NumPy", lambda: _tables._native_of(modin)
+    )
 
 
 class _Sparse:

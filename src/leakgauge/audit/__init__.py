@@ -1,4 +1,12 @@
-"""From measurements to a decision: findings, the release rule, and the run folder."""
+"""From measurements to a decision: findings, the release rule, and the run folder.
+
+``leakgauge.audit`` is this package and at the same time the function of its name: importing any part of it puts the
+package where ``leakgauge.audit(...)`` looks for the function, so the package can be called as well.
+"""
+
+import sys
+from types import ModuleType
+from typing import Any
 
 from leakgauge.audit.audit import audit, audit_subject
 from leakgauge.audit.document import AuditDocument, Document
@@ -30,3 +38,11 @@ __all__ = [
     "overall",
     "subject",
 ]
+
+
+class _Door(ModuleType):
+    def __call__(self, *arguments: Any, **options: Any) -> AuditResult:
+        return audit(*arguments, **options)
+
+
+sys.modules[__name__].__class__ = _Door

@@ -111,7 +111,7 @@ def explain(what: Subject, settings: Settings) -> Explanation:
         seconds=fit * sum(step.n_trained for step in usual) + per_asked * shadows,
         seconds_more=fit * sum(step.n_trained for step in steps if step.sometimes),
         n_bytes=_bytes(len(candidates), n_answers, max(shadows, 1), candidates.features.nbytes),
-        warnings=tuple(_warnings(what)),
+        warnings=tuple(_warnings(what, kind)),
     )
 
 
@@ -181,15 +181,18 @@ def _bytes(n_candidates: int, n_answers: int, n_models: int, n_features_bytes: i
     return 3 * 8 * n_models * n_candidates * n_answers + 2 * n_features_bytes
 
 
-def _warnings(what: Subject) -> list[str]:
-    said = []
-    if what.learner is not None and (tolerance := coarse_tolerance(what.learner, len(what.train))) is not None:
+def _warnings(what: Subject, kind: AnswerKind) -> list[str]:
+    said: list[str] = []
+    if what.learner is None:
+        return said
+    tolerance = coarse_tolerance(what.learner, len(what.train))
+    if tolerance is not None and kind is not AnswerKind.VALUES:
         said.append(
             f"The solver of {what.learner.name} stops at a tolerance of {tolerance:g}, above 0.01/n for "
             f"{len(what.train):,} records: leaving one record out would partly measure where the solver stopped. "
             f"Set tol to {0.001 / len(what.train):.0e} or less."
         )
-    if what.learner is not None and what.learner.fingerprint().startswith("unrepeatable"):
+    if what.learner.fingerprint().startswith("unrepeatable"):
         said.append(
             f"The learner {what.learner.name} cannot be recognised when the audit is started again (a lambda, or a "
             "function that holds values), so a stopped audit would start anew."

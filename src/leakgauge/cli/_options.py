@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
@@ -9,6 +10,18 @@ import typer
 
 if TYPE_CHECKING:
     from leakgauge.audit.config import Config
+
+
+def at_least(lowest: int) -> Callable[[int | None], int | None]:
+    """A check of an option's number, with the value in its message."""
+
+    def checked(value: int | None) -> int | None:
+        if value is not None and value < lowest:
+            raise typer.BadParameter(f"got {value}, expected a whole number of at least {lowest}")
+        return value
+
+    return checked
+
 
 Source: TypeAlias = Annotated[
     str, typer.Argument(metavar="SOURCE", help="A TOML file, or the name of a public data set such as breast-cancer.")
@@ -23,13 +36,15 @@ Models: TypeAlias = Annotated[
     ),
 ]
 Seed: TypeAlias = Annotated[
-    int | None, typer.Option(metavar="N", min=0, help="Drives every random choice.", show_default="0")
+    int | None, typer.Option(metavar="N", callback=at_least(0), help="Drives every random choice.", show_default="0")
 ]
 TrainRecords: TypeAlias = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="How many training records to draw.", show_default="half")
+    int | None,
+    typer.Option(metavar="N", callback=at_least(1), help="How many training records to draw.", show_default="half"),
 ]
 HoldoutRecords: TypeAlias = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="How many holdout records to draw.", show_default="half")
+    int | None,
+    typer.Option(metavar="N", callback=at_least(1), help="How many holdout records to draw.", show_default="half"),
 ]
 
 

@@ -26,7 +26,7 @@ def print_pdf(page: Path) -> Path:
         raise MissingExtra(
             f"a PDF needs Chromium or Chrome, and neither is installed; open {page} and print it instead"
         )
-    target = page.resolve().with_suffix(".pdf")
+    target = page.with_suffix(".pdf")
     with tempfile.TemporaryDirectory(prefix="leakgauge-") as profile:
         options = [
             "--headless",

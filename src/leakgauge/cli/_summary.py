@@ -45,7 +45,8 @@ def _headline(document: Document) -> RenderableType:
     from leakgauge.report.words import ADVICE, ADVICE_FOR_SEVERAL, HEADLINES, tally
 
     style = STYLES[document.verdict.value]
-    name = document.name if len(document.audits) != 1 else document.audits[0].description.model
+    models = [audit.description.model for audit in document.audits]
+    name = f"{document.name}: {models[0]}" if len(models) == 1 else document.name
     text = Text.assemble((f"{MARKS[document.verdict.value]} {HEADLINES[document.verdict]}", f"bold {style}"))
     text.append(f"  {name}\n", style="bold")
     if len(document.audits) > 1:
@@ -124,7 +125,7 @@ def _below(finding: Finding) -> Text:
 
     from leakgauge.report.words import against_limit, sentence
 
-    return Text.assemble(finding.measure, "\n", against_limit(finding), ("  " + sentence(finding.reason), "dim"))
+    return Text.assemble(finding.measure, "\n", against_limit(finding), ("\n" + sentence(finding.reason), "dim"))
 
 
 def _beside(finding: Finding) -> list[Text]:
@@ -154,4 +155,9 @@ def _bullet(text: str) -> Table:
 def _where(folder: Path) -> Text:
     from rich.text import Text
 
-    return Text.assemble(("Report: ", "bold"), str(folder / "report.html"))
+    return Text.assemble(
+        ("Report             ", "bold"),
+        str(folder / "report.html"),
+        ("\nWho is exposed     ", "bold"),
+        f"leakgauge records {folder}",
+    )

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from leakgauge.cli._options import HoldoutRecords, Models, Seed, Source, TrainRecords, configured
+from leakgauge.cli._options import HoldoutRecords, Models, Seed, Source, TrainRecords, at_least, configured
 
 
 def audit(
@@ -20,7 +20,9 @@ def audit(
             help="The run folder. By default leakgauge-runs/<name>-<hash of all that the numbers depend on>.",
         ),
     ] = None,
-    workers: Annotated[int, typer.Option(metavar="N", min=1, help="Processes. They change no number.")] = 1,
+    workers: Annotated[
+        int, typer.Option(metavar="N", callback=at_least(1), help="Processes. They change no number.")
+    ] = 1,
     seed: Seed = None,
     train_records: TrainRecords = None,
     holdout_records: HoldoutRecords = None,

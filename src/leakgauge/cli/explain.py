@@ -94,7 +94,7 @@ def _why(refusals: dict[str, str], learner: str) -> str:
 
 
 def _cost(found: Explanation) -> str:
-    memory = f"Memory about {_size(found.n_bytes)}."
+    memory = f"Memory for it: {_size(found.n_bytes)}."
     if found.seconds_per_fit is None:
         return f"Nothing is trained. {memory}"
     more = f", and {_duration(found.seconds_more)} more if a second look is needed" if found.seconds_more else ""
@@ -113,4 +113,6 @@ def _duration(seconds: float) -> str:
 
 
 def _size(n_bytes: int) -> str:
-    return f"{n_bytes / 1e6:,.0f} MB" if n_bytes < 1e9 else f"{n_bytes / 1e9:,.1f} GB"
+    if n_bytes < 1e6:
+        return "less than 1 MB"
+    return f"about {n_bytes / 1e6:,.0f} MB" if n_bytes < 1e9 else f"about {n_bytes / 1e9:,.1f} GB"

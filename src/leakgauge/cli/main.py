@@ -91,7 +91,7 @@ def _guarded(given: list[str], debug: bool) -> int:
         complain(str(error))
         return BAD_INPUT
     except _UsageError as error:
-        complain(f"{error.format_message()} See: leakgauge {_command_of(error)}--help")
+        complain(f"{error.format_message().rstrip('.')}; see leakgauge {_command_of(error)}--help")
         return BAD_INPUT
     except (KeyboardInterrupt, typer.Abort):
         complain("stopped")

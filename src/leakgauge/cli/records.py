@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leakgauge.cli._options import RunFolder
+from leakgauge.cli._options import RunFolder, at_least
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 HEADINGS = {
     "record": "record",
     "id": "your id",
+    "pdtp_binned": "binned PDTP",
     "pdtp": "PDTP",
-    "pdtp_binned": "binned",
-    "noise_floor": "noise",
+    "noise_floor": "noise floor",
     "success": "attack is right",
     "score": "score",
 }
@@ -29,7 +29,8 @@ HEADINGS = {
 def records(
     run: RunFolder,
     top: Annotated[
-        int, typer.Option(metavar="N", min=1, help="How many of the most exposed training records to list.")
+        int,
+        typer.Option(metavar="N", callback=at_least(1), help="How many of the most exposed training records to list."),
     ] = 20,
     model: Annotated[
         str | None, typer.Option(metavar="NAME", help="Only those of this model.", show_default="all")
@@ -41,8 +42,9 @@ def records(
 ) -> None:
     """List the training records that are most exposed, under opaque ids unless you ask for your own.
 
-    PDTP says by how much, in nats, the record changes the model's answer about itself; "attack is right" is the share
-    of models in which the targeted attack guessed right whether the record was in (0.5 is guessing).
+    They stand in the order of their PDTP, with probabilities rounded to bins: by how much, in nats, a record changes
+    the model's answer about itself. The noise floor is what PDTP shows when nothing is left out; "attack is right" is
+    the share of models of which the attack knew whether the record was in (0.5 is guessing).
 
     [dim]Examples:[/dim]
 

@@ -34,10 +34,12 @@ def dtp_upper_bound(learner: Learner, records: Records) -> Floats | None:
     if isinstance(parts, str):
         return None
     transform, estimator = parts
-    if type(estimator) is not CategoricalNB or estimator.min_categories is None or estimator.class_prior is not None:
+    if type(estimator) is not CategoricalNB or estimator.class_prior is not None or np.ndim(estimator.alpha) > 0:
         return None
     codes = np.asarray(transform(records.schema.decode(records.features)), dtype=np.int64)
-    widths = np.broadcast_to(np.maximum(codes.max(axis=0) + 1, estimator.min_categories), codes.shape[1:])
+    if estimator.min_categories is None or (codes.max(axis=0) >= estimator.min_categories).any():
+        return None  # the number of values would depend on the records
+    widths = np.broadcast_to(np.asarray(estimator.min_categories, dtype=np.int64), codes.shape[1:])
     return naive_bayes_bound(
         codes,
         records.labels.astype(np.int64),

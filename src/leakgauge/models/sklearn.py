@@ -45,7 +45,8 @@ class SklearnProbabilities(ProbabilityAccess):
         # Naive Bayes and their like know logarithms that the probability itself cannot hold.
         if hasattr(self.estimator, "predict_log_proba"):
             with np.errstate(divide="ignore", over="ignore", under="ignore"):
-                own = self.estimator.predict_log_proba(queries)
+                exact = _logistic_logs(self.estimator, queries)
+                own = self.estimator.predict_log_proba(queries) if exact is None else exact
             own = checked_log_probabilities(own, len(X), n_own, who)
         else:
             own = checked_probabilities(self.estimator.predict_proba(queries), len(X), n_own, who)
@@ -145,6 +146,27 @@ def name_of(estimator: object) -> str:
     if steps:
         return f"{type(estimator).__name__} ending in {name_of(steps[-1][1])}"
     return type(estimator).__name__
+
+
+def _logistic_logs(estimator: Estimator, queries: object) -> Floats | None:
+    """Log-probabilities of a logistic regression from its scores; ``None`` for any other estimator.
+
+    scikit-learn takes the logarithm of the probability, which is 0 once the score exceeds 37: a rounding error that
+    PDTP would take for an infinite change.
+    """
+    last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+    ours = type(last).__module__.startswith("sklearn.")
+    if not ours or type(last).__name__ not in ("LogisticRegression", "LogisticRegressionCV"):
+        return None
+    one_against_rest = last.solver == "liblinear" or getattr(last, "multi_class", None) == "ovr"
+    scores = np.asarray(estimator.decision_function(queries), dtype=np.float64)
+    if scores.ndim == 1:
+        return -np.logaddexp(0.0, np.column_stack([scores, -scores]))
+    if one_against_rest:
+        return None
+    shifted = scores - scores.max(axis=1, keepdims=True)
+    logs: Floats = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    return logs
 
 
 def _class_columns(estimator: Estimator, schema: Schema) -> list[int]:

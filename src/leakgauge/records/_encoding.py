@@ -49,16 +49,15 @@ def codes(raw: RawColumn, categories: Sequence[Value]) -> npt.NDArray[np.int64]:
     value_of_row, values = raw.distinct()
     known = {category: code for code, category in enumerate(categories)}
     code_of_value = np.array([known.get(value, -1) for value in values], dtype=np.int64)
-    if (code_of_value < 0).any():
-        unseen = code_of_value[value_of_row] < 0
-        if unseen.any():
-            row = int(np.argmax(unseen))
-            raise DataError(
-                f"{raw.where}, row {row} (counting from 0): the value {values[int(value_of_row[row])]!r} is not "
-                f"among the known ones, {shortened(categories)}; correct it, or declare the column's categories "
-                "so that they include it."
-            )
-    return code_of_value[value_of_row]
+    codes_of_rows = code_of_value[value_of_row]
+    if (codes_of_rows < 0).any():
+        row = int(np.argmax(codes_of_rows < 0))
+        raise DataError(
+            f"{raw.where}, row {row} (counting from 0): the value {values[int(value_of_row[row])]!r} is not among the "
+            f"known ones, {shortened(categories)}; correct it, or declare the column's categories so that they "
+            "include it."
+        )
+    return codes_of_rows
 
 
 def finite_numbers(

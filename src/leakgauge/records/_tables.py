@@ -71,7 +71,7 @@ class RawColumn:
             return np.full(len(self), math.nan)
         if not (self.is_number or self.dtype == "bool"):
             raise DataError(
-                f"{self.where} is to be numeric but holds {_words(self.dtype)}{self._first_text()}; declare it "
+                f"{self.where} is to be numeric but holds {self._described()}; declare it "
                 "categorical or turn it into numbers."
             )
         numbers = _as_float(self.values)
@@ -112,13 +112,15 @@ class RawColumn:
             return tuple(self.values.dtype.categories)
         return None
 
-    def _first_text(self) -> str:
+    def _described(self) -> str:
+        """What it holds instead of numbers, with the first example."""
         codes, values = self.distinct()
         texts = [place for place, value in enumerate(values) if isinstance(value, str)]
         if not texts:
-            return ""
+            return "categories"
         row = int(np.flatnonzero(np.isin(codes, texts))[0])
-        return f" ({values[int(codes[row])]!r} in row {row}, counting from 0)"
+        what = "text" if len(texts) == len(values) - (None in values) else "mixed values"
+        return f"{what} ({values[int(codes[row])]!r} in row {row}, counting from 0)"
 
     def _plain(self, value: object) -> Value:
         return None if _is_missing(value) else plain_value(value, self.name)
@@ -328,10 +330,6 @@ def _unsupported(column: RawColumn, dtype: str) -> DataError:
         f"{column.where} is of type {dtype}, expected numbers, text, true/false or categories; turn it into one of "
         "these (a date into a number of days, say) or ignore it."
     )
-
-
-def _words(dtype: str) -> str:
-    return {"string": "text", "categorical": "categories", "enum": "categories"}.get(dtype, "mixed values")
 
 
 def _is_missing(value: Any) -> bool:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import bisect
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -28,7 +29,12 @@ LOG_COUNTS_FROM = 50
 LOG_PDTP_FROM = 8.0
 """A scatter plot whose PDTP reaches beyond this multiple of the limit gets a logarithmic axis."""
 
-_LAYERS = 8
+N_STEPS = 60
+"""Steps along the ROC curves from their lowest false-positive rate to 1."""
+
+_LAYERS = 4
+_SEEN_AS_STEP = 6
+_SEEN_AT_ALL = 3
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,7 @@ class Axis:
     Raises:
         ValueError: the ends are no range.
 
-    >>> Axis(0.001, 1.0, 0.0, 300.0, is_log=True).at(0.01)
+    >>> round(Axis(0.001, 1.0, 0.0, 300.0, is_log=True).at(0.01), 9)
     100.0
     """
 
@@ -122,6 +128,15 @@ def rates_to_quote(lowest: float) -> tuple[float, ...]:
     return (lowest, *sorted(value for value in values if lowest < value <= 1))
 
 
+def rates_to_walk(lowest: float) -> tuple[float, ...]:
+    """The false-positive rates at which the curves can be read on the page, evenly spaced on a logarithmic axis.
+
+    >>> rates_to_walk(0.001)[:2], rates_to_walk(0.001)[40], rates_to_walk(0.001)[-1]
+    ((0.001, 0.001122), 0.1, 1.0)
+    """
+    return tuple(float(f"{lowest ** (1 - i / N_STEPS):.4g}") for i in range(N_STEPS + 1))
+
+
 def lowest_rate(n_holdout: int) -> float:
     """Where the axes of an ROC curve start: at 1/n, below which nothing is resolved, but not below 0.001.
 
@@ -142,7 +157,9 @@ def letter(i: int) -> str:
 
 _ICONS = {
     Verdict.PASSES: '<circle cx="12" cy="12" r="11"/><path d="M6.5 12.5l3.8 3.8 7.2-8"/>',
-    Verdict.FAILS: '<path class="body" d="M7.4 1h9.2L23 7.4v9.2L16.6 23H7.4L1 16.6V7.4z"/><path d="M8 8l8 8M16 8l-8 8"/>',
+    Verdict.FAILS: (
+        '<path class="body" d="M7.4 1h9.2L23 7.4v9.2L16.6 23H7.4L1 16.6V7.4z"/><path d="M8 8l8 8M16 8l-8 8"/>'
+    ),
     Verdict.CANNOT_TELL: (
         '<rect class="body" x="1.5" y="1.5" width="21" height="21" rx="5"/>'
         '<path d="M8.4 9.3c0-4.6 7.2-4.5 7.2-.4 0 2.7-3.6 2.7-3.6 5.3M12 18v.1"/>'
@@ -156,7 +173,7 @@ def icons() -> Markup:
         Markup('<symbol id="{}" viewBox="0 0 24 24">{}</symbol>').format(_verdict_class(verdict), Markup(drawn))
         for verdict, drawn in _ICONS.items()
     )
-    return Markup('<svg hidden aria-hidden="true">{}</svg>').format(Markup("").join(symbols))
+    return Markup('<svg class="vh" width="0" height="0" aria-hidden="true">{}</svg>').format(Markup("").join(symbols))
 
 
 def icon(verdict: Verdict) -> Markup:
@@ -165,26 +182,26 @@ def icon(verdict: Verdict) -> Markup:
 
 
 def scale_for(findings: Sequence[Finding]) -> tuple[float, float]:
-    """Common ends for the interval plots of findings that share a unit: all finite ends, the limit and zero fit in.
+    """Common ends for the interval plots of findings that share a unit, so that they can be compared at a glance.
 
-    >>> from leakgauge.audit import Verdict
-    >>> scale_for([Finding("q", "m", None, 0.0, 1.0, Verdict.CANNOT_TELL, "r", "")])
-    (0.0, 2.0)
+    All ends, the limit and zero fit in, but for what lies beyond ten times the limit: that would squeeze the rest, and
+    gets an arrow instead.
+
+    >>> scale_for([Finding("q", "m", Estimate(3.0, -0.5, 60.0, 0.95, "example", 9), 0.0, 1.0, Verdict.FAILS, "", "")])
+    (-0.5, 3.0)
     """
-    marks = [0.0]
-    for finding in findings:
-        marks += [finding.baseline, 2 * finding.threshold]
-        if finding.estimate is not None:
-            marks += [finding.estimate.low, finding.estimate.value, finding.estimate.high]
-    finite = [mark for mark in marks if math.isfinite(mark)]
-    low, high = min(finite), max(finite)
-    return low, high if high > low else low + 1
+    limit = max((finding.threshold for finding in findings), default=1.0)
+    estimates = [finding.estimate for finding in findings if finding.estimate is not None]
+    marks = [0.0, 2 * limit, *(finding.baseline for finding in findings)]
+    marks += [end for estimate in estimates for end in (estimate.low, estimate.value, estimate.high)]
+    near = [mark for mark in marks if abs(mark) <= 10 * limit]
+    return min(near), max(near)
 
 
 def interval_plot(finding: Finding, scale: tuple[float, float]) -> Markup:
     """A small picture of one finding: the interval as a line, the value as a dot, what is above the limit shaded.
 
-    An end at infinity gets an arrow. Without an estimate there is only the limit.
+    An end beyond the scale gets an arrow. Without an estimate there is only the limit.
 
     Args:
         finding: what to draw.
@@ -192,7 +209,7 @@ def interval_plot(finding: Finding, scale: tuple[float, float]) -> Markup:
     """
     width, height, middle = 180, 26, 13
     axis = Axis(*scale, 6, width - 8)
-    limit = axis.at(finding.threshold)
+    limit = round(axis.at(finding.threshold))
     mark = Markup("")
     said = "not measured"
     if finding.estimate is not None:
@@ -200,33 +217,28 @@ def interval_plot(finding: Finding, scale: tuple[float, float]) -> Markup:
         said = value_and_interval(finding.estimate, places_for(finding.threshold))
     return Markup(
         '<svg class="interval" viewBox="0 0 {width} {height}" role="img"><title>{title}</title>'
-        '<rect class="beyond" x="{limit}" y="3" width="{beyond}" height="20"/>'
+        '<path class="beyond" d="M{limit} 3H{width}V23H{limit}z"/>'
         '<path class="axis" d="M0 {middle}H{width}M{base} 9v8"/><path class="limit" d="M{limit} 2v22"/>{mark}</svg>'
     ).format(
         width=width,
         height=height,
         title=f"{said}, limit {short(finding.threshold)}: {finding.verdict}",
-        limit=_c(limit),
-        beyond=_c(width - limit),
+        limit=limit,
         middle=middle,
-        base=_c(axis.at(finding.baseline)),
+        base=round(axis.at(finding.baseline)),
         mark=mark,
     )
 
 
 def _interval_marks(estimate: Estimate, axis: Axis, middle: int) -> Markup:
-    left, right = axis.at(estimate.low), axis.at(estimate.high)
-    drawn = [f"M{_c(left)} {middle}H{_c(right)}"]
-    if math.isinf(estimate.high):
-        drawn = [f"M{_c(left)} {middle}H{_c(axis.end + 6)}m-5-4l5 4-5 4"]
+    left, right = round(axis.at(estimate.low)), round(axis.at(estimate.high))
+    drawn = f"M{left} {middle}H{right}"
+    if estimate.high > axis.high:
+        drawn = f"M{left} {middle}H{round(axis.end) + 6}m-5-4l5 4-5 4"
     elif right - left > 1:
-        drawn.append(f"M{_c(left)} {middle - 4}v8M{_c(right)} {middle - 4}v8")
-    dot = (
-        Markup('<circle cx="{}" cy="{}" r="4"/>').format(_c(axis.at(estimate.value)), middle)
-        if math.isfinite(estimate.value)
-        else Markup("")
-    )
-    return Markup('<path class="mark" d="{}"/>{}').format("".join(drawn), dot)
+        drawn += f"M{left} {middle - 4}v8M{right} {middle - 4}v8"
+    dot = Markup('<circle cx="{}" cy="{}" r="4"/>').format(round(axis.at(estimate.value)), middle)
+    return Markup('<path class="mark" d="{}"/>{}').format(drawn, dot if estimate.value <= axis.high else "")
 
 
 def roc_plot(attacks: Sequence[AttackResult], n_holdout: int, key: str) -> Markup:
@@ -240,7 +252,7 @@ def roc_plot(attacks: Sequence[AttackResult], n_holdout: int, key: str) -> Marku
         key: distinguishes the ids of this picture from all others on the page.
     """
     low = lowest_rate(n_holdout)
-    x, y = Axis(low, 1.0, 54, 468, is_log=True), Axis(low, 1.0, 330, 12, is_log=True)
+    x, y = Axis(low, 1.0, 54, 468, is_log=True), Axis(low, 1.0, 346, 28, is_log=True)
     lines, letters, dots = [], [], []
     taken: list[tuple[float, float]] = []
     for i, attack in enumerate(attacks):
@@ -249,7 +261,7 @@ def roc_plot(attacks: Sequence[AttackResult], n_holdout: int, key: str) -> Marku
         letters.append(_letter(i, *taken[-1]))
         dots.append(Markup('<circle class="s{}" r="4.5"/>').format(i % N_LINES))
     return Markup(
-        '<svg class="plot" viewBox="0 0 480 376" role="img" aria-labelledby="{key}-t {key}-d" data-roc="{low}" '
+        '<svg class="plot" viewBox="0 0 480 392" role="img" aria-labelledby="{key}-t {key}-d" data-roc="{low}" '
         'data-left="{left}" data-right="{right}" data-top="{top}" data-bottom="{bottom}">'
         '<title id="{key}-t">{title}</title><desc id="{key}-d">{desc}</desc>'
         '{frame}<path class="guess" d="M{left} {bottom}L{right} {top}"/>{lines}{letters}'
@@ -271,19 +283,22 @@ def roc_plot(attacks: Sequence[AttackResult], n_holdout: int, key: str) -> Marku
 
 
 def _roc_description(attacks: Sequence[AttackResult], low: float) -> str:
-    curves = "; ".join(
-        f"{letter(i)}, {attack.title}: true-positive rate {number(tpr_at(attack.roc, low))} at false-positive rate "
-        f"{short(low)}, {number(tpr_at(attack.roc, 0.1))} at 0.1"
-        for i, attack in enumerate(attacks)
+    rates = [
+        f"at a false-positive rate of {short(fpr)}, "
+        + ", ".join(f"{letter(i)} {number(tpr_at(attack.roc, fpr))}" for i, attack in enumerate(attacks))
+        for fpr in (low, 0.1)
+    ]
+    return (
+        f"Both axes are logarithmic, from {short(low)} to 1; guessing is the diagonal. "
+        f"True-positive rates of the attacks by their letters: {'; '.join(rates)}."
     )
-    return f"Both axes are logarithmic, from {short(low)} to 1. Guessing is the diagonal. {curves}."
 
 
 def step_path(curve: Curve, x: Axis, y: Axis) -> str:
     """The steps of an ROC curve as SVG path data: level until the next threshold, then up.
 
     The line starts where the strictest threshold lies that the picture can show: an attack that always accuses many
-    has no line at low rates, rather than one at the bottom. Steps too small to be seen are left out.
+    has no line at low rates, rather than one at the bottom. Steps too small to be seen as steps are drawn as slopes.
 
     >>> x, y = Axis(0.01, 1, 0, 200, is_log=True), Axis(0.01, 1, 200, 0, is_log=True)
     >>> step_path(Curve((0.0, 0.1, 1.0), (0.01, 0.1, 1.0)), x, y)
@@ -292,20 +307,22 @@ def step_path(curve: Curve, x: Axis, y: Axis) -> str:
     'M100 100H200V0'
     """
     start, tpr = _visible_start(curve, x, y)
-    level, at = _c(y.at(tpr)), _c(x.at(start))
-    drawn = [f"M{at} {level}"]
+    at, level = round(x.at(start)), round(y.at(tpr))
+    drawn, pending = [f"M{at} {level}"], ""
     for fpr, tpr in zip(curve.fpr, curve.tpr, strict=True):
-        height = _c(y.at(tpr))
-        if fpr <= start or height == level:
+        if fpr <= start:
             continue
-        across, level = _c(x.at(fpr)), height
-        if across == at and len(drawn) > 1:
-            drawn[-1] = f"V{height}"
+        across, up = round(x.at(fpr)), round(y.at(tpr))
+        if across - at > _SEEN_AS_STEP:
+            drawn += [pending, f"H{across}", f"V{up}" if up != level else ""]
+            at, level, pending = across, up, ""
+        elif max(across - at, level - up) >= _SEEN_AT_ALL:
+            drawn.append(f"L{across} {up}")
+            at, level, pending = across, up, ""
         else:
-            drawn += [f"H{across}", f"V{height}"]
-        at = across
-    end = _c(x.end)
-    return "".join(drawn if at == end else [*drawn, f"H{end}"])
+            pending = f"L{across} {up}" if (across, up) != (at, level) else ""
+    end = "" if at == round(x.end) else f"H{round(x.end)}"
+    return "".join([*drawn, pending, end])
 
 
 def letter_place(
@@ -324,7 +341,7 @@ def letter_place(
     # 18 is the width of a letter with its ring.
     wanted = max(first, x.start + share * (x.end - x.start))
     along = [wanted, *(first + 18 * k for k in range(int((x.end - first) / 18) + 1))]
-    for below in range(8):
+    for below in range(int((y.start - y.end) / 18) + 1):
         for across in along:
             fpr = x.low * (x.high / x.low) ** ((across - x.start) / (x.end - x.start))
             up = min(y.at(tpr_at(curve, fpr * (1 + 1e-9))) + 18 * below, y.start)
@@ -352,9 +369,7 @@ def line_sample(i: int) -> Markup:
 
 def guess_sample() -> Markup:
     """The line of guessing, for a legend."""
-    return Markup(
-        '<svg class="sample" viewBox="0 0 56 20" aria-hidden="true"><path class="guess" d="M0 10H56"/></svg>'
-    )
+    return Markup('<svg class="sample" viewBox="0 0 56 20" aria-hidden="true"><path class="guess" d="M0 10H56"/></svg>')
 
 
 def pdtp_histogram(influence: Influence, key: str) -> Markup:
@@ -370,8 +385,10 @@ def pdtp_histogram(influence: Influence, key: str) -> Markup:
     right = 408.0 if histogram.n_infinite else 468.0
     edges = histogram.edges or (0.0, 1.25 * influence.limit)
     x = Axis(edges[0], edges[-1], 54, right)
-    y = Axis(0.5, 1.3 * highest, 250, 12, is_log=True) if is_log else Axis(0, 1.08 * highest, 250, 12)
-    within, beyond = [], []
+    y = Axis(0.5, 1.3 * highest, 264, 28, is_log=True) if is_log else Axis(0, 1.08 * highest, 264, 28)
+    noise, noise_name = _noise_floor(influence.noise_floor, x, y)
+    within: list[str] = []
+    beyond: list[str] = []
     for left, until, count in zip(histogram.edges, histogram.edges[1:], histogram.counts, strict=False):
         if count:
             bars = beyond if left >= influence.limit else within
@@ -379,23 +396,25 @@ def pdtp_histogram(influence: Influence, key: str) -> Markup:
     infinite = Markup("")
     if histogram.n_infinite:
         infinite = Markup(
-            '<path class="bar over" d="{}"/><text class="tick" x="444" y="267" text-anchor="middle">∞</text>'
-            '<text class="tick" x="444" y="{}" text-anchor="middle">{}</text><path class="grid" d="M420 {}H468"/>'
+            '<path class="bar over" d="{}"/><g class="middle"><text x="444" y="{}">∞</text>'
+            '<text x="444" y="{}">{}</text></g><path class="grid" d="M420 {}H468"/>'
         ).format(
             _bar(431, 457, y.at(histogram.n_infinite), y.start),
+            _c(y.start + 17),
             _c(max(10.0, y.at(histogram.n_infinite) - 5)),
             f"{histogram.n_infinite:,}",
             _c(y.start),
         )
     return Markup(
-        '<svg class="plot" viewBox="0 0 480 300" role="img" aria-labelledby="{key}-t {key}-d">'
+        '<svg class="plot" viewBox="0 0 480 312" role="img" aria-labelledby="{key}-t {key}-d">'
         '<title id="{key}-t">{title}</title><desc id="{key}-d">{desc}</desc>{noise}{frame}'
-        '<path class="bar" d="{within}"/><path class="bar over" d="{beyond}"/>{infinite}{limit}</svg>'
+        '<path class="bar" d="{within}"/><path class="bar over" d="{beyond}"/>{infinite}{limit}{noise_name}</svg>'
     ).format(
         key=key,
         title="Histogram of the PDTP of the training records",
         desc=_histogram_description(influence),
-        noise=_noise_floor(influence.noise_floor, x, y),
+        noise=noise,
+        noise_name=noise_name,
         frame=_frame(x, y, "PDTP in nats", "records (log scale)" if is_log else "records", whole=True),
         within="".join(within),
         beyond="".join(beyond),
@@ -412,28 +431,31 @@ def _histogram_description(influence: Influence) -> str:
     )
 
 
-def _noise_floor(noise_floor: float, x: Axis, y: Axis) -> Markup:
-    """What PDTP shows when nothing is removed, as a shaded strip with its name."""
+def _noise_floor(noise_floor: float, x: Axis, y: Axis) -> tuple[Markup, Markup]:
+    """What PDTP shows when nothing is removed: a shaded strip to lie below the bars, and its name to lie above."""
     if noise_floor <= x.low:
-        return Markup("")
+        return Markup(""), Markup("")
     until = x.at(noise_floor)
-    side = _beside(until, x)
-    return Markup(
-        '<rect class="noise" x="{}" y="{}" width="{}" height="{}"/>'
-        '<text class="note" x="{}" y="{}" text-anchor="{}">noise floor {}</text>'
-    ).format(
-        _c(x.start), _c(y.end), _c(until - x.start), _c(y.start - y.end), _c(until + side[0]), _c(y.end + 34), side[1],
-        number(noise_floor, 2),
-    )  # fmt: skip
+    offset, anchor = _beside(until, x)
+    strip = Markup('<rect class="noise" x="{}" y="{}" width="{}" height="{}"/>').format(
+        _c(x.start), _c(y.end), _c(until - x.start), _c(y.start - y.end)
+    )
+    return strip, _note(until + offset, y.end + 34, anchor, f"noise floor {number(noise_floor, 2)}")
 
 
 def _limit_line(limit: float, x: Axis, y: Axis, *, with_factor: bool) -> Markup:
     at = x.at(limit)
-    side = _beside(at, x)
+    offset, anchor = _beside(at, x)
     said = f"limit {short(limit)}" + (f" (factor {factor(limit)})" if with_factor else "")
-    return Markup(
-        '<path class="limit" d="M{0} {1}V{2}"/><text class="note" x="{3}" y="{4}" text-anchor="{5}">{6}</text>'
-    ).format(_c(at), _c(y.end), _c(y.start), _c(at + side[0]), _c(y.end + 14), side[1], said)
+    line = Markup('<path class="limit" d="M{0} {1}V{2}"/>').format(_c(at), _c(y.end), _c(y.start))
+    return line + _note(at + offset, y.end + 14, anchor, said)
+
+
+def _note(across: float, up: float, anchor: str, said: str) -> Markup:
+    """Words beside a line of a picture."""
+    return Markup('<text class="note" x="{}" y="{}" text-anchor="{}">{}</text>').format(
+        round(across), round(up), anchor, said
+    )
 
 
 def _beside(at: float, x: Axis) -> tuple[float, str]:
@@ -443,7 +465,7 @@ def _beside(at: float, x: Axis) -> tuple[float, str]:
 
 def success_axis(association: Association, limit: float) -> Axis:
     """The PDTP axis of the scatter plot: linear from 0, or logarithmic where PDTP reaches far beyond the limit."""
-    largest = max([*association.pdtp, 1.25 * limit])
+    largest = max([1.25 * limit, *(pdtp for pdtp in association.pdtp if math.isfinite(pdtp))])
     if largest > LOG_PDTP_FROM * limit:
         return Axis(0.01 * limit, 1.1 * largest, 54, 468, is_log=True)
     return Axis(0.0, 1.04 * largest, 54, 468)
@@ -458,18 +480,20 @@ def success_scatter(association: Association, limit: float, key: str) -> Markup:
         key: distinguishes the ids of this picture from all others on the page.
     """
     lowest = min([0.4, *(math.floor(10 * success) / 10 for success in association.success)])
-    x, y = success_axis(association, limit), Axis(lowest, 1.0, 250, 12)
-    places = [(x.at(p), y.at(s)) for p, s in zip(association.pdtp, association.success, strict=True)]
-    # One path does not darken where it crosses itself; several, drawn over each other, show where dots pile up.
+    x, y = success_axis(association, limit), Axis(lowest, 1.0, 264, 28)
+    places = Counter(
+        (round(x.at(p)), round(y.at(s))) for p, s in zip(association.pdtp, association.success, strict=True)
+    )
+    # One path does not darken where it crosses itself; a few, drawn over each other, show where dots pile up.
     layers = [
-        "".join(f"M{_c(across)} {_c(up)}h0" for across, up in places[layer::_LAYERS]) for layer in range(_LAYERS)
+        "".join(f"M{across} {up}h0" for (across, up), n in places.items() if n > layer) for layer in range(_LAYERS)
     ]
     label = "PDTP in nats" + (f" (log scale; below {short(x.low)} at the edge)" if x.is_log else "")
     return Markup(
-        '<svg class="plot" viewBox="0 0 480 300" role="img" aria-labelledby="{key}-t {key}-d">'
+        '<svg class="plot" viewBox="0 0 480 312" role="img" aria-labelledby="{key}-t {key}-d">'
         '<title id="{key}-t">{title}</title><desc id="{key}-d">{desc}</desc>{frame}'
         '<path class="guess" d="M{left} {half}H{right}"/>'
-        '<text class="note" x="{right}" y="{under}" text-anchor="end">guessing</text>{dots}{limit}</svg>'
+        "{dots}{limit}{guessing}</svg>"
     ).format(
         key=key,
         title=f"PDTP against the success of the attack “{association.attack}” on each record",
@@ -481,7 +505,7 @@ def success_scatter(association: Association, limit: float, key: str) -> Markup:
         left=_c(x.start),
         right=_c(x.end),
         half=_c(y.at(0.5)),
-        under=_c(y.at(0.5) + 14),
+        guessing=_note(x.end, y.at(0.5) + 14, "end", "guessing"),
         dots=Markup("").join(Markup('<path class="dots" d="{}"/>').format(layer) for layer in layers if layer),
         limit=_limit_line(limit, x, y, with_factor=False),
     )
@@ -526,39 +550,34 @@ def _frame(x: Axis, y: Axis, x_label: str, y_label: str, *, whole: bool = False)
     if whole:
         up = tuple(tick for tick in up if tick == int(tick))
     fine = [f"M{_c(x.at(t))} {_c(y.end)}V{_c(y.start)}" for t in x.minor_ticks()]
-    fine += [f"M{_c(x.start)} {_c(y.at(t))}H{_c(x.end)}" for t in y.minor_ticks()]
+    fine += [f"M{_c(x.start)} {_c(y.at(t))}H{_c(x.end)}" for t in y.minor_ticks() if not whole]
     coarse = [f"M{_c(x.at(t))} {_c(y.start)}v4" for t in across] if not x.is_log else []
     coarse += [f"M{_c(x.at(t))} {_c(y.end)}V{_c(y.start)}" for t in across] if x.is_log else []
     coarse += [f"M{_c(x.start)} {_c(y.at(t))}H{_c(x.end)}" for t in up]
     coarse.append(f"M{_c(x.start)} {_c(y.start)}H{_c(x.end)}")
-    texts = [_tick(x.at(t), y.start + 17, "middle", t) for t in across]
-    texts += [_tick(x.start - 7, y.at(t) + 4, "end", t) for t in up]
     return Markup(
-        '<path class="fine" d="{}"/><path class="grid" d="{}"/>{}'
-        '<text class="label" x="{}" y="{}" text-anchor="middle">{}</text>'
-        '<text class="label" transform="translate(13 {}) rotate(-90)" text-anchor="middle">{}</text>'
+        '<path class="fine" d="{}"/><path class="grid" d="{}"/><g class="up">{}</g><g class="middle">{}'
+        '<text x="{}" y="{}">{}</text></g><text y="13">{}</text>'
     ).format(
         "".join(fine),
         "".join(coarse),
-        Markup("").join(texts),
+        Markup("").join(_text(x.start - 7, y.at(t) + 4, short(t)) for t in up),
+        Markup("").join(_text(x.at(t), y.start + 17, short(t)) for t in across),
         _c((x.start + x.end) / 2),
         _c(y.start + 40),
         x_label,
-        _c((y.start + y.end) / 2),
         y_label,
     )
 
 
-def _tick(across: float, up: float, anchor: str, value: float) -> Markup:
-    return Markup('<text class="tick" x="{}" y="{}" text-anchor="{}">{}</text>').format(
-        _c(across), _c(up), anchor, short(value)
-    )
+def _text(across: float, up: float, said: str) -> Markup:
+    return Markup('<text x="{}" y="{}">{}</text>').format(round(across), round(up), said)
 
 
 def _letter(i: int, across: float, up: float) -> Markup:
-    return Markup(
-        '<g class="letter s{}"><circle cx="{}" cy="{}" r="8"/><text x="{}" y="{}" text-anchor="middle">{}</text></g>'
-    ).format(i % N_LINES, _c(across), _c(up), _c(across), _c(up + 4), letter(i))
+    return Markup('<g class="letter s{}"><circle cx="{}" cy="{}" r="8"/>{}</g>').format(
+        i % N_LINES, round(across), round(up), _text(across, up + 4, letter(i))
+    )
 
 
 def _bar(left: float, right: float, top: float, bottom: float) -> str:

@@ -10,6 +10,7 @@ from leakgauge.report.words import (
     ADVICE_FOR_SEVERAL,
     HEADLINES,
     REMEDY_TITLES,
+    capital,
     grounds,
     interval,
     number,
@@ -35,31 +36,24 @@ def markdown(document: Document) -> str:
     Returns:
         GitHub-flavoured Markdown from the second heading level down, ending in a newline.
     """
-    several = len(document.audits) > 1
-    parts = [f"## Privacy audit: {escape(document.name if several else _name(document))}"]
+    several = len(document.audits) != 1
+    parts = [f"## Privacy audit: {escape(document.name if several else document.audits[0].description.model)}"]
     if several:
-        parts += [
-            f"**{_MARKS[document.verdict]} {HEADLINES[document.verdict]}.** {tally(document)} "
-            f"{ADVICE_FOR_SEVERAL[document.verdict]}",
-            _overview(document),
-        ]
+        said = f"{tally(document)} {ADVICE_FOR_SEVERAL[document.verdict]}"
+        parts += [f"**{_MARKS[document.verdict]} {HEADLINES[document.verdict]}.** {said}", _overview(document)]
     for audit in document.audits:
         parts += _audit(audit, document.leakgauge, several=several)
     return "\n\n".join(parts) + "\n"
 
 
 def escape(text: str) -> str:
-    """Text that Markdown shows as it is, on one line.
+    r"""Text that Markdown shows as it is, on one line.
 
-    >>> escape("a|b <img> *c*") == r"a\\|b \\<img\\> \\*c\\*"
-    True
+    >>> print(escape("a|b <img> *c*"))
+    a\|b \<img\> \*c\*
     """
     # A backslash before the colon keeps addresses from becoming links.
     return _MEANINGFUL.sub(r"\\\1", " ".join(text.split())).replace("://", r"\://")
-
-
-def _name(document: Document) -> str:
-    return document.audits[0].description.model if document.audits else document.name
 
 
 def _overview(document: Document) -> str:
@@ -79,16 +73,20 @@ def _audit(audit: AuditDocument, version: str, *, several: bool) -> list[str]:
     level = "###" if several else "##"
     parts = [f"### {escape(audit.description.model)}"] if several else []
     parts.append(f"**{_MARKS[audit.verdict]} {HEADLINES[audit.verdict]}.** {ADVICE[audit.verdict]}")
-    why = [f"- {sentence(escape(ground.clearest.reason))}" for ground in grounds(audit)]
-    what = [f"- {REMEDY_TITLES[audit.verdict]}: {escape(remedy)}" for remedy in remedies(audit)]
+    why = [f"- {escape(sentence(ground.clearest.reason))}" for ground in grounds(audit)]
+    what = [f"- {REMEDY_TITLES[audit.verdict]}: {escape(sentence(remedy))}" for remedy in remedies(audit)]
     if why or what:
         parts.append("\n".join([*why, *what]))
     rows = [_row(finding) for finding in audit.findings]
     parts.append("\n".join(["| Measure | Value | Interval | Limit | Verdict |", "|---|--:|---|--:|---|", *rows]))
-    parts += [f"{level}# For the file", escape(statement(audit, version))]
+    parts += [f"{level}# For the file", _paragraph(audit, version)]
     if audit.notes:
         parts += [f"{level}# Notes", "\n".join(f"- {escape(note)}" for note in audit.notes)]
     return parts
+
+
+def _paragraph(audit: AuditDocument, version: str) -> str:
+    return " ".join(f"**{name}:** {escape(said)}" for name, said in statement(audit, version))
 
 
 def _row(finding: Finding) -> str:
@@ -96,7 +94,7 @@ def _row(finding: Finding) -> str:
     value, around = "not measured", "–"
     if finding.estimate is not None:
         value, around = number(finding.estimate.value, places), interval(finding.estimate, places)
-    cells = [escape(finding.measure), value, around, short(finding.threshold), _verdict(finding.verdict)]
+    cells = [escape(capital(finding.measure)), value, around, short(finding.threshold), _verdict(finding.verdict)]
     return f"| {' | '.join(cells)} |"
 
 

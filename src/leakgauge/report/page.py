@@ -7,7 +7,7 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -17,7 +17,6 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from leakgauge.audit import AuditDocument, Document, Finding
-from leakgauge.audit.document import dump
 from leakgauge.report import figures, words
 from leakgauge.statistics import Estimate
 from leakgauge.training import write_atomically
@@ -27,7 +26,7 @@ def render_html(document: Document) -> str:
     """The page: verdict, reason and advice first, then the evidence, the method, and what was not tested.
 
     It holds no raw rows and nobody's own id; the most exposed records stand under opaque ids. The numbers it draws
-    are in it once more as JSON, in the form of ``result.json``. The same document gives the same bytes.
+    are in it once more as JSON. The same document gives the same bytes.
 
     Args:
         document: one or several audits.
@@ -47,6 +46,7 @@ def render_html(document: Document) -> str:
         .render(
             document=document,
             views=[_view(audit, i) for i, audit in enumerate(document.audits)],
+            scales=_scales(finding for audit in document.audits for finding in audit.findings),
             several=several,
             title=document.name if several else document.audits[0].description.model,
             policy=Markup(policy),
@@ -129,20 +129,25 @@ class View:
 
 
 def _view(audit: AuditDocument, index: int) -> View:
-    by_question: dict[str, list[Finding]] = {}
-    for finding in audit.findings:
-        by_question.setdefault(finding.question, []).append(finding)
     columns = ("pdtp", "noise_floor", "success", "score")
     return View(
         audit=audit,
         key=f"m{index + 1}",
         index=index,
-        scales={question: figures.scale_for(found) for question, found in by_question.items()},
+        scales=_scales(audit.findings),
         rates=figures.rates_to_quote(figures.lowest_rate(audit.description.n_holdout)),
         exposed=tuple(c for c in columns if any(getattr(record, c) is not None for record in audit.most_exposed)),
         settings=tuple(_flat(audit.method)),
         ways=_ways(audit),
     )
+
+
+def _scales(findings: Iterable[Finding]) -> dict[str, tuple[float, float]]:
+    """For each question the ends of the interval plots of its findings."""
+    by_question: dict[str, list[Finding]] = {}
+    for finding in findings:
+        by_question.setdefault(finding.question, []).append(finding)
+    return {question: figures.scale_for(found) for question, found in by_question.items()}
 
 
 def _ways(audit: AuditDocument) -> tuple[Way, ...]:
@@ -185,13 +190,40 @@ def _setting(value: Any) -> str:
     return words.short(value) if isinstance(value, float) else str(value)
 
 
-def _json(document: Document) -> Markup:
-    """The document as JSON that can stand in a page: no character in it can end the element it is in.
+def _data(document: Document) -> dict[str, Any]:
+    """What the figures draw, for the script and for whoever has nothing but the page; ``result.json`` has all of it."""
+    return {"name": document.name, "verdict": document.verdict, "audits": [_drawn(audit) for audit in document.audits]}
 
-    Numbers are rounded to six significant digits; ``result.json`` has all of them.
-    """
-    whole = json.loads(dump(document), parse_float=lambda digits: float(f"{float(digits):.6g}"))
-    text = json.dumps(whole, separators=(",", ":"))
+
+def _drawn(audit: AuditDocument) -> dict[str, Any]:
+    drawn: dict[str, Any] = {"model": audit.description.model, "verdict": audit.verdict}
+    if audit.attacks:
+        rates = figures.rates_to_walk(figures.lowest_rate(audit.description.n_holdout))
+        drawn["fpr"] = _digits(rates)
+        drawn["tpr"] = {
+            attack.name: [round(figures.tpr_at(attack.roc, rate), 6) for rate in rates] for attack in audit.attacks
+        }
+    if audit.influence is not None:
+        histogram, association = audit.influence.histogram, audit.influence.with_success
+        drawn["pdtp"] = {
+            "edges": _digits(histogram.edges), "counts": histogram.counts, "infinite": histogram.n_infinite,
+        }  # fmt: skip
+        if association is not None:
+            drawn["dots"] = {"pdtp": _digits(association.pdtp), "success": _digits(association.success)}
+    return drawn
+
+
+def _digits(values: Iterable[float]) -> list[float | str]:
+    """Four significant digits each; JSON has no infinity, so that is written as in ``result.json``."""
+    return [
+        float(f"{value:.4g}") if math.isfinite(value) else ("Infinity" if value > 0 else "-Infinity")
+        for value in values
+    ]
+
+
+def _json(document: Document) -> Markup:
+    """JSON that can stand in a page: no character in it can end the element it is in."""
+    text = json.dumps(_data(document), separators=(",", ":"), allow_nan=False)
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
@@ -205,7 +237,7 @@ def _number(value: float, places: int = 3) -> Markup:
     if math.isfinite(value):
         return Markup.escape(text)
     spoken = "infinite" if value > 0 else "minus infinite"
-    return Markup('<span aria-hidden="true">{}</span><span class="vh">{}</span>').format(text, spoken)
+    return Markup('<span role="img" aria-label="{}">{}</span>').format(spoken, text)
 
 
 def _prose(text: str) -> Markup:
@@ -262,7 +294,7 @@ def _environment() -> Environment:
 
 
 def _source(name: str) -> str:
-    """A style sheet or script that the page takes in as it is."""
+    """A style sheet or script, without its indentation."""
     loader = _environment().loader
     assert loader is not None
-    return loader.get_source(_environment(), name)[0]
+    return re.sub(r"\n\s+", "\n", loader.get_source(_environment(), name)[0])

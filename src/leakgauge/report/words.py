@@ -58,6 +58,12 @@ _ANSWERS = {
 }
 
 
+_REACH = (
+    "The result speaks of this model and these records under the attacks named; it does not show that no other attack "
+    "would succeed."
+)
+
+
 def number(value: float, places: int = 3) -> str:
     """A number with a fixed number of decimals, a true minus sign, and ∞ where it is infinite.
 
@@ -288,42 +294,45 @@ def released(audit: AuditDocument) -> str:
     return answers
 
 
-def threat_model(audit: AuditDocument) -> str:
-    """Who is assumed to attack, in sentences; follows from what was carried out."""
-    n_shadows = audit.method.get("shadow_models") or 0
-    knows = (
-        "knows the learning algorithm and holds records of the same population "
-        f"({counted(n_shadows, 'shadow model')} were trained)"
-        if n_shadows
-        else "is not given the learning algorithm"
-    )
-    return (
-        f"The attacker may put any number of questions to the model, is answered with {released(audit)}, knows the "
-        f"record whose membership is in question, and {knows}. The attacker does not see the model's parameters."
-    )
-
-
-def statement(audit: AuditDocument, version: str) -> str:
+def statement(audit: AuditDocument, version: str) -> list[tuple[str, str]]:
     """The paragraph for the file: who was assumed to attack, what was tested, what was found, what was not tested.
 
     Args:
         audit: the audit.
         version: of leakgauge.
+
+    Returns:
+        Its parts in order, each with a name and its sentences; joined they make one paragraph.
     """
     what = audit.description
-    learner = "" if what.learner is None else f", trained by {what.learner},"
+    learner = "" if what.learner is None else f" (training algorithm: {what.learner})"
+    records = f"{counted(what.n_train, 'record')} that it was trained on and {what.n_holdout:,} that it was not"
     parts = [
-        f"The model “{what.model}”{learner} was audited with leakgauge {version} on {counted(what.n_train, 'record')} "
-        f"that it was trained on and {what.n_holdout:,} that it was not.",
-        threat_model(audit),
-        _tested(audit),
-        *_bounds(audit),
-        f"Held against the release rule, the verdict is: {audit.verdict}. {' '.join(rule(audit))}",
-        f"Not tested: {' '.join(sentence(item) for item in audit.not_tested)}" if audit.not_tested else "",
-        "The result speaks of this model and these records under these attacks; it does not show that no other attack "
-        "would succeed.",
+        ("Audited", f"The model “{what.model}”{learner}, with leakgauge {version}, on {records}."),
+        ("Threat model", _threat_model(audit)),
+        ("Tested", _tested(audit)),
+        ("Results", " ".join(_results(audit))),
+        ("Release rule", " ".join(rule(audit))),
+        ("Verdict", f"{capital(audit.verdict)}. {ADVICE[audit.verdict]}"),
+        ("Not tested", " ".join(sentence(item) for item in audit.not_tested)),
+        ("Reach", _REACH),
     ]
-    return " ".join(part for part in parts if part)
+    return [(name, said) for name, said in parts if said]
+
+
+def _threat_model(audit: AuditDocument) -> str:
+    """Who is assumed to attack; follows from what was carried out."""
+    n_shadows = audit.method.get("shadow_models") or 0
+    knows = (
+        "knows the learning algorithm and holds records of the same population "
+        f"({counted(n_shadows, 'shadow model')} were trained)"
+        if n_shadows
+        else "is not assumed to train models of the same kind"
+    )
+    return (
+        f"The attacker may put any number of questions to the model, is answered with {released(audit)}, knows the "
+        f"record whose membership is in question, and {knows}. The attacker does not see the model’s parameters."
+    )
 
 
 def _tested(audit: AuditDocument) -> str:
@@ -332,14 +341,16 @@ def _tested(audit: AuditDocument) -> str:
         titles = "; ".join(attack.title for attack in audit.attacks)
         tested.append(f"{counted(len(audit.attacks), 'membership attack')} ({titles})")
     if audit.influence is not None:
+        training = counted(audit.influence.n_training, "training record")
         tested.append(
-            f"the influence of {audit.influence.n_measured:,} of {counted(audit.influence.n_training, 'training record')} "
-            "on answers about themselves (pointwise differential training privacy, PDTP)"
+            f"the influence of {audit.influence.n_measured:,} of {training} on answers about themselves (pointwise "
+            "differential training privacy, PDTP)"
         )
-    return f"Tested were {listing(tested)}." if tested else "Nothing could be tested."
+    return f"{capital(listing(tested))}." if tested else "Nothing could be tested."
 
 
-def _bounds(audit: AuditDocument) -> list[str]:
+def _results(audit: AuditDocument) -> list[str]:
+    """The bounds, with their confidence."""
     said = []
     if audit.attacks:
         highest = max(attack.advantage.high for attack in audit.attacks)
@@ -351,19 +362,24 @@ def _bounds(audit: AuditDocument) -> list[str]:
             else f"each interval at confidence {short(best.advantage.confidence)}"
         )
         said.append(
-            f"The largest membership advantage measured is {value_and_interval(best.advantage)} (“{best.title}”); no "
-            f"attack's interval reaches above {number(highest)} ({held})."
+            f"The largest membership advantage measured is {value_and_interval(best.advantage)}, by “{best.title}”; no "
+            f"interval of an advantage reaches above {number(highest)} ({held})."
         )
     influence = audit.influence
     if influence is not None:
         bound = (
-            "no upper bound on the effect of other questions is known"
+            "no bound is known on how far answers to other questions change"
             if math.isinf(influence.bound)
             else f"for any question at all it is at most {number(influence.bound, 2)}"
         )
+        largest = (
+            f"{number(influence.largest, 2)} (a factor of {factor(influence.largest)})"
+            if math.isfinite(influence.largest)
+            else "infinite (through one record an answer becomes possible, or impossible)"
+        )
+        are = "record is" if influence.n_above_limit == 1 else "records are"
         said.append(
-            f"The largest PDTP is {number(influence.largest, 2)} (a factor of {factor(influence.largest)}), "
-            f"{influence.n_above_limit:,} records are above {short(influence.limit)}, and {bound}."
+            f"The largest PDTP is {largest}; {influence.n_above_limit:,} {are} above {short(influence.limit)}; {bound}."
         )
     return said
 

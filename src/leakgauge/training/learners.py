@@ -91,8 +91,10 @@ class SklearnLearner(Learner):
 
     @property
     def randomised(self) -> bool:
-        """Whether some part of it takes a ``random_state``."""
-        return bool(self._seeded)
+        """Whether some part of it uses its ``random_state``."""
+        parameters = self.estimator.get_params()
+        owners = [parameters.get(name.rpartition("__")[0], self.estimator) for name in self._seeded]
+        return any(_uses_seed(owner) for owner in owners)
 
     def fit(self, records: Records, *, seed: int | None) -> Fitted:
         """Clone, seed every ``random_state``, fit, wrap."""
@@ -163,6 +165,21 @@ class FunctionLearner(Learner):
             return _unrepeatable()
         text = f"{module}:{getattr(self.function, '__qualname__', '')}:{source}"
         return f"function-{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+SHUFFLING_SOLVERS = {
+    "LogisticRegression": ("sag", "saga", "liblinear"),
+    "Ridge": ("sag", "saga"),
+    "RidgeClassifier": ("sag", "saga"),
+}
+"""scikit-learn's estimators whose ``random_state`` is used by some solvers only, as their documentation says."""
+
+
+def _uses_seed(estimator: Any) -> bool:
+    """Whether an estimator that takes a ``random_state`` may use it."""
+    ours = type(estimator).__module__.startswith("sklearn.")
+    shuffling = SHUFFLING_SOLVERS.get(type(estimator).__name__) if ours else None
+    return shuffling is None or estimator.solver in shuffling
 
 
 def _unrepeatable() -> str:

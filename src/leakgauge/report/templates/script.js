@@ -2,15 +2,9 @@
 (() => {
   const data = JSON.parse(document.getElementById("data").textContent);
 
-  // The largest true-positive rate that a threshold reaches without exceeding the false-positive rate.
-  const tprAt = (curve, fpr) => {
-    let tpr = 0;
-    for (let i = 0; i < curve.fpr.length && curve.fpr[i] <= fpr; i += 1) tpr = curve.tpr[i];
-    return tpr;
-  };
-
   for (const figure of document.querySelectorAll("figure.roc")) {
-    const attacks = data.audits[Number(figure.dataset.index)].attacks;
+    const audit = data.audits[Number(figure.dataset.index)];
+    const curves = Object.values(audit.tpr);
     const plot = figure.querySelector("svg.plot");
     const [low, left, right, top, bottom] = ["roc", "left", "right", "top", "bottom"].map((k) => Number(plot.dataset[k]));
     const share = (rate) => Math.log(Math.max(rate, low) / low) / Math.log(1 / low);
@@ -22,8 +16,8 @@
     const letters = [...figure.querySelectorAll(".legend .letter text")].map((text) => text.textContent);
 
     const show = () => {
-      const fpr = low ** (1 - input.value / input.max);
-      const rates = attacks.map((attack) => tprAt(attack.roc, fpr));
+      const fpr = audit.fpr[Number(input.value)];
+      const rates = curves.map((curve) => curve[Number(input.value)]);
       cursor.setAttribute("visibility", "visible");
       cursor.querySelector("path").setAttribute("transform", `translate(${x(fpr)} 0)`);
       cursor.querySelectorAll("circle").forEach((dot, i) => {

@@ -36,6 +36,9 @@ TOLERANCE = 1e-9
 UNIT = 2.0**-53
 """Relative error of one operation in float64."""
 
+NOISE = 1e5 * UNIT
+"""A standard deviation below this share of the values themselves is of rounding errors, not of people."""
+
 DOMINATED = 0.1
 """Where less than this share of a sum is left without one of its terms, the difference has lost a digit."""
 
@@ -284,13 +287,14 @@ def priors_without(labels: Codes, counts: Indices, removed: Indices, fixed: Floa
     absent = left == 0
     possible = np.ones(len(removed), dtype=bool)
     if fixed is not None:
-        logs = np.repeat(np.log(fixed)[None, :], len(removed), axis=0)
+        shares = np.repeat(fixed[None, :], len(removed), axis=0)
         possible = counts[labels[removed]] > 1  # scikit-learn wants one prior for each class that it sees
     elif from_counts:
-        logs = np.log(left) - np.log(len(labels) - 1)
+        shares = left / (len(labels) - 1)
     else:
-        logs = np.repeat(-np.log((~absent).sum(axis=1))[:, None], len(counts), axis=1)
-    return Priors(np.where(absent, -np.inf, logs), absent, possible)
+        shares = np.repeat(1 / (~absent).sum(axis=1)[:, None], len(counts), axis=1)
+    with np.errstate(divide="ignore"):
+        return Priors(np.log(np.where(absent, 0.0, shares)), absent, possible)
 
 
 def gaussian_scores(X: Floats, labels: Codes, counts: Indices, removed: Indices, smoothing: float) -> Scores:
@@ -378,7 +382,11 @@ def _log_density(deviations: Floats, variances: Floats, size: Floats) -> tuple[F
     widths = np.log(variances).sum(axis=1)
     lost = (np.abs(deviations) * size / variances).sum(axis=1)
     values = -0.5 * (n_features * np.log(2 * np.pi) + widths + squares)
-    return values, UNIT * (16 * (squares + np.abs(widths) + n_features) + 8 * lost)
+    rounding = UNIT * (16 * (squares + np.abs(widths) + n_features) + 8 * lost)
+    noise = (NOISE * size) ** 2
+    if variances.min() <= noise.max():
+        rounding[(variances <= noise).any(axis=1)] = np.nan
+    return values, rounding
 
 
 def bernoulli_scores(has: Any, labels: Codes, counts: Indices, removed: Indices, alpha: float) -> Scores:

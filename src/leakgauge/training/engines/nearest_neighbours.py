@@ -54,7 +54,8 @@ class Neighbours:
         """Which neighbours may be as far away as the k-th, bool ``[models, neighbours]``."""
         squares = self.distances**2
         last = squares[:, k - 1 : k]
-        level: Flags = ~(np.abs(squares - last) > 2 * self.slack[:, None] + 1e-12 * last)  # NaN is level
+        with np.errstate(invalid="ignore"):  # distances that are infinite cannot be told apart
+            level: Flags = ~(np.abs(squares - last) > 2 * self.slack[:, None] + 1e-12 * last)
         return level
 
 
@@ -91,11 +92,11 @@ def answers_without(case: Given, removed: Indices) -> tuple[Floats, Flags]:
     k = int(case.estimator.n_neighbors)
     search = _Search(case)
     found = search.others(removed, k + 1)
-    open_ = _matters(found, case.labels, k)
-    again = np.flatnonzero(open_)
-    if len(again):  # look further, to see all that are level with the k-th
-        wider = search.others(removed[again], 4 * k + 64)
-        open_[again] = _matters(wider, case.labels, k)
+    open_, unseen = _matters(found, case.labels, k)
+    n_seen = k + 1
+    while unseen.any():  # look further, until all that are level with the k-th are seen or two differ
+        n_seen, again = 4 * n_seen + 64, np.flatnonzero(unseen)
+        open_[again], unseen[again] = _matters(search.others(removed[again], n_seen), case.labels, k)
     nearest = Neighbours(found.index[:, :k], found.distances[:, :k], found.slack)
     weights, imprecise = _weights(nearest, case.estimator.weights == "distance")
     if len(case.classes):
@@ -144,16 +145,21 @@ class _Search:
         return Neighbours(index, distances, slack)
 
 
-def _matters(found: Neighbours, labels: Any, k: int) -> Flags:
-    """Whether it is open which of several records with different labels is the k-th neighbour, bool ``[models]``."""
-    if found.index.shape[1] <= k:
-        return np.zeros(len(found.index), dtype=bool)  # all others are neighbours
+def _matters(found: Neighbours, labels: Any, k: int) -> tuple[Flags, Flags]:
+    """Whether it is open which of several records is the k-th neighbour, and it matters.
+
+    Returns:
+        Bool ``[models]``: whether records that are level with the k-th have different labels; and bool ``[models]``:
+        whether that cannot be told before more of the neighbours are looked at.
+    """
+    n_seen, n_others = found.index.shape[1], len(labels) - 1
+    if n_seen <= k:  # all others are neighbours
+        return np.zeros(len(found.index), dtype=bool), np.zeros(len(found.index), dtype=bool)
     level = found.level_with(k)
-    same = (labels[found.index] == labels[found.index[:, k - 1 : k]]) | ~level
-    n_all = len(labels) - 1
-    seen = ~level[:, -1] if found.index.shape[1] < n_all else np.ones(len(level), dtype=bool)
-    open_: Flags = level[:, k] & ~(same.all(axis=1) & seen)
-    return open_
+    differ = (level & (labels[found.index] != labels[found.index[:, k - 1 : k]])).any(axis=1)
+    choice = level[:, k]
+    more = level[:, -1] & (n_seen < n_others)
+    return choice & differ, choice & ~differ & more
 
 
 def _weights(nearest: Neighbours, by_distance: bool) -> tuple[Floats, Flags]:

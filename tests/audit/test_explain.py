@@ -1,0 +1,113 @@
+"""What an audit says it will do is what it does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.naive_bayes import GaussianNB
+from sklearn.tree import DecisionTreeClassifier
+
+from leakgauge.audit import Queries, ReleaseRule, Settings, Subject, audit_subject, subject
+from leakgauge.audit.explain import Explanation, explain
+from leakgauge.models import AnswerKind, FunctionProbabilities
+from leakgauge.records import from_pair
+from leakgauge.training import SklearnLearner
+
+_rng = np.random.default_rng(5)
+_y = np.arange(60) % 2
+_X = _rng.normal(_y[:, None], 1.0, (60, 3))
+TRAIN, HOLDOUT = (_X[:30], _y[:30]), (_X[30:], _y[30:])
+
+
+def of(model: object) -> Subject:
+    return subject(model, TRAIN, HOLDOUT)
+
+
+def steps(found: Explanation) -> dict[str, int]:
+    return {step.what: step.n_trained for step in found.steps}
+
+
+SETTINGS = [
+    Settings(n_shadows=4),
+    Settings(n_shadows=6, n_influence=7),
+    Settings(n_shadows=0, n_influence=0),
+    Settings(attacks=("gap",), rule=ReleaseRule(dtp=None)),
+    Settings(n_shadows=4, n_influence=5, n_repeats=3, rule=ReleaseRule(dtp=50.0, queries=Queries.DIRECT)),
+]
+
+
+@pytest.mark.parametrize("settings", SETTINGS)
+@pytest.mark.parametrize(
+    "model", [GaussianNB(), LogisticRegression(), DecisionTreeClassifier(max_depth=2), GaussianNB().fit(*TRAIN)]
+)
+def test_as_many_models_are_trained_as_was_said(
+    model: object, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second look is taken or not, depending on what is found; all else is known beforehand."""
+    found = explain(of(model), settings)
+    fit, trained = SklearnLearner.fit, []
+
+    def counted(self: SklearnLearner, records: object, *, seed: int | None) -> object:
+        trained.append(seed)
+        return fit(self, records, seed=seed)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(SklearnLearner, "fit", counted)
+    audit_subject(of(model), settings)
+    certain = sum(step.n_trained for step in found.steps if not step.sometimes)
+    more = sum(step.n_trained for step in found.steps if step.sometimes)
+    assert len(trained) in {certain, certain + more}
+
+
+def test_a_regressor(monkeypatch: pytest.MonkeyPatch) -> None:
+    y = _X[:, 0] + _rng.normal(size=60)
+    what = subject(Ridge(solver="svd"), (_X[:30], y[:30]), (_X[30:], y[30:]))
+    found = explain(what, Settings())
+    assert found.answers is AnswerKind.VALUES
+    assert set(found.attacks) == {"error-both-known", "error-below-training-error"}
+    assert set(steps(found)) == {"the audited model", "models without one record"}
+    assert found.warnings == ()
+
+
+def test_a_closed_form_trains_nothing_and_others_say_why_not() -> None:
+    (step,) = [step for step in explain(of(GaussianNB()), Settings()).steps if step.what == "models without one record"]
+    assert (step.n_models, step.n_trained, step.engine) == (30, 0, "gaussian-naive-bayes")
+    forest = explain(of(RandomForestClassifier(3)), Settings())
+    (step,) = [step for step in forest.steps if step.what == "models without one record"]
+    assert (step.n_models, step.n_trained, step.engine) == (30, 30, "refit")
+    assert step.refusals
+    assert all("RandomForestClassifier is not" in reason for reason in step.refusals.values())
+
+
+def test_a_model_that_can_only_be_queried() -> None:
+    train, holdout = from_pair(TRAIN, HOLDOUT)
+    model = FunctionProbabilities(lambda X: np.full((len(X), 2), 0.5), train.schema)
+    found = explain(subject(model, train, holdout), Settings())
+    assert (found.learner, found.seconds_per_fit, found.seconds, found.steps) == (None, None, 0.0, ())
+    assert set(found.attacks) == {"gap", "confidence", "loss-threshold"}
+
+
+@pytest.mark.parametrize(("tol", "warned"), [(1e-2, True), (1e-9, False)])
+def test_a_coarse_solver_is_warned_of(tol: float, warned: bool) -> None:
+    warnings = explain(of(LogisticRegression(tol=tol)), Settings()).warnings
+    assert bool(warnings) == warned
+    if warned:
+        assert "above 0.01/n" in warnings[0]
+        assert "3e-05" in warnings[0]  # 0.001 / 30
+
+
+def test_a_learner_that_cannot_be_recognised_is_warned_of() -> None:
+    from leakgauge.models import wrap
+    from leakgauge.training import FunctionLearner
+
+    learner = FunctionLearner(lambda records, seed: wrap(GaussianNB().fit(*TRAIN), records.schema), name="mine")
+    kept = [learner]
+    learner.function = lambda records, seed: kept and wrap(GaussianNB().fit(*TRAIN), records.schema)  # type: ignore[return-value]
+    assert any("cannot be recognised" in warning for warning in explain(of(learner), Settings()).warnings)
+
+
+def test_memory_grows_with_what_is_stored() -> None:
+    few, many = (explain(of(GaussianNB()), Settings(n_shadows=n)).n_bytes for n in (4, 400))
+    # 396 more models, 60 candidates, 2 classes, 8 bytes, and two copies
+    assert many - few == 3 * 8 * 396 * 60 * 2

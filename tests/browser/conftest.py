@@ -1,0 +1,25 @@
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from leakgauge.audit import Document
+
+
+@pytest.fixture(scope="session")
+def documents() -> ModuleType:
+    """The documents that the tests of the report made by hand."""
+    spec = importlib.util.spec_from_file_location("documents", Path(__file__).parents[1] / "report" / "documents.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def three_models(documents: ModuleType) -> Document:
+    return documents.three_models()

@@ -1,0 +1,368 @@
+"""Whatever is wrong with the input: one clear line, exit code 2, no traceback."""
+
+from __future__ import annotations
+
+import json
+import pickle
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+
+Written = Callable[..., Path]
+
+ONE_FILE = '[data]\nfile = "people.csv"\ntarget = "income"\n'
+
+MODELS_OF_MINE = '''
+import numpy as np
+from sklearn.base import BaseEstimator, ClassifierMixin
+
+
+class Answers(ClassifierMixin, BaseEstimator):
+    """A fitted classifier that always answers the same."""
+
+    def __init__(self, answer=(0.5, 0.5)):
+        self.answer = answer
+        self.classes_ = np.array(["high", "low"])
+
+    def fit(self, X, y):
+        return self
+
+    def predict_proba(self, X):
+        return np.tile(self.answer, (len(X), 1))
+
+    def predict(self, X):
+        return np.repeat("high", len(X))
+
+    def __sklearn_is_fitted__(self):
+        return True
+
+
+def answers_nan():
+    return Answers((np.nan, 1.0))
+
+
+def answers_infinity():
+    return Answers((np.inf, 0.0))
+
+
+def does_not_sum():
+    return Answers((0.5, 0.4))
+
+
+def answers_nothing():
+    return None
+
+
+def raises():
+    raise RuntimeError("the cupboard is bare")
+
+
+def takes(depth):
+    return Answers()
+
+
+value = 3
+'''
+
+
+def refused(printed: object, *words: str) -> None:
+    """One line that begins with ``error: `` and holds the words; nothing on stdout."""
+    code, out, err = printed  # type: ignore[misc]
+    assert "Traceback" not in err + out
+    assert code == 2, err
+    assert out == ""
+    assert len(err.splitlines()) == 1, err
+    assert err.startswith("error: ")
+    for word in words:
+        assert word in err
+
+
+def test_a_missing_configuration(cli: Callable) -> None:
+    refused(cli("audit", "nowhere.toml"), "nowhere.toml", "does not exist")
+
+
+@pytest.mark.parametrize("source", ["breast-cancre", "brest-cancer"])
+def test_an_unknown_data_set_names_the_closest(cli: Callable, source: str) -> None:
+    refused(cli("audit", source), source, "did you mean 'breast-cancer'?")
+
+
+@pytest.mark.parametrize(
+    ("data", "words"),
+    [
+        (
+            '[data]\ntrain = "trian.csv"\nholdout = "holdout.csv"\ntarget = "income"',
+            ["trian.csv", "does not exist", "'train.csv'"],
+        ),
+        ('[data]\nfile = "people.xls"\ntarget = "income"', ["people.xls", "does not exist"]),
+        ('[data]\ntrain = "train.csv"\nholdout = "holdout.csv"\ntarget = "incom"', ["no column 'incom'", "'income'"]),
+        (
+            '[data]\ntrain = "train.csv"\nholdout = "holdout.csv"',
+            ["data.target", "missing", "column that the model predicts"],
+        ),
+        ('[data]\ntrain = "train.csv"\ntarget = "income"', ["data: got train", "train and holdout"]),
+        ('[data]\ndataset = "wine"\ntarget = "income"', ["target is for files"]),
+    ],
+)
+def test_data_that_is_not_there(cli: Callable, config: Written, data: str, words: list[str]) -> None:
+    refused(cli("audit", config(data=data)), *words)
+
+
+def test_an_unknown_column(cli: Callable, config: Written) -> None:
+    declared = '[[data.columns]]\nname = "towm"\ntype = "categorical"\n'
+    refused(cli("audit", config(models=declared + '[[models]]\nkind="recipe"\nname="naive-bayes"')), "towm", "'town'")
+
+
+def test_one_class_only(cli: Callable, config: Written, tmp_path: Path) -> None:
+    for name in ("train.csv", "holdout.csv"):
+        path = config().parent / name
+        path.write_text(path.read_text().replace("low", "high"))
+    refused(cli("audit", tmp_path / "audit.toml"), "one class only", "'high'", "'income'")
+
+
+@pytest.mark.parametrize("value", ["nan", "inf", "-inf", ""])
+def test_a_feature_that_is_no_finite_number(cli: Callable, config: Written, write: Written, value: str) -> None:
+    path = config()
+    lines = (path.parent / "train.csv").read_text().splitlines()
+    _, *rest = lines[7].split(",")
+    write("train.csv", "\n".join([*lines[:7], ",".join([value, *rest]), *lines[8:]]) + "\n")
+    refused(cli("audit", path), "column 'age'", "row 6", "fill")
+
+
+def test_text_among_numbers(cli: Callable, config: Written, tmp_path: Path) -> None:
+    declared = '[[data.columns]]\nname = "town"\ntype = "numeric"\n'
+    refused(cli("audit", config(models=declared)), "column 'town'", "numeric", "holds text")
+
+
+def test_different_columns(cli: Callable, config: Written, write: Written) -> None:
+    path = config()
+    write("holdout.csv", (path.parent / "holdout.csv").read_text().replace("hours", "days"))
+    refused(cli("audit", path), "the holdout table", "'hours'", "'days'", "same columns")
+
+
+def test_a_category_that_was_not_declared(cli: Callable, config: Written) -> None:
+    declared = '[[data.columns]]\nname = "town"\ncategories = ["north", "south"]\n'
+    refused(cli("audit", config(models=declared)), "column 'town'", "'west'", "not among the known ones")
+
+
+def test_an_empty_holdout(cli: Callable, config: Written, write: Written) -> None:
+    path = config()
+    write("holdout.csv", "age,hours,town,income\n")
+    refused(cli("audit", path), "holdout.csv", "no rows")
+
+
+@pytest.mark.parametrize("content", ["", "age,hours\n1\n", "age,hours\n1,2\n1,2,3\n"])
+def test_a_broken_table(cli: Callable, config: Written, write: Written, content: str) -> None:
+    path = config()
+    write("holdout.csv", content)
+    refused(cli("audit", path), "holdout.csv")
+
+
+def test_more_records_than_there_are(cli: Callable, config: Written, tmp_path: Path) -> None:
+    refused(cli("audit", config(), "--train-records", 61), "data.train_records = 61", "only 60 records")
+    refused(cli("audit", "wine", "--train-records", 170, "--holdout-records", 9), "170", "9", "only 178 records")
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("--train-records", -3), ("--holdout-records", 0), ("--workers", 0), ("--seed", -1)]
+)
+def test_negative_numbers(cli: Callable, config: Written, option: str, value: int) -> None:
+    refused(cli("audit", config(), option, value), option, str(value), "at least")
+
+
+@pytest.mark.parametrize(
+    ("rest", "words"),
+    [
+        ("[rule]\nadvantage = -0.1", ["audit.toml: rule.advantage", "-0.1", "above 0"]),
+        ("[rule]\nadvantage = 10", ["audit.toml: rule.advantage", "below 1"]),
+        ("[rule]\ndtp = 0", ["audit.toml: rule.dtp", "above 0"]),
+        ('[rule]\ndtp = "no"', ["audit.toml: rule.dtp", "'no'", '"none"']),
+        ('[rule]\ndtp = "none"\nadvantage = "none"', ["no limit at all"]),
+        ("[attacks]\nshadow_models = 2", ["shadow models must be 0 or at least 4"]),
+        ('[attacks]\nnames = ["distence"]', ["attack 'distence' is not known", "distance"]),
+        ("[influence]\nrecords = -1", ["audit.toml: influence.records", "-1", "at least 0"]),
+        ("[influence]\nrepeats = 1.5", ["audit.toml: influence.repeats", "1.5", "whole number"]),
+        ('[release]\noutputs = "rounded"', ["audit.toml: release.outputs", "'rounded'", "'binned'"]),
+        ("[relase]\nbin_width = 0.1", ["audit.toml: relase", "unknown key", "did you mean 'release'?"]),
+    ],
+)
+def test_settings_out_of_range(cli: Callable, config: Written, rest: str, words: list[str]) -> None:
+    refused(cli("audit", config(rest=rest)), *words)
+
+
+@pytest.mark.parametrize(
+    ("models", "words"),
+    [
+        (
+            '[[models]]\nkind = "recipe"\nnmae = "naive-bayes"',
+            ["audit.toml: models.0.nmae: unknown key; did you mean 'name'?", "options"],
+        ),
+        ('[[models]]\nname = "naive-bayes"', ["audit.toml: models.0.kind: missing", "'recipe'", "'factory'", "'file'"]),
+        ('[[models]]\nkind = "recipee"', ["models.0.kind", "'recipee'", "did you mean 'recipe'?"]),
+        (
+            '[[models]]\nkind = "recipe"\nname = "naive-baise"',
+            ["recipe 'naive-baise' is not known", "did you mean 'naive-bayes'?"],
+        ),
+        ('[[models]]\nkind = "recipe"\nname = "ridge"', ["'ridge' is for regression", "naive-bayes"]),
+        ('[[models]]\nkind = "recipe"\nname = "naive-bayes"\noptions = {bin = 3}', ["no option 'bin'", "'bins'"]),
+        ('[[models]]\nkind = "recipe"\nname = "naive-bayes"\noptions = {bins = -3}', ["'bins'", "above 0", "-3"]),
+        (
+            '[[models]]\nkind = "recipe"\nname = "naive-bayes"\noptions = {bins = "many"}',
+            ["'bins'", "whole number", "'many'"],
+        ),
+        ('[[models]]\nkind = "factory"\nfactory = "mine"', ["'mine'", "module:function"]),
+        ('[[models]]\nkind = "factory"\nfactory = "no_such_module:f"', ["'no_such_module'", "cannot be imported"]),
+        ('[[models]]\nkind = "file"\npath = "model.skops"', ["model.skops", "does not exist"]),
+        ('[[models]]\nkind = "file"\npath = "train.csv"', ["train.csv", "no known kind", ".skops"]),
+    ],
+)
+def test_models_that_cannot_be(cli: Callable, config: Written, models: str, words: list[str]) -> None:
+    refused(cli("audit", config(models=models)), *words)
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        ("answers_nan", ["Answers answered NaN", "for 120 of 120 records", "row 0"]),
+        ("answers_infinity", ["Answers answered NaN or infinity"]),
+        ("does_not_sum", ["do not sum to 1", "0.9", "normalise"]),
+        ("answers_nothing", ["NoneType", "cannot be audited"]),
+        ("raises", ["failed", "RuntimeError", "the cupboard is bare"]),
+        ("takes", ["failed", "TypeError", "depth"]),
+        ("value", ["has no function 'value'"]),
+        ("missing", ["has no function 'missing'"]),
+    ],
+)
+def test_factories_that_cannot_be(
+    cli: Callable, config: Written, write: Written, function: str, words: list[str]
+) -> None:
+    module = write("models_of_mine_bad.py", MODELS_OF_MINE).stem
+    refused(cli("audit", config(models=f'[[models]]\nkind = "factory"\nfactory = "{module}:{function}"')), *words)
+
+
+def test_an_unknown_model_of_a_data_set(cli: Callable) -> None:
+    printed = cli("audit", "wine", "--model", "random-forrest")
+    refused(printed, "'random-forrest' is not known", "did you mean 'random-forest'?")
+
+
+def test_an_unknown_model_of_a_file(cli: Callable, config: Written) -> None:
+    refused(cli("audit", config(), "--model", "forest"), "no model 'forest'", "naive-bayes")
+
+
+@pytest.mark.parametrize("name", ["model.pkl", "model.joblib", "model.skops"])
+def test_a_pickle_is_refused(cli: Callable, config: Written, tmp_path: Path, name: str) -> None:
+    tree = DecisionTreeClassifier().fit([[0.0], [1.0]], ["high", "low"])
+    (tmp_path / name).write_bytes(pickle.dumps(tree))
+    printed = cli("audit", config(models=f'[[models]]\nkind = "file"\npath = "{name}"'))
+    if name.endswith(".skops"):  # the ending lies; it is no zip archive
+        refused(printed, name, "cannot be read as skops")
+    else:
+        refused(printed, name, "is a pickle", "skops", "--allow-pickle")
+
+
+def test_a_model_file_that_was_never_fitted(cli: Callable, config: Written, tmp_path: Path) -> None:
+    skops = pytest.importorskip("skops.io")
+    skops.dump(LogisticRegression(), tmp_path / "model.skops")
+    refused(cli("audit", config(models='[[models]]\nkind = "file"\npath = "model.skops"')), "is not fitted")
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('[data]\ndataset "wine"\n', ["audit.toml", "line 2, column 9", "not valid TOML"]),
+        ("[data\n", ["audit.toml", "line 1", "not valid TOML"]),
+        ('[data]\ndataset = "wine\n', ["audit.toml", "line 2", "not valid TOML"]),
+    ],
+)
+def test_toml_that_is_none(cli: Callable, write: Written, text: str, words: list[str]) -> None:
+    refused(cli("audit", write("audit.toml", text)), *words)
+
+
+def test_json_that_is_none(cli: Callable, write: Written) -> None:
+    refused(cli("audit", write("audit.json", '{"data": {"dataset": "wine"}')), "audit.json: line 1", "not valid JSON")
+    refused(cli("audit", write("list.json", "[1]")), "list.json", "expected a table")
+
+
+def test_a_file_that_is_no_text(cli: Callable, tmp_path: Path) -> None:
+    (tmp_path / "audit.toml").write_bytes(b"\xff\xfe\x00")
+    refused(cli("audit", "audit.toml"), "audit.toml", "UTF-8")
+
+
+def test_the_run_folder_of_another_audit(cli: Callable, config: Written) -> None:
+    assert cli("audit", config(), "--run", "run").code in (0, 1, 3)
+    refused(cli("audit", config(), "--run", "run", "--seed", 1), "run", "another audit", "settings", "--run")
+
+
+def test_a_folder_with_other_things(cli: Callable, config: Written, tmp_path: Path) -> None:
+    refused(cli("audit", config(), "--run", tmp_path), "not empty", "no audit", "--run")
+
+
+def test_a_run_folder_that_cannot_be_made(cli: Callable, config: Written) -> None:
+    refused(cli("audit", config(), "--run", "train.csv"), "train.csv", "cannot be made")
+
+
+@pytest.mark.parametrize("command", ["report", "gate", "records"])
+def test_no_run(cli: Callable, command: str) -> None:
+    refused(cli(command, "nowhere"), "nowhere", "finished audit")
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [
+        (lambda text: text[: len(text) // 2], ["not a result of leakgauge", "run the audit again"]),
+        (lambda text: "", ["not a result of leakgauge"]),
+        (lambda text: "[]", ["not a result of leakgauge"]),
+        (lambda text: text.replace('"verdict"', '"verdikt"'), ["not a result of leakgauge"]),
+        (lambda text: json.dumps(json.loads(text) | {"schema_version": "99.0"}), ["schema version '99.0'"]),
+    ],
+)
+def test_a_damaged_result(cli: Callable, config: Written, damage: Callable, words: list[str]) -> None:
+    cli("audit", config(), "--run", "run")
+    result = Path("run/result.json")
+    result.write_text(damage(result.read_text()))
+    for command in ("report", "gate"):
+        refused(cli(command, "run"), "result.json", *words)
+
+
+def test_a_damaged_manifest(cli: Callable, config: Written) -> None:
+    cli("audit", config(), "--run", "run")
+    Path("run/manifest.json").write_text("{")
+    refused(cli("audit", config(), "--run", "run"), "manifest.json", "cannot be read")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["gate", "run", "--dtp", "low"], ["--dtp", "'low'", "none"]),
+        (["gate", "run", "--advantage", "2"], ["advantage", "2.0", "(0, 1)"]),
+        (["gate", "run", "--dtp", "none", "--advantage", "none"], ["no limit at all"]),
+        (["records", "run", "--model", "forest"], ["no model 'forest'", "naive-bayes"]),
+        (["records", "run", "--top", "0"], ["--top", "0", "at least 1"]),
+        (["report", "run", "--markdown", "--junit"], ["--markdown", "--junit", "one at a time"]),
+    ],
+)
+def test_options_out_of_range(cli: Callable, config: Written, arguments: list[str], words: list[str]) -> None:
+    cli("audit", config(), "--run", "run")
+    refused(cli(*arguments), *words)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["adit"], ["adit"]),
+        (["audit"], ["SOURCE", "leakgauge audit --help"]),
+        (["audit", "wine", "--modle", "x"], ["--modle", "leakgauge audit --help"]),
+        (["schema", "everything"], ["everything", "config", "result"]),
+    ],
+)
+def test_usage(cli: Callable, arguments: list[str], words: list[str]) -> None:
+    refused(cli(*arguments), *words)
+
+
+def test_a_stored_chunk_that_belongs_to_someone_else_is_no_input() -> None:
+    """Chunks are named by the hash of what made them, so a foreign one is simply never asked for."""
+    from leakgauge.training import ChunkStore
+
+    assert ChunkStore(Path("run")).load("0" * 40) is None

@@ -1,0 +1,330 @@
+"""What the commands do when all goes well, and when something goes wrong that is not the user's fault."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from xml.etree import ElementTree as ET
+
+import jsonschema
+import pytest
+
+from leakgauge.audit import Run, Verdict
+
+Written = Callable[..., Path]
+
+FOREST = '[[models]]\nkind = "recipe"\nname = "random-forest"\noptions = {trees = 5}\n'
+QUICK = "[attacks]\nshadow_models = 4\n"
+QUICK_LOOSE = QUICK + '[rule]\ndtp = "none"\nadvantage = 0.9\n'
+LEAKY = '[[models]]\nkind = "recipe"\nname = "k-nearest-neighbours"\noptions = {neighbours = 1}\n'
+
+
+@pytest.fixture
+def run(cli: Callable, config: Written) -> Path:
+    """The folder of a finished audit of naive Bayes."""
+    assert cli("audit", config(), "--run", "run").code in (0, 1, 3)
+    return Path("run")
+
+
+def test_audit_writes_a_run_folder_for_its_owner_alone(run: Path) -> None:
+    assert {path.name for path in run.iterdir()} == {
+        "chunks", "ids.csv", "manifest.json", "records.csv", "report.html", "result.json"
+    }  # fmt: skip
+    assert stat.S_IMODE(run.stat().st_mode) == 0o700
+    for path in run.rglob("*"):
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
+
+
+def test_audit_prints_the_verdict_first(cli: Callable, config: Written) -> None:
+    printed = cli("audit", config(), "--run", "run")
+    first = printed.out.splitlines()[0]
+    document = Run(Path("run")).document()
+    assert first.startswith({"passes": "✓", "fails": "✗", "cannot tell": "?"}[document.verdict.value])
+    assert "audit: naive-bayes" in first
+    for finding in document.audits[0].findings:
+        assert finding.measure.split("“")[0] in printed.out
+    assert printed.out.count("report.html") == 1
+    assert printed.err == ""
+
+
+def test_the_exit_code_is_the_verdict(cli: Callable, config: Written) -> None:
+    """The nearest training record alone decides: a record is its own neighbour, so leaving it out changes a lot."""
+    assert cli("audit", config(rest=QUICK_LOOSE), "--run", "passing").code == 0
+    assert cli("audit", config(models=LEAKY), "--run", "failing").code == 1
+    few = config(rest=QUICK + '[rule]\ndtp = "none"\nadvantage = 0.01\n')
+    assert cli("audit", few, "--run", "open").code == 3
+
+
+def test_json_and_nothing_else(cli: Callable, config: Written) -> None:
+    printed = cli("audit", config(), "--run", "run", "--json")
+    assert printed.out == Path("run/result.json").read_text()
+    assert printed.err == ""
+
+
+def test_again_the_same_bytes_and_nothing_is_trained(
+    cli: Callable, config: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = config(models=FOREST)
+    cli("audit", path, "--run", "run")
+    first = Path("run/result.json").read_bytes()
+    from leakgauge.training import SklearnLearner
+
+    def no_more(*_: object, **__: object) -> None:
+        raise AssertionError("a model was trained again")
+
+    monkeypatch.setattr(SklearnLearner, "fit", no_more)
+    again = cli("audit", path, "--run", "run")
+    assert again.code in (0, 1, 3), again.err
+    assert Path("run/result.json").read_bytes() == first
+
+
+def test_the_default_folder_follows_from_the_inputs(cli: Callable, config: Written) -> None:
+    path = config()
+    cli("audit", path)
+    cli("audit", path)
+    cli("audit", path, "--seed", 7)
+    found = sorted(Path("leakgauge-runs").iterdir())
+    assert len(found) == 2
+    assert all(folder.name.startswith("audit-") and len(folder.name) == len("audit-") + 8 for folder in found)
+
+
+def test_two_at_a_time_in_one_folder_are_refused(cli: Callable, config: Written, run: Path) -> None:
+    with Run(run).alone():
+        printed = cli("audit", config(), "--run", "run")
+    assert printed.code == 2
+    assert "another audit is running" in printed.err
+
+
+def test_several_models_and_a_choice_of_them(cli: Callable, config: Written) -> None:
+    both = '[[models]]\nkind = "recipe"\nname = "naive-bayes"\n' + FOREST
+    printed = cli("audit", config(models=both), "--run", "both")
+    assert "Of 2 models" in printed.out
+    assert "naive-bayes" in printed.out
+    assert "random-forest" in printed.out
+    printed = cli("audit", config(models=both), "--run", "one", "--model", "random-forest")
+    assert "naive-bayes" not in printed.out
+
+
+def test_a_public_data_set_with_recipes(cli: Callable) -> None:
+    printed = cli(
+        "audit", "wine", "--model", "naive-bayes", "--model", "decision-tree",
+        "--train-records", 40, "--holdout-records", 50, "--run", "run",
+    )  # fmt: skip
+    assert "Of 2 models" in printed.out
+    assert "40 training and 50 holdout records" in " ".join(printed.out.split())
+
+
+def test_a_regression_data_set_gets_a_recipe_that_fits(cli: Callable) -> None:
+    printed = cli("audit", "diabetes", "--train-records", 60, "--holdout-records", 60, "--run", "run")
+    assert "ridge" in printed.out
+    assert "RMSE" in printed.out
+    assert printed.code in (0, 1, 3)
+
+
+def test_files_in_json(cli: Callable, write: Written, tables: None) -> None:
+    form = {
+        "data": {"train": "train.csv", "holdout": "holdout.csv", "target": "income"},
+        "attacks": {"shadow_models": 4},
+    }
+    assert cli("audit", write("audit.json", json.dumps(form)), "--run", "run").code in (0, 1, 3)
+
+
+def test_paths_are_relative_to_the_file(cli: Callable, config: Written, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = config()
+    away = path.parent / "away"
+    away.mkdir()
+    monkeypatch.chdir(away)
+    assert cli("audit", "../audit.toml", "--run", "run").code in (0, 1, 3)
+
+
+def test_a_pickle_is_opened_on_demand(cli: Callable, config: Written, tmp_path: Path) -> None:
+    import joblib
+    import pandas as pd
+    from sklearn.compose import make_column_transformer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder
+    from sklearn.tree import DecisionTreeClassifier
+
+    path = config(models='[[models]]\nkind = "file"\npath = "model.joblib"\n')
+    frame = pd.read_csv("train.csv")
+    encode = make_column_transformer((OneHotEncoder(), ["town"]), remainder="passthrough")
+    model = make_pipeline(encode, DecisionTreeClassifier(max_depth=2, random_state=0))
+    joblib.dump(model.fit(frame.drop(columns="income"), frame["income"]), tmp_path / "model.joblib")
+    printed = cli("audit", path, "--run", "run", "--allow-pickle")
+    assert printed.code in (0, 1, 3), printed.err
+    assert "code in the model files runs" in printed.err
+
+
+def test_report_again_and_in_other_forms(cli: Callable, run: Path) -> None:
+    page = run / "report.html"
+    before = page.read_bytes()
+    page.unlink()
+    assert cli("report", run).out == f"{page}\n"
+    assert page.read_bytes() == before
+    markdown = cli("report", run, "--markdown")
+    assert markdown.out.startswith("## Privacy audit")
+    assert ET.fromstring(cli("report", run, "--junit").out.encode()).tag == "testsuites"
+
+
+def test_a_pdf_without_a_browser(cli: Callable, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    printed = cli("report", run, "--pdf")
+    assert printed.code == 2
+    assert "Chromium" in printed.err
+
+
+def test_records_are_opaque_unless_asked(cli: Callable, run: Path) -> None:
+    printed = cli("records", run, "--top", 5)
+    assert "the 5 most exposed training records" in printed.out
+    assert "train/" not in printed.out
+    named = cli("records", run, "--top", 5, "--show-ids")
+    assert named.out.count("train/") == 5
+    assert "holdout/" not in named.out
+
+
+def test_records_as_csv(cli: Callable, run: Path) -> None:
+    lines = list(csv.DictReader(io.StringIO(cli("records", run, "--csv", "--top", 7).out)))
+    assert len(lines) == 7
+    assert "id" not in lines[0]
+    pdtp = [float(line["pdtp_binned"]) for line in lines]
+    assert pdtp == sorted(pdtp, reverse=True)
+    named = list(csv.DictReader(io.StringIO(cli("records", run, "--csv", "--show-ids", "--top", 7).out)))
+    assert [line["record"] for line in named] == [line["record"] for line in lines]
+    ids = Run(run).ids()
+    assert all(ids[line["record"]] == line["id"] for line in named)
+
+
+def test_gate_keeps_the_verdict_and_one_line_a_finding(cli: Callable, run: Path) -> None:
+    document = Run(run).document()
+    printed = cli("gate", run)
+    assert printed.code == document.verdict.exit_code
+    assert len(printed.out.splitlines()) == len(document.audits[0].findings) + 1
+    assert printed.out.splitlines()[-1].endswith(": audit")
+
+
+@pytest.mark.parametrize(("limits", "code"), [(("--advantage", "0.9", "--dtp", "none"), 0), (("--dtp", "1e-6"), 1)])
+def test_gate_with_other_limits(cli: Callable, run: Path, limits: tuple[str, ...], code: int) -> None:
+    assert cli("gate", run, *limits).code == code
+
+
+def test_gate_on_github(cli: Callable, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
+    printed = cli("gate", run, "--dtp", "1e-6")
+    errors = [line for line in printed.out.splitlines() if line.startswith("::error title=leakgauge fails::")]
+    assert errors
+    assert "naive-bayes: largest PDTP" in errors[0]
+    assert (tmp_path / "summary.md").read_text().startswith("## Privacy audit")
+
+
+def test_explain_trains_one_model_and_writes_nothing(
+    cli: Callable, config: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from leakgauge.training import SklearnLearner
+
+    trained = []
+    fit = SklearnLearner.fit
+
+    def counted(self: SklearnLearner, records: object, *, seed: int | None) -> object:
+        trained.append(self.name)
+        return fit(self, records, seed=seed)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(SklearnLearner, "fit", counted)
+    printed = cli("explain", config(models='[[models]]\nkind = "recipe"\nname = "naive-bayes"\n' + FOREST))
+    assert printed.code == 0
+    assert len(trained) == 2
+    assert not Path("leakgauge-runs").exists()
+    text = " ".join(printed.out.split())
+    assert "60 training and 60 holdout records, 3 columns (1 of categories), predicting income (2 classes)" in text
+    assert "categorical-naive-bayes (closed form)" in text
+    assert "none is known for RandomForestClassifier" in text
+    assert "from the one model that was trained just now" in text
+
+
+def test_explain_warns_of_a_coarse_solver(cli: Callable, config: Written, write: Written) -> None:
+    write(
+        "coarse_learner.py",
+        "from sklearn.linear_model import LogisticRegression\n\n"
+        "def coarse():\n    return LogisticRegression(tol=1e-2)\n",
+    )
+    numbers = '[[data.columns]]\nname = "town"\nrole = "ignore"\n'
+    models = numbers + '[[models]]\nkind = "factory"\nfactory = "coarse_learner:coarse"\n'
+    text = " ".join(cli("explain", config(models=models)).out.split())
+    assert "Warning: The solver of LogisticRegression stops at a tolerance of 0.01, above 0.01/n" in text
+
+
+def test_schemas_are_schemas_and_hold(cli: Callable, run: Path) -> None:
+    for form in ("config", "result"):
+        jsonschema.Draft202012Validator.check_schema(json.loads(cli("schema", form).out))
+    result = json.loads(cli("schema", "result").out)
+    jsonschema.validate(json.loads((run / "result.json").read_text()), result)
+    import tomllib
+
+    written = tomllib.loads(Path("audit.toml").read_text())
+    jsonschema.validate(written, json.loads(cli("schema", "config").out))
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate(written | {"sede": 1}, json.loads(cli("schema").out))
+
+
+def test_an_internal_error_is_one_line_and_a_file(
+    cli: Callable, config: Written, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    import tempfile
+
+    from leakgauge.audit.config import Config
+
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("nobody thought of this")
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    monkeypatch.setattr(Config, "subjects", broken)
+    printed = cli("audit", config())
+    assert printed.code == 4
+    assert len(printed.err.splitlines()) == 1
+    assert "internal error (ZeroDivisionError: nobody thought of this)" in printed.err
+    stored = next(tmp_path.glob("leakgauge-*.traceback"))
+    assert str(stored) in printed.err
+    assert "in broken" in stored.read_text()
+    with pytest.raises(ZeroDivisionError):
+        cli("--debug", "audit", config())
+
+
+def test_ctrl_c_says_how_to_go_on(cli: Callable, config: Written, monkeypatch: pytest.MonkeyPatch) -> None:
+    from leakgauge.training import SklearnLearner
+
+    def interrupted(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(SklearnLearner, "fit", interrupted)
+    printed = cli("audit", config(), "--run", "run")
+    assert printed.code == 130
+    assert printed.err == "error: stopped; start the same command again and it goes on where it was\n"
+
+
+@pytest.mark.parametrize("columns", [60, 80, 120, 200])
+def test_no_line_is_wider_than_the_terminal(
+    cli: Callable, run: Path, columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Paths alone are never wrapped: they are there to be copied."""
+    monkeypatch.setenv("COLUMNS", str(columns))
+    for arguments in (["audit", "audit.toml", "--run", "run"], ["records", "run"], ["explain", "audit.toml"]):
+        printed = cli(*arguments)
+        assert printed.err == ""
+        lines = [line.rstrip() for line in printed.out.splitlines() if "run/" not in line and " run" not in line]
+        assert max(map(len, lines)) <= columns
+        assert "\x1b" not in printed.out
+
+
+def test_colour_on_a_terminal_that_wants_it(cli: Callable, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    assert "\x1b[" in cli("audit", "audit.toml", "--run", "run").out
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert "\x1b[3" not in cli("audit", "audit.toml", "--run", "run").out
+
+
+def test_verdicts_have_distinct_exit_codes() -> None:
+    assert [verdict.exit_code for verdict in (Verdict.PASSES, Verdict.FAILS, Verdict.CANNOT_TELL)] == [0, 1, 3]

@@ -1,0 +1,252 @@
+"""Audits as they come out of the audit package, made by hand: what a report has to cope with.
+
+Nothing here is measured. Curves are powers of the false-positive rate, whose true-positive rates are known at every
+point: an attack of strength a reaches fpr ** a.
+"""
+
+from __future__ import annotations
+
+import math
+
+from leakgauge.audit import AuditResult, Description, Document, ExposedRecord, Finding, Influence, Verdict, judge
+from leakgauge.audit.result import Association, AttackResult, Curve, Histogram
+from leakgauge.statistics import Estimate
+
+OWN_IDS = ("patient-0017", "patient-0042")
+"""What the user calls two of the records; no report may name them."""
+
+N_TRAIN, N_HOLDOUT = 2_000, 1_000
+
+METHOD = {
+    "seed": 7,
+    "bin_width": 0.01,
+    "shadow_models": 32,
+    "shadow_engine": "refit",
+    "influence_engine": "naive-bayes",
+    "influence_repeats": None,
+    "rule": {"dtp": 1.0, "queries": "any", "advantage": 0.1, "confidence": 0.95},
+    "versions": {"leakgauge": "0.1.0", "numpy": "2.4.6"},
+}
+
+NOT_TESTED = (
+    "Attribute inference and property inference.",
+    "Attackers who see the parameters, the gradients or several versions of the model.",
+)
+
+ATTACKS = (
+    ("gap", "classified correctly", "Yeom et al. 2018, Adversary 1 with the 0-1 loss"),
+    ("confidence", "member with the probability of the true class", "Yeom et al. 2018, Adversary 1"),
+    ("loss-threshold", "loss below the mean training loss", "Yeom et al. 2018, section 6.2"),
+    ("shadow-classifier", "one classifier trained on shadow models' answers", "Shokri et al. 2017"),
+    ("frequency", "answer as frequent as with the record", "Long et al. 2017"),
+    ("distance", "answer nearer to models trained with the record", "Long et al. 2017"),
+)
+
+
+def estimate(value: float, half: float, confidence: float = 0.95, method: str = "Newcombe hybrid score") -> Estimate:
+    return Estimate(value, value - half, value + half, confidence, method, N_TRAIN + N_HOLDOUT)
+
+
+def power_curve(strength: float, n: int = 200) -> Curve:
+    """fpr ** strength on a grid that is even on a logarithmic and on a linear axis."""
+    half = n // 2
+    rates = {10 ** (-3 + 3 * i / half) for i in range(half + 1)} | {i / half for i in range(half + 1)}
+    fpr = sorted(round(rate, 6) for rate in rates)
+    return Curve(tuple(fpr), tuple(round(rate**strength, 6) for rate in fpr))
+
+
+def corner(fpr: float, tpr: float) -> Curve:
+    """The curve of an attack that answers yes or no."""
+    return Curve((0.0, fpr, 1.0), (0.0, tpr, 1.0))
+
+
+def attack(name: str, title: str, source: str, advantage: Estimate, strength: float) -> AttackResult:
+    return AttackResult(
+        name=name,
+        title=title,
+        source=source,
+        advantage=advantage,
+        auc=estimate(1 / (1 + strength), 0.02, method="DeLong"),
+        tpr_at_low_fpr=Estimate(0.01**strength, 0.0, min(1.0, 2 * 0.01**strength), 0.95, "order statistics", 3_000),
+        low_fpr=0.01,
+        roc=corner(0.8, 0.8**strength) if name == "gap" else power_curve(strength),
+    )
+
+
+def attacks(
+    values: list[tuple[float, float]], chosen: tuple[tuple[str, str, str], ...] = ATTACKS
+) -> list[AttackResult]:
+    """Attacks with these pairs of advantage and strength of the curve."""
+    return [
+        attack(*named, estimate(value, 0.04, 1 - 0.05 / len(chosen)), strength)
+        for named, (value, strength) in zip(chosen, values, strict=True)
+    ]
+
+
+def advantage_finding(found: AttackResult) -> Finding:
+    verdict = judge(found.advantage, 0.1)
+    reason, remedy = {
+        Verdict.PASSES: (f"even the upper end, {found.advantage.high:.3f}, is at most 0.1", ""),
+        Verdict.FAILS: (f"even the lower end, {found.advantage.low:.3f}, is above 0.1", "regularise more strongly"),
+        Verdict.CANNOT_TELL: ("the interval lies on both sides of 0.1", "about 9,000 records would settle it"),
+    }[verdict]
+    measure = f"advantage of the attack “{found.title}”"
+    return Finding("membership", measure, found.advantage, 0.0, 0.1, verdict, reason, remedy)
+
+
+def description(model: str, **changed: object) -> Description:
+    given = {
+        "model": model,
+        "learner": "LogisticRegression",
+        "released": "as is",
+        "answers": "probabilities",
+        "n_train": N_TRAIN,
+        "n_holdout": N_HOLDOUT,
+        "n_features": 12,
+        "classes": ("no", "yes"),
+        "train_score": estimate(0.9, 0.01, method="Clopper-Pearson"),
+        "holdout_score": estimate(0.88, 0.02, method="Clopper-Pearson"),
+        "n_duplicates": 0,
+    }
+    return Description(**{**given, **changed})
+
+
+def exposed(pdtp: float | None, n: int = 20) -> tuple[ExposedRecord, ...]:
+    return tuple(
+        ExposedRecord(
+            record=f"{0xA1B2C3D4E5F6 + 7919 * i:012x}",
+            member=True,
+            pdtp=None if pdtp is None else pdtp / (1 + i),
+            pdtp_binned=None if pdtp is None else round(min(pdtp, 5.3) / (1 + i), 2),
+            noise_floor=None if pdtp is None else 0.02,
+            success=None if pdtp is None else max(0.5, 0.95 - 0.02 * i),
+            score=3.1 - 0.1 * i,
+        )
+        for i in range(n)
+    )
+
+
+def influence(largest: float, bound: float, n_infinite: int = 0) -> Influence:
+    top = max(1.25, largest if math.isfinite(largest) else 4.0)
+    edges = tuple(round(top * i / 40, 6) for i in range(41))
+    counts = [0] * 40
+    counts[:8] = [1_500 - n_infinite, 300, 120, 40, 20, 14, 4, 2]
+    counts[39] = 4 if 1 < largest < math.inf else 0
+    measured = sum(counts) + n_infinite
+    pdtp = tuple(round(min(largest, 5.3) * (1 - i / 400) ** 4, 4) for i in range(400))
+    success = tuple(round(0.5 + 0.4 * (1 - i / 400) ** 2 * (0.5 + (i * 37 % 100) / 100), 4) for i in range(400))
+    return Influence(
+        n_measured=measured,
+        n_training=measured,
+        largest=largest,
+        median=0.03,
+        n_above_limit=n_infinite + counts[39],
+        limit=1.0,
+        noise_floor=0.02,
+        bound=bound,
+        n_failed=0,
+        engine="naive-bayes",
+        n_unconverged=0,
+        histogram=Histogram(edges, tuple(counts), n_infinite),
+        with_success=Association("distance", estimate(0.62, 0.05, method="Fisher z"), 1e-12, pdtp, success),
+    )
+
+
+def influence_findings(largest: float, bound: float) -> list[Finding]:
+    direct = Estimate(largest, largest, largest, 0.95, "largest PDTP, naive-bayes", N_TRAIN)
+    any_query = Estimate(largest, largest, max(bound, largest), 0.95, "largest PDTP below, bound above", N_TRAIN)
+    return [
+        Finding(
+            "influence", "largest PDTP (queries about the record itself)", direct, 0.0, 1.0, judge(direct, 1.0),
+            "a record changes an answer about itself by more than a factor e^1; 26 of 2,000 records are above 1"
+            if largest > 1 else f"no record changes any answer about itself by more than a factor e^{largest:.3g}",
+            "release rounded answers or labels only" if largest > 1 else "",
+        ),
+        Finding(
+            "influence", "largest DTP (any query)", any_query, 0.0, 1.0, judge(any_query, 1.0),
+            "DTP is at least PDTP, which is above the limit" if largest > 1
+            else f"no query at all can change by more than a factor e^{bound:.3g}",
+            "release rounded answers or labels only" if largest > 1 else "",
+        ),
+    ]  # fmt: skip
+
+
+def audit(what: Description, findings: list[Finding], found: list[AttackResult], **changed: object) -> AuditResult:
+    verdicts = [finding.verdict for finding in findings]
+    worst = next(v for v in (Verdict.FAILS, Verdict.CANNOT_TELL, Verdict.PASSES) if v in verdicts)
+    given = {
+        "description": what,
+        "verdict": worst,
+        "findings": tuple(findings),
+        "attacks": tuple(found),
+        "influence": None,
+        "records": exposed(None),
+        "notes": (),
+        "not_tested": NOT_TESTED,
+        "method": METHOD,
+        "ids": dict(zip(("a1b2c3d4e5f6", "a1b2c3d504e5"), OWN_IDS, strict=True)),
+    }
+    return AuditResult(**{**given, **changed})
+
+
+def passing() -> AuditResult:
+    found = attacks([(0.01, 0.98), (0.012, 0.97), (-0.02, 1.0), (0.02, 0.96), (0.03, 0.95), (0.025, 0.96)])
+    findings = [*influence_findings(0.42, 0.8), *map(advantage_finding, found)]
+    return audit(
+        description("Logistic regression"), findings, found, influence=influence(0.42, 0.8), records=exposed(0.42)
+    )
+
+
+def failing() -> AuditResult:
+    found = attacks([(0.11, 0.8), (0.24, 0.5), (0.31, 0.4), (0.28, 0.45), (0.42, 0.3), (0.47, 0.25)])
+    findings = [*influence_findings(math.inf, math.inf), *map(advantage_finding, found)]
+    return audit(
+        description("Decision tree", learner="DecisionTreeClassifier", n_duplicates=3),
+        findings,
+        found,
+        influence=influence(math.inf, math.inf, n_infinite=26),
+        records=exposed(math.inf),
+        notes=("PDTP is infinite for 26 records.",),
+    )
+
+
+def undecided() -> AuditResult:
+    """A model that answers labels only and of which nobody said how it was trained."""
+    found = attacks([(0.09, 0.9)], ATTACKS[:1])
+    why = "the model could only be queried: nobody said how it was trained"
+    unknown = Finding(
+        "influence", "differential training privacy of the training records", None, 0.0, 1.0, Verdict.CANNOT_TELL,
+        why, "give the learner, so that models without each record can be trained",
+    )  # fmt: skip
+    return audit(
+        description("Remote service", learner=None, released="labels", answers="labels"),
+        [unknown, *map(advantage_finding, found)],
+        found,
+        notes=("The model answers labels only, so the attacks that need probabilities were left out.",),
+        method={**METHOD, "shadow_models": 0},
+    )
+
+
+def regression() -> AuditResult:
+    named = (
+        ("error-both-known", "error likelier among members, both error laws known", "Yeom et al. 2018, Adversary 2"),
+        ("error-below-training-error", "error below the training error", "Yeom et al. 2018, section 3.3"),
+    )
+    found = attacks([(0.02, 0.95), (0.03, 0.93)], named)
+    what = description(
+        "Ridge",
+        learner="Ridge",
+        answers="values",
+        classes=(),
+        train_score=Estimate(53.4, 50.1, 56.6, 0.95, "root of the mean of squares, t interval", N_TRAIN),
+        holdout_score=Estimate(55.0, 51.2, 58.7, 0.95, "root of the mean of squares, t interval", N_HOLDOUT),
+    )
+    return audit(what, [advantage_finding(one) for one in found], found, method={**METHOD, "shadow_models": 0})
+
+
+def three_models() -> Document:
+    return Document.of("loan models", [passing(), failing(), undecided()])
+
+
+def alone(result: AuditResult) -> Document:
+    return Document.of("audit", [result])

@@ -1,0 +1,446 @@
+from __future__ import annotations
+
+import base64
+import hashlib
+import importlib.resources
+import itertools
+import json
+import math
+import os
+import re
+import stat
+from dataclasses import replace
+from html.parser import HTMLParser
+
+import pytest
+
+from leakgauge.audit import Document, Finding, Verdict
+from leakgauge.audit.document import dump, load
+from leakgauge.errors import StoreError
+from leakgauge.report import render_html, write_html
+from leakgauge.statistics import Estimate
+
+HOSTILE = "</script><img src=x onerror=alert(1)>\"'&{{7*7}}"
+VOID = {"meta", "input", "br", "img", "link", "hr"}
+MAY_STAY_OPEN = {"td", "tr"}
+
+
+class Page(HTMLParser):
+    """What a browser would make of the page: elements with their text, and whether every element is closed."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[tuple[tuple[str, ...], str]] = []
+        self.open: list[str] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag, attrs):
+        if tag in MAY_STAY_OPEN and self.open and self.open[-1] == "td":
+            self.open.pop()
+        if tag == "tr" and self.open and self.open[-1] == "tr":
+            self.open.pop()
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attrs):
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag):
+        while self.open[-1] != tag:
+            assert self.open[-1] in MAY_STAY_OPEN, f"<{self.open[-1]}> is not closed before </{tag}>"
+            self.open.pop()
+        self.open.pop()
+
+    def handle_data(self, data):
+        self.texts.append((tuple(self.open), data))
+
+    def text_of(self, *without: str) -> str:
+        said = " ".join(data for path, data in self.texts if not {"style", "script", *without} & set(path))
+        return " ".join(said.split())
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+
+@pytest.fixture
+def page(three_models) -> Page:
+    return Page(render_html(three_models))
+
+
+# Nothing found, nothing claimed.
+
+
+def test_an_audit_that_measured_nothing_does_not_read_as_passing(documents):
+    nothing = replace(
+        documents.undecided(), findings=(), attacks=(), records=(), notes=(), not_tested=(), verdict=Verdict.CANNOT_TELL
+    )
+    text = Page(render_html(documents.alone(nothing))).text_of()
+    assert "Cannot tell whether the release rule holds" in text
+    assert "Nothing was held against the release rule, so nothing can pass." in text
+    assert "No membership attack was carried out." in text
+    assert "Passes" not in text
+
+
+def test_a_document_without_audits_cannot_tell(three_models):
+    empty = replace(three_models, audits=(), verdict=Verdict.CANNOT_TELL)
+    text = Page(render_html(empty)).text_of()
+    assert "No model was audited." in text
+    assert "Cannot tell" in text
+
+
+# What stands where.
+
+
+def test_the_verdict_comes_first_with_its_reason_and_the_advice(documents):
+    text = Page(render_html(documents.alone(documents.failing()))).text_of()
+    order = [
+        "Fails the release rule",
+        "Do not release this model as it is.",
+        "A record changes an answer about itself by more than a factor",
+        "Release rounded answers or labels only.",
+        "Findings",
+        "Membership attacks",
+        "Influence of single records",
+        "Most exposed records",
+        "What was not tested",
+        "How to read the numbers",
+    ]
+    places = [text.index(part) for part in order]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize(
+    ("name", "headline", "advice", "remedy"),
+    [
+        ("passing", "Passes the release rule", "does not stand in the way", None),
+        ("failing", "Fails the release rule", "Do not release this model as it is.", "What to try"),
+        ("undecided", "Cannot tell whether", "what is not known does not count as safe", "What would settle it"),
+    ],
+)
+def test_each_verdict_is_told_by_word_icon_and_colour(documents, name, headline, advice, remedy):
+    result = getattr(documents, name)()
+    page = Page(render_html(documents.alone(result)))
+    kind = result.verdict.replace(" ", "-")
+    assert headline in page.text_of()
+    assert advice in page.text_of()
+    assert remedy is None or remedy in page.text_of()
+    assert page.all("use")[0]["href"] == f"#{kind}"
+    assert any(section["class"] == f"verdict {kind}" for section in page.all("section") if "class" in section)
+    assert result.verdict in page.text_of("title")
+
+
+def test_passing_is_never_without_what_was_not_tested(documents):
+    text = Page(render_html(documents.alone(documents.passing()))).text_of()
+    assert text.index("2 things that this audit did not test") < text.index("Findings")
+    for item in documents.NOT_TESTED:
+        assert item in text
+
+
+def test_several_models_stand_side_by_side_before_each_is_told(page, three_models):
+    text = page.text_of()
+    assert "Of 3 models: 1 fails, 1 cannot tell, 1 passes." in text
+    overview = text.index("The models side by side")
+    assert overview < text.index("Findings")
+    links = {a["href"] for a in page.all("a")}
+    assert {"#m1", "#m2", "#m3"} <= links
+    for audit in three_models.audits:
+        assert text.count(audit.description.model) >= 3
+
+
+def test_every_finding_stands_with_value_reason_and_remedy(page, three_models):
+    text = page.text_of()
+    for audit in three_models.audits:
+        for finding in audit.findings:
+            assert finding.measure[1:] in text
+            # Powers of e are raised: e^1 becomes two pieces of text.
+            assert finding.reason[1:].replace("e^", "e ") in text.replace(" ;", ";")
+            assert finding.remedy[1:] in text
+
+
+def test_powers_of_e_are_raised(documents):
+    html = render_html(documents.alone(documents.failing()))
+    assert "more than a factor e<sup>1</sup>;" in html
+    assert "e^1" not in html
+
+
+def test_every_attack_stands_with_its_three_measures_and_source(page, documents):
+    text = page.text_of()
+    for attack in documents.failing().attacks:
+        assert attack.title[1:] in text
+        assert attack.source in text
+        for estimate in (attack.advantage, attack.auc, attack.tpr_at_low_fpr):
+            assert f"{estimate.value:.3f}" in text
+            assert f"{estimate.low:.3f} to {estimate.high:.3f}" in text
+
+
+def test_a_rate_that_differs_between_attacks_is_said_for_each(documents):
+    result = documents.failing()
+    mixed = (replace(result.attacks[0], low_fpr=0.1), *result.attacks[1:])
+    text = Page(render_html(documents.alone(replace(result, attacks=mixed)))).text_of()
+    assert "True-positive rate at a low FPR" in text
+    assert "at 0.1 " in text
+
+
+def test_infinity_is_written_as_a_sign_and_read_as_a_word(documents):
+    page = Page(render_html(documents.alone(documents.failing())))
+    assert {"role": "img", "aria-label": "infinite"} in page.all("span")
+    assert "∞" in page.text_of()
+    assert not re.search(r"\b(inf|nan|Infinity)\b", page.text_of())
+
+
+def test_a_regression_model_has_errors_in_place_of_accuracy(documents):
+    text = Page(render_html(documents.alone(documents.regression()))).text_of()
+    assert "Root mean squared error on holdout records 55 51.2 to 58.7" in text
+    assert "Accuracy" not in text
+    assert "The influence of single records was not measured." in text
+
+
+def test_the_reason_why_influence_is_missing_is_said(documents):
+    text = Page(render_html(documents.alone(documents.undecided()))).text_of()
+    assert "was not measured. The model could only be queried: nobody said how it was trained." in text
+
+
+def test_records_without_pdtp_have_no_columns_for_it(documents):
+    with_it, without = (
+        Page(render_html(documents.alone(r))).text_of() for r in (documents.passing(), documents.regression())
+    )
+    assert "Record In training PDTP Factor Noise floor Attack’s success Score" in with_it
+    assert "Record In training Score" in without
+
+
+def test_methods_of_intervals_are_told_with_their_confidence(documents):
+    text = Page(render_html(documents.alone(documents.passing()))).text_of()
+    assert "Newcombe hybrid score 0.9917 3,000 advantage of A; advantage of B" in text
+
+
+def test_the_guide_explains_each_number(page):
+    for term in ("Membership advantage", "PDTP and DTP", "Interval", "Cannot tell", "AUC", "Noise floor"):
+        assert page.text_of().count(term) >= 1
+
+
+# What must not be there.
+
+
+def test_no_own_id_of_a_person_is_anywhere(documents, three_models):
+    for document in (three_models, documents.alone(documents.failing())):
+        html = render_html(document)
+        assert not any(own in html for own in documents.OWN_IDS)
+
+
+def test_records_are_listed_by_opaque_id_and_the_page_says_who_resolves_them(documents):
+    result = documents.failing()
+    text = Page(render_html(documents.alone(result))).text_of()
+    for record in result.records:
+        assert record.record in text
+    assert "leakgauge records RUN --show-ids" in text
+
+
+def test_classes_are_counted_and_not_named(documents):
+    result = documents.failing()
+    secret = replace(result, description=replace(result.description, classes=("syphilis", "healthy")))
+    html = render_html(documents.alone(secret))
+    assert "syphilis" not in html
+    assert "Classes 2 " in Page(html).text_of()
+
+
+def test_nobody_is_promised_anonymity(page):
+    assert "anonym" not in page.text_of().lower()
+
+
+def test_the_page_loads_nothing(three_models):
+    html = render_html(three_models)
+    page = Page(html)
+    for _, attributes in page.elements:
+        for key in ("href", "src", "srcset", "action", "data", "poster", "xlink:href", "formaction", "ping"):
+            assert (attributes.get(key) or "#").startswith("#"), attributes
+        assert "style" not in attributes
+        assert not any(key.startswith("on") for key in attributes), attributes
+    assert not {"link", "img", "iframe", "object", "embed", "base", "form", "video", "audio"} & {
+        t for t, _ in page.elements
+    }
+    (style,) = re.findall(r"<style>(.*?)</style>", html, re.DOTALL)
+    assert not re.search(r"url\(|@import|image-set|src\(", style)
+    assert not re.search(r"(?:https?:)?//[a-z]", html.replace("// Paper", ""))
+
+
+# The content policy.
+
+
+def test_the_policy_allows_exactly_the_style_and_script_of_the_page(three_models):
+    html = render_html(three_models)
+    (policy,) = re.findall(r'<meta http-equiv="Content-Security-Policy" content="([^"]*)">', html)
+    rules = dict(rule.strip().split(" ", 1) for rule in policy.split(";"))
+    assert rules["default-src"] == "'none'"
+    assert rules["base-uri"] == rules["form-action"] == "'none'"
+    for rule, pattern in (("style-src", r"<style>(.*?)</style>"), ("script-src", r"<script>(.*?)</script>")):
+        (inline,) = re.findall(pattern, html, re.DOTALL)
+        digest = base64.b64encode(hashlib.sha256(inline.encode()).digest()).decode()
+        assert rules[rule] == f"'sha256-{digest}'"
+    assert "unsafe" not in policy
+
+
+def test_the_policy_stands_before_what_it_governs(three_models):
+    html = render_html(three_models)
+    assert html.index("Content-Security-Policy") < html.index("<style") < html.index("<script")
+
+
+# Hostile text.
+
+
+def hostile_document(documents) -> Document:
+    result = documents.failing()
+    attack = replace(result.attacks[0], name=HOSTILE, title=HOSTILE, source=HOSTILE)
+    estimate = Estimate(0.2, 0.1, 0.3, 0.95, HOSTILE, 10)
+    finding = Finding(HOSTILE, HOSTILE, estimate, 0.0, 0.1, Verdict.FAILS, HOSTILE, HOSTILE)
+    association = replace(result.influence.with_success, attack=HOSTILE)
+    return Document.of(
+        HOSTILE,
+        [
+            replace(
+                result,
+                description=replace(
+                    result.description, model=HOSTILE, learner=HOSTILE, released=HOSTILE, answers=HOSTILE
+                ),
+                findings=(finding, *result.findings),
+                attacks=(attack, *result.attacks[1:]),
+                influence=replace(result.influence, with_success=association, engine=HOSTILE),
+                records=(replace(result.records[0], record=HOSTILE),),
+                notes=(HOSTILE,),
+                not_tested=(HOSTILE,),
+                method={HOSTILE: HOSTILE, "rule": {HOSTILE: HOSTILE}, "versions": [HOSTILE]},
+            ),
+            documents.passing(),
+        ],
+    )
+
+
+def test_hostile_names_stay_text(documents):
+    html = render_html(hostile_document(documents))
+    page = Page(html)
+    assert page.all("img") == []
+    assert [attributes.get("id") for attributes in page.all("script")] == ["data", None]
+    assert page.text_of().count(HOSTILE[1:]) >= 12
+    assert "49" not in re.findall(r"<h1>(.*?)</h1>", html)[0]
+
+
+def test_hostile_names_do_not_end_the_data(documents):
+    html = render_html(hostile_document(documents))
+    (block,) = re.findall(r'<script type="application/json" id="data">(.*?)</script>', html, re.DOTALL)
+    assert not set("<>&") & set(block)
+    assert json.loads(block)["audits"][0]["model"] == HOSTILE
+
+
+def test_a_name_that_no_encoding_knows_is_written_all_the_same(documents, tmp_path):
+    result = documents.passing()
+    broken = replace(result, description=replace(result.description, model="half a pair \ud83d"))
+    path = write_html(documents.alone(broken), tmp_path / "report.html")
+    assert "half a pair ?" in path.read_text("utf-8")
+
+
+# The data.
+
+
+def test_the_data_are_what_is_drawn(documents, three_models):
+    html = render_html(three_models)
+    (block,) = re.findall(r'id="data">(.*?)</script>', html, re.DOTALL)
+    data = json.loads(block)
+    assert [audit["verdict"] for audit in data["audits"]] == ["passes", "fails", "cannot tell"]
+    failing = data["audits"][1]
+    assert failing["pdtp"]["infinite"] == 26
+    assert sum(failing["pdtp"]["counts"]) == sum(documents.failing().influence.histogram.counts)
+    # The curve of “distance” is fpr ** 0.25; 0.01 is a point of its grid.
+    assert failing["tpr"]["distance"][failing["fpr"].index(0.01)] == pytest.approx(0.01**0.25, abs=1e-4)
+    assert len(failing["dots"]["pdtp"]) == len(failing["dots"]["success"]) == 400
+
+
+def test_infinite_numbers_are_text_in_the_data(documents):
+    result = documents.failing()
+    curve = replace(result.influence.with_success, pdtp=(math.inf, -math.inf, 1.0), success=(1.0, 0.5, 0.5))
+    html = render_html(documents.alone(replace(result, influence=replace(result.influence, with_success=curve))))
+    (block,) = re.findall(r'id="data">(.*?)</script>', html, re.DOTALL)
+    assert json.loads(block)["audits"][0]["dots"]["pdtp"] == ["Infinity", "-Infinity", 1.0]
+
+
+# For everyone.
+
+
+def test_the_page_has_language_landmarks_and_one_heading_of_the_first_level(page):
+    assert page.all("html") == [{"lang": "en"}]
+    for landmark in ("header", "main", "footer", "title", "h1"):
+        assert len([tag for tag, a in page.elements if tag == landmark and (landmark != "title" or not a)]) >= 1
+    assert len(page.all("h1")) == len(page.all("main")) == 1
+    assert page.all("a")[0] == {"class": "skip", "href": "#verdict"}
+
+
+def test_headings_leave_out_no_level(documents, three_models):
+    for document in (three_models, documents.alone(documents.failing())):
+        levels = [int(tag[1]) for tag, _ in Page(render_html(document)).elements if re.fullmatch(r"h[1-6]", tag)]
+        assert levels[0] == 1
+        assert all(after - before <= 1 for before, after in itertools.pairwise(levels))
+
+
+def test_ids_are_unique_and_every_reference_leads_somewhere(page):
+    ids = [a["id"] for _, a in page.elements if "id" in a]
+    assert len(ids) == len(set(ids))
+    referred = [a["href"][1:] for _, a in page.elements if (a.get("href") or "").startswith("#")]
+    referred += [name for _, a in page.elements for name in (a.get("aria-labelledby") or "").split()]
+    referred += [a["for"] for a in page.all("label")]
+    assert set(referred) <= set(ids)
+
+
+def test_every_figure_has_its_data_as_a_table(page, documents):
+    summaries = page.text_of()
+    assert summaries.count("The curves as a table") == 3
+    assert summaries.count("The histogram as a table") == summaries.count("The dots as a table") == 2
+    plots = [a for a in page.all("svg") if a.get("class") == "plot"]
+    assert len(plots) == 3 + 2 + 2
+    assert all(a["role"] == "img" for a in page.all("svg") if a.get("class") in {"plot", "interval"})
+
+
+def test_every_cell_of_a_stacked_table_carries_its_label(three_models):
+    html = render_html(three_models)
+    for table in re.findall(r'<div class="stack">(.*?)</div>', html, re.DOTALL):
+        assert all("data-label=" in cell for cell in re.findall(r"<td[^>]*>", table))
+
+
+# Round trips.
+
+
+def test_the_same_document_gives_the_same_bytes(documents):
+    assert render_html(documents.three_models()) == render_html(documents.three_models())
+
+
+def test_a_document_read_from_its_file_gives_the_same_page(three_models, tmp_path):
+    path = tmp_path / "result.json"
+    path.write_text(dump(three_models))
+    assert render_html(load(path)) == render_html(three_models)
+
+
+def test_the_page_is_small(three_models):
+    assert len(render_html(three_models).encode()) < 150_000
+
+
+def test_a_result_writes_its_own_page(documents, tmp_path):
+    path = documents.passing().to_html(tmp_path / "report.html")
+    assert path.read_text("utf-8") == render_html(documents.alone(documents.passing()))
+
+
+def test_the_file_is_the_owners_alone_and_whole(three_models, tmp_path):
+    path = write_html(three_models, str(tmp_path / "report.html"))
+    assert path.read_text("utf-8") == render_html(three_models)
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert os.listdir(tmp_path) == ["report.html"]
+
+
+def test_a_folder_that_is_not_there_is_an_error_that_says_so(three_models, tmp_path):
+    with pytest.raises(StoreError, match=r"report\.html cannot be written \(No such file or directory\)"):
+        write_html(three_models, tmp_path / "missing" / "report.html")
+
+
+def test_templates_travel_with_the_package():
+    folder = importlib.resources.files("leakgauge.report") / "templates"
+    assert {"page.html", "audit.html", "parts.html", "style.css", "script.js"} <= {f.name for f in folder.iterdir()}

@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import pytest
+
+from leakgauge.audit import AuditDocument, Finding, Verdict
+from leakgauge.report import words
+from leakgauge.statistics import Estimate
+
+
+def finding(low: float, high: float, verdict: Verdict, question: str = "membership", remedy: str = "") -> Finding:
+    estimate = Estimate((low + high) / 2, low, high, 0.95, "m", 10)
+    return Finding(question, "advantage", estimate, 0.0, 0.1, verdict, f"from {low} to {high}", remedy)
+
+
+def audit_of(documents, *findings: Finding, verdict: Verdict, **changed) -> AuditDocument:
+    return AuditDocument.of(replace(documents.passing(), findings=findings, verdict=verdict, **changed))
+
+
+@pytest.mark.parametrize(
+    ("value", "places", "text"),
+    [
+        (0.0, 3, "0.000"),
+        (-0.0004, 3, "0.000"),
+        (-0.0006, 3, "−0.001"),
+        (1234.5678, 2, "1,234.57"),
+        (math.inf, 3, "∞"),
+        (-math.inf, 3, "−∞"),
+        (1e-12, 3, "0.000"),
+    ],
+)
+def test_numbers(value, places, text):
+    assert words.number(value, places) == text
+
+
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [(0.0, "0"), (1.0, "1"), (0.001, "0.001"), (1e6, "1,000,000"), (0.00002, "2e-05"), (math.inf, "∞"), (-1.5, "−1.5")],
+)
+def test_short_numbers(value, text):
+    assert words.short(value) == text
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "text"),
+    [(0.1, 0.3, "0.10 to 0.30"), (0.2, 0.2, "exact"), (0.2, math.inf, "0.20 or more"), (math.inf, math.inf, "infinite"),
+     (-math.inf, math.inf, "−∞ to ∞")],
+)  # fmt: skip
+def test_intervals(low, high, text):
+    value = high if math.isinf(low) and low > 0 else max(low, min(high, 0.2))
+    assert words.interval(Estimate(value, low, high, 0.95, "m", 10), 2) == text
+
+
+# e = 2.718, e ** 3 = 20.09, e ** 0.5 = 1.65, e ** 5 = 148.4
+@pytest.mark.parametrize(
+    ("nats", "text"),
+    [(0.0, "1.0"), (0.5, "1.6"), (1.0, "2.7"), (3.0, "20"), (5.0, "148"), (14.0, "more than a million")],
+)
+def test_factors(nats, text):
+    assert words.factor(nats) == text
+
+
+def test_the_ground_of_failing_is_what_lies_furthest_above_its_limit(documents):
+    audit = audit_of(
+        documents,
+        finding(0.11, 0.2, Verdict.FAILS, remedy="a"),
+        finding(0.3, 0.4, Verdict.FAILS, remedy="b"),
+        finding(0.05, 0.9, Verdict.CANNOT_TELL, remedy="c"),
+        finding(0.0, 0.05, Verdict.PASSES, "influence"),
+        verdict=Verdict.FAILS,
+    )
+    (ground,) = words.grounds(audit)
+    assert (ground.clearest.reason, ground.n_deciding, ground.n_findings) == ("from 0.3 to 0.4", 2, 3)
+    assert words.remedies(audit) == ["b"]
+
+
+def test_the_ground_of_not_knowing_is_what_could_not_be_measured(documents):
+    missing = Finding("membership", "m", None, 0.0, 0.1, Verdict.CANNOT_TELL, "nothing was measured", "measure")
+    audit = audit_of(documents, finding(0.0, 5.0, Verdict.CANNOT_TELL), missing, verdict=Verdict.CANNOT_TELL)
+    assert words.grounds(audit)[0].clearest is missing
+
+
+def test_the_ground_of_passing_is_what_comes_nearest_to_its_limit(documents):
+    audit = audit_of(
+        documents, finding(0.0, 0.02, Verdict.PASSES), finding(-0.1, 0.09, Verdict.PASSES), verdict=Verdict.PASSES
+    )
+    assert words.grounds(audit)[0].clearest.reason == "from -0.1 to 0.09"
+
+
+def test_advice_that_two_questions_share_is_given_once(documents):
+    audit = audit_of(
+        documents,
+        finding(0.2, 0.3, Verdict.FAILS, "influence", "round"),
+        finding(0.2, 0.3, Verdict.FAILS, "membership", "round"),
+        verdict=Verdict.FAILS,
+    )
+    assert words.remedies(audit) == ["round"]
+
+
+def test_the_rule_is_told_from_the_settings(documents):
+    told = " ".join(words.rule(AuditDocument.of(documents.passing())))
+    assert "about anything may change by more than a factor of 2.7" in told
+    assert "membership advantage above 0.1 " in told
+    assert "confidence 0.95" in told
+    direct = {"rule": {"dtp": 0.5, "queries": "direct", "advantage": None, "confidence": 0.9}}
+    told = " ".join(words.rule(AuditDocument.of(replace(documents.passing(), method=direct))))
+    assert "about the person's own record may change by more than a factor of 1.6" in told
+    assert "membership advantage" not in told
+
+
+@pytest.mark.parametrize("method", [{}, {"rule": None}, {"rule": "strict"}])
+def test_without_settings_the_rule_is_told_from_the_findings(documents, method):
+    told = words.rule(AuditDocument.of(replace(documents.passing(), method=method)))
+    assert told[0] == "Largest PDTP (queries about the record itself): at most 1."
+    assert len(told) == len(documents.passing().findings)
+
+
+@pytest.mark.parametrize(
+    ("released", "answers", "said"),
+    [
+        ("as is", "probabilities", "the probability of every class"),
+        ("binned", "probabilities", "the probability of every class, rounded into bins of width 0.01"),
+        ("labels", "labels", "the predicted class alone"),
+        ("as is", "values", "the predicted number"),
+        ("as is", "embeddings", "embeddings"),
+    ],
+)
+def test_what_the_model_answers(documents, released, answers, said):
+    result = documents.passing()
+    what = replace(result.description, released=released, answers=answers)
+    assert words.released(AuditDocument.of(replace(result, description=what))) == said
+
+
+def paragraph(result) -> dict[str, str]:
+    return dict(words.statement(AuditDocument.of(result), "0.1.0"))
+
+
+def test_the_statement_tells_what_an_officer_needs(documents):
+    said = paragraph(documents.passing())
+    assert list(said) == [
+        "Audited",
+        "Threat model",
+        "Tested",
+        "Results",
+        "Release rule",
+        "Verdict",
+        "Not tested",
+        "Reach",
+    ]
+    assert "32 shadow models" in said["Threat model"]
+    assert "2,000 of 2,000 training records" in said["Tested"]
+    assert "0.030 (−0.010 to 0.070), by “answer as frequent as with the record”" in said["Results"]
+    assert "reaches above 0.070 (all intervals together at confidence 0.95)" in said["Results"]
+    assert "for any question at all it is at most 0.80" in said["Results"]
+    assert said["Verdict"].startswith("Passes.")
+    assert said["Not tested"] == " ".join(documents.NOT_TESTED)
+
+
+def test_the_statement_owns_up_to_what_is_not_known(documents):
+    said = paragraph(documents.undecided())
+    assert "is not assumed to train models of the same kind" in said["Threat model"]
+    assert "influence" not in said["Tested"]
+    assert said["Verdict"].startswith("Cannot tell. Do not release this model yet")
+    assert "no bound is known" in paragraph(documents.failing())["Results"]
+    assert "PDTP is infinite" in paragraph(documents.failing())["Results"]
+
+
+def test_without_any_measure_the_statement_says_so(documents):
+    said = paragraph(replace(documents.undecided(), attacks=(), not_tested=(), method={}))
+    assert said["Tested"] == "Nothing could be tested."
+    assert "Results" not in said
+    assert "Not tested" not in said
+
+
+def test_without_a_joint_confidence_each_interval_has_its_own(documents):
+    assert "each interval at confidence 0.9917" in paragraph(replace(documents.passing(), method={}))["Results"]
+
+
+def test_nobody_is_promised_anonymity(documents):
+    for name in ("passing", "failing", "undecided", "regression"):
+        assert "anonym" not in " ".join(paragraph(getattr(documents, name)()).values()).lower()
+
+
+def test_every_verdict_has_its_words():
+    for wording in (words.HEADLINES, words.ADVICE, words.ADVICE_FOR_SEVERAL, words.REMEDY_TITLES):
+        assert set(wording) == set(Verdict)
+        assert len(set(wording.values())) == 3
+    assert not any("safe" in words.ADVICE[verdict] for verdict in (Verdict.PASSES, Verdict.FAILS))
