@@ -221,6 +221,16 @@ def test_gate_on_github(cli: Callable, run: Path, tmp_path: Path, monkeypatch: p
     assert (tmp_path / "summary.md").read_text().startswith("## Privacy audit")
 
 
+def test_a_summary_that_cannot_be_written_does_not_change_the_verdict(
+    cli: Callable, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "no" / "where.md"))
+    printed = cli("gate", run, "--dtp", "1e-6")
+    assert printed.code == 1
+    assert "step summary" in printed.err
+
+
 def test_explain_trains_one_model_and_writes_nothing(
     cli: Callable, config: Written, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -77,14 +77,15 @@ class Run:
             return
         descriptor = os.open(self.folder, os.O_RDONLY)
         try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise StoreError(
+                    f"another audit is running in {self.folder}; wait for it, or name another folder with --run"
+                ) from None
             for litter in [*self.folder.glob(".*.part"), *self.folder.glob("chunks/.*.part")]:
                 litter.unlink(missing_ok=True)
             yield
-        except BlockingIOError:
-            raise StoreError(
-                f"another audit is running in {self.folder}; wait for it, or name another folder with --run"
-            ) from None
         finally:
             os.close(descriptor)
 

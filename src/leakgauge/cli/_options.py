@@ -46,6 +46,9 @@ HoldoutRecords: TypeAlias = Annotated[
     int | None,
     typer.Option(metavar="N", callback=at_least(1), help="How many holdout records to draw.", show_default="half"),
 ]
+AllowPickle: TypeAlias = Annotated[
+    bool, typer.Option("--allow-pickle", help="Open model files that are pickles, which run code. Only for your own.")
+]
 
 
 def configured(

@@ -18,20 +18,26 @@ def progress() -> Iterator[BatchStage | None]:
     if not is_watched():
         yield None
         return
-    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(bar_width=24),
+        TextColumn("{task.fields[count]}"),
+        TimeRemainingColumn(compact=True),
+    )
     with Progress(*columns, console=asides(), transient=True) as bars:
-        waiting = bars.add_task("reading", total=None)
-        tasks: dict[tuple[str, str], TaskID] = {}
+        task = bars.add_task("reading", total=None, count="")
+        shown = ("", "")
 
         def tell(model: str, stage: str, done: int, total: int) -> None:
-            bars.update(waiting, visible=False)
-            if (model, stage) not in tasks:
-                for task in tasks.values():
-                    bars.update(task, visible=False)
-                tasks[model, stage] = bars.add_task(f"{model}: {stage}", total=total)
-            bars.update(tasks[model, stage], completed=done, visible=done < total)
-            bars.update(waiting, description=f"{model}: working", visible=done >= total)
+            nonlocal shown
+            if (model, stage) != shown:
+                bars.reset(task, total=total)
+                shown = (model, stage)
+            if done < total:
+                bars.update(task, description=f"{model}: {stage}", completed=done, count=f"{done:,}/{total:,}")
+            else:  # what follows does not say how far it is
+                bars.reset(task, total=None, description=f"{model}: after {total:,} {stage}", count="")
 
         yield tell

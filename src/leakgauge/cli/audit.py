@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from leakgauge.cli._options import HoldoutRecords, Models, Seed, Source, TrainRecords, at_least, configured
+from leakgauge.cli._options import AllowPickle, HoldoutRecords, Models, Seed, Source, TrainRecords, at_least, configured
 
 
 def audit(
@@ -26,10 +26,7 @@ def audit(
     seed: Seed = None,
     train_records: TrainRecords = None,
     holdout_records: HoldoutRecords = None,
-    allow_pickle: Annotated[
-        bool,
-        typer.Option("--allow-pickle", help="Open model files that are pickles, which run code. Only for your own."),
-    ] = False,
+    allow_pickle: AllowPickle = False,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")] = False,
 ) -> int:
     """Measure what models give away, and decide whether they may be released.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from leakgauge.cli._options import HoldoutRecords, Models, Seed, Source, TrainRecords, configured
+from leakgauge.cli._options import AllowPickle, HoldoutRecords, Models, Seed, Source, TrainRecords, configured
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -21,6 +21,7 @@ def explain(
     seed: Seed = None,
     train_records: TrainRecords = None,
     holdout_records: HoldoutRecords = None,
+    allow_pickle: AllowPickle = False,
 ) -> None:
     """Say what an audit would do: which models, by which engine, about how long, with how much memory.
 
@@ -35,7 +36,7 @@ def explain(
     from leakgauge.cli._console import results
 
     config = configured(source, model, seed, train_records, holdout_records)
-    subjects = config.subjects()
+    subjects = config.subjects(allow_pickle=allow_pickle)
     console = results()
     console.print(_data(config.name, subjects[0]), style="bold", markup=False)
     for what in subjects:

@@ -87,6 +87,7 @@ def _line(model: str, finding: Finding) -> str:
 def _tell_github(document: Document) -> None:
     """Annotations on stdout, where the runner reads them, and the summary where it says."""
     from leakgauge.audit import Verdict
+    from leakgauge.cli._console import remark
     from leakgauge.report import markdown
     from leakgauge.report.words import against_limit, sentence
 
@@ -96,8 +97,11 @@ def _tell_github(document: Document) -> None:
             print(f"::error title={_escaped(f'leakgauge {finding.verdict.value}', in_title=True)}::{_escaped(message)}")
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary:
-        with Path(summary).open("a", encoding="utf-8") as file:
-            file.write(markdown(document))
+        try:
+            with Path(summary).open("a", encoding="utf-8") as file:
+                file.write(markdown(document))
+        except OSError as error:  # the verdict counts, whoever reads it
+            remark(f"the step summary {summary} cannot be written ({error.strerror})")
 
 
 def _escaped(text: str, *, in_title: bool = False) -> str:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from leakgauge.errors import ConfigError, DataError, ModelError
-from leakgauge.membership.loss_threshold import checked_vector
+from leakgauge.membership._checks import checked_vector
 
 
 def member_probability(losses: ArrayLike, loss_bound: float, *, clip: bool = False) -> NDArray[np.float64]:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from leakgauge.errors import ConfigError, DataError, ModelError
-from leakgauge.membership.distance import (
+from leakgauge.membership._checks import (
     checked_members,
     checked_probabilities,
     refuse_one_sided_records,

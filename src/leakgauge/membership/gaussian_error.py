@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from leakgauge.errors import ConfigError
-from leakgauge.membership.loss_threshold import checked_vector
+from leakgauge.membership._checks import checked_vector
 
 # A standard deviation below this fraction of the scale of y is an interpolating model seen through rounding
 # errors.

@@ -16,54 +16,12 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from leakgauge.errors import ConfigError, DataError, ModelError
+from leakgauge.errors import ConfigError, ModelError
+from leakgauge.membership._checks import checked_labels, checked_vector
 
 # A logarithm computed in float32 may come out above zero by a rounding error of the size of its epsilon,
 # 1.2e-7.
 _LOG_SLACK = 1e-6
-
-
-def checked_vector(values: ArrayLike, name: str, *, finite: bool = True) -> NDArray[np.float64]:
-    """The values as float64 [records]; refuses other shapes, emptiness, NaN, -inf, and +inf if ``finite``."""
-    try:
-        vector = np.asarray(values, dtype=np.float64)
-    except (TypeError, ValueError) as problem:
-        raise ModelError(f"{name} must be one number per record; converting failed: {problem}.") from problem
-    if vector.ndim != 1:
-        raise ModelError(
-            f"{name} must have one dimension [records], got shape {vector.shape}; "
-            f"pass one number per record, for example {name}.ravel() for a single column."
-        )
-    if vector.size == 0:
-        raise ModelError(f"{name} holds no records; at least one is needed.")
-    unusable = ~np.isfinite(vector) if finite else np.isnan(vector) | np.isneginf(vector)
-    if unusable.any():
-        row = int(np.argmax(unusable))
-        allowed = "a finite number" if finite else "a number or +infinity"
-        raise ModelError(
-            f"{name}[{row}] is {vector[row]}; every entry must be {allowed}: "
-            "drop the record or repair what the model answered."
-        )
-    return vector
-
-
-def checked_labels(labels: ArrayLike, n_records: int, n_classes: int) -> NDArray[np.intp]:
-    """The labels as class numbers [records] in 0..n_classes-1; refuses everything else."""
-    codes = np.asarray(labels)
-    if codes.shape != (n_records,):
-        raise DataError(f"labels must have shape ({n_records},), one label per record, got {codes.shape}.")
-    if codes.dtype.kind not in "iu":
-        raise DataError(
-            f"labels must be whole numbers from 0 to {n_classes - 1}, the columns of the probabilities, got "
-            f"{codes.dtype}; encode them first, for example with numpy.searchsorted(classes, labels)."
-        )
-    outside = (codes < 0) | (codes >= n_classes)
-    if outside.any():
-        row = int(np.argmax(outside))
-        raise DataError(
-            f"labels[{row}] is {codes[row]}; labels must lie in 0..{n_classes - 1}, the columns of the probabilities."
-        )
-    return codes.astype(np.intp)
 
 
 def cross_entropy(log_probabilities: ArrayLike, labels: ArrayLike) -> NDArray[np.float64]:

@@ -25,8 +25,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from leakgauge.errors import ConfigError, DataError, ModelError
-from leakgauge.membership.distance import checked_members, checked_probabilities, thinned_groups
-from leakgauge.membership.loss_threshold import checked_labels
+from leakgauge.membership._checks import checked_labels, checked_members, checked_probabilities, thinned_groups
 
 # Long et al. 2017, section 5.3: the attack model.
 HIDDEN_UNITS = 32

@@ -378,9 +378,10 @@ def _log_density(deviations: Floats, variances: Floats, size: Floats) -> tuple[F
             centre, so its means carry an error of that size.
     """
     n_features = deviations.shape[1]
-    squares = (deviations**2 / variances).sum(axis=1)
+    scaled = deviations / variances
+    squares = np.einsum("ij,ij->i", scaled, deviations)
     widths = np.log(variances).sum(axis=1)
-    lost = (np.abs(deviations) * size / variances).sum(axis=1)
+    lost = np.abs(scaled) @ size
     values = -0.5 * (n_features * np.log(2 * np.pi) + widths + squares)
     rounding = UNIT * (16 * (squares + np.abs(widths) + n_features) + 8 * lost)
     noise = (NOISE * size) ** 2
