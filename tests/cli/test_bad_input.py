@@ -359,10 +359,3 @@ def test_options_out_of_range(cli: Callable, config: Written, arguments: list[st
 )
 def test_usage(cli: Callable, arguments: list[str], words: list[str]) -> None:
     refused(cli(*arguments), *words)
-
-
-def test_a_stored_chunk_that_belongs_to_someone_else_is_no_input() -> None:
-    """Chunks are named by the hash of what made them, so a foreign one is simply never asked for."""
-    from leakgauge.training import ChunkStore
-
-    assert ChunkStore(Path("run")).load("0" * 40) is None

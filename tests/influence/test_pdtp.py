@@ -7,7 +7,15 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
 
 from leakgauge.errors import ModelError
-from leakgauge.influence import coarse_tolerance, confirm, dtp_upper_bound, naive_bayes_bound, pairwise_floor, pdtp
+from leakgauge.influence import (
+    coarse_tolerance,
+    confirm,
+    dtp_upper_bound,
+    linear_bound,
+    naive_bayes_bound,
+    pairwise_floor,
+    pdtp,
+)
 from leakgauge.influence.confirmation import log_ratio_of_means
 from leakgauge.models import ProbabilityAccess, label_logs
 from leakgauge.records import Records
@@ -292,14 +300,58 @@ def test_a_probability_that_was_always_0_is_bounded_not_believed():
     assert (nothing.value, nothing.low, nothing.high) == (0.0, 0.0, np.inf)
 
 
-def test_bounds_are_known_for_smoothed_categorical_naive_bayes_only():
+def test_the_bound_of_logistic_regression_is_never_exceeded_and_nearly_reached():
+    """Two numbers in [-1, 1] and a category of three: all corners and many points between, for every record."""
+    from sklearn.pipeline import make_pipeline
+
+    from leakgauge.training.recipes import FixedDesign
+
+    draw = np.random.default_rng(0)
+    features = np.c_[draw.uniform(-1, 1, (60, 2)), draw.integers(0, 3, 60)]
+    features[:2, :2] = [[-1, -1], [1, 1]]
+    y = (features[:, 0] + draw.logistic(size=60) > 0).astype(int)
+    records = Records.from_arrays(features, y)
+    design = FixedDesign((0, 0, 3), (0.0, 0.0, 0.0), (1.0, 2.0, 1.0))
+    learner = SklearnLearner(make_pipeline(design, LogisticRegression(C=2.0)))
+    bound = dtp_upper_bound(learner, records)
+    assert "within the range of the training records" in bound.covers
+    grid = np.linspace(-1, 1, 9)
+    queries = np.array([[a, b, c] for a in grid for b in grid for c in range(3)])
+    tight = make_pipeline(design, LogisticRegression(C=2.0, tol=1e-12, solver="newton-cholesky"))
+    whole = tight.fit(features, y).decision_function(queries)
+    for t in range(60):
+        left = np.delete(np.arange(60), t)
+        moved = np.abs(tight.fit(features[left], y[left]).decision_function(queries) - whole).max()
+        # the corners are among the queries, so the largest change of the score is the bound itself
+        assert moved == pytest.approx(bound.values[t], abs=1e-8)
+    found = pdtp(learner, records, seed=0)
+    assert (found.values <= bound.values + 1e-8).all()
+
+
+def test_the_example_of_the_lipschitz_bound():
+    # weights (0.8, -1.2, 0.3), 0.1 against (0.75, -1.1, 0.28), 0.13 on {-1, 1}^3: the largest change of a
+    # log-probability is 0.1781553087 (reference value, computed independently); theorem 6.9 of Long et al. 2017 with
+    # L = 4 gives 0.4, and the sum over columns 0.2
+    moves, offset = np.array([[-0.05, 0.1, -0.02]]), np.array([0.03])
+    ones = np.ones(3)
+    bound = linear_bound(moves, offset, np.zeros(3, dtype=int), -ones, ones)
+    assert bound[0] == pytest.approx(0.2)
+    corners = np.array(np.meshgrid(*[[-1, 1]] * 3)).reshape(3, -1).T
+    before, after = corners @ [0.8, -1.2, 0.3] + 0.1, corners @ [0.75, -1.1, 0.28] + 0.13
+    largest = max(np.abs(np.logaddexp(0, sign * before) - np.logaddexp(0, sign * after)).max() for sign in (-1, 1))
+    assert largest == pytest.approx(0.1781553087, abs=1e-9)
+    assert largest <= bound[0]
+
+
+def test_bounds_are_known_for_smoothed_categorical_naive_bayes_and_logistic_regression_only():
     from sklearn.naive_bayes import CategoricalNB
 
     codes = np.random.default_rng(0).integers(0, 3, size=(200, 4)).astype(float)
     records = Records.from_arrays(codes, np.arange(200) % 2)
     bound = dtp_upper_bound(SklearnLearner(CategoricalNB(min_categories=3)), records)
     found = pdtp(SklearnLearner(CategoricalNB(min_categories=3)), records, seed=0)
-    assert (found.values <= bound + 1e-12).all()
+    assert (found.values <= bound.values + 1e-12).all()
+    assert bound.covers == "every query"
     assert dtp_upper_bound(SklearnLearner(GaussianNB()), records) is None
     assert dtp_upper_bound(SklearnLearner(CategoricalNB()), records) is None
     assert dtp_upper_bound(FunctionLearner(coin), records) is None

@@ -2,8 +2,18 @@ import numpy as np
 import pytest
 
 from leakgauge.errors import ModelError
-from leakgauge.models import AnswerKind, Binned, LabelAccess, LabelOnly, ProbabilityAccess, RegressionAccess
-from leakgauge.models import answers, binned_logs, kind_of, label_logs
+from leakgauge.models import (
+    AnswerKind,
+    Binned,
+    LabelAccess,
+    LabelOnly,
+    ProbabilityAccess,
+    RegressionAccess,
+    answers,
+    binned_logs,
+    kind_of,
+    label_logs,
+)
 from leakgauge.models.access import checked_log_probabilities, checked_probabilities, checked_values
 
 
@@ -94,5 +104,5 @@ def test_values_must_be_finite_and_one_each():
 
 
 def test_what_is_no_model_is_named():
-    with pytest.raises(ModelError, match="got str; wrap it with leakgauge.models.wrap"):
+    with pytest.raises(ModelError, match=r"got str; wrap it with leakgauge\.models\.wrap"):
         kind_of("model")

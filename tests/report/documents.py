@@ -144,6 +144,7 @@ def influence(largest: float, bound: float, n_infinite: int = 0) -> Influence:
         limit=1.0,
         noise_floor=0.02,
         bound=bound,
+        bound_covers="" if math.isinf(bound) else "every query",
         n_failed=0,
         engine="naive-bayes",
         n_unconverged=0,

@@ -153,7 +153,7 @@ def test_the_statement_tells_what_an_officer_needs(documents):
     assert "2,000 of 2,000 training records" in said["Tested"]
     assert "0.030 (−0.010 to 0.070), by “answer as frequent as with the record”" in said["Results"]
     assert "reaches above 0.070 (all intervals together at confidence 0.95)" in said["Results"]
-    assert "for any question at all it is at most 0.80" in said["Results"]
+    assert "for every query it is at most 0.80" in said["Results"]
     assert said["Verdict"].startswith("Passes.")
     assert said["Not tested"] == " ".join(documents.NOT_TESTED)
 

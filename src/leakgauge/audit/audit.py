@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from leakgauge._version import __version__
 from leakgauge.audit import influence as influence_part
 from leakgauge.audit import membership as membership_part
-from leakgauge.audit.finding import Finding, overall
+from leakgauge.audit.finding import overall
 from leakgauge.audit.influence import Measured
 from leakgauge.audit.membership import Attacked
 from leakgauge.audit.result import AuditResult, Description, ExposedRecord
 from leakgauge.audit.settings import Queries, Released, Settings
 from leakgauge.audit.subject import Data, Subject, subject
 from leakgauge.errors import ModelError
+from leakgauge.influence import EVERY_QUERY
 from leakgauge.membership import ATTACKS, Evidence, Success, everyone_as_target, left_out_error
 from leakgauge.models import AnswerKind, answers, kind_of
 from leakgauge.records import concatenate, find_duplicates
@@ -347,8 +348,8 @@ def _notes(
     shared = find_duplicates(what.train, what.holdout)
     if shared.identical_across.n_right:
         said.append(
-            f"{shared.identical_across.n_right:,} holdout records also stand in the training set, so these non-members look like "
-            "members and attacks seem weaker than they are; remove them from the holdout."
+            f"{shared.identical_across.n_right:,} holdout records also stand in the training set, so these non-members "
+            "look like members and attacks seem weaker than they are; remove them from the holdout."
         )
     if kind is AnswerKind.LABELS:
         said.append("The model answers labels only, so the attacks that need probabilities were left out.")
@@ -368,8 +369,8 @@ def _not_tested(
     kind: AnswerKind, settings: Settings, table: PredictionTable | None, measured: Measured | None
 ) -> list[str]:
     said = [
-        "Attribute inference (guessing a hidden column of a known person) and property inference (learning a secret "
-        "about the training set as a whole).",
+        "Attribute inference: guessing a hidden column of a known person.",
+        "Property inference: learning a secret about the training set as a whole.",
         "Attackers who see the parameters, the gradients or several versions of the model.",
         "A trainer who hides membership in the model on purpose.",
         "Likelihood-ratio attacks with many shadow models, which are stronger at very low false-positive rates.",
@@ -381,6 +382,8 @@ def _not_tested(
     elif measured.bound is None:
         word = "accepted by the rule" if settings.rule.queries is Queries.DIRECT else "left open"
         said.insert(0, f"Queries other than the records themselves (indirect queries): no bound is known; {word}.")
+    elif measured.bound.covers != EVERY_QUERY:
+        said.insert(0, f"Queries beyond these: {measured.bound.covers}.")
     if table is None and kind is not AnswerKind.VALUES:
         said.insert(0, "Attacks with shadow models.")
     if measured is not None and len(measured.found.which) < measured.found.n_training:

@@ -6,8 +6,9 @@ One model is trained to know how long that takes; nothing else is.
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -17,14 +18,35 @@ from leakgauge.influence import coarse_tolerance
 from leakgauge.membership import ATTACKS
 from leakgauge.models import AnswerKind, answers, kind_of
 from leakgauge.records import concatenate
-from leakgauge.training import EachModel, Job, Plan, Randomness, leave_one_out, plan
+from leakgauge.training import (
+    DenseSubsets,
+    EachModel,
+    Job,
+    LeaveOneOut,
+    Randomness,
+    Subsets,
+    balanced_subsets,
+    everything,
+    plan,
+)
 from leakgauge.training.engines.stateless import one_thread
+from leakgauge.training.job import Queries
+from leakgauge.training.subsets import Indices
+
+if TYPE_CHECKING:
+    from leakgauge.records import Records
+
+INDEPENDENT = Randomness.INDEPENDENT
 
 N_NOISE_MODELS = 8
 """Models trained on all records to find the noise floor of a randomised learner."""
 
-N_SECOND_LOOK = 16 + 8 * 16
-"""Models of a second look: 16 on all records, and 16 without each of the 8 records that looked worst."""
+N_WORST, N_SEEDS = 8, 16
+"""A second look: 16 models on all records, and 16 without each of the 8 records that looked worst."""
+
+COPIES = 6
+"""Tables of answers of shadow models that are in memory at once: logarithms, probabilities, bins, and what attacks
+select from them. Found from the peak memory of audits with 4, 32 and 64 shadow models."""
 
 N_FOLDS, MANY = 10, 10_000
 """Folds for the error of a regressor on other records, above this many records."""
@@ -64,7 +86,8 @@ class Explanation:
         seconds_per_fit: time that training one model took, or ``None`` where there is no learner.
         seconds: of all training that is certain, on one worker; a rough estimate from that one fit.
         seconds_more: of what is needed only sometimes.
-        n_bytes: memory of the largest table of answers, with the copies that attacks make of it.
+        n_bytes: memory of the answers of all shadow models, with the copies that attacks make, and of the records; on
+            top of what Python and its libraries take.
         warnings: what should be changed before.
     """
 
@@ -97,7 +120,7 @@ def explain(what: Subject, settings: Settings) -> Explanation:
         kind, per_fit, per_asked = kind_of(what.model), None, 0.0
     else:
         kind, per_fit, per_asked = _one_fit(what, candidates.features, n_answers)
-    steps = tuple(_steps(what, kind, settings, len(candidates)))
+    steps = tuple(_steps(what, kind, settings, candidates))
     usual = [step for step in steps if not step.sometimes]
     shadows = next((step.n_trained for step in steps if step.what == "shadow models"), 0)
     fit = per_fit or 0.0
@@ -126,49 +149,63 @@ def _one_fit(what: Subject, features: Any, n_answers: int) -> tuple[AnswerKind, 
         return kind_of(fitted.model), trained - start, time.perf_counter() - trained
 
 
-def _steps(what: Subject, kind: AnswerKind, settings: Settings, n_candidates: int) -> list[Step]:
-    learner, n = what.learner, len(what.train)
-    if learner is None:
+def _steps(what: Subject, kind: AnswerKind, settings: Settings, candidates: Records) -> list[Step]:
+    """The jobs of an audit, as :func:`leakgauge.audit.audit_subject` makes them."""
+    if what.learner is None:
         return []
-    steps = [Step("the audited model", 1, 1, "refit", {})] if what.model is None else []
+    steps = []
+    if what.model is None:
+        steps.append(_step("the audited model", _job(what, everything(len(what.train)), candidates.features)))
     if kind is AnswerKind.VALUES:
-        return [*steps, _left_out_step(what, n)]
+        return [*steps, _left_out_step(what)]
     if settings.n_shadows and any(_chosen(attack, kind, settings, True) and attack.needs_shadows for attack in ATTACKS):
-        steps.append(Step("shadow models", settings.n_shadows, settings.n_shadows, "refit", {}))
-    n_chosen = n if settings.n_influence is None else min(settings.n_influence, n)
+        size = min(len(what.train), int(0.9 * len(candidates)))
+        subsets = balanced_subsets(len(candidates), size, settings.n_shadows, np.random.default_rng(0))
+        steps.append(
+            _step("shadow models", Job(what.learner, candidates, subsets, candidates.features, 0, INDEPENDENT))
+        )
+    n_chosen = len(what.train) if settings.n_influence is None else min(settings.n_influence, len(what.train))
     if n_chosen == 0:
         return steps
-    found = _plan(what, n_chosen)
-    repeats = settings.n_repeats if learner.randomised else 1
-    steps.append(Step("the model on all records, again", repeats, repeats, "refit", {}))
-    steps.append(
-        Step(
-            "models without one record",
-            n_chosen * repeats,
-            found.n_trained * repeats,
-            found.engine_name,
-            found.refusals,
-        )
-    )
-    if learner.randomised:
-        steps.append(Step("other seeds, for the noise floor", N_NOISE_MODELS, N_NOISE_MODELS, "refit", {}))
-        if settings.rule.dtp is not None:
-            steps.append(Step("second look at the worst records", N_SECOND_LOOK, N_SECOND_LOOK, "refit", {}, True))
-    return steps
+    return [*steps, *_influence_steps(what, settings, np.arange(n_chosen, dtype=np.int64))]
 
 
-def _left_out_step(what: Subject, n: int) -> Step:
-    if n > MANY:
-        return Step("models without a tenth of the records", N_FOLDS, N_FOLDS, "refit", {})
-    found = _plan(what, n)
-    return Step("models without one record", n, found.n_trained, found.engine_name, found.refusals)
-
-
-def _plan(what: Subject, n_chosen: int) -> Plan:
+def _influence_steps(what: Subject, settings: Settings, rows: Indices) -> Iterator[Step]:
     assert what.learner is not None
-    rows = np.arange(n_chosen, dtype=np.int64)
-    subsets = leave_one_out(len(what.train), rows)
-    return plan(Job(what.learner, what.train, subsets, EachModel(rows[:, None]), 0, Randomness.COMMON))
+    n, asked = len(what.train), what.train.features[rows]
+    repeats = settings.n_repeats if what.learner.randomised else 1
+    yield _step("the model on all records, again", _job(what, everything(n), asked), times=repeats)
+    yield _step("models without one record", _leave_out(what, rows), times=repeats)
+    if what.learner.randomised:
+        yield _step("other seeds, for the noise floor", _job(what, everything(n, N_NOISE_MODELS), asked))
+        if settings.rule.dtp is not None:
+            removed = np.repeat(rows[:N_WORST], N_SEEDS)
+            again = _step("second look at the worst records", _leave_out(what, removed), sometimes=True)
+            full = _step("", _job(what, everything(n, N_SEEDS), asked[:N_WORST]))
+            yield replace(again, n_models=again.n_models + full.n_models, n_trained=again.n_trained + full.n_trained)
+
+
+def _left_out_step(what: Subject) -> Step:
+    """The error of a regressor on records it was not trained on."""
+    n = len(what.train)
+    if n <= MANY:
+        return _step("models without one record", _leave_out(what, np.arange(n, dtype=np.int64)))
+    folds = DenseSubsets(np.arange(n)[None, :] % N_FOLDS != np.arange(N_FOLDS)[:, None])
+    return _step("models without a tenth of the records", _job(what, folds, what.train.features))
+
+
+def _leave_out(what: Subject, removed: Indices) -> Job:
+    return _job(what, LeaveOneOut(len(what.train), removed), EachModel(removed[:, None]))
+
+
+def _job(what: Subject, subsets: Subsets, queries: Queries) -> Job:
+    assert what.learner is not None
+    return Job(what.learner, what.train, subsets, queries, 0, Randomness.COMMON)
+
+
+def _step(what: str, job: Job, *, times: int = 1, sometimes: bool = False) -> Step:
+    found = plan(job)
+    return Step(what, found.n_models * times, found.n_trained * times, found.engine_name, found.refusals, sometimes)
 
 
 def _chosen(attack: Any, kind: AnswerKind, settings: Settings, shadows: bool) -> bool:
@@ -177,8 +214,7 @@ def _chosen(attack: Any, kind: AnswerKind, settings: Settings, shadows: bool) ->
 
 
 def _bytes(n_candidates: int, n_answers: int, n_models: int, n_features_bytes: int) -> int:
-    # The answers, their probabilities, and the bins that attacks read them in; the records and one copy.
-    return 3 * 8 * n_models * n_candidates * n_answers + 2 * n_features_bytes
+    return COPIES * 8 * n_models * n_candidates * n_answers + 2 * n_features_bytes
 
 
 def _warnings(what: Subject, kind: AnswerKind) -> list[str]:

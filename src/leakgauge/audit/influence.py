@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from leakgauge.audit.finding import Finding, Verdict, judge
 from leakgauge.audit.result import Association, Histogram, Influence
 from leakgauge.audit.settings import Queries, Released, Settings
-from leakgauge.influence import Confirmation, Pdtp, coarse_tolerance, confirm, dtp_upper_bound, pdtp
+from leakgauge.influence import Confirmation, DtpBound, Pdtp, coarse_tolerance, confirm, dtp_upper_bound, pdtp
 from leakgauge.statistics import Estimate, pearson
 
 if TYPE_CHECKING:
@@ -34,12 +34,12 @@ class Measured:
 
     Args:
         found: PDTP of the answers as they are released.
-        bound: upper bound on the DTP of every training record ``[n]``, or ``None``.
+        bound: upper bound on the DTP of every training record, or ``None``.
         second_look: where seeds change the answers and the first look found a record above the limit.
     """
 
     found: Pdtp
-    bound: Floats | None
+    bound: DtpBound | None
     second_look: Confirmation | None
 
 
@@ -98,7 +98,8 @@ def summarise(measured: Measured, n_training: int, settings: Settings, success: 
         n_above_limit=int((values > limit).sum()),
         limit=limit,
         noise_floor=float(measured.found.noise_floor.max(initial=0.0)),
-        bound=np.inf if measured.bound is None else float(measured.bound.max()),
+        bound=_bound(measured),
+        bound_covers="" if measured.bound is None else measured.bound.covers,
         n_failed=len(measured.found.failures),
         engine=measured.found.engine,
         n_unconverged=measured.found.n_unconverged,
@@ -146,8 +147,8 @@ def notes(measured: Measured, learner: Learner, n_training: int) -> list[str]:
         )
     if np.isinf(measured.found.values).any():
         said.append(
-            f"PDTP is infinite for {int(np.isinf(measured.found.values).sum()):,} records: a probability is exactly 0 with "
-            "or without the record. Binned answers, or a smoothing learner, would bound it."
+            f"PDTP is infinite for {int(np.isinf(measured.found.values).sum()):,} records: a probability is exactly 0 "
+            "with or without the record. Binned answers, or a smoothing learner, would bound it."
         )
     return said
 
@@ -163,7 +164,7 @@ def _direct(measured: Measured, limit: float) -> Finding:
         estimate = Estimate(
             largest,
             largest,
-            largest if complete else np.inf,
+            largest if complete else _bound(measured),
             CERTAIN,
             "largest PDTP, " + measured.found.engine,
             len(measured.found.values),
@@ -195,26 +196,31 @@ def _direct(measured: Measured, limit: float) -> Finding:
     )
 
 
+def _bound(measured: Measured) -> float:
+    return np.inf if measured.bound is None else float(measured.bound.values.max())
+
+
 def _any_query(measured: Measured, direct: Finding, limit: float) -> Finding:
     """DTP: any query; PDTP is a lower bound of it, and it can pass on an upper bound alone (Long et al. 2017)."""
     low = direct.estimate.low if direct.estimate is not None else 0.0
-    high = np.inf if measured.bound is None else max(low, float(measured.bound.max()))
+    high = max(low, _bound(measured))
     largest = min(max(low, float(np.nanmax(measured.found.values, initial=0.0))), high)
     confidence = CERTAIN if measured.second_look is None else measured.second_look.confidence
+    covers = "" if measured.bound is None else measured.bound.covers
     method = "largest PDTP below, " + ("no bound known above" if measured.bound is None else "a proven bound above")
     estimate = Estimate(largest, low, high, confidence, method, len(measured.found.values))
     verdict = judge(estimate, limit)
     reason = {
         Verdict.FAILS: "DTP is at least PDTP, which is above the limit",
-        Verdict.PASSES: f"no query at all can change by more than a factor e^{high:.3g}",
+        Verdict.PASSES: f"no answer can change by more than a factor e^{high:.3g}; this covers {covers}",
         Verdict.CANNOT_TELL: "queries other than the record itself may give it away, and "
         + ("no bound on them is known for this learner" if np.isinf(high) else f"the known bound is {high:.3g}"),
     }[verdict]
     remedy = {
         Verdict.FAILS: direct.remedy,
         Verdict.PASSES: "",
-        Verdict.CANNOT_TELL: "a learner whose DTP is bounded (such as smoothed naive Bayes with more records a class); "
-        'or accept such queries by setting queries = "direct" in the release rule',
+        Verdict.CANNOT_TELL: "a learner whose DTP is bounded (smoothed naive Bayes, binary logistic regression) with a "
+        'stronger penalty or more records; or accept such queries by setting queries = "direct" in the release rule',
     }[verdict]
     return Finding("influence", "largest DTP (any query)", estimate, 0.0, limit, verdict, reason, remedy)
 

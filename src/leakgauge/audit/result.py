@@ -94,6 +94,7 @@ class Influence:
         limit: that limit.
         noise_floor: largest noise floor over records: what PDTP shows when nothing is removed.
         bound: upper bound on the largest DTP over all queries; infinite where none is known.
+        bound_covers: which queries that bound covers, in words.
         n_failed: records without which no model could be trained.
         engine: how the models without each record were had.
         n_unconverged: models whose solver did not converge.
@@ -109,6 +110,7 @@ class Influence:
     limit: float
     noise_floor: float
     bound: float
+    bound_covers: str
     n_failed: int
     engine: str
     n_unconverged: int

@@ -6,13 +6,16 @@ PDTP asks about the record itself; a DTP-1 release rule can pass only on a bound
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leakgauge.training import SklearnLearner
-from leakgauge.training.engines.stateless import split
+from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, leave_one_out
+from leakgauge.training.engines.logistic import LogisticRegressionNewton
+from leakgauge.training.engines.stateless import Transform, split
+from leakgauge.training.recipes import FixedDesign
 
 if TYPE_CHECKING:
     from leakgauge.records import Records
@@ -21,32 +24,110 @@ if TYPE_CHECKING:
 Floats: TypeAlias = NDArray[np.float64]
 
 
-def dtp_upper_bound(learner: Learner, records: Records) -> Floats | None:
-    """A number that the DTP of each record cannot exceed, ``[n]`` in nats, or ``None`` where none is known.
+@dataclass(frozen=True)
+class DtpBound:
+    """What the DTP of each record cannot exceed.
 
-    Known for categorical naive Bayes with smoothing, alone or behind steps that do not depend on the data.
+    Args:
+        values: ``[n]`` in nats; infinite for a record without which no model can be trained.
+        covers: which queries it covers, in words.
     """
-    from sklearn.naive_bayes import CategoricalNB
 
+    values: Floats
+    covers: str
+
+
+EVERY_QUERY = "every query"
+QUERIES_IN_RANGE = "every query whose numeric columns lie within the range of the training records"
+
+
+def dtp_upper_bound(learner: Learner, records: Records) -> DtpBound | None:
+    """An upper bound on the DTP of every record, or ``None`` where none is known.
+
+    Known for categorical naive Bayes with smoothing and for binary logistic regression with a squared penalty, alone
+    or behind steps that do not depend on the data.
+
+    Args:
+        learner: the algorithm.
+        records: the training set S.
+    """
     if not isinstance(learner, SklearnLearner):
         return None
     parts = split(learner.estimator)
     if isinstance(parts, str):
         return None
     transform, estimator = parts
+    return _of_naive_bayes(transform, estimator, records) or _of_logistic_regression(learner, estimator, records)
+
+
+def _of_naive_bayes(transform: Transform, estimator: Any, records: Records) -> DtpBound | None:
+    from sklearn.naive_bayes import CategoricalNB
+
     if type(estimator) is not CategoricalNB or estimator.class_prior is not None or np.ndim(estimator.alpha) > 0:
         return None
     codes = np.asarray(transform(records.schema.decode(records.features)), dtype=np.int64)
     if estimator.min_categories is None or (codes.max(axis=0) >= estimator.min_categories).any():
         return None  # the number of values would depend on the records
     widths = np.broadcast_to(np.asarray(estimator.min_categories, dtype=np.int64), codes.shape[1:])
-    return naive_bayes_bound(
+    values = naive_bayes_bound(
         codes,
         records.labels.astype(np.int64),
         widths,
         alpha=float(estimator.alpha),
         fit_prior=bool(estimator.fit_prior),
     )
+    return DtpBound(values, EVERY_QUERY)
+
+
+def _of_logistic_regression(learner: SklearnLearner, estimator: Any, records: Records) -> DtpBound | None:
+    design = learner.estimator.steps[0][1] if hasattr(learner.estimator, "steps") else None
+    n_steps = len(learner.estimator.steps) if hasattr(learner.estimator, "steps") else 1
+    if n_steps > 2 or (n_steps == 2 and type(design) is not FixedDesign) or records.schema.task == "regression":
+        return None  # which rows the last step can be given is known for these only
+    everyone = np.arange(len(records))
+    subsets, queries = leave_one_out(len(records)), EachModel(everyone[:, None])
+    job = Job(learner, records, subsets, queries, 0, Randomness.COMMON)
+    engine = LogisticRegressionNewton()
+    if engine.refuses(job) is not None:
+        return None
+    widths = np.zeros(records.features.shape[1], dtype=np.int64)
+    matrix = np.asarray(records.schema.decode(records.features), dtype=np.float64)
+    if design is not None:
+        widths, matrix = np.asarray(design.n_categories, dtype=np.int64), design.transform(matrix)
+    moves = engine.displacements(job)
+    offset = moves[:, -1] if estimator.fit_intercept else np.zeros(len(moves))
+    values = linear_bound(moves[:, : matrix.shape[1]], offset, widths, matrix.min(axis=0), matrix.max(axis=0))
+    values[np.isnan(values)] = np.inf
+    return DtpBound(values, EVERY_QUERY if (widths > 0).all() else QUERIES_IN_RANGE)
+
+
+def linear_bound(moves: Floats, offset: Floats, widths: NDArray[np.int64], lowest: Floats, highest: Floats) -> Floats:
+    """Bound on the DTP of each record under a binary logistic model, from how far its coefficients move.
+
+    The log-probability of a class changes by no more than the score does, as the logistic function's logarithm has
+    slopes between 0 and 1; and the change of the score, ``offset + sum_j moves_j x_j``, is linear, so its largest
+    value over a product of ranges and categories is the sum of the largest in each column. This is the bound of
+    Long et al. 2017, theorem 6.9, without the loss of going through one Lipschitz constant for all columns.
+
+    Args:
+        moves: change of the coefficients without each record ``[n, p]``.
+        offset: change of the intercept ``[n]``.
+        widths: for each column of the table the number of its categories, one-hot among the p, or 0 for a number.
+        lowest: smallest value of each of the p columns; used for numbers.
+        highest: largest value.
+
+    Returns:
+        ``[n]`` in nats.
+    """
+    most, least, at = offset.copy(), offset.copy(), 0
+    for width in widths:
+        part = moves[:, at : at + max(1, int(width))]
+        if width == 0:
+            part = np.stack([part[:, 0] * lowest[at], part[:, 0] * highest[at]], axis=1)
+        most += part.max(axis=1)
+        least += part.min(axis=1)
+        at += max(1, int(width))
+    return np.maximum(np.abs(most), np.abs(least))
 
 
 def naive_bayes_bound(

@@ -44,12 +44,12 @@ class SklearnProbabilities(ProbabilityAccess):
         who, n_own = name_of(self.estimator), len(self._columns)
         # Naive Bayes and their like know logarithms that the probability itself cannot hold.
         if hasattr(self.estimator, "predict_log_proba"):
-            with np.errstate(divide="ignore", over="ignore", under="ignore"):
+            with np.errstate(all="ignore"):
                 exact = _logistic_logs(self.estimator, queries)
-                own = self.estimator.predict_log_proba(queries) if exact is None else exact
+                own = _asked(self.estimator, "predict_log_proba", queries) if exact is None else exact
             own = checked_log_probabilities(own, len(X), n_own, who)
         else:
-            own = checked_probabilities(self.estimator.predict_proba(queries), len(X), n_own, who)
+            own = checked_probabilities(_asked(self.estimator, "predict_proba", queries), len(X), n_own, who)
         logs = np.full((len(X), len(self.schema.classes)), -np.inf)
         logs[:, self._columns] = own
         return logs
@@ -65,7 +65,7 @@ class SklearnLabels(LabelAccess):
 
     def labels(self, X: Floats) -> Labels:
         """Class codes ``[m]``."""
-        predicted = np.asarray(self.estimator.predict(self.schema.decode(X)))
+        predicted = np.asarray(_asked(self.estimator, "predict", self.schema.decode(X)))
         if predicted.shape != (len(X),):
             raise ModelError(
                 f"{name_of(self.estimator)} answered labels of shape {predicted.shape}; expected one label for each "
@@ -84,7 +84,7 @@ class SklearnRegression(RegressionAccess):
 
     def predict(self, X: Floats) -> Floats:
         """Predicted values ``[m]``."""
-        return checked_values(self.estimator.predict(self.schema.decode(X)), len(X), name_of(self.estimator))
+        return checked_values(_asked(self.estimator, "predict", self.schema.decode(X)), len(X), name_of(self.estimator))
 
 
 SklearnModel: TypeAlias = SklearnProbabilities | SklearnLabels | SklearnRegression
@@ -146,6 +146,15 @@ def name_of(estimator: object) -> str:
     if steps:
         return f"{type(estimator).__name__} ending in {name_of(steps[-1][1])}"
     return type(estimator).__name__
+
+
+def _asked(estimator: Estimator, method: str, queries: object) -> Any:
+    """What the estimator answers; whatever it raises becomes an error that names it."""
+    try:
+        return getattr(estimator, method)(queries)
+    except Exception as error:  # an estimator may raise anything at all on queries it does not like
+        reason = str(error).strip().split("\n")[0]
+        raise ModelError(f"{name_of(estimator)} cannot answer {method}: {reason}") from error
 
 
 def _logistic_logs(estimator: Estimator, queries: object) -> Floats | None:

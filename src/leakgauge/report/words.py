@@ -370,7 +370,7 @@ def _results(audit: AuditDocument) -> list[str]:
         bound = (
             "no bound is known on how far answers to other questions change"
             if math.isinf(influence.bound)
-            else f"for any question at all it is at most {number(influence.bound, 2)}"
+            else f"for {influence.bound_covers} it is at most {number(influence.bound, 2)}"
         )
         largest = (
             f"{number(influence.largest, 2)} (a factor of {factor(influence.largest)})"

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from leakgauge._version import __version__
 from leakgauge.training.learners import Learner
-from leakgauge.training.subsets import LeaveOneOut, Subsets
+from leakgauge.training.subsets import DenseSubsets, LeaveOneOut, Subsets
 from leakgauge.training.table import EachModel
 
 if TYPE_CHECKING:
@@ -95,6 +95,12 @@ class Job:
             and isinstance(self.queries, EachModel)
             and np.array_equal(self.queries.index, self.subsets.removed[:, None])
         )
+
+    @property
+    def trains_on_all(self) -> bool:
+        """Whether every model is trained on all records and all answer the same queries."""
+        whole = isinstance(self.subsets, DenseSubsets) and bool(self.subsets.members.all())
+        return whole and not isinstance(self.queries, EachModel)
 
     def chunk_name(self, models: range) -> str:
         """The hash of all that determines the answers of some of the models."""

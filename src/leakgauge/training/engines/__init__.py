@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from leakgauge.training.engines.base import Engine
 from leakgauge.training.engines.linear import LinearLeastSquares, RidgeRegression
+from leakgauge.training.engines.logistic import LogisticRegressionNewton
 from leakgauge.training.engines.naive_bayes import (
     BernoulliNaiveBayes,
     CategoricalNaiveBayes,
@@ -22,6 +23,7 @@ EXACT: tuple[Engine, ...] = (
     NearestNeighbours(),
     LinearLeastSquares(),
     RidgeRegression(),
+    LogisticRegressionNewton(),
 )
 """Engines that do not train at all, tried in this order before the plain loop."""
 

@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.training.engines.base import Engine
-from leakgauge.training.engines.stateless import Given, given, one_thread
+from leakgauge.training.engines.stateless import Given, given, one_thread, queries_for
 from leakgauge.training.job import Job
 from leakgauge.training.subsets import Indices
 
@@ -55,18 +55,36 @@ class LogisticRegressionNewton(Engine):
 
     def refuses(self, job: Job) -> str | None:
         """Another learner or sort of job, more than two classes, another penalty."""
-        case = given(job, self._kinds(), sparse=False)
+        case = given(job, self._kinds(), sparse=False, whole=True)
         return case if isinstance(case, str) else _unsupported(case)
 
     def run(self, job: Job) -> Floats:
-        """The answers ``[models, 1, 2]``; NaN where only one class would be left."""
+        """The answers ``[models, queries, 2]``; NaN where only one class would be left."""
+        case = given(job, self._kinds(), sparse=False, whole=True)
+        assert isinstance(case, Given)  # a job that is refused is not run
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"), one_thread().limit(limits=1):
+            problem = _problem(case)
+            if job.trains_on_all:
+                whole = _design(case, queries_for(job)) @ minimum(problem).weights
+                scores = np.repeat(whole[None, :], len(job.subsets), axis=0)
+            else:
+                scores = scores_without(problem, case.removed)[:, None]
+                scores[case.counts[case.labels[case.removed]] == 1] = np.nan
+            # scikit-learn calls the later of its sorted labels the positive one; the schema may have them in any order.
+            later = log_probabilities(scores)
+        return later if _positive(case) == 1 else later[:, :, ::-1]
+
+    def displacements(self, job: Job) -> Floats:
+        """How far the coefficients, and last the intercept if there is one, move without each record ``[models, d]``.
+
+        For a leave-one-out job that is not refused; NaN where only one class would be left.
+        """
         case = given(job, self._kinds(), sparse=False)
         assert isinstance(case, Given)  # a job that is refused is not run
         with np.errstate(over="ignore", under="ignore"), one_thread().limit(limits=1):
-            problem = _problem(case)
-            scores = scores_without(problem, case.removed)
-        scores[case.counts[case.labels[case.removed]] == 1] = np.nan
-        return log_probabilities(scores)[:, None, :]
+            moves = weights_without(_problem(case), case.removed)
+        moves[case.counts[case.labels[case.removed]] == 1] = np.nan
+        return moves
 
     def _kinds(self) -> tuple[type, ...]:
         from sklearn.linear_model import LogisticRegression
@@ -142,10 +160,22 @@ def scores_without(problem: Problem, removed: Indices) -> Floats:
     """The score of each removed record by the model without it ``[m]``, exactly."""
     full = minimum(problem)
     moved, lost = displaced(full, removed)
-    scores = full.scores[removed] + np.einsum("ij,ij->i", full.white[removed], moved)
+    scores: Floats = full.scores[removed] + np.einsum("ij,ij->i", full.white[removed], moved)
     for model in np.flatnonzero(lost):  # hardly ever: nearly separable data whose fit one record decides
         scores[model] = problem.X[removed[model]] @ minimum(problem.without(int(removed[model]))).weights
     return scores
+
+
+def weights_without(problem: Problem, removed: Indices) -> Floats:
+    """How far the minimum moves without each record ``[m, d]``."""
+    from scipy.linalg import solve_triangular
+
+    full = minimum(problem)
+    moved, lost = displaced(full, removed)
+    moves: Floats = solve_triangular(full.lower, moved.T, lower=True, trans="T").T
+    for model in np.flatnonzero(lost):
+        moves[model] = minimum(problem.without(int(removed[model]))).weights - full.weights
+    return moves
 
 
 def displaced(full: Minimum, removed: Indices) -> tuple[Floats, Flags]:
@@ -156,8 +186,8 @@ def displaced(full: Minimum, removed: Indices) -> tuple[Floats, Flags]:
         removed: the record that each model lacks ``[m]``.
 
     Returns:
-        ``L' delta`` for each model ``[m, d]``, whitened: the score of a query q changes by ``q L^-T`` times it; and bool
-        ``[m]``: where the iteration did not converge.
+        ``L' delta`` for each model ``[m, d]``, whitened: the score of a query q changes by ``q L^-T`` times it; and
+        bool ``[m]``: where the iteration did not converge.
     """
     moved = np.empty((len(removed), full.white.shape[1]))
     lost = np.zeros(len(removed), dtype=bool)
@@ -216,9 +246,8 @@ def _one_step(full: Minimum, removed: Indices) -> _Start:
 def _iterate(full: Minimum, white: Numbers, start: _Start, close: float) -> tuple[Floats, Flags]:
     """Fixed-point iteration of the difference equation, in the precision of ``white``; finished records leave."""
     dtype = white.dtype
-    p = _logistic(full.scores)
-    slope = (full.problem.cost * p * (1 - p)).astype(dtype)[:, None]
-    p = p.astype(dtype)[:, None]
+    fitted = _logistic(full.scores)[:, None]
+    p, slope = fitted.astype(dtype), (full.problem.cost[:, None] * fitted * (1 - fitted)).astype(dtype)
     reach = float(np.sqrt(np.einsum("ij,ij->i", full.white, full.white).max()))
     moved = start.moved.copy()
     active = np.arange(len(moved))
@@ -307,8 +336,8 @@ def _terms(largest: float, *, single: bool) -> int | None:
 
 
 def log_probabilities(scores: Floats) -> Floats:
-    """Log-probabilities of both classes ``[m, 2]`` from scores ``[m]``."""
-    return np.stack([-np.logaddexp(0, scores), -np.logaddexp(0, -scores)], axis=1)
+    """Log-probabilities of both classes ``[..., 2]`` from scores ``[...]``."""
+    return np.stack([-np.logaddexp(0, scores), -np.logaddexp(0, -scores)], axis=-1)
 
 
 def _objective(problem: Problem, w: Floats) -> tuple[float, Floats]:
@@ -341,17 +370,26 @@ def _logistic(z: Floats) -> Floats:
 
 def _problem(case: Given) -> Problem:
     estimator = case.estimator
-    n, d = case.matrix.shape
-    # scikit-learn calls the later of its sorted labels 1
-    later = int(np.argmax(case.classes == max(case.classes.tolist())))
-    y = (case.labels == later).astype(np.float64)
-    cost = np.full(n, float(estimator.C))
+    y = (case.labels == _positive(case)).astype(np.float64)
+    cost = np.full(len(y), float(estimator.C))
     for label, weight in (estimator.class_weight or {}).items():
         cost[case.classes[case.labels] == label] *= weight
-    X, penalty = case.matrix, np.ones(d)
+    penalty = np.ones(case.matrix.shape[1])
     if estimator.fit_intercept:
-        X, penalty = np.concatenate([X, np.ones((n, 1))], axis=1), np.append(penalty, 0.0)
-    return Problem(np.ascontiguousarray(X), y, cost, penalty)
+        penalty = np.append(penalty, 0.0)
+    return Problem(_design(case, case.matrix), y, cost, penalty)
+
+
+def _design(case: Given, matrix: Floats) -> Floats:
+    """Features, and a column of ones for the intercept."""
+    if case.estimator.fit_intercept:
+        matrix = np.concatenate([matrix, np.ones((len(matrix), 1))], axis=1)
+    return np.ascontiguousarray(matrix)
+
+
+def _positive(case: Given) -> int:
+    """The code of the class whose probability rises with the score."""
+    return 1 if case.classes[0] < case.classes[1] else 0
 
 
 def _unsupported(case: Given) -> str | None:

@@ -29,6 +29,9 @@ UNIT = 2.0**-53
 METRICS = ("minkowski", "euclidean", "l2", "manhattan", "l1", "cityblock", "chebyshev")
 """Metrics whose distances are known to be the same for a pair of records in whatever company."""
 
+AT_ONCE = 2**22
+"""Neighbours held in memory while looking further."""
+
 PROBE = 64
 """Records looked at beforehand, to see whether ties would leave most models to be trained anyway."""
 
@@ -96,7 +99,8 @@ def answers_without(case: Given, removed: Indices) -> tuple[Floats, Flags]:
     n_seen = k + 1
     while unseen.any():  # look further, until all that are level with the k-th are seen or two differ
         n_seen, again = 4 * n_seen + 64, np.flatnonzero(unseen)
-        open_[again], unseen[again] = _matters(search.others(removed[again], n_seen), case.labels, k)
+        for part in np.array_split(again, 1 + len(again) * n_seen // AT_ONCE):
+            open_[part], unseen[part] = _matters(search.others(removed[part], n_seen), case.labels, k)
     nearest = Neighbours(found.index[:, :k], found.distances[:, :k], found.slack)
     weights, imprecise = _weights(nearest, case.estimator.weights == "distance")
     if len(case.classes):

@@ -35,10 +35,10 @@ def refit(job: Job, models: range) -> tuple[NDArray[np.float64], dict[str, Any]]
         for place, model in enumerate(models):
             try:
                 fitted = job.learner.fit(job.records[job.subsets.row(model)], seed=job.seed_of(model))
+                table[place] = answers(fitted.model, job.queries_of(model), job.n_answers)
             except ModelError as error:
                 notes["failures"][str(model)] = str(error)
                 continue
-            table[place] = answers(fitted.model, job.queries_of(model), job.n_answers)
             notes["kind"] = kind_of(fitted.model).value
             notes["n_unconverged"] += not fitted.converged
     return table, notes

@@ -38,7 +38,8 @@ class Given:
         matrix: float64 ``[records, columns]``, dense or a SciPy CSR matrix, as the earlier steps make it.
         labels: class codes int64 ``[records]``, or the values float64 ``[records]`` for regression.
         classes: the original label value of each code, ``[classes]``; empty for regression.
-        removed: int ``[models]``: the record that each model lacks and is asked about.
+        removed: int ``[models]``: the record that each model lacks and is asked about; empty where models are trained
+            on all records.
     """
 
     estimator: Any
@@ -88,18 +89,19 @@ def split(estimator: Any) -> tuple[Transform, Any] | str:
     return _chain([step for step in earlier if step not in (None, "passthrough")], rest[0]), rest[1]
 
 
-def given(job: Job, kinds: tuple[type, ...], *, sparse: bool) -> Given | str:
+def given(job: Job, kinds: tuple[type, ...], *, sparse: bool, whole: bool = False) -> Given | str:
     """What the last step of the job's learner is given, or why a closed form for ``kinds`` cannot do the job.
 
     Args:
         job: any job.
         kinds: the exact classes of estimators that the closed form is for.
         sparse: whether the closed form can take a sparse matrix as well.
+        whole: whether the closed form also answers for models trained on all records.
 
     Returns:
         The matrix, the labels and the removed records; or the reason, in words for the user.
     """
-    if not job.asks_removed:
+    if not job.asks_removed and not (whole and job.trains_on_all):
         return "not a leave-one-out job that asks each model about the record it lacks"
     if type(job.learner) is not SklearnLearner:
         return f"{job.learner.name} is not a scikit-learn estimator"
@@ -119,12 +121,20 @@ def given(job: Job, kinds: tuple[type, ...], *, sparse: bool) -> Given | str:
         return f"the features reach {type(last).__name__} as a sparse matrix; let the encoder give a dense one"
     if not sparse and chooses_by_density(job.learner.estimator):
         return "ColumnTransformer chooses between sparse and dense by the data; set its sparse_threshold=0"
-    assert isinstance(job.subsets, LeaveOneOut)  # that is what asks_removed says
+    removed = job.subsets.removed if isinstance(job.subsets, LeaveOneOut) else np.empty(0, dtype=np.int64)
     if not len(job.subsets):
         return "there is no record to leave out"
     schema = job.records.schema
     classes = schema.decode_labels(np.arange(len(schema.classes)))
-    return Given(last, matrix, np.asarray(job.records.labels), classes, job.subsets.removed)
+    return Given(last, matrix, np.asarray(job.records.labels), classes, removed)
+
+
+def queries_for(job: Job) -> Floats:
+    """The queries that all models of a job answer, as the last step sees them, float64 ``[queries, columns]``."""
+    parts = split(job.learner.estimator) if isinstance(job.learner, SklearnLearner) else ""
+    assert not isinstance(parts, str)  # a job that is refused has no such queries
+    assert not isinstance(job.queries, EachModel)
+    return np.asarray(parts[0](job.records.schema.decode(job.queries)), dtype=np.float64)
 
 
 def fill_by_training(job: Job, table: Floats, models: Flags) -> Floats:
