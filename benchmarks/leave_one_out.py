@@ -6,7 +6,9 @@ Both answer the same question: what does the model without record t say about re
 seconds of processor time of one thread, the median of the repeats; engine and loop take turns in every repeat. The
 engine's time is that of `train_many`, checks included. The loop (clone, fit, predict, on bare arrays) is run for a
 random sample of the records and scaled to all of them. The largest difference is taken over the sample and all
-classes, relative to the answer where that is above 1 (for numbers: to the spread of the labels).
+classes, relative to the answer where that is above 1 (for numbers: to the spread of the labels). For logistic
+regression the loop runs twice: until it has converged, which is what the engine finds, and at scikit-learn's default
+tolerance, where the difference is the loop's error.
 
 With LEAKGAUGE_DATA set to a folder of public data sets, people are records of Adult; else they are made up.
 """
@@ -27,7 +29,7 @@ from rich.console import Console
 from rich.table import Table
 from sklearn.base import clone, is_classifier
 from sklearn.datasets import load_breast_cancer
-from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, GaussianNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from threadpoolctl import threadpool_limits
@@ -47,6 +49,7 @@ class Case:
     data: str
     X: np.ndarray
     y: np.ndarray
+    loop_is_rough: bool = False
 
     @property
     def records(self) -> Records:
@@ -121,6 +124,10 @@ def cases(n: int, rng: np.random.Generator) -> list[Case]:
         Case(LinearRegression(), wide, dummies, hours),
         Case(Ridge(), "cells, 29", np.delete(scaled, 3, axis=1), X[:, 3]),
         Case(Ridge(), wide, dummies, hours),
+        Case(LogisticRegression(tol=1e-12, solver="newton-cholesky"), "cells, 30", scaled, y),
+        Case(LogisticRegression(tol=1e-12, solver="newton-cholesky"), wide, dummies, income),
+        Case(LogisticRegression(), "cells, 30", scaled, y, loop_is_rough=True),
+        Case(LogisticRegression(), wide, dummies, income, loop_is_rough=True),
     ]
 
 
@@ -167,7 +174,7 @@ def measure(case: Case, repeats: int, n_sample: int, rng: np.random.Generator) -
         with np.errstate(invalid="ignore"):
             apart = np.where(answers[which] == expected, 0.0, np.abs(answers[which] - expected) / scale)
         difference = max(difference, float(apart.max()))
-    if not difference <= chosen.engine.tolerance:
+    if not case.loop_is_rough and not difference <= chosen.engine.tolerance:
         raise SystemExit(f"{case.estimator} on {case.data}: engine and loop differ by {difference:.1e}")
     return Line(case, chosen.engine.name, float(np.median(exact)), float(np.median(naive)), difference)
 

@@ -61,7 +61,7 @@ class Step:
         n_models: how many answers of models are needed.
         n_trained: how many of them are really trained.
         engine: how the answers are had.
-        refusals: why each exact engine cannot do it, where there are any.
+        refusals: why each exact engine cannot leave records out without training.
         sometimes: whether the step is needed only if something is found.
     """
 
@@ -205,7 +205,10 @@ def _job(what: Subject, subsets: Subsets, queries: Queries) -> Job:
 
 def _step(what: str, job: Job, *, times: int = 1, sometimes: bool = False) -> Step:
     found = plan(job)
-    return Step(what, found.n_models * times, found.n_trained * times, found.engine_name, found.refusals, sometimes)
+    # Of all other models there are few, and that engines are not for them is not worth saying.
+    worth_saying = isinstance(job.subsets, LeaveOneOut) and not sometimes
+    refusals = found.refusals if worth_saying else {}
+    return Step(what, found.n_models * times, found.n_trained * times, found.engine_name, refusals, sometimes)
 
 
 def _chosen(attack: Any, kind: AnswerKind, settings: Settings, shadows: bool) -> bool:
