@@ -4,7 +4,7 @@
 >>> lg.ReleaseRule().dtp
 1.0
 
-The door is :func:`leakgauge.audit`; below it stand the packages of the questions, each a set of functions of arrays:
+The door is :func:`leakgauge.auditing`; below it stand the packages of the questions, each a set of functions of arrays:
 ``membership``, ``influence``, ``theory`` and ``statistics``, with ``records``, ``models`` and ``training`` under them.
 """
 
@@ -16,21 +16,21 @@ from typing import TYPE_CHECKING, Any
 from leakgauge._version import __version__
 
 if TYPE_CHECKING:
-    from leakgauge.audit import AuditResult, Queries, Released, ReleaseRule, Settings, Verdict, audit
+    from leakgauge.auditing import AuditResult, Queries, Released, ReleaseRule, Settings, Verdict, audit
     from leakgauge.records import Records
     from leakgauge.training import FunctionLearner, SklearnLearner
 
 _HOMES = {
-    "AuditResult": "leakgauge.audit",
+    "AuditResult": "leakgauge.auditing",
     "FunctionLearner": "leakgauge.training",
-    "Queries": "leakgauge.audit",
+    "Queries": "leakgauge.auditing",
     "Records": "leakgauge.records",
-    "ReleaseRule": "leakgauge.audit",
-    "Released": "leakgauge.audit",
-    "Settings": "leakgauge.audit",
+    "ReleaseRule": "leakgauge.auditing",
+    "Released": "leakgauge.auditing",
+    "Settings": "leakgauge.auditing",
     "SklearnLearner": "leakgauge.training",
-    "Verdict": "leakgauge.audit",
-    "audit": "leakgauge.audit",
+    "Verdict": "leakgauge.auditing",
+    "audit": "leakgauge.auditing",
 }
 
 __all__ = [

@@ -13,7 +13,7 @@ from xml.etree import ElementTree as ET
 import jsonschema
 import pytest
 
-from leakgauge.audit import Run, Verdict
+from leakgauge.auditing import Run, Verdict
 
 Written = Callable[..., Path]
 
@@ -285,7 +285,7 @@ def test_an_internal_error_is_one_line_and_a_file(
 ) -> None:
     import tempfile
 
-    from leakgauge.audit.config import Config
+    from leakgauge.auditing.config import Config
 
     def broken(*_: object, **__: object) -> None:
         raise ZeroDivisionError("nobody thought of this")

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from leakgauge.audit.config import load_config
+from leakgauge.auditing.config import load_config
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
 

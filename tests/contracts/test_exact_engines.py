@@ -52,16 +52,16 @@ SOME = 60
 
 
 def trained(estimator, records, which):
-    """Answers ``[models, k]`` of models that were really trained; NaN where none can be."""
+    """Answers ``[models, k]`` of models that were really trained; NaN where none can be, or gives no number."""
     learner = SklearnLearner(estimator)
     n_answers = max(1, len(records.schema.classes))
     found = np.full((len(which), n_answers), np.nan)
     for model, t in enumerate(which):
         try:
             fitted = learner.fit(records[np.arange(len(records)) != t], seed=0)
+            found[model] = answers(fitted.model, records.features[t : t + 1], n_answers)[0]
         except ModelError:
             continue
-        found[model] = answers(fitted.model, records.features[t : t + 1], n_answers)[0]
     return found
 
 
@@ -495,9 +495,9 @@ def some_estimator(rng):
 @pytest.mark.filterwarnings("ignore:invalid value encountered:RuntimeWarning")  # where scikit-learn divides 0 by 0
 @pytest.mark.parametrize("seed", range(4))
 def test_whatever_is_thrown_at_it(seed):
-    """60 random jobs: equal to the twin, or refused, or both raise. Nothing here is statistical: no false alarms."""
+    """60 random jobs: equal to the twin, or refused. Nothing here is statistical: no false alarms."""
     rng = np.random.default_rng([16, seed])
-    outcomes = {"equal": 0, "refused": 0, "raise": 0}
+    outcomes = {"equal": 0, "refused": 0}
     for _ in range(60):
         n, estimator = int(rng.choice([3, 6, 15, 25])), some_estimator(rng)
         X, y = some_features(rng, n, int(rng.choice([1, 2, 5, 12, 30]))), rng.integers(0, rng.integers(2, 6), n)
@@ -511,13 +511,7 @@ def test_whatever_is_thrown_at_it(seed):
         if engine is None:
             outcomes["refused"] += 1
             continue
-        try:
-            expected = trained(estimator, records, np.arange(n))
-        except ModelError as error:
-            with pytest.raises(ModelError, match=re.escape(str(error)[:20])):
-                engine.run(job)
-            outcomes["raise"] += 1
-            continue
+        expected = trained(estimator, records, np.arange(n))
         ratio = misses(engine.run(job)[:, 0], expected, records, engine.tolerance)
         assert ratio.max() <= 1, (estimator, records)
         outcomes["equal"] += 1

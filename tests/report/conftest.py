@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 
-from leakgauge.audit import Document
+from leakgauge.auditing import Document
 
 
 @pytest.fixture(scope="session")

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import math
 
-from leakgauge.audit import AuditResult, Description, Document, ExposedRecord, Finding, Influence, Verdict, judge
-from leakgauge.audit.result import Association, AttackResult, Curve, Histogram
+from leakgauge.auditing import AuditResult, Description, Document, ExposedRecord, Finding, Influence, Verdict, judge
+from leakgauge.auditing.result import Association, AttackResult, Curve, Histogram
 from leakgauge.statistics import Estimate
 
 OWN_IDS = ("patient-0017", "patient-0042")

@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from leakgauge.audit import Finding, Verdict
-from leakgauge.audit.result import Association, Curve, Histogram
+from leakgauge.auditing import Finding, Verdict
+from leakgauge.auditing.result import Association, Curve, Histogram
 from leakgauge.report import figures
 from leakgauge.report.figures import Axis
 from leakgauge.statistics import Estimate

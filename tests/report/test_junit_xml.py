@@ -3,7 +3,7 @@ from __future__ import annotations
 import xml.etree.ElementTree as ET
 from dataclasses import replace
 
-from leakgauge.audit import Verdict
+from leakgauge.auditing import Verdict
 from leakgauge.report import junit
 
 # What the schema of Jenkins' xUnit plugin (junit-10.xsd) allows: children, needed attributes, other attributes.

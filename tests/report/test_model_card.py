@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from leakgauge.audit import Document, Verdict
+from leakgauge.auditing import Document, Verdict
 from leakgauge.report import markdown
 from leakgauge.report.model_card import escape
 

@@ -14,8 +14,8 @@ from html.parser import HTMLParser
 
 import pytest
 
-from leakgauge.audit import Document, Finding, Verdict
-from leakgauge.audit.document import dump, load
+from leakgauge.auditing import Document, Finding, Verdict
+from leakgauge.auditing.document import dump, load
 from leakgauge.errors import StoreError
 from leakgauge.report import render_html, write_html
 from leakgauge.statistics import Estimate

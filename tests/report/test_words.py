@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from leakgauge.audit import AuditDocument, Finding, Verdict
+from leakgauge.auditing import AuditDocument, Finding, Verdict
 from leakgauge.report import words
 from leakgauge.statistics import Estimate
 

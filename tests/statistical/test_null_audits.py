@@ -17,7 +17,7 @@ import pytest
 from sklearn.linear_model import Ridge
 from sklearn.naive_bayes import GaussianNB
 
-from leakgauge.audit import ReleaseRule, Settings, Verdict, audit
+from leakgauge.auditing import ReleaseRule, Settings, Verdict, audit
 from leakgauge.membership import ATTACKS
 from leakgauge.models import AnswerKind
 

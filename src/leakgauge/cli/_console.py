@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from leakgauge.audit import Verdict
+    from leakgauge.auditing import Verdict
 
 STYLES = {"passes": "green", "fails": "red", "cannot tell": "yellow"}
 MARKS = {"passes": "✓", "fails": "✗", "cannot tell": "?"}

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 import typer
 
 if TYPE_CHECKING:
-    from leakgauge.audit.config import Config
+    from leakgauge.auditing.config import Config
 
 
 def at_least(lowest: int) -> Callable[[int | None], int | None]:
@@ -67,7 +67,7 @@ def configured(
         train_records: replaces the file's.
         holdout_records: replaces the file's.
     """
-    from leakgauge.audit.config import Config, load_config
+    from leakgauge.auditing.config import Config, load_config
 
     if _is_file(source):
         return load_config(source).changed(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from leakgauge.cli._console import asides, is_watched
 
 if TYPE_CHECKING:
-    from leakgauge.audit.batch import BatchStage
+    from leakgauge.auditing.batch import BatchStage
 
 
 @contextmanager

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from leakgauge.audit import AuditDocument, Document, Finding
+    from leakgauge.auditing import AuditDocument, Document, Finding
 
 WIDE = 110
 """Columns from which numbers and reasons stand beside a finding; below, they stand under it."""

@@ -39,8 +39,8 @@ def audit(
         leakgauge audit breast-cancer --model random-forest
         leakgauge audit audit.toml --workers 4
     """
-    from leakgauge.audit.batch import audit_config
-    from leakgauge.audit.document import dump
+    from leakgauge.auditing.batch import audit_config
+    from leakgauge.auditing.document import dump
     from leakgauge.cli._console import complain, remark, results
     from leakgauge.cli._progress import progress
     from leakgauge.cli._summary import show

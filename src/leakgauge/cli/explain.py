@@ -11,8 +11,8 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from leakgauge.audit import Subject
-    from leakgauge.audit.explain import Explanation, Step
+    from leakgauge.auditing import Subject
+    from leakgauge.auditing.explain import Explanation, Step
 
 
 def explain(
@@ -32,7 +32,7 @@ def explain(
         leakgauge explain audit.toml
         leakgauge explain adult --model logistic-regression --train-records 1000 --holdout-records 1000
     """
-    from leakgauge.audit.explain import explain as explained
+    from leakgauge.auditing.explain import explain as explained
     from leakgauge.cli._console import results
 
     config = configured(source, model, seed, train_records, holdout_records)

@@ -11,8 +11,8 @@ import typer
 from leakgauge.cli._options import RunFolder
 
 if TYPE_CHECKING:
-    from leakgauge.audit import Document, Finding
-    from leakgauge.audit.gate import Limits
+    from leakgauge.auditing import Document, Finding
+    from leakgauge.auditing.gate import Limits
 
 
 def gate(
@@ -39,8 +39,8 @@ def gate(
         leakgauge gate leakgauge-runs/adult-1a2b3c4d
         leakgauge gate leakgauge-runs/adult-1a2b3c4d --advantage 0.05 --dtp none
     """
-    from leakgauge.audit import Run
-    from leakgauge.audit.gate import apply
+    from leakgauge.auditing import Run
+    from leakgauge.auditing.gate import apply
     from leakgauge.cli._console import STYLES, results
     from leakgauge.report.words import HEADLINES
 
@@ -55,7 +55,7 @@ def gate(
 
 
 def _limits(dtp: str | None, advantage: str | None) -> Limits:
-    from leakgauge.audit.gate import KEPT, Limits
+    from leakgauge.auditing.gate import KEPT, Limits
 
     return Limits(
         KEPT if dtp is None else _limit("--dtp", dtp), KEPT if advantage is None else _limit("--advantage", advantage)
@@ -86,7 +86,7 @@ def _line(model: str, finding: Finding) -> str:
 
 def _tell_github(document: Document) -> None:
     """Annotations on stdout, where the runner reads them, and the summary where it says."""
-    from leakgauge.audit import Verdict
+    from leakgauge.auditing import Verdict
     from leakgauge.cli._console import remark
     from leakgauge.report import markdown
     from leakgauge.report.words import against_limit, sentence

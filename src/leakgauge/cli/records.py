@@ -13,7 +13,7 @@ from leakgauge.cli._options import RunFolder, at_least
 if TYPE_CHECKING:
     from rich.table import Table
 
-    from leakgauge.audit import Run
+    from leakgauge.auditing import Run
 
 HEADINGS = {
     "record": "record",
@@ -51,7 +51,7 @@ def records(
         leakgauge records leakgauge-runs/adult-1a2b3c4d --top 10
         leakgauge records leakgauge-runs/adult-1a2b3c4d --show-ids --csv > exposed.csv
     """
-    from leakgauge.audit import Run
+    from leakgauge.auditing import Run
     from leakgauge.cli._console import results
 
     chosen = _chosen(Run(run), top, model, show_ids)

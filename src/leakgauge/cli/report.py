@@ -25,7 +25,7 @@ def report(
         leakgauge report leakgauge-runs/adult-1a2b3c4d --markdown > card.md
     """
     from leakgauge import report as render
-    from leakgauge.audit import Run
+    from leakgauge.auditing import Run
     from leakgauge.errors import ConfigError
 
     if markdown and junit:

@@ -26,7 +26,7 @@ def schema(
     """
     import json
 
-    from leakgauge.audit import config, document
+    from leakgauge.auditing import config, document
 
     made = config.schema() if form is Form.CONFIG else document.schema()
     typer.echo(json.dumps(made, indent=2))

@@ -1,4 +1,4 @@
-"""Rendering a :class:`~leakgauge.audit.Document` for those who read, sign or automate; nothing is computed here."""
+"""Rendering a :class:`~leakgauge.auditing.Document` for those who read, sign or automate; nothing is computed here."""
 
 from __future__ import annotations
 

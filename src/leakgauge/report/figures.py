@@ -15,8 +15,8 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from leakgauge.audit import AttackResult, Finding, Influence, Verdict
-from leakgauge.audit.result import Association, Curve
+from leakgauge.auditing import AttackResult, Finding, Influence, Verdict
+from leakgauge.auditing.result import Association, Curve
 from leakgauge.report.words import counted, factor, number, places_for, short, value_and_interval
 from leakgauge.statistics import Estimate
 

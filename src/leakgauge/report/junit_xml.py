@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import xml.etree.ElementTree as ET
 
-from leakgauge.audit import AuditDocument, Document, Finding, Verdict
+from leakgauge.auditing import AuditDocument, Document, Finding, Verdict
 from leakgauge.report.words import against_limit, sentence
 
 # XML 1.0, section 2.2: all other characters cannot stand in a document, not even escaped.

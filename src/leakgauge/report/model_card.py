@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from leakgauge.audit import AuditDocument, Document, Finding, Verdict
+from leakgauge.auditing import AuditDocument, Document, Finding, Verdict
 from leakgauge.report.words import (
     ADVICE,
     ADVICE_FOR_SEVERAL,

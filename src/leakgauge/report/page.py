@@ -16,7 +16,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from leakgauge.audit import AuditDocument, Document, Finding
+from leakgauge.auditing import AuditDocument, Document, Finding
 from leakgauge.report import figures, words
 from leakgauge.statistics import Estimate
 from leakgauge.training import write_atomically

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from leakgauge.audit import AuditDocument, Document, Finding, Verdict
+from leakgauge.auditing import AuditDocument, Document, Finding, Verdict
 from leakgauge.statistics import Estimate
 
 HEADLINES = {

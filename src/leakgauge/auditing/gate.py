@@ -9,10 +9,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from leakgauge.audit.document import AuditDocument, Document
-from leakgauge.audit.finding import Finding, Verdict, judge, overall
-from leakgauge.audit.membership import advantage_finding
-from leakgauge.audit.settings import ReleaseRule
+from leakgauge.auditing.document import AuditDocument, Document
+from leakgauge.auditing.finding import Finding, Verdict, judge, overall
+from leakgauge.auditing.membership import advantage_finding
+from leakgauge.auditing.settings import ReleaseRule
 
 AGAIN = "audit the model again with this limit in its release rule"
 

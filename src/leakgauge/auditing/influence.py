@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from leakgauge.audit.finding import Finding, Verdict, judge
-from leakgauge.audit.result import Association, Histogram, Influence
-from leakgauge.audit.settings import Queries, Released, Settings
+from leakgauge.auditing.finding import Finding, Verdict, judge
+from leakgauge.auditing.result import Association, Histogram, Influence
+from leakgauge.auditing.settings import Queries, Released, Settings
 from leakgauge.influence import Confirmation, DtpBound, Pdtp, coarse_tolerance, confirm, dtp_upper_bound, pdtp
 from leakgauge.statistics import Estimate, pearson
 

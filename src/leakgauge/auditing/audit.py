@@ -12,14 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge._version import __version__
-from leakgauge.audit import influence as influence_part
-from leakgauge.audit import membership as membership_part
-from leakgauge.audit.finding import overall
-from leakgauge.audit.influence import Measured
-from leakgauge.audit.membership import Attacked
-from leakgauge.audit.result import AuditResult, Description, ExposedRecord
-from leakgauge.audit.settings import Queries, Released, Settings
-from leakgauge.audit.subject import Data, Subject, subject
+from leakgauge.auditing import influence as influence_part
+from leakgauge.auditing import membership as membership_part
+from leakgauge.auditing.finding import overall
+from leakgauge.auditing.influence import Measured
+from leakgauge.auditing.membership import Attacked
+from leakgauge.auditing.result import AuditResult, Description, ExposedRecord
+from leakgauge.auditing.settings import Queries, Released, Settings
+from leakgauge.auditing.subject import Data, Subject, subject
 from leakgauge.errors import ModelError
 from leakgauge.influence import EVERY_QUERY
 from leakgauge.membership import ATTACKS, Evidence, Success, everyone_as_target, left_out_error

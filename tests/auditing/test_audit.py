@@ -11,7 +11,7 @@ from sklearn.preprocessing import OneHotEncoder
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from leakgauge.audit import Queries, Released, ReleaseRule, Settings, Verdict, audit, judge, overall
+from leakgauge.auditing import Queries, Released, ReleaseRule, Settings, Verdict, audit, judge, overall
 from leakgauge.errors import ConfigError, DataError, ModelError
 from leakgauge.models import ProbabilityAccess
 from leakgauge.records import Records

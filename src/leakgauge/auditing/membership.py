@@ -8,9 +8,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from leakgauge.audit.finding import Finding, Verdict, judge
-from leakgauge.audit.result import AttackResult, Curve
-from leakgauge.audit.settings import ReleaseRule
+from leakgauge.auditing.finding import Finding, Verdict, judge
+from leakgauge.auditing.result import AttackResult, Curve
+from leakgauge.auditing.settings import ReleaseRule
 from leakgauge.membership import ATTACKS, Attack, Evidence
 from leakgauge.statistics import (
     Estimate,

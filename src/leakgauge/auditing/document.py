@@ -12,8 +12,8 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from leakgauge._version import __version__
-from leakgauge.audit.finding import Finding, Verdict, overall
-from leakgauge.audit.result import (
+from leakgauge.auditing.finding import Finding, Verdict, overall
+from leakgauge.auditing.result import (
     SCHEMA_VERSION,
     AttackResult,
     AuditResult,

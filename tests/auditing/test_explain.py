@@ -9,8 +9,8 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
-from leakgauge.audit import Queries, ReleaseRule, Settings, Subject, audit_subject, subject
-from leakgauge.audit.explain import Explanation, explain
+from leakgauge.auditing import Queries, ReleaseRule, Settings, Subject, audit_subject, subject
+from leakgauge.auditing.explain import Explanation, explain
 from leakgauge.models import AnswerKind, FunctionProbabilities
 from leakgauge.records import from_pair
 from leakgauge.training import SklearnLearner

@@ -22,8 +22,8 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from leakgauge.audit.document import Document, dump, load
-from leakgauge.audit.result import AuditResult, ExposedRecord
+from leakgauge.auditing.document import Document, dump, load
+from leakgauge.auditing.result import AuditResult, ExposedRecord
 from leakgauge.errors import StoreError
 from leakgauge.training import write_atomically
 

@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from leakgauge._version import __version__
-from leakgauge.audit.audit import audit_subject
-from leakgauge.audit.config import Config
-from leakgauge.audit.document import Document
-from leakgauge.audit.run import Run
-from leakgauge.audit.subject import Subject
+from leakgauge.auditing.audit import audit_subject
+from leakgauge.auditing.config import Config
+from leakgauge.auditing.document import Document
+from leakgauge.auditing.run import Run
+from leakgauge.auditing.subject import Subject
 
 RUNS = "leakgauge-runs"
 """The folder of run folders, in the working directory."""

@@ -41,9 +41,9 @@ from pydantic import (
 )
 
 from leakgauge._version import __version__
-from leakgauge.audit._wording import lines
-from leakgauge.audit.settings import Queries, Released, ReleaseRule, Settings
-from leakgauge.audit.subject import Subject, is_fitted, subject
+from leakgauge.auditing._wording import lines
+from leakgauge.auditing.settings import Queries, Released, ReleaseRule, Settings
+from leakgauge.auditing.subject import Subject, is_fitted, subject
 from leakgauge.errors import ConfigError, LeakgaugeError, ModelError
 from leakgauge.membership import ATTACKS
 from leakgauge.models import load_estimator, load_factory

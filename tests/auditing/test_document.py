@@ -6,8 +6,8 @@ import pytest
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
-from leakgauge.audit import Document, Run, Settings, audit
-from leakgauge.audit.document import dump, load, schema
+from leakgauge.auditing import Document, Run, Settings, audit
+from leakgauge.auditing.document import dump, load, schema
 from leakgauge.errors import StoreError
 
 rng = np.random.default_rng(0)

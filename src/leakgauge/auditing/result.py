@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from leakgauge.audit.finding import Finding, Verdict
+from leakgauge.auditing.finding import Finding, Verdict
 from leakgauge.statistics import Estimate
 
 if TYPE_CHECKING:
@@ -202,14 +202,14 @@ class AuditResult:
 
     def to_json(self) -> str:
         """The text of a ``result.json`` that holds this audit alone."""
-        from leakgauge.audit.document import Document, dump
+        from leakgauge.auditing.document import Document, dump
 
         return dump(Document.of("audit", [self]))
 
     def to_html(self, path: str | Path) -> Path:
         """Write the report as one self-contained page and return its path."""
         # The one import that points upwards: a convenience door, so that a user needs no second package to look.
-        from leakgauge.audit.document import Document
+        from leakgauge.auditing.document import Document
         from leakgauge.report import write_html
 
         return write_html(Document.of("audit", [self]), path)

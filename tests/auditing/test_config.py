@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from pydantic import BaseModel
 
-from leakgauge.audit import Queries, Released, Settings, audit_subject
-from leakgauge.audit.config import Config, load_config, schema
+from leakgauge.auditing import Queries, Released, Settings, audit_subject
+from leakgauge.auditing.config import Config, load_config, schema
 from leakgauge.errors import ConfigError, DataError, ModelError
 from leakgauge.records import Kind, Native, Role, Task
 from leakgauge.training import RECIPES, FunctionLearner
@@ -450,11 +450,11 @@ def _models_in(annotation: Any) -> list[type[BaseModel]]:
 
 
 def test_the_door_opens_whatever_was_imported_before() -> None:
-    """The package and the function share the name ``leakgauge.audit``, and importing the package must not hide it."""
+    """``leakgauge.audit`` is the function, whatever modules were imported before."""
     import subprocess
 
     program = (
-        "import leakgauge.audit.config, leakgauge as lg, numpy as np\n"
+        "import leakgauge.auditing.config, leakgauge as lg, numpy as np\n"
         "from sklearn.naive_bayes import GaussianNB\n"
         "X, y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 2\n"
         "for _ in range(2):\n"

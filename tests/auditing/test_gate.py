@@ -10,8 +10,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
-from leakgauge.audit import Document, Released, ReleaseRule, Settings, Verdict, audit
-from leakgauge.audit.gate import Limits, apply
+from leakgauge.auditing import Document, Released, ReleaseRule, Settings, Verdict, audit
+from leakgauge.auditing.gate import Limits, apply
 from leakgauge.errors import ConfigError
 from leakgauge.statistics import Estimate
 

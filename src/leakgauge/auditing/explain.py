@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leakgauge.audit.settings import Settings
-from leakgauge.audit.subject import Subject
+from leakgauge.auditing.settings import Settings
+from leakgauge.auditing.subject import Subject
 from leakgauge.influence import coarse_tolerance
 from leakgauge.membership import ATTACKS
 from leakgauge.models import AnswerKind, answers, kind_of
@@ -150,7 +150,7 @@ def _one_fit(what: Subject, features: Any, n_answers: int) -> tuple[AnswerKind, 
 
 
 def _steps(what: Subject, kind: AnswerKind, settings: Settings, candidates: Records) -> list[Step]:
-    """The jobs of an audit, as :func:`leakgauge.audit.audit_subject` makes them."""
+    """The jobs of an audit, as :func:`leakgauge.auditing.audit_subject` makes them."""
     if what.learner is None:
         return []
     steps = []
