@@ -1,3 +1,5 @@
+import signal
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -5,12 +7,14 @@ from sklearn.compose import make_column_transformer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 from sklearn.svm import LinearSVC
 
 from leakgauge.errors import ModelError
 from leakgauge.models import AnswerKind, kind_of, wrap
+from leakgauge.models.sklearn import fit
 from leakgauge.records import Records
 
 rng = np.random.default_rng(0)
@@ -66,6 +70,14 @@ def test_regressors_answer_values():
     values = X[:, 0] * 2 + 1
     records = Records.from_arrays(X, values)
     np.testing.assert_allclose(wrap(LinearRegression().fit(X, values), records.schema).predict(X), values)
+
+
+def test_a_network_that_was_interrupted_is_not_taken_for_a_trained_one():
+    """scikit-learn's networks catch Ctrl-C, warn and return; a half-trained model would pass for a trained one."""
+    network = MLPClassifier(max_iter=2)
+    network._backprop = lambda *arguments, **options: signal.raise_signal(signal.SIGINT)
+    with pytest.raises(KeyboardInterrupt):
+        fit(network, X, y)
 
 
 def test_errors_say_what_to_do():

@@ -18,7 +18,6 @@ exactly ``score > 0``.
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -26,6 +25,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from leakgauge.errors import ConfigError, DataError, ModelError
 from leakgauge.membership._checks import checked_labels, checked_members, checked_probabilities, thinned_groups
+from leakgauge.models.sklearn import fit as fit_quietly
 
 # Long et al. 2017, section 5.3: the attack model.
 HIDDEN_UNITS = 32
@@ -239,7 +239,6 @@ def _trained(
     rng: np.random.Generator,
 ) -> ShadowClassifier:
     """The attack model after exactly `EPOCHS` passes over the rows."""
-    from sklearn.exceptions import ConvergenceWarning
     from sklearn.neural_network import MLPClassifier
 
     centre = rows.mean(axis=0)
@@ -258,10 +257,8 @@ def _trained(
         n_iter_no_change=EPOCHS + 1,
         random_state=int(rng.integers(2**31)),
     )
-    with warnings.catch_warnings():
-        # The number of epochs is part of the attack; stopping before convergence is meant.
-        warnings.simplefilter("ignore", category=ConvergenceWarning)
-        network.fit((rows - centre) / spread, is_member)
+    # The number of epochs is part of the attack; stopping before convergence is meant.
+    fit_quietly(network, (rows - centre) / spread, is_member)
     hidden_weights, output_weights = network.coefs_
     hidden_bias, output_bias = network.intercepts_
     return ShadowClassifier(

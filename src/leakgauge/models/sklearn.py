@@ -131,12 +131,17 @@ def wrap(estimator: Estimator, schema: Schema) -> SklearnModel:
 
 
 def fit(estimator: Estimator, X: object, y: object) -> tuple[Estimator, bool]:
-    """Fit quietly; the flag says whether the solver reported that it had converged."""
+    """Fit quietly; the flag says whether the solver reported that it had converged.
+
+    scikit-learn's networks answer Ctrl-C with a warning and go on half trained; here it stops the work.
+    """
     from sklearn.exceptions import ConvergenceWarning
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         fitted = estimator.fit(X, y)
+    if any("interrupted by user" in str(w.message) for w in caught):
+        raise KeyboardInterrupt
     return fitted, not any(issubclass(w.category, ConvergenceWarning) for w in caught)
 
 
