@@ -182,10 +182,10 @@ def _direct(measured: Measured, limit: float) -> Finding:
     elif verdict is Verdict.PASSES:
         reason, remedy = f"no record changes any answer about itself by more than a factor e^{largest:.3g}", ""
     elif measured.second_look is not None:
-        floor = float(measured.found.noise_floor.max(initial=0.0))
+        noisy = int((measured.found.values <= measured.found.noise_floor).sum())
         reason = (
-            f"{how_many} at first sight, but the learner's own randomness moves answers by up to {floor:.3g}, and a "
-            "second look with fresh seeds did not show which"
+            f"{how_many} at first sight, but the learner's own randomness alone moves the answers about {noisy:,} "
+            "records as far, and a second look with fresh seeds did not show a record above the limit"
         )
         remedy = "more seeds (repeats), or a learner with less randomness, such as more trees"
     else:

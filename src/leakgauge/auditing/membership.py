@@ -12,6 +12,7 @@ from leakgauge.auditing.finding import Finding, Verdict, judge
 from leakgauge.auditing.result import AttackResult, Curve
 from leakgauge.auditing.settings import ReleaseRule
 from leakgauge.membership import ATTACKS, Attack, Evidence
+from leakgauge.models import AnswerKind
 from leakgauge.statistics import (
     Estimate,
     advantage_of_decisions,
@@ -40,14 +41,12 @@ class Attacked:
     result: AttackResult
 
 
-def possible_attacks(evidence_kind: str, names: tuple[str, ...] | None, *, shadows: bool) -> tuple[Attack, ...]:
+def possible_attacks(kind: AnswerKind, names: tuple[str, ...] | None, *, shadows: bool) -> tuple[Attack, ...]:
     """The attacks that can be carried out, of those named (default: of all)."""
     return tuple(
         attack
         for attack in ATTACKS
-        if (names is None or attack.name in names)
-        and any(kind.value == evidence_kind for kind in attack.kinds)
-        and (shadows or not attack.needs_shadows)
+        if (names is None or attack.name in names) and attack.possible(kind, shadows=shadows)
     )
 
 

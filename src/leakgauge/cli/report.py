@@ -32,7 +32,7 @@ def report(
         raise ConfigError("--markdown and --junit both go to stdout; ask for one at a time")
     document = Run(run).document()
     if markdown or junit:
-        typer.echo(render.markdown(document) if markdown else render.junit(document))
+        typer.echo(render.markdown(document) if markdown else render.junit(document), nl=False)
     if pdf or not (markdown or junit):
         page = render.write_html(document, run / "report.html")
         typer.echo(str(page), err=markdown or junit)

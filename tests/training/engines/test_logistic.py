@@ -1,8 +1,11 @@
 """Logistic regression without each record: the difference equation against plain minimisation."""
 
+import os
+
 import numpy as np
 import pytest
 from scipy.optimize import minimize
+from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
 from leakgauge.influence import pdtp
@@ -163,3 +166,20 @@ def test_a_class_without_its_last_member_cannot_be_trained():
 )
 def test_what_it_cannot_do_it_refuses(estimator, labels, reason):
     assert reason in LogisticRegressionNewton().refuses(job(estimator, Records.from_arrays(X, labels)))
+
+
+@pytest.mark.skipif("LEAKGAUGE_DATA" not in os.environ, reason="needs the data set adult: set LEAKGAUGE_DATA")
+def test_a_thousand_people_of_adult():
+    """60 of 1,000 records left out against refits that have converged, to 1e-8."""
+    from leakgauge.records import datasets
+    from leakgauge.training.recipes import recipe
+
+    records = datasets.load("adult").records.as_codes()[np.random.default_rng(0).choice(48_842, 1000, replace=False)]
+    learner = recipe("logistic-regression", records)
+    which = np.random.default_rng(1).choice(1000, 60, replace=False)
+    tight = SklearnLearner(clone(learner.estimator).set_params(logisticregression__tol=1e-12))
+    queries, subsets = EachModel(which[:, None]), leave_one_out(1000, which)
+    fast = train_many(learner, records, subsets, queries, seed=0)
+    slow = train_many(tight, records, subsets, queries, seed=0, exact_engines=False)
+    assert (fast.engine, slow.engine) == ("logistic-regression", "refit")
+    np.testing.assert_allclose(fast.answers, slow.answers, atol=1e-8)

@@ -1,0 +1,56 @@
+"""The table of records: who is most exposed, under ids that name nobody."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakgauge.auditing.influence import Measured
+from leakgauge.auditing.membership import Attacked, strongest
+from leakgauge.auditing.result import ExposedRecord
+from leakgauge.membership import Success
+from leakgauge.records import Records
+
+Floats: TypeAlias = NDArray[np.float64]
+
+
+def records_table(
+    candidates: Records,
+    is_member: NDArray[np.bool_],
+    attacked: tuple[Attacked, ...],
+    success: Success | None,
+    measured: Measured | None,
+) -> tuple[tuple[ExposedRecord, ...], dict[str, str]]:
+    """One line for each candidate, most exposed first: by PDTP, then by the attack's success, then by score."""
+    n = len(candidates)
+    key = candidates.digest().encode()
+    opaque = [
+        hmac.new(key, f"{i}|{own}".encode(), hashlib.sha256).hexdigest()[:12] for i, own in enumerate(candidates.ids)
+    ]
+    columns = {name: np.full(n, np.nan) for name in ("pdtp", "pdtp_binned", "noise_floor", "success", "score")}
+    if measured is not None:
+        columns["pdtp"][measured.found.which] = measured.found.values
+        columns["pdtp_binned"][measured.found.which] = measured.found.binned
+        columns["noise_floor"][measured.found.which] = measured.found.noise_floor
+    if success is not None:
+        columns["success"] = success.accuracy
+    best = strongest(attacked)
+    if best is not None:
+        columns["score"] = best.scores
+    order = np.lexsort(
+        [np.arange(n)]
+        + [-np.nan_to_num(columns[c], nan=-np.inf) for c in ("score", "success", "pdtp_binned")]
+        + [~is_member]
+    )
+    rows = tuple(
+        ExposedRecord(opaque[i], bool(is_member[i]), **{c: _plain(v[i]) for c, v in columns.items()}) for i in order
+    )
+    return rows, {name: str(own) for name, own in zip(opaque, candidates.ids, strict=True)}
+
+
+def _plain(value: float) -> float | None:
+    return None if np.isnan(value) else round(float(value), 9)
