@@ -94,7 +94,10 @@ def _of_logistic_regression(learner: SklearnLearner, estimator: Any, records: Re
     matrix = np.asarray(records.schema.decode(records.features), dtype=np.float64)
     if design is not None:
         widths, matrix = np.asarray(design.n_categories, dtype=np.int64), design.transform(matrix)
-    moves = engine.displacements(job)
+    try:
+        moves = engine.displacements(job)
+    except np.linalg.LinAlgError:
+        return None
     offset = moves[:, -1] if estimator.fit_intercept else np.zeros(len(moves))
     values = linear_bound(moves[:, : matrix.shape[1]], offset, widths, matrix.min(axis=0), matrix.max(axis=0))
     values[np.isnan(values)] = np.inf

@@ -8,7 +8,7 @@ from scipy.optimize import minimize
 from sklearn.base import clone
 from sklearn.linear_model import LogisticRegression
 
-from leakgauge.influence import pdtp
+from leakgauge.influence import dtp_upper_bound, pdtp
 from leakgauge.records import Records
 from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, leave_one_out, train_many
 from leakgauge.training.engines.logistic import (
@@ -144,6 +144,19 @@ def test_pdtp_is_right_whatever_the_users_tolerance():
         left = np.delete(np.arange(200), t)
         without = LogisticRegression(**TIGHT).fit(X[left], Y[left]).predict_log_proba(X[[t]])
         assert found.values[t] == pytest.approx(np.abs(whole[t] - without[0]).max(), abs=1e-8)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("C", [1e6, 1e12, 1e18])
+def test_hardly_any_penalty_on_classes_that_can_be_told_apart(C):
+    """Where the curvature vanishes to rounding the models are trained instead; nothing breaks or is unknown."""
+    x = np.r_[np.linspace(-2, -1, 20), np.linspace(1, 2, 20)][:, None]
+    records = Records.from_arrays(x, (x[:, 0] > 0).astype(int))
+    learner = SklearnLearner(LogisticRegression(C=C, max_iter=500))
+    found = pdtp(learner, records, seed=0)
+    assert not np.isnan(found.values).any()
+    bound = dtp_upper_bound(learner, records)
+    assert bound is None or (found.values <= bound.values + 1e-6).all()
 
 
 def test_a_class_without_its_last_member_cannot_be_trained():

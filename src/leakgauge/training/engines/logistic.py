@@ -25,6 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.training.engines.base import Engine
+from leakgauge.training.engines.refit import refit
 from leakgauge.training.engines.stateless import Given, given, one_thread, queries_for
 from leakgauge.training.job import Job
 from leakgauge.training.subsets import Indices
@@ -45,6 +46,9 @@ ROUGH = 1e-4
 
 MOST_COLUMNS = 4000
 
+SINGULAR = 1e-7
+"""Ratio of the diagonal of the Cholesky factor below which the Hessian has lost all its digits."""
+
 
 class LogisticRegressionNewton(Engine):
     """``LogisticRegression`` with two classes and a squared penalty."""
@@ -63,21 +67,31 @@ class LogisticRegressionNewton(Engine):
         case = given(job, self._kinds(), sparse=False, whole=True)
         assert isinstance(case, Given)  # a job that is refused is not run
         with np.errstate(over="ignore", under="ignore", invalid="ignore"), one_thread().limit(limits=1):
-            problem = _problem(case)
-            if job.trains_on_all:
-                whole = _design(case, queries_for(job)) @ minimum(problem).weights
-                scores = np.repeat(whole[None, :], len(job.subsets), axis=0)
-            else:
-                scores = scores_without(problem, case.removed)[:, None]
-                scores[case.counts[case.labels[case.removed]] == 1] = np.nan
+            try:
+                scores = self._scores(job, case)
+            except np.linalg.LinAlgError:  # hardly any penalty, and classes that can be told apart: no Hessian is left
+                return refit(job, range(len(job.subsets)))[0]
             # scikit-learn calls the later of its sorted labels the positive one; the schema may have them in any order.
             later = log_probabilities(scores)
         return later if _positive(case) == 1 else later[:, :, ::-1]
+
+    def _scores(self, job: Job, case: Given) -> Floats:
+        """Scores ``[models, queries]``."""
+        problem = _problem(case)
+        if job.trains_on_all:
+            whole = _design(case, queries_for(job)) @ minimum(problem).weights
+            return np.repeat(whole[None, :], len(job.subsets), axis=0)
+        scores = scores_without(problem, case.removed)[:, None]
+        scores[case.counts[case.labels[case.removed]] == 1] = np.nan
+        return scores
 
     def displacements(self, job: Job) -> Floats:
         """How far the coefficients, and last the intercept if there is one, move without each record ``[models, d]``.
 
         For a leave-one-out job that is not refused; NaN where only one class would be left.
+
+        Raises:
+            numpy.linalg.LinAlgError: there is hardly any penalty, and the classes can be told apart.
         """
         case = given(job, self._kinds(), sparse=False)
         assert isinstance(case, Given)  # a job that is refused is not run
@@ -137,7 +151,7 @@ def minimum(problem: Problem) -> Minimum:
     """Newton's method with step halving, until no step makes the gradient smaller.
 
     Raises:
-        ValueError: the Hessian is singular to rounding.
+        numpy.linalg.LinAlgError: the Hessian is singular to rounding.
     """
     from scipy.linalg import cho_solve, cholesky, solve_triangular
 
@@ -148,6 +162,8 @@ def minimum(problem: Problem) -> Minimum:
         p = _logistic(X @ w)
         hessian = (X * (problem.cost * p * (1 - p))[:, None]).T @ X + np.diag(problem.penalty)
         lower = cholesky(hessian, lower=True)
+        if lower.diagonal().min() < SINGULAR * lower.diagonal().max():
+            raise np.linalg.LinAlgError("the Hessian is singular to rounding")
         step = cho_solve((lower, True), gradient)
         better = None if np.max(np.abs(gradient) / size) < 1e-15 else _better(problem, w, step, value, gradient)
         if better is None:
@@ -258,6 +274,8 @@ def _iterate(full: Minimum, white: Numbers, start: _Start, close: float) -> tupl
         rest[start.records[active], np.arange(len(active))] = 0.0
         right = start.pull[active][:, None] * start.own[active] - rest.T @ white
         image = start.solve(right, active)
+        if not np.isfinite(image).all():
+            break
         done = np.linalg.norm(image - now, axis=1) * reach <= close
         moved[active] = np.where(done[:, None], image, accelerated(before, now, image))
         before = [(x[~done], fx[~done]) for x, fx in [*before[-1:], (now, image)]]
