@@ -57,7 +57,7 @@ def test_the_gradient_at_the_minimum_is_rounding():
 def test_every_record_left_out_equals_a_fit_without_it(C):
     p = problem(C)
     slow = [p.X[t] @ minimum(p.without(t)).weights for t in range(200)]
-    np.testing.assert_allclose(scores_without(p, np.arange(200)), slow, atol=1e-9)
+    np.testing.assert_allclose(scores_without(p, np.arange(200)), slow, atol=1e-8)
 
 
 def test_separable_data_with_more_columns_than_records():
@@ -75,7 +75,7 @@ def test_the_displaced_parameters_are_those_of_the_fit_without():
     assert not lost.any()
     delta = np.linalg.solve(full.lower.T, moved.T).T
     for t in range(10):
-        np.testing.assert_allclose(full.weights + delta[t], minimum(p.without(t)).weights, atol=1e-9)
+        np.testing.assert_allclose(full.weights + delta[t], minimum(p.without(t)).weights, atol=1e-8)
 
 
 def test_a_record_of_no_weight_moves_nothing():
@@ -132,7 +132,7 @@ def test_classes_in_any_order_and_with_weights(classes, weights):
     fast = train_many(learner, records, leave_one_out(60), queries, seed=0)
     slow = train_many(learner, records, leave_one_out(60), queries, seed=0, exact_engines=False)
     assert (fast.engine, slow.engine) == ("logistic-regression", "refit")
-    np.testing.assert_allclose(fast.answers, slow.answers, atol=1e-9)
+    np.testing.assert_allclose(fast.answers, slow.answers, atol=1e-8)
 
 
 def test_pdtp_is_right_whatever_the_users_tolerance():

@@ -38,10 +38,10 @@ BLOCK = 64
 """Records left out together: few enough for their scores to stay in the processor's cache."""
 
 MOST_STEPS = 200
-CLOSE = 1e-9
+CLOSE = 1e-8
 """Largest change of a score in the last step."""
 
-ROUGH = 1e-4
+ROUGH = 1e-5
 """How far single precision is followed before double precision takes over."""
 
 MOST_COLUMNS = 4000
@@ -320,12 +320,11 @@ def remainder(p: Numbers, slope: Numbers, e: Numbers) -> Numbers:
     largest = max(float(e.max(initial=0.0)), -float(e.min(initial=0.0)))
     terms = _terms(largest, single=e.dtype == np.float32)
     if terms is None:
-        u = np.exp(np.minimum(e, 80))
-        u -= 1
-        u /= 1 + p * u
-        u -= e
-        u *= slope
-        return u
+        grown = np.exp(np.clip(e, -80, 80))
+        r = (grown - 1) / (p * grown + (1 - p))
+        r -= e
+        r *= slope
+        return r
     v, q = p * (1 - p), 1 - 2 * p
     # The Taylor series from its second term on, divided by s'(z): s''/2!, s'''/3!, ...
     coefficients = (
