@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from leakgauge.training.engines.base import Engine
+from leakgauge.training.engines.kernels import GaussianProcessRegression, KernelRidgeRegression
 from leakgauge.training.engines.linear import LinearLeastSquares, RidgeRegression
 from leakgauge.training.engines.logistic import LogisticRegressionNewton
 from leakgauge.training.engines.naive_bayes import (
@@ -23,6 +24,8 @@ EXACT: tuple[Engine, ...] = (
     NearestNeighbours(),
     LinearLeastSquares(),
     RidgeRegression(),
+    KernelRidgeRegression(),
+    GaussianProcessRegression(),
     LogisticRegressionNewton(),
 )
 """Engines that do not train at all, tried in this order before the plain loop."""
