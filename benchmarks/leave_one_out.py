@@ -29,6 +29,10 @@ from rich.console import Console
 from rich.table import Table
 from sklearn.base import clone, is_classifier
 from sklearn.datasets import load_breast_cancer
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, GaussianNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
@@ -124,6 +128,17 @@ def cases(n: int, rng: np.random.Generator) -> list[Case]:
         Case(LinearRegression(), wide, dummies, hours),
         Case(Ridge(), "cells, 29", np.delete(scaled, 3, axis=1), X[:, 3]),
         Case(Ridge(), wide, dummies, hours),
+        Case(KernelRidge(kernel="rbf"), "cells, 29", np.delete(scaled, 3, axis=1), X[:, 3]),
+        Case(
+            GaussianProcessRegressor(RBF(5.0) + WhiteKernel(0.1), optimizer=None, normalize_y=True),
+            "cells, 29",
+            np.delete(scaled, 3, axis=1),
+            X[:, 3],
+        ),
+        Case(LinearDiscriminantAnalysis(), "cells, 30", X, y),
+        Case(LinearDiscriminantAnalysis(), f"{name}, 13", codes, income),
+        Case(LinearDiscriminantAnalysis(solver="lsqr", shrinkage=0.1), "cells, 30", scaled, y),
+        Case(QuadraticDiscriminantAnalysis(reg_param=0.01), "cells, 30", scaled, y),
         Case(LogisticRegression(tol=1e-12, solver="newton-cholesky"), "cells, 30", scaled, y),
         Case(LogisticRegression(tol=1e-12, solver="newton-cholesky"), wide, dummies, income),
         Case(LogisticRegression(), "cells, 30", scaled, y, loop_is_rough=True),

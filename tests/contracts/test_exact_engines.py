@@ -12,6 +12,10 @@ import numpy as np
 import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_breast_cancer, load_diabetes
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
+from sklearn.gaussian_process import GaussianProcessRegressor
+from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, PairwiseKernel, WhiteKernel
+from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, GaussianNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
@@ -386,6 +390,82 @@ TABLE = [
     ("ridge", Ridge(), "wide", None),
     ("ridge", Ridge(alpha=1e-4, fit_intercept=False), "wide", None),
     ("ridge", make_pipeline(one_hot(False, remainder="passthrough"), Ridge()), "category_values", None),
+    # Kernels
+    ("kernel_ridge", KernelRidge(), "diabetes", SOME),
+    ("kernel_ridge", KernelRidge(kernel="rbf"), "diabetes", SOME),
+    ("kernel_ridge", KernelRidge(kernel="rbf", alpha=1e-3, gamma=5.0), "diabetes", SOME),
+    ("kernel_ridge", KernelRidge(kernel="rbf"), "area", SOME),
+    ("kernel_ridge", KernelRidge(kernel="rbf"), "leverage", None),
+    ("kernel_ridge", KernelRidge(kernel="poly", alpha=0.1), "diabetes", SOME),
+    ("kernel_ridge", KernelRidge(kernel="laplacian", alpha=0.01), "area", SOME),
+    ("kernel_ridge", KernelRidge(kernel="sigmoid"), "diabetes", SOME),
+    ("kernel_ridge", KernelRidge(kernel="cosine"), "diabetes", SOME),
+    ("kernel_ridge", make_pipeline(Normalizer("l1"), KernelRidge(kernel="chi2", gamma=0.5)), "area", SOME),
+    ("kernel_ridge", KernelRidge(kernel="rbf", alpha=1e-3), "grid_values", None),
+    ("kernel_ridge", make_pipeline(Normalizer(), KernelRidge(kernel="rbf")), "area", SOME),
+    (
+        "kernel_ridge",
+        make_pipeline(one_hot(False, remainder="passthrough"), KernelRidge(kernel="rbf")),
+        "category_values",
+        None,
+    ),
+    ("gaussian_process", GaussianProcessRegressor(optimizer=None), "wide", None),
+    ("gaussian_process", GaussianProcessRegressor(RBF(0.1) + WhiteKernel(0.5), optimizer=None), "diabetes", SOME),
+    (
+        "gaussian_process",
+        GaussianProcessRegressor(2.0 * Matern(2.0) + WhiteKernel(0.1), optimizer=None, normalize_y=True),
+        "diabetes",
+        SOME,
+    ),
+    (
+        "gaussian_process",
+        GaussianProcessRegressor(DotProduct() ** 2 + WhiteKernel(0.1), optimizer=None, alpha=0.1),
+        "wide",
+        None,
+    ),
+    (
+        "gaussian_process",  # nothing is left to fit
+        GaussianProcessRegressor(RBF(1.0, "fixed") + WhiteKernel(0.2, "fixed") * RBF(1.0, "fixed")),
+        "grid_values",
+        None,
+    ),
+    ("gaussian_process", GaussianProcessRegressor(optimizer=None, alpha=0.1, normalize_y=True), "leverage", None),
+    # Discriminants
+    ("lda", LinearDiscriminantAnalysis(), "breast_cancer", SOME),
+    ("lda", LinearDiscriminantAnalysis(priors=[0.3, 0.7]), "breast_cancer", SOME),
+    ("lda", LinearDiscriminantAnalysis(solver="eigen"), "breast_cancer", SOME),
+    ("lda", LinearDiscriminantAnalysis(solver="lsqr", shrinkage=0.1), "breast_cancer", SOME),
+    ("lda", LinearDiscriminantAnalysis(solver="eigen", shrinkage=0.7, priors=[0.3, 0.7]), "breast_cancer", SOME),
+    ("lda", LinearDiscriminantAnalysis(), "binary", None),
+    ("lda", LinearDiscriminantAnalysis(solver="lsqr"), "binary", None),
+    ("lda", LinearDiscriminantAnalysis(solver="lsqr", priors=[0.2, 0.5, 0.3]), "counts", None),
+    ("lda", LinearDiscriminantAnalysis(priors=[0.2, 0.5, 0.3]), "counts", None),
+    ("lda", LinearDiscriminantAnalysis(solver="lsqr", shrinkage=0.1), "odd", None),
+    ("lda", LinearDiscriminantAnalysis(solver="eigen", shrinkage=1.0), "odd", None),
+    (
+        "lda",
+        LinearDiscriminantAnalysis(solver="lsqr", shrinkage=0.3, priors=[0.1, 0.1, 0.5, 0.1, 0.2]),
+        "odd",
+        None,
+    ),
+    ("lda", LinearDiscriminantAnalysis(), "heavy", None),
+    ("lda", LinearDiscriminantAnalysis(solver="lsqr"), "heavy", None),
+    (
+        "lda",
+        make_pipeline(one_hot(False, remainder="passthrough"), LinearDiscriminantAnalysis("lsqr", shrinkage=0.1)),
+        "categories",
+        None,
+    ),
+    ("lda", make_pipeline(FunctionTransformer(np.log1p), LinearDiscriminantAnalysis()), "breast_cancer", SOME),
+    ("qda", QuadraticDiscriminantAnalysis(reg_param=0.1), "breast_cancer", SOME),
+    ("qda", QuadraticDiscriminantAnalysis(reg_param=0.01, priors=[0.3, 0.7]), "breast_cancer", SOME),
+    ("qda", QuadraticDiscriminantAnalysis(), "binary", None),
+    ("qda", QuadraticDiscriminantAnalysis(), "counts", None),
+    ("qda", QuadraticDiscriminantAnalysis(priors=[0.2, 0.5, 0.3], reg_param=0.5), "counts", None),
+    ("qda", QuadraticDiscriminantAnalysis(reg_param=1.0), "binary", None),
+    ("qda", QuadraticDiscriminantAnalysis(), "heavy", None),
+    ("qda", QuadraticDiscriminantAnalysis(reg_param=1.0), "offset", None),
+    ("qda", make_pipeline(Normalizer(), QuadraticDiscriminantAnalysis(reg_param=0.01)), "breast_cancer", SOME),
     # Logistic regression; the twin runs at a tight tolerance, else it would be the wrong one
     ("logistic", LogisticRegression(C=0.01, **TIGHT), "two", None),
     ("logistic", make_pipeline(Normalizer(), LogisticRegression(C=50, **TIGHT)), "breast_cancer", SOME),
@@ -395,6 +475,10 @@ FULL_NAMES = {
     "neighbours": "nearest-neighbours",
     "least_squares": "linear-least-squares",
     "ridge": "ridge-regression",
+    "kernel_ridge": "kernel-ridge",
+    "gaussian_process": "gaussian-process-regression",
+    "lda": "linear-discriminant-analysis",
+    "qda": "quadratic-discriminant-analysis",
     "logistic": "logistic-regression",
 } | {short: f"{short}-naive-bayes" for short in ("gaussian", "bernoulli", "multinomial", "complement", "categorical")}
 
@@ -531,6 +615,10 @@ EASY = [
     (KNeighborsRegressor(), "diabetes"),
     (LinearRegression(), "diabetes"),
     (Ridge(), "diabetes"),
+    (KernelRidge(kernel="rbf"), "diabetes"),
+    (GaussianProcessRegressor(RBF(0.1) + WhiteKernel(0.5), optimizer=None), "diabetes"),
+    (LinearDiscriminantAnalysis(), "counts"),
+    (QuadraticDiscriminantAnalysis(), "counts"),
 ]
 
 
@@ -670,6 +758,11 @@ DOOR = [
     ("neighbours", KNeighborsRegressor(), "grid_values"),
     ("least_squares", LinearRegression(), "leverage"),
     ("ridge", Ridge(), "leverage"),
+    ("kernel_ridge", KernelRidge(kernel="rbf"), "leverage"),
+    ("gaussian_process", GaussianProcessRegressor(optimizer=None, alpha=0.1), "leverage"),
+    ("lda", LinearDiscriminantAnalysis(solver="lsqr", shrinkage=0.1), "odd"),
+    ("lda", LinearDiscriminantAnalysis(solver="lsqr", shrinkage=0.1, priors=[0.1, 0.1, 0.5, 0.1, 0.2]), "odd"),
+    ("qda", QuadraticDiscriminantAnalysis(), "heavy"),
 ]
 
 
@@ -803,6 +896,58 @@ REFUSED = [
     ("ridge", Ridge(alpha=[1.0]), "diabetes", "is supported with one number of at least 0 only"),
     ("ridge", Ridge(alpha=0.0), "leverage", "the equations are ill-conditioned"),
     ("ridge", Ridge(alpha=0.0), "wide", "the equations are ill-conditioned"),
+    ("kernel_ridge", KernelRidge(kernel=np.dot), "diabetes", "scikit-learn's own kernels, by name"),
+    ("kernel_ridge", KernelRidge(kernel="precomputed"), "diabetes", "scikit-learn's own kernels, by name"),
+    ("kernel_ridge", KernelRidge(kernel="mine"), "diabetes", "KernelRidge cannot compute its kernel"),
+    ("kernel_ridge", KernelRidge(kernel="chi2"), "wide", "cannot compute its kernel: X contains negative values"),
+    ("kernel_ridge", KernelRidge(alpha=[1.0]), "diabetes", "KernelRidge\\(alpha=...\\) is supported with one number"),
+    ("kernel_ridge", KernelRidge(alpha=-1.0), "diabetes", "is supported with one number of at least 0 only"),
+    ("kernel_ridge", KernelRidge(kernel="poly", degree=0.5, coef0=-5.0), "wide", "the kernel is not finite"),
+    (
+        "kernel_ridge",
+        KernelRidge(kernel="sigmoid", coef0=-5.0, gamma=1.0, alpha=0.1),
+        "wide",
+        "matrix is not positive definite",
+    ),
+    ("kernel_ridge", KernelRidge(), "area", "so ill-conditioned that scikit-learn's own rounding shows"),
+    ("gaussian_process", GaussianProcessRegressor(), "wide", "fits its kernel to the data; set optimizer=None"),
+    ("gaussian_process", GaussianProcessRegressor(RBF()), "wide", "fits its kernel to the data; set optimizer=None"),
+    (
+        "gaussian_process",
+        GaussianProcessRegressor(optimizer=None, alpha=np.ones(40)),
+        "wide",
+        "GaussianProcessRegressor\\(alpha=...\\) is supported with one number",
+    ),
+    ("gaussian_process", GaussianProcessRegressor(optimizer=None, n_targets=2), "wide", "n_targets=2"),
+    (
+        "gaussian_process",
+        GaussianProcessRegressor(ConstantKernel() * PairwiseKernel(), optimizer=None),
+        "wide",
+        "the kernel PairwiseKernel is not one of ConstantKernel, ",
+    ),
+    ("gaussian_process", GaussianProcessRegressor(optimizer=None), "diabetes", "own rounding shows"),
+    ("lda", LinearDiscriminantAnalysis(solver="best"), "two", "solver='best' is not known"),
+    ("lda", LinearDiscriminantAnalysis(covariance_estimator=1), "two", "covariance_estimator is not supported"),
+    ("lda", LinearDiscriminantAnalysis(n_components=1), "two", "n_components is not supported; leave it out"),
+    ("lda", LinearDiscriminantAnalysis(tol=-1.0), "two", "tol=-1.0 is not a number of at least 0"),
+    ("lda", LinearDiscriminantAnalysis(tol=0.0), "two", "leaves it to rounding which directions count"),
+    ("lda", LinearDiscriminantAnalysis(shrinkage=0.1), "two", "no shrinkage with solver='svd'"),
+    ("lda", LinearDiscriminantAnalysis("lsqr", shrinkage="auto"), "two", "shrinkage='auto' is supported as one number"),
+    ("lda", LinearDiscriminantAnalysis("lsqr", shrinkage=2.0), "two", "shrinkage=2.0 is supported as one number"),
+    ("lda", LinearDiscriminantAnalysis(priors=[1.0]), "two", "priors must be one number above 0 for each of the 2"),
+    ("lda", LinearDiscriminantAnalysis(priors=[0.0, 1.0]), "two", "priors must be one number above 0"),
+    ("lda", LinearDiscriminantAnalysis(priors=[0.5, 0.6]), "two", "and sum to 1"),
+    ("lda", LinearDiscriminantAnalysis(priors=["a", "b"]), "two", "priors must be one number above 0"),
+    ("lda", LinearDiscriminantAnalysis(), "two", "no more records than there are classes"),
+    ("lda", LinearDiscriminantAnalysis(), "odd", "features depend on each other within classes"),
+    ("lda", LinearDiscriminantAnalysis("lsqr"), "odd", "features depend on each other within classes"),
+    ("lda", LinearDiscriminantAnalysis("lsqr"), "breast_cancer", "rounding or a cut-off shows in"),
+    ("lda", LinearDiscriminantAnalysis(tol=0.3), "breast_cancer", "features depend on each other within classes"),
+    ("qda", QuadraticDiscriminantAnalysis(reg_param=2.0), "two", "reg_param=2.0 is not a number from 0 to 1"),
+    ("qda", QuadraticDiscriminantAnalysis(tol=-1.0), "two", "tol=-1.0 is not a number of at least 0"),
+    ("qda", QuadraticDiscriminantAnalysis(priors=[1.0]), "two", "priors must be one number above 0"),
+    ("qda", QuadraticDiscriminantAnalysis(), "breast_cancer", "the covariance of class 0 is singular, or near"),
+    ("qda", QuadraticDiscriminantAnalysis(), "odd", "the covariance of class .* is singular.*raise reg_param"),
 ]
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from leakgauge.training.engines.base import Engine
+from leakgauge.training.engines.discriminants import LinearDiscriminants, QuadraticDiscriminants
 from leakgauge.training.engines.kernels import GaussianProcessRegression, KernelRidgeRegression
 from leakgauge.training.engines.linear import LinearLeastSquares, RidgeRegression
 from leakgauge.training.engines.logistic import LogisticRegressionNewton
@@ -26,6 +27,8 @@ EXACT: tuple[Engine, ...] = (
     RidgeRegression(),
     KernelRidgeRegression(),
     GaussianProcessRegression(),
+    LinearDiscriminants(),
+    QuadraticDiscriminants(),
     LogisticRegressionNewton(),
 )
 """Engines that do not train at all, tried in this order before the plain loop."""

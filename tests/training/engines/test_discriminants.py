@@ -1,0 +1,129 @@
+"""Discriminant analysis without a record: by hand, and where scikit-learn's own special cases begin."""
+
+import numpy as np
+import pytest
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
+
+from leakgauge.models import answers
+from leakgauge.records import Records
+from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, leave_one_out
+from leakgauge.training.engines.discriminants import Inverse, LinearDiscriminants, QuadraticDiscriminants, Spread
+
+ENGINES = {LinearDiscriminantAnalysis: LinearDiscriminants(), QuadraticDiscriminantAnalysis: QuadraticDiscriminants()}
+
+
+def job_of(estimator, records):
+    queries = EachModel(np.arange(len(records))[:, None])
+    return Job(SklearnLearner(estimator), records, leave_one_out(len(records)), queries, 0, Randomness.COMMON)
+
+
+def logs(estimator, X, y):
+    job = job_of(estimator, Records.from_arrays(np.array(X, dtype=float), y))
+    engine = ENGINES[type(estimator)]
+    assert engine.refuses(job) is None
+    return engine.run(job)[:, 0]
+
+
+def refit_logs(estimator, X, y):
+    records = Records.from_arrays(np.array(X, dtype=float), y)
+    models = (SklearnLearner(estimator).fit(records[np.arange(len(y)) != t], seed=0).model for t in range(len(y)))
+    k = len(records.schema.classes)
+    return np.array([answers(model, records.features[t : t + 1], k)[0] for t, model in enumerate(models)])
+
+
+@pytest.mark.parametrize("estimator", [LinearDiscriminantAnalysis(), QuadraticDiscriminantAnalysis()], ids=str)
+def test_a_thousand_copies_hide_each_other(estimator):
+    X, y = np.tile([[0.0], [1.0], [1.0], [2.0]], (1000, 1)), np.tile(["a", "a", "b", "b"], 1000)
+    full = answers(
+        SklearnLearner(estimator).fit(Records.from_arrays(X, y), seed=0).model, Records.from_arrays(X, y).features, 2
+    )
+    assert np.abs(logs(estimator, X, y) - full).max() <= 0.01
+
+
+@pytest.mark.parametrize("solver", ["svd", "lsqr", "eigen"])
+def test_lda_by_hand(solver):
+    # Without the record at 5 class a is 0, 2 and class b is 10, 12: means 1 and 11, variance 1, so that the squared
+    # distances are 16 and 36 and the log odds 10.
+    found = logs(LinearDiscriminantAnalysis(solver=solver), [[0], [2], [5], [10], [12]], list("aaabb"))
+    np.testing.assert_allclose(found[2], [-np.log1p(np.exp(-10)), -np.log1p(np.exp(10))], rtol=1e-10)
+
+
+def test_qda_by_hand():
+    # Without the record at 5 class a is 0, 2 and class b is 10, 14: means 1 and 12, variances 1 and 4 (divided by n) or
+    # 2 and 8 (divided by n - 1, as older releases of scikit-learn do), which the fit to these four tells.
+    X, y = [[0], [2], [5], [10], [14]], list("aaabb")
+    rest = QuadraticDiscriminantAnalysis().fit([[0], [2], [10], [14]], list("aabb"))
+    a, b = (float(scaling[0]) for scaling in rest.scalings_)
+    assert (a, b) in [(pytest.approx(1), pytest.approx(4)), (pytest.approx(2), pytest.approx(8))]
+    odds = -0.5 * (16 / a + np.log(a)) + 0.5 * (49 / b + np.log(b))
+    found = logs(QuadraticDiscriminantAnalysis(), X, y)
+    np.testing.assert_allclose(found[2], [-np.log1p(np.exp(-odds)), -np.log1p(np.exp(odds))], rtol=1e-10)
+
+
+def test_far_apart_lda_answers_what_scikit_learn_does():
+    """Probabilities of 0 are the smallest number; and between that and 1e-8 the digits are gone, so it is trained."""
+    rng = np.random.default_rng(0)
+    for distance in (0.0, 3.0, 4.5, 6.0, 30.0):
+        y = np.repeat(["left", "right"], 20)
+        X = rng.normal(size=(40, 2)) + np.where(y == "right", distance, 0.0)[:, None]
+        np.testing.assert_allclose(
+            ENGINES[LinearDiscriminantAnalysis].run(
+                job_of(LinearDiscriminantAnalysis(), Records.from_arrays(X, y, classes=["right", "left"]))
+            )[:, 0, ::-1],
+            refit_logs(LinearDiscriminantAnalysis(), X, y),
+            rtol=1e-8,
+            atol=1e-8,
+        )
+
+
+def test_means_that_lie_on_a_line_come_under_the_cut_off():
+    """Three means on a line differ in one direction only; scikit-learn leaves the other out, and so it is trained."""
+    rng = np.random.default_rng(1)
+    inner = np.tile(rng.normal(size=(10, 2)), (3, 1))
+    X = inner + np.repeat([[0.0, 0.0], [2.0, 0.0], [4.0, 0.0]], 10, axis=0)
+    job = job_of(LinearDiscriminantAnalysis(tol=0.1), Records.from_arrays(X, np.repeat(["a", "b", "c"], 10)))
+    assert "rounding or a cut-off shows" in LinearDiscriminants().refuses(job)
+    found = LinearDiscriminants().run(job)[:, 0]
+    np.testing.assert_allclose(
+        found, refit_logs(LinearDiscriminantAnalysis(tol=0.1), X, np.repeat(["a", "b", "c"], 10)), rtol=1e-10
+    )
+
+
+def test_one_class_is_refused():
+    job = job_of(LinearDiscriminantAnalysis(), Records.from_arrays(np.arange(4.0)[:, None], list("aaaa")))
+    assert LinearDiscriminants().refuses(job) == "there is only one class"
+
+
+def test_other_solvers_of_qda_are_refused():
+    records = Records.from_arrays(np.arange(6.0)[:, None], list("aaabbb"))
+    if "solver" not in QuadraticDiscriminantAnalysis().get_params():
+        pytest.skip("this release of scikit-learn has one solver")
+    for parameters, message in (
+        ({"solver": "eigen"}, "solver='eigen' is not supported; use 'svd'"),
+        ({"shrinkage": 0.1}, "shrinkage is not supported; use reg_param"),
+        ({"covariance_estimator": 1}, "covariance_estimator is not supported; use reg_param"),
+    ):
+        assert QuadraticDiscriminants().refuses(job_of(QuadraticDiscriminantAnalysis(**parameters), records)) == message
+
+
+def test_a_feature_that_is_the_class_itself_is_refused():
+    """A feature that is the class itself: scikit-learn leaves it out, by rounding or by its cut-off."""
+    rng = np.random.default_rng(2)
+    y = np.repeat(["a", "b"], 10)
+    X = np.column_stack([rng.normal(size=20), y == "b"]).astype(float)
+    reason = LinearDiscriminants().refuses(job_of(LinearDiscriminantAnalysis(), Records.from_arrays(X, y)))
+    assert "features depend on each other within classes" in reason
+
+
+def test_the_inverse_equals_inverting_for_each():
+    rng = np.random.default_rng(3)
+    rows = rng.normal(size=(20, 4)) * [1e-3, 1.0, 1.0, 1e3]
+    scale = np.array([1e-3, 1.0, 2.0, 1e3])
+    spread = Spread.of(rows, scale)
+    inverse = Inverse.of(spread.values, spread.coordinates(rows), 0.5)
+    solved = inverse.apply(spread.coordinates(rows[::-1]))
+    for t in range(20):
+        less = (rows / scale).T @ (rows / scale) - 0.5 * np.outer(rows[t] / scale, rows[t] / scale)
+        expected = np.linalg.solve(less, rows[19 - t] / scale)
+        np.testing.assert_allclose(solved[t] @ spread.directions, expected, rtol=1e-9, atol=1e-12)
+        assert inverse.left[t] == pytest.approx(np.linalg.det(less) / np.prod(spread.values), rel=1e-9)
