@@ -66,6 +66,16 @@ def test_pipelines_on_named_columns_get_the_table_back():
     np.testing.assert_allclose(model.log_probabilities(records.features), expected[:, ::1], rtol=1e-12)
 
 
+def test_compiled_code_that_wants_to_write_is_given_a_copy():
+    from sklearn.kernel_ridge import KernelRidge
+
+    positive = np.abs(X)
+    records = Records.from_arrays(positive, X[:, 0])
+    fitted, _ = fit(KernelRidge(kernel="additive_chi2"), records.schema.decode(records.features), records.labels)
+    assert np.isfinite(wrap(fitted, records.schema).predict(records.features)).all()
+    assert not records.features.flags.writeable
+
+
 def test_regressors_answer_values():
     values = X[:, 0] * 2 + 1
     records = Records.from_arrays(X, values)

@@ -100,8 +100,8 @@ def _cost(found: Explanation) -> str:
         return f"Nothing is trained. {memory}"
     more = f", and {_duration(found.seconds_more)} more if a second look is needed" if found.seconds_more else ""
     return (
-        f"About {_duration(found.seconds)} of training on one worker{more}; a rough estimate from the one model that was "
-        f"trained just now, in {_duration(found.seconds_per_fit)}. The attacks take some seconds more. {memory}"
+        f"About {_duration(found.seconds)} of training on one worker{more}; a rough estimate from the one model that "
+        f"was trained just now, in {_duration(found.seconds_per_fit)}. The attacks take some seconds more. {memory}"
     )
 
 

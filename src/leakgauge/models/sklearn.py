@@ -139,7 +139,7 @@ def fit(estimator: Estimator, X: object, y: object) -> tuple[Estimator, bool]:
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        fitted = estimator.fit(X, y)
+        fitted = estimator.fit(_writable(X), y)
     if any("interrupted by user" in str(w.message) for w in caught):
         raise KeyboardInterrupt
     return fitted, not any(issubclass(w.category, ConvergenceWarning) for w in caught)
@@ -153,10 +153,15 @@ def name_of(estimator: object) -> str:
     return type(estimator).__name__
 
 
+def _writable(table: object) -> object:
+    """Some of scikit-learn's compiled code refuses arrays that may not be written to, which those of records are."""
+    return table.copy() if isinstance(table, np.ndarray) and not table.flags.writeable else table
+
+
 def _asked(estimator: Estimator, method: str, queries: object) -> Any:
     """What the estimator answers; whatever it raises becomes an error that names it."""
     try:
-        return getattr(estimator, method)(queries)
+        return getattr(estimator, method)(_writable(queries))
     except Exception as error:  # an estimator may raise anything at all on queries it does not like
         reason = str(error).strip().split("\n")[0]
         raise ModelError(f"{name_of(estimator)} cannot answer {method}: {reason}") from error
