@@ -202,6 +202,15 @@ def test_influence_on_a_sample_never_passes():
     assert any("1,980 training records not drawn" in line for line in result.not_tested)
 
 
+def test_influence_that_is_unknown_for_everybody_is_not_zero():
+    """Two people, one of each class: without either no model can be trained, so nothing about influence is known."""
+    parts = {"train": (X[:2], np.array([0, 1])), "holdout": (X[200:], Y[200:])}
+    result = audit(LogisticRegression(), **parts, settings=Settings(n_shadows=0))
+    assert result.influence.n_failed == 2
+    assert result.influence.largest == np.inf
+    assert all(f.verdict is Verdict.CANNOT_TELL for f in result.findings if f.question == "influence")
+
+
 def test_records_are_ranked_and_nameless():
     result = audit(KNeighborsClassifier(3), train=TRAIN, holdout=HOLDOUT, settings=FAST)
     members = [r for r in result.records if r.member]

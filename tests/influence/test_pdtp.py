@@ -328,6 +328,14 @@ def test_the_bound_of_logistic_regression_is_never_exceeded_and_nearly_reached()
     assert (found.values <= bound.values + 1e-8).all()
 
 
+def test_a_pipeline_of_one_step_is_bounded_as_the_step_itself():
+    from sklearn.pipeline import make_pipeline
+
+    alone = dtp_upper_bound(SklearnLearner(LogisticRegression()), RECORDS)
+    wrapped = dtp_upper_bound(SklearnLearner(make_pipeline(LogisticRegression())), RECORDS)
+    np.testing.assert_array_equal(alone.values, wrapped.values)
+
+
 def test_the_example_of_the_lipschitz_bound():
     # weights (0.8, -1.2, 0.3), 0.1 against (0.75, -1.1, 0.28), 0.13 on {-1, 1}^3: the largest change of a
     # log-probability is 0.1781553087 (reference value, computed independently); theorem 6.9 of Long et al. 2017 with

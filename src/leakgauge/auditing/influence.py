@@ -93,8 +93,8 @@ def summarise(measured: Measured, n_training: int, settings: Settings, success: 
     return Influence(
         n_measured=len(measured.found.which),
         n_training=n_training,
-        largest=float(values.max(initial=0.0)),
-        median=float(np.median(values)) if len(values) else 0.0,
+        largest=float(values.max()) if len(values) else np.inf,  # unknown is not zero
+        median=float(np.median(values)) if len(values) else np.inf,
         n_above_limit=int((values > limit).sum()),
         limit=limit,
         noise_floor=float(measured.found.noise_floor.max(initial=0.0)),

@@ -80,9 +80,9 @@ def _of_naive_bayes(transform: Transform, estimator: Any, records: Records) -> D
 
 
 def _of_logistic_regression(learner: SklearnLearner, estimator: Any, records: Records) -> DtpBound | None:
-    design = learner.estimator.steps[0][1] if hasattr(learner.estimator, "steps") else None
-    n_steps = len(learner.estimator.steps) if hasattr(learner.estimator, "steps") else 1
-    if n_steps > 2 or (n_steps == 2 and type(design) is not FixedDesign) or records.schema.task == "regression":
+    earlier = [step for _, step in getattr(learner.estimator, "steps", [])[:-1]]
+    design = earlier[0] if earlier else None
+    if len(earlier) > 1 or type(design) not in (FixedDesign, type(None)) or records.schema.task == "regression":
         return None  # which rows the last step can be given is known for these only
     everyone = np.arange(len(records))
     subsets, queries = leave_one_out(len(records)), EachModel(everyone[:, None])
