@@ -29,9 +29,9 @@ from leakgauge.training import (
     everything,
     plan,
 )
-from leakgauge.training.engines.stateless import one_thread
 from leakgauge.training.job import Queries
 from leakgauge.training.subsets import Indices
+from leakgauge.training.threads import one_thread
 
 if TYPE_CHECKING:
     from leakgauge.records import Records
@@ -141,7 +141,7 @@ def explain(what: Subject, settings: Settings) -> Explanation:
 def _one_fit(what: Subject, features: Any, n_answers: int) -> tuple[AnswerKind, float, float]:
     """What the learner's models answer, the seconds to train one, and the seconds one takes for all candidates."""
     assert what.learner is not None
-    with one_thread().limit(limits=1):  # as in the audit itself
+    with one_thread():  # as in the audit itself
         start = time.perf_counter()
         fitted = what.learner.fit(what.train, seed=0)
         trained = time.perf_counter()
@@ -208,7 +208,7 @@ def _step(what: str, job: Job, *, times: int = 1, sometimes: bool = False) -> St
     # Of all other models there are few, and that engines are not for them is not worth saying.
     worth_saying = isinstance(job.subsets, LeaveOneOut) and not sometimes
     refusals = found.refusals if worth_saying else {}
-    return Step(what, found.n_models * times, found.n_trained * times, found.engine_name, refusals, sometimes)
+    return Step(what, found.n_models * times, found.n_trained * times, found.engine.name, refusals, sometimes)
 
 
 def _chosen(attack: Any, kind: AnswerKind, settings: Settings, shadows: bool) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from leakgauge._version import __version__
 from leakgauge.training.learners import Learner
-from leakgauge.training.subsets import DenseSubsets, LeaveOneOut, Subsets
+from leakgauge.training.subsets import DenseSubsets, Indices, LeaveOneOut, Subsets
 from leakgauge.training.table import EachModel
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 Floats: TypeAlias = NDArray[np.float64]
 Queries: TypeAlias = Floats | EachModel
 
-FORMAT = 1
+FORMAT = 2
 """Raised when stored chunks of an older form must not be read again."""
 
 
@@ -48,6 +48,9 @@ class Job:
         queries: encoded features ``[queries, d]`` that all models answer, or records of its own for each.
         seed: drives every random choice.
         randomness: whether the models share their random numbers.
+        device: where engines that can use an accelerator run, as torch calls it (``cpu``, ``cuda``, ``cuda:1``).
+        places: the place of each model in the job that this one is a part of, int ``[models]``; seeds hang on it.
+            ``None`` for a whole job.
     """
 
     learner: Learner
@@ -56,6 +59,8 @@ class Job:
     queries: Queries
     seed: int
     randomness: Randomness
+    device: str = "cpu"
+    places: Indices | None = None
 
     def __post_init__(self) -> None:
         if self.subsets.n_records != len(self.records):
@@ -84,8 +89,21 @@ class Job:
 
     def seed_of(self, model: int) -> int:
         """The model's seed, a function of its place in the job and of nothing that happens while running."""
-        entropy = [self.seed] if self.randomness is Randomness.COMMON else [self.seed, model]
+        place = model if self.places is None else int(self.places[model])
+        entropy = [self.seed] if self.randomness is Randomness.COMMON else [self.seed, place]
         return int(np.random.SeedSequence(entropy).generate_state(1, np.uint32)[0])
+
+    def part(self, models: Indices) -> Job:
+        """The same for some of the models, with the same seeds.
+
+        It should be the case that the answers of a part are those rows of the answers of the whole.
+
+        Args:
+            models: places in this job, int ``[m]``.
+        """
+        places = models if self.places is None else self.places[models]
+        queries = EachModel(self.queries.index[models]) if isinstance(self.queries, EachModel) else self.queries
+        return replace(self, subsets=self.subsets.part(models), queries=queries, places=places)
 
     @property
     def asks_removed(self) -> bool:
@@ -102,9 +120,9 @@ class Job:
         whole = isinstance(self.subsets, DenseSubsets) and bool(self.subsets.members.all())
         return whole and not isinstance(self.queries, EachModel)
 
-    def chunk_name(self, models: range) -> str:
+    def chunk_name(self, models: range, engine: str) -> str:
         """The hash of all that determines the answers of some of the models."""
-        digest = hashlib.sha256(self._common_digest)
+        digest = hashlib.sha256(self._common_digest + engine.encode())
         for model in models:
             digest.update(np.packbits(self.subsets.row(model)).tobytes())
             digest.update(self.seed_of(model).to_bytes(8, "little"))

@@ -1,20 +1,20 @@
-"""The one door to training many models: it picks the fastest exact engine, runs it in parallel, resumes it."""
+"""The one door to training many models: it picks the fastest engine, runs it in parallel, resumes it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.errors import ModelError
-from leakgauge.models import AnswerKind
-from leakgauge.training.engines import EXACT
-from leakgauge.training.engines.base import Engine
-from leakgauge.training.engines.refit import chunks, refit
+from leakgauge.training.chunks import Workers, finished
+from leakgauge.training.engines import ENGINES
+from leakgauge.training.engines.base import Engine, Outcome
+from leakgauge.training.engines.refit import Refit
 from leakgauge.training.job import Floats, Job, Queries, Randomness
 from leakgauge.training.store import ChunkStore
 from leakgauge.training.table import EachModel, PredictionTable
@@ -36,24 +36,19 @@ class Plan:
     """Which engine would do a job, and why not another.
 
     Args:
-        engine: the exact engine, or ``None`` when every model is trained.
+        engine: what does it.
         n_models: how many models the answers stand for.
-        refusals: for each exact engine that cannot do it, the reason.
+        refusals: for each engine that would have been preferred and cannot do it, the reason.
     """
 
-    engine: Engine | None
+    engine: Engine
     n_models: int
     refusals: dict[str, str]
 
     @property
-    def engine_name(self) -> str:
-        """The engine's name as tables and reports record it."""
-        return "refit" if self.engine is None else self.engine.name
-
-    @property
     def n_trained(self) -> int:
         """How many models are really trained."""
-        return self.n_models if self.engine is None else 0
+        return self.n_models if self.engine.trains else 0
 
 
 def train_many(
@@ -64,9 +59,10 @@ def train_many(
     *,
     seed: int,
     randomness: Randomness = Randomness.INDEPENDENT,
-    exact_engines: bool = True,
+    engines: Sequence[Engine] = ENGINES,
+    device: str = "cpu",
     run: Path | None = None,
-    workers: int = 1,
+    workers: Workers = 1,
     progress: Progress | None = None,
 ) -> PredictionTable:
     """Train a model on each subset of the records and ask all of them the queries.
@@ -81,9 +77,10 @@ def train_many(
             model; by default all records.
         seed: drives every random choice.
         randomness: one seed for all models, or one each.
-        exact_engines: take a closed form instead of training where one exists.
+        engines: tried in this order before the plain loop; an empty sequence trains every model in the plain loop.
+        device: where engines that can use an accelerator run.
         run: folder that keeps finished chunks; started again with it, training goes on where it stopped.
-        workers: processes.
+        workers: processes on this machine, or the address of a Dask scheduler.
         progress: called after each chunk.
 
     Returns:
@@ -93,91 +90,55 @@ def train_many(
         ModelError: no model at all could be trained, or an answer was not what it must be.
         StoreError: the run folder cannot be written.
     """
-    job = Job(learner, records, subsets, records.features if queries is None else queries, seed, randomness)
-    chosen = plan(job, exact_engines=exact_engines)
-    if chosen.engine is not None:
-        answers, kind = chosen.engine.run(job), _kind_of_exact(job)
-        notes: dict[str, Any] = {"failures": _untrained(answers), "n_unconverged": 0}
-        if progress:
-            progress(len(subsets), len(subsets))
-    else:
-        answers, kind, notes = _refit_all(job, run, workers, progress)
+    job = Job(learner, records, subsets, records.features if queries is None else queries, seed, randomness, device)
+    chosen = plan(job, engines=engines)
+    outcome = _run(job, chosen.engine, run, workers, progress)
+    if outcome.kind is None:
+        raise ModelError(next(iter(outcome.failures.values()), "there are no models to train"))
     return PredictionTable(
-        answers=answers,
-        kind=kind,
+        answers=outcome.answers,
+        kind=outcome.kind,
         subsets=subsets,
         seeds=_seeds(job),
-        engine=chosen.engine_name,
+        engine=chosen.engine.name,
         query_index=job.queries.index if isinstance(job.queries, EachModel) else None,
-        failures=notes["failures"],
-        n_unconverged=notes["n_unconverged"],
+        failures=outcome.failures,
+        n_unconverged=outcome.n_unconverged,
     )
 
 
-def plan(job: Job, *, exact_engines: bool = True) -> Plan:
-    """Which engine does the job: the first exact one that does not refuse, else the plain loop."""
+def plan(job: Job, *, engines: Sequence[Engine] = ENGINES) -> Plan:
+    """Which engine does the job: the first that does not refuse, else the plain loop."""
     refusals: dict[str, str] = {}
-    for engine in EXACT if exact_engines else ():
+    for engine in engines:
         reason = engine.refuses(job)
         if reason is None:
             return Plan(engine, len(job.subsets), refusals)
         refusals[engine.name] = reason
-    return Plan(None, len(job.subsets), refusals)
+    return Plan(Refit(), len(job.subsets), refusals)
 
 
-def _refit_all(
-    job: Job, run: Path | None, workers: int, progress: Progress | None
-) -> tuple[Floats, AnswerKind, dict[str, Any]]:
-    store = None if run is None else ChunkStore(Path(run) / "chunks")
-    parts = chunks(len(job.subsets))
-    names = [None if store is None else job.chunk_name(part) for part in parts]
-    answers = _empty_table(job, run)
-    notes: dict[str, Any] = {"failures": {}, "n_unconverged": 0}
-    kind, done = None, 0
-    for place, (part_answers, part_notes) in _finished(job, parts, names, store, workers):
-        part = parts[place]
-        answers[part.start : part.stop] = part_answers
-        notes["failures"].update({int(model): reason for model, reason in part_notes["failures"].items()})
-        notes["n_unconverged"] += part_notes["n_unconverged"]
-        kind = kind or part_notes["kind"]
-        done += len(part)
+def _run(job: Job, engine: Engine, run: Path | None, workers: Workers, progress: Progress | None) -> Outcome:
+    """The whole job, chunk by chunk where the engine works in chunks."""
+    n_models = len(job.subsets)
+    if engine.chunk is None:
+        outcome = engine.outcome(job)
         if progress:
-            progress(done, len(job.subsets))
-    if kind is None:
-        raise ModelError(next(iter(notes["failures"].values()), "there are no models to train"))
-    notes["failures"] = dict(sorted(notes["failures"].items()))
-    return answers, AnswerKind(kind), notes
-
-
-def _finished(
-    job: Job, parts: list[range], names: list[str | None], store: ChunkStore | None, workers: int
-) -> Iterator[tuple[int, tuple[Floats, dict[str, Any]]]]:
-    """Chunks as they come: first those that an earlier run left, then the others in any order."""
-    missing = []
-    for place, name in enumerate(names):
-        stored = None if store is None or name is None else store.load(name)
-        if stored is None:
-            missing.append(place)
-        else:
-            yield place, stored
-    if workers == 1 or len(missing) < 2:
-        for place in missing:
-            yield _train_chunk(job, parts[place], place, names[place], store)
-        return
-    import joblib
-
-    with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
-        tasks = (joblib.delayed(_train_chunk)(job, parts[i], i, names[i], store) for i in missing)
-        yield from joblib.Parallel(n_jobs=workers, return_as="generator_unordered")(tasks)
-
-
-def _train_chunk(
-    job: Job, part: range, place: int, name: str | None, store: ChunkStore | None
-) -> tuple[int, tuple[Floats, dict[str, Any]]]:
-    answers, notes = refit(job, part)
-    if store is not None and name is not None:
-        store.save(name, answers, notes)  # before anyone is told that it is done
-    return place, (answers, notes)
+            progress(n_models, n_models)
+        return outcome
+    store = None if run is None else ChunkStore(Path(run) / "chunks")
+    answers = _empty_table(job, run)
+    failures: dict[int, str] = {}
+    kind, n_unconverged, done = None, 0, 0
+    for models, part in finished(job, engine, store, workers):
+        answers[models.start : models.stop] = part.answers
+        failures.update({models.start + model: reason for model, reason in part.failures.items()})
+        n_unconverged += part.n_unconverged
+        kind = kind or part.kind
+        done += len(models)
+        if progress:
+            progress(done, n_models)
+    return Outcome(answers, kind, dict(sorted(failures.items())), n_unconverged)
 
 
 def _seeds(job: Job) -> NDArray[np.int64]:
@@ -194,12 +155,3 @@ def _empty_table(job: Job, run: Path | None) -> Floats:
 
     file = tempfile.NamedTemporaryFile(dir=run, prefix=".table.", suffix=".part")  # noqa: SIM115 - lives with the array
     return np.memmap(file, dtype=np.float64, mode="w+", shape=shape)
-
-
-def _kind_of_exact(job: Job) -> AnswerKind:
-    return AnswerKind.VALUES if job.records.schema.task == "regression" else AnswerKind.PROBABILITIES
-
-
-def _untrained(answers: Floats) -> dict[int, str]:
-    lost = np.flatnonzero(np.isnan(answers).all(axis=(1, 2)))
-    return {int(model): "no model exists without this record" for model in lost}

@@ -29,6 +29,10 @@ class Subsets(ABC):
     def row(self, model: int) -> Members:
         """Whether each record is in the training set of ``model``, bool ``[records]``."""
 
+    @abstractmethod
+    def part(self, models: Indices) -> Subsets:
+        """The subsets of some of the models, int ``[m]``."""
+
     def dense(self) -> Members:
         """The whole membership matrix, bool ``[models, records]``."""
         return np.stack([self.row(model) for model in range(len(self))])
@@ -62,6 +66,10 @@ class DenseSubsets(Subsets):
         row: Members = self.members[model]
         return row
 
+    def part(self, models: Indices) -> DenseSubsets:
+        """Some rows of the matrix."""
+        return DenseSubsets(self.members[models])
+
     def dense(self) -> Members:
         """The matrix itself."""
         return self.members
@@ -94,6 +102,10 @@ class LeaveOneOut(Subsets):
         members = np.ones(self.n_records, dtype=bool)
         members[self.removed[model]] = False
         return members
+
+    def part(self, models: Indices) -> LeaveOneOut:
+        """The same without some of the records only."""
+        return LeaveOneOut(self.n_records, self.removed[models])
 
 
 def leave_one_out(n_records: int, which: Indices | None = None) -> LeaveOneOut:

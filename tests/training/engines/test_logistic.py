@@ -130,7 +130,7 @@ def test_classes_in_any_order_and_with_weights(classes, weights):
     learner = SklearnLearner(LogisticRegression(class_weight=weights, **TIGHT))
     queries = EachModel(np.arange(60)[:, None])
     fast = train_many(learner, records, leave_one_out(60), queries, seed=0)
-    slow = train_many(learner, records, leave_one_out(60), queries, seed=0, exact_engines=False)
+    slow = train_many(learner, records, leave_one_out(60), queries, seed=0, engines=())
     assert (fast.engine, slow.engine) == ("logistic-regression", "refit")
     np.testing.assert_allclose(fast.answers, slow.answers, atol=1e-8)
 
@@ -193,6 +193,6 @@ def test_a_thousand_people_of_adult():
     tight = SklearnLearner(clone(learner.estimator).set_params(logisticregression__tol=1e-12))
     queries, subsets = EachModel(which[:, None]), leave_one_out(1000, which)
     fast = train_many(learner, records, subsets, queries, seed=0)
-    slow = train_many(tight, records, subsets, queries, seed=0, exact_engines=False)
+    slow = train_many(tight, records, subsets, queries, seed=0, engines=())
     assert (fast.engine, slow.engine) == ("logistic-regression", "refit")
     np.testing.assert_allclose(fast.answers, slow.answers, atol=1e-8)

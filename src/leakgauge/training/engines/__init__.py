@@ -31,6 +31,12 @@ EXACT: tuple[Engine, ...] = (
     QuadraticDiscriminants(),
     LogisticRegressionNewton(),
 )
-"""Engines that do not train at all, tried in this order before the plain loop."""
+"""Engines that do not train at all, but by mathematics alone."""
 
-__all__ = ["EXACT", "Engine"]
+FAST: tuple[Engine, ...] = ()
+"""Engines that train many models at once."""
+
+ENGINES: tuple[Engine, ...] = EXACT + FAST
+"""All engines, in the order in which they are tried before the plain loop."""
+
+__all__ = ["ENGINES", "EXACT", "FAST", "Engine"]

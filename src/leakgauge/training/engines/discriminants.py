@@ -20,9 +20,10 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from leakgauge.training.engines.base import Engine
-from leakgauge.training.engines.stateless import Flags, Floats, Given, fill_by_training, given, one_thread
+from leakgauge.training.engines.stateless import Flags, Floats, Given, fill_by_training, given
 from leakgauge.training.job import Job
 from leakgauge.training.subsets import Indices
+from leakgauge.training.threads import one_thread
 
 TOLERANCE = 1e-8
 """Of a log-probability, relative to its size where that is above 1."""
@@ -116,7 +117,7 @@ class DiscriminantAnalysis(Engine):
         if reason:
             return reason
         probe = case.removed[np.unique(np.linspace(0, len(case.removed) - 1, PROBE).astype(np.int64))]
-        with np.errstate(all="ignore"), one_thread().limit(limits=1):
+        with np.errstate(all="ignore"), one_thread():
             found = self.answers(case, probe)
         if isinstance(found, str):
             return found
@@ -132,7 +133,7 @@ class DiscriminantAnalysis(Engine):
         """The log-probabilities ``[models, 1, classes]``."""
         case = given(job, self._kinds(), sparse=False)
         assert isinstance(case, Given)  # a job that is refused is not run
-        with np.errstate(all="ignore"), one_thread().limit(limits=1):
+        with np.errstate(all="ignore"), one_thread():
             found = self.answers(case, case.removed)
         assert not isinstance(found, str)
         return fill_by_training(job, found[0][:, None, :], found[1])

@@ -19,8 +19,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from leakgauge.training.engines.base import Engine
-from leakgauge.training.engines.stateless import Flags, Floats, Given, fill_by_training, given, one_thread
+from leakgauge.training.engines.stateless import Flags, Floats, Given, fill_by_training, given
 from leakgauge.training.job import Job
+from leakgauge.training.threads import one_thread
 
 TOLERANCE = 1e-8
 """Of a predicted value, relative to the standard deviation of the labels, or to its own size if that is larger."""
@@ -58,7 +59,7 @@ class KernelMethod(Engine):
         reason = self.unsupported(case)
         if reason:
             return reason
-        with np.errstate(all="ignore"), one_thread().limit(limits=1):
+        with np.errstate(all="ignore"), one_thread():
             found = self.answers(case)
         if isinstance(found, str):
             return found
@@ -74,7 +75,7 @@ class KernelMethod(Engine):
         """The predicted values ``[models, 1, 1]``."""
         case = given(job, self.kinds(), sparse=False)
         assert isinstance(case, Given)  # a job that is refused is not run
-        with np.errstate(all="ignore"), one_thread().limit(limits=1):
+        with np.errstate(all="ignore"), one_thread():
             found = self.answers(case)
             assert not isinstance(found, str)
         values, doubtful = found

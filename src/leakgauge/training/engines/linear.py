@@ -20,8 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.training.engines.base import Engine
-from leakgauge.training.engines.stateless import Flags, Floats, Given, fill_by_training, given, one_thread
+from leakgauge.training.engines.stateless import Flags, Floats, Given, fill_by_training, given
 from leakgauge.training.job import Job
+from leakgauge.training.threads import one_thread
 
 TOLERANCE = 1e-8
 """Of a predicted value, relative to the standard deviation of the labels, or to its own size if that is larger."""
@@ -106,7 +107,7 @@ class LinearLeastSquares(Engine):
             return case
         if case.estimator.positive:
             return "LinearRegression(positive=True) has no closed form"
-        with np.errstate(all="ignore"), one_thread().limit(limits=1):
+        with np.errstate(all="ignore"), one_thread():
             parts = decompose(Centred.of(case), _cutoff(case))
         return parts if isinstance(parts, str) else None
 
@@ -114,7 +115,7 @@ class LinearLeastSquares(Engine):
         """The predicted values ``[models, 1, 1]``."""
         case = given(job, _linear_regression(), sparse=False)
         assert isinstance(case, Given)  # a job that is refused is not run
-        with np.errstate(all="ignore"), one_thread().limit(limits=1):
+        with np.errstate(all="ignore"), one_thread():
             data = Centred.of(case)
             parts = decompose(data, _cutoff(case))
             assert isinstance(parts, Decomposition)
@@ -137,7 +138,7 @@ class RidgeRegression(Engine):
         reason = _unsupported_ridge(case)
         if reason:
             return reason
-        with np.errstate(all="ignore"), one_thread().limit(limits=1):
+        with np.errstate(all="ignore"), one_thread():
             condition = Equations.of(Centred.of(case), float(case.estimator.alpha)).condition
         if 16 * UNIT * condition <= TOLERANCE:
             return None
@@ -150,7 +151,7 @@ class RidgeRegression(Engine):
         """The predicted values ``[models, 1, 1]``."""
         case = given(job, _ridge(), sparse=False)
         assert isinstance(case, Given)  # a job that is refused is not run
-        with np.errstate(all="ignore"), one_thread().limit(limits=1):
+        with np.errstate(all="ignore"), one_thread():
             data = Centred.of(case)
             values, doubtful = without_each(data, Equations.of(data, float(case.estimator.alpha)).fit(data))
         return fill_by_training(job, values[case.removed, None, None], doubtful[case.removed])

@@ -25,10 +25,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.training.engines.base import Engine
-from leakgauge.training.engines.refit import refit
-from leakgauge.training.engines.stateless import Given, given, one_thread, queries_for
+from leakgauge.training.engines.refit import Refit
+from leakgauge.training.engines.stateless import Given, given
 from leakgauge.training.job import Job
 from leakgauge.training.subsets import Indices
+from leakgauge.training.threads import one_thread
 
 Floats: TypeAlias = NDArray[np.float64]
 Flags: TypeAlias = NDArray[np.bool_]
@@ -66,11 +67,11 @@ class LogisticRegressionNewton(Engine):
         """The answers ``[models, queries, 2]``; NaN where only one class would be left."""
         case = given(job, self._kinds(), sparse=False, whole=True)
         assert isinstance(case, Given)  # a job that is refused is not run
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"), one_thread().limit(limits=1):
+        with np.errstate(over="ignore", under="ignore", invalid="ignore"), one_thread():
             try:
                 scores = self._scores(job, case)
             except np.linalg.LinAlgError:  # hardly any penalty, and classes that can be told apart: no Hessian is left
-                return refit(job, range(len(job.subsets)))[0]
+                return Refit().run(job)
             # scikit-learn calls the later of its sorted labels the positive one; the schema may have them in any order.
             later = log_probabilities(scores)
         return later if _positive(case) == 1 else later[:, :, ::-1]
@@ -79,7 +80,7 @@ class LogisticRegressionNewton(Engine):
         """Scores ``[models, queries]``."""
         problem = _problem(case)
         if job.trains_on_all:
-            whole = _design(case, queries_for(job)) @ minimum(problem).weights
+            whole = _design(case, case.queries) @ minimum(problem).weights
             return np.repeat(whole[None, :], len(job.subsets), axis=0)
         scores = scores_without(problem, case.removed)[:, None]
         scores[case.counts[case.labels[case.removed]] == 1] = np.nan
@@ -95,7 +96,7 @@ class LogisticRegressionNewton(Engine):
         """
         case = given(job, self._kinds(), sparse=False)
         assert isinstance(case, Given)  # a job that is refused is not run
-        with np.errstate(over="ignore", under="ignore"), one_thread().limit(limits=1):
+        with np.errstate(over="ignore", under="ignore"), one_thread():
             moves = weights_without(_problem(case), case.removed)
         moves[case.counts[case.labels[case.removed]] == 1] = np.nan
         return moves

@@ -24,9 +24,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.training.engines.base import Engine
-from leakgauge.training.engines.stateless import Flags, Floats, Given, fill_by_training, given, one_thread
+from leakgauge.training.engines.stateless import Flags, Floats, Given, fill_by_training, given
 from leakgauge.training.job import Job
 from leakgauge.training.subsets import Indices
+from leakgauge.training.threads import one_thread
 
 Codes: TypeAlias = NDArray[np.int64]
 
@@ -94,7 +95,7 @@ class NaiveBayes(Engine):
         """The answers ``[models, 1, classes]``; NaN where given priors do not match the classes that are left."""
         case = given(job, self._kinds(), sparse=self.takes_sparse)
         assert isinstance(case, Given)  # a job that is refused is not run
-        with np.errstate(all="ignore"), one_thread().limit(limits=1):
+        with np.errstate(all="ignore"), one_thread():
             shares = bool(getattr(case.estimator, "fit_prior", True))  # GaussianNB has no such parameter
             priors = priors_without(case.labels, case.counts, case.removed, _given_prior(case), shares)
             if not self.uses_prior:

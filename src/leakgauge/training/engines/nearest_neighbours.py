@@ -16,9 +16,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from leakgauge.training.engines.base import Engine
-from leakgauge.training.engines.stateless import Flags, Floats, Given, fill_by_training, given, one_thread
+from leakgauge.training.engines.stateless import Flags, Floats, Given, fill_by_training, given
 from leakgauge.training.job import Job
 from leakgauge.training.subsets import Indices
+from leakgauge.training.threads import one_thread
 
 TOLERANCE = 1e-9
 """Of a log-probability, absolute (at most k neighbours vote); of a value, relative to its size."""
@@ -80,7 +81,7 @@ class NearestNeighbours(Engine):
         """The answers: log-probabilities ``[models, 1, classes]`` or values ``[models, 1, 1]``."""
         case = given(job, _kinds(), sparse=True)
         assert isinstance(case, Given)  # a job that is refused is not run
-        with np.errstate(all="ignore"), one_thread().limit(limits=1):
+        with np.errstate(all="ignore"), one_thread():
             table, doubtful = answers_without(case, case.removed)
         return fill_by_training(job, table[:, None, :], doubtful)
 
@@ -222,7 +223,7 @@ def _why_tied(case: Given) -> str | None:
     if len(case.removed) <= 4 * PROBE:
         return None
     probe = case.removed[np.linspace(0, len(case.removed) - 1, PROBE).astype(np.int64)]
-    with np.errstate(all="ignore"), one_thread().limit(limits=1):
+    with np.errstate(all="ignore"), one_thread():
         _, open_ = answers_without(case, probe)
     if 2 * open_.sum() <= PROBE:
         return None

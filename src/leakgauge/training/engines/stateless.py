@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from leakgauge.errors import ModelError
 from leakgauge.models.sklearn import name_of
-from leakgauge.training.engines.refit import refit
+from leakgauge.training.engines.refit import Refit
 from leakgauge.training.job import Job
 from leakgauge.training.learners import SklearnLearner
 from leakgauge.training.subsets import Indices, LeaveOneOut
@@ -38,8 +37,10 @@ class Given:
         matrix: float64 ``[records, columns]``, dense or a SciPy CSR matrix, as the earlier steps make it.
         labels: class codes int64 ``[records]``, or the values float64 ``[records]`` for regression.
         classes: the original label value of each code, ``[classes]``; empty for regression.
-        removed: int ``[models]``: the record that each model lacks and is asked about; empty where models are trained
-            on all records.
+        removed: int ``[models]``: the record that each model lacks; empty where models are trained on all records.
+        index: int ``[models, queries]``: the rows of the matrix that each model is asked about, or ``None``.
+        queries: float64 ``[queries, columns]``, dense or CSR like the matrix: what all models are asked, or ``None``.
+            Exactly one of the two is given.
     """
 
     estimator: Any
@@ -47,6 +48,8 @@ class Given:
     labels: NDArray[Any]
     classes: NDArray[Any]
     removed: Indices
+    index: Indices | None = None
+    queries: Any = None
 
     @property
     def counts(self) -> Indices:
@@ -89,7 +92,9 @@ def split(estimator: Any) -> tuple[Transform, Any] | str:
     return _chain([step for step in earlier if step not in (None, "passthrough")], rest[0]), rest[1]
 
 
-def given(job: Job, kinds: tuple[type, ...], *, sparse: bool, whole: bool = False) -> Given | str:
+def given(
+    job: Job, kinds: tuple[type, ...], *, sparse: bool, whole: bool = False, any_query: bool = False
+) -> Given | str:
     """What the last step of the job's learner is given, or why a closed form for ``kinds`` cannot do the job.
 
     Args:
@@ -97,12 +102,15 @@ def given(job: Job, kinds: tuple[type, ...], *, sparse: bool, whole: bool = Fals
         kinds: the exact classes of estimators that the closed form is for.
         sparse: whether the closed form can take a sparse matrix as well.
         whole: whether the closed form also answers for models trained on all records.
+        any_query: whether the leave-one-out models of the closed form answer any query, not only about the record
+            that they lack.
 
     Returns:
         The matrix, the labels and the removed records; or the reason, in words for the user.
     """
-    if not job.asks_removed and not (whole and job.trains_on_all):
-        return "not a leave-one-out job that asks each model about the record it lacks"
+    leaves_out = isinstance(job.subsets, LeaveOneOut) if any_query else job.asks_removed
+    if not leaves_out and not (whole and job.trains_on_all):
+        return "not a leave-one-out job" + ("" if any_query else " that asks each model about the record it lacks")
     if type(job.learner) is not SklearnLearner:
         return f"{job.learner.name} is not a scikit-learn estimator"
     parts = split(job.learner.estimator)
@@ -114,9 +122,12 @@ def given(job: Job, kinds: tuple[type, ...], *, sparse: bool, whole: bool = Fals
     reason = _why_wrong_task(job, last)
     if reason:
         return reason
-    matrix = _matrix(job, transform, last)
+    matrix = _matrix(job, transform, last, job.records.features)
     if isinstance(matrix, str):
         return matrix
+    queries = None if isinstance(job.queries, EachModel) else _matrix(job, transform, last, job.queries)
+    if isinstance(queries, str):
+        return queries
     if not sparse and not isinstance(matrix, np.ndarray):
         return f"the features reach {type(last).__name__} as a sparse matrix; let the encoder give a dense one"
     if not sparse and chooses_by_density(job.learner.estimator):
@@ -126,15 +137,8 @@ def given(job: Job, kinds: tuple[type, ...], *, sparse: bool, whole: bool = Fals
         return "there is no record to leave out"
     schema = job.records.schema
     classes = schema.decode_labels(np.arange(len(schema.classes)))
-    return Given(last, matrix, np.asarray(job.records.labels), classes, removed)
-
-
-def queries_for(job: Job) -> Floats:
-    """The queries that all models of a job answer, as the last step sees them, float64 ``[queries, columns]``."""
-    parts = split(job.learner.estimator) if isinstance(job.learner, SklearnLearner) else ""
-    assert not isinstance(parts, str)  # a job that is refused has no such queries
-    assert not isinstance(job.queries, EachModel)
-    return np.asarray(parts[0](job.records.schema.decode(job.queries)), dtype=np.float64)
+    index = job.queries.index if isinstance(job.queries, EachModel) else None
+    return Given(last, matrix, np.asarray(job.records.labels), classes, removed, index, queries)
 
 
 def fill_by_training(job: Job, table: Floats, models: Flags) -> Floats:
@@ -142,7 +146,7 @@ def fill_by_training(job: Job, table: Floats, models: Flags) -> Floats:
 
     Args:
         job: the job.
-        table: answers ``[models, 1, k]``.
+        table: answers ``[models, queries, k]``.
         models: bool ``[models]``: which rows to find.
 
     Raises:
@@ -151,30 +155,9 @@ def fill_by_training(job: Job, table: Floats, models: Flags) -> Floats:
     which = np.flatnonzero(models)
     if not len(which):
         return table
-    assert isinstance(job.subsets, LeaveOneOut)
-    removed = job.subsets.removed[which]
-    part = Job(
-        learner=job.learner,
-        records=job.records,
-        subsets=LeaveOneOut(len(job.records), removed),
-        queries=EachModel(removed[:, None]),
-        seed=job.seed,
-        randomness=job.randomness,
-    )
     table = table.copy()
-    table[which] = refit(part, range(len(which)))[0]
+    table[which] = Refit().run(job.part(which))
     return table
-
-
-@cache
-def one_thread() -> Any:
-    """The controller of the numerical libraries' threads; its ``limit(limits=1)`` holds them to one.
-
-    One thread, whoever runs it: the order of additions, and so the last digit, depends on the threads.
-    """
-    from threadpoolctl import ThreadpoolController
-
-    return ThreadpoolController()
 
 
 def why_not_fixed(transformer: Any) -> str | None:
@@ -295,13 +278,13 @@ def _why_wrong_task(job: Job, last: Any) -> str | None:
     return None
 
 
-def _matrix(job: Job, transform: Transform, last: Any) -> Any:
+def _matrix(job: Job, transform: Transform, last: Any, features: Floats) -> Any:
     """The checked matrix, or the reason why there is none; the plain loop then says it at more length."""
     from scipy.sparse import csr_matrix, issparse
     from sklearn.utils import check_array
 
     try:
-        table = transform(job.records.schema.decode(job.records.features))
+        table = transform(job.records.schema.decode(features))
         matrix = check_array(table, accept_sparse="csr", dtype="numeric")
     except (ValueError, TypeError, ModelError) as error:
         return f"{name_of(last)} cannot be given this table: {str(error).strip().splitlines()[0]}"
