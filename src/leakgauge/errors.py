@@ -8,7 +8,8 @@
     │   ├── ModelError        a model, a learner, or what they answered
     │   ├── ConfigError       the TOML file or an option
     │   └── MissingExtra      an optional package is not installed
-    └── StoreError            the run folder cannot be read or written
+    ├── StoreError            the run folder cannot be read or written
+    └── WorkerError           processes die, or a cluster cannot be reached
 
 Every message is one sentence that names what was wrong and where, followed by what was expected and what to do.
 """
@@ -42,3 +43,7 @@ class MissingExtra(InputError, ImportError):  # noqa: N818 - reads as the messag
 
 class StoreError(LeakgaugeError):
     """The run folder is damaged, locked, or belongs to another audit."""
+
+
+class WorkerError(LeakgaugeError):
+    """Processes that train models die again and again, or the cluster they are on cannot be reached."""

@@ -24,6 +24,7 @@ from leakgauge.membership import ATTACKS, Evidence, Success, everyone_as_target,
 from leakgauge.models import AnswerKind, answers, kind_of, label_logs
 from leakgauge.records import Records, concatenate
 from leakgauge.training import PredictionTable, Randomness, balanced_subsets, everything, train_many
+from leakgauge.training.chunks import Workers
 
 Floats: TypeAlias = NDArray[np.float64]
 Stage: TypeAlias = Callable[[str, int, int], None]
@@ -44,7 +45,7 @@ def audit(
     name: str | None = None,
     settings: Settings | None = None,
     run: str | Path | None = None,
-    workers: int = 1,
+    workers: Workers = 1,
     progress: Stage | None = None,
 ) -> AuditResult:
     """Measure what a model gives away about its training records, and decide whether it may be released.
@@ -61,7 +62,7 @@ def audit(
         name: how the report calls the model.
         settings: what to do, and the release rule.
         run: folder that keeps finished training, so that an interrupted audit goes on where it stopped.
-        workers: processes; they change no number.
+        workers: processes, or the address of a Dask scheduler; they change no number.
         progress: called while models are trained.
 
     Returns:
@@ -86,7 +87,7 @@ def audit_subject(
     settings: Settings,
     *,
     run: str | Path | None = None,
-    workers: int = 1,
+    workers: Workers = 1,
     progress: Stage | None = None,
 ) -> AuditResult:
     """The same for a subject that has been brought into form."""
@@ -155,7 +156,7 @@ def _shadows(
     kind: AnswerKind,
     settings: Settings,
     run: Path | None,
-    workers: int,
+    workers: Workers,
     tell: Stage,
 ) -> PredictionTable | None:
     """Models of the same algorithm on random sets of candidates as large as the training set."""
@@ -190,7 +191,7 @@ def _evidence(
     table: PredictionTable | None,
     settings: Settings,
     run: Path | None,
-    workers: int,
+    workers: Workers,
 ) -> Evidence:
     evidence = Evidence(kind, target_answers, labels, shadows=table, width=settings.bin_width, seed=settings.seed)
     if kind is AnswerKind.PROBABILITIES:
@@ -220,7 +221,7 @@ def _influence(
     target_answers: Floats,
     settings: Settings,
     run: Path | None,
-    workers: int,
+    workers: Workers,
     tell: Stage,
 ) -> tuple[Measured | None, str]:
     """PDTP, or why it could not be measured."""

@@ -19,6 +19,7 @@ from leakgauge.auditing.config import Config
 from leakgauge.auditing.document import Document
 from leakgauge.auditing.run import Run
 from leakgauge.auditing.subject import Subject
+from leakgauge.training.chunks import Workers
 
 RUNS = "leakgauge-runs"
 """The folder of run folders, in the working directory."""
@@ -44,7 +45,7 @@ def audit_config(
     config: Config,
     *,
     folder: str | Path | None = None,
-    workers: int = 1,
+    workers: Workers = 1,
     allow_pickle: bool = False,
     progress: BatchStage | None = None,
     opened: Callable[[Run], None] | None = None,
@@ -54,7 +55,7 @@ def audit_config(
     Args:
         config: what to do.
         folder: the run folder; by default one whose name follows from all that the numbers depend on.
-        workers: processes; they change no number.
+        workers: processes, or the address of a Dask scheduler; they change no number.
         allow_pickle: open model files that are pickles.
         progress: called while models are trained.
         opened: called once the run folder is there.
@@ -93,7 +94,7 @@ def _told(progress: BatchStage | None, what: Subject) -> Callable[[str, int, int
     return lambda stage, done, total: progress(what.name, stage, done, total)
 
 
-def _circumstances(began: datetime, seconds: float, workers: int) -> dict[str, Any]:
+def _circumstances(began: datetime, seconds: float, workers: Workers) -> dict[str, Any]:
     """What differs between two runs with the same numbers."""
     return {
         "started": began.isoformat(timespec="seconds"),

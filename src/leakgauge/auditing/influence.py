@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from leakgauge.membership import Success
     from leakgauge.records import Records
     from leakgauge.training import Learner
+    from leakgauge.training.chunks import Workers
     from leakgauge.training.many import Progress
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -49,7 +50,7 @@ def measure(
     settings: Settings,
     *,
     run: Path | None,
-    workers: int,
+    workers: Workers,
     progress: Progress | None,
 ) -> Measured:
     """Leave every chosen record out, and look again at the worst if seeds may have made them so."""

@@ -23,6 +23,12 @@ def audit(
     workers: Annotated[
         int, typer.Option(metavar="N", callback=at_least(1), help="Processes. They change no number.")
     ] = 1,
+    dask: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS", help="Train on the workers of a Dask cluster instead, say tcp://10.0.0.1:8786."
+        ),
+    ] = None,
     seed: Seed = None,
     train_records: TrainRecords = None,
     holdout_records: HoldoutRecords = None,
@@ -38,6 +44,7 @@ def audit(
 
         leakgauge audit breast-cancer --model random-forest
         leakgauge audit audit.toml --workers 4
+        leakgauge audit audit.toml --dask tcp://10.0.0.1:8786
     """
     from leakgauge.auditing.batch import audit_config
     from leakgauge.auditing.document import dump
@@ -46,12 +53,16 @@ def audit(
     from leakgauge.cli._summary import show
     from leakgauge.report import write_html
 
+    if dask is not None and workers != 1:
+        raise typer.BadParameter("give either --workers or --dask: a cluster has its own workers")
     config = configured(source, model, seed, train_records, holdout_records)
     if allow_pickle:
         remark("Pickles are opened: code in the model files runs with your rights.")
     try:
         with progress() as tell:
-            outcome = audit_config(config, folder=run, workers=workers, allow_pickle=allow_pickle, progress=tell)
+            outcome = audit_config(
+                config, folder=run, workers=dask or workers, allow_pickle=allow_pickle, progress=tell
+            )
             write_html(outcome.document, outcome.run.folder / "report.html")
     except KeyboardInterrupt:
         complain("stopped; start the same command again and it goes on where it was")

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from leakgauge.influence.pdtp import Pdtp
     from leakgauge.records import Records
     from leakgauge.training import Learner
+    from leakgauge.training.chunks import Workers
 
 Floats: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.int64]
@@ -62,7 +63,7 @@ def confirm(
     released: Release = as_is,
     confidence: float = 0.95,
     run: Path | None = None,
-    workers: int = 1,
+    workers: Workers = 1,
 ) -> Confirmation:
     """Measure the records with the largest binned PDTP again with fresh seeds.
 
@@ -76,7 +77,7 @@ def confirm(
         released: what becomes of the answers before anyone sees them, as in the first look.
         confidence: of all intervals together.
         run: folder that keeps finished chunks.
-        workers: processes.
+        workers: processes, or the address of a Dask scheduler.
 
     Returns:
         An estimate of each candidate's log ratio at the label where the first look found most.

@@ -20,6 +20,7 @@ from leakgauge.training import EachModel, PredictionTable, Randomness, everythin
 if TYPE_CHECKING:
     from leakgauge.records import Records
     from leakgauge.training import Learner
+    from leakgauge.training.chunks import Workers
     from leakgauge.training.many import Progress
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -84,7 +85,7 @@ def pdtp(
     released: Release = as_is,
     width: float = 0.01,
     run: Path | None = None,
-    workers: int = 1,
+    workers: Workers = 1,
     progress: Progress | None = None,
 ) -> Pdtp:
     """PDTP of training records by leaving each of them out.
@@ -104,7 +105,7 @@ def pdtp(
         released: what becomes of the answers before anyone sees them.
         width: bin width of the binned values.
         run: folder that keeps finished chunks.
-        workers: processes.
+        workers: processes, or the address of a Dask scheduler.
         progress: called after each chunk of the first repeat.
 
     Raises:
@@ -170,7 +171,7 @@ def _pair(
     seed: int,
     randomness: Randomness,
     run: Path | None,
-    workers: int,
+    workers: Workers,
     progress: Progress | None,
 ) -> tuple[Floats, PredictionTable]:
     """Answers about each record of the model trained on everything, and of the one trained without it."""
@@ -206,7 +207,7 @@ def _refits(
     n_models: int,
     released: Release,
     run: Path | None,
-    workers: int,
+    workers: Workers,
 ) -> Floats:
     """Answers of models trained on everything with different seeds, ``[models, m, k]``; none if seeds do nothing."""
     if not learner.randomised:

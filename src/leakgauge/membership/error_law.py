@@ -13,6 +13,7 @@ from leakgauge.training import DenseSubsets, EachModel, leave_one_out, train_man
 if TYPE_CHECKING:
     from leakgauge.records import Records
     from leakgauge.training import Learner
+    from leakgauge.training.chunks import Workers
 
 MANY = 10_000
 """Above this many records leave-one-out gives way to ten shuffled folds."""
@@ -21,7 +22,7 @@ N_FOLDS = 10
 
 
 def left_out_error(
-    learner: Learner, records: Records, *, seed: int, run: Path | None = None, workers: int = 1
+    learner: Learner, records: Records, *, seed: int, run: Path | None = None, workers: Workers = 1
 ) -> float:
     """Root mean squared error of models trained without the record they are asked about.
 

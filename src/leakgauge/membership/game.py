@@ -22,6 +22,7 @@ from leakgauge.training import EachModel, PredictionTable, train_many, with_and_
 if TYPE_CHECKING:
     from leakgauge.records import Records
     from leakgauge.training import Learner
+    from leakgauge.training.chunks import Workers
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -100,7 +101,7 @@ def targeted(
     width: float = 0.01,
     seed: int,
     run: Path | None = None,
-    workers: int = 1,
+    workers: Workers = 1,
 ) -> TargetedScores:
     """The targeted attacks exactly as in Long et al. 2017, section 5.3: shadow models made for each target.
 
@@ -119,7 +120,7 @@ def targeted(
         width: bin width.
         seed: draws the sets and trains the models.
         run: folder that keeps finished chunks.
-        workers: processes.
+        workers: processes, or the address of a Dask scheduler.
     """
     subsets = with_and_without(len(pool), size, targets, n_pairs, np.random.default_rng(seed))
     asked = np.repeat(targets, 2 * n_pairs)[:, None]

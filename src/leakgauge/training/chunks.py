@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
 
 import numpy as np
 
+from leakgauge.errors import MissingExtra, WorkerError
 from leakgauge.models import AnswerKind
 from leakgauge.training.engines.base import Engine, Outcome
 from leakgauge.training.job import Job
@@ -16,6 +18,13 @@ from leakgauge.training.threads import one_thread
 
 Workers: TypeAlias = int | str
 """Processes on this machine, or the address of a Dask scheduler such as ``tcp://127.0.0.1:8786``."""
+
+MOST_DEATHS = 3
+"""How often workers may die, one death after another without a chunk in between, before it is given up."""
+
+CONNECT_SECONDS = 10
+
+log = logging.getLogger(__name__)
 
 
 def chunks(n_models: int, size: int) -> list[range]:
@@ -26,22 +35,92 @@ def chunks(n_models: int, size: int) -> list[range]:
 def finished(job: Job, engine: Engine, store: ChunkStore | None, workers: Workers) -> Iterator[tuple[range, Outcome]]:
     """Chunks as they come: first those that an earlier run left, then the others in any order."""
     assert engine.chunk is not None
-    missing = []
-    for models in chunks(len(job.subsets), engine.chunk):
-        stored = None if store is None else load(store, job.chunk_name(models, engine.name))
-        if stored is None:
-            missing.append(models)
-        else:
-            yield models, stored
+    missing = chunks(len(job.subsets), engine.chunk)
+    yield from _taken(job, engine, missing, store)
     if workers == 1 or (isinstance(workers, int) and len(missing) < 2):
         for models in missing:
             yield _run_chunk(job, engine, models, store)
-        return
+    elif isinstance(workers, int):
+        yield from _on_processes(job, engine, missing, store, workers)
+    else:
+        yield from _on_cluster(job, engine, missing, store, workers)
+
+
+def _taken(job: Job, engine: Engine, missing: list[range], store: ChunkStore | None) -> Iterator[tuple[range, Outcome]]:
+    """Take what is stored out of the list of what is missing."""
+    for models in missing.copy():
+        stored = None if store is None else load(store, job.chunk_name(models, engine.name))
+        if stored is not None:
+            missing.remove(models)
+            yield models, stored
+
+
+def _on_processes(
+    job: Job, engine: Engine, missing: list[range], store: ChunkStore | None, workers: int
+) -> Iterator[tuple[range, Outcome]]:
+    """On processes of this machine; when one is killed, those that are left undone are done by new ones."""
+    import joblib
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
+
+    deaths = 0
+    while missing:
+        n_missing = len(missing)
+        tasks = [joblib.delayed(_run_chunk)(job, engine, models, store) for models in missing]
+        try:
+            with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
+                for models, outcome in joblib.Parallel(n_jobs=workers, return_as="generator_unordered")(tasks):
+                    missing.remove(models)
+                    yield models, outcome
+        except TerminatedWorkerError as error:
+            deaths = 1 if len(missing) < n_missing else deaths + 1
+            yield from _taken(job, engine, missing, store)
+            log.warning("a worker process died; %d chunks are done by new ones", len(missing))
+            if deaths == MOST_DEATHS:
+                raise WorkerError(
+                    f"worker processes died {MOST_DEATHS} times in a row without finishing anything, perhaps for want "
+                    "of memory; use fewer workers. Finished chunks in the run folder are kept"
+                ) from error
+
+
+def _on_cluster(
+    job: Job, engine: Engine, missing: list[range], store: ChunkStore | None, address: str
+) -> Iterator[tuple[range, Outcome]]:
+    """On the workers of a Dask cluster, which does again by itself what a killed worker was doing."""
     import joblib
 
-    with _backend(workers):
-        tasks = (joblib.delayed(_run_chunk)(job, engine, models, store) for models in missing)
-        yield from joblib.Parallel(n_jobs=workers, return_as="generator_unordered")(tasks)
+    with _connected(address), joblib.parallel_config(backend="dask"):
+        tasks = [joblib.delayed(_run_chunk)(job, engine, models, store) for models in missing]
+        for models, outcome in joblib.Parallel(return_as="generator_unordered")(tasks):
+            name = job.chunk_name(models, engine.name)
+            if store is not None and not store.path(name).exists():  # the worker has a disk of its own
+                save(store, name, outcome)
+            yield models, outcome
+
+
+@contextmanager
+def _connected(address: str) -> Iterator[None]:
+    try:
+        from distributed import Client
+        from distributed.scheduler import KilledWorker
+    except ImportError as error:
+        raise MissingExtra(
+            f"a cluster ({address}) needs the package distributed; install it with: pip install 'leakgauge[dask]'"
+        ) from error
+    try:
+        client = Client(address, timeout=CONNECT_SECONDS)
+    except (OSError, ValueError) as error:
+        raise WorkerError(
+            f"no Dask scheduler answers at {address} ({str(error).splitlines()[0]}); "
+            "start one with `dask scheduler`, or give the address that it prints"
+        ) from error
+    with client:
+        try:
+            yield
+        except KilledWorker as error:
+            raise WorkerError(
+                f"workers of the cluster at {address} died again and again over the same chunk, perhaps for want of "
+                "memory; finished chunks in the run folder are kept"
+            ) from error
 
 
 def _run_chunk(job: Job, engine: Engine, models: range, store: ChunkStore | None) -> tuple[range, Outcome]:
@@ -71,11 +150,3 @@ def load(store: ChunkStore, name: str) -> Outcome | None:
     kind = None if notes["kind"] is None else AnswerKind(notes["kind"])
     failures = {int(model): reason for model, reason in notes["failures"].items()}
     return Outcome(answers, kind, failures, notes["n_unconverged"])
-
-
-@contextmanager
-def _backend(workers: Workers) -> Iterator[None]:
-    import joblib
-
-    with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
-        yield

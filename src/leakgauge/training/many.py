@@ -15,9 +15,10 @@ from leakgauge.training.chunks import Workers, finished
 from leakgauge.training.engines import ENGINES
 from leakgauge.training.engines.base import Engine, Outcome
 from leakgauge.training.engines.refit import Refit
-from leakgauge.training.job import Floats, Job, Queries, Randomness
+from leakgauge.training.job import Job, Queries, Randomness
 from leakgauge.training.store import ChunkStore
 from leakgauge.training.table import EachModel, PredictionTable
+from leakgauge.training.table_file import AnswersFile
 
 if TYPE_CHECKING:
     from leakgauge.records import Records
@@ -27,8 +28,8 @@ if TYPE_CHECKING:
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with the models done and the models in all."""
 
-IN_MEMORY = 2 * 1024**3
-"""Bytes above which a table with a run folder is written to it and read memory-mapped."""
+IN_MEMORY = 256 * 1024**2
+"""Bytes above which a table with a run folder is written there and mapped."""
 
 
 @dataclass(frozen=True)
@@ -127,31 +128,26 @@ def _run(job: Job, engine: Engine, run: Path | None, workers: Workers, progress:
             progress(n_models, n_models)
         return outcome
     store = None if run is None else ChunkStore(Path(run) / "chunks")
-    answers = _empty_table(job, run)
+    shape = (n_models, job.n_queries, job.n_answers)
+    answers = np.full(shape, np.nan) if run is None or 8 * int(np.prod(shape)) <= IN_MEMORY else AnswersFile(run, shape)
     failures: dict[int, str] = {}
     kind, n_unconverged, done = None, 0, 0
     for models, part in finished(job, engine, store, workers):
-        answers[models.start : models.stop] = part.answers
+        if isinstance(answers, AnswersFile):
+            answers.write(models, part.answers)
+        else:
+            answers[models.start : models.stop] = part.answers
         failures.update({models.start + model: reason for model, reason in part.failures.items()})
         n_unconverged += part.n_unconverged
         kind = kind or part.kind
         done += len(models)
         if progress:
             progress(done, n_models)
-    return Outcome(answers, kind, dict(sorted(failures.items())), n_unconverged)
+    whole = answers.mapped() if isinstance(answers, AnswersFile) else answers
+    return Outcome(whole, kind, dict(sorted(failures.items())), n_unconverged)
 
 
 def _seeds(job: Job) -> NDArray[np.int64]:
     if job.randomness is Randomness.COMMON:
         return np.full(len(job.subsets), job.seed_of(0), dtype=np.int64)
     return np.array([job.seed_of(model) for model in range(len(job.subsets))], dtype=np.int64)
-
-
-def _empty_table(job: Job, run: Path | None) -> Floats:
-    shape = (len(job.subsets), job.n_queries, job.n_answers)
-    if run is None or 8 * int(np.prod(shape)) <= IN_MEMORY:
-        return np.full(shape, np.nan)
-    import tempfile
-
-    file = tempfile.NamedTemporaryFile(dir=run, prefix=".table.", suffix=".part")  # noqa: SIM115 - lives with the array
-    return np.memmap(file, dtype=np.float64, mode="w+", shape=shape)
