@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from leakgauge.auditing import Queries, ReleaseRule, Settings, Subject, audit_subject, subject
@@ -94,7 +98,14 @@ def test_a_coarse_solver_is_warned_of(tol: float, warned: bool) -> None:
     assert bool(warnings) == warned
     if warned:
         assert "above 0.01/n" in warnings[0]
-        assert "3e-05" in warnings[0]  # 0.001 / 30
+        assert "solved to the end here" in warnings[0]
+
+
+def test_what_a_coarse_solver_does_is_measured() -> None:
+    """Where models without a record are really trained, the solver sets the floor."""
+    (said,) = explain(of(make_pipeline(StandardScaler(), LogisticRegression(tol=1e-2))), Settings()).warnings
+    assert float(re.search(r"by up to ([\d.e-]+) nats", said)[1]) > 0.001  # type: ignore[index]
+    assert "set tol to 3e-05 or less" in said  # 0.001 / 30
 
 
 def test_a_learner_that_cannot_be_recognised_is_warned_of() -> None:

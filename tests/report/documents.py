@@ -119,6 +119,7 @@ def exposed(pdtp: float | None, n: int = 20) -> tuple[ExposedRecord, ...]:
             pdtp=None if pdtp is None else pdtp / (1 + i),
             pdtp_binned=None if pdtp is None else round(min(pdtp, 5.3) / (1 + i), 2),
             noise_floor=None if pdtp is None else 0.02,
+            solver_floor=None if pdtp is None else 2e-9,
             success=None if pdtp is None else max(0.5, 0.95 - 0.02 * i),
             score=3.1 - 0.1 * i,
         )
@@ -143,6 +144,8 @@ def influence(largest: float, bound: float, n_infinite: int = 0) -> Influence:
         n_above_limit=n_infinite + counts[39],
         limit=1.0,
         noise_floor=0.02,
+        solver_floor=2e-9,
+        n_below_floor=3,
         bound=bound,
         bound_covers="" if math.isinf(bound) else "every query",
         n_failed=0,

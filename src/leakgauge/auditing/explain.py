@@ -29,6 +29,7 @@ from leakgauge.training import (
     everything,
     plan,
 )
+from leakgauge.training.engines.refit import Refit
 from leakgauge.training.job import Queries
 from leakgauge.training.subsets import Indices
 from leakgauge.training.threads import one_thread
@@ -226,14 +227,26 @@ def _warnings(what: Subject, kind: AnswerKind) -> list[str]:
         return said
     tolerance = coarse_tolerance(what.learner, len(what.train))
     if tolerance is not None and kind is not AnswerKind.VALUES:
-        said.append(
-            f"The solver of {what.learner.name} stops at a tolerance of {tolerance:g}, above 0.01/n for "
-            f"{len(what.train):,} records: leaving one record out would partly measure where the solver stopped. "
-            f"Set tol to {0.001 / len(what.train):.0e} or less."
-        )
+        said.append(_coarse(what, tolerance))
     if what.learner.fingerprint().startswith("unrepeatable"):
         said.append(
             f"The learner {what.learner.name} cannot be recognised when the audit is started again (a lambda, or a "
             "function that holds values), so a stopped audit would start anew."
         )
     return said
+
+
+def _coarse(what: Subject, tolerance: float) -> str:
+    """What a solver that stops early does to the numbers: seen on the model of all records, solved to the end."""
+    assert what.learner is not None
+    n = len(what.train)
+    whole = _job(what, everything(n), what.train.features)
+    moved = Refit().floor(whole)
+    said = (
+        f"The solver of {what.learner.name} stops at a tolerance of {tolerance:g}, above 0.01/n for {n:,} records. "
+        f"Solved to the end, its answers about its own records move by up to {moved.max():.2g} nats (median "
+        f"{np.median(moved):.2g}), and PDTP compares two such answers. "
+    )
+    if not plan(_leave_out(what, np.arange(n, dtype=np.int64))).engine.trains:
+        return said + "Models without a record are solved to the end here, whatever the tolerance."
+    return said + f"Influence below that is not told from 0; set tol to {0.001 / n:.0e} or less."

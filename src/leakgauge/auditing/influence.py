@@ -14,6 +14,7 @@ from leakgauge.auditing.result import Association, Histogram, Influence
 from leakgauge.auditing.settings import Queries, Released, Settings
 from leakgauge.influence import Confirmation, DtpBound, Pdtp, coarse_tolerance, confirm, dtp_upper_bound, pdtp
 from leakgauge.statistics import Estimate, pearson
+from leakgauge.training.engines.refit import Refit
 
 if TYPE_CHECKING:
     from leakgauge.membership import Success
@@ -99,6 +100,8 @@ def summarise(measured: Measured, n_training: int, settings: Settings, success: 
         n_above_limit=int((values > limit).sum()),
         limit=limit,
         noise_floor=float(measured.found.noise_floor.max(initial=0.0)),
+        solver_floor=float(measured.found.solver_floor.max(initial=0.0)),
+        n_below_floor=int((measured.found.values <= measured.found.floor).sum()),
         bound=_bound(measured),
         bound_covers="" if measured.bound is None else measured.bound.covers,
         n_failed=len(measured.found.failures),
@@ -131,11 +134,11 @@ def notes(measured: Measured, learner: Learner, n_training: int) -> list[str]:
     """What a reader should know about these numbers."""
     said = []
     tolerance = coarse_tolerance(learner, n_training)
-    if tolerance is not None:
+    if tolerance is not None and measured.found.engine == Refit.name:
         said.append(
             f"The learner's solver stops at a tolerance of {tolerance:g}, which is coarse for leaving out one of "
-            f"{n_training:,} records (above 0.01/n): PDTP partly shows where the solver stopped. "
-            f"A tolerance of {0.001 / n_training:.0e} would measure the records instead."
+            f"{n_training:,} records (above 0.01/n): up to {measured.found.solver_floor.max():.2g} of PDTP may show "
+            f"where the solver stopped. A tolerance of {0.001 / n_training:.0e} would measure the records instead."
         )
     if measured.found.n_unconverged:
         said.append(
@@ -162,10 +165,11 @@ def _direct(measured: Measured, limit: float) -> Finding:
     if measured.second_look is not None:
         estimate = measured.second_look.largest
     else:
+        low, high = _ends(measured.found)
         estimate = Estimate(
             largest,
-            largest,
-            largest if complete else _bound(measured),
+            low,
+            high if complete else max(high, _bound(measured)),
             CERTAIN,
             "largest PDTP, " + measured.found.engine,
             len(measured.found.values),
@@ -189,12 +193,36 @@ def _direct(measured: Measured, limit: float) -> Finding:
             "records as far, and a second look with fresh seeds did not show a record above the limit"
         )
         remedy = "more seeds (repeats), or a learner with less randomness, such as more trees"
+    elif complete and largest <= limit < estimate.high:
+        reason = (
+            f"the largest PDTP found is {largest:.3g}, but without anyone left out it may already show "
+            f"{float(measured.found.floor.max()):.3g} (the floor that the learner's seed or its solver sets)"
+        )
+        remedy = "a solver run to a smaller tolerance, or a learner with less randomness, such as more trees"
+    elif complete and largest > limit:
+        reason = (
+            f"the largest PDTP found is {largest:.3g}, of which the solver alone may account for "
+            f"{float(measured.found.solver_floor.max()):.3g}"
+        )
+        remedy = "a solver run to a smaller tolerance"
     else:
         reason = f"not every record was measured (largest found: {largest:.3g})"
         remedy = "measure all training records, and make sure that the learner can be trained without each of them"
     return Finding(
         "influence", "largest PDTP (queries about the record itself)", estimate, 0.0, limit, verdict, reason, remedy
     )
+
+
+def _ends(found: Pdtp) -> tuple[float, float]:
+    """Between what the largest PDTP lies, as far as seeds and solvers let one know.
+
+    Arithmetic may have moved each value by its solver floor, either way. Below the noise floor nothing can be told, so
+    that the upper end is not below it.
+    """
+    moved = np.where(np.isinf(found.values), 0.0, found.solver_floor)
+    low = float(np.nanmax(np.maximum(found.values - moved, 0.0), initial=0.0))
+    high = float(np.nanmax(found.values + moved, initial=0.0))
+    return low, max(high, float(found.noise_floor.max(initial=0.0)))
 
 
 def _bound(measured: Measured) -> float:

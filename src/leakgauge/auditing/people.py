@@ -31,11 +31,14 @@ def records_table(
     opaque = [
         hmac.new(key, f"{i}|{own}".encode(), hashlib.sha256).hexdigest()[:12] for i, own in enumerate(candidates.ids)
     ]
-    columns = {name: np.full(n, np.nan) for name in ("pdtp", "pdtp_binned", "noise_floor", "success", "score")}
+    columns = {
+        name: np.full(n, np.nan) for name in ("pdtp", "pdtp_binned", "noise_floor", "solver_floor", "success", "score")
+    }
     if measured is not None:
         columns["pdtp"][measured.found.which] = measured.found.values
         columns["pdtp_binned"][measured.found.which] = measured.found.binned
         columns["noise_floor"][measured.found.which] = measured.found.noise_floor
+        columns["solver_floor"][measured.found.which] = measured.found.solver_floor
     if success is not None:
         columns["success"] = success.accuracy
     best = strongest(attacked)

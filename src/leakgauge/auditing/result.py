@@ -93,6 +93,8 @@ class Influence:
         n_above_limit: records above the limit of the rule (1 where the rule has none).
         limit: that limit.
         noise_floor: largest noise floor over records: what PDTP shows when nothing is removed.
+        solver_floor: largest solver floor over records: how far arithmetic alone may move PDTP.
+        n_below_floor: records whose PDTP is not above the larger of their two floors.
         bound: upper bound on the largest DTP over all queries; infinite where none is known.
         bound_covers: which queries that bound covers, in words.
         n_failed: records without which no model could be trained.
@@ -109,6 +111,8 @@ class Influence:
     n_above_limit: int
     limit: float
     noise_floor: float
+    solver_floor: float
+    n_below_floor: int
     bound: float
     bound_covers: str
     n_failed: int
@@ -128,6 +132,7 @@ class ExposedRecord:
         pdtp: its PDTP in nats, ``None`` where not measured.
         pdtp_binned: the same with binned probabilities.
         noise_floor: what PDTP shows when nothing is removed.
+        solver_floor: how far arithmetic alone may move PDTP.
         success: the attack's success on it, in [0, 1]; 0.5 is guessing; ``None`` where not measured.
         score: score of the strongest attack against the model itself; higher means member.
     """
@@ -137,6 +142,7 @@ class ExposedRecord:
     pdtp: float | None
     pdtp_binned: float | None
     noise_floor: float | None
+    solver_floor: float | None
     success: float | None
     score: float | None
 

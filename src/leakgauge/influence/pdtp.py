@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from leakgauge.errors import ModelError
 from leakgauge.models import Release, as_is, binned_logs
 from leakgauge.theory import log_ratio
-from leakgauge.training import EachModel, PredictionTable, Randomness, everything, leave_one_out, train_many
+from leakgauge.training import EachModel, Job, PredictionTable, Randomness, everything, leave_one_out, plan, train_many
 
 if TYPE_CHECKING:
     from leakgauge.records import Records
@@ -44,6 +44,7 @@ class Pdtp:
         noise_floor: ``[m]``, the 95 % quantile of the same log ratio between models trained on all records with
             different seeds: what PDTP shows when nothing is removed. 0 for a deterministic learner.
         binned_noise_floor: the same after binning.
+        solver_floor: ``[m]``, how far arithmetic alone may move a value: rounding, or a solver that stops early.
         with_record: log-probabilities ``[repeats, m, k]`` of the models trained on all records.
         without_record: log-probabilities ``[repeats, m, k]`` of the models trained without each record.
         width: bin width.
@@ -62,6 +63,7 @@ class Pdtp:
     labels: Indices
     noise_floor: Floats
     binned_noise_floor: Floats
+    solver_floor: Floats
     with_record: Floats
     without_record: Floats
     width: float
@@ -71,6 +73,11 @@ class Pdtp:
     failures: dict[int, str]
     n_training: int
     refits: Floats
+
+    @property
+    def floor(self) -> Floats:
+        """What PDTP may show although a record has no influence at all ``[m]``: the larger of the two floors."""
+        return np.maximum(self.noise_floor, self.solver_floor)
 
 
 def pdtp(
@@ -132,6 +139,7 @@ def pdtp(
         labels=_largest(binned[0]),
         noise_floor=pairwise_floor(refits) if len(refits) else np.zeros(len(rows)),
         binned_noise_floor=pairwise_floor(binned_logs(refits, width)) if len(refits) else np.zeros(len(rows)),
+        solver_floor=_solver_floor(learner, records, rows, seed),
         with_record=with_record,
         without_record=without_record,
         width=width,
@@ -197,6 +205,15 @@ def _pair(
         progress=progress,
     )
     return full.log_probabilities[0], left_out
+
+
+def _solver_floor(learner: Learner, records: Records, rows: Indices, seed: int) -> Floats:
+    """Twice the error of one answer, as PDTP compares two; infinite where the model cannot be trained to see."""
+    left_out = Job(
+        learner, records, leave_one_out(len(records), rows), EachModel(rows[:, None]), seed, Randomness.COMMON
+    )
+    whole = Job(learner, records, everything(len(records)), records.features[rows], seed, Randomness.COMMON)
+    return np.nan_to_num(2 * plan(left_out).engine.floor(whole), nan=np.inf)
 
 
 def _refits(

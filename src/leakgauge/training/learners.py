@@ -55,6 +55,13 @@ class Learner(ABC):
             ModelError: the algorithm cannot be trained on these records.
         """
 
+    def solved_to_the_end(self) -> Learner | None:
+        """The same with a solver that does not stop before its end; ``None`` where there is nothing to tighten.
+
+        Only for learners that are not randomised: elsewhere the seed matters more than the solver.
+        """
+        return None
+
     @abstractmethod
     def fingerprint(self) -> str:
         """A hash that is equal only for learners that train the same models; names what has been stored."""
@@ -110,6 +117,25 @@ class SklearnLearner(Learner):
             reason = str(error).strip().split("\n")[0]
             raise ModelError(f"{self.name} cannot be trained on {len(records)} records: {reason}") from error
         return Fitted(wrap(fitted, schema), converged)
+
+    def solved_to_the_end(self) -> SklearnLearner | None:
+        """With a tolerance of 1e-10 and iterations to get there, where there are parameters for both."""
+        from sklearn.base import clone
+
+        if self.randomised:
+            return None
+        parameters = self.estimator.get_params()
+        owners = [name[: -len("tol")] for name in parameters if name.split("__")[-1] == "tol"]
+        tighter = {
+            name: value
+            for owner in owners
+            if owner + "max_iter" in parameters and _is_coarse(parameters[owner + "tol"])
+            for name, value in (
+                (owner + "tol", END),
+                (owner + "max_iter", max(MANY_STEPS, parameters[owner + "max_iter"] or 0)),
+            )
+        }
+        return SklearnLearner(clone(self.estimator).set_params(**tighter)) if tighter else None
 
     def fingerprint(self) -> str:
         """Hash of the estimator's class, parameters and the installed scikit-learn."""
@@ -167,6 +193,11 @@ class FunctionLearner(Learner):
         return f"function-{hashlib.sha256(text.encode()).hexdigest()}"
 
 
+END = 1e-10
+"""Tolerance at which a solver is said to have come to its end."""
+
+MANY_STEPS = 100_000
+
 SHUFFLING_SOLVERS = {
     "LogisticRegression": ("sag", "saga", "liblinear"),
     "Ridge": ("sag", "saga"),
@@ -180,6 +211,10 @@ def _uses_seed(estimator: Any) -> bool:
     ours = type(estimator).__module__.startswith("sklearn.")
     shuffling = SHUFFLING_SOLVERS.get(type(estimator).__name__) if ours else None
     return shuffling is None or estimator.solver in shuffling
+
+
+def _is_coarse(tol: object) -> bool:
+    return isinstance(tol, int | float) and tol > END
 
 
 def _unrepeatable() -> str:

@@ -64,6 +64,17 @@ class Engine(ABC):
     def run(self, job: Job) -> NDArray[np.float64]:
         """The answers, ``[models, queries, k]``; NaN for a model that could not have been trained."""
 
+    def floor(self, job: Job) -> NDArray[np.float64]:
+        """How far an answer may be off for reasons of arithmetic alone: rounding, and solvers that stop.
+
+        Args:
+            job: one model trained on all records; its answers stand for those of all models.
+
+        Returns:
+            For each query the largest error of a log-probability in nats, or of a predicted value ``[queries]``.
+        """
+        return np.full(job.n_queries, self.tolerance)
+
     def outcome(self, job: Job) -> Outcome:
         """The answers, and what else there is to say about them."""
         answers = self.run(job)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,6 +29,16 @@ class Refit(Engine):
     def run(self, job: Job) -> NDArray[np.float64]:
         """The answers ``[models, queries, k]``; NaN for a model that could not be trained."""
         return self.outcome(job).answers
+
+    def floor(self, job: Job) -> NDArray[np.float64]:
+        """How far the answers move when the solver is made to go on to the end ``[queries]``; 0 without a solver."""
+        tight = job.learner.solved_to_the_end()
+        if tight is None:
+            return np.zeros(job.n_queries)
+        near, end = self.run(job)[0], self.run(replace(job, learner=tight))[0]
+        with np.errstate(invalid="ignore"):
+            moved = np.where(near == end, 0.0, np.abs(near - end))
+        return np.asarray(moved.max(axis=1))
 
     def outcome(self, job: Job) -> Outcome:
         """The answers, and the reasons why models could not be trained or did not answer."""
