@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -231,8 +231,12 @@ def test_shared_records_are_reported():
 
 
 def test_a_coarse_solver_is_noted():
-    result = audit(LogisticRegression(), train=TRAIN, holdout=HOLDOUT, settings=Settings(n_shadows=4, n_influence=3))
+    settings = Settings(n_shadows=4, n_influence=3)
+    trained = make_pipeline(StandardScaler(), LogisticRegression())
+    result = audit(trained, train=TRAIN, holdout=HOLDOUT, settings=settings)
     assert any("coarse for leaving out one of 200" in note for note in result.notes)
+    exact = audit(LogisticRegression(), train=TRAIN, holdout=HOLDOUT, settings=settings)
+    assert not any("coarse" in note for note in exact.notes), "models without a record are solved to the end"
 
 
 def test_judging_is_three_way():

@@ -133,6 +133,7 @@ def _target_answers(what: Subject, features: Floats, settings: Settings, run: Pa
             features,
             seed=settings.seed,
             randomness=Randomness.COMMON,
+            device=settings.device,
             run=run,
         )
         kind, given = table.kind, table.answers[0]
@@ -173,6 +174,7 @@ def _shadows(
         candidates,
         balanced_subsets(len(candidates), size, settings.n_shadows, rng),
         seed=settings.seed,
+        device=settings.device,
         run=run,
         workers=workers,
         progress=lambda done, total: tell("shadow models", done, total),

@@ -346,6 +346,10 @@ class RulePart(_Part):
     confidence: float = Field(0.95, gt=0.5, lt=1, description="of all intervals of one kind together")
 
 
+NUMBERS = ("seed", "device", "release", "attacks", "influence", "rule")
+"""Settings that the numbers depend on, beside the records and the models."""
+
+
 class Config(_Part):
     """An audit: records, models, what to do, and the rule to decide by.
 
@@ -359,6 +363,7 @@ class Config(_Part):
 
     name: str = Field("", description="the name of the audit; by default that of the file")
     seed: int = Field(0, ge=0, description="drives every random choice")
+    device: str = Field("cpu", description="where networks are trained: cpu, or cuda on a machine with a GPU and torch")
     data: DataPart = Field(description="the table [data], which says where the records are")
     models: tuple[Annotated[ModelPart, Field(discriminator="kind")], ...] = Field(
         (), description="the models; by default one recipe that suits the task"
@@ -446,6 +451,7 @@ class Config(_Part):
             n_shadows=self.attacks.shadow_models,
             n_influence=self.influence.records,
             n_repeats=self.influence.repeats,
+            device=self.device,
             rule=ReleaseRule(self.rule.dtp, self.rule.queries, self.rule.advantage, self.rule.confidence),
         )
 
@@ -488,8 +494,8 @@ class Config(_Part):
         }
 
     def _chosen(self) -> dict[str, Any]:
-        chosen = self.model_dump(mode="json", include={"seed", "release", "attacks", "influence", "rule"})
-        return {key: chosen[key] for key in ("seed", "release", "attacks", "influence", "rule")}
+        chosen = self.model_dump(mode="json", include=set(NUMBERS))
+        return {key: chosen[key] for key in NUMBERS}
 
     def _source(self, title: str) -> str | None:
         """Where a model came from: the checksum of its file, the factory, or nothing for a recipe."""

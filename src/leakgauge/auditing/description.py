@@ -117,6 +117,7 @@ def method(settings: Settings, table: PredictionTable | None, measured: Measured
     rule = settings.rule
     return {
         "seed": settings.seed,
+        "device": settings.device,
         "bin_width": settings.bin_width,
         "shadow_models": 0 if table is None else len(table),
         "shadow_engine": None if table is None else table.engine,

@@ -66,6 +66,7 @@ def measure(
         n_repeats=settings.n_repeats,
         released=settings.release,
         width=settings.bin_width,
+        device=settings.device,
         run=run,
         workers=workers,
         progress=progress,
@@ -81,6 +82,7 @@ def measure(
             seed=settings.seed,
             released=settings.release,
             confidence=settings.rule.confidence,
+            device=settings.device,
             run=run,
             workers=workers,
         )

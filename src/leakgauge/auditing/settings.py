@@ -75,6 +75,7 @@ class Settings:
         n_shadows: shadow models, at least 4; 0 for none.
         n_influence: how many training records to measure influence of, drawn at random; ``None`` for all, 0 for none.
         n_repeats: seeds that PDTP of a randomised learner is averaged over.
+        device: where engines that can use an accelerator run, as torch calls it (``cpu``, ``cuda``).
         rule: the release rule.
     """
 
@@ -85,6 +86,7 @@ class Settings:
     n_shadows: int = 32
     n_influence: int | None = None
     n_repeats: int = 1
+    device: str = "cpu"
     rule: ReleaseRule = field(default_factory=ReleaseRule)
 
     def __post_init__(self) -> None:

@@ -62,6 +62,7 @@ def confirm(
     n_models: int = 16,
     released: Release = as_is,
     confidence: float = 0.95,
+    device: str = "cpu",
     run: Path | None = None,
     workers: Workers = 1,
 ) -> Confirmation:
@@ -76,6 +77,7 @@ def confirm(
         n_models: models with, and for each candidate as many without; at least 4.
         released: what becomes of the answers before anyone sees them, as in the first look.
         confidence: of all intervals together.
+        device: where engines that can use an accelerator run.
         run: folder that keeps finished chunks.
         workers: processes, or the address of a Dask scheduler.
 
@@ -93,6 +95,7 @@ def confirm(
         records.features[rows],
         seed=fresh,
         randomness=Randomness.INDEPENDENT,
+        device=device,
         run=run,
         workers=workers,
     )
@@ -104,6 +107,7 @@ def confirm(
         EachModel(removed[:, None]),
         seed=fresh + 1,
         randomness=Randomness.INDEPENDENT,
+        device=device,
         run=run,
         workers=workers,
     )

@@ -91,6 +91,7 @@ def pdtp(
     n_noise_models: int = 8,
     released: Release = as_is,
     width: float = 0.01,
+    device: str = "cpu",
     run: Path | None = None,
     workers: Workers = 1,
     progress: Progress | None = None,
@@ -111,6 +112,7 @@ def pdtp(
         n_noise_models: for randomised learners, models trained on all of S to find the noise floor; at least 2.
         released: what becomes of the answers before anyone sees them.
         width: bin width of the binned values.
+        device: where engines that can use an accelerator run.
         run: folder that keeps finished chunks.
         workers: processes, or the address of a Dask scheduler.
         progress: called after each chunk of the first repeat.
@@ -123,14 +125,14 @@ def pdtp(
     rows = np.arange(len(records)) if which is None else np.asarray(which, dtype=np.int64)
     n_repeats = n_repeats if learner.randomised else 1
     pairs = [
-        _pair(learner, records, rows, seed + 7919 * repeat, randomness, run, workers, progress)
+        _pair(learner, records, rows, seed + 7919 * repeat, randomness, device, run, workers, progress)
         for repeat in range(n_repeats)
     ]
     with_record = released(np.stack([full for full, _ in pairs]))
     without_record = released(np.stack([table.log_probabilities[:, 0] for _, table in pairs]))
     ratios = _known_log_ratio(with_record, without_record)
     binned = _known_log_ratio(binned_logs(with_record, width), binned_logs(without_record, width))
-    refits = _refits(learner, records, rows, seed, n_noise_models, released, run, workers)
+    refits = _refits(learner, records, rows, seed, n_noise_models, released, device, run, workers)
     table = pairs[0][1]
     return Pdtp(
         which=rows,
@@ -139,7 +141,7 @@ def pdtp(
         labels=_largest(binned[0]),
         noise_floor=pairwise_floor(refits) if len(refits) else np.zeros(len(rows)),
         binned_noise_floor=pairwise_floor(binned_logs(refits, width)) if len(refits) else np.zeros(len(rows)),
-        solver_floor=_solver_floor(learner, records, rows, seed),
+        solver_floor=_solver_floor(learner, records, rows, seed, device),
         with_record=with_record,
         without_record=without_record,
         width=width,
@@ -178,6 +180,7 @@ def _pair(
     rows: Indices,
     seed: int,
     randomness: Randomness,
+    device: str,
     run: Path | None,
     workers: Workers,
     progress: Progress | None,
@@ -191,6 +194,7 @@ def _pair(
         records.features[rows],
         seed=full_seed,
         randomness=randomness,
+        device=device,
         run=run,
     )
     left_out = train_many(
@@ -200,6 +204,7 @@ def _pair(
         EachModel(rows[:, None]),
         seed=seed,
         randomness=randomness,
+        device=device,
         run=run,
         workers=workers,
         progress=progress,
@@ -207,12 +212,12 @@ def _pair(
     return full.log_probabilities[0], left_out
 
 
-def _solver_floor(learner: Learner, records: Records, rows: Indices, seed: int) -> Floats:
+def _solver_floor(learner: Learner, records: Records, rows: Indices, seed: int, device: str) -> Floats:
     """Twice the error of one answer, as PDTP compares two; infinite where the model cannot be trained to see."""
     left_out = Job(
-        learner, records, leave_one_out(len(records), rows), EachModel(rows[:, None]), seed, Randomness.COMMON
+        learner, records, leave_one_out(len(records), rows), EachModel(rows[:, None]), seed, Randomness.COMMON, device
     )
-    whole = Job(learner, records, everything(len(records)), records.features[rows], seed, Randomness.COMMON)
+    whole = Job(learner, records, everything(len(records)), records.features[rows], seed, Randomness.COMMON, device)
     return np.nan_to_num(2 * plan(left_out).engine.floor(whole), nan=np.inf)
 
 
@@ -223,6 +228,7 @@ def _refits(
     seed: int,
     n_models: int,
     released: Release,
+    device: str,
     run: Path | None,
     workers: Workers,
 ) -> Floats:
@@ -236,6 +242,7 @@ def _refits(
         records.features[rows],
         seed=seed + 15_485_863,
         randomness=Randomness.INDEPENDENT,
+        device=device,
         run=run,
         workers=workers,
     )
