@@ -250,7 +250,7 @@ def test_explain_trains_one_model_and_writes_nothing(
     assert not Path("leakgauge-runs").exists()
     text = " ".join(printed.out.split())
     assert "60 training and 60 holdout records, 3 columns (1 of categories), predicting income (2 classes)" in text
-    assert "categorical-naive-bayes (closed form)" in text
+    assert "models without one record 60 0 categorical-naive-bayes" in text
     assert "none is known for RandomForestClassifier" in text
     assert "from the one model that was trained just now" in text
 

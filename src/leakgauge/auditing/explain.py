@@ -1,13 +1,13 @@
 """What an audit would do, before it does it: how many models, by which engine, how long, with how much memory.
 
-One model is trained to know how long that takes; nothing else is.
+One model is trained to know how long that takes, and a few by each engine that takes them in chunks; nothing else is.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +29,7 @@ from leakgauge.training import (
     everything,
     plan,
 )
+from leakgauge.training.engines.base import Engine
 from leakgauge.training.engines.refit import Refit
 from leakgauge.training.job import Queries
 from leakgauge.training.subsets import Indices
@@ -49,6 +50,11 @@ COPIES = 6
 """Tables of answers of shadow models that are in memory at once: logarithms, probabilities, bins, and what attacks
 select from them. Found from the peak memory of audits with 4, 32 and 64 shadow models."""
 
+SHADOWS = "shadow models"
+
+N_TRIED = 16
+"""Models that an engine with chunks is tried with, to know its pace."""
+
 N_FOLDS, MANY = 10, 10_000
 """Folds for the error of a regressor on other records, above this many records."""
 
@@ -64,6 +70,8 @@ class Step:
         engine: how the answers are had.
         refusals: why each exact engine cannot leave records out without training.
         sometimes: whether the step is needed only if something is found.
+        seconds: on one worker; a rough estimate.
+        job: the work itself, or the larger part of it.
     """
 
     what: str
@@ -72,6 +80,8 @@ class Step:
     engine: str
     refusals: dict[str, str]
     sometimes: bool = False
+    seconds: float = 0.0
+    job: Job | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -121,10 +131,11 @@ def explain(what: Subject, settings: Settings) -> Explanation:
         kind, per_fit, per_asked = kind_of(what.model), None, 0.0
     else:
         kind, per_fit, per_asked = _one_fit(what, candidates.features, n_answers)
-    steps = tuple(_steps(what, kind, settings, candidates))
-    usual = [step for step in steps if not step.sometimes]
-    shadows = next((step.n_trained for step in steps if step.what == "shadow models"), 0)
-    fit = per_fit or 0.0
+    steps = tuple(
+        replace(step, seconds=_seconds(step, per_fit or 0.0, per_asked))
+        for step in _steps(what, kind, settings, candidates)
+    )
+    shadows = next((step.n_models for step in steps if step.what == SHADOWS), 0)
     return Explanation(
         model=what.name,
         learner=None if what.learner is None else what.learner.name,
@@ -132,8 +143,8 @@ def explain(what: Subject, settings: Settings) -> Explanation:
         attacks=tuple(attack.name for attack in ATTACKS if _chosen(attack, kind, settings, shadows > 0)),
         steps=steps,
         seconds_per_fit=per_fit,
-        seconds=fit * sum(step.n_trained for step in usual) + per_asked * shadows,
-        seconds_more=fit * sum(step.n_trained for step in steps if step.sometimes),
+        seconds=sum(step.seconds for step in steps if not step.sometimes),
+        seconds_more=sum(step.seconds for step in steps if step.sometimes),
         n_bytes=_bytes(len(candidates), n_answers, max(shadows, 1), candidates.features.nbytes),
         warnings=tuple(_warnings(what, kind)),
     )
@@ -163,7 +174,7 @@ def _steps(what: Subject, kind: AnswerKind, settings: Settings, candidates: Reco
         size = min(len(what.train), int(0.9 * len(candidates)))
         subsets = balanced_subsets(len(candidates), size, settings.n_shadows, np.random.default_rng(0))
         steps.append(
-            _step("shadow models", Job(what.learner, candidates, subsets, candidates.features, 0, INDEPENDENT))
+            _step(SHADOWS, Job(what.learner, candidates, subsets, candidates.features, 0, INDEPENDENT, settings.device))
         )
     n_chosen = len(what.train) if settings.n_influence is None else min(settings.n_influence, len(what.train))
     if n_chosen == 0:
@@ -209,7 +220,30 @@ def _step(what: str, job: Job, *, times: int = 1, sometimes: bool = False) -> St
     # Of all other models there are few, and that engines are not for them is not worth saying.
     worth_saying = isinstance(job.subsets, LeaveOneOut) and not sometimes
     refusals = found.refusals if worth_saying else {}
-    return Step(what, found.n_models * times, found.n_trained * times, found.engine.name, refusals, sometimes)
+    return Step(what, found.n_models * times, found.n_trained * times, found.engine.name, refusals, sometimes, job=job)
+
+
+def _seconds(step: Step, per_fit: float, per_asked: float) -> float:
+    """How long a step takes: from the one fit for the plain loop, from a small part of it for an engine with chunks."""
+    assert step.job is not None
+    engine = plan(step.job).engine
+    if engine.name == Refit.name:
+        asked = per_asked if step.what == SHADOWS else 0.0
+        return step.n_models * (per_fit + asked)
+    n = len(step.job.subsets)
+    if engine.chunk is None or n < 2:
+        return 0.0
+    with one_thread():
+        n_few = min(N_TRIED, n)
+        one, few = (_elapsed(engine, step.job.part(np.arange(m, dtype=np.int64))) for m in (1, n_few))
+    each = max(0.0, few - one) / max(1, n_few - 1)
+    return (-(-n // engine.chunk) * one + n * each) * step.n_models / n
+
+
+def _elapsed(engine: Engine, job: Job) -> float:
+    start = time.perf_counter()
+    engine.outcome(job)
+    return time.perf_counter() - start
 
 
 def _chosen(attack: Any, kind: AnswerKind, settings: Settings, shadows: bool) -> bool:

@@ -80,10 +80,12 @@ def _table(steps: tuple[Step, ...]) -> Table:
     table.add_column("needed", justify="right")
     table.add_column("trained", justify="right")
     table.add_column("engine")
+    table.add_column("time", justify="right")
     for step in steps:
         what = f"{step.what} (if one is above the limit)" if step.sometimes else step.what
-        engine = "training each" if step.n_trained else f"{step.engine} (closed form)"
-        table.add_row(what, f"{step.n_models:,}", f"{step.n_trained:,}", engine)
+        engine = "training each" if step.engine == "refit" else step.engine
+        took = _duration(step.seconds) if step.seconds else "–"
+        table.add_row(what, f"{step.n_models:,}", f"{step.n_trained:,}", engine, took)
     return table
 
 
@@ -100,8 +102,9 @@ def _cost(found: Explanation) -> str:
         return f"Nothing is trained. {memory}"
     more = f", and {_duration(found.seconds_more)} more if a second look is needed" if found.seconds_more else ""
     return (
-        f"About {_duration(found.seconds)} of training on one worker{more}; a rough estimate from the one model that "
-        f"was trained just now, in {_duration(found.seconds_per_fit)}. The attacks take some seconds more. {memory}"
+        f"About {_duration(found.seconds)} of training on one worker{more}; a rough estimate from the few models that "
+        f"were trained just now, the first in {_duration(found.seconds_per_fit)}. The attacks take some seconds more. "
+        f"{memory}"
     )
 
 
