@@ -252,7 +252,7 @@ def test_explain_trains_one_model_and_writes_nothing(
     assert "60 training and 60 holdout records, 3 columns (1 of categories), predicting income (2 classes)" in text
     assert "models without one record 60 0 categorical-naive-bayes" in text
     assert "none is known for RandomForestClassifier" in text
-    assert "from the one model that was trained just now" in text
+    assert "from the few models that were trained just now" in text
 
 
 def test_explain_warns_of_a_coarse_solver(cli: Callable, config: Written, write: Written) -> None:

@@ -12,8 +12,8 @@ from leakgauge.training.engines.linear import (
     Equations,
     LinearLeastSquares,
     RidgeRegression,
+    SmallestLeastSquares,
     decompose,
-    least_squares_without_each,
     without_each,
 )
 from leakgauge.training.engines.stateless import Given
@@ -76,7 +76,7 @@ def test_primal_and_dual_equations_agree():
         padded = centred(np.vstack([X, np.zeros((20, 30))]), np.zeros(40), intercept=False)
         assert not Equations.of(padded, 0.7).dual
         gram = np.linalg.inv(data.X.T @ data.X + 0.7 * np.eye(30))
-        fit = dual.fit(data)
+        fit = dual.fit()
         np.testing.assert_allclose(fit.coefficients, gram @ data.X.T @ data.y, atol=1e-12)
         np.testing.assert_allclose(fit.leverages, np.einsum("ij,jk,ik->i", data.X, gram, data.X), atol=1e-12)
         np.testing.assert_allclose(fit.fitted, data.X @ fit.coefficients, atol=1e-12)
@@ -102,7 +102,7 @@ def test_the_only_holder_of_a_feature_is_answered_without_it():
     data = centred(flagged, y)
     parts = decompose(data, 1e-6)
     assert isinstance(parts, Decomposition)
-    assert not least_squares_without_each(data, parts)[1].any(), "nothing is left to training"
+    assert not SmallestLeastSquares(data, parts).doubtful.any(), "nothing is left to training"
     assert np.flatnonzero(without_each(data, parts.fit(data))[1]).tolist() == [6], "though h = 1"
 
 
@@ -120,7 +120,7 @@ def test_a_record_nearly_alone_is_left_to_training():
     data = centred(X, rng.normal(size=20))
     parts = decompose(data, 1e-6)
     assert isinstance(parts, Decomposition)
-    assert np.flatnonzero(least_squares_without_each(data, parts)[1]).tolist() == [6]
+    assert np.flatnonzero(SmallestLeastSquares(data, parts).doubtful).tolist() == [6]
 
 
 def test_directions_near_the_cut_off_are_refused():

@@ -1,9 +1,9 @@
 """Kernel ridge regression and Gaussian processes without each record in turn: one inverse for all of them.
 
-Let K be the kernel matrix of all records with the penalty (or the noise) added to its diagonal, and P its inverse. The
-model without record t predicts y_t - [P y]_t / P_tt at t (Rasmussen & Williams 2006, equation 5.12). The diagonal
-entry K_tt cancels from this, so that noise which a kernel adds to the variance of a record it was trained on, and not
-to that of a query, does no harm.
+Let K be the kernel matrix of all records with the penalty (or the noise) added to its diagonal, P its inverse, and
+a = P y the dual coefficients. Without record t they are ``a - P_t a_t / P_tt``, so that the model predicts
+y_t - a_t / P_tt at t itself (Rasmussen & Williams 2006, equation 5.12). The diagonal entry K_tt cancels from this, so
+that noise which a kernel adds to the variance of a record it was trained on, and not to that of a query, does no harm.
 
 Where the equations of one model are so ill-conditioned that scikit-learn's own rounding could be seen, that model is
 trained; where that holds for most models, the job is refused.
@@ -12,16 +12,17 @@ trained; where that holds for most models, the job is refused.
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Real
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
-from leakgauge.training.engines.base import Engine
-from leakgauge.training.engines.stateless import Flags, Floats, Given, fill_by_training, given
-from leakgauge.training.job import Job
-from leakgauge.training.threads import one_thread
+from leakgauge.training.engines.closed_form import Answers, ClosedForm, Solved, blocks
+from leakgauge.training.engines.stateless import Floats, Given
+from leakgauge.training.subsets import Indices
 
 TOLERANCE = 1e-8
 """Of a predicted value, relative to the standard deviation of the labels, or to its own size if that is larger."""
@@ -31,6 +32,9 @@ UNIT = 2.0**-53
 
 PROBE = 16
 """Records whose kernel is computed a second time, as for a query, to see how far rounding changes it."""
+
+KernelOf: TypeAlias = Callable[[Floats, Floats], Floats]
+"""The kernel of queries ``[q, columns]`` and records ``[n, columns]``: ``[q, n]``."""
 
 
 @dataclass(frozen=True)
@@ -46,63 +50,120 @@ class Kernel:
     rounding: float
 
 
-class KernelMethod(Engine):
+class KernelMachine(Solved):
+    """The fit to all records and the inverse of its matrix.
+
+    Args:
+        kernel: of all records.
+        inverse: its inverse; the lower triangle counts.
+        y: the labels ``[records]``.
+        centred: whether each model takes the labels about the mean of its own.
+        kernel_of: the kernel of queries and records ``[q, n]``.
+    """
+
+    def __init__(
+        self, kernel: Kernel, inverse: Floats, y: Floats, centred: bool, kernel_of: Callable[[Floats], Floats]
+    ):
+        from scipy.linalg.blas import dsymv
+
+        n = len(y)
+        self.lower, self.y, self.kernel_of = inverse, y, kernel_of
+        self.own_entries = inverse.diagonal().copy()
+        self.dual = dsymv(1.0, inverse, y, lower=1)
+        # the prediction is linear in the labels: that of y - m is that of y, less m times that of ones
+        self.means = (y.sum() - y) / max(n - 1, 1) if centred else np.zeros(n)
+        self.ones = dsymv(1.0, inverse, np.ones(n), lower=1) if centred else np.zeros(n)
+        # A change dK of the matrix moves the prediction by c' dK a, with a the coefficients of the model without the
+        # record and c = P_t / P_tt the weights of its residual.
+        squares = np.einsum("ij,ij->j", inverse, inverse) + np.einsum("ij,ij->i", inverse, inverse)
+        self.weights = np.sqrt(squares - self.own_entries**2) / self.own_entries
+        self.size = np.sqrt((self.dual**2).sum()) + np.abs(self.dual) * self.weights
+        if centred:
+            self.size = self.size + np.abs(y).max() * np.sqrt((self.ones**2).sum()) * (1 + self.weights)
+        self.change = 4 * UNIT * np.linalg.norm(kernel.matrix) + np.sqrt(n) * kernel.rounding
+        # Rasmussen & Williams 2006, equation 5.12
+        self.values = y - self.dual / self.own_entries + self.means * (self.ones / self.own_entries)
+        scale = np.maximum(np.std(y), np.abs(self.values))
+        self.doubtful = ~((self.own_entries > 0) & (4 * self.change * self.weights * self.size <= TOLERANCE * scale))
+
+    @classmethod
+    def of(cls, kernel: Kernel, y: Floats, centred: bool, kernel_of: Callable[[Floats], Floats]) -> KernelMachine | str:
+        """Fitted to all records; or why the equations have no solution."""
+        from scipy.linalg.lapack import dpotrf, dpotri
+
+        factor, failed = dpotrf(kernel.matrix.T, lower=1, clean=1)
+        inverse, again = (factor, 1) if failed else dpotri(factor, lower=1, overwrite_c=1)
+        if failed or again:
+            return "the kernel matrix is not positive definite; raise alpha, or take another kernel"
+        return cls(kernel, inverse, y, centred, kernel_of)
+
+    def own(self, rows: Indices) -> Answers:
+        """Values ``[m, 1]``."""
+        return self.values[rows, None], self.doubtful[rows]
+
+    def asked(self, rows: Indices, queries: Floats) -> Answers:
+        """Values ``[m, q, 1]``."""
+        if queries.ndim == 2:
+            return self._asked(rows, self.kernel_of(queries), shared=True)
+        m, q, d = queries.shape
+        values, doubtful = np.empty((m, q, 1)), np.empty(m, dtype=bool)
+        for part in blocks(m, q * len(self.y)):
+            seen = self.kernel_of(queries[part].reshape(-1, d)).reshape(-1, q, len(self.y))
+            values[part], doubtful[part] = self._asked(rows[part], seen, shared=False)
+        return values, doubtful
+
+    def _asked(self, rows: Indices, seen: Floats, *, shared: bool) -> Answers:
+        """From the kernel of all records and the queries, ``[q, n]`` for all models or ``[m, q, n]``."""
+        solved = seen @ self.inverse
+        own = solved[:, rows].T if shared else np.take_along_axis(solved, rows[:, None, None], axis=2)[:, :, 0]
+        pull = own / self.own_entries[rows, None]
+        mean = self.means[rows, None]
+        constant = seen @ self.ones - pull * self.ones[rows, None]
+        values = seen @ self.dual - pull * self.dual[rows, None] + mean * (1 - constant)
+        reach = 1 + np.sqrt((solved**2).sum(axis=-1)) + np.abs(own) * self.weights[rows, None]
+        scale = np.maximum(np.std(self.y), np.abs(values))
+        close = 4 * self.change * reach * self.size[rows, None] <= TOLERANCE * scale
+        return values[:, :, None], ~(close.all(axis=1) & (self.own_entries[rows] > 0))
+
+    @cached_property
+    def inverse(self) -> Floats:
+        """Both triangles."""
+        lower = np.tril(self.lower)
+        return np.asarray(lower + np.tril(lower, -1).T)
+
+
+class KernelMethod(ClosedForm):
     """What both share: a kernel matrix, and predictions that are linear in the labels."""
 
     tolerance: ClassVar[float] = TOLERANCE
+    method = "closed form: dual coefficients divided by the diagonal of the inverse kernel matrix"
 
-    def refuses(self, job: Job) -> str | None:
-        """Another learner or sort of job, a kernel that is not scikit-learn's own, or ill-conditioned equations."""
-        case = given(job, self.kinds(), sparse=False)
-        if isinstance(case, str):
-            return case
+    def solve(self, case: Given) -> KernelMachine | str:
+        """A kernel that is not scikit-learn's own and ill-conditioned equations are refused."""
         reason = self.unsupported(case)
         if reason:
             return reason
-        with np.errstate(all="ignore"), one_thread():
-            found = self.answers(case)
-        if isinstance(found, str):
-            return found
-        doubtful = found[1][case.removed]
-        if 2 * doubtful.sum() <= len(doubtful):
-            return None
-        return (
-            f"the kernel matrix is so ill-conditioned that scikit-learn's own rounding shows in {int(doubtful.sum())} "
-            f"of {len(doubtful)} models; raise alpha, or take a narrower kernel"
-        )
-
-    def run(self, job: Job) -> Floats:
-        """The predicted values ``[models, 1, 1]``."""
-        case = given(job, self.kinds(), sparse=False)
-        assert isinstance(case, Given)  # a job that is refused is not run
-        with np.errstate(all="ignore"), one_thread():
-            found = self.answers(case)
-            assert not isinstance(found, str)
-        values, doubtful = found
-        return fill_by_training(job, values[case.removed, None, None], doubtful[case.removed])
-
-    def answers(self, case: Given) -> tuple[Floats, Flags] | str:
-        """What the model without each record predicts for it, and where rounding may exceed the tolerance.
-
-        Returns:
-            Values ``[records]`` and bool ``[records]``; or why there are none.
-        """
-        kernel = self.kernel(case)
+        kernel = _checked(self.kernel(case), case)
         if isinstance(kernel, str):
             return kernel
-        return predictions_without(kernel, case.labels, self.centres(case))
-
-    @abstractmethod
-    def kinds(self) -> tuple[type, ...]:
-        """The exact classes that it is for."""
+        kernel_of = self.kernel(case)
+        machine = KernelMachine.of(
+            kernel, case.labels, self.centres(case), lambda queries: np.asarray(kernel_of(queries, case.matrix))
+        )
+        if isinstance(machine, str) or 2 * machine.doubtful.sum() <= len(machine.doubtful):
+            return machine
+        return (
+            f"the kernel matrix is so ill-conditioned that scikit-learn's own rounding shows in "
+            f"{int(machine.doubtful.sum())} of {len(machine.doubtful)} models; raise alpha, or take a narrower kernel"
+        )
 
     @abstractmethod
     def unsupported(self, case: Given) -> str | None:
         """Why these parameters have no closed form."""
 
     @abstractmethod
-    def kernel(self, case: Given) -> Kernel | str:
-        """The kernel matrix, or why there is none."""
+    def kernel(self, case: Given) -> Any:
+        """The kernel, a function of one or two tables."""
 
     @abstractmethod
     def centres(self, case: Given) -> bool:
@@ -113,7 +174,6 @@ class KernelRidgeRegression(KernelMethod):
     """``KernelRidge``: one penalty, a kernel called by its name."""
 
     name = "kernel-ridge"
-    method = "closed form: dual coefficients divided by the diagonal of the inverse kernel matrix"
 
     def kinds(self) -> tuple[type, ...]:
         """``KernelRidge``."""
@@ -128,7 +188,7 @@ class KernelRidgeRegression(KernelMethod):
             return "KernelRidge(kernel=...) is supported for scikit-learn's own kernels, by name"
         return _why_bad_alpha(wanted)
 
-    def kernel(self, case: Given) -> Kernel | str:
+    def kernel(self, case: Given) -> Any:
         """The named kernel."""
         from sklearn.metrics.pairwise import pairwise_kernels
 
@@ -138,7 +198,7 @@ class KernelRidgeRegression(KernelMethod):
         def kernel_of(X: Floats, Y: Floats | None = None) -> Any:
             return pairwise_kernels(X, Y, metric=wanted.kernel, filter_params=True, **parameters)
 
-        return _checked(kernel_of, case)
+        return kernel_of
 
     def centres(self, case: Given) -> bool:
         """There is no intercept."""
@@ -149,7 +209,6 @@ class GaussianProcessRegression(KernelMethod):
     """``GaussianProcessRegressor``: the mean of the posterior, for a kernel whose parameters are not fitted."""
 
     name = "gaussian-process-regression"
-    method = "closed form: dual coefficients divided by the diagonal of the inverse kernel matrix"
 
     def kinds(self) -> tuple[type, ...]:
         """``GaussianProcessRegressor``."""
@@ -166,54 +225,16 @@ class GaussianProcessRegression(KernelMethod):
             return f"GaussianProcessRegressor(n_targets={wanted.n_targets!r}) does not fit one label column"
         return _why_other_kernel(wanted.kernel) or _why_bad_alpha(wanted)
 
-    def kernel(self, case: Given) -> Kernel | str:
+    def kernel(self, case: Given) -> Any:
         """The estimator's kernel, or the one that it takes by default."""
         from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 
         wanted = case.estimator.kernel
-        return _checked(ConstantKernel(1.0) * RBF(1.0) if wanted is None else wanted, case)
+        return ConstantKernel(1.0) * RBF(1.0) if wanted is None else wanted
 
     def centres(self, case: Given) -> bool:
         """As ``normalize_y`` says; dividing by a standard deviation cancels."""
         return bool(case.estimator.normalize_y)
-
-
-def predictions_without(kernel: Kernel, y: Floats, centred: bool) -> tuple[Floats, Flags] | str:
-    """What the model without each record predicts for it.
-
-    Args:
-        kernel: of all records.
-        y: the labels ``[records]``.
-        centred: whether each model takes the labels about the mean of its own.
-
-    Returns:
-        Predicted values ``[records]``, and bool ``[records]``: where rounding may exceed the tolerance; or why the
-        equations have no solution.
-    """
-    from scipy.linalg.lapack import dpotrf, dpotri
-
-    factor, failed = dpotrf(kernel.matrix.T, lower=1, clean=1)
-    inverse, again = (factor, 1) if failed else dpotri(factor, lower=1)
-    if failed or again:
-        return "the kernel matrix is not positive definite; raise alpha, or take another kernel"
-    P = np.asarray(inverse + inverse.T)
-    P.flat[:: len(P) + 1] /= 2
-    own, n = P.diagonal(), len(y)
-    # Rasmussen & Williams 2006, equation 5.12
-    offset = np.zeros(n)
-    if centred:  # the prediction is linear in the labels: that of y - m is that of y, less m times that of ones
-        offset = (y.sum() - y) / max(n - 1, 1) * (P.sum(axis=1) / own)
-    dual = P @ y
-    values = y - dual / own + offset
-    # A change dK of the matrix moves the prediction by c' dK a, with a the coefficients of the model without the
-    # record and c = P_t / P_tt the weights of its residual.
-    weights = np.sqrt((P**2).sum(axis=0)) / own
-    size = np.sqrt((dual**2).sum()) + np.abs(dual) * weights
-    if centred:
-        size = size + np.abs(y).max() * np.sqrt((P.sum(axis=1) ** 2).sum()) * (1 + weights)
-    change = 4 * UNIT * np.linalg.norm(kernel.matrix) + np.sqrt(n) * kernel.rounding
-    scale = np.maximum(np.std(y), np.abs(values))
-    return values, ~((own > 0) & (4 * change * weights * size <= TOLERANCE * scale))
 
 
 def _checked(kernel_of: Any, case: Given) -> Kernel | str:
@@ -222,7 +243,7 @@ def _checked(kernel_of: Any, case: Given) -> Kernel | str:
     try:
         matrix = np.array(kernel_of(X), dtype=np.float64)
         probe = np.unique(np.linspace(0, len(X) - 1, PROBE).astype(np.int64))
-        apart = np.array([kernel_of(X[t : t + 1], X)[0] for t in probe]) - matrix[probe]
+        apart = kernel_of(X[probe], X) - matrix[probe]
     except (ValueError, TypeError) as error:
         return f"{type(case.estimator).__name__} cannot compute its kernel: {str(error).strip().splitlines()[0]}"
     apart[np.arange(len(probe)), probe] = 0.0  # where kernels put their noise

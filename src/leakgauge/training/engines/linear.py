@@ -2,7 +2,8 @@
 
 If e is the residual of record t in the fit to all records and h its leverage, the fit without t predicts
 y - e / (1 - h) at t (Allen 1974 for ridge regression, Cook & Weisberg 1982, section 2.2, without a penalty). An
-intercept, which is not penalised, adds 1/n to the leverage of the centred features.
+intercept, which is not penalised, adds 1/n to the leverage of the centred features. The coefficients themselves move by
+A^-1 x e / (1 - h), with A the matrix of the normal equations, from which follow the answers to all other queries.
 
 A record may be alone in some direction of the features (h = 1), say as the only holder of a category: without it
 least squares with the smallest coefficients leaves that direction out, which has a closed form of its own. Where this
@@ -12,17 +13,17 @@ scikit-learn's own rounding could be seen in its answers, the job is refused.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from numbers import Real
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leakgauge.training.engines.base import Engine
-from leakgauge.training.engines.stateless import Flags, Floats, Given, fill_by_training, given
-from leakgauge.training.job import Job
-from leakgauge.training.threads import one_thread
+from leakgauge.training.engines.closed_form import Answers, Displacing, Moving, products
+from leakgauge.training.engines.stateless import Flags, Floats, Given
+from leakgauge.training.subsets import Indices
 
 TOLERANCE = 1e-8
 """Of a predicted value, relative to the standard deviation of the labels, or to its own size if that is larger."""
@@ -38,6 +39,8 @@ ALONE = 1e-7
 
 ZERO = 1e-13
 """Singular values below this share of the largest are rounding errors of 0."""
+
+TINY = float(np.finfo(np.float64).smallest_normal)
 
 
 @dataclass(frozen=True)
@@ -66,8 +69,8 @@ class Centred:
         X, y = case.matrix, case.labels
         if not case.estimator.fit_intercept:
             return cls(X, y, np.zeros(X.shape[1]), 0.0, np.zeros(X.shape[1]), False)
-        mean_x, mean_y = X.mean(axis=0), float(y.mean())
-        noise = NOISE * np.sqrt(len(X)) * np.abs(X).max(axis=0)
+        mean_x, mean_y = np.ones(len(X)) @ X / len(X), float(y.mean())
+        noise = NOISE * np.sqrt(len(X)) * np.maximum(X.max(axis=0), -X.min(axis=0))
         return cls(X - mean_x, y - mean_y, mean_x, mean_y, noise, True)
 
     @property
@@ -75,97 +78,62 @@ class Centred:
         """How much further a record is from the mean of the others than from the mean of all."""
         return len(self.y) / (len(self.y) - 1) if self.intercept else 1.0
 
+    @property
+    def share(self) -> float:
+        """What the intercept adds to the leverage of each record."""
+        return 1 / len(self.y) if self.intercept else 0.0
+
+
+class Space(ABC):
+    """Coordinates of queries in which the fit is a product with weights."""
+
+    @abstractmethod
+    def coordinates(self, queries: Floats) -> Floats:
+        """Of centred queries ``[..., features]``: ``[..., rank]``."""
+
+    @abstractmethod
+    def coefficients(self, weights: Floats) -> Floats:
+        """Of features ``[m, features]``, from weights of coordinates ``[m, rank]``."""
+
 
 @dataclass(frozen=True)
 class Fit:
     """The fit to all records.
 
     Args:
-        coefficients: ``[features]``.
+        space: the coordinates.
+        weights: of the coordinates: a centred query is predicted ``mean_y + coordinates @ weights``, ``[rank]``.
+        roots: in which direction each record pulls the weights, ``[records, rank]``.
         leverages: of the features without the intercept's share, in [0, 1], ``[records]``.
         fitted: ``[records]``, about the mean of the labels.
         condition: how much solving may magnify rounding errors, at least 1.
+        reach: root mean square of the norms of the records' coordinates.
     """
 
-    coefficients: Floats
+    space: Space
+    weights: Floats
+    roots: Floats
     leverages: Floats
     fitted: Floats
     condition: float
+    reach: float
 
-
-class LinearLeastSquares(Engine):
-    """``LinearRegression``: dense, unconstrained, with the smallest coefficients where they are not determined."""
-
-    name = "linear-least-squares"
-    method = "closed form: residuals divided by one minus the leverage"
-    tolerance: ClassVar[float] = TOLERANCE
-
-    def refuses(self, job: Job) -> str | None:
-        """Another learner or sort of job, constraints, or features on the edge of linear dependence."""
-        case = given(job, _linear_regression(), sparse=False)
-        if isinstance(case, str):
-            return case
-        if case.estimator.positive:
-            return "LinearRegression(positive=True) has no closed form"
-        with np.errstate(all="ignore"), one_thread():
-            parts = decompose(Centred.of(case), _cutoff(case))
-        return parts if isinstance(parts, str) else None
-
-    def run(self, job: Job) -> Floats:
-        """The predicted values ``[models, 1, 1]``."""
-        case = given(job, _linear_regression(), sparse=False)
-        assert isinstance(case, Given)  # a job that is refused is not run
-        with np.errstate(all="ignore"), one_thread():
-            data = Centred.of(case)
-            parts = decompose(data, _cutoff(case))
-            assert isinstance(parts, Decomposition)
-            values, doubtful = least_squares_without_each(data, parts)
-        return fill_by_training(job, values[case.removed, None, None], doubtful[case.removed])
-
-
-class RidgeRegression(Engine):
-    """``Ridge``: dense, one penalty, solved directly."""
-
-    name = "ridge-regression"
-    method = "closed form: residuals divided by one minus the leverage"
-    tolerance: ClassVar[float] = TOLERANCE
-
-    def refuses(self, job: Job) -> str | None:
-        """Another learner or sort of job, constraints, a solver that stops early, or ill-conditioned equations."""
-        case = given(job, _ridge(), sparse=False)
-        if isinstance(case, str):
-            return case
-        reason = _unsupported_ridge(case)
-        if reason:
-            return reason
-        with np.errstate(all="ignore"), one_thread():
-            condition = Equations.of(Centred.of(case), float(case.estimator.alpha)).condition
-        if 16 * UNIT * condition <= TOLERANCE:
-            return None
-        return (
-            f"the equations are ill-conditioned (by a factor of {condition:.1e}), so that scikit-learn's own rounding "
-            "shows; raise alpha, or take features that depend less on each other"
-        )
-
-    def run(self, job: Job) -> Floats:
-        """The predicted values ``[models, 1, 1]``."""
-        case = given(job, _ridge(), sparse=False)
-        assert isinstance(case, Given)  # a job that is refused is not run
-        with np.errstate(all="ignore"), one_thread():
-            data = Centred.of(case)
-            values, doubtful = without_each(data, Equations.of(data, float(case.estimator.alpha)).fit(data))
-        return fill_by_training(job, values[case.removed, None, None], doubtful[case.removed])
+    @property
+    def coefficients(self) -> Floats:
+        """``[features]``."""
+        return self.space.coefficients(self.weights[None, :])[0]
 
 
 @dataclass(frozen=True)
-class Equations:
+class Equations(Space):
     """The normal equations of ridge regression, in primal (features) or dual form (records), whichever are fewer.
 
     They are scaled to a diagonal of ones, which leaves the solution alone and the rounding errors of a Cholesky
     factorisation as well; the condition of the scaled ones is what counts (van der Sluis 1969).
 
     Args:
-        factor: lower Cholesky factor of the scaled matrix.
+        data: what they are of.
+        root: the inverse of the lower Cholesky factor of the scaled matrix.
         scale: square roots of the diagonal before scaling.
         alpha: the penalty.
         dual: whether the unknowns belong to records.
@@ -173,7 +141,8 @@ class Equations:
             a feature holds rounding errors only.
     """
 
-    factor: Floats
+    data: Centred
+    root: Floats
     scale: Floats
     alpha: float
     dual: bool
@@ -182,38 +151,54 @@ class Equations:
     @classmethod
     def of(cls, data: Centred, alpha: float) -> Equations:
         """Set up and factorise."""
-        from scipy.linalg.lapack import dpocon, dpotrf
+        from scipy.linalg.lapack import dpocon, dpotrf, dtrtri
 
         n, d = data.X.shape
         dual = d > n
         matrix = data.X @ data.X.T if dual else data.X.T @ data.X
+        sizes = np.einsum("ij,ij->j", data.X, data.X) if dual else matrix.diagonal().copy()
         matrix.flat[:: len(matrix) + 1] += alpha
         scale = np.sqrt(matrix.diagonal())
-        matrix = matrix / scale / scale[:, None]
-        factor, failed = dpotrf(matrix, lower=1, clean=1)
-        only_noise = (data.X**2).sum(axis=0) + alpha <= data.noise**2
+        matrix /= scale
+        matrix /= scale[:, None]
+        factor, failed = dpotrf(matrix.T, lower=1, clean=1)
+        only_noise = sizes + alpha <= data.noise**2
         if failed or not np.isfinite(factor).all() or only_noise.any():
-            return cls(factor, scale, alpha, dual, np.inf)
+            return cls(data, factor, scale, alpha, dual, np.inf)
         reciprocal, _ = dpocon(factor, np.abs(matrix).sum(axis=0).max(), uplo="L")
-        return cls(factor, scale, alpha, dual, 1 / reciprocal if reciprocal > 0 else np.inf)
+        root, _ = dtrtri(factor, lower=1, overwrite_c=1)
+        return cls(data, root, scale, alpha, dual, 1 / reciprocal if reciprocal > 0 else np.inf)
 
-    def fit(self, data: Centred) -> Fit:
+    def fit(self) -> Fit:
         """Solve for all records at once."""
-        from scipy.linalg import solve_triangular
+        from scipy.linalg.blas import dtrmm
 
+        X, y = self.data.X, self.data.y
         if self.dual:
-            inverse_root = solve_triangular(self.factor, np.diag(1 / self.scale), lower=True, check_finite=False)
-            dual = inverse_root.T @ (inverse_root @ data.y)
-            leverages = 1 - self.alpha * (inverse_root**2).sum(axis=0)
-            return Fit(data.X.T @ dual, leverages, data.y - self.alpha * dual, self.condition)
-        whitened = solve_triangular(self.factor, (data.X / self.scale).T, lower=True, check_finite=False)
-        products = whitened @ data.y
-        coefficients = solve_triangular(self.factor, products, lower=True, trans="T", check_finite=False) / self.scale
-        return Fit(coefficients, (whitened**2).sum(axis=0), whitened.T @ products, self.condition)
+            root = self.root / self.scale
+            weights = root @ y
+            leverages = 1 - self.alpha * np.einsum("ij,ij->j", root, root)
+            fitted = y - self.alpha * (root.T @ weights)
+            reach = _root_mean(self.scale**2 - self.alpha - self.alpha * leverages)
+            return Fit(self, weights, root.T, leverages, fitted, self.condition, reach)
+        roots = dtrmm(1.0, self.root, (X / self.scale).T, lower=1, overwrite_b=1).T
+        weights = roots.T @ y
+        leverages = np.einsum("ij,ij->i", roots, roots)
+        return Fit(self, weights, roots, leverages, roots @ weights, self.condition, _root_mean(leverages))
+
+    def coordinates(self, queries: Floats) -> Floats:
+        """Of centred queries ``[..., features]``."""
+        products = queries @ self.data.X.T if self.dual else queries
+        return np.asarray((products / self.scale) @ self.root.T)
+
+    def coefficients(self, weights: Floats) -> Floats:
+        """From weights ``[m, rank]``."""
+        solved = (weights @ self.root) / self.scale
+        return np.asarray(solved @ self.data.X) if self.dual else solved
 
 
 @dataclass(frozen=True)
-class Decomposition:
+class Decomposition(Space):
     """The directions in which centred features differ: ``X = basis * singular @ directions``.
 
     Args:
@@ -232,17 +217,176 @@ class Decomposition:
         """The least-squares fit with the smallest coefficients."""
         weights = self.basis.T @ data.y
         condition = float(self.singular[0] / self.singular[-1]) if len(self.singular) else 1.0
-        coefficients = self.directions.T @ (weights / self.singular)
-        return Fit(coefficients, (self.basis**2).sum(axis=1), self.basis @ weights, condition)
+        leverages = np.einsum("ij,ij->i", self.basis, self.basis)
+        return Fit(self, weights, self.basis, leverages, self.basis @ weights, condition, _root_mean(leverages))
+
+    def coordinates(self, queries: Floats) -> Floats:
+        """Of centred queries ``[..., features]``."""
+        return np.asarray(queries @ self.directions.T / self.singular)
+
+    def coefficients(self, weights: Floats) -> Floats:
+        """From weights ``[m, rank]``."""
+        return np.asarray((weights / self.singular) @ self.directions)
+
+
+@dataclass(frozen=True)
+class Lines:
+    """The models without some records, in the coordinates of the fit to all.
+
+    Args:
+        weights: ``[m, rank]``.
+        centre: what they predict at the mean of all records, ``[m]``.
+        left: how much solving without the record divides by, ``[m]``.
+        lost: bool ``[m]``: of which rounding or a cut-off leaves nothing certain.
+    """
+
+    weights: Floats
+    centre: Floats
+    left: Floats
+    lost: Flags
+
+
+class LeastSquares(Moving):
+    """A penalised or plain least-squares fit, solved for all records."""
+
+    def __init__(self, data: Centred, fit: Fit) -> None:
+        self.data = data
+        self.fit = fit
+        self.values, self.doubtful = without_each(data, fit)
+
+    def own(self, rows: Indices) -> Answers:
+        """Values ``[m, 1]``."""
+        return self.values[rows, None], self.doubtful[rows]
+
+    def asked(self, rows: Indices, queries: Floats) -> Answers:
+        """Values ``[m, q, 1]``."""
+        data, lines = self.data, self.lines(rows)
+        at = self.fit.space.coordinates(queries - data.mean_x)
+        values = products(lines.weights, at) + lines.centre[:, None]
+        # scikit-learn multiplies features that are not centred by the coefficients and adds the intercept.
+        size = _norms(data.X, axis=0)
+        size = np.where(size > data.noise, size, 1.0)
+        terms = _norms(self.fit.space.coefficients(lines.weights) * size)[:, None]
+        terms = terms * (_norms(queries / size) + 2 * _norms(data.mean_x / size)) + abs(data.mean_y)
+        spread = np.std(data.y)
+        solving = self.fit.condition * spread * np.maximum(1.0, _norms(at) / self.fit.reach)
+        rounding = 16 * UNIT * (terms + solving / lines.left[:, None])
+        scale = np.maximum(spread, np.abs(values))
+        return values[:, :, None], lines.lost | ~(rounding <= TOLERANCE * scale).all(axis=1)
+
+    def moves(self, rows: Indices) -> Answers:
+        """Coefficients, and last the intercept if there is one."""
+        data, lines = self.data, self.lines(rows)
+        moves = self.fit.space.coefficients(lines.weights - self.fit.weights)
+        if data.intercept:
+            moves = np.column_stack([moves, lines.centre - data.mean_y - moves @ data.mean_x])
+        return moves, lines.lost
+
+    def lines(self, rows: Indices) -> Lines:
+        """The models without the records."""
+        data, fit = self.data, self.fit
+        left = 1 - fit.leverages[rows] - data.share
+        pull = (data.y[rows] - fit.fitted[rows]) / left
+        weights = fit.weights - pull[:, None] * fit.roots[rows]
+        lost = ~((left > 0) & (16 * UNIT * fit.condition / left <= TOLERANCE))
+        return Lines(weights, data.mean_y - pull * data.share, left, lost)
+
+
+class SmallestLeastSquares(LeastSquares):
+    """Least squares with the smallest coefficients where they are not determined."""
+
+    def __init__(self, data: Centred, parts: Decomposition) -> None:
+        super().__init__(data, parts.fit(data))
+        self.parts = parts
+        self.alone, self.unclear = directions_lost(data, parts, self.fit)
+        self.doubtful = self.doubtful | self.unclear
+        alone = np.flatnonzero(self.alone)
+        lines = self.lines(alone)
+        at = self.fit.roots[alone]
+        self.values[alone] = lines.centre + (lines.weights * at).sum(axis=1)
+        self.doubtful[alone] = lines.lost
+
+    def lines(self, rows: Indices) -> Lines:
+        """The models without the records, also where a direction vanishes with them."""
+        lines, data, fit = super().lines(rows), self.data, self.fit
+        alone = np.flatnonzero(self.alone[rows])
+        lines.lost[self.unclear[rows]] = True
+        if not len(alone):
+            return lines
+        which = rows[alone]
+        weights = without_direction(data, self.parts, which)
+        lines.weights[alone] = weights
+        lines.left[alone] = 1.0
+        own = (fit.roots[which] * weights).sum(axis=1)
+        lines.centre[alone] = data.mean_y + (data.stretch - 1) * (own - data.y[which])
+        lines.lost[alone] = not 16 * UNIT * fit.condition <= TOLERANCE
+        return lines
+
+
+class LinearModel(Displacing):
+    """What the engines of both share: the parameters."""
+
+    tolerance: ClassVar[float] = TOLERANCE
+    method = "closed form: residuals divided by one minus the leverage"
+
+    def parameters(self, estimator: Any, classes: Any) -> Floats:
+        """Coefficients, and last the intercept if there is one."""
+        coefficients: Floats = np.ravel(estimator.coef_)
+        return np.append(coefficients, estimator.intercept_) if estimator.fit_intercept else coefficients
+
+
+class LinearLeastSquares(LinearModel):
+    """``LinearRegression``: dense, unconstrained, with the smallest coefficients where they are not determined."""
+
+    name = "linear-least-squares"
+
+    def kinds(self) -> tuple[type, ...]:
+        """``LinearRegression``."""
+        from sklearn.linear_model import LinearRegression
+
+        return (LinearRegression,)
+
+    def solve(self, case: Given) -> SmallestLeastSquares | str:
+        """By singular values; constraints and features on the edge of linear dependence are refused."""
+        if case.estimator.positive:
+            return "LinearRegression(positive=True) has no closed form"
+        data = Centred.of(case)
+        parts = decompose(data, _cutoff(case))
+        return parts if isinstance(parts, str) else SmallestLeastSquares(data, parts)
+
+
+class RidgeRegression(LinearModel):
+    """``Ridge``: dense, one penalty, solved directly."""
+
+    name = "ridge-regression"
+
+    def kinds(self) -> tuple[type, ...]:
+        """``Ridge``."""
+        from sklearn.linear_model import Ridge
+
+        return (Ridge,)
+
+    def solve(self, case: Given) -> LeastSquares | str:
+        """By normal equations; constraints, solvers that stop early and ill-conditioned equations are refused."""
+        reason = _unsupported_ridge(case)
+        if reason:
+            return reason
+        data = Centred.of(case)
+        equations = Equations.of(data, float(case.estimator.alpha))
+        if 16 * UNIT * equations.condition <= TOLERANCE:
+            return LeastSquares(data, equations.fit())
+        return (
+            f"the equations are ill-conditioned (by a factor of {equations.condition:.1e}), so that scikit-learn's own "
+            "rounding shows; raise alpha, or take features that depend less on each other"
+        )
 
 
 def decompose(data: Centred, cutoff: float) -> Decomposition | str:
     """The directions of the features, or why rounding would decide which of them count."""
-    Q, R = np.linalg.qr(data.X)
-    left, singular, directions = np.linalg.svd(R, full_matrices=False)
+    _, singular, directions = np.linalg.svd(np.linalg.qr(data.X, mode="r"), full_matrices=False)
     share = singular / singular[0] if singular[0] > 0 else np.zeros_like(singular)
     kept = share > max(cutoff, ZERO)
-    norms = np.sqrt((data.X**2).sum(axis=0))
+    norms = _norms(data.X, axis=0)
     if ((norms <= data.noise) & (norms > ZERO * singular[0])).any():
         return "features differ from their mean by rounding errors only, which LinearRegression then learns"
     dropped = share[~kept]
@@ -251,32 +395,31 @@ def decompose(data: Centred, cutoff: float) -> Decomposition | str:
             f"features depend on each other, or differ in scale, so much (singular values down to {share.min():.1e} of "
             "the largest) that the cut-off of LinearRegression changes its answers"
         )
-    return Decomposition(Q @ left[:, kept], singular[kept], directions[kept], cutoff)
+    basis = data.X @ (directions[kept] / singular[kept, None]).T
+    # orthonormal but for what rounding does to the smallest directions; this takes it out
+    lower = np.linalg.cholesky(basis.T @ basis)
+    return Decomposition(basis @ np.linalg.inv(lower).T, singular[kept], directions[kept], cutoff)
 
 
-def least_squares_without_each(data: Centred, parts: Decomposition) -> tuple[Floats, Flags]:
-    """What the least-squares fit without each record predicts for it.
+def directions_lost(data: Centred, parts: Decomposition, fit: Fit) -> tuple[Flags, Flags]:
+    """Which records are alone in a direction, so that it vanishes with them, and of which that cannot be told.
 
     Returns:
-        Predicted values ``[records]``, and bool ``[records]``: where rounding decides.
+        Bool ``[records]`` twice.
     """
-    fit = parts.fit(data)
-    values, doubtful = without_each(data, fit)
-    own = np.maximum(1 - fit.leverages * data.stretch, 0.0)
+    left = np.maximum(1 - fit.leverages * data.stretch, 0.0)
     # The smallest singular value falls by no more than the root of what is left of the record's own direction, and
     # the largest does not grow: the same directions stay above the cut-off.
-    doubtful |= ~(np.sqrt(own) > 1.001 * max(parts.cutoff, ZERO) * fit.condition)
+    unclear = ~(np.sqrt(left) > 1.001 * max(parts.cutoff, ZERO) * fit.condition)
     if len(parts.singular) < 2 or not ALONE * parts.singular[0] < parts.cutoff * parts.singular[1]:
-        return values, doubtful
+        return np.zeros(len(left), dtype=bool), unclear
     # Nothing is left: one direction is gone, and the others are no closer to the cut-off than before (interlacing).
-    alone = np.flatnonzero(own <= ALONE**2)
-    values[alone] = without_direction(data, parts, alone)
-    doubtful[alone] = ~(16 * UNIT * fit.condition * np.std(data.y) <= TOLERANCE * np.std(data.y))
-    return values, doubtful
+    alone = left <= ALONE**2
+    return alone, unclear & ~alone
 
 
 def without_direction(data: Centred, parts: Decomposition, rows: NDArray[np.int64]) -> Floats:
-    """What the smallest least-squares fit predicts for records whose direction vanishes with them.
+    """Weights ``[m, rank]`` of the smallest least-squares fit without records whose direction vanishes with them.
 
     With A = X'X and c xx' what the record adds to it, A - c xx' has the null vector v along A^-1 x, and its
     pseudo-inverse is P A^-1 P with P = I - vv', as multiplying out shows (a case of Meyer 1973, theorem 6).
@@ -286,8 +429,7 @@ def without_direction(data: Centred, parts: Decomposition, rows: NDArray[np.int6
     vanishing /= np.sqrt((vanishing**2).sum(axis=1, keepdims=True))
     solution = (parts.basis.T @ data.y) / parts.singular - data.stretch * data.y[rows, None] * x / parts.singular**2
     solution -= (solution * vanishing).sum(axis=1, keepdims=True) * vanishing
-    mean = data.mean_y - (data.stretch - 1) * data.y[rows]
-    return np.asarray(mean + data.stretch * (x * solution).sum(axis=1))
+    return np.asarray(solution * parts.singular)
 
 
 def without_each(data: Centred, fit: Fit) -> tuple[Floats, Flags]:
@@ -296,14 +438,23 @@ def without_each(data: Centred, fit: Fit) -> tuple[Floats, Flags]:
     Returns:
         Predicted values ``[records]``, and bool ``[records]``: where rounding may exceed the tolerance.
     """
-    n = len(data.y)
-    left = 1 - fit.leverages - (1 / n if data.intercept else 0.0)
+    left = 1 - fit.leverages - data.share
     values = data.mean_y + data.y - (data.y - fit.fitted) / left
-    scale = np.maximum(np.std(data.y), np.abs(values))
+    spread = np.std(data.y)
+    scale = np.maximum(spread, np.abs(values))
     # scikit-learn multiplies features that are not centred by the coefficients and adds the intercept.
-    products = (np.abs(data.X) + 2 * np.abs(data.mean_x)) @ np.abs(fit.coefficients) + abs(data.mean_y)
-    rounding = 16 * UNIT * products / left + 16 * UNIT * fit.condition * np.std(data.y) / left
+    size = np.abs(fit.coefficients)
+    products = np.abs(data.X) @ size + (2 * np.abs(data.mean_x) @ size + abs(data.mean_y))
+    rounding = 16 * UNIT * (products + fit.condition * spread) / left
     return values, ~((left > 0) & (rounding <= TOLERANCE * scale))
+
+
+def _root_mean(squares: Floats) -> float:
+    return float(np.sqrt(max(squares.mean(), TINY)))
+
+
+def _norms(rows: Floats, axis: int = -1) -> Floats:
+    return np.asarray(np.sqrt((rows**2).sum(axis=axis)))
 
 
 def _cutoff(case: Given) -> float:
@@ -320,15 +471,3 @@ def _unsupported_ridge(case: Given) -> str | None:
     if not isinstance(wanted.alpha, Real) or not 0 <= float(wanted.alpha) < np.inf:
         return f"Ridge(alpha={wanted.alpha!r}) is supported with one number of at least 0 only"
     return None
-
-
-def _linear_regression() -> tuple[type, ...]:
-    from sklearn.linear_model import LinearRegression
-
-    return (LinearRegression,)
-
-
-def _ridge() -> tuple[type, ...]:
-    from sklearn.linear_model import Ridge
-
-    return (Ridge,)
