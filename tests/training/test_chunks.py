@@ -1,0 +1,80 @@
+"""Chunks: the same work however it is cut up and whoever does it; killed workers are in ``tests/crash``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.naive_bayes import GaussianNB
+
+from leakgauge.errors import MissingExtra, WorkerError
+from leakgauge.records import Records
+from leakgauge.training import Job, Randomness, SklearnLearner, chunks, random_subsets, train_many
+from leakgauge.training.engines.refit import Refit
+
+
+def job(randomness: Randomness = Randomness.INDEPENDENT) -> Job:
+    rng = np.random.default_rng(0)
+    records = Records.from_arrays(rng.normal(size=(30, 2)), np.arange(30) % 2)
+    subsets = random_subsets(30, 12, 20, rng)
+    return Job(SklearnLearner(GaussianNB()), records, subsets, records.features, 3, randomness)
+
+
+def test_chunks_cover_all_models_once() -> None:
+    assert [list(part) for part in chunks.chunks(5, 2)] == [[0, 1], [2, 3], [4]]
+    assert chunks.chunks(0, 2) == []
+
+
+@pytest.mark.parametrize("randomness", list(Randomness))
+def test_a_part_answers_as_those_models_of_the_whole(randomness: Randomness) -> None:
+    whole = job(randomness)
+    which = np.array([17, 3, 4])
+    part = whole.part(which)
+    assert [part.seed_of(place) for place in range(3)] == [whole.seed_of(model) for model in which]
+    twice = whole.part(np.arange(10, 20)).part(np.array([7]))
+    assert twice.seed_of(0) == whole.seed_of(17)
+    np.testing.assert_array_equal(Refit().run(part), Refit().run(whole)[which])
+
+
+def test_the_name_of_a_chunk_hangs_on_all_that_makes_it() -> None:
+    first = job()
+    names = {
+        first.chunk_name(range(3), "refit"),
+        first.chunk_name(range(4), "refit"),
+        first.chunk_name(range(3), "another engine"),
+        job(Randomness.COMMON).chunk_name(range(3), "refit"),
+    }
+    assert len(names) == 4
+    assert job().chunk_name(range(3), "refit") in names
+
+
+def test_a_cluster_that_does_not_answer_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("distributed")
+    monkeypatch.setattr(chunks, "CONNECT_SECONDS", 0.3)
+    wanted = job()
+    with pytest.raises(WorkerError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9 .*start one with"):
+        train_many(wanted.learner, wanted.records, wanted.subsets, seed=0, workers="tcp://127.0.0.1:9")
+
+
+def test_an_address_that_is_none_is_said() -> None:
+    pytest.importorskip("distributed")
+    wanted = job()
+    with pytest.raises(WorkerError, match=r"no Dask scheduler answers at nonsense"):
+        train_many(wanted.learner, wanted.records, wanted.subsets, seed=0, workers="nonsense")
+
+
+def test_without_dask_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    wanted = job()
+    with pytest.raises(MissingExtra, match=r"leakgauge\[dask\]"):
+        train_many(wanted.learner, wanted.records, wanted.subsets, seed=0, workers="tcp://127.0.0.1:9")
+
+
+def test_chunks_that_are_stored_are_not_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    wanted = job()
+    first = train_many(wanted.learner, wanted.records, wanted.subsets, seed=0, run=tmp_path)
+    monkeypatch.setattr(Refit, "outcome", lambda self, job: pytest.fail("trained again"))
+    again = train_many(wanted.learner, wanted.records, wanted.subsets, seed=0, run=tmp_path)
+    np.testing.assert_array_equal(first.answers, again.answers)
