@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from sklearn.datasets import load_breast_cancer
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from leakgauge.auditing import Queries, ReleaseRule, Settings, Verdict, audit_subject, subject
+from leakgauge.auditing import Queries, ReleaseRule, Settings, Subject, Verdict, audit_subject, subject
 from leakgauge.influence import pdtp
-from leakgauge.records import Records
-from leakgauge.training import SklearnLearner
+from leakgauge.records import Records, concatenate
+from leakgauge.training import (
+    Fitted,
+    Job,
+    Learner,
+    RandomForest,
+    Randomness,
+    SklearnLearner,
+    everything,
+    public_thresholds,
+    train_many,
+)
 from leakgauge.training.engines import EXACT
+from leakgauge.training.engines.networks.engine import NETWORKS, Networks
 from leakgauge.training.engines.refit import Refit
 
 
@@ -58,3 +71,77 @@ def test_a_solver_whose_floor_is_above_the_limit_is_not_judged() -> None:
     finding = next(finding for finding in findings if finding.question == "influence")
     assert finding.verdict is Verdict.CANNOT_TELL
     assert "solver" in finding.reason
+
+
+class Replaced(Learner):
+    """Puts a copy of whoever is missing in the last place, so that leaving a record out changes nothing but order."""
+
+    name, randomised = "replaced", True
+
+    def __init__(self, inner: Learner, pool: Records) -> None:
+        self.inner, self.pool = inner, pool
+
+    def fit(self, records: Records, *, seed: int | None) -> Fitted:
+        there = set(records.ids)
+        missing = [row for row, own in enumerate(self.pool.ids) if own not in there]
+        return self.inner.fit(concatenate(records, self.pool[np.array(missing, dtype=np.int64)]), seed=seed)
+
+    def fingerprint(self) -> str:
+        return f"replaced-{self.inner.fingerprint()}"
+
+
+def network() -> SklearnLearner:
+    return SklearnLearner(MLPClassifier(8, batch_size=10, max_iter=30, n_iter_no_change=np.inf, tol=0))
+
+
+def scaled(n: int = 40) -> Records:
+    data = load_breast_cancer()
+    X = data.data[:n, :6]
+    return Records.from_arrays((X - X.mean(axis=0)) / X.std(axis=0), data.target[:n])
+
+
+@pytest.mark.parametrize("kind", ["network", "forest"])
+def test_a_record_replaced_by_its_copy_is_below_the_floor_and_no_risk(kind: str) -> None:
+    """Null: every record is replaced by a copy of itself. The floor is the 95 % quantile of differences by seed.
+
+    PDTP of a network then is a difference by the order of records alone: 5 % of values should be above their floor. The
+    values of one data set go together; a third of them above it is far from that. The audit must not fail on them.
+    """
+    people = scaled()
+    learner: Learner = network() if kind == "network" else RandomForest(public_thresholds(people), 20)
+    replaced = Replaced(learner, people)
+    found = pdtp(replaced, people, seed=0)
+    assert np.mean(found.values > found.floor) <= 1 / 3
+    limit = float(np.quantile(found.values, 0.5)) or 0.01  # a rule that half of the values would break
+    rule = ReleaseRule(dtp=limit, queries=Queries.DIRECT)
+    what = Subject("replaced", people, scaled(60)[np.arange(40, 60)], None, replaced)
+    findings = audit_subject(what, Settings(n_shadows=0, rule=rule)).findings
+    verdicts = {finding.verdict for finding in findings if finding.question == "influence"}
+    assert verdicts <= {Verdict.CANNOT_TELL, Verdict.PASSES}
+    if kind == "network":
+        assert verdicts == {Verdict.CANNOT_TELL}
+    else:
+        assert found.values.max() == 0, "draws hang on the record, not on its place"
+
+
+@pytest.mark.parametrize("engine", NETWORKS[1:], ids=lambda engine: engine.name)
+def test_a_network_refitted_with_nothing_removed_is_the_same(engine: Networks) -> None:
+    """Null: with common random numbers and nobody left out there is no difference, not even of rounding."""
+    people, learner = scaled(), network()
+    if engine.unavailable(Job(learner, people, everything(40), people.features, 0, Randomness.COMMON)):
+        pytest.skip(f"{engine.name} is not available here")
+    once, again = (
+        train_many(learner, people, everything(40, m), seed=1, randomness=Randomness.COMMON, engines=(engine,)).answers
+        for m in (1, 3)
+    )
+    for model in again:
+        np.testing.assert_array_equal(model, once[0])
+
+
+def test_a_networks_rounding_is_its_solver_floor() -> None:
+    """Far below PDTP for a smooth network trained for a while, and above 0."""
+    found = pdtp(network(), scaled(), seed=0)
+    assert found.engine.startswith("networks-")
+    assert (found.solver_floor > 0).all()
+    assert np.median(found.solver_floor) < 0.1 * np.median(found.values)
+    assert (found.noise_floor > found.solver_floor).all()

@@ -177,8 +177,9 @@ def test_what_is_random_and_what_is_not() -> None:
         "naive-bayes": False,
         "logistic-regression": False,
         "random-forest": True,
-        "decision-tree": True,
+        "decision-tree": False,
         "k-nearest-neighbours": False,
+        "neural-network": True,
     }
 
 
@@ -191,9 +192,11 @@ def test_solvers_that_shuffle_are_random(solver: str) -> None:
 
 def test_options_reach_the_estimator() -> None:
     pool = mixed().as_codes()
-    forest = recipe("random-forest", pool, trees=7, max_depth=3).estimator
-    assert (forest.n_estimators, forest.max_depth) == (7, 3)
-    assert recipe("decision-tree", pool, max_depth=2).estimator.max_depth == 2
+    forest = recipe("random-forest", pool, trees=7, max_depth=3)
+    assert (forest.n_trees, forest.max_depth) == (7, 3)
+    assert recipe("decision-tree", pool, max_depth=2).max_depth == 2
+    network = recipe("neural-network", pool, units=5, epochs=3).estimator[-1]
+    assert (network.hidden_layer_sizes, network.max_iter) == ((5,), 3)
     assert recipe("k-nearest-neighbours", pool, neighbours=3).estimator[-1].n_neighbors == 3
     assert recipe("logistic-regression", pool, C=3).estimator[-1].C == 3.0
     numbers = mixed(regression=True).as_codes()
@@ -294,7 +297,7 @@ def test_records_that_are_not_in_codes_are_refused(records: Records) -> None:
         ("naive-bayes", "categorical-naive-bayes"),
         ("k-nearest-neighbours", "nearest-neighbours"),
         ("ridge", "ridge-regression"),
-        ("random-forest", "refit"),
+        ("decision-tree", "trees"),
     ],
 )
 def test_closed_forms_apply_and_agree_with_training(name: str, engine: str) -> None:

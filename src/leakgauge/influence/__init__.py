@@ -3,17 +3,20 @@
 from leakgauge.influence.bounds import EVERY_QUERY, DtpBound, dtp_upper_bound, linear_bound, naive_bayes_bound
 from leakgauge.influence.confirmation import Confirmation, confirm
 from leakgauge.influence.pdtp import Pdtp, pairwise_floor, pdtp
+from leakgauge.influence.screening import MostInfluential, most_influential
 from leakgauge.influence.solver import coarse_tolerance
 
 __all__ = [
     "EVERY_QUERY",
     "Confirmation",
     "DtpBound",
+    "MostInfluential",
     "Pdtp",
     "coarse_tolerance",
     "confirm",
     "dtp_upper_bound",
     "linear_bound",
+    "most_influential",
     "naive_bayes_bound",
     "pairwise_floor",
     "pdtp",

@@ -28,6 +28,12 @@ def coarse_tolerance(learner: Learner, n_records: int) -> float | None:
     if not isinstance(learner, SklearnLearner):
         return None
     parameters = learner.estimator.get_params()
-    found = [float(v) for k, v in parameters.items() if k.split("__")[-1] == "tol" and isinstance(v, int | float)]
+    found = [
+        float(value)
+        for name, value in parameters.items()
+        # Where training in epochs stops for want of gain, that is a rule of the learner and no solver's tolerance.
+        if name.split("__")[-1] == "tol" and name[: -len("tol")] + "n_iter_no_change" not in parameters
+        if isinstance(value, int | float)
+    ]
     coarse = [tol for tol in found if tol > COARSE / n_records]
     return max(coarse, default=None)

@@ -23,6 +23,7 @@ from leakgauge.training.subsets import (
     with_and_without,
 )
 from leakgauge.training.table import EachModel, PredictionTable
+from leakgauge.training.trees import DecisionTree, RandomForest, public_thresholds
 
 if TYPE_CHECKING:
     from leakgauge.training.recipes import RECIPES, FixedDesign, Recipe, default_recipe, recipe
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 __all__ = [
     "RECIPES",
     "ChunkStore",
+    "DecisionTree",
     "DenseSubsets",
     "EachModel",
     "Fitted",
@@ -40,6 +42,7 @@ __all__ = [
     "LeaveOneOut",
     "Plan",
     "PredictionTable",
+    "RandomForest",
     "Randomness",
     "Recipe",
     "SklearnLearner",
@@ -50,6 +53,7 @@ __all__ = [
     "everything",
     "leave_one_out",
     "plan",
+    "public_thresholds",
     "random_subsets",
     "recipe",
     "train_many",

@@ -22,7 +22,8 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from leakgauge.errors import ConfigError, DataError
 from leakgauge.records import Native, Records, Schema, Task
 from leakgauge.records._messages import closest, quoted
-from leakgauge.training.learners import SklearnLearner
+from leakgauge.training.learners import Learner, SklearnLearner
+from leakgauge.training.trees import DecisionTree, RandomForest, public_thresholds
 
 Options: TypeAlias = Mapping[str, Any]
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -32,6 +33,9 @@ N_BINS = 10
 
 TIGHT = 1e-8
 """Solver tolerance: below 0.01 / n up to a million records (see :mod:`leakgauge.influence.solver`)."""
+
+BATCH = 50
+"""Records of a step of a network's training."""
 
 MOST_NEWTON = 300
 """Coefficients up to which Newton's method, which solves for all of them at once, is the quicker solver."""
@@ -76,7 +80,7 @@ class Recipe:
         name: what a configuration calls it.
         title: what it is, in a few words.
         task: what it predicts.
-        make: pool, in codes, and all options to an unfitted estimator.
+        make: pool, in codes, and all options to an unfitted estimator, or to a learner of our own.
         options: what may be set, by name.
     """
 
@@ -158,7 +162,7 @@ class FixedDesign(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         return matrix
 
 
-def recipe(name: str, pool: Records, **options: Any) -> SklearnLearner:
+def recipe(name: str, pool: Records, **options: Any) -> Learner:
     """A named learner for records like those of the pool.
 
     Args:
@@ -174,8 +178,8 @@ def recipe(name: str, pool: Records, **options: Any) -> SklearnLearner:
         DataError: the pool is not in codes.
 
     >>> pool = Records.from_arrays([[1.0], [2.0], [4.0], [5.0]], ["a", "a", "b", "b"])
-    >>> recipe("decision-tree", pool, max_depth=3).estimator
-    DecisionTreeClassifier(max_depth=3)
+    >>> recipe("decision-tree", pool, max_depth=3).name
+    'DecisionTree'
     """
     known = {one.name: one for one in RECIPES}
     if name not in known:
@@ -190,7 +194,8 @@ def recipe(name: str, pool: Records, **options: Any) -> SklearnLearner:
         )
     if pool.schema.native is not Native.NUMPY or not pool.schema.codes_are_values:
         raise DataError("recipes work on codes; bring the records into that form with records.as_codes()")
-    return SklearnLearner(chosen.make(pool, chosen.checked(options)))
+    made = chosen.make(pool, chosen.checked(options))
+    return made if isinstance(made, Learner) else SklearnLearner(made)
 
 
 def default_recipe(schema: Schema) -> str:
@@ -238,16 +243,12 @@ def _logistic_regression(pool: Records, options: Options) -> Any:
     return make_pipeline(design, LogisticRegression(C=options["C"], tol=TIGHT, solver=solver, max_iter=10_000))
 
 
-def _random_forest(pool: Records, options: Options) -> Any:
-    from sklearn.ensemble import RandomForestClassifier
-
-    return RandomForestClassifier(options["trees"], max_depth=options["max_depth"])
+def _random_forest(pool: Records, options: Options) -> Learner:
+    return RandomForest(public_thresholds(pool), options["trees"], max_depth=options["max_depth"])
 
 
-def _decision_tree(pool: Records, options: Options) -> Any:
-    from sklearn.tree import DecisionTreeClassifier
-
-    return DecisionTreeClassifier(max_depth=options["max_depth"])
+def _decision_tree(pool: Records, options: Options) -> Learner:
+    return DecisionTree(public_thresholds(pool), options["max_depth"])
 
 
 def _k_nearest_neighbours(pool: Records, options: Options) -> Any:
@@ -255,6 +256,23 @@ def _k_nearest_neighbours(pool: Records, options: Options) -> Any:
     from sklearn.pipeline import make_pipeline
 
     return make_pipeline(fixed_design(pool), KNeighborsClassifier(n_neighbors=options["neighbours"]))
+
+
+def _neural_network(pool: Records, options: Options) -> Any:
+    from sklearn.neural_network import MLPClassifier
+    from sklearn.pipeline import make_pipeline
+
+    network = MLPClassifier(
+        (options["units"],),
+        activation="tanh",
+        alpha=0.0,
+        batch_size=BATCH,
+        learning_rate_init=options["rate"],
+        max_iter=options["epochs"],
+        tol=0.0,
+        n_iter_no_change=np.inf,
+    )
+    return make_pipeline(fixed_design(pool), network)
 
 
 def _ridge(pool: Records, options: Options) -> Any:
@@ -311,6 +329,17 @@ RECIPES: tuple[Recipe, ...] = (
         Task.CLASSIFICATION,
         _k_nearest_neighbours,
         {"neighbours": Option(int, 5, "how many of them vote")},
+    ),
+    Recipe(
+        "neural-network",
+        "network with one hidden layer of tanh units, trained by Adam for a fixed number of epochs",
+        Task.CLASSIFICATION,
+        _neural_network,
+        {
+            "units": Option(int, 64, "the width of the hidden layer"),
+            "epochs": Option(int, 50, "how often each record is seen"),
+            "rate": Option(float, 0.001, "the step size"),
+        },
     ),
     Recipe(
         "ridge",

@@ -15,6 +15,8 @@ from leakgauge.training.engines.naive_bayes import (
     MultinomialNaiveBayes,
 )
 from leakgauge.training.engines.nearest_neighbours import NearestNeighbours
+from leakgauge.training.engines.networks.engine import NETWORKS
+from leakgauge.training.engines.trees import TreesWithout
 
 EXACT: tuple[Engine, ...] = (
     GaussianNaiveBayes(),
@@ -30,10 +32,11 @@ EXACT: tuple[Engine, ...] = (
     LinearDiscriminants(),
     QuadraticDiscriminants(),
     LogisticRegressionNewton(),
+    TreesWithout(),
 )
 """Engines that do not train at all, but by mathematics alone."""
 
-FAST: tuple[Engine, ...] = ()
+FAST: tuple[Engine, ...] = NETWORKS
 """Engines that train many models at once."""
 
 ENGINES: tuple[Engine, ...] = EXACT + FAST

@@ -17,7 +17,11 @@ LIBRARY = Path(__file__).with_name("libkernels.so")
 
 @cache
 def kernels() -> ctypes.CDLL | None:
-    """The compiled loops, or ``None`` where they were not compiled or are not wanted."""
+    """The compiled loops, or ``None`` where they were not compiled, cannot be loaded or are not wanted.
+
+    A library of another version than the sources may be there (in an editable installation); who calls a function
+    asks for it first.
+    """
     if os.environ.get("LEAKGAUGE_NATIVE", "1") == "0":
         return None
     try:

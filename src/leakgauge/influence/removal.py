@@ -1,0 +1,270 @@
+"""Millions of people behind a categorical naive Bayes: PDTP of all of them, and what removing the most exposed does.
+
+People with the same attributes and the same label are one *cell*: they have the same PDTP, and a table of counts is
+all that a naive Bayes model knows. Counting costs one look at each person, everything else one look at each cell.
+
+Removing the most exposed record makes another one the most exposed, and changes the PDTP of all others of its class
+(Long et al. 2017, section 8, remark that removal is no defence by itself). :func:`remove_most_exposed` follows this
+exactly, with a full recomputation after each removal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakgauge.training.engines.cells import ROOM, packed
+
+Floats: TypeAlias = NDArray[np.float64]
+Indices: TypeAlias = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Removals:
+    """Records taken out one after another, each the most exposed of those that were left.
+
+    Args:
+        records: their rows, int ``[r]``, in the order of removal.
+        values: PDTP of each in nats, among those that were left with it, ``[r]``; infinite where an answer becomes
+            impossible without the record.
+        left: the largest PDTP of the records that remain; NaN if there is none.
+    """
+
+    records: Indices
+    values: Floats
+    left: float
+
+
+def categorical_pdtp(
+    codes: NDArray[Any],
+    labels: NDArray[Any],
+    n_categories: NDArray[Any],
+    *,
+    alpha: float = 1.0,
+    fit_prior: bool = True,
+) -> Floats:
+    """PDTP of every record under ``CategoricalNB``, in closed form.
+
+    The same as leaving each record out, training anew, and asking both models about it at all labels.
+
+    Args:
+        codes: categories from 0, whole numbers ``[n, d]``.
+        labels: class codes from 0, whole numbers ``[n]``.
+        n_categories: how many categories each attribute has, ``[d]`` (``min_categories`` of the estimator).
+        alpha: smoothing, at least 0.
+        fit_prior: whether the prior is the share of each class; else all classes count the same.
+
+    Returns:
+        ``[n]`` in nats; infinite where an answer becomes impossible without the record, as for the last member of a
+        class; NaN where there is no model, or no answer, without it.
+
+    Raises:
+        ValueError: shapes disagree, a code is out of range, or ``alpha`` is negative.
+
+    >>> codes, labels = np.array([[0], [0], [1], [1], [1]]), np.array([0, 0, 0, 1, 1])
+    >>> categorical_pdtp(codes, labels, np.array([2])).round(3).tolist()
+    [0.427, 0.427, 0.575, 0.442, 0.442]
+    """
+    cells = Cells.of(codes, labels, n_categories)
+    return Exposure(cells, alpha, fit_prior).values()[cells.of_record]
+
+
+def remove_most_exposed(
+    codes: NDArray[Any],
+    labels: NDArray[Any],
+    n_categories: NDArray[Any],
+    n_removals: int,
+    *,
+    alpha: float = 1.0,
+    fit_prior: bool = True,
+    until: float = 0.0,
+) -> Removals:
+    """Take out the record with the largest PDTP, again and again; PDTP is found anew after each.
+
+    Of several records with the largest PDTP one of the first cell goes (cells are in order of label, then codes), and
+    of its records the first.
+
+    Args:
+        codes: categories from 0, whole numbers ``[n, d]``.
+        labels: class codes from 0, whole numbers ``[n]``.
+        n_categories: how many categories each attribute has, ``[d]``.
+        n_removals: how many at most.
+        alpha: smoothing, at least 0.
+        fit_prior: whether the prior is the share of each class; else all classes count the same.
+        until: stop once no PDTP is above this.
+
+    Raises:
+        ValueError: shapes disagree, a code is out of range, or ``alpha`` is negative.
+    """
+    cells = Cells.of(codes, labels, n_categories)
+    exposure = Exposure(cells, alpha, fit_prior)
+    by_cell = np.argsort(cells.of_record, kind="stable")
+    following = np.cumsum(cells.counts) - cells.counts
+    records, values = [], []
+    top, value = _largest(exposure)
+    while len(records) < n_removals and value > until:
+        records.append(int(by_cell[following[top]]))
+        values.append(value)
+        following[top] += 1
+        exposure.remove(top)
+        top, value = _largest(exposure)
+    return Removals(np.array(records, dtype=np.int64), np.array(values, dtype=np.float64), value)
+
+
+@dataclass(frozen=True)
+class Cells:
+    """Records with the same codes and label, counted together.
+
+    Args:
+        codes: ``[d, cells]``.
+        labels: ``[cells]``.
+        counts: how many records each cell has, ``[cells]``, at least 1.
+        of_record: the cell of each record ``[n]``.
+        widths: how many categories each attribute has, ``[d]``.
+        n_classes: one more than the largest label.
+    """
+
+    codes: Indices
+    labels: Indices
+    counts: Indices
+    of_record: Indices
+    widths: Indices
+    n_classes: int
+
+    @classmethod
+    def of(cls, codes: NDArray[Any], labels: NDArray[Any], n_categories: NDArray[Any]) -> Cells:
+        """Count.
+
+        Raises:
+            ValueError: shapes disagree, a code is out of range, or there are too many combinations to number them.
+        """
+        codes, labels, widths = np.asarray(codes), np.asarray(labels), np.asarray(n_categories, dtype=np.int64)
+        _check(codes, labels, widths)
+        n_classes = int(labels.max()) + 1
+        sizes = np.array([n_classes, *widths])
+        numbers = packed((labels, *codes.T), sizes)
+        if numbers is None:
+            raise ValueError(f"n_categories {widths.tolist()} have more combinations than can be numbered (2^62)")
+        n_combinations = int(np.prod(sizes))
+        if n_combinations <= ROOM * len(codes):
+            seen = np.bincount(numbers, minlength=n_combinations)
+            found = np.flatnonzero(seen)
+            counts, place = seen[found], np.zeros(n_combinations, dtype=np.int64)
+            place[found] = np.arange(len(found))
+            of_record = place[numbers]
+        else:
+            found, inverse, counts = np.unique(numbers, return_inverse=True, return_counts=True)
+            of_record = inverse.ravel()
+        label, *columns = np.unravel_index(found, sizes)
+        return cls(np.array(columns), np.asarray(label), counts, of_record, widths, n_classes)
+
+
+class Exposure:
+    """PDTP of each cell, kept up to date while records are taken out.
+
+    Let s_k be the score of class k for the attributes of a record with label y (log prior and log-likelihood), and D
+    how far s_y moves without the record; no other score moves. With p the probability of y and q = 1 - p, the log
+    ratio of the probabilities is ``L = ln(q + p e^D)`` at all other labels and ``L - D`` at y.
+
+    Args:
+        cells: the records.
+        alpha: smoothing.
+        fit_prior: whether the prior is the share of each class.
+    """
+
+    def __init__(self, cells: Cells, alpha: float, fit_prior: bool) -> None:
+        if not alpha >= 0:
+            raise ValueError(f"alpha must be at least 0, got {alpha!r}")
+        self.cells, self.alpha, self.fit_prior = cells, alpha, fit_prior
+        self.counts = cells.counts.copy()
+        self.members = np.bincount(cells.labels, self.counts, cells.n_classes)
+        offsets = np.cumsum(cells.widths) - cells.widths  # one long table of all attributes' categories
+        self.entries = cells.codes + offsets[:, None]
+        self.seen = np.array(
+            [
+                np.bincount(self.entries[:, own].ravel(), np.tile(self.counts[own], len(offsets)), cells.widths.sum())
+                for own in (cells.labels == k for k in range(cells.n_classes))
+            ]
+        )
+        self.of_class = [np.flatnonzero(cells.labels == k) for k in range(cells.n_classes)]
+        self.scores = np.empty((cells.n_classes, len(self.counts)))
+        self.moves = np.empty(len(self.counts))
+        for k in range(cells.n_classes):
+            self._score(k)
+
+    def remove(self, cell: int) -> None:
+        """Take out one record of a cell."""
+        k = int(self.cells.labels[cell])
+        self.counts[cell] -= 1
+        self.members[k] -= 1
+        self.seen[k, self.entries[:, cell]] -= 1
+        self._score(k)
+
+    def values(self) -> Floats:
+        """PDTP of a record of each cell ``[cells]``; NaN for a cell without any."""
+        with np.errstate(all="ignore"):
+            margins, moves = self._margins(), self.moves
+            p, q = 1 / (1 + np.exp(-margins)), 1 / (1 + np.exp(margins))
+            step = p * np.expm1(moves)
+            others = np.where(step > -0.5, np.log1p(step), np.log(q + p * np.exp(moves)))
+            values: Floats = np.maximum(np.abs(others), np.abs(moves - others))
+        alone = np.isinf(margins)  # no other label is possible, with the record or without
+        values[alone] = np.where(np.isinf(moves[alone]), np.nan, 0.0)
+        values[self.counts == 0] = np.nan
+        return values
+
+    def _score(self, k: int) -> None:
+        """Scores of a class for all cells, and how far those of its own cells move."""
+        n, widths, table = self.members[k], self.cells.widths, self.seen[k]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            now, without = np.log(table + self.alpha), np.log(np.maximum(table - 1, 0) + self.alpha)
+            norm, fewer = np.log(n + self.alpha * widths).sum(), np.log(max(n - 1, 0) + self.alpha * widths).sum()
+            prior = np.log(n) if self.fit_prior or n == 0 else 0.0
+            less = np.log(max(n - 1, 0)) if self.fit_prior or n <= 1 else 0.0
+            score = self.scores[k]
+            score[:] = prior - norm if n else -np.inf
+            move = np.full(len(self.of_class[k]), (less - prior) - (fewer - norm) if n > 1 else -np.inf)
+            change = without - now
+            for entries in self.entries:
+                score += now.take(entries)
+                move += change.take(entries[self.of_class[k]])
+        self.moves[self.of_class[k]] = move
+
+    def _margins(self) -> Floats:
+        """Log odds of the own label against all others ``[cells]``; infinite where no other is possible."""
+        labels, cells = self.cells.labels, np.arange(len(self.moves))
+        own = self.scores[labels, cells]
+        if len(self.scores) == 2:
+            return np.asarray(own - self.scores[1 - labels, cells])
+        others = self.scores.copy()
+        others[labels, cells] = -np.inf
+        best = others.max(axis=0)
+        best = np.where(np.isfinite(best), best, 0.0)
+        return np.asarray(own - best - np.log(np.exp(others - best).sum(axis=0)))
+
+
+def _largest(exposure: Exposure) -> tuple[int, float]:
+    """The cell with the largest PDTP, and the value; NaN if no cell has one."""
+    values = exposure.values()
+    top = int(np.argmax(np.where(np.isnan(values), -1.0, values)))
+    return top, float(values[top])
+
+
+def _check(codes: NDArray[Any], labels: NDArray[Any], widths: Indices) -> None:
+    for name, array in (("codes", codes), ("labels", labels)):
+        if array.dtype.kind not in "iu":
+            raise ValueError(f"{name} must be whole numbers, got {array.dtype}")
+    if codes.ndim != 2 or labels.shape != codes.shape[:1] or widths.shape != codes.shape[1:] or len(codes) < 2:
+        raise ValueError(
+            f"codes [n, d], labels [n] and n_categories [d] are needed with n of at least 2, got shapes {codes.shape}, "
+            f"{labels.shape} and {widths.shape}"
+        )
+    if labels.min() < 0:
+        raise ValueError(f"labels must be at least 0, got {labels.min()}")
+    for j, width in enumerate(widths.tolist()):
+        column = codes[:, j]
+        if column.min() < 0 or column.max() >= width:
+            raise ValueError(f"codes[:, {j}] must be in [0, {width}), got {column.min()} to {column.max()}")

@@ -1,0 +1,378 @@
+"""Many ``MLPClassifier`` at once: the engines, one for each trainer, since each rounds in its own way.
+
+What is trained is what scikit-learn trains, with the same draws (:mod:`.draws`) and the same rules (:mod:`.settings`),
+in single precision: a model and scikit-learn's with the same seed agree to rounding over the first epochs, and in law
+for however long they are trained. Models without one record see the batches of the full run with the record skipped in
+place, so that with common random numbers they differ from the full model by the record alone.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Iterator
+from dataclasses import dataclass
+from importlib.util import find_spec
+from itertools import pairwise
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakgauge.errors import ModelError
+from leakgauge.models import AnswerKind
+from leakgauge.models.sklearn import name_of
+from leakgauge.training.engines.base import Engine, Outcome
+from leakgauge.training.engines.networks import batched, native
+from leakgauge.training.engines.networks.draws import Rows, drawn, nudged
+from leakgauge.training.engines.networks.group import Group, Network, Trained
+from leakgauge.training.engines.networks.settings import fitted_to, network_of
+from leakgauge.training.engines.refit import Refit
+from leakgauge.training.engines.stateless import split
+from leakgauge.training.job import Job
+from leakgauge.training.learners import SklearnLearner
+from leakgauge.training.subsets import Indices, LeaveOneOut
+from leakgauge.training.table import EachModel
+from leakgauge.training.threads import one_thread
+
+Floats: TypeAlias = NDArray[np.float64]
+Flags: TypeAlias = NDArray[np.bool_]
+
+COARSE = 1e-3
+"""Largest rounding error of a feature in single precision, in standard deviations of the feature."""
+
+NEGLIGIBLE = 1e-6
+"""A rounding error of a feature that is lost in that of its product with a weight."""
+
+HUGE = float(np.finfo(np.float32).max)
+
+TOGETHER = 1 << 26
+"""Weights in one group at most: 256 MiB, and some times that for what is kept beside them."""
+
+N_TWINS = 16
+"""Trainings of the same model from which the effect of rounding is found."""
+
+NOT_FINITE = (
+    "Solver produced non-finite parameter weights. The input data may contain large values and need to be preprocessed."
+)
+"""scikit-learn's words."""
+
+
+class Networks(Engine):
+    """``MLPClassifier``, alone or after steps that learn nothing, on any subsets; each subclass is a trainer.
+
+    A model whose training set lacks a class of the pool has another shape, which leaves it nothing in common with the
+    others but the seed; it is trained by the plain loop.
+
+    Where a model sees the batches of the plain loop it equals that one's to ``tolerance``, unless training amplifies
+    the rounding errors beyond it: :meth:`rounding` says by how much it does.
+    """
+
+    method = (
+        "training many networks at once in single precision, with scikit-learn's draws; one record skipped in place"
+    )
+    tolerance = 1e-4
+    trains = True
+    chunk = 64
+
+    def refuses(self, job: Job) -> str | None:
+        """No trainer, another learner, preprocessing that is fitted, settings that are not supported."""
+        reason = self.unavailable(job)
+        if reason:
+            return reason
+        case = _case(job)
+        return case if isinstance(case, str) else None
+
+    def run(self, job: Job) -> Floats:
+        """The answers, ``[models, queries, k]``; NaN for a model that could not have been trained."""
+        return self.outcome(job).answers
+
+    def outcome(self, job: Job) -> Outcome:
+        """The answers; models whose weights are not finite fail, as scikit-learn's do."""
+        case = _case(job)
+        assert isinstance(case, _Case)  # a job that is refused is not run
+        table = np.full((len(job.subsets), job.n_queries, job.n_answers), np.nan)
+        failures: dict[int, str] = {}
+        n_unconverged = 0
+        with one_thread():
+            for models, group in _groups(job, case):
+                trained = self.train(group, job.device)
+                for place, model in enumerate(models):
+                    if _is_finite(trained, place):
+                        table[model] = _answers(case, trained, place, job, model)
+                        n_unconverged += not trained.converged[place]
+                    else:
+                        n = int(job.subsets.row(model).sum())
+                        failures[model] = f"{job.learner.name} cannot be trained on {n} records: {NOT_FINITE}"
+        others = np.flatnonzero(_lacks_a_class(job, case))
+        if len(others):
+            plain = Refit().outcome(job.part(others))
+            table[others] = plain.answers
+            failures |= {int(others[place]): reason for place, reason in plain.failures.items()}
+            n_unconverged += plain.n_unconverged
+        kind = AnswerKind.PROBABILITIES if len(failures) < len(table) else None
+        return Outcome(table, kind, dict(sorted(failures.items())), n_unconverged)
+
+    def rounding(self, job: Job, n_twins: int = N_TWINS) -> Floats:
+        """How far rounding alone moves the log-probabilities of the model trained on all records.
+
+        Two models that differ by one record also differ in how every sum was rounded, and training amplifies that, by
+        little where it is smooth, by a lot where units switch or where the epoch in which the loss counts as stalled
+        hangs on the last digit. What is seen below this floor need not be the record's doing. It is found with models
+        trained on the same records in the same order whose first weights differ in the last digit of single precision:
+        they were drawn in double precision and rounded, and nothing says that up is better than down. From then on
+        each rounds in its own way. (Adding up the records of a batch in another order has the same effect, but none
+        where a batch holds one record.)
+
+        The floor is a range, not a bound: another model that differs from these in rounding alone is outside of it
+        with a probability of about ``2 / (n_twins + 1)`` for each class.
+
+        Args:
+            job: one that is not refused, with the seed of its first model; its subsets do not matter.
+            n_twins: models trained, at least 2.
+
+        Returns:
+            The largest difference between any two of them, over classes, in nats ``[models, queries]``.
+
+        Raises:
+            ModelError: the network's weights do not stay finite.
+        """
+        case = _case(job)
+        assert isinstance(case, _Case)  # a job that is refused is not run
+        rows = np.arange(len(case.y), dtype=np.int32)[None]
+        group = nudged(case.drawn([job.seed_of(0)] * n_twins, rows))
+        with one_thread():
+            trained = self.train(group, job.device)
+        if not all(_is_finite(trained, twin) for twin in range(n_twins)):
+            raise ModelError(f"{job.learner.name} cannot be trained on {len(case.y)} records: {NOT_FINITE}")
+        asked = case.X if isinstance(job.queries, EachModel) else case.queries
+        logs = [_log_probabilities(_scores(case, trained, twin, asked)) for twin in range(n_twins)]
+        floor: Floats = np.ptp(np.stack(logs), axis=0).max(axis=1)
+        shape = (len(job.subsets), job.n_queries)
+        return floor[job.queries.index] if isinstance(job.queries, EachModel) else np.broadcast_to(floor, shape)
+
+    def floor(self, job: Job) -> Floats:
+        """What :meth:`rounding` finds for the one model of the job ``[queries]``."""
+        return np.maximum(self.rounding(job)[0], NEGLIGIBLE)
+
+    @abstractmethod
+    def unavailable(self, job: Job) -> str | None:
+        """Why the trainer cannot be used here; ``None`` if it can."""
+
+    @abstractmethod
+    def train(self, group: Group, device: str) -> Trained:
+        """Train the networks of a group."""
+
+
+class NumpyNetworks(Networks):
+    """Trained with numpy's three-dimensional matrix products."""
+
+    name = "networks-numpy"
+
+    def unavailable(self, job: Job) -> None:
+        """It always can."""
+
+    def train(self, group: Group, device: str) -> Trained:
+        """Train with numpy."""
+        return batched.train(group)
+
+
+class NativeNetworks(Networks):
+    """Trained by compiled loops, one network after another."""
+
+    name = "networks-native"
+
+    def unavailable(self, job: Job) -> str | None:
+        """Where the loops were not compiled, or are not wanted."""
+        return None if native.available() else "the compiled loops are not installed"
+
+    def train(self, group: Group, device: str) -> Trained:
+        """Train with the compiled loops."""
+        return native.train(group)
+
+
+class TorchNetworks(Networks):
+    """Trained on an accelerator."""
+
+    name = "networks-torch"
+    chunk = 1024
+
+    def unavailable(self, job: Job) -> str | None:
+        """Where no accelerator is asked for, or torch finds none."""
+        if not job.device.startswith("cuda"):
+            return f"device={job.device!r} is no accelerator"
+        if find_spec("torch") is None:
+            return "torch is not installed"
+        import torch
+
+        return None if torch.cuda.is_available() else "torch finds no accelerator"
+
+    def train(self, group: Group, device: str) -> Trained:
+        """Train with torch."""
+        from leakgauge.training.engines.networks import accelerated
+
+        return accelerated.train(group, device)
+
+
+NETWORKS: tuple[Networks, ...] = (TorchNetworks(), NativeNetworks(), NumpyNetworks())
+"""The fastest first."""
+
+
+@dataclass(frozen=True)
+class _Case:
+    """A job as its networks see it.
+
+    Args:
+        network: for all records, with the batch size that was asked for.
+        shuffle: whether each epoch has an order of its own.
+        X: float32 ``[records, columns]``, dense or CSR.
+        y: the network's class of each record, int32 ``[records]``.
+        columns: the schema's code of each of the network's classes.
+        queries: float32 like X, what all models are asked; ``None`` where each is asked about records of its own.
+    """
+
+    network: Network
+    shuffle: bool
+    X: Any
+    y: NDArray[np.int32]
+    columns: Indices
+    queries: Any
+
+    def drawn(self, seeds: list[int], rows: Rows, skipped: Indices | None = None) -> Group:
+        """Networks trained on these rows; see :func:`leakgauge.training.engines.networks.draws.drawn`."""
+        network = fitted_to(self.network, rows.shape[1])
+        return drawn(network, self.X, self.y, seeds, rows, shuffle=self.shuffle, skipped=skipped)
+
+
+def _case(job: Job) -> _Case | str:
+    if not job.records.schema.classes:
+        return "networks are supported for classification only"
+    if type(job.learner) is not SklearnLearner:
+        return f"{job.learner.name} is not a scikit-learn estimator"
+    parts = split(job.learner.estimator)
+    if isinstance(parts, str):
+        return parts
+    transform, last = parts
+    y, columns = _network_classes(job)
+    reason = network_of(last, 1, len(columns))
+    if isinstance(reason, str):  # before the table is transformed, which may cost something
+        return reason
+    X = _matrix(job, transform, last, job.records.features)
+    queries = None if isinstance(job.queries, EachModel) else _matrix(job, transform, last, job.queries)
+    if isinstance(X, str) or isinstance(queries, str):
+        return X if isinstance(X, str) else str(queries)
+    deviation = _deviation(X)
+    for matrix in (X, X if queries is None else queries):
+        rounded = _rounded_columns(matrix, deviation)
+        if len(rounded):
+            return (
+                f"single precision rounds column {rounded[0]} of what reaches {name_of(last)} by more than {COARSE} of "
+                "its standard deviation; centre and scale it"
+            )
+    network = network_of(last, X.shape[1], len(columns))
+    assert isinstance(network, Network)
+    singles = [None if matrix is None else matrix.astype(np.float32) for matrix in (X, queries)]
+    return _Case(network, bool(last.shuffle), singles[0], y, columns, singles[1])
+
+
+def _network_classes(job: Job) -> tuple[NDArray[np.int32], Indices]:
+    """The network's class of each record, and the schema's code of each of its classes.
+
+    scikit-learn knows the classes that occur, sorted by their labels; the schema may have others, in any order.
+    """
+    codes = np.unique(job.records.labels)
+    columns = np.asarray(codes[np.argsort(job.records.schema.decode_labels(codes), kind="stable")], dtype=np.int64)
+    place = np.empty(len(job.records.schema.classes), dtype=np.int32)
+    place[columns] = np.arange(len(columns))
+    return place[job.records.labels], columns
+
+
+def _matrix(job: Job, transform: Any, last: Any, features: Floats) -> Any:
+    """The matrix, dense or CSR, or the reason why there is none; the plain loop then says it at more length."""
+    from sklearn.utils import check_array
+
+    try:
+        table = transform(job.records.schema.decode(features))
+        return check_array(table, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
+    except (ValueError, TypeError, ModelError) as error:
+        return f"{name_of(last)} cannot be given this table: {str(error).strip().splitlines()[0]}"
+
+
+def _deviation(matrix: Any) -> Floats:
+    """The standard deviation of each column."""
+    from scipy.sparse import issparse
+    from sklearn.utils.sparsefuncs import mean_variance_axis
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        variance = mean_variance_axis(matrix, axis=0)[1] if issparse(matrix) else matrix.var(axis=0)
+        return np.sqrt(np.asarray(variance, dtype=np.float64))
+
+
+def _rounded_columns(matrix: Any, deviation: Floats) -> Indices:
+    """The columns in which single precision would be seen ``[m]``."""
+    from scipy.sparse import issparse
+
+    with np.errstate(over="ignore", invalid="ignore"):
+        error = abs(matrix.astype(np.float32) - matrix).max(axis=0)
+    largest = error.toarray()[0] if issparse(error) else error
+    return np.flatnonzero(~(largest <= np.maximum(COARSE * np.fmin(deviation, HUGE), NEGLIGIBLE)))
+
+
+def _groups(job: Job, case: _Case) -> Iterator[tuple[Indices, Group]]:
+    """The models that have every class, those trained on equally many records together, few enough for the memory."""
+    models = np.flatnonzero(~_lacks_a_class(job, case))
+    sizes = np.array([np.count_nonzero(job.subsets.row(model)) for model in models.tolist()])
+    at_once = max(1, TOGETHER // sum(inputs * outputs for inputs, outputs in pairwise(case.network.widths)))
+    for size in np.unique(sizes):
+        same = models[sizes == size]
+        for start in range(0, len(same), at_once):
+            yield (some := same[start : start + at_once]), _drawn(job, case, some)
+
+
+def _drawn(job: Job, case: _Case, models: Indices) -> Group:
+    """Models trained on equally many records."""
+    subsets, skipped = job.subsets, None
+    if isinstance(subsets, LeaveOneOut):
+        rows, skipped = np.arange(subsets.n_records)[None], subsets.removed[models]
+    else:
+        rows = np.stack([np.flatnonzero(subsets.row(model)) for model in models.tolist()])
+    return case.drawn([job.seed_of(model) for model in models.tolist()], rows.astype(np.int32), skipped)
+
+
+def _lacks_a_class(job: Job, case: _Case) -> Flags:
+    """Models whose records lack a class that others have, bool ``[models]``."""
+    subsets = job.subsets
+    if isinstance(subsets, LeaveOneOut):
+        last_of_class: Flags = np.bincount(case.y)[case.y[subsets.removed]] == 1
+        return last_of_class
+    members = subsets.dense()
+    lacks = np.zeros(len(members), dtype=bool)
+    for code in range(len(case.columns)):
+        lacks |= ~members[:, case.y == code].any(axis=1)
+    return lacks
+
+
+def _is_finite(trained: Trained, place: int) -> bool:
+    return all(bool(np.isfinite(layer[place]).all()) for layer in trained.weights + trained.biases)
+
+
+def _answers(case: _Case, trained: Trained, place: int, job: Job, model: int) -> Floats:
+    """Log-probabilities ``[queries, classes of the schema]`` of one model."""
+    asked = case.X[job.queries.index[model]] if isinstance(job.queries, EachModel) else case.queries
+    logs = np.full((job.n_queries, job.n_answers), -np.inf)
+    logs[:, case.columns] = _log_probabilities(_scores(case, trained, place, asked))
+    return logs
+
+
+def _scores(case: _Case, trained: Trained, place: int, asked: Any) -> Floats:
+    weights, biases = [layer[place] for layer in trained.weights], [layer[place] for layer in trained.biases]
+    scores: Floats = batched.scores(case.network, weights, biases, asked).astype(np.float64)
+    return scores
+
+
+def _log_probabilities(scores: Floats) -> Floats:
+    """``[queries, classes]`` from scores ``[queries, outputs]``: never the logarithm of a probability that is 0."""
+    if scores.shape[1] == 1:
+        scores = np.concatenate([np.zeros_like(scores), scores], axis=1)
+    shifted = scores - scores.max(axis=1, keepdims=True)
+    logs: Floats = shifted - np.logaddexp.reduce(shifted, axis=1, keepdims=True)
+    return logs

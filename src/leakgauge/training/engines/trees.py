@@ -1,0 +1,221 @@
+"""Trees and forests without each record in turn: only what the record decides is grown anew.
+
+Leaving a record out changes the counts of the nodes on its way from the root. Where the best split stays the same
+without it, the tree below the other side is the same tree; where another split wins, only the path that the query
+takes must be grown. So all queries start together at the root. At each node the counts are taken once; for each query
+the record that its model lacks is taken out of them, and the best split found: of each column that depends only on the
+record's class and bin. Queries that agree on split and side go on together with the rows of that side, until they are
+at a leaf. A model for which the record went another way than the query needs nothing taken out from there on.
+
+In a forest a record counts in about 63 of 100 trees, by the numbers drawn for it; the others do not change without it.
+"""
+
+from __future__ import annotations
+
+from ctypes import c_int64
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakgauge.errors import ModelError
+from leakgauge.training.engines.base import Engine
+from leakgauge.training.job import Job, Randomness
+from leakgauge.training.native import kernels
+from leakgauge.training.subsets import Indices, LeaveOneOut
+from leakgauge.training.table import EachModel
+from leakgauge.training.trees import (
+    LEAF,
+    Codes,
+    Entries,
+    Growth,
+    Sample,
+    TreeLearner,
+    arguments,
+    best_splits,
+    call,
+    child_keys,
+    column_batches,
+    ends,
+    log_mean,
+    middle,
+    pointer,
+    root_key,
+    shares,
+    sides,
+    split_scores,
+)
+
+Floats: TypeAlias = NDArray[np.float64]
+
+NOBODY = -1
+
+
+class TreesWithout(Engine):
+    """:class:`~leakgauge.training.trees.DecisionTree` and :class:`~leakgauge.training.trees.RandomForest`."""
+
+    name = "trees"
+    method = "following each query through the tree that grows without the record"
+    tolerance = 0.0
+    chunk = 4096
+
+    def refuses(self, job: Job) -> str | None:
+        """Another learner or sort of job, forests that share no random numbers."""
+        if not isinstance(job.learner, TreeLearner):
+            return f"{job.learner.name} is not leakgauge's own DecisionTree or RandomForest"
+        if not isinstance(job.subsets, LeaveOneOut) and not job.trains_on_all:
+            return "not a leave-one-out job"
+        if job.learner.randomised and job.randomness is Randomness.INDEPENDENT:
+            return "each forest has random numbers of its own, so none can be had from another"
+        if not len(job.subsets):
+            return "there is no record to leave out"
+        try:
+            job.learner.growth.sample(job.records)
+        except ModelError as error:
+            return str(error)
+        return None
+
+    def run(self, job: Job) -> Floats:
+        """The answers ``[models, queries, k]``, to the last bit those of the plain loop."""
+        assert isinstance(job.learner, TreeLearner)  # a job that is refused is not run
+        growth = job.learner.growth
+        sample = growth.sample(job.records)
+        items = _items(job, growth, sample)
+        total = np.zeros((len(items.removed), sample.n_classes))
+        for tree, weights in enumerate(growth.weights(sample, job.seed_of(0))):
+            follow(sample, weights, growth, root_key(job.seed_of(0), tree), items, total)
+        answers = log_mean(total, growth.n_trees).reshape(-1, job.n_queries, sample.n_classes)
+        return np.repeat(answers, len(job.subsets), axis=0) if job.trains_on_all else answers
+
+
+@dataclass(frozen=True)
+class Items:
+    """What is asked of which model.
+
+    Args:
+        removed: the row that the model lacks ``[items]``, or :data:`NOBODY`.
+        query: a row of ``asked`` ``[items]``.
+        asked: codes ``[rows, d]``.
+    """
+
+    removed: Indices
+    query: Indices
+    asked: Codes
+
+
+def follow(sample: Sample, weights: Indices, growth: Growth, key: int, items: Items, total: Floats) -> None:
+    """Add the class shares of the leaf that each query reaches in one tree to ``total [items, k]``."""
+    library = kernels()
+    if library is None or not hasattr(library, "leakgauge_trees_walk"):
+        _follow_in_numpy(sample, weights, growth, key, items, total)
+        return
+    removed, query = items.removed.astype(np.int32), items.query.astype(np.int32)
+    told = [*arguments(sample, weights, growth, key), c_int64(len(removed)), pointer(removed), pointer(query)]
+    call(library.leakgauge_trees_walk, *told, pointer(np.ascontiguousarray(items.asked)), pointer(total))
+
+
+def _follow_in_numpy(sample: Sample, weights: Indices, growth: Growth, key: int, items: Items, total: Floats) -> None:
+    gone = np.where((items.removed != NOBODY) & (weights[items.removed] > 0), items.removed, NOBODY)
+    waiting = [(np.flatnonzero(weights), np.arange(len(gone)), 0, key)]
+    while waiting:
+        rows, here, depth, at = waiting.pop()
+        entries = Entries(sample, rows, weights[rows].astype(np.float64), np.zeros(len(rows), dtype=np.int64))
+        counts = np.repeat(entries.class_counts(1), len(here), axis=0)
+        lacking = np.flatnonzero(gone[here] != NOBODY)
+        lost = gone[here[lacking]]
+        counts[lacking, sample.labels[lost]] -= weights[lost]
+        column, split = np.full(len(here), LEAF), np.zeros(len(here), dtype=np.int64)
+        open_ = np.flatnonzero(~ends(counts, growth, depth))
+        column[open_], split[open_] = _splits_without(entries, growth, weights, gone[here[open_]], at)
+        leaf = column == LEAF
+        total[here[leaf]] += shares(counts[leaf])
+        here, column, split = here[~leaf], column[~leaf], split[~leaf]
+        right = items.asked[items.query[here], column] > split
+        keys = child_keys(at, len(sample.n_bins)).tolist()
+        for (j, bin_, side), members in _groups(np.column_stack([column, split, right])):
+            goes, moved = (sample.codes[:, j] > bin_) == side, here[members]
+            gone[moved] = np.where(goes[gone[moved]], gone[moved], NOBODY)
+            waiting.append((rows[goes[rows]], moved, depth + 1, keys[side]))
+
+
+def _splits_without(
+    entries: Entries, growth: Growth, weights: Indices, gone: Indices, key: int
+) -> tuple[Indices, Indices]:
+    """The best column, or :data:`LEAF`, and bin of a node without each of some records ``[m]``."""
+    sample = entries.sample
+    column, split = np.full(len(gone), LEAF), np.zeros(len(gone), dtype=np.int64)
+    sorts = np.where(gone[:, None] == NOBODY, 0, np.column_stack([sample.labels[gone], weights[gone]]))
+    undecided = np.arange(len(gone))
+    for columns in column_batches(np.array([key], dtype=np.uint64), len(sample.n_bins), growth.max_features):
+        if not len(undecided):
+            break
+        counts = entries.counts(columns, np.zeros(1, dtype=np.int64))
+        for (label, lost), members in _groups(sorts[undecided]):
+            chosen = undecided[members]
+            if lost:
+                codes = sample.codes[gone[chosen][:, None], columns[0]]
+                place, split[chosen] = best_splits_without(counts[0], codes, label, lost, growth.min_samples_leaf)
+            else:
+                place, split[chosen] = best_splits(counts, growth.min_samples_leaf)
+            column[chosen] = np.where(place == LEAF, LEAF, columns[0, place])
+        undecided = undecided[column[undecided] == LEAF]
+    return column, split
+
+
+def best_splits_without(
+    counts: Floats, codes: Codes, label: int, lost: int, min_samples_leaf: int
+) -> tuple[Indices, Indices]:
+    """The best split of one node without each of several records of the same class that count equally often.
+
+    Args:
+        counts: how often each class counts in each bin of each column ``[c, bins, k]``.
+        codes: of the records in these columns ``[m, c]``.
+        label: their class.
+        lost: how often each of them counts.
+        min_samples_leaf: what must be left on either side.
+
+    Returns:
+        The place of the column ``[m]``, :data:`~leakgauge.training.trees.LEAF` where nothing can be split, and the
+        bin ``[m]``.
+    """
+    left, right = sides(counts)
+    own = np.zeros(counts.shape[-1])
+    own[label] = lost
+    if_left, if_right = (
+        split_scores(left - own, right, min_samples_leaf),
+        split_scores(left, right - own, min_samples_leaf),
+    )
+    # A record is on the right of a split below its code, and on the left of the others.
+    best = np.maximum.accumulate(if_left[:, ::-1], axis=1)[:, ::-1].copy()
+    best[:, 1:] = np.maximum(best[:, 1:], np.maximum.accumulate(if_right, axis=1)[:, :-1])
+    of_column = best[np.arange(len(counts)), codes]
+    place = np.argmax(of_column, axis=1)
+    record, bins = np.arange(len(codes)), np.arange(counts.shape[1])
+    code = codes[record, place][:, None]
+    split = np.argmax(np.where(code <= bins, if_left[place], if_right[place]), axis=1)
+    filled = counts.sum(axis=2)[place] > lost * (code == bins)
+    return np.where(of_column[record, place] > -np.inf, place, LEAF), middle(filled, split)
+
+
+def _groups(rows: NDArray[Any]) -> list[tuple[list[int], Indices]]:
+    """The different rows of a matrix of whole numbers, each with the places where it stands."""
+    if not len(rows):
+        return []
+    order = np.lexsort(rows.T)
+    ordered = rows[order]
+    first = np.flatnonzero(np.r_[True, (ordered[1:] != ordered[:-1]).any(axis=1)])
+    return list(zip(ordered[first].tolist(), np.split(order, first[1:]), strict=True))
+
+
+def _items(job: Job, growth: Growth, sample: Sample) -> Items:
+    if isinstance(job.queries, EachModel):
+        query, asked = job.queries.index.astype(np.int64), sample.codes
+    else:
+        n_models = 1 if job.trains_on_all else len(job.subsets)
+        asked = growth.codes(job.queries)
+        query = np.repeat(np.arange(len(asked))[None, :], n_models, axis=0)
+    removed = np.full(len(query), NOBODY)
+    if isinstance(job.subsets, LeaveOneOut):
+        removed = sample.representatives[job.subsets.removed]
+    return Items(np.repeat(removed, query.shape[1]), query.ravel(), asked)

@@ -1,0 +1,427 @@
+// Classification trees on binned features: growing one, and following queries through the trees that would have been
+// grown without single records. The twins in numpy are in training/trees.py and training/engines/trees.py.
+//
+// A score is one fraction of whole numbers, both exact in double precision up to 330,000 records: it depends on the
+// counts alone and on nothing that a compiler may do, and splits that are equally good have equal scores.
+
+#include <algorithm>
+#include <cstdint>
+#include <iterator>
+#include <limits>
+#include <numeric>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace {
+
+constexpr double IMPOSSIBLE = -std::numeric_limits<double>::infinity();
+
+// The number at a place of the stream of a key: splitmix64 (Steele, Lea and Flood 2014).
+std::uint64_t drawn(std::uint64_t key, std::uint64_t place) {
+    std::uint64_t z = key + 0x9E3779B97F4A7C15ULL * (place + 1);
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
+    return z ^ (z >> 31);
+}
+
+// How pure a split is, from the sums of squared counts of the classes and the totals on both sides.
+double score(double squares_left, double n_left, double squares_right, double n_right) {
+    return (squares_left * n_right + squares_right * n_left) / (n_left * n_right);
+}
+
+struct Sample {
+    std::int64_t n_rows, n_columns, n_classes;
+    const std::uint8_t* codes;    // [rows, columns]
+    const std::int32_t* n_bins;   // [columns]
+    const std::int32_t* labels;   // [rows]
+    const std::int32_t* weights;  // [rows]: how often each record counts
+
+    const std::uint8_t* row(std::int64_t i) const { return codes + i * n_columns; }
+
+    std::vector<std::int32_t> rows_of_weight() const {
+        std::vector<std::int32_t> rows;
+        for (std::int64_t i = 0; i < n_rows; ++i)
+            if (weights[i] > 0) rows.push_back(static_cast<std::int32_t>(i));
+        return rows;
+    }
+
+    std::vector<std::int64_t> class_counts(const std::int32_t* rows, std::int64_t n) const {
+        std::vector<std::int64_t> counts(n_classes, 0);
+        for (std::int64_t i = 0; i < n; ++i) counts[labels[rows[i]]] += weights[rows[i]];
+        return counts;
+    }
+};
+
+struct Rules {
+    std::int64_t max_features, max_depth, min_samples_split, min_samples_leaf;
+
+    bool ends(const std::vector<std::int64_t>& counts, std::int64_t depth) const {
+        const std::int64_t total = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+        return depth >= max_depth || total < min_samples_split ||
+               *std::max_element(counts.begin(), counts.end()) == total;
+    }
+};
+
+struct Split {
+    std::int32_t column = -1;  // -1: a leaf
+    std::int32_t bin = 0;      // records with a code of at most this go left
+};
+
+// What a node's records look like in the columns that it may split at, batch by batch of columns: first as many as the
+// rules say, then one after the other, until one can be split.
+class Node {
+  public:
+    Node(const Sample& sample, const Rules& rules)
+        : sample_(sample), rules_(rules), first_bin_(sample.n_columns + 1, 0), order_(sample.n_columns) {
+        for (std::int64_t j = 0; j < sample.n_columns; ++j) first_bin_[j + 1] = first_bin_[j] + sample.n_bins[j];
+        const std::int64_t n_bins = first_bin_.back();
+        counts_.assign(n_bins * sample.n_classes, 0);
+        filled_.assign(4 * sample.n_columns, 0);
+        entry_.assign(n_bins, 0);
+        best_.assign(n_bins, IMPOSSIBLE);
+        bin_.resize(n_bins);
+        for (auto* part : {&below_, &squares_below_, &squares_above_, &if_left_, &if_right_}) part->resize(n_bins);
+        left_.resize(n_bins * sample.n_classes);
+        std::iota(order_.begin(), order_.end(), 0);
+    }
+
+    void open(const std::int32_t* rows, std::int64_t n, const std::vector<std::int64_t>& totals, std::uint64_t key) {
+        while (!swaps_.empty()) {  // the columns in their own order again
+            std::swap(order_[swaps_.back().first], order_[swaps_.back().second]);
+            swaps_.pop_back();
+        }
+        rows_ = rows;
+        n_ = n;
+        totals_ = &totals;
+        total_ = static_cast<double>(std::accumulate(totals.begin(), totals.end(), std::int64_t{0}));
+        key_ = key;
+        taken_ = 0;
+    }
+
+    // Takes the next batch of columns into consideration; false when there is none.
+    bool next() {
+        const std::int64_t wanted = std::min(taken_ ? taken_ + 1 : rules_.max_features, sample_.n_columns);
+        if (wanted == taken_) return false;
+        draw(taken_, wanted);
+        batch_.assign(order_.begin() + taken_, order_.begin() + wanted);
+        std::sort(batch_.begin(), batch_.end());
+        taken_ = wanted;
+        count();
+        tabulate();
+        return true;
+    }
+
+    // The score of every split of the batch, when `weight` records of class `label` on either side of it are left out.
+    void leave_out(std::int32_t label, std::int32_t weight) {
+        const double least = static_cast<double>(rules_.min_samples_leaf), w = weight;
+        const double* own = left_.data() + label * first_bin_.back();
+        const double own_total = static_cast<double>((*totals_)[label]);
+        const std::int64_t n = n_entries_;
+        for (std::int64_t e = 0; e < n; ++e) {
+            const double nl = below_[e], nr = total_ - nl, sl = squares_below_[e], sr = squares_above_[e];
+            const double l = own[e], r = own_total - l;
+            const double without_left = score(sl - 2 * w * l + w * w, nl - w, sr, nr);
+            const double without_right = score(sl, nl, sr - 2 * w * r + w * w, nr - w);
+            if_left_[e] = nl - w >= least && nr >= least ? without_left : IMPOSSIBLE;
+            if_right_[e] = nl >= least && nr - w >= least ? without_right : IMPOSSIBLE;
+        }
+    }
+
+    // For each column and code of the record left out, the best score of the column: what is below its code holds it
+    // on the right side, the other splits on the left.
+    void summarise() {
+        std::int64_t first = 0;
+        for (std::size_t s = 0; s < batch_.size(); ++s) {
+            const std::int64_t end = ends_[s];
+            double* best = best_.data() + first_bin_[batch_[s]];
+            double top = IMPOSSIBLE;
+            for (std::int64_t e = end - 1; e >= first; --e) best[bin_[e]] = top = std::max(top, if_left_[e]);
+            top = IMPOSSIBLE;
+            for (std::int64_t e = first; e < end; top = std::max(top, if_right_[e]), ++e)
+                best[bin_[e]] = std::max(best[bin_[e]], top);
+            first = end;
+        }
+    }
+
+    // The best split without the record that has these codes; the first one of equals.
+    Split best(const std::uint8_t* codes, std::int32_t weight) const {
+        double top = IMPOSSIBLE;
+        std::size_t found = batch_.size();
+        for (std::size_t s = 0; s < batch_.size(); ++s) {
+            const double score = best_[first_bin_[batch_[s]] + codes[batch_[s]]];
+            if (score > top) top = score, found = s;
+        }
+        if (found == batch_.size()) return {};
+        const std::int32_t column = batch_[found];
+        return {column, within(found, entry_[first_bin_[column] + codes[column]], weight)};
+    }
+
+    // The best split of all records; `leave_out(0, 0)` comes before.
+    Split best() const {
+        std::int64_t top = 0;
+        for (std::int64_t e = 1; e < n_entries_; ++e)
+            if (if_left_[e] > if_left_[top]) top = e;
+        if (if_left_[top] == IMPOSSIBLE) return {};
+        const std::size_t s = std::upper_bound(ends_.begin(), ends_.end(), top) - ends_.begin();
+        return {batch_[s], within(s, s ? ends_[s - 1] : 0, 0)};
+    }
+
+  private:
+    void draw(std::int64_t from, std::int64_t to) {
+        if (rules_.max_features >= sample_.n_columns) return;
+        for (std::int64_t i = from; i < to; ++i) {
+            const std::uint64_t left = static_cast<std::uint64_t>(sample_.n_columns - i);
+            const std::int64_t other = i + static_cast<std::int64_t>(((drawn(key_, i) >> 32) * left) >> 32);
+            std::swap(order_[i], order_[other]);
+            swaps_.emplace_back(i, other);
+        }
+    }
+
+    void count() {
+        const std::int64_t k = sample_.n_classes;
+        for (std::int64_t i = 0; i < n_; ++i) {
+            const std::uint8_t* codes = sample_.row(rows_[i]);
+            const std::int32_t weight = sample_.weights[rows_[i]];
+            std::int32_t* counts = counts_.data() + sample_.labels[rows_[i]];
+            for (const std::int32_t j : batch_) {
+                const std::uint8_t code = codes[j];
+                counts[(first_bin_[j] + code) * k] += weight;
+                filled_[4 * j + (code >> 6)] |= std::uint64_t{1} << (code & 63);
+            }
+        }
+    }
+
+    // Turns the counts into an entry for each bin that is not empty, and clears them.
+    void tabulate() {
+        const std::int64_t k = sample_.n_classes, stride = first_bin_.back();
+        std::int64_t e = 0;
+        ends_.clear();
+        std::vector<std::int64_t>& left = running_;
+        for (const std::int32_t j : batch_) {
+            left.assign(k, 0);
+            for (std::int64_t word = 0; word < 4; ++word) {
+                std::uint64_t bits = std::exchange(filled_[4 * j + word], 0);
+                for (; bits; bits &= bits - 1, ++e) {
+                    const std::int64_t bin = 64 * word + __builtin_ctzll(bits);
+                    std::int32_t* counts = counts_.data() + (first_bin_[j] + bin) * k;
+                    std::int64_t below = 0, squares_below = 0, squares_above = 0;
+                    for (std::int64_t c = 0; c < k; ++c) {
+                        left[c] += std::exchange(counts[c], 0);
+                        const std::int64_t right = (*totals_)[c] - left[c];
+                        below += left[c];
+                        squares_below += left[c] * left[c];
+                        squares_above += right * right;
+                        left_[c * stride + e] = static_cast<double>(left[c]);
+                    }
+                    below_[e] = static_cast<double>(below);
+                    squares_below_[e] = static_cast<double>(squares_below);
+                    squares_above_[e] = static_cast<double>(squares_above);
+                    bin_[e] = static_cast<std::int32_t>(bin);
+                    entry_[first_bin_[j] + bin] = e;
+                }
+            }
+            ends_.push_back(e);
+        }
+        n_entries_ = e;
+    }
+
+    // Where the column of one place in the batch is split: the first best entry, then the middle of the empty bins.
+    std::int32_t within(std::size_t s, std::int64_t own, std::int32_t weight) const {
+        const std::int64_t first = s ? ends_[s - 1] : 0;
+        double top = IMPOSSIBLE;
+        std::int64_t split = first;
+        for (std::int64_t e = first; e < ends_[s]; ++e) {
+            const double score = e >= own ? if_left_[e] : if_right_[e];
+            if (score > top) top = score, split = e;
+        }
+        std::int64_t next = split + 1;
+        if (next == own && below_[next] - below_[split] == weight) ++next;  // nobody is left in that bin
+        return (bin_[split] + bin_[next]) / 2;
+    }
+
+    const Sample& sample_;
+    const Rules& rules_;
+    const std::int32_t* rows_ = nullptr;
+    std::int64_t n_ = 0, taken_ = 0, n_entries_ = 0;
+    double total_ = 0;
+    std::uint64_t key_ = 0;
+    const std::vector<std::int64_t>* totals_ = nullptr;
+    std::vector<std::int64_t> first_bin_;           // [columns + 1]: where each column's bins begin
+    std::vector<std::int32_t> order_, batch_;       // columns
+    std::vector<std::pair<std::int64_t, std::int64_t>> swaps_;
+    std::vector<std::int32_t> counts_;              // [bins, classes], zero between nodes
+    std::vector<std::uint64_t> filled_;             // [columns, 4]: which bins are not empty, as bits
+    std::vector<std::int64_t> entry_;               // [bins]
+    std::vector<double> best_;                      // [bins]
+    std::vector<std::int32_t> bin_;                 // the bin of each entry
+    std::vector<double> below_, squares_below_, squares_above_, left_;  // counts up to and including each entry
+    std::vector<double> if_left_, if_right_;        // scores
+    std::vector<std::int64_t> ends_, running_;      // where the entries of each column of the batch end
+};
+
+std::int64_t grow(const Sample& sample, const Rules& rules, std::uint64_t key, std::int32_t* column, std::int32_t* bin,
+                  std::int32_t* left, std::int64_t* counts) {
+    struct Open {
+        std::int64_t begin, end, depth;
+        std::uint64_t key;
+    };
+    Node node(sample, rules);
+    std::vector<std::int32_t> rows = sample.rows_of_weight();
+    std::vector<Open> nodes{{0, static_cast<std::int64_t>(rows.size()), 0, key}};
+    for (std::size_t id = 0; id < nodes.size(); ++id) {
+        const Open at = nodes[id];
+        std::int32_t* const begin = rows.data() + at.begin;
+        const std::vector<std::int64_t> totals = sample.class_counts(begin, at.end - at.begin);
+        std::copy(totals.begin(), totals.end(), counts + id * sample.n_classes);
+        Split split;
+        if (!rules.ends(totals, at.depth)) {
+            node.open(begin, at.end - at.begin, totals, at.key);
+            while (split.column < 0 && node.next()) {
+                node.leave_out(0, 0);
+                split = node.best();
+            }
+        }
+        column[id] = split.column;
+        bin[id] = split.bin;
+        left[id] = split.column < 0 ? -1 : static_cast<std::int32_t>(nodes.size());
+        if (split.column < 0) continue;
+        const auto goes_left = [&](std::int32_t i) { return sample.row(i)[split.column] <= split.bin; };
+        const std::int64_t middle = std::partition(begin, rows.data() + at.end, goes_left) - rows.data();
+        nodes.push_back({at.begin, middle, at.depth + 1, drawn(at.key, sample.n_columns)});
+        nodes.push_back({middle, at.end, at.depth + 1, drawn(at.key, sample.n_columns + 1)});
+    }
+    return static_cast<std::int64_t>(nodes.size());
+}
+
+void add_shares(const std::vector<std::int64_t>& counts, double* answer) {
+    const std::int64_t total = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
+    for (std::size_t c = 0; c < counts.size(); ++c)
+        answer[c] += total ? static_cast<double>(counts[c]) / static_cast<double>(total) : 1.0 / counts.size();
+}
+
+void walk(const Sample& sample, const Rules& rules, std::uint64_t key, std::int64_t n_items,
+          const std::int32_t* removed, const std::int32_t* query, const std::uint8_t* asked, double* answers) {
+    struct Open {
+        std::vector<std::int32_t> rows, items;
+        std::int64_t depth;
+        std::uint64_t key;
+    };
+    const std::int64_t k = sample.n_classes;
+    std::vector<std::int32_t> gone(removed, removed + n_items);  // who is left out of the node an item is at, or -1
+    for (std::int32_t& row : gone)
+        if (row >= 0 && sample.weights[row] == 0) row = -1;
+    const auto sort_of = [&](std::int32_t item) {
+        const std::int32_t row = gone[item];
+        return row < 0 ? std::make_pair(0, 0) : std::make_pair(sample.labels[row], sample.weights[row]);
+    };
+    Node node(sample, rules);
+    std::vector<Open> waiting(1);
+    waiting[0].rows = sample.rows_of_weight();
+    waiting[0].items.resize(n_items);
+    std::iota(waiting[0].items.begin(), waiting[0].items.end(), 0);
+    waiting[0].depth = 0;
+    waiting[0].key = key;
+    std::vector<std::tuple<std::int32_t, std::int32_t, bool, std::int32_t>> moves;  // column, bin, right, item
+    std::vector<std::int32_t> undecided, still;
+    while (!waiting.empty()) {
+        Open at = std::move(waiting.back());
+        waiting.pop_back();
+        const std::vector<std::int64_t> totals = sample.class_counts(at.rows.data(), at.rows.size());
+        moves.clear();
+        undecided.clear();
+        const auto left_over = [&](std::int32_t item) {
+            std::vector<std::int64_t> counts = totals;
+            if (gone[item] >= 0) counts[sample.labels[gone[item]]] -= sample.weights[gone[item]];
+            return counts;
+        };
+        std::sort(at.items.begin(), at.items.end(), [&](std::int32_t a, std::int32_t b) {
+            return std::make_pair(sort_of(a), a) < std::make_pair(sort_of(b), b);
+        });
+        for (auto first = at.items.begin(); first != at.items.end();) {
+            const auto sort = sort_of(*first);
+            const auto last = std::find_if(first, at.items.end(), [&](std::int32_t i) { return sort_of(i) != sort; });
+            const std::vector<std::int64_t> counts = left_over(*first);
+            if (rules.ends(counts, at.depth))
+                for (auto item = first; item != last; ++item) add_shares(counts, answers + *item * k);
+            else
+                undecided.insert(undecided.end(), first, last);
+            first = last;
+        }
+        if (!undecided.empty()) node.open(at.rows.data(), at.rows.size(), totals, at.key);
+        while (!undecided.empty() && node.next()) {
+            still.clear();
+            for (auto first = undecided.begin(); first != undecided.end();) {
+                const auto [label, weight] = sort_of(*first);
+                node.leave_out(label, weight);
+                if (weight) node.summarise();
+                const Split of_all = weight ? Split{} : node.best();
+                for (; first != undecided.end() && sort_of(*first) == std::make_pair(label, weight); ++first) {
+                    const Split split = weight ? node.best(sample.row(gone[*first]), weight) : of_all;
+                    if (split.column < 0) {
+                        still.push_back(*first);
+                        continue;
+                    }
+                    const bool right = asked[query[*first] * sample.n_columns + split.column] > split.bin;
+                    moves.emplace_back(split.column, split.bin, right, *first);
+                }
+            }
+            undecided.swap(still);
+        }
+        for (const std::int32_t item : undecided) add_shares(left_over(item), answers + item * k);
+        std::sort(moves.begin(), moves.end());
+        for (auto first = moves.begin(); first != moves.end();) {
+            const auto [column, bin, right, item] = *first;
+            Open child;
+            const auto goes = [&, column = column, bin = bin, right = right](std::int32_t row) {
+                return (sample.row(row)[column] > bin) == right;
+            };
+            const auto same = std::make_tuple(column, bin, right);
+            for (; first != moves.end(); ++first) {
+                if (std::make_tuple(std::get<0>(*first), std::get<1>(*first), std::get<2>(*first)) != same) break;
+                const std::int32_t one = std::get<3>(*first);
+                if (gone[one] >= 0 && !goes(gone[one])) gone[one] = -1;  // left out of the other side
+                child.items.push_back(one);
+            }
+            std::copy_if(at.rows.begin(), at.rows.end(), std::back_inserter(child.rows), goes);
+            child.depth = at.depth + 1;
+            child.key = drawn(at.key, sample.n_columns + right);
+            waiting.push_back(std::move(child));
+        }
+    }
+}
+
+}  // namespace
+
+// Grows a tree; nodes stand level by level, a right one after its left one. Returns their number, or -1 without memory.
+extern "C" std::int64_t leakgauge_trees_grow(
+    std::int64_t n_rows, std::int64_t n_columns, std::int64_t n_classes, const std::uint8_t* codes,
+    const std::int32_t* n_bins, const std::int32_t* labels, const std::int32_t* weights, std::int64_t max_features,
+    std::int64_t max_depth, std::int64_t min_samples_split, std::int64_t min_samples_leaf, std::uint64_t key,
+    std::int32_t* column, std::int32_t* bin, std::int32_t* left, std::int64_t* counts) {
+    try {
+        const Sample sample{n_rows, n_columns, n_classes, codes, n_bins, labels, weights};
+        const Rules rules{max_features, max_depth, min_samples_split, min_samples_leaf};
+        return grow(sample, rules, key, column, bin, left, counts);
+    } catch (...) {
+        return -1;
+    }
+}
+
+// Adds to the answers [items, classes] the class shares of the leaf that each item's query reaches in the tree grown
+// without the item's record (-1: with all). Returns 0, or -1 without memory.
+extern "C" std::int64_t leakgauge_trees_walk(
+    std::int64_t n_rows, std::int64_t n_columns, std::int64_t n_classes, const std::uint8_t* codes,
+    const std::int32_t* n_bins, const std::int32_t* labels, const std::int32_t* weights, std::int64_t max_features,
+    std::int64_t max_depth, std::int64_t min_samples_split, std::int64_t min_samples_leaf, std::uint64_t key,
+    std::int64_t n_items, const std::int32_t* removed, const std::int32_t* query, const std::uint8_t* asked,
+    double* answers) {
+    try {
+        const Sample sample{n_rows, n_columns, n_classes, codes, n_bins, labels, weights};
+        const Rules rules{max_features, max_depth, min_samples_split, min_samples_leaf};
+        walk(sample, rules, key, n_items, removed, query, asked, answers);
+        return 0;
+    } catch (...) {
+        return -1;
+    }
+}
