@@ -15,6 +15,9 @@ if TYPE_CHECKING:
     from leakgauge.auditing.explain import Explanation, Step
 
 
+ANOTHER_LEARNER = re.compile(r".+ is not (a |leakgauge's own )?\w+( or \w+)*|device='cpu' is no accelerator")
+
+
 def explain(
     source: Source,
     model: Models = None,
@@ -64,8 +67,8 @@ def _show(found: Explanation, console: Console) -> None:
     if found.steps:
         console.print(_table(found.steps))
     for step in found.steps:
-        if step.refusals and step.n_trained:
-            console.print(f"Not in closed form: {_why(step.refusals, found.learner or 'it')}.", markup=False)
+        if step.refusals and step.engine == "refit":
+            console.print(f"Trained one after another: {_why(step.refusals, found.learner or 'it')}.", markup=False)
     console.print(f"Attacks: {', '.join(found.attacks) or 'none is possible'}.", markup=False)
     console.print(_cost(found), markup=False)
     for warning in found.warnings:
@@ -90,10 +93,10 @@ def _table(steps: tuple[Step, ...]) -> Table:
 
 
 def _why(refusals: dict[str, str], learner: str) -> str:
-    """Why there is no closed form; that an engine is for another learner is not worth saying for each of them."""
+    """Why no engine does it; that an engine is for another learner is not worth saying for each of them."""
     reasons = list(dict.fromkeys(refusals.values()))
-    telling = [reason for reason in reasons if not re.fullmatch(r"\w+ is not \w+( or \w+)*", reason)]
-    return "; ".join(telling) or f"none is known for {learner}"
+    telling = [reason for reason in reasons if not ANOTHER_LEARNER.fullmatch(reason)]
+    return "; ".join(telling) or f"no faster way is known for {learner}"
 
 
 def _cost(found: Explanation) -> str:

@@ -13,6 +13,7 @@ from leakgauge.models.access import (
 from leakgauge.models.files import load_estimator, load_factory
 from leakgauge.models.function import FunctionProbabilities, FunctionRegression
 from leakgauge.models.sklearn import wrap
+from leakgauge.models.torch import wrap_module
 from leakgauge.models.wrappers import Binned, LabelOnly, Release, as_is, binned_logs, label_logs
 
 __all__ = [
@@ -35,4 +36,5 @@ __all__ = [
     "load_estimator",
     "load_factory",
     "wrap",
+    "wrap_module",
 ]

@@ -29,6 +29,9 @@ if TYPE_CHECKING:
 Estimator: TypeAlias = Any
 """A scikit-learn estimator: anything with ``fit``, ``predict`` and ``get_params``."""
 
+LOGISTIC = ("LogisticRegression", "LogisticRegressionCV", "LinearDiscriminantAnalysis")
+"""scikit-learn's classifiers whose probabilities are the logistic function (the softmax) of their scores."""
+
 
 class SklearnProbabilities(ProbabilityAccess):
     """A fitted classifier that answers probabilities."""
@@ -45,7 +48,7 @@ class SklearnProbabilities(ProbabilityAccess):
         # Naive Bayes and their like know logarithms that the probability itself cannot hold.
         if hasattr(self.estimator, "predict_log_proba"):
             with np.errstate(all="ignore"):
-                exact = _logistic_logs(self.estimator, queries)
+                exact = _logs_of_scores(self.estimator, queries)
                 own = _asked(self.estimator, "predict_log_proba", queries) if exact is None else exact
             own = checked_log_probabilities(own, len(X), n_own, who)
         else:
@@ -133,6 +136,7 @@ def wrap(estimator: Estimator, schema: Schema) -> SklearnModel:
 def fit(estimator: Estimator, X: object, y: object) -> tuple[Estimator, bool]:
     """Fit quietly; the flag says whether the solver reported that it had converged.
 
+    A network that is to be trained for a fixed number of epochs (``n_iter_no_change`` infinite) always has.
     scikit-learn's networks answer Ctrl-C with a warning and go on half trained; here it stops the work.
     """
     from sklearn.exceptions import ConvergenceWarning
@@ -142,7 +146,9 @@ def fit(estimator: Estimator, X: object, y: object) -> tuple[Estimator, bool]:
         fitted = estimator.fit(_writable(X), y)
     if any("interrupted by user" in str(w.message) for w in caught):
         raise KeyboardInterrupt
-    return fitted, not any(issubclass(w.category, ConvergenceWarning) for w in caught)
+    stopped = any(issubclass(w.category, ConvergenceWarning) for w in caught)
+    last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+    return fitted, not stopped or getattr(last, "n_iter_no_change", 0) == np.inf
 
 
 def name_of(estimator: object) -> str:
@@ -167,17 +173,17 @@ def _asked(estimator: Estimator, method: str, queries: object) -> Any:
         raise ModelError(f"{name_of(estimator)} cannot answer {method}: {reason}") from error
 
 
-def _logistic_logs(estimator: Estimator, queries: object) -> Floats | None:
-    """Log-probabilities of a logistic regression from its scores; ``None`` for any other estimator.
+def _logs_of_scores(estimator: Estimator, queries: object) -> Floats | None:
+    """Log-probabilities of a linear classifier from its scores; ``None`` where they do not follow from them.
 
     scikit-learn takes the logarithm of the probability, which is 0 once the score exceeds 37: a rounding error that
     PDTP would take for an infinite change.
     """
     last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
     ours = type(last).__module__.startswith("sklearn.")
-    if not ours or type(last).__name__ not in ("LogisticRegression", "LogisticRegressionCV"):
+    if not ours or type(last).__name__ not in LOGISTIC:
         return None
-    one_against_rest = last.solver == "liblinear" or getattr(last, "multi_class", None) == "ovr"
+    one_against_rest = getattr(last, "solver", None) == "liblinear" or getattr(last, "multi_class", None) == "ovr"
     scores = np.asarray(estimator.decision_function(queries), dtype=np.float64)
     if scores.ndim == 1:
         return -np.logaddexp(0.0, np.column_stack([scores, -scores]))

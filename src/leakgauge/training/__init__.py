@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from leakgauge.training.job import Job, Randomness
 from leakgauge.training.learners import Fitted, FunctionLearner, Learner, SklearnLearner
 from leakgauge.training.many import Plan, plan, train_many
+from leakgauge.training.modules import TorchLearner
 from leakgauge.training.store import ChunkStore, write_atomically
 from leakgauge.training.subsets import (
     DenseSubsets,
@@ -47,6 +48,7 @@ __all__ = [
     "Recipe",
     "SklearnLearner",
     "Subsets",
+    "TorchLearner",
     "balanced_subsets",
     "complementary_pairs",
     "default_recipe",

@@ -145,7 +145,7 @@ class SklearnLearner(Learner):
         try:
             state = joblib.hash((type(self.estimator), self.estimator, sklearn.__version__), hash_name="sha1")
         except Exception:  # not picklable, say a lambda inside: no name can be trusted to mean the same next time
-            return _unrepeatable()
+            return unrepeatable()
         return f"sklearn-{state}"
 
 
@@ -181,14 +181,19 @@ class FunctionLearner(Learner):
         return Fitted(self.function(records, 0 if seed is None else seed), converged=True)
 
     def fingerprint(self) -> str:
-        """Hash of where the function lives and of its source; what it calls is not part of it."""
+        """Hash of where the function lives and of its source; what it calls is not part of it.
+
+        A function that holds values, in a closure or as defaults, is not recognised when it comes again.
+        """
         try:
             source = inspect.getsource(self.function)
         except (OSError, TypeError):
-            return _unrepeatable()
+            return unrepeatable()
         module = getattr(self.function, "__module__", "")
-        if getattr(self.function, "__closure__", None):
-            return _unrepeatable()
+        # What a function holds does not stand in its source.
+        held = [getattr(self.function, name, None) for name in ("__closure__", "__defaults__", "__kwdefaults__")]
+        if any(held):
+            return unrepeatable()
         text = f"{module}:{getattr(self.function, '__qualname__', '')}:{source}"
         return f"function-{hashlib.sha256(text.encode()).hexdigest()}"
 
@@ -217,6 +222,6 @@ def _is_coarse(tol: object) -> bool:
     return isinstance(tol, int | float) and tol > END
 
 
-def _unrepeatable() -> str:
+def unrepeatable() -> str:
     """A name that never comes again: what cannot be recognised is trained anew, never mistaken for another."""
     return f"unrepeatable-{secrets.token_hex(16)}"

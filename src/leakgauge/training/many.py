@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.errors import ModelError
+from leakgauge.models.torch import device_named
 from leakgauge.training.chunks import Workers, finished
 from leakgauge.training.engines import ENGINES
 from leakgauge.training.engines.base import Engine, Outcome
@@ -89,9 +90,12 @@ def train_many(
 
     Raises:
         ModelError: no model at all could be trained, or an answer was not what it must be.
+        ConfigError: the device is not there.
         StoreError: the run folder cannot be written.
     """
     job = Job(learner, records, subsets, records.features if queries is None else queries, seed, randomness, device)
+    if device != "cpu":
+        device_named(device)
     chosen = plan(job, engines=engines)
     outcome = _run(job, chosen.engine, run, workers, progress)
     if outcome.kind is None:

@@ -5,7 +5,6 @@ torch is an optional extra and is imported when it is first needed.
 
 from __future__ import annotations
 
-import hashlib
 import inspect
 import math
 from collections.abc import Callable, Iterator
@@ -27,7 +26,7 @@ from leakgauge.models.torch import (
     name_of,
     wrap_module,
 )
-from leakgauge.training.learners import Fitted, FunctionLearner, Learner, _unrepeatable
+from leakgauge.training.learners import Fitted, Learner, unrepeatable
 from leakgauge.training.subsets import Indices
 from leakgauge.training.threads import one_thread
 
@@ -213,14 +212,16 @@ class TorchLearner(Learner):
                 for start in range(0, len(order), self.batch_size):
                     rows = order[start : start + self.batch_size]
                     keep = rows != skipped
-                    if not keep.any():
-                        continue
                     if shorten:
                         rows, keep = rows[keep], keep[keep]
+                    if not len(rows):
+                        continue
                     index = torch.tensor(rows, device=device)
-                    weights = torch.tensor(shares(keep), device=device)
+                    each = losses(answered_by(module, X[index], examples.width), y[index])
+                    if not keep.any():
+                        continue  # no step, but what the module draws for the batch is drawn
+                    loss = (each * torch.tensor(shares(keep), device=device)).sum()
                     optimiser.zero_grad()
-                    loss = (losses(answered_by(module, X[index], examples.width), y[index]) * weights).sum()
                     loss.backward()
                     optimiser.step()
                     total += loss.detach()
@@ -241,25 +242,23 @@ class TorchLearner(Learner):
         What else the factory and the module call is not part of it. A closure, or a factory or module whose source is
         not to be found, is never recognised.
         """
-        torch = imported()
-        source = FunctionLearner(self.factory).fingerprint()
-        if source.startswith("unrepeatable"):
-            return source
         import joblib
 
+        torch = imported()
+        if getattr(self.factory, "__closure__", None):
+            return unrepeatable()
         with one_thread(), seeded(0, "cpu"):
             module = self.made()
-        classes = sorted({type(part) for part in module.modules()}, key=_place)
-        own = [kind for kind in classes if not kind.__module__.startswith("torch.")]
+        classes = {type(part) for part in module.modules() if not type(part).__module__.startswith("torch.")}
         try:
-            sources = [f"{_place(kind)}:{inspect.getsource(kind)}" for kind in own]
+            sources = [_source(thing) for thing in (self.factory, *sorted(classes, key=_place))]
+            defaults = [getattr(self.factory, key, None) for key in ("__defaults__", "__kwdefaults__")]
             made = [(name, tensor.numpy()) for name, tensor in module.state_dict().items()]
             settings = {key: value for key, value in vars(self).items() if key not in ("factory", "_name")}
-            defaults = [getattr(self.factory, key, None) for key in ("__defaults__", "__kwdefaults__")]
-            state = joblib.hash((sources, repr(module), made, settings, defaults, torch.__version__), hash_name="sha1")
+            state = joblib.hash((sources, defaults, repr(module), made, settings, torch.__version__), hash_name="sha1")
         except Exception:  # no source, or a design that cannot be pickled: nothing that means the same next time
-            return _unrepeatable()
-        return f"torch-{hashlib.sha256(f'{source}:{state}'.encode()).hexdigest()}"
+            return unrepeatable()
+        return f"torch-{state}"
 
     def _optimiser(self, parameters: list[Any]) -> Any:
         from torch.optim import SGD, Adam
@@ -276,7 +275,8 @@ def epoch_order(seed: int, n_records: int, epoch: int) -> Indices:
 
 def shares(keep: NDArray[np.bool_]) -> NDArray[np.float32]:
     """The weight of each record's loss in its batch: equal for those kept, 0 for the others; ``[..., places]``."""
-    return keep.astype(np.float32) / np.maximum(keep.sum(axis=-1, keepdims=True), 1).astype(np.float32)
+    weights: NDArray[np.float32] = keep / np.maximum(keep.sum(axis=-1, keepdims=True), 1).astype(np.float32)
+    return weights
 
 
 def loss_of_each(name: str) -> Losses:
@@ -290,7 +290,7 @@ def loss_of_each(name: str) -> Losses:
 
 @contextmanager
 def seeded(seed: int, device: Any) -> Iterator[None]:
-    """torch's generators of the processor and of the device start at the seed, and afterwards are as before."""
+    """Generators of the processor and of the device start at the seed, and afterwards are as before."""
     torch = imported()
     device = torch.device(device)
     on_cuda = device.type == "cuda"
@@ -310,5 +310,9 @@ def _require(name: str, value: object, sound: bool, expected: str) -> None:
         raise ModelError(f"{name} must be {expected}, got {value!r}")
 
 
-def _place(kind: type) -> str:
-    return f"{kind.__module__}.{kind.__qualname__}"
+def _place(thing: Any) -> str:
+    return f"{thing.__module__}.{thing.__qualname__}"
+
+
+def _source(thing: Any) -> str:
+    return f"{_place(thing)}:{inspect.getsource(thing)}"

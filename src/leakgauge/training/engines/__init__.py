@@ -7,6 +7,7 @@ from leakgauge.training.engines.discriminants import LinearDiscriminants, Quadra
 from leakgauge.training.engines.kernels import GaussianProcessRegression, KernelRidgeRegression
 from leakgauge.training.engines.linear import LinearLeastSquares, RidgeRegression
 from leakgauge.training.engines.logistic import LogisticRegressionNewton
+from leakgauge.training.engines.modules import Modules
 from leakgauge.training.engines.naive_bayes import (
     BernoulliNaiveBayes,
     CategoricalNaiveBayes,
@@ -16,6 +17,7 @@ from leakgauge.training.engines.naive_bayes import (
 )
 from leakgauge.training.engines.nearest_neighbours import NearestNeighbours
 from leakgauge.training.engines.networks.engine import NETWORKS
+from leakgauge.training.engines.softmax import MultinomialLogisticRegression
 from leakgauge.training.engines.trees import TreesWithout
 
 EXACT: tuple[Engine, ...] = (
@@ -32,11 +34,12 @@ EXACT: tuple[Engine, ...] = (
     LinearDiscriminants(),
     QuadraticDiscriminants(),
     LogisticRegressionNewton(),
+    MultinomialLogisticRegression(),
     TreesWithout(),
 )
 """Engines that do not train at all, but by mathematics alone."""
 
-FAST: tuple[Engine, ...] = NETWORKS
+FAST: tuple[Engine, ...] = (*NETWORKS, Modules())
 """Engines that train many models at once."""
 
 ENGINES: tuple[Engine, ...] = EXACT + FAST

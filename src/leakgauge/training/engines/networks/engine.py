@@ -76,11 +76,8 @@ class Networks(Engine):
 
     def refuses(self, job: Job) -> str | None:
         """No trainer, another learner, preprocessing that is fitted, settings that are not supported."""
-        reason = self.unavailable(job)
-        if reason:
-            return reason
         case = _case(job)
-        return case if isinstance(case, str) else None
+        return case if isinstance(case, str) else self.unavailable(job)
 
     def run(self, job: Job) -> Floats:
         """The answers, ``[models, queries, k]``; NaN for a model that could not have been trained."""
@@ -99,7 +96,8 @@ class Networks(Engine):
                 for place, model in enumerate(models):
                     if _is_finite(trained, place):
                         table[model] = _answers(case, trained, place, job, model)
-                        n_unconverged += not trained.converged[place]
+                        # Where the number of epochs is fixed, training that ends with them has come to its end.
+                        n_unconverged += not trained.converged[place] and np.isfinite(group.network.patience)
                     else:
                         n = int(job.subsets.row(model).sum())
                         failures[model] = f"{job.learner.name} cannot be trained on {n} records: {NOT_FINITE}"
@@ -146,9 +144,10 @@ class Networks(Engine):
             raise ModelError(f"{job.learner.name} cannot be trained on {len(case.y)} records: {NOT_FINITE}")
         asked = case.X if isinstance(job.queries, EachModel) else case.queries
         logs = [_log_probabilities(_scores(case, trained, twin, asked)) for twin in range(n_twins)]
-        floor: Floats = np.ptp(np.stack(logs), axis=0).max(axis=1)
-        shape = (len(job.subsets), job.n_queries)
-        return floor[job.queries.index] if isinstance(job.queries, EachModel) else np.broadcast_to(floor, shape)
+        floor = np.ptp(np.stack(logs), axis=0).max(axis=1)
+        if isinstance(job.queries, EachModel):
+            return np.asarray(floor[job.queries.index])
+        return np.broadcast_to(floor, (len(job.subsets), job.n_queries))
 
     def floor(self, job: Job) -> Floats:
         """What :meth:`rounding` finds for the one model of the job ``[queries]``."""

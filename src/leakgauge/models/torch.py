@@ -1,0 +1,228 @@
+"""PyTorch modules as models.
+
+torch is an optional extra (``pip install 'leakgauge[torch]'``) and is imported when it is first needed.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakgauge.errors import ConfigError, MissingExtra, ModelError
+from leakgauge.models.access import (
+    Floats,
+    ProbabilityAccess,
+    RegressionAccess,
+    checked_log_probabilities,
+    checked_values,
+)
+
+if TYPE_CHECKING:
+    from leakgauge.records import Schema
+
+Module: TypeAlias = Any
+"""A ``torch.nn.Module`` from float32 features ``[m, p]`` to outputs: logits ``[m, k]``, or numbers ``[m, 1]``."""
+
+Design: TypeAlias = Any
+"""Anything with ``transform(table) -> [m, p]``: public, and never fitted here."""
+
+ASKED_AT_ONCE = 1024
+"""Queries in one pass: bounds the memory of what the layers in between answer."""
+
+
+class ModuleProbabilities(ProbabilityAccess):
+    """A trained classifier, asked in evaluation mode.
+
+    Args:
+        module: answers logits ``[m, k]``, one for each class in the schema's order; it is put into evaluation mode.
+        schema: of the records.
+        design: see :func:`features_of`.
+    """
+
+    def __init__(self, module: Module, schema: Schema, design: Design | None = None) -> None:
+        self.module = module.eval()
+        self.schema = schema
+        self.design = design
+
+    def log_probabilities(self, X: Floats) -> Floats:
+        """Log-probabilities ``[m, k]``: the softmax of the logits, in double precision."""
+        n_classes = len(self.schema.classes)
+        logits = outputs(self.module, features_of(X, self.schema, self.design), n_classes)
+        with np.errstate(invalid="ignore"):
+            shifted = logits - logits.max(axis=1, keepdims=True)
+        logs = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+        return checked_log_probabilities(logs, len(X), n_classes, name_of(self.module))
+
+
+class ModuleRegression(RegressionAccess):
+    """A trained regressor, asked in evaluation mode.
+
+    Args:
+        module: answers numbers ``[m, 1]``; it is put into evaluation mode.
+        schema: of the records.
+        design: see :func:`features_of`.
+    """
+
+    def __init__(self, module: Module, schema: Schema, design: Design | None = None) -> None:
+        self.module = module.eval()
+        self.schema = schema
+        self.design = design
+
+    def predict(self, X: Floats) -> Floats:
+        """Predicted values ``[m]``."""
+        values = outputs(self.module, features_of(X, self.schema, self.design), 1)
+        return checked_values(values, len(X), name_of(self.module))
+
+
+ModuleModel: TypeAlias = ModuleProbabilities | ModuleRegression
+
+
+def wrap_module(module: Module, schema: Schema, design: Design | None = None) -> ModuleModel:
+    """A trained module as a model; it is put into evaluation mode.
+
+    Args:
+        module: answers logits ``[m, k]`` in the schema's class order, or numbers ``[m, 1]`` for regression.
+        schema: of the records.
+        design: see :func:`features_of`.
+
+    Raises:
+        MissingExtra: torch is not installed.
+        ModelError: not a module.
+    """
+    if not isinstance(module, imported().nn.Module):
+        raise ModelError(
+            f"expected a torch.nn.Module, got {type(module).__name__}; see leakgauge.models.wrap for others"
+        )
+    return (ModuleProbabilities if schema.classes else ModuleRegression)(module, schema, design)
+
+
+def features_of(X: Floats, schema: Schema, design: Design | None) -> NDArray[np.float32]:
+    """What a module is given.
+
+    Args:
+        X: encoded rows ``[m, d]``.
+        schema: of the records.
+        design: turns the decoded table into numbers, row by row, by its ``transform``; what it holds (categories,
+            centres, scales) counts as public, for it is the same whoever is in the training set. ``None`` gives
+            modules the encoded rows themselves: quantities, and codes of categories.
+
+    Returns:
+        Float32 ``[m, p]``.
+
+    Raises:
+        ModelError: the design cannot be applied, or what it answers is not a finite row of numbers for each record.
+    """
+    if design is None:
+        return _singles(X, len(X), "the table")
+    who = f"the design {type(design).__name__}"
+    try:
+        matrix = design.transform(schema.decode(X))
+        return _singles(matrix.toarray() if hasattr(matrix, "toarray") else matrix, len(X), who)
+    except ModelError:
+        raise
+    except Exception as error:  # a transformer may raise anything at all on a table it does not like
+        raise ModelError(f"{who} cannot be applied to the table: {first_line(error)}") from error
+
+
+def outputs(module: Module, features: NDArray[np.float32], width: int) -> Floats:
+    """What a module answers, ``[m, width]`` in double precision.
+
+    Args:
+        module: on any device, in the mode in which it is to be asked.
+        features: float32 ``[m, p]``.
+        width: how many numbers there must be for each row.
+
+    Raises:
+        ModelError: the module cannot take these features, or answers another shape.
+    """
+    torch = imported()
+    found = np.empty((len(features), width))
+    device = next((parameter.device for parameter in module.parameters()), torch.device("cpu"))
+    with torch.no_grad():
+        for start in range(0, len(features), ASKED_AT_ONCE):
+            some = np.ascontiguousarray(features[start : start + ASKED_AT_ONCE])
+            answered = answered_by(module, torch.tensor(some, device=device), width)
+            found[start : start + len(some)] = answered.double().cpu().numpy()
+    return found
+
+
+def answered_by(module: Module, batch: Any, width: int) -> Any:
+    """The tensor ``[m, width]`` that a module answers to a tensor ``[m, p]``; anything else is an error that says so.
+
+    Raises:
+        ModelError: the module cannot take the batch, or answers another shape.
+    """
+    try:
+        answered = module(batch)
+    except Exception as error:  # a module may raise anything at all
+        raise ModelError(
+            f"{name_of(module)} cannot be given {len(batch)} rows of {batch.shape[1]} features: {first_line(error)}"
+        ) from error
+    shape = tuple(getattr(answered, "shape", ()))
+    if shape != (len(batch), width):
+        meaning = "one number for each row" if width == 1 else "one logit for each row and class"
+        what = f"shape {shape}" if shape else f"type {type(answered).__name__}"
+        raise ModelError(f"{name_of(module)} answered outputs of {what}; expected {(len(batch), width)}, {meaning}")
+    return answered
+
+
+def imported() -> Any:
+    """The package torch.
+
+    Raises:
+        MissingExtra: it is not installed.
+    """
+    try:
+        import torch
+    except ImportError:
+        raise MissingExtra("PyTorch modules need torch; install it with: pip install 'leakgauge[torch]'") from None
+    return torch
+
+
+def device_named(name: str) -> Any:
+    """The ``torch.device`` of that name.
+
+    Args:
+        name: ``cpu``, ``cuda`` or ``cuda:1``.
+
+    Raises:
+        ConfigError: there is none.
+        MissingExtra: torch is not installed.
+    """
+    torch = imported()
+    try:
+        device = torch.device(name)
+    except (RuntimeError, TypeError):
+        device = None
+    if device is None or device.type not in ("cpu", "cuda"):
+        raise ConfigError(f"device {name!r} is none that models are trained on; use 'cpu', 'cuda' or 'cuda:1'")
+    n_devices = torch.cuda.device_count() if device.type == "cuda" else 1
+    if (device.index or 0) >= n_devices:
+        raise ConfigError(
+            f"device {name!r} is not there: torch {torch.__version__} finds {n_devices} CUDA devices; "
+            "use device='cpu', or install a torch that supports your GPU"
+        )
+    return device
+
+
+def name_of(module: Module) -> str:
+    """How messages call a module."""
+    return type(module).__name__
+
+
+def first_line(error: Exception) -> str:
+    """What an error says, in one line."""
+    return str(error).strip().split("\n")[0] or type(error).__name__
+
+
+def _singles(matrix: Any, n_rows: int, who: str) -> NDArray[np.float32]:
+    with np.errstate(over="ignore"):
+        singles = np.ascontiguousarray(matrix, dtype=np.float32)
+    if singles.ndim != 2 or len(singles) != n_rows:
+        raise ModelError(f"{who} gives an array of shape {singles.shape}; expected a row for each of {n_rows} records")
+    bad = np.flatnonzero(~np.isfinite(singles).all(axis=1))
+    if len(bad):
+        raise ModelError(f"{who} gives a number beyond single precision in row {bad[0]}; scale it down first")
+    return singles

@@ -1,0 +1,380 @@
+"""PyTorch modules of one architecture trained together: their parameters stacked, one pass for a whole group.
+
+``torch.func`` turns the gradient of one model's loss into those of all. Models without one record are the run on all
+records with that record skipped in place: same seed, same first weights, same order, and where its turn comes its loss
+counts for nothing. For modules in which the records of a batch see each other (batch normalisation) that is not the
+same as its absence: they are trained one after another, the record taken out of its batch. So are modules that
+torch.func cannot stack, and those that draw random numbers (dropout) where each model has a seed of its own.
+"""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakgauge.errors import ModelError
+from leakgauge.models import AnswerKind, answers
+from leakgauge.models.torch import Module, answered_by, device_named, first_line, imported, wrap_module
+from leakgauge.training.engines.base import Engine, Outcome
+from leakgauge.training.engines.stacked import Adam, Momentum, Optimiser
+from leakgauge.training.job import Job, Randomness
+from leakgauge.training.modules import Examples, TorchLearner, epoch_order, loss_of_each, seeded, shares
+from leakgauge.training.subsets import Indices, LeaveOneOut
+from leakgauge.training.threads import one_thread
+
+Tensor: TypeAlias = Any
+
+log = logging.getLogger(__name__)
+
+TOGETHER = 64
+"""Models in one stack at most: more no longer fit into the processor's cache, and fewer do not pay for the calls."""
+
+PROBED = 32
+"""Records that a module is tried on."""
+
+CLOSE = 1e-4
+"""How far two ways to the same numbers in single precision may be apart, relative to the largest of them."""
+
+
+class Modules(Engine):
+    """``TorchLearner``, many models at once.
+
+    The answers of a part of a job are those of the whole up to rounding in single precision, and not bit for bit: how a
+    batched product rounds can depend on the place of a model in its group. The groups do not depend on the workers.
+
+    The ``tolerance`` is that of trainings which do not amplify rounding. Long ones can, above all where units switch on
+    and off: there the plain loop, too, ends elsewhere when the last digit of a first weight is changed.
+    """
+
+    name = "modules"
+    method = "training stacked modules together; a model without a record skips it in place"
+    tolerance = 1e-4
+    trains = True
+    chunk = TOGETHER
+
+    def refuses(self, job: Job) -> str | None:
+        """Another learner."""
+        return None if type(job.learner) is TorchLearner else f"{job.learner.name} is not a TorchLearner"
+
+    def run(self, job: Job) -> NDArray[np.float64]:
+        """The answers ``[models, queries, k]``; NaN for a model whose training went astray."""
+        return self.outcome(job).answers
+
+    def outcome(self, job: Job) -> Outcome:
+        """The answers, and the reasons why models could not be trained.
+
+        Raises:
+            ConfigError: the device is not there.
+            ModelError: the learner cannot be trained on records like these at all.
+        """
+        learner, device = job.learner, device_named(job.device)
+        assert isinstance(learner, TorchLearner)  # a job that is refused is not run
+        table = np.full((len(job.subsets), job.n_queries, job.n_answers), np.nan)
+        failures: dict[int, str] = {}
+        with one_thread():
+            pool = learner.examples(job.records)
+            shorten, reason = _manner(job, pool)
+            if reason:
+                log.info("%s: one model after another, since %s", learner.name, reason)
+            for group in _groups(job):
+                trained = [] if reason else _together(learner, pool, group, device)
+                trained = trained or _apart(learner, pool, group, device, shorten=shorten)
+                for run, module in zip(group, trained, strict=True):
+                    try:
+                        if isinstance(module, ModelError):
+                            raise module
+                        model = wrap_module(module, job.records.schema, learner.design)
+                        table[run.model] = answers(model, job.queries_of(run.model), job.n_answers)
+                    except ModelError as error:
+                        failures[run.model] = str(error)
+        kind = AnswerKind.PROBABILITIES if job.records.schema.classes else AnswerKind.VALUES
+        return Outcome(table, None if len(failures) == len(table) else kind, dict(sorted(failures.items())))
+
+
+def why_apart(job: Job) -> str | None:
+    """Why the models of a job are trained one after another, in words for the user; ``None`` if they are not.
+
+    Raises:
+        ModelError: the learner cannot be trained on records like these at all.
+    """
+    assert isinstance(job.learner, TorchLearner)
+    with one_thread():
+        return _manner(job, job.learner.examples(job.records))[1]
+
+
+# ---------------------------------------------------------------- which models, in which order
+
+
+@dataclass(frozen=True)
+class _Run:
+    """One model to train.
+
+    Args:
+        model: its place in the job.
+        seed: its seed.
+        rows: the rows of the pool that its order visits, int ``[places]``.
+        skipped: the one of them that is skipped; -1 for none.
+    """
+
+    model: int
+    seed: int
+    rows: Indices
+    skipped: int
+
+    def order(self, epoch: int) -> Indices:
+        """The rows of the pool in the order of an epoch."""
+        ordered: Indices = self.rows[epoch_order(self.seed, len(self.rows), epoch)]
+        return ordered
+
+
+def _groups(job: Job) -> list[list[_Run]]:
+    """The models of a job, those with as many places together."""
+    by_places: dict[int, list[_Run]] = {}
+    everyone = np.arange(len(job.records))
+    for model in range(len(job.subsets)):
+        if isinstance(job.subsets, LeaveOneOut):
+            run = _Run(model, job.seed_of(model), everyone, int(job.subsets.removed[model]))
+        else:
+            run = _Run(model, job.seed_of(model), np.flatnonzero(job.subsets.row(model)), -1)
+        by_places.setdefault(len(run.rows), []).append(run)
+    return [runs[i : i + TOGETHER] for runs in by_places.values() for i in range(0, len(runs), TOGETHER)]
+
+
+def _batches(group: list[_Run], epoch: int, size: int) -> Iterator[tuple[Indices, NDArray[np.float32]]]:
+    """The batches of an epoch: rows of the pool ``[models or 1, places]``, and the weights of their losses."""
+    alike = all(run.seed == group[0].seed and np.array_equal(run.rows, group[0].rows) for run in group)
+    orders = np.stack([run.order(epoch) for run in (group[:1] if alike else group)])
+    keep = orders != np.array([[run.skipped] for run in group])
+    for start in range(0, orders.shape[1], size):
+        yield orders[:, start : start + size], shares(keep[:, start : start + size])
+
+
+# ---------------------------------------------------------------- together or one after another
+
+
+def _manner(job: Job, pool: Examples) -> tuple[bool, str | None]:
+    """Whether a record to skip must be taken out of its batch, and why models cannot be trained together.
+
+    It looks at nothing in which a part of a job differs from the whole.
+    """
+    learner = job.learner
+    assert isinstance(learner, TorchLearner)
+    mixes, draws = _habits(learner, pool)
+    if mixes:
+        return True, "the records of a batch see each other"
+    if draws and job.randomness is not Randomness.COMMON:
+        return False, "the module draws random numbers, and each model has a seed of its own"
+    return False, _why_not_stacked(learner, pool, draws)
+
+
+def _habits(learner: TorchLearner, pool: Examples) -> tuple[bool, bool]:
+    """What a module does beside answering for each record by itself, found by trying.
+
+    Returns:
+        Whether its answer for a record, or what it remembers, depends on the others of the batch; and whether it
+        draws random numbers.
+    """
+    torch = imported()
+    X, n = torch.tensor(pool.X), len(pool.X)
+    batch = torch.arange(min(PROBED, n))
+    others = (batch + n // 2) % n
+    others[0] = 0
+    with seeded(0, "cpu"), torch.no_grad():
+        module = _shaken(learner)
+        remembered = [buffer.clone() for buffer in module.buffers()]
+        start = torch.get_rng_state()
+        answered = answered_by(module, X[batch], pool.width)
+        draws = not torch.equal(start, torch.get_rng_state())
+        torch.set_rng_state(start)
+        mixes = not _near(answered_by(module, X[others], pool.width)[0], answered[0])
+        if not draws and n > 3:  # what is drawn depends on the size of the batch
+            mixes |= not _near(answered_by(module, X[batch[: len(batch) // 2]], pool.width)[0], answered[0])
+    changed = any(not torch.equal(now, then) for now, then in zip(module.buffers(), remembered, strict=True))
+    return mixes or changed, draws
+
+
+def _why_not_stacked(learner: TorchLearner, pool: Examples, draws: bool) -> str | None:
+    """Try two models on one batch: torch.func must take them, and find what plain differentiation finds."""
+    torch = imported()
+    X, y = torch.tensor(pool.X[:PROBED]), torch.tensor(pool.y[:PROBED])
+    modules = []
+    for seed in (0, 0 if draws else 1):
+        with seeded(seed, "cpu"):
+            modules.append(_shaken(learner))
+    if not _same_shapes(modules):
+        return "the factory makes modules of different shapes"
+    with warnings.catch_warnings(), seeded(0, "cpu"):
+        warnings.simplefilter("error")  # torch warns where it would quietly fall back to a loop
+        try:
+            stack = _Stack(modules, learner.loss, "cpu")
+            found = stack.gradient(X, y, torch.full((2, len(y)), 1 / len(y)))[0]
+        except Exception as error:  # whatever the module or torch.func raises: the plain way may still work
+            return f"torch.func cannot stack the module ({first_line(error)})"
+    for module, gradient in zip(modules, found, strict=True):
+        with seeded(0, "cpu"):
+            loss = loss_of_each(learner.loss)(answered_by(module, X.clone(), pool.width), y).mean()
+            parts = torch.autograd.grad(loss, _trainable(module), allow_unused=True, materialize_grads=True)
+        if not _near(gradient, torch.cat([part.flatten() for part in parts])):
+            return "torch.func finds other gradients than plain differentiation"
+    return None
+
+
+def _shaken(learner: TorchLearner) -> Module:
+    """A module with weights that hide nothing, as a last layer of zeros does."""
+    torch = imported()
+    module = learner.made()
+    with torch.no_grad():
+        for parameter in module.parameters():
+            parameter += 0.1 * torch.randn_like(parameter)
+    return module
+
+
+def _near(a: Tensor, b: Tensor) -> bool:
+    """Whether two tensors are the same up to rounding; NaN and infinities must agree."""
+    torch = imported()
+    finite = b[torch.isfinite(b)]
+    scale = float(finite.abs().max()) if len(finite) else 0.0
+    return bool(torch.allclose(a, b, rtol=0.0, atol=CLOSE * scale, equal_nan=True))
+
+
+# ---------------------------------------------------------------- training
+
+
+def _apart(
+    learner: TorchLearner, pool: Examples, group: list[_Run], device: Any, *, shorten: bool
+) -> list[Module | ModelError]:
+    """Trained modules, one after another; what went wrong in place of one that could not be trained."""
+    trained: list[Module | ModelError] = []
+    for run in group:
+        try:
+            # A run that skips a row visits all rows: the row is also its place among the examples.
+            examples = pool.of(run.rows)
+            module = learner.train(examples, seed=run.seed, skipped=run.skipped, shorten=shorten, device=device)
+        except ModelError as error:
+            module = error
+        trained.append(module)
+    return trained
+
+
+def _together(learner: TorchLearner, pool: Examples, group: list[_Run], device: Any) -> list[Module | ModelError]:
+    """The same, all at once; nothing where the modules turn out to be of different shapes."""
+    torch = imported()
+    X, y = torch.tensor(pool.X, device=device), torch.tensor(pool.y, device=device)
+    went_astray = np.full(len(group), -1)
+    with seeded(group[0].seed, device):
+        modules = [learner.made()]  # what is drawn in training goes on from here, as when it is trained alone
+        for run in group[1:]:
+            with seeded(run.seed, "cpu"):
+                modules.append(learner.made())
+        if not _same_shapes(modules):
+            return []
+        stack = _Stack(modules, learner.loss, device)
+        optimiser = _optimiser(learner, stack.weights)
+        rate = torch.full((len(group), 1), learner.learning_rate, dtype=torch.float64, device=device)
+        for epoch in range(learner.n_epochs):
+            total = torch.zeros(len(group), device=device)
+            for rows, portions in _batches(group, epoch, learner.batch_size):
+                index, weights = torch.tensor(rows, device=device), torch.tensor(portions, device=device)
+                shape = rows.shape[1:] if len(rows) == 1 else rows.shape
+                batch, targets = X.index_select(0, index.flatten()), y.index_select(0, index.flatten())
+                gradient, loss = stack.gradient(batch.view(*shape, -1), targets.view(shape), weights)
+                gradient.add_(stack.weights, alpha=learner.weight_decay)
+                optimiser.step(stack.weights, gradient, (weights.sum(1, keepdim=True) > 0).float(), rate)
+                total += loss
+            astray = ~torch.isfinite(total).cpu().numpy()
+            went_astray[astray & (went_astray < 0)] = epoch
+            if (went_astray >= 0).all():
+                break
+    return [
+        module if epoch < 0 else ModelError(learner.not_finite(int(epoch)))
+        for module, epoch in zip(stack.unstacked(), went_astray, strict=True)
+    ]
+
+
+def _optimiser(learner: TorchLearner, weights: Tensor) -> Optimiser:
+    if learner.optimiser == "adam":
+        return Adam(weights, beta_1=0.9, beta_2=0.999, epsilon=1e-8, corrected=True)
+    return Momentum(weights, momentum=learner.momentum, nesterov=False)
+
+
+class _Stack:
+    """Modules of one architecture, their trained parameters in one tensor.
+
+    Args:
+        modules: in training mode.
+        loss: see :func:`leakgauge.training.modules.loss_of_each`.
+        device: where to compute.
+
+    Attributes:
+        weights: the trained parameters ``[models, p]``.
+    """
+
+    def __init__(self, modules: list[Module], loss: str, device: Any) -> None:
+        torch = imported()
+        self.modules = [module.to(device) for module in modules]
+        self.weights = torch.stack([torch.cat([p.detach().flatten() for p in _trainable(m)]) for m in modules])
+        self.losses = loss_of_each(loss)
+        trained = {name: p for name, p in modules[0].named_parameters() if p.requires_grad}
+        parts = self.weights.split([p.numel() for p in trained.values()], dim=1)
+        self.views = {
+            name: part.view(len(modules), *p.shape) for part, (name, p) in zip(parts, trained.items(), strict=True)
+        }
+        self.fixed, self.fixed_axes = _fixed(modules)
+
+    def gradient(self, X: Tensor, y: Tensor, weights: Tensor) -> tuple[Tensor, Tensor]:
+        """Gradients of the weighted losses ``[models, p]``, and these ``[models]``.
+
+        Args:
+            X: features ``[models, places, d]``, or ``[places, d]`` where all models see the same.
+            y: targets, likewise.
+            weights: of the losses, ``[models, places]``.
+        """
+        torch = imported()
+        axis = 0 if y.ndim == 2 else None
+        # What is drawn is the same for all models, and the same as for one that is trained alone.
+        every = torch.func.vmap(
+            torch.func.grad_and_value(self._loss), in_dims=(0, self.fixed_axes, axis, axis, 0), randomness="same"
+        )
+        gradients, losses = every(self.views, self.fixed, X, y, weights)
+        return torch.cat([gradients[name].reshape(len(losses), -1) for name in self.views], dim=1), losses
+
+    def unstacked(self) -> list[Module]:
+        """The modules with their weights put back."""
+        torch = imported()
+        with torch.no_grad():
+            for module, weights in zip(self.modules, self.weights, strict=True):
+                torch.nn.utils.vector_to_parameters(weights, _trainable(module))
+        return self.modules
+
+    def _loss(self, trained: dict[str, Tensor], fixed: dict[str, Tensor], X: Tensor, y: Tensor, weights: Tensor) -> Any:
+        outputs = imported().func.functional_call(self.modules[0], {**trained, **fixed}, (X,))
+        return (self.losses(outputs, y) * weights).sum()
+
+
+def _fixed(modules: list[Module]) -> tuple[dict[str, Tensor], dict[str, int | None]]:
+    """What is not trained (buffers, frozen parameters), and the axis of the models; none where all have the same."""
+    torch = imported()
+    trained = {name for name, p in modules[0].named_parameters() if p.requires_grad}
+    own = [{name: t.detach() for name, t in _tensors(m).items() if name not in trained} for m in modules]
+    same = {name: all(torch.equal(tensors[name], t) for tensors in own) for name, t in own[0].items()}
+    fixed = {name: own[0][name] if same[name] else torch.stack([tensors[name] for tensors in own]) for name in same}
+    return fixed, {name: None if same[name] else 0 for name in same}
+
+
+def _tensors(module: Module) -> dict[str, Tensor]:
+    return {**dict(module.named_parameters()), **dict(module.named_buffers())}
+
+
+def _trainable(module: Module) -> list[Tensor]:
+    return [parameter for parameter in module.parameters() if parameter.requires_grad]
+
+
+def _same_shapes(modules: list[Module]) -> bool:
+    shapes = [[(name, tensor.shape) for name, tensor in _tensors(module).items()] for module in modules]
+    return all(shape == shapes[0] for shape in shapes)

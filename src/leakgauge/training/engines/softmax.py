@@ -1,0 +1,911 @@
+"""Multinomial L2 logistic regression without each record in turn: one fit, then a few products for a block of records.
+
+With softmax probabilities p, one-hot labels y, costs c and penalties P, the fit W ``[classes, d]`` is the minimum of
+
+    ``F(W) = sum over classes of w'P w / 2 + sum_i c_i loss(W x_i, y_i)``.
+
+Without record t (the others may then have costs c' instead of c) it moves by the Delta that solves
+
+    ``b_t + Delta P + sum_i c'_i (p_i(W + Delta) - p_i(W)) x_i' = 0``,
+
+    ``b_t = sum_i (c'_i - c_i) (p_i(W) - y_i) x_i'``,
+
+where ``c'_t = 0``. The equation is exact, and a difference: rounding is relative to what one record moves, so that
+single precision goes far. Where it ends, the left side is found anew in double precision.
+
+The matrix of second derivatives H is applied to a whole block of records by two products with X. What is inverted,
+once, are its diagonal blocks M, one for each class. W and Delta sum to zero over the classes, and on such matrices the
+spectrum of H relative to M lies below 2 and hardly reaches down to 0.2: L-BFGS with unit steps that starts from the
+inverse of M gains a digit every two or three steps, for each record of the block on its own. The few lowest
+eigenvalues are known from the Lanczos method; they improve that start, and turn the gradient into a bound on the
+error of every score.
+
+scikit-learn stops when the *mean* gradient is below ``tol``, which leaving out one of n records hardly moves. What is
+found here is the minimum itself, that is, what scikit-learn finds at a tolerance far below 1/n.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
+from functools import cached_property
+from typing import Any, TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakgauge.training.engines.base import Engine
+from leakgauge.training.engines.stateless import Flags, Floats, Given, fill_by_training, given
+from leakgauge.training.job import Job
+from leakgauge.training.subsets import Indices
+from leakgauge.training.threads import one_thread
+
+Singles: TypeAlias = NDArray[np.float32]
+Numbers: TypeAlias = NDArray[np.floating[Any]]
+State = TypeVar("State", "_Memory", "_Block")
+
+CLOSE = 1e-6
+"""Largest error of a log-probability, unless asked for less."""
+
+CLOSEST = 1e-9
+"""What double precision can promise."""
+
+ROUGH = 3e-5
+"""How far single precision is followed, relative to the gradient that was last found in double precision."""
+
+TRUSTED = 1e-4
+"""The same, below which single precision may not say that a model is done."""
+
+MOST_STEPS = 200
+MOST_SINGLE_STEPS = 40
+MOST_NEWTON_STEPS = 100
+MOST_PRODUCTS = 200
+
+MEMORY = 5
+"""Steps that L-BFGS remembers."""
+
+N_LANCZOS = 60
+N_MODES = 10
+
+WIDTH = 640
+"""Records times classes of a block: wide enough for products of matrices to run at full speed."""
+
+BLOCK_NUMBERS = 4_000_000
+TILE_NUMBERS = 50_000
+"""Numbers that stay in the processor's cache while probabilities are found."""
+
+MOST_NUMBERS = 100_000_000
+"""Largest matrix that is held, be it of features or of the inverses for all classes."""
+
+SHARE = 0.5
+"""How much of the error that is allowed a model without a record may make; the rest is for the full fit."""
+
+MULTINOMIAL_SOLVERS = ("lbfgs", "newton-cg", "newton-cholesky", "sag", "saga")
+
+
+class MultinomialLogisticRegression(Engine):
+    """``LogisticRegression`` with three or more classes and a squared penalty.
+
+    Args:
+        close: largest error of a log-probability, from 1e-9; smaller takes longer.
+
+    Raises:
+        ValueError: ``close`` is smaller.
+    """
+
+    name = "multinomial-logistic-regression"
+    method = "L-BFGS from the full fit for blocks of records, to convergence"
+    tolerance = CLOSE
+    chunk = 512
+
+    def __init__(self, close: float = CLOSE) -> None:
+        if not close >= CLOSEST:
+            raise ValueError(f"close must be at least {CLOSEST}, got {close!r}")
+        if close != CLOSE:
+            self.name = f"{self.name}-{close:g}"  # type: ignore[misc]
+            self.tolerance = close  # type: ignore[misc]
+
+    def refuses(self, job: Job) -> str | None:
+        """Another learner or sort of job, two classes, another penalty or solver, more numbers than fit."""
+        case = self._given(job)
+        return case if isinstance(case, str) else _unsupported(case)
+
+    def run(self, job: Job) -> Floats:
+        """The answers ``[models, queries, classes]``."""
+        case = self._given(job)
+        assert isinstance(case, Given)  # a job that is refused is not run
+        case = _dense(case)
+        table = np.full((len(job.subsets), job.n_queries, job.n_answers), np.nan)
+        lost = np.ones(len(table), dtype=bool)
+        with np.errstate(all="ignore"), one_thread():
+            whole = solve(case, np.arange(len(case.labels)), self.tolerance, case.queries)
+            if whole is not None and job.trains_on_all:
+                table[:] = whole.answers(whole.coordinates.rows(case.queries), whole.fit.weights)
+                lost[:] = False
+            elif whole is not None:
+                _answer(case, whole, self.tolerance, table, lost)
+        return fill_by_training(job, table, lost)
+
+    def displacements(self, job: Job) -> Floats:
+        """How far the coefficients, and last the intercepts if there are any, move without each record.
+
+        For a leave-one-out job that is not refused. Coefficients and intercepts sum to zero over the classes.
+
+        Returns:
+            ``[models, classes, d (+ 1)]``; 0 for a class that no record has, NaN for a model that loses a class.
+
+        Raises:
+            numpy.linalg.LinAlgError: a minimum was not found: there is hardly any penalty, and classes can be told
+                apart.
+        """
+        case = self._given(job)
+        assert isinstance(case, Given)  # a job that is refused is not run
+        case = _dense(case)
+        with np.errstate(all="ignore"), one_thread():
+            whole = solve(case, np.arange(len(case.labels)), self.tolerance)
+            if whole is None:
+                raise np.linalg.LinAlgError("the fit with all records did not converge")
+            return _displacements(case, whole, self.tolerance)
+
+    def _given(self, job: Job) -> Given | str:
+        from sklearn.linear_model import LogisticRegression
+
+        return given(job, (LogisticRegression,), sparse=True, whole=True, any_query=True)
+
+
+# ---------------------------------------------------------------- one fit
+
+
+@dataclass(frozen=True)
+class Problem:
+    """A weighted, penalised softmax regression.
+
+    Args:
+        X: features, with a last column of ones if there are intercepts, ``[n, d]``.
+        y: class codes ``[n]``.
+        cost: c, the weight of each record's loss, ``[n]``.
+        penalty: the diagonal of P ``[d]``; 0 for the intercept.
+        n_classes: how many classes there are.
+    """
+
+    X: Floats
+    y: Indices
+    cost: Floats
+    penalty: Floats
+    n_classes: int
+
+    def at(self, W: Floats) -> tuple[float, Floats, Floats]:
+        """F, its gradient ``[classes, d]`` and the probabilities ``[classes, n]``."""
+        scores = W @ self.X.T
+        highest = scores.max(axis=0)
+        total = highest + np.log(np.exp(scores - highest).sum(axis=0))
+        records = np.arange(len(self.y))
+        value = self.cost @ (total - scores[self.y, records]) + 0.5 * float((self.penalty * W * W).sum())
+        p = np.exp(scores - total)
+        gradient = (self.cost * self.misses(p)) @ self.X + self.penalty * W
+        return float(value), gradient, p
+
+    def misses(self, p: Floats) -> Floats:
+        """``p - y`` with one-hot labels ``[classes, n]``."""
+        records, missed = np.arange(len(self.y)), p.copy()
+        missed[self.y, records] = 0.0
+        missed[self.y, records] = -missed.sum(axis=0)  # p - 1 would lose the digits of a p near 1
+        return missed
+
+    def weights(self, p: Floats) -> Floats:
+        """``c p (1 - p)`` ``[classes, n]``."""
+        records, highest, rest = np.arange(len(self.y)), p.argmax(axis=0), p.copy()
+        rest[highest, records] = 0.0
+        left = 1 - p
+        left[highest, records] = rest.sum(axis=0)
+        weights: Floats = self.cost * p * left
+        return weights
+
+    def curve(self, p: Floats, V: Floats) -> Floats:
+        """The second derivatives applied to V ``[classes, d]``."""
+        e = V @ self.X.T
+        e -= (p * e).sum(axis=0)
+        e *= p
+        e *= self.cost
+        return e @ self.X + self.penalty * V
+
+
+@dataclass(frozen=True)
+class Curvature:
+    """What is known of the second derivatives H at some point.
+
+    Args:
+        inverse: the inverses of the diagonal blocks of H ``[classes, d, d]``: of M.
+        modes: eigenvectors of H relative to M, ``[modes, classes * d]``, of length 1 by M.
+        gain: ``1 / eigenvalue - 1`` ``[modes]``.
+        least: the lowest eigenvalue of H relative to M, on matrices that sum to zero over the classes.
+    """
+
+    inverse: Floats
+    modes: Floats
+    gain: Floats
+    least: float
+
+    @classmethod
+    def at(cls, problem: Problem, p: Floats) -> Curvature:
+        """Where the probabilities are p, without eigenvectors.
+
+        Raises:
+            numpy.linalg.LinAlgError: a block is singular to rounding.
+        """
+        inverse = np.stack([_inverse(problem, weight) for weight in problem.weights(p)])
+        d = problem.X.shape[1]
+        return cls(inverse, np.empty((0, len(p) * d)), np.empty(0), 0.0)
+
+    def solve(self, G: Floats) -> Floats:
+        """The inverse of M times G ``[classes, d]``, summing to zero over the classes."""
+        solved: Floats = np.matmul(self.inverse, G[:, :, None])[:, :, 0]
+        solved -= solved.mean(axis=0)
+        return solved
+
+    def norm(self, G: Floats) -> float:
+        """The length of a gradient by the inverse of M; NaN if rounding has made that indefinite."""
+        return float(np.sqrt((G * self.solve(G)).sum()))
+
+    def reach(self, rows: Floats) -> Floats:
+        """The most that a score of each row changes for a matrix of length 1 by M, squared, ``[rows]``."""
+        by_class = [np.einsum("ij,ij->i", rows @ block, rows) for block in self.inverse]
+        return np.asarray(np.max(by_class, axis=0), dtype=np.float64)
+
+    def with_modes(self, problem: Problem, p: Floats) -> Curvature:
+        """The same with the lowest eigenvalues, by the Lanczos method with full orthogonalisation."""
+        values, vectors, residuals = _lanczos(problem, p, self)
+        use = np.flatnonzero((values < 1) & (residuals < 0.1 * values))[:N_MODES]
+        return Curvature(self.inverse, vectors[use], 1 / values[use] - 1, float(values[0]))
+
+
+@dataclass(frozen=True)
+class Fit:
+    """A minimum.
+
+    Args:
+        problem: what was fitted.
+        weights: W ``[classes, d]``.
+        p: the probabilities ``[classes, n]``.
+        curvature: at the minimum, with eigenvectors.
+        norm: what is left of the gradient, by the inverse of M.
+    """
+
+    problem: Problem
+    weights: Floats
+    p: Floats
+    curvature: Curvature
+    norm: float
+
+    @cached_property
+    def single(self) -> _Single:
+        """What the iterations in single precision need."""
+        problem, curvature = self.problem, self.curvature
+        parts = (problem.X, problem.penalty, curvature.inverse, curvature.modes, curvature.gain)
+        return _Single(*(part.astype(np.float32) for part in parts))
+
+    @cached_property
+    def highest(self) -> Indices:
+        """The likeliest class of each record ``[n]``."""
+        return np.asarray(self.p.argmax(axis=0))
+
+    @cached_property
+    def reach(self) -> Floats:
+        """The reach of each record ``[n]``."""
+        return self.curvature.reach(self.problem.X)
+
+    def error(self, reach: float) -> float:
+        """How far log-probabilities at such a reach can be from those of the minimum, to first order."""
+        return float(np.sqrt(2 * reach)) * self.norm / self.curvature.least
+
+
+@dataclass(frozen=True)
+class _Single:
+    """Parts of a fit in single precision."""
+
+    X: Singles
+    penalty: Singles
+    inverse: Singles
+    modes: Singles
+    gain: Singles
+
+
+def minimum(problem: Problem) -> Fit:
+    """Newton's method with conjugate gradients and step halving, until no step makes the gradient smaller.
+
+    Raises:
+        numpy.linalg.LinAlgError: the second derivatives are singular to rounding.
+    """
+    W = np.zeros((problem.n_classes, problem.X.shape[1]))
+    value, gradient, p = problem.at(W)
+    curvature = Curvature.at(problem, p)
+    first = norm = curvature.norm(gradient)
+    for _ in range(MOST_NEWTON_STEPS):
+        if norm <= 1e-14 * first:
+            break
+        step, n_products = _newton_step(problem, p, curvature, gradient, min(0.1, max(0.01, norm / first)))
+        better = _better(problem, curvature, W, step, value, gradient)
+        if better is None:
+            break
+        W, (value, gradient, p) = better
+        if n_products > 20:
+            curvature = Curvature.at(problem, p)
+        norm = curvature.norm(gradient)
+    curvature = Curvature.at(problem, p).with_modes(problem, p)
+    if not curvature.least > 0:
+        raise np.linalg.LinAlgError("the second derivatives are singular to rounding")
+    return Fit(problem, W, p, curvature, curvature.norm(gradient))
+
+
+def _inverse(problem: Problem, weight: Floats) -> Floats:
+    """Of one block of M."""
+    from scipy.linalg import cho_factor, cho_solve
+
+    rooted = problem.X * np.sqrt(weight)[:, None]
+    block = rooted.T @ rooted
+    diagonal = np.diag_indices_from(block)
+    block[diagonal] = (block[diagonal] + problem.penalty) * (1 + 1e-12)
+    inverse: Floats = cho_solve(cho_factor(block, overwrite_a=True), np.eye(len(block)), overwrite_b=True)
+    return inverse
+
+
+def _newton_step(
+    problem: Problem, p: Floats, curvature: Curvature, gradient: Floats, rest: float
+) -> tuple[Floats, int]:
+    """Conjugate gradients for ``H step = -gradient`` until ``rest`` of it is left, and how often H was applied."""
+    step, residual = np.zeros_like(gradient), -gradient
+    solved = curvature.solve(residual)
+    direction = solved
+    size = first = float((residual * solved).sum())
+    n_products = 0
+    while size > rest**2 * first and n_products < MOST_PRODUCTS:
+        image = problem.curve(p, direction)
+        n_products += 1
+        length = size / float((direction * image).sum())
+        step += length * direction
+        residual = residual - length * image
+        solved = curvature.solve(residual)
+        size, before = float((residual * solved).sum()), size
+        direction = solved + size / before * direction
+    return step, n_products
+
+
+def _better(
+    problem: Problem, curvature: Curvature, W: Floats, step: Floats, value: float, gradient: Floats
+) -> tuple[Floats, tuple[float, Floats, Floats]] | None:
+    """The first of the halved steps that gains; near the minimum only the gradient can tell."""
+    slope, norm, length = float((gradient * step).sum()), curvature.norm(gradient), 1.0
+    while length > 1e-6:
+        tried = W + length * step
+        tried -= tried.mean(axis=0)
+        there = problem.at(tried)
+        gains = there[0] < value + 1e-4 * length * slope and -slope * length > 1e-12 * abs(value)
+        if gains or curvature.norm(there[1]) < 0.9 * norm:
+            return tried, there
+        length /= 2
+    return None
+
+
+def _lanczos(problem: Problem, p: Floats, curvature: Curvature) -> tuple[Floats, Floats, Floats]:
+    """Approximate eigenvalues of H relative to M, ascending, eigenvectors ``[values, classes * d]``, residuals."""
+    shape = (problem.n_classes, problem.X.shape[1])
+    most = min(N_LANCZOS, (shape[0] - 1) * shape[1])
+    images, vectors = np.empty((2, most, shape[0] * shape[1]))
+    T = np.zeros((most + 1, most + 1))
+    image = np.random.default_rng(0).normal(size=shape)
+    for n in range(most + 1):
+        image -= image.mean(axis=0)
+        vector = curvature.solve(image)
+        size = float(np.sqrt((image * vector).sum()))
+        if n:
+            T[n, n - 1] = T[n - 1, n] = size
+        if n == most or not size > 1e-5:
+            break
+        images[n], vectors[n] = image.ravel() / size, vector.ravel() / size
+        flat = problem.curve(p, vectors[n].reshape(shape)).ravel()
+        T[n, n] = vectors[n] @ flat
+        for _ in range(2):
+            flat = flat - images[: n + 1].T @ (vectors[: n + 1] @ flat)
+        image = flat.reshape(shape)
+    values, mix = np.linalg.eigh(T[:n, :n])
+    return values, mix.T @ vectors[:n], np.abs(T[n, n - 1] * mix[-1])
+
+
+# ---------------------------------------------------------------- without each record
+
+
+def displaced(fit: Fit, removed: Indices, factors: Floats, goals: Floats) -> Iterator[tuple[Indices, Floats, Flags]]:
+    """How far the minimum moves without each record, block by block.
+
+    Args:
+        fit: with all records.
+        removed: the record that each model lacks ``[models]``.
+        factors: how many times as much as before a record of each class costs each model ``[models, classes]``.
+        goals: how small a gradient must be by the inverse of M, if leaving out a record did not change M ``[models]``.
+
+    Yields:
+        models ``[m]`` by their places in ``removed``; the moves ``[m, classes, d]``; and bool ``[m]``: where the
+        iteration did not converge.
+    """
+    problem = fit.problem
+    missed = (problem.misses(fit.p) ** 2).sum(axis=0)[removed]
+    influence = problem.cost[removed] ** 2 * missed * fit.reach[removed]
+    # Records that move the model about equally far need about equally many steps.
+    order = np.argsort(-influence, kind="stable")
+    width = max(1, min(WIDTH, BLOCK_NUMBERS // max(problem.X.shape)) // problem.n_classes)
+    for first in range(0, len(order), width):
+        part = order[first : first + width]
+        yield part, *_left_out(fit, removed[part], factors[part], goals[part])
+
+
+def _left_out(fit: Fit, removed: Indices, factors: Floats, goals: Floats) -> tuple[Floats, Flags]:
+    """The moves of one block, and which of them did not converge."""
+    block = _block(fit, removed, factors, goals)
+    moves, lost = np.zeros(block.moved.shape), np.ones(len(removed), dtype=bool)
+    for _ in range(MOST_STEPS):
+        found = _settle(fit, block)
+        moves[block.model[found]], lost[block.model[found]] = block.moved[found], False
+        going = ~found & np.isfinite(block.norm)
+        if not going.any():
+            break
+        if not going.all():
+            block = block[going]
+        _advance(fit, block)
+    return moves, lost
+
+
+@dataclass
+class _Memory:
+    """The last steps of each model, for L-BFGS. A slot that holds nothing is zero, but for a 1 on the diagonal of sy.
+
+    Args:
+        s: steps ``[m, MEMORY, size]``.
+        solved: the start's inverse of H, times how much each step changed the gradient ``[m, MEMORY, size]``.
+        sy: products of steps (rows) with the changes of the gradient (columns) in the same or later steps
+            ``[m, MEMORY, MEMORY]``.
+        yy: products of changes with ``solved`` ``[m, MEMORY, MEMORY]``.
+        age: ``[m]``: how many steps were ever taken.
+    """
+
+    s: Singles
+    solved: Singles
+    sy: Floats
+    yy: Floats
+    age: Indices
+
+    @classmethod
+    def of_nothing(cls, m: int, size: int) -> _Memory:
+        s, solved = np.zeros((2, m, MEMORY, size), np.float32)
+        return cls(s, solved, np.tile(np.eye(MEMORY), (m, 1, 1)), np.zeros((m, MEMORY, MEMORY)), np.zeros(m, np.int64))
+
+    def __getitem__(self, models: Flags) -> _Memory:
+        return _some(self, models)
+
+    def step(self, gradient: Singles, solved: Singles) -> Singles:
+        """Minus the estimated inverse of H times the gradient ``[m, size]`` (Byrd, Nocedal & Schnabel 1994, eq. 3.1).
+
+        Args:
+            gradient: ``[m, size]``.
+            solved: the start's inverse of H, times that ``[m, size]``.
+        """
+        p = np.linalg.solve(self.sy, _products(self.s, gradient))
+        diagonal = np.diagonal(self.sy, axis1=1, axis2=2)[:, :, None]
+        bent = diagonal * p + self.yy @ p - _products(self.solved, gradient)
+        a = np.linalg.solve(self.sy.transpose(0, 2, 1), bent)
+        step = _mixed(p, self.solved)
+        step -= _mixed(a, self.s)
+        step -= solved
+        return step
+
+    def add(self, s: Singles, y: Singles, solved: Singles) -> None:
+        """Remember a step, the change of the gradient, and the start's inverse times that; forget the oldest."""
+        slot = int(self.age[0]) % MEMORY
+        self.age += 1
+        self.s[:, slot], self.solved[:, slot] = s, solved
+        self.sy[:, slot] = 0.0
+        self.sy[:, :, slot] = _products(self.s, y)[:, :, 0]
+        self.yy[:, :, slot] = self.yy[:, slot] = _products(self.solved, y)[:, :, 0]
+        useless = ~(self.sy[:, slot, slot] > 0)  # rounding has the upper hand
+        self.s[useless, slot] = self.solved[useless, slot] = 0.0
+        self.sy[useless, :, slot] = self.yy[useless, :, slot] = self.yy[useless, slot] = 0.0
+        self.sy[useless, slot, slot] = 1.0
+
+
+@dataclass
+class _Block:
+    """Models that lack a record each, on the way to their minima.
+
+    A model's anchor is where its gradient was last found in double precision; single precision counts from there.
+
+    Args:
+        model: their places in the block as it began ``[m]``.
+        goal: how small ``norm`` must be ``[m]``.
+        cost: what each record costs, 0 for the one that is missing ``[m, n]``.
+        own, bend: the inverse of M without that record is ``M^-1 + bend own own'``;
+            ``[m, classes, d]`` and ``[m, classes]``.
+        pull: b, the gradient at the fit with all records ``[m, classes, d]``.
+        moved: Delta at the anchor ``[m, classes, d]``.
+        p: probabilities at the anchor ``[m, classes, n]``.
+        anchored: gradient at the anchor ``[m, classes, d]``.
+        delta: Delta less ``moved`` ``[m, classes, d]``.
+        gradient, solved: the gradient, and nearly the inverse of H times it ``[m, classes, d]``.
+        norm, first: length of the gradient by the inverse of M without the record, and at the anchor ``[m]``.
+        n_steps: since the anchor ``[m]``.
+        memory: of the last steps.
+    """
+
+    model: Indices
+    goal: Floats
+    cost: Floats
+    own: Singles
+    bend: Singles
+    pull: Floats
+    moved: Floats
+    p: Singles
+    anchored: Singles
+    delta: Singles
+    gradient: Singles
+    solved: Singles
+    norm: Floats
+    first: Floats
+    n_steps: Indices
+    memory: _Memory
+
+    def __getitem__(self, models: Flags) -> _Block:
+        return _some(self, models)
+
+
+def _some(state: State, models: Flags) -> State:
+    """The same for some of its models."""
+    return type(state)(**{field.name: getattr(state, field.name)[models] for field in fields(state)})
+
+
+def _block(fit: Fit, removed: Indices, factors: Floats, goals: Floats) -> _Block:
+    """A block of models at the fit with all records."""
+    problem, m = fit.problem, len(removed)
+    cost = problem.cost * factors[:, problem.y]
+    cost[np.arange(m), removed] = 0.0
+    # Without the record a block of M is M - weight x x' (Sherman & Morrison 1950).
+    x = fit.single.X[removed]
+    own = np.ascontiguousarray(np.matmul(x, fit.single.inverse).transpose(1, 0, 2))
+    weight = problem.weights(fit.p).T[removed]
+    left = np.maximum(1 - weight * np.einsum("md,mkd->mk", x, own), 1e-3)
+    pull = _pull(fit, removed, factors)
+    delta, anchored, gradient, solved = np.zeros((4, *pull.shape), np.float32)
+    block = _Block(
+        model=np.arange(m),
+        goal=goals * np.sqrt(left.min(axis=1)),
+        cost=cost,
+        own=own,
+        bend=(weight / left).astype(np.float32),
+        pull=pull,
+        moved=np.zeros_like(pull),
+        p=np.repeat(fit.p.astype(np.float32)[None], m, axis=0),
+        anchored=anchored,
+        delta=delta,
+        gradient=gradient,
+        solved=solved,
+        norm=np.zeros(m),
+        first=np.zeros(m),
+        n_steps=np.zeros(m, np.int64),
+        memory=_Memory.of_nothing(m, pull[0].size),
+    )
+    _anchor(fit, block, np.arange(m), pull)
+    return block
+
+
+def _pull(fit: Fit, removed: Indices, factors: Floats) -> Floats:
+    """The gradient at the fit with all records ``[m, classes, d]``."""
+    problem = fit.problem
+    missed = problem.cost * problem.misses(fit.p)
+    own = factors[np.arange(len(removed)), problem.y[removed]]
+    pull: Floats = -np.einsum("m,cm,md->mcd", own, missed[:, removed], problem.X[removed])
+    if (factors != 1).any():
+        of_class = np.stack([(missed * (problem.y == c)) @ problem.X for c in range(problem.n_classes)])
+        pull += np.tensordot(factors - 1, of_class, axes=1)
+    return pull
+
+
+def _settle(fit: Fit, block: _Block) -> Flags:
+    """Anchor anew wherever single precision is exhausted, and say which models have arrived ``[m]``."""
+    due = (block.norm <= np.maximum(block.goal, ROUGH * block.first)) | (block.n_steps >= MOST_SINGLE_STEPS)
+    found = np.zeros(len(due), dtype=bool)
+    if 8 * due.sum() < len(due):  # waiting for others costs less than products with narrow matrices
+        return found
+    rows = np.flatnonzero(due)
+    block.moved[rows] += block.delta[rows]
+    block.moved[rows] -= block.moved[rows].mean(axis=1, keepdims=True)
+    block.delta[rows] = 0.0
+    sure = (block.norm[rows] <= block.goal[rows]) & (block.norm[rows] >= TRUSTED * block.first[rows])
+    if not sure.all():
+        _anchor_anew(fit, block, rows[~sure])
+    found[rows] = block.norm[rows] <= block.goal[rows]
+    return found
+
+
+def _anchor_anew(fit: Fit, block: _Block, rows: Indices) -> None:
+    """Find gradients in double precision."""
+    problem, (m, k, d) = fit.problem, block.moved[rows].shape
+    moved = block.moved[rows]
+    change = (moved.reshape(m * k, d) @ problem.X.T).reshape(m, k, -1)
+    _to_probabilities(change, fit.p[None], fit.highest)
+    block.p[rows] = fit.p + change
+    change *= block.cost[rows][:, None]
+    gradient = (change.reshape(m * k, -1) @ problem.X).reshape(m, k, d)
+    gradient += problem.penalty * moved + block.pull[rows]
+    _anchor(fit, block, rows, gradient)
+
+
+def _anchor(fit: Fit, block: _Block, rows: Indices, gradient: Floats) -> None:
+    block.anchored[rows] = block.gradient[rows] = gradient
+    block.solved[rows], block.norm[rows] = _solve(fit, block, rows, block.gradient[rows])
+    block.first[rows] = block.norm[rows]
+    block.n_steps[rows] = 0
+
+
+def _advance(fit: Fit, block: _Block) -> None:
+    """One step of L-BFGS, of length 1."""
+    m, k, d = block.gradient.shape
+    step = block.memory.step(block.gradient.reshape(m, -1), block.solved.reshape(m, -1))
+    block.delta += step.reshape(m, k, d)
+    change: Singles = (block.delta.reshape(m * k, d) @ fit.single.X.T).reshape(m, k, -1)
+    _to_probabilities(change, block.p, fit.highest)
+    change *= block.cost.astype(np.float32)[:, None]
+    gradient: Singles = (change.reshape(m * k, -1) @ fit.single.X).reshape(m, k, d)
+    gradient += fit.single.penalty * block.delta
+    gradient += block.anchored
+    solved, block.norm = _solve(fit, block, slice(None), gradient)
+    block.memory.add(step, (gradient - block.gradient).reshape(m, -1), (solved - block.solved).reshape(m, -1))
+    block.gradient, block.solved = gradient, solved
+    block.n_steps += 1
+
+
+def _solve(fit: Fit, block: _Block, rows: Any, gradient: Singles) -> tuple[Singles, Floats]:
+    """Nearly the inverse of H times the gradients, and their lengths by the inverse of M without the record."""
+    single, own, solved = fit.single, block.own[rows], np.empty_like(gradient)
+    np.matmul(gradient.transpose(1, 0, 2), single.inverse, out=solved.transpose(1, 0, 2))
+    solved += (block.bend[rows] * np.einsum("mkd,mkd->mk", own, gradient))[:, :, None] * own
+    solved -= solved.mean(axis=1, keepdims=True)
+    norm = np.sqrt(np.einsum("mkd,mkd->m", gradient, solved, dtype=np.float64))
+    flat = gradient.reshape(len(gradient), -1)
+    solved += ((flat @ single.modes.T * single.gain) @ single.modes).reshape(solved.shape)
+    return solved, norm
+
+
+def _to_probabilities(change: Numbers, p: Numbers, highest: Indices) -> None:
+    """Replace changes of scores ``[m, classes, n]`` by those of probabilities, in place.
+
+    No digits are lost where changes are small, nor where p is near 1.
+
+    Args:
+        change: of scores.
+        p: the probabilities before, ``[m, classes, n]`` or ``[1, classes, n]``.
+        highest: the likeliest class of each record ``[n]``.
+    """
+    tile, records = max(1, TILE_NUMBERS // change[0].size), np.arange(len(highest))
+    for first in range(0, len(change), tile):
+        part = change[first : first + tile]
+        before = p[first : first + tile] if len(p) > 1 else p
+        part -= part[:, highest, records][:, None]
+        np.expm1(part, out=part)
+        part *= before
+        total = part.sum(axis=1, keepdims=True)
+        part -= before * total
+        part /= 1 + total
+
+
+def _products(vectors: Singles, other: Singles) -> Floats:
+    """``[m, MEMORY, 1]`` from ``[m, MEMORY, size]`` and ``[m, size]``."""
+    return (vectors @ other[:, :, None]).astype(np.float64)
+
+
+def _mixed(weights: Numbers, vectors: Singles) -> Singles:
+    """``[m, size]`` from ``[m, MEMORY, 1]`` and ``[m, MEMORY, size]``."""
+    mixed: Singles = (weights.transpose(0, 2, 1).astype(np.float32) @ vectors)[:, 0]
+    return mixed
+
+
+# ---------------------------------------------------------------- from the job to the problem, and back
+
+
+@dataclass(frozen=True)
+class _Coordinates:
+    """Features for the problem: centred where an intercept makes up for it, of equal size, and no more than records.
+
+    Args:
+        mean: ``[d]``.
+        turn: orthonormal columns ``[d, r]``, or ``None`` where all features are kept.
+        size: ``[r]``.
+        intercept: whether a column of ones is added.
+    """
+
+    mean: Floats
+    turn: Floats | None
+    size: Floats
+    intercept: bool
+
+    @classmethod
+    def of(cls, matrix: Floats, intercept: bool) -> _Coordinates:
+        mean = matrix.mean(axis=0) if intercept else np.zeros(matrix.shape[1])
+        mean = np.where(np.ptp(matrix, axis=0) == 0, matrix[0], mean) if intercept else mean
+        centred = matrix - mean
+        turn = np.linalg.qr(centred.T)[0] if len(matrix) < matrix.shape[1] else None
+        size = np.sqrt(np.mean((centred if turn is None else centred @ turn) ** 2, axis=0))
+        return cls(mean, turn, np.where(size > 1e-10 * size.max(initial=0.0), size, 1.0), intercept)
+
+    @property
+    def penalty(self) -> Floats:
+        return np.append(self.size**-2.0, [0.0] * self.intercept)
+
+    def rows(self, matrix: Floats) -> Floats:
+        """Features ``[rows, r (+ 1)]``."""
+        centred = matrix - self.mean
+        rows = (centred if self.turn is None else centred @ self.turn) / self.size
+        return np.column_stack([rows, np.ones(len(rows))]) if self.intercept else rows
+
+    def back(self, W: Floats) -> Floats:
+        """Coefficients of the original features, and last the intercept if there is one ``[..., d (+ 1)]``."""
+        r = len(self.size)
+        w = W[..., :r] / self.size
+        w = w if self.turn is None else w @ self.turn.T
+        return np.concatenate([w, W[..., r:] - (w @ self.mean)[..., None]], axis=-1) if self.intercept else w
+
+
+@dataclass(frozen=True)
+class Solution:
+    """A fit, and what it answers.
+
+    Args:
+        n_classes: of the schema.
+        present: the codes of those that some record has.
+        coordinates: from features to the problem's.
+        fit: the minimum.
+    """
+
+    n_classes: int
+    present: Indices
+    coordinates: _Coordinates
+    fit: Fit
+
+    def answers(self, rows: Floats, weights: Floats) -> Floats:
+        """Log-probabilities ``[rows, classes]`` of rows in the problem's coordinates."""
+        from scipy.special import log_softmax
+
+        answers = np.full((len(rows), self.n_classes), -np.inf)
+        answers[:, self.present] = log_softmax(rows @ weights.T, axis=1)
+        return answers
+
+    def coefficients(self, weights: Floats) -> Floats:
+        """Original coefficients ``[..., classes, d (+ 1)]``; 0 for a class that no record has."""
+        found = self.coordinates.back(weights)
+        coefficients = np.zeros((*found.shape[:-2], self.n_classes, found.shape[-1]))
+        coefficients[..., self.present, :] = found
+        return coefficients
+
+
+def solve(case: Given, kept: Indices, close: float, queries: Floats | None = None) -> Solution | None:
+    """The minimum for some of the records; ``None`` if it cannot be found.
+
+    Args:
+        case: dense.
+        kept: the records ``[n]``.
+        close: largest error of a log-probability.
+        queries: what will be asked besides the records ``[queries, d]``.
+    """
+    matrix, labels = case.matrix[kept], case.labels[kept]
+    present, y = np.unique(labels, return_inverse=True)
+    coordinates = _Coordinates.of(matrix, case.estimator.fit_intercept)
+    # With two classes scikit-learn has one vector w, penalised as a whole; here it is w / 2 and -w / 2.
+    penalty = coordinates.penalty * (2 if len(present) == 2 else 1)
+    try:
+        cost = float(case.estimator.C) * _class_weights(case, labels)[labels]
+        fit = minimum(Problem(coordinates.rows(matrix), y, cost, penalty, len(present)))
+    except (ValueError, np.linalg.LinAlgError):
+        return None
+    reach = fit.reach.max()
+    if queries is not None:
+        reach = max(reach, fit.curvature.reach(coordinates.rows(queries)).max(initial=0.0))
+    near = fit.error(reach) <= (1 - SHARE) * close
+    return Solution(len(case.classes), present, coordinates, fit) if near else None
+
+
+def _answer(case: Given, whole: Solution, close: float, table: Floats, lost: Flags) -> None:
+    """Fill in the answers of leave-one-out models; those that stay ``lost`` could not be found."""
+    fit, index = whole.fit, case.index
+    if index is None:
+        rows = whole.coordinates.rows(case.queries)
+        reach = np.full(len(table), fit.curvature.reach(rows).max(initial=0.0))
+    else:
+        rows, reach = fit.problem.X, fit.reach[index].max(axis=1, initial=0.0)
+    for models, moves, failed in _moves(case, whole, close, reach):
+        for model, move in zip(models, moves, strict=True):
+            table[model] = whole.answers(rows if index is None else rows[index[model]], fit.weights + move)
+        lost[models] = failed
+    for model in np.flatnonzero(lost):
+        queries = case.queries if index is None else case.matrix[index[model]]
+        alone = _alone(case, model, close, queries)
+        if alone is not None:
+            table[model] = alone.answers(alone.coordinates.rows(queries), alone.fit.weights)
+            lost[model] = False
+
+
+def _displacements(case: Given, whole: Solution, close: float) -> Floats:
+    fit = whole.fit
+    d = case.matrix.shape[1] + bool(case.estimator.fit_intercept)
+    found = np.full((len(case.removed), whole.n_classes, d), np.nan)
+    for models, moves, failed in _moves(case, whole, close, np.full(len(found), fit.reach.max())):
+        found[models[~failed]] = whole.coefficients(moves[~failed])
+        for model in models[failed]:
+            alone = _alone(case, model, close, None)
+            if alone is not None:
+                found[model] = alone.coefficients(alone.fit.weights) - whole.coefficients(fit.weights)
+    return found
+
+
+def _alone(case: Given, model: Any, close: float, queries: Floats | None) -> Solution | None:
+    """The minimum without one record, by Newton's method."""
+    return solve(case, np.delete(np.arange(len(case.labels)), case.removed[model]), close, queries)
+
+
+def _moves(case: Given, whole: Solution, close: float, reach: Floats) -> Iterator[tuple[Indices, Floats, Flags]]:
+    """:func:`displaced` for the models that lose no class, by their places in the job."""
+    stay = np.flatnonzero(case.counts[case.labels[case.removed]] > 1)
+    goals = SHARE * close * whole.fit.curvature.least / np.sqrt(2 * reach[stay])
+    removed = case.removed[stay]
+    factors = np.ones((len(removed), len(whole.present)))
+    if isinstance(case.estimator.class_weight, str):  # "balanced": n / (classes * members), with one less of each
+        n, own = len(case.labels), whole.fit.problem.y[removed]
+        members = case.counts[whole.present][own]
+        factors *= (n - 1) / n
+        factors[np.arange(len(removed)), own] *= members / (members - 1)
+    for part, moves, failed in displaced(whole.fit, removed, factors, goals):
+        yield stay[part], moves, failed
+
+
+def _class_weights(case: Given, labels: Indices) -> Floats:
+    """What a record of each class costs ``[classes]``, as scikit-learn finds it; NaN for classes without records.
+
+    Raises:
+        ValueError: what scikit-learn says of weights that do not fit the classes.
+    """
+    from sklearn.utils.class_weight import compute_class_weight
+
+    values = case.classes[labels]
+    present = np.unique(values)
+    found = dict(
+        zip(present, compute_class_weight(case.estimator.class_weight, classes=present, y=values), strict=True)
+    )
+    return np.array([found.get(value, np.nan) for value in case.classes])
+
+
+def _dense(case: Given) -> Given:
+    from scipy.sparse import issparse
+
+    return replace(
+        case,
+        matrix=case.matrix.toarray() if issparse(case.matrix) else case.matrix,
+        queries=case.queries.toarray() if issparse(case.queries) else case.queries,
+    )
+
+
+def _unsupported(case: Given) -> str | None:
+    """Why there is no unique minimum of this kind, or not enough room to find it."""
+    estimator, n_present = case.estimator, int((case.counts > 0).sum())
+    if n_present < 3:
+        return "LogisticRegression with fewer than three classes is not multinomial"
+    penalty, kind = getattr(estimator, "penalty", "l2"), getattr(estimator, "multi_class", "auto")
+    if not 0 < estimator.C < np.inf or estimator.l1_ratio or penalty not in ("deprecated", "l2"):
+        return "LogisticRegression is supported with a squared penalty only (l1_ratio=0, C below infinity)"
+    if estimator.solver not in MULTINOMIAL_SOLVERS or estimator.dual or kind == "ovr":
+        return f"LogisticRegression(solver={estimator.solver!r}) does not fit all classes together"
+    try:
+        weights = _class_weights(case, case.labels)
+    except ValueError as error:
+        return f"LogisticRegression cannot use these weights: {error}"
+    if not (weights[case.counts > 0] > 0).all():
+        return "LogisticRegression(class_weight=...) is supported with weights above 0 only"
+    n, d = case.matrix.shape
+    n_queries = 0 if case.queries is None else case.queries.shape[0]
+    if max(n_present * min(n, d) ** 2, max(n, n_queries) * d) > MOST_NUMBERS:
+        return f"{n:,} records with {d:,} columns and {n_present} classes take more memory than is allowed for"
+    return None

@@ -1,0 +1,122 @@
+"""PyTorch modules as models: what they answer, and what is said when they cannot."""
+
+import os
+import sys
+
+import numpy as np
+import pytest
+
+from leakgauge.errors import ConfigError, MissingExtra, ModelError
+from leakgauge.models import AnswerKind, kind_of
+from leakgauge.models.torch import ASKED_AT_ONCE, device_named, wrap_module
+from leakgauge.records import Records
+from leakgauge.training import FixedDesign
+
+if os.environ.get("LEAKGAUGE_REQUIRE_TORCH") == "1":
+    import torch
+else:
+    torch = pytest.importorskip("torch")
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(40, 3))
+RECORDS = Records.from_arrays(X, np.array(["low", "middle", "high"])[rng.integers(0, 3, 40)])
+VALUES = Records.from_arrays(X, X[:, 0])
+
+
+def linear(weights, biases):
+    """A linear layer with given weights ``[outputs, inputs]``."""
+    layer = torch.nn.Linear(len(weights[0]), len(weights))
+    with torch.no_grad():
+        layer.weight.copy_(torch.tensor(weights))
+        layer.bias.copy_(torch.tensor(biases))
+    return layer
+
+
+def test_logits_of_0_are_equal_probabilities():
+    logs = wrap_module(linear([[0.0] * 3] * 3, [0.0] * 3), RECORDS.schema).log_probabilities(X)
+    np.testing.assert_array_equal(logs, np.full((40, 3), -np.log(3)))
+
+
+def test_probabilities_are_the_softmax_of_the_logits_in_the_schemas_order():
+    weights = rng.normal(size=(3, 3)).astype(np.float32)
+    model = wrap_module(linear(weights.tolist(), [0.5, 0.0, -0.5]), RECORDS.schema)
+    logits = X @ weights.T.astype(float) + [0.5, 0.0, -0.5]
+    expected = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
+    assert kind_of(model) is AnswerKind.PROBABILITIES
+    np.testing.assert_allclose(np.exp(model.log_probabilities(X)), expected, rtol=1e-5)
+
+
+def test_a_module_that_is_nearly_certain_keeps_its_logarithm():
+    """In single precision the probability would be 0, and its logarithm infinite."""
+    model = wrap_module(linear([[0.0] * 3] * 3, [0.0, -200.0, -300.0]), RECORDS.schema)
+    np.testing.assert_array_equal(model.log_probabilities(X[:1]), [[0.0, -200.0, -300.0]])
+
+
+def test_row_i_out_belongs_to_row_i_in_however_many_there_are():
+    many = np.column_stack([np.arange(2 * ASKED_AT_ONCE + 5.0), np.zeros((2 * ASKED_AT_ONCE + 5, 2))])
+    model = wrap_module(linear([[2.0, 0.0, 0.0]], [1.0]), VALUES.schema)
+    assert kind_of(model) is AnswerKind.VALUES
+    np.testing.assert_array_equal(model.predict(many), 2 * many[:, 0] + 1)
+
+
+def test_dropout_is_off_and_the_global_generator_is_left_alone():
+    module = torch.nn.Sequential(torch.nn.Dropout(0.5), torch.nn.Linear(3, 3)).train()
+    before = torch.get_rng_state()
+    model = wrap_module(module, RECORDS.schema)
+    np.testing.assert_array_equal(model.log_probabilities(X), model.log_probabilities(X))
+    assert torch.equal(before, torch.get_rng_state())
+
+
+def test_a_design_is_given_the_decoded_table():
+    records = Records.from_arrays([[2.0, 0.0], [4.0, 2.0], [6.0, 1.0]], [0.0, 0.5, 0.25], categorical=[1])
+    design = FixedDesign((0, 3), (4.0, 0.0), (2.0, 1.0))
+    model = wrap_module(linear([[1.0, 10.0, 20.0, 30.0]], [0.0]), records.schema, design)
+    np.testing.assert_array_equal(model.predict(records.features), [-1 + 10, 0 + 30, 1 + 20])
+
+
+@pytest.mark.parametrize(
+    ("module", "message"),
+    [
+        (lambda: torch.nn.Linear(3, 2), r"Linear answered outputs of shape \(40, 2\); expected \(40, 3\), one logit"),
+        (lambda: torch.nn.Linear(4, 3), "Linear cannot be given 40 rows of 3 features: mat1 and mat2"),
+        (lambda: torch.nn.LSTM(3, 3), "LSTM answered outputs of type tuple; expected"),
+        (lambda: linear([[0.0] * 3] * 3, [np.nan] * 3), "Linear answered NaN for 40 of 40 records"),
+        (lambda: linear([[0.0] * 3] * 3, [np.inf] * 3), "Linear answered NaN for 40 of 40 records"),
+    ],
+)
+def test_answers_that_are_none_are_errors(module, message):
+    with pytest.raises(ModelError, match=message):
+        wrap_module(module(), RECORDS.schema).log_probabilities(X)
+
+
+def test_regressors_must_answer_one_finite_number():
+    with pytest.raises(ModelError, match=r"expected \(40, 1\), one number for each row"):
+        wrap_module(torch.nn.Linear(3, 2), VALUES.schema).predict(X)
+    with pytest.raises(ModelError, match="Linear answered NaN or infinity"):
+        wrap_module(linear([[0.0] * 3], [np.inf]), VALUES.schema).predict(X)
+
+
+def test_errors_say_what_to_do():
+    with pytest.raises(ModelError, match=r"expected a torch.nn.Module, got list"):
+        wrap_module([], RECORDS.schema)
+    with pytest.raises(ModelError, match="beyond single precision in row 1; scale it down"):
+        wrap_module(torch.nn.Linear(3, 1), VALUES.schema).predict(np.array([[0.0, 0, 0], [1e39, 0, 0]]))
+    with pytest.raises(ModelError, match="the design FixedDesign cannot be applied to the table"):
+        wrap_module(torch.nn.Linear(3, 1), VALUES.schema, FixedDesign((0,), (0.0,), (1.0,))).predict(X)
+
+
+def test_a_device_that_is_not_there():
+    assert device_named("cpu").type == "cpu"
+    with pytest.raises(
+        ConfigError, match=r"device 'cuda:99' is not there: torch .* finds \d+ CUDA devices; use device='cpu'"
+    ):
+        device_named("cuda:99")
+    for name in ("quantum", "meta"):
+        with pytest.raises(ConfigError, match=f"device '{name}' is none that models are trained on"):
+            device_named(name)
+
+
+def test_without_torch_the_message_says_how_to_get_it(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(MissingExtra, match=r"pip install 'leakgauge\[torch\]'"):
+        device_named("cpu")

@@ -1,0 +1,443 @@
+"""Modules trained together against the same ones trained one at a time by a loop that knows nothing of the engine.
+
+Where nothing is skipped the slow twin is the learner itself, through the plain loop. Without one record it is a loop
+over the full run's batches that takes the record out of the batch it stands in. Nothing here is left to chance.
+"""
+
+import os
+
+import numpy as np
+import pytest
+
+from leakgauge.errors import ConfigError, ModelError
+from leakgauge.models import AnswerKind
+from leakgauge.records import Records
+from leakgauge.training import (
+    DenseSubsets,
+    EachModel,
+    FunctionLearner,
+    Job,
+    Randomness,
+    everything,
+    leave_one_out,
+    plan,
+    random_subsets,
+    train_many,
+)
+from leakgauge.training.engines.modules import TOGETHER, Modules, why_apart
+from leakgauge.training.engines.refit import Refit
+from leakgauge.training.engines.stacked import Adam, Momentum, Optimiser
+from leakgauge.training.modules import TorchLearner, epoch_order
+
+if os.environ.get("LEAKGAUGE_REQUIRE_TORCH") == "1":
+    import torch
+else:
+    torch = pytest.importorskip("torch")
+
+N, D, BATCH, EPOCHS = 61, 5, 12, 6
+ROUNDING = 1e-6
+rng = np.random.default_rng(0)
+X = rng.normal(size=(N, D))
+RECORDS = Records.from_arrays(X, np.array(["c", "a", "b"])[rng.integers(0, 3, N)], classes=["c", "a", "b"])
+VALUES = Records.from_arrays(X, X @ [1.0, -2.0, 0.5, 0.0, 1.0] + 0.1 * rng.normal(size=N))
+SOME = np.array([0, 7, 30, 60])
+
+ADAM = {"optimiser": "adam", "learning_rate": 0.01, "weight_decay": 0.01}
+SGD = {"optimiser": "sgd", "learning_rate": 0.1, "momentum": 0.9}
+
+common, independent = Randomness.COMMON, Randomness.INDEPENDENT
+
+
+# ---------------------------------------------------------------- modules
+
+
+def tanh():
+    return torch.nn.Sequential(torch.nn.Linear(D, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3))
+
+
+def one_output():
+    return torch.nn.Sequential(torch.nn.Linear(D, 8), torch.nn.Tanh(), torch.nn.Linear(8, 1))
+
+
+def layer_norm():
+    return torch.nn.Sequential(
+        torch.nn.Linear(D, 8), torch.nn.LayerNorm(8), torch.nn.ReLU(inplace=True), torch.nn.Linear(8, 3)
+    )
+
+
+def convolution():
+    return torch.nn.Sequential(
+        torch.nn.Unflatten(1, (1, D)),
+        torch.nn.Conv1d(1, 4, 3),
+        torch.nn.Tanh(),
+        torch.nn.Flatten(),
+        torch.nn.Linear(12, 3),
+    )
+
+
+class Odd(torch.nn.Module):
+    """A weight used twice, a frozen one, buffers that are drawn, a parameter without axes and one that is not used."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = torch.nn.Linear(D, D)
+        self.second = torch.nn.Linear(D, D)
+        self.second.weight = self.first.weight
+        self.frozen = torch.nn.Linear(D, D).requires_grad_(False)
+        self.register_buffer("drawn", torch.randn(D, 3))
+        self.register_buffer("fixed", torch.tensor(2.0))
+        self.scale = torch.nn.Parameter(torch.tensor(1.5))
+        self.idle = torch.nn.Parameter(torch.ones(2))
+
+    def forward(self, x):
+        return self.scale * (self.second(self.frozen(torch.tanh(self.first(x)))) @ self.drawn) / self.fixed
+
+
+def dropout():
+    return torch.nn.Sequential(torch.nn.Linear(D, 8), torch.nn.Dropout(0.4), torch.nn.Tanh(), torch.nn.Linear(8, 3))
+
+
+def batch_norm():
+    return torch.nn.Sequential(torch.nn.Linear(D, 8), torch.nn.BatchNorm1d(8), torch.nn.Tanh(), torch.nn.Linear(8, 3))
+
+
+class Centred(torch.nn.Module):
+    """Looks at the largest of the batch, keeps nothing, and hides it at first behind a layer of zeros."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(D, 3)
+        torch.nn.init.zeros_(self.inner.weight)
+
+    def forward(self, x):
+        return self.inner(x - x.max(dim=0).values)
+
+
+class Branching(torch.nn.Module):
+    """Chooses by its weights."""
+
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(D, 3)
+
+    def forward(self, x):
+        return self.inner(x) if self.inner.bias.sum() > 0 else 2 * self.inner(x)
+
+
+class Square(torch.autograd.Function):
+    """A derivative by hand, of which torch.func knows nothing."""
+
+    @staticmethod
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        return x * x
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return 2 * ctx.saved_tensors[0] * gradient
+
+
+class ByHand(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = torch.nn.Linear(D, 3)
+
+    def forward(self, x):
+        return Square.apply(self.inner(x))
+
+
+TOGETHER_ONES = [tanh, layer_norm, convolution, Odd]
+APART_ONES = [batch_norm, Centred, Branching, ByHand]
+
+
+# ---------------------------------------------------------------- the slow twin
+
+
+def learner_of(factory, **settings):
+    return TorchLearner(factory, **{"n_epochs": EPOCHS, "batch_size": BATCH, **ADAM, **settings})
+
+
+def job_of(factory, subsets, randomness=common, *, records=RECORDS, queries=None, **settings):
+    return Job(learner_of(factory, **settings), records, subsets, X[:9] if queries is None else queries, 3, randomness)
+
+
+def twin(job, place, *, keep_row=False):
+    """Answers ``[queries, k]`` of a model that skips a record in the order of all.
+
+    With ``keep_row`` the record is given to the module and its answer thrown away, so that what falls out is what falls
+    out in the run on all records.
+    """
+    learner, seed, skipped = job.learner, job.seed_of(place), int(job.subsets.removed[place])
+    data = torch.tensor(job.records.features, dtype=torch.float32)
+    y = torch.tensor(job.records.labels)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        module = learner.factory().train()
+        if learner.optimiser == "adam":
+            steps = torch.optim.Adam(module.parameters(), lr=learner.learning_rate, weight_decay=learner.weight_decay)
+        else:
+            steps = torch.optim.SGD(
+                module.parameters(),
+                lr=learner.learning_rate,
+                momentum=learner.momentum,
+                weight_decay=learner.weight_decay,
+            )
+        for epoch in range(learner.n_epochs):
+            for rows in np.split(epoch_order(seed, len(y), epoch), range(BATCH, len(y), BATCH)):
+                left = rows[rows != skipped]
+                if keep_row:
+                    outputs = module(data[torch.tensor(rows)])[torch.tensor(rows != skipped)]
+                elif len(left):
+                    outputs = module(data[torch.tensor(left)])
+                if not len(left):
+                    continue
+                steps.zero_grad()
+                torch.nn.functional.cross_entropy(outputs, y[torch.tensor(left)]).backward()
+                steps.step()
+    with torch.no_grad():
+        queries = torch.tensor(job.queries_of(place), dtype=torch.float32)
+        return torch.log_softmax(module.eval()(queries).double(), dim=1).numpy()
+
+
+def twins(job, **how):
+    return np.stack([twin(job, place, **how) for place in range(len(job.subsets))])
+
+
+def check(found, expected):
+    np.testing.assert_allclose(found, expected, rtol=0, atol=Modules.tolerance)
+
+
+# ---------------------------------------------------------------- null
+
+
+@pytest.mark.parametrize("factory", [tanh, layer_norm, Odd])
+def test_models_of_one_seed_and_the_same_records_are_one_model(factory):
+    table = Modules().run(job_of(factory, everything(N, 3)))
+    np.testing.assert_allclose(table[1:], table[:1].repeat(2, axis=0), rtol=0, atol=ROUNDING)
+
+
+def test_without_a_record_that_cannot_matter_the_model_is_the_full_one():
+    """A row of zeros moves no weight of a layer without biases: with the record skipped nothing may change.
+
+    Except the share that the others of its batch have of the loss, which is why it stands in a batch of its own here.
+    """
+    features = np.vstack([np.zeros(D), X[:20]])
+    records = Records.from_arrays(features, RECORDS.labels[:21])
+
+    def factory():
+        return torch.nn.Linear(D, 3, bias=False)
+
+    arguments = {"records": records, "batch_size": 1, **SGD, "weight_decay": 0.0, "momentum": 0.0}
+    full = Modules().run(job_of(factory, everything(21, 1), **arguments))
+    without = Modules().run(job_of(factory, leave_one_out(21, np.array([0, 1])), **arguments))
+    check(without[0], full[0])
+    assert np.abs(without[1] - full[0]).max() > 100 * Modules.tolerance
+
+
+def test_the_global_generator_is_left_alone():
+    for factory in (tanh, dropout, batch_norm):
+        before = torch.get_rng_state()
+        Modules().run(job_of(factory, leave_one_out(N, SOME)))
+        assert torch.equal(before, torch.get_rng_state())
+
+
+# ---------------------------------------------------------------- the slow twin
+
+
+@pytest.mark.parametrize("settings", [ADAM, SGD], ids=["adam", "sgd"])
+@pytest.mark.parametrize("randomness", list(Randomness))
+@pytest.mark.parametrize("factory", TOGETHER_ONES)
+def test_subsets_are_what_the_plain_loop_finds(factory, randomness, settings):
+    """Of several sizes, so of several groups."""
+    members = np.concatenate([random_subsets(N, size, 3, np.random.default_rng(1)).members for size in (30, 31)])
+    job = job_of(factory, DenseSubsets(members[[0, 3, 1, 4, 2, 5]]), randomness, **settings)
+    assert why_apart(job) is None
+    found = Modules().run(job)
+    check(found, Refit().run(job))
+    assert np.ptp(found, axis=0).max() > 100 * Modules.tolerance
+
+
+@pytest.mark.parametrize("settings", [ADAM, SGD], ids=["adam", "sgd"])
+@pytest.mark.parametrize("randomness", list(Randomness))
+@pytest.mark.parametrize("factory", TOGETHER_ONES)
+def test_without_one_record_it_is_skipped_in_place(factory, randomness, settings):
+    """Five batches of 12 places and one of 1: in some epoch a record that is skipped has that one for itself."""
+    job = job_of(factory, leave_one_out(N, SOME), randomness, **settings)
+    if factory is tanh and randomness is common:
+        job = job_of(factory, leave_one_out(N, np.append(SOME, epoch_order(job.seed_of(0), N, 1)[-1])), **settings)
+    found = Modules().run(job)
+    check(found, twins(job))
+
+
+def test_every_model_may_be_asked_about_records_of_its_own():
+    job = job_of(tanh, leave_one_out(N, SOME), queries=EachModel(SOME[:, None]))
+    check(Modules().run(job), twins(job))
+
+
+def test_regression():
+    job = job_of(one_output, random_subsets(N, 30, 4, np.random.default_rng(1)), records=VALUES, loss="squared-error")
+    outcome = Modules().outcome(job)
+    assert outcome.kind is AnswerKind.VALUES
+    check(outcome.answers, Refit().run(job))
+
+
+@pytest.mark.parametrize("factory", [tanh, convolution, Odd])
+def test_the_answers_of_a_part_are_those_rows_of_the_whole(factory):
+    for subsets in (leave_one_out(N, SOME), random_subsets(N, 30, 4, np.random.default_rng(1))):
+        for randomness in Randomness:
+            job = job_of(factory, subsets, randomness)
+            whole = Modules().run(job)
+            for part in (np.array([2]), np.array([3, 0])):
+                np.testing.assert_allclose(Modules().run(job.part(part)), whole[part], rtol=0, atol=ROUNDING)
+
+
+def test_more_models_than_go_together():
+    job = job_of(tanh, everything(N, TOGETHER + 2), n_epochs=1)
+    check(Modules().run(job), np.broadcast_to(Refit().run(job.part(np.array([0]))), (TOGETHER + 2, 9, 3)))
+
+
+@pytest.mark.parametrize("name", ["adam", "momentum"])
+def test_the_optimisers_are_those_of_torch_for_thousands_of_steps(name):
+    """Also for a model that sits out every third batch. A decay rounded otherwise adds up to 1e-5 by then."""
+    generator = torch.Generator().manual_seed(0)
+    start = torch.randn(2, 40, generator=generator)
+    weights, rate = start.clone(), torch.full((2, 1), 1e-3, dtype=torch.float64)
+    if name == "adam":
+        stacked: Optimiser = Adam(weights, beta_1=0.9, beta_2=0.999, epsilon=1e-8, corrected=True)
+    else:
+        stacked = Momentum(weights, momentum=0.9, nesterov=False)
+    alone = [torch.nn.Parameter(row.clone()) for row in start]
+    steps = [torch.optim.Adam([p]) if name == "adam" else torch.optim.SGD([p], lr=1e-3, momentum=0.9) for p in alone]
+    for step in range(3000):
+        gradient = 1 + torch.randn(2, 40, generator=generator)
+        present = torch.tensor([[1.0], [float(step % 3 > 0)]])
+        for model in range(2):
+            if present[model]:
+                alone[model].grad = gradient[model].clone()
+                steps[model].step()
+        stacked.step(weights, gradient, present, rate)
+    moved, expected = weights - start, torch.stack([p.detach() for p in alone]) - start
+    torch.testing.assert_close(moved, expected, rtol=2e-6, atol=0)
+
+
+# ---------------------------------------------------------------- dropout, and what cannot be stacked
+
+
+def test_dropout_falls_on_all_models_alike_where_they_share_their_random_numbers():
+    subsets = job_of(dropout, random_subsets(N, 30, 3, np.random.default_rng(1)))
+    assert why_apart(subsets) is None
+    check(Modules().run(subsets), Refit().run(subsets))
+    without = job_of(dropout, leave_one_out(N, SOME))
+    check(Modules().run(without), twins(without, keep_row=True))
+
+
+def test_dropout_with_a_seed_for_each_model_goes_one_after_another():
+    subsets = job_of(dropout, random_subsets(N, 30, 3, np.random.default_rng(1)), independent)
+    assert why_apart(subsets) == "the module draws random numbers, and each model has a seed of its own"
+    check(Modules().run(subsets), Refit().run(subsets))
+    without = job_of(dropout, leave_one_out(N, SOME[:2]), independent)
+    check(Modules().run(without), twins(without, keep_row=True))
+
+
+@pytest.mark.parametrize("factory", APART_ONES)
+def test_what_cannot_be_stacked_goes_one_after_another(factory):
+    settings = {"batch_size": 12, "n_epochs": 3}
+    records = RECORDS[np.arange(60)]  # five batches of 12: batch normalisation refuses a batch of one
+    subsets = job_of(factory, random_subsets(60, 36, 3, np.random.default_rng(1)), records=records, **settings)
+    check(Modules().run(subsets), Refit().run(subsets))
+    without = job_of(factory, leave_one_out(60, SOME[:3]), records=records, **settings)
+    check(Modules().run(without), twins(without))
+
+
+def test_the_reason_is_given():
+    everyone = everything(N, 2)
+    assert why_apart(job_of(batch_norm, everyone)) == "the records of a batch see each other"
+    assert why_apart(job_of(Centred, everyone)) == "the records of a batch see each other"
+    for factory in (Branching, ByHand):
+        assert why_apart(job_of(factory, everyone)).startswith("torch.func cannot stack the module (")
+
+
+def test_in_batch_normalisation_a_skipped_record_leaves_no_trace():
+    """Were it given and only its loss left out, its features would still be in the means of its batches."""
+    far = RECORDS.features[:60].copy()
+    far[5] = 1000.0
+    records = Records.from_arrays(far, RECORDS.labels[:60])
+    changed = Records.from_arrays(np.where(far == 1000.0, -500.0, far), RECORDS.labels[:60])
+    found = [
+        Modules().run(job_of(batch_norm, leave_one_out(60, np.array([5])), records=pool)) for pool in (records, changed)
+    ]
+    np.testing.assert_array_equal(*found)
+
+
+def test_a_record_alone_in_a_batch_of_batch_normalisation_is_an_error_that_says_so():
+    with pytest.raises(
+        ModelError, match="cannot be given 1 rows of 5 features: Expected more than 1 value per channel"
+    ):
+        train_many(learner_of(batch_norm), RECORDS, everything(N, 2), seed=0, engines=[Modules()])
+
+
+# ---------------------------------------------------------------- failures and the door
+
+
+def test_a_model_that_goes_astray_does_not_take_the_others_with_it():
+    """One record is so far out that every model trained on it overflows, and no other."""
+    features = X.copy()
+    features[0] = 1e30
+    records = Records.from_arrays(features, VALUES.labels)
+    members = random_subsets(N, 30, 6, np.random.default_rng(1)).members
+    members[:, 0] = np.arange(6) < 3
+    learner = TorchLearner(
+        lambda: torch.nn.Linear(D, 1), loss="squared-error", optimiser="sgd", learning_rate=0.01, n_epochs=3
+    )
+    job = Job(learner, records, DenseSubsets(members), X[:9], 3, independent)
+    outcome, plain = Modules().outcome(job), Refit().outcome(job)
+    assert sorted(outcome.failures) == [0, 1, 2]
+    assert outcome.failures == plain.failures
+    assert "was NaN or infinite in epoch 1; lower its learning_rate (0.01)" in outcome.failures[0]
+    assert np.isnan(outcome.answers[:3]).all()
+    check(outcome.answers[3:], plain.answers[3:])
+
+
+def test_where_no_model_can_be_trained_the_reason_is_the_error():
+    learner = TorchLearner(lambda: torch.nn.Linear(D, 1), loss="squared-error", optimiser="sgd", learning_rate=1e30)
+    with pytest.raises(ModelError, match=r"was NaN or infinite in epoch [12];"):
+        train_many(learner, VALUES, everything(N, 2), seed=0, engines=[Modules()])
+
+
+def test_it_is_chosen_for_this_learner_alone():
+    job = job_of(tanh, everything(N, 2))
+    assert isinstance(plan(job, engines=[Modules()]).engine, Modules)
+    other = Job(FunctionLearner(lambda records, seed: None, name="mine"), RECORDS, everything(N, 2), X, 0, common)
+    assert plan(other, engines=[Modules()]).refusals == {"modules": "mine is not a TorchLearner"}
+
+
+def test_one_and_two_workers_make_the_same_table():
+    d = D
+
+    def factory():  # a closure travels to the workers by value
+        return torch.nn.Sequential(torch.nn.Linear(d, 8), torch.nn.Tanh(), torch.nn.Linear(8, 3))
+
+    arguments = (
+        learner_of(factory, n_epochs=1),
+        RECORDS,
+        random_subsets(N, 30, TOGETHER + 3, np.random.default_rng(1)),
+    )
+    one, two = (
+        train_many(*arguments, X[:2], seed=0, engines=[Modules()], workers=workers).answers for workers in (1, 2)
+    )
+    np.testing.assert_array_equal(one, two)
+
+
+def test_a_device_that_is_not_there_is_an_error_and_not_a_slow_run():
+    with pytest.raises(ConfigError, match=r"device 'cuda:99' is not there: .*use device='cpu'"):
+        train_many(learner_of(tanh), RECORDS, everything(N, 2), seed=0, engines=[Modules()], device="cuda:99")
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("factory", [tanh, layer_norm, Odd, batch_norm])
+def test_cuda(factory):
+    job = job_of(factory, leave_one_out(60, SOME[:3]), records=RECORDS[np.arange(60)])
+    on_gpu = Job(job.learner, job.records, job.subsets, job.queries, job.seed, job.randomness, "cuda")
+    before = torch.cuda.get_rng_state()
+    check(Modules().run(on_gpu), Modules().run(job))
+    assert torch.equal(before, torch.cuda.get_rng_state())
