@@ -35,6 +35,11 @@ def test_the_loops_can_be_left_aside(monkeypatch):
     assert kernels() is None
 
 
+@pytest.mark.skipif(os.environ.get("LEAKGAUGE_REQUIRE_NATIVE") != "1", reason="nothing says that there is a compiler")
+def test_where_there_is_a_compiler_the_loops_are_there():
+    assert LIBRARY.exists()
+
+
 @pytest.mark.skipif(not LIBRARY.exists(), reason="the C++ loops are not compiled; is there a compiler?")
 def test_the_library_can_be_loaded(monkeypatch):
     monkeypatch.delenv("LEAKGAUGE_NATIVE", raising=False)

@@ -151,7 +151,7 @@ class Networks(Engine):
 
     def floor(self, job: Job) -> Floats:
         """What :meth:`rounding` finds for the one model of the job ``[queries]``."""
-        return np.maximum(self.rounding(job)[0], NEGLIGIBLE)
+        return np.asarray(np.maximum(self.rounding(job)[0], NEGLIGIBLE))
 
     @abstractmethod
     def unavailable(self, job: Job) -> str | None:
