@@ -4,6 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from sklearn.compose import make_column_transformer
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -88,6 +89,23 @@ def test_a_network_that_was_interrupted_is_not_taken_for_a_trained_one():
     network._backprop = lambda *arguments, **options: signal.raise_signal(signal.SIGINT)
     with pytest.raises(KeyboardInterrupt):
         fit(network, X, y)
+
+
+@pytest.mark.parametrize("solver", ["svd", "lsqr", "eigen"])
+def test_discriminants_keep_the_logarithm_of_a_probability_that_is_0(solver):
+    """Means 0 and 100 of variance 1 and equal shares: at 100 + t the log odds are 5,000 + 100 t."""
+    centred = np.array([-1.0, 1.0])[:, None]
+    records = Records.from_arrays(np.vstack([centred, centred + 100]), list("aabb"))
+    model = wrap(LinearDiscriminantAnalysis(solver=solver).fit(records.features, list("aabb")), records.schema)
+    found = model.log_probabilities(np.array([[100.0], [103.0], [50.0]]))
+    np.testing.assert_allclose(found, [[-5000, 0], [-5300, 0], [-np.log(2), -np.log(2)]], rtol=1e-9, atol=1e-9)
+
+
+def test_discriminants_of_three_classes_agree_with_scikit_learn():
+    fitted = LinearDiscriminantAnalysis().fit(X, y)
+    found = wrap(fitted, RECORDS.schema).log_probabilities(X)
+    order = [fitted.classes_.tolist().index(name) for name in RECORDS.schema.classes]
+    np.testing.assert_allclose(found, fitted.predict_log_proba(X)[:, order], rtol=1e-10)
 
 
 def test_errors_say_what_to_do():

@@ -15,7 +15,9 @@ from numpy.typing import NDArray
 from leakgauge.errors import ModelError
 from leakgauge.models import Release, as_is, binned_logs
 from leakgauge.theory import log_ratio
-from leakgauge.training import EachModel, Job, PredictionTable, Randomness, everything, leave_one_out, plan, train_many
+from leakgauge.training import EachModel, Job, PredictionTable, Randomness, everything, leave_one_out, train_many
+from leakgauge.training.engines import ENGINES
+from leakgauge.training.engines.refit import Refit
 
 if TYPE_CHECKING:
     from leakgauge.records import Records
@@ -141,7 +143,7 @@ def pdtp(
         labels=_largest(binned[0]),
         noise_floor=pairwise_floor(refits) if len(refits) else np.zeros(len(rows)),
         binned_noise_floor=pairwise_floor(binned_logs(refits, width)) if len(refits) else np.zeros(len(rows)),
-        solver_floor=_solver_floor(learner, records, rows, seed, device),
+        solver_floor=_solver_floor(table.engine, learner, records, rows, seed, device),
         with_record=with_record,
         without_record=without_record,
         width=width,
@@ -212,13 +214,11 @@ def _pair(
     return full.log_probabilities[0], left_out
 
 
-def _solver_floor(learner: Learner, records: Records, rows: Indices, seed: int, device: str) -> Floats:
+def _solver_floor(engine: str, learner: Learner, records: Records, rows: Indices, seed: int, device: str) -> Floats:
     """Twice the error of one answer, as PDTP compares two; infinite where the model cannot be trained to see."""
-    left_out = Job(
-        learner, records, leave_one_out(len(records), rows), EachModel(rows[:, None]), seed, Randomness.COMMON, device
-    )
     whole = Job(learner, records, everything(len(records)), records.features[rows], seed, Randomness.COMMON, device)
-    return np.nan_to_num(2 * plan(left_out).engine.floor(whole), nan=np.inf)
+    did_it = next((one for one in ENGINES if one.name == engine), Refit())
+    return np.nan_to_num(2 * did_it.floor(whole), nan=np.inf)
 
 
 def _refits(

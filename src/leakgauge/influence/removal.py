@@ -3,9 +3,9 @@
 People with the same attributes and the same label are one *cell*: they have the same PDTP, and a table of counts is
 all that a naive Bayes model knows. Counting costs one look at each person, everything else one look at each cell.
 
-Removing the most exposed record makes another one the most exposed, and changes the PDTP of all others of its class
-(Long et al. 2017, section 8, remark that removal is no defence by itself). :func:`remove_most_exposed` follows this
-exactly, with a full recomputation after each removal.
+Removing the most exposed record makes another one the most exposed, and changes the PDTP of all others of its class:
+the largest value falls in teeth of a saw. :func:`remove_most_exposed` follows this exactly, with a full recomputation
+after each removal.
 """
 
 from __future__ import annotations
@@ -103,7 +103,8 @@ def remove_most_exposed(
     exposure = Exposure(cells, alpha, fit_prior)
     by_cell = np.argsort(cells.of_record, kind="stable")
     following = np.cumsum(cells.counts) - cells.counts
-    records, values = [], []
+    records: list[int] = []
+    values: list[float] = []
     top, value = _largest(exposure)
     while len(records) < n_removals and value > until:
         records.append(int(by_cell[following[top]]))

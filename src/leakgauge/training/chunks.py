@@ -32,10 +32,11 @@ def chunks(n_models: int, size: int) -> list[range]:
     return [range(start, min(start + size, n_models)) for start in range(0, n_models, size)]
 
 
-def finished(job: Job, engine: Engine, store: ChunkStore | None, workers: Workers) -> Iterator[tuple[range, Outcome]]:
-    """Chunks as they come: first those that an earlier run left, then the others in any order."""
-    assert engine.chunk is not None
-    missing = chunks(len(job.subsets), engine.chunk)
+def finished(
+    job: Job, engine: Engine, size: int, store: ChunkStore | None, workers: Workers
+) -> Iterator[tuple[range, Outcome]]:
+    """Chunks of ``size`` models as they come: first those that an earlier run left, then the others in any order."""
+    missing = chunks(len(job.subsets), size)
     yield from _taken(job, engine, missing, store)
     if workers == 1 or (isinstance(workers, int) and len(missing) < 2):
         for models in missing:

@@ -126,17 +126,19 @@ def plan(job: Job, *, engines: Sequence[Engine] = ENGINES) -> Plan:
 def _run(job: Job, engine: Engine, run: Path | None, workers: Workers, progress: Progress | None) -> Outcome:
     """The whole job, chunk by chunk where the engine works in chunks."""
     n_models = len(job.subsets)
-    if engine.chunk is None:
+    shape = (n_models, job.n_queries, job.n_answers)
+    n_bytes = 8 * int(np.prod(shape))
+    if engine.chunk is None and n_bytes <= IN_MEMORY:
         outcome = engine.outcome(job)
         if progress:
             progress(n_models, n_models)
         return outcome
     store = None if run is None else ChunkStore(Path(run) / "chunks")
-    shape = (n_models, job.n_queries, job.n_answers)
-    answers = np.full(shape, np.nan) if run is None or 8 * int(np.prod(shape)) <= IN_MEMORY else AnswersFile(run, shape)
+    answers = np.full(shape, np.nan) if run is None or n_bytes <= IN_MEMORY else AnswersFile(run, shape)
+    size = engine.chunk or max(1, IN_MEMORY * n_models // n_bytes)
     failures: dict[int, str] = {}
     kind, n_unconverged, done = None, 0, 0
-    for models, part in finished(job, engine, store, workers):
+    for models, part in finished(job, engine, size, store, workers):
         if isinstance(answers, AnswersFile):
             answers.write(models, part.answers)
         else:

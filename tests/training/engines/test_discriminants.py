@@ -8,6 +8,7 @@ from leakgauge.models import answers
 from leakgauge.records import Records
 from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, leave_one_out
 from leakgauge.training.engines.discriminants import Inverse, LinearDiscriminants, QuadraticDiscriminants, Spread
+from leakgauge.training.engines.refit import Refit
 
 ENGINES = {LinearDiscriminantAnalysis: LinearDiscriminants(), QuadraticDiscriminantAnalysis: QuadraticDiscriminants()}
 
@@ -60,8 +61,8 @@ def test_qda_by_hand():
     np.testing.assert_allclose(found[2], [-np.log1p(np.exp(-odds)), -np.log1p(np.exp(odds))], rtol=1e-10)
 
 
-def test_far_apart_lda_answers_what_scikit_learn_does():
-    """Probabilities of 0 are the smallest number; and between that and 1e-8 the digits are gone, so it is trained."""
+def test_far_apart_lda_keeps_its_digits():
+    """Where scikit-learn's probability is 0 or has lost its digits, its scores say what the logarithm is."""
     rng = np.random.default_rng(0)
     for distance in (0.0, 3.0, 4.5, 6.0, 30.0):
         y = np.repeat(["left", "right"], 20)
@@ -77,16 +78,46 @@ def test_far_apart_lda_answers_what_scikit_learn_does():
 
 
 def test_means_that_lie_on_a_line_come_under_the_cut_off():
-    """Three means on a line differ in one direction only; scikit-learn leaves the other out, and so it is trained."""
+    """Three means on a line differ in one direction only; scikit-learn leaves the other out, and so it is trained.
+
+    Off the line by more than the cut-off they are not.
+    """
     rng = np.random.default_rng(1)
     inner = np.tile(rng.normal(size=(10, 2)), (3, 1))
     X = inner + np.repeat([[0.0, 0.0], [2.0, 0.0], [4.0, 0.0]], 10, axis=0)
-    job = job_of(LinearDiscriminantAnalysis(tol=0.1), Records.from_arrays(X, np.repeat(["a", "b", "c"], 10)))
-    assert "rounding or a cut-off shows" in LinearDiscriminants().refuses(job)
-    found = LinearDiscriminants().run(job)[:, 0]
-    np.testing.assert_allclose(
-        found, refit_logs(LinearDiscriminantAnalysis(tol=0.1), X, np.repeat(["a", "b", "c"], 10)), rtol=1e-10
+    y, estimator = np.repeat(["a", "b", "c"], 10), LinearDiscriminantAnalysis(tol=0.1)
+    assert "rounding or a cut-off shows in 30 of 30" in LinearDiscriminants().refuses(
+        job_of(estimator, Records.from_arrays(X, y))
     )
+    X[y == "b", 1] += 2.0
+    assert LinearDiscriminants().refuses(job_of(estimator, Records.from_arrays(X, y))) is None
+    np.testing.assert_allclose(logs(estimator, X, y), refit_logs(estimator, X, y), rtol=1e-10)
+
+
+def test_dummies_of_all_categories_need_no_reference_category():
+    """Two sets of dummies that each sum to 1 are of rank two less than their number; without one of each, of full."""
+    rng = np.random.default_rng(4)
+    first, second = rng.integers(0, 4, 80), rng.integers(0, 3, 80)
+    X = np.column_stack([first[:, None] == np.arange(4), second[:, None] == np.arange(3), rng.normal(size=80)])
+    y = rng.integers(0, 3, 80)
+    full = logs(LinearDiscriminantAnalysis(), X.astype(float), y)
+    np.testing.assert_allclose(full, refit_logs(LinearDiscriminantAnalysis(), X.astype(float), y), rtol=1e-10)
+    less = logs(LinearDiscriminantAnalysis(), np.delete(X, [0, 4], axis=1).astype(float), y)
+    np.testing.assert_allclose(full, less, rtol=1e-10)
+
+
+def test_where_features_depend_on_each_other_no_query_is_answered_beside_them():
+    """A query whose dummies do not sum to 1 is answered in directions that hang on scikit-learn's scaling."""
+    rng = np.random.default_rng(5)
+    X = np.column_stack([np.arange(40) % 2, np.arange(40) % 2 == 0, rng.normal(size=40)]).astype(float)
+    records = Records.from_arrays(X, rng.integers(0, 2, 40))
+    job = job_of(LinearDiscriminantAnalysis(), records)
+    case, solved = LinearDiscriminants()._found(job)
+    inside, outside = np.array([[0.0, 1.0, 0.3]]), np.array([[1.0, 1.0, 0.3]])
+    assert not solved.asked(case.removed, inside)[1].any()
+    assert solved.asked(case.removed, outside)[1].all()
+    asked = Job(job.learner, records, leave_one_out(40, np.arange(3)), outside, 0, Randomness.COMMON)
+    np.testing.assert_allclose(LinearDiscriminants().run(asked), Refit().run(asked), rtol=1e-9)
 
 
 def test_one_class_is_refused():

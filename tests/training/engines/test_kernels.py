@@ -11,8 +11,8 @@ from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, leave
 from leakgauge.training.engines.kernels import (
     GaussianProcessRegression,
     Kernel,
+    KernelMachine,
     KernelRidgeRegression,
-    predictions_without,
 )
 
 
@@ -22,6 +22,11 @@ def values(engine, estimator, X, y):
     job = Job(SklearnLearner(estimator), records, leave_one_out(len(records)), queries, 0, Randomness.COMMON)
     assert engine.refuses(job) is None
     return engine.run(job)[:, 0, 0]
+
+
+def machine(matrix, rounding, y, centred=False):
+    with np.errstate(invalid="ignore"):
+        return KernelMachine.of(Kernel(matrix, rounding), y, centred, lambda queries: matrix[queries[:, 0].astype(int)])
 
 
 def test_records_that_share_nothing_say_nothing_of_each_other():
@@ -67,18 +72,18 @@ def test_the_formula_equals_solving_for_each(centred):
     rng = np.random.default_rng(1)
     half = rng.normal(size=(12, 12))
     K, y = half @ half.T + np.eye(12), rng.normal(size=12) + 5
-    found, doubtful = predictions_without(Kernel(K, 0.0), y, centred)
+    found, doubtful = machine(K, 0.0, y, centred).own(np.arange(12))
     assert not doubtful.any()
     for t in range(12):
         rest = np.arange(12) != t
         mean = y[rest].mean() if centred else 0.0
         expected = mean + K[t, rest] @ np.linalg.solve(K[np.ix_(rest, rest)], y[rest] - mean)
-        assert found[t] == pytest.approx(expected, rel=1e-10)
+        assert found[t, 0] == pytest.approx(expected, rel=1e-10)
 
 
 def test_rounding_of_the_kernel_leaves_models_to_training():
     y = np.array([1.0, 2.0, 3.0])
     K = np.eye(3) + 0.5
-    assert not predictions_without(Kernel(K, 1e-12), y, False)[1].any()
-    assert predictions_without(Kernel(K, 1e-6), y, False)[1].all()
-    assert "not positive definite" in predictions_without(Kernel(-K, 0.0), y, False)
+    assert not machine(K, 1e-12, y).doubtful.any()
+    assert machine(K, 1e-6, y).doubtful.all()
+    assert "not positive definite" in machine(-K, 0.0, y)

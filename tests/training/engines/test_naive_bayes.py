@@ -9,12 +9,19 @@ from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, leave
 from leakgauge.training.engines import naive_bayes as nb
 from leakgauge.training.engines.naive_bayes import (
     BernoulliNaiveBayes,
+    Bernoullis,
     CategoricalNaiveBayes,
+    Categories,
+    Classes,
     ComplementNaiveBayes,
+    Complements,
     GaussianNaiveBayes,
+    Gaussians,
     MultinomialNaiveBayes,
+    Multinomials,
     Priors,
     Scores,
+    Spread,
     posterior,
     priors_without,
 )
@@ -88,14 +95,13 @@ def test_complement_by_hand():
 
 
 def test_priors_without_a_record():
-    labels = np.array([0, 0, 1, 3])
-    counts = np.array([2, 1, 0, 1])
+    classes = Classes(np.array([0, 0, 1, 3]), np.array([2, 1, 0, 1]))
     removed = np.array([0, 2])
-    shares = priors_without(labels, counts, removed, None, True)
+    shares = priors_without(classes, removed, None, True)
     np.testing.assert_allclose(np.exp(shares.logs), [[1 / 3, 1 / 3, 0, 1 / 3], [2 / 3, 0, 0, 1 / 3]])
-    uniform = priors_without(labels, counts, removed, None, False)
+    uniform = priors_without(classes, removed, None, False)
     np.testing.assert_allclose(np.exp(uniform.logs), [[1 / 3, 1 / 3, 0, 1 / 3], [1 / 2, 0, 0, 1 / 2]])
-    fixed = priors_without(labels, counts, removed, np.array([0.5, 0.3, np.nan, 0.2]), True)
+    fixed = priors_without(classes, removed, np.array([0.5, 0.3, np.nan, 0.2]), True)
     np.testing.assert_allclose(np.exp(fixed.logs[0]), [0.5, 0.3, 0, 0.2])
     assert fixed.possible.tolist() == [True, False]
 
@@ -116,6 +122,10 @@ def test_posterior_flags_what_it_cannot_say():
 # ---------------------------------------------------------------- where rounding bites
 
 
+def classes_of(labels):
+    return Classes(labels, np.bincount(labels))
+
+
 def variances_anew(X, labels, rows):
     return np.array([X[(labels == labels[t]) & (np.arange(len(X)) != t)].var(axis=0) for t in rows])
 
@@ -128,9 +138,8 @@ def test_variances_beside_an_outlier_keep_their_digits(outlier):
     X[8, 3] = -outlier
     labels = rng.integers(0, 3, 60)
     labels[:2] = 3  # a class of two: without one the other has variance 0
-    counts = np.bincount(labels)
     rows = np.arange(60)
-    found = nb._Spread.of(X, labels, counts).variances_without(rows)
+    found = Spread.of(X, classes_of(labels)).variances_without(rows)
     np.testing.assert_allclose(found, variances_anew(X, labels, rows), rtol=1e-13, atol=0)
 
 
@@ -138,17 +147,17 @@ def test_blocks_do_not_show(monkeypatch):
     """The same numbers whether the records are done in one block or in many."""
     rng = np.random.default_rng(1)
     X, labels = rng.poisson(2.0, (300, 7)).astype(float), rng.integers(0, 3, 300)
-    counts, removed = np.bincount(labels), rng.permutation(300)
-    calls = [
-        lambda: nb.gaussian_scores(X, labels, counts, removed, 1e-9),
-        lambda: nb.multinomial_scores(X, labels, 3, removed, 1.0),
-        lambda: nb.complement_scores(X, labels, 3, removed, 1.0, True),
-        lambda: nb.categorical_scores(X.astype(np.int64), labels, counts, removed, 1.0, np.zeros(7, dtype=np.int64)),
+    classes, removed = classes_of(labels), rng.permutation(300)
+    likelihoods = [
+        Gaussians(X, classes, 1e-9),
+        Multinomials(X, classes, 1.0),
+        Complements(X, classes, 1.0, True),
+        Categories(X.astype(np.int64), classes, 1.0, X.astype(np.int64).max(axis=0) + 1),
     ]
-    whole = [call().values for call in calls]
+    whole = [one.own(removed).values for one in likelihoods]
     monkeypatch.setattr(nb, "BLOCK", 1)
-    for call, expected in zip(calls, whole, strict=True):
-        np.testing.assert_allclose(call().values, expected, rtol=1e-13)
+    for one, expected in zip(likelihoods, whole, strict=True):
+        np.testing.assert_allclose(one.own(removed).values, expected, rtol=1e-13)
 
 
 def test_sparse_and_dense_give_the_same():
@@ -157,24 +166,16 @@ def test_sparse_and_dense_give_the_same():
     rng = np.random.default_rng(2)
     X, labels = rng.poisson(0.5, (80, 9)).astype(float), rng.integers(0, 3, 80)
     X[:, 4] *= 0.3
-    counts, removed = np.bincount(labels), np.arange(80)
+    classes, removed = classes_of(labels), np.arange(80)
     has = (X > 0).astype(float)
     for dense, sparse in (
-        (
-            nb.multinomial_scores(X, labels, 3, removed, 1.0),
-            nb.multinomial_scores(csr_matrix(X), labels, 3, removed, 1.0),
-        ),
-        (
-            nb.complement_scores(X, labels, 3, removed, 1.0, False),
-            nb.complement_scores(csr_matrix(X), labels, 3, removed, 1.0, False),
-        ),
-        (
-            nb.bernoulli_scores(has, labels, counts, removed, 1.0),
-            nb.bernoulli_scores(csr_matrix(has), labels, counts, removed, 1.0),
-        ),
+        (Multinomials(X, classes, 1.0), Multinomials(csr_matrix(X), classes, 1.0)),
+        (Complements(X, classes, 1.0, False), Complements(csr_matrix(X), classes, 1.0, False)),
+        (Bernoullis(has, classes, 1.0, None), Bernoullis(csr_matrix(has), classes, 1.0, None)),
     ):
-        np.testing.assert_allclose(dense.values, sparse.values, rtol=1e-12)
-        np.testing.assert_allclose(dense.rounding, sparse.rounding, rtol=1e-9)
+        np.testing.assert_allclose(dense.own(removed).values, sparse.own(removed).values, rtol=1e-12)
+        np.testing.assert_allclose(dense.own(removed).rounding, sparse.own(removed).rounding, rtol=1e-9)
+        np.testing.assert_allclose(dense.moves(removed), sparse.moves(removed), rtol=1e-12, atol=1e-15)
 
 
 def test_the_stated_rounding_covers_what_happens():
@@ -182,7 +183,7 @@ def test_the_stated_rounding_covers_what_happens():
     rng = np.random.default_rng(3)
     X, labels = rng.integers(0, 5, (50, 4)).astype(float), rng.integers(0, 2, 50)
     removed = np.arange(50)
-    small = nb.multinomial_scores(X, labels, 2, removed, 1.0)
-    large = nb.multinomial_scores(X * 1e7, labels, 2, removed, 1.0)
+    small = Multinomials(X, classes_of(labels), 1.0).own(removed)
+    large = Multinomials(X * 1e7, classes_of(labels), 1.0).own(removed)
     assert small.rounding.max() < 1e-12
     assert large.rounding.max() > 1e-9

@@ -6,7 +6,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 from leakgauge.records import Records
 from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, leave_one_out
-from leakgauge.training.engines.nearest_neighbours import NearestNeighbours, Neighbours, answers_without
+from leakgauge.training.engines.nearest_neighbours import NearestNeighbours, Neighbours, Search
 from leakgauge.training.engines.stateless import given
 
 LINE = np.array([[0.0], [1.0], [3.0], [7.0], [15.0]])
@@ -28,7 +28,7 @@ def answered(estimator, records):
     """Answers, and which of them are left open."""
     case = given(job_of(estimator, records), (type(estimator),), sparse=True)
     with np.errstate(divide="ignore"):
-        return answers_without(case, case.removed)
+        return Search(case).own(case.removed)
 
 
 def test_votes_by_hand():

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import cached_property
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -52,7 +53,6 @@ class Centred:
         y: ``[records]``.
         mean_x: ``[features]``, 0 without an intercept.
         mean_y: 0 without an intercept.
-        noise: norm of a column that holds nothing but rounding errors of the centring, ``[features]``.
         intercept: whether there is one.
     """
 
@@ -60,7 +60,6 @@ class Centred:
     y: Floats
     mean_x: Floats
     mean_y: float
-    noise: Floats
     intercept: bool
 
     @classmethod
@@ -68,10 +67,15 @@ class Centred:
         """The features and labels of a case."""
         X, y = case.matrix, case.labels
         if not case.estimator.fit_intercept:
-            return cls(X, y, np.zeros(X.shape[1]), 0.0, np.zeros(X.shape[1]), False)
+            return cls(X, y, np.zeros(X.shape[1]), 0.0, False)
         mean_x, mean_y = np.ones(len(X)) @ X / len(X), float(y.mean())
-        noise = NOISE * np.sqrt(len(X)) * np.maximum(X.max(axis=0), -X.min(axis=0))
-        return cls(X - mean_x, y - mean_y, mean_x, mean_y, noise, True)
+        return cls(X - mean_x, y - mean_y, mean_x, mean_y, True)
+
+    @cached_property
+    def noise(self) -> Floats:
+        """Norm of a column that holds nothing but rounding errors of the centring, ``[features]``."""
+        # a column so short is all but its mean
+        return np.asarray(NOISE * np.sqrt(len(self.y)) * np.abs(self.mean_x))
 
     @property
     def stretch(self) -> float:
@@ -121,7 +125,7 @@ class Fit:
     @property
     def coefficients(self) -> Floats:
         """``[features]``."""
-        return self.space.coefficients(self.weights[None, :])[0]
+        return self.space.coefficients(self.weights[None, :]).ravel()
 
 
 @dataclass(frozen=True)
@@ -181,7 +185,7 @@ class Equations(Space):
             fitted = y - self.alpha * (root.T @ weights)
             reach = _root_mean(self.scale**2 - self.alpha - self.alpha * leverages)
             return Fit(self, weights, root.T, leverages, fitted, self.condition, reach)
-        roots = dtrmm(1.0, self.root, (X / self.scale).T, lower=1, overwrite_b=1).T
+        roots = dtrmm(1.0, self.root / self.scale, X.T, lower=1).T
         weights = roots.T @ y
         leverages = np.einsum("ij,ij->i", roots, roots)
         return Fit(self, weights, roots, leverages, roots @ weights, self.condition, _root_mean(leverages))

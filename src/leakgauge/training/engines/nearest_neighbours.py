@@ -1,6 +1,6 @@
-"""Nearest neighbours without each record in turn: one search over all records, in which each skips itself.
+"""Nearest neighbours without each record in turn: one search over all records, which skips the record left out.
 
-The neighbours of record t among the others are its neighbours among all, without t. What needs care is ties. If
+The neighbours of a query among the others are its neighbours among all, without t. What needs care is ties. If
 several records are as far away as the k-th neighbour, which of them scikit-learn takes depends on the order of its
 search, and so on the whole table. Where they have the same label it does not matter; where they differ the model
 is trained, so that the answer is scikit-learn's in every case. Distances closer together than their own rounding
@@ -15,11 +15,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from leakgauge.training.engines.base import Engine
-from leakgauge.training.engines.stateless import Flags, Floats, Given, fill_by_training, given
-from leakgauge.training.job import Job
+from leakgauge.training.engines.closed_form import Answers, ClosedForm, Solved
+from leakgauge.training.engines.stateless import Flags, Floats, Given
 from leakgauge.training.subsets import Indices
-from leakgauge.training.threads import one_thread
 
 TOLERANCE = 1e-9
 """Of a log-probability, absolute (at most k neighbours vote); of a value, relative to its size."""
@@ -39,7 +37,7 @@ PROBE = 64
 
 @dataclass(frozen=True)
 class Neighbours:
-    """The nearest other records of some records, nearest first.
+    """The nearest records of some queries, nearest first.
 
     Args:
         index: ``[models, neighbours]``.
@@ -63,63 +61,38 @@ class Neighbours:
         return level
 
 
-class NearestNeighbours(Engine):
+class NearestNeighbours(ClosedForm):
     """``KNeighborsClassifier`` and ``KNeighborsRegressor``."""
 
     name = "nearest-neighbours"
     method = "one search over all records in which each skips itself; ties that matter are trained"
     tolerance: ClassVar[float] = TOLERANCE
+    takes_sparse = True
 
-    def refuses(self, job: Job) -> str | None:
-        """Another learner or sort of job, unusual metrics and weights, too few records, or ties throughout."""
-        case = given(job, _kinds(), sparse=True)
-        if isinstance(case, str):
-            return case
-        return _unsupported(case) or _why_tied(case)
+    def kinds(self) -> tuple[type, ...]:
+        """Of classes and of values."""
+        from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
-    def run(self, job: Job) -> Floats:
-        """The answers: log-probabilities ``[models, 1, classes]`` or values ``[models, 1, 1]``."""
-        case = given(job, _kinds(), sparse=True)
-        assert isinstance(case, Given)  # a job that is refused is not run
-        with np.errstate(all="ignore"), one_thread():
-            table, doubtful = answers_without(case, case.removed)
-        return fill_by_training(job, table[:, None, :], doubtful)
+        return (KNeighborsClassifier, KNeighborsRegressor)
 
-
-def answers_without(case: Given, removed: Indices) -> tuple[Floats, Flags]:
-    """What the models without each record say about it.
-
-    Returns:
-        ``[models, classes]`` log-probabilities or ``[models, 1]`` values; and bool ``[models]``: where ties or
-        rounding leave them open.
-    """
-    k = int(case.estimator.n_neighbors)
-    search = _Search(case)
-    found = search.others(removed, k + 1)
-    open_, unseen = _matters(found, case.labels, k)
-    n_seen = k + 1
-    while unseen.any():  # look further, until all that are level with the k-th are seen or two differ
-        n_seen, again = 4 * n_seen + 64, np.flatnonzero(unseen)
-        for part in np.array_split(again, 1 + len(again) * n_seen // AT_ONCE):
-            open_[part], unseen[part] = _matters(search.others(removed[part], n_seen), case.labels, k)
-    nearest = Neighbours(found.index[:, :k], found.distances[:, :k], found.slack)
-    weights, imprecise = _weights(nearest, case.estimator.weights == "distance")
-    if len(case.classes):
-        return _votes(case.labels[nearest.index], weights, len(case.classes)), open_ | imprecise
-    values = (case.labels[nearest.index] * weights).sum(axis=1) / weights.sum(axis=1)
-    return values[:, None], open_ | imprecise
+    def solve(self, case: Given) -> Search | str:
+        """Unusual metrics and weights, too few records and ties throughout are refused."""
+        reason = _unsupported(case)
+        if reason:
+            return reason
+        search = Search(case)
+        return _why_tied(search, case) or search
 
 
-class _Search:
+class Search(Solved):
     """scikit-learn's search over all records."""
 
     def __init__(self, case: Given) -> None:
         from sklearn.neighbors import NearestNeighbors
-        from sklearn.utils.extmath import row_norms
 
         wanted = case.estimator
-        self.matrix = case.matrix
-        self.norms = row_norms(case.matrix)
+        self.matrix, self.labels, self.n_classes = case.matrix, case.labels, len(case.classes)
+        self.k, self.by_distance = int(wanted.n_neighbors), wanted.weights == "distance"
         self.model = NearestNeighbors(
             n_neighbors=wanted.n_neighbors,
             algorithm=wanted.algorithm,
@@ -129,25 +102,84 @@ class _Search:
         ).fit(case.matrix)
         self.expands = _is_euclidean(wanted) and not self._uses_tree(wanted.n_neighbors, len(case.labels) - 1)
 
+    def own(self, rows: Indices) -> Answers:
+        """Log-probabilities ``[m, classes]`` or values ``[m, 1]``."""
+        return self.answers(self.matrix[rows], rows)
+
+    def asked(self, rows: Indices, queries: Floats) -> Answers:
+        """Log-probabilities ``[m, q, classes]`` or values ``[m, q, 1]``."""
+        matrix = self._like_records(queries.reshape(-1, queries.shape[-1]))
+        if queries.ndim == 3:
+            table, open_ = self.answers(matrix, np.repeat(rows, queries.shape[1]))
+            return table.reshape(*queries.shape[:2], -1), np.asarray(open_.reshape(queries.shape[:2]).any(axis=1))
+        # A record matters to the queries that have it among their neighbours, or next to them; without any other the
+        # answer is that of all records.
+        everyone, open_ = self.answers(matrix, np.full(len(queries), -1))
+        table = np.repeat(everyone[None], len(rows), axis=0)
+        doubtful = np.full(len(rows), open_.any())
+        near = self.model.kneighbors(matrix, min(self.k + 1, len(self.labels)), return_distance=False)
+        for query in range(len(queries)):
+            models = np.flatnonzero(np.isin(rows, near[query]))
+            if len(models):
+                alone = matrix[np.full(len(models), query)]
+                table[models, query], open_ = self.answers(alone, rows[models])
+                doubtful[models] |= open_
+        return table, doubtful
+
+    def answers(self, queries: Any, without: Indices) -> Answers:
+        """What the model without a record says about a query, for pairs of them.
+
+        Args:
+            queries: ``[m, columns]``, in the form of the records.
+            without: the record that is left out, -1 for none ``[m]``.
+
+        Returns:
+            ``[m, classes]`` log-probabilities or ``[m, 1]`` values; and bool ``[m]``: where ties or rounding leave
+            them open.
+        """
+        from sklearn.utils.extmath import row_norms
+
+        norms = row_norms(queries)
+        found = self._others(queries, norms, without, self.k + 1)
+        open_, unseen = _matters(found, self.labels, self.k)
+        n_seen = self.k + 1
+        while unseen.any():  # look further, until all that are level with the k-th are seen or two differ
+            n_seen, again = 4 * n_seen + 64, np.flatnonzero(unseen)
+            for part in np.array_split(again, 1 + len(again) * n_seen // AT_ONCE):
+                further = self._others(queries[part], norms[part], without[part], n_seen)
+                open_[part], unseen[part] = _matters(further, self.labels, self.k)
+        nearest = Neighbours(found.index[:, : self.k], found.distances[:, : self.k], found.slack)
+        weights, imprecise = _weights(nearest, self.by_distance)
+        if self.n_classes:
+            return _votes(self.labels[nearest.index], weights, self.n_classes), open_ | imprecise
+        values = (self.labels[nearest.index] * weights).sum(axis=1) / weights.sum(axis=1)
+        return values[:, None], open_ | imprecise
+
     def _uses_tree(self, k: int, n_left: int) -> bool:
         """Whether the models search by a tree, which subtracts features and does not expand squares."""
         # With k >= n // 2 scikit-learn leaves trees; a release that does not name its method counts as one without.
         return getattr(self.model, "_fit_method", "") in ("kd_tree", "ball_tree") and k < n_left // 2
 
-    def others(self, rows: Indices, k: int) -> Neighbours:
-        """The k nearest records (all, if there are fewer) other than the row itself."""
+    def _others(self, queries: Any, norms: Floats, without: Indices, k: int) -> Neighbours:
+        """The k nearest records (all, if there are fewer) other than the one that is left out."""
         wanted = min(k + 1, self.matrix.shape[0])
-        distances, index = self.model.kneighbors(self.matrix[rows], wanted)
-        own = index == rows[:, None]
-        own[~own.any(axis=1), -1] = True  # hidden behind that many copies of itself: all of them are level
-        index = index[~own].reshape(len(rows), wanted - 1)
-        distances = distances[~own].reshape(len(rows), wanted - 1)
-        slack = np.zeros(len(rows))
+        distances, index = self.model.kneighbors(queries, wanted)
+        out = index == without[:, None]
+        out[~out.any(axis=1), -1] = True  # further away, or hidden behind that many copies: all of them are level
+        index = index[~out].reshape(len(without), wanted - 1)
+        distances = distances[~out].reshape(len(without), wanted - 1)
+        slack = np.zeros(len(without))
         if self.expands:
             # |x|^2 - 2xy + |y|^2 carries the rounding of its terms, however small the distance; |y| <= |x| + d.
-            terms = 2 * self.norms[rows] + distances[:, -1]
+            terms = 2 * norms + distances[:, -1]
             slack = (4 + np.sqrt(self.matrix.shape[1])) * UNIT * terms**2
         return Neighbours(index, distances, slack)
+
+    def _like_records(self, queries: Floats) -> Any:
+        """Queries in the form of the records, dense or sparse."""
+        from scipy.sparse import csr_matrix
+
+        return queries if isinstance(self.matrix, np.ndarray) else csr_matrix(queries)
 
 
 def _matters(found: Neighbours, labels: Any, k: int) -> tuple[Flags, Flags]:
@@ -193,12 +225,6 @@ def _is_euclidean(estimator: Any) -> bool:
     return estimator.metric in ("euclidean", "l2") or (estimator.metric == "minkowski" and estimator.p == 2)
 
 
-def _kinds() -> tuple[type, ...]:
-    from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
-
-    return (KNeighborsClassifier, KNeighborsRegressor)
-
-
 def _unsupported(case: Given) -> str | None:
     wanted = case.estimator
     if wanted.weights not in (None, "uniform", "distance"):
@@ -219,12 +245,11 @@ def _unsupported(case: Given) -> str | None:
     return None
 
 
-def _why_tied(case: Given) -> str | None:
+def _why_tied(search: Search, case: Given) -> str | None:
     if len(case.removed) <= 4 * PROBE:
         return None
     probe = case.removed[np.linspace(0, len(case.removed) - 1, PROBE).astype(np.int64)]
-    with np.errstate(all="ignore"), one_thread():
-        _, open_ = answers_without(case, probe)
+    _, open_ = search.own(probe)
     if 2 * open_.sum() <= PROBE:
         return None
     return (

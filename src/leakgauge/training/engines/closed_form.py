@@ -1,0 +1,219 @@
+"""What the closed forms have in common: one solution for all models, answers to any query, displaced parameters.
+
+A closed form for leave-one-out models works on all records once and then speaks of each model without another look at
+the others. An engine here says which learner it is for and how a job is solved; what was solved answers about the
+removed records themselves (the fast road), about any other queries, and, for learners that release a vector of
+parameters, says how far each record moves it.
+"""
+
+from __future__ import annotations
+
+import weakref
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+
+from leakgauge.errors import ModelError
+from leakgauge.training.engines.base import Engine
+from leakgauge.training.engines.stateless import Flags, Floats, Given, fill_by_training, given
+from leakgauge.training.job import Job
+from leakgauge.training.subsets import Indices
+from leakgauge.training.threads import one_thread
+
+Answers: TypeAlias = tuple[Floats, Flags]
+"""Answers, models first, and bool ``[models]``: which models rounding, ties or special cases leave to training."""
+
+AT_ONCE = 2**21
+"""Numbers in the answers of a block of models."""
+
+
+class Solved(ABC):
+    """A leave-one-out job as far as it is the same for all models."""
+
+    @abstractmethod
+    def own(self, rows: Indices) -> Answers:
+        """What the model without each record says about that record.
+
+        Args:
+            rows: the records, int ``[m]``.
+
+        Returns:
+            Answers ``[m, k]``, and which models are left to training ``[m]``.
+        """
+
+    @abstractmethod
+    def asked(self, rows: Indices, queries: Floats) -> Answers:
+        """What the model without each record says about queries.
+
+        Args:
+            rows: the records, int ``[m]``.
+            queries: ``[q, columns]`` for all models, or ``[m, q, columns]``.
+
+        Returns:
+            Answers ``[m, q, k]``, and which models are left to training ``[m]``.
+        """
+
+
+class Moving(Solved):
+    """The same for a learner whose model is a vector of parameters."""
+
+    @abstractmethod
+    def moves(self, rows: Indices) -> Answers:
+        """How far the parameters move without each record ``[m, parameters]``, and which are left to training."""
+
+
+class ClosedForm(Engine):
+    """An engine that solves a leave-one-out job once for all of its models."""
+
+    takes_sparse: ClassVar[bool] = False
+
+    def refuses(self, job: Job) -> str | None:
+        """Another learner or sort of job, or parameters or data without a closed form."""
+        found = self._solution(job)
+        return found if isinstance(found, str) else None
+
+    def run(self, job: Job) -> Floats:
+        """The answers ``[models, queries, k]``; NaN for a model that could not have been trained."""
+        case, solved = self._found(job)
+        with np.errstate(all="ignore"), one_thread():
+            if job.asks_removed:
+                own, doubtful = solved.own(case.removed)
+                table = own[:, None, :]
+            else:
+                table, doubtful = _any_answers(case, solved, job)
+        return fill_by_training(job, table, doubtful)
+
+    @abstractmethod
+    def kinds(self) -> tuple[type, ...]:
+        """The exact classes of estimators that it is for."""
+
+    @abstractmethod
+    def solve(self, case: Given) -> Solved | str:
+        """All that the models have in common, or why there is no closed form."""
+
+    def _found(self, job: Job) -> tuple[Given, Solved]:
+        found = self._solution(job)
+        assert not isinstance(found, str)  # a job that is refused is not run
+        return found
+
+    def _solution(self, job: Job) -> tuple[Given, Solved] | str:
+        """Found once, whether the job is refused first or run at once; forgotten with the job."""
+        known = _SOLUTIONS.get(id(job))
+        if known is None:
+            known = _SOLUTIONS[id(job)] = {}
+            weakref.finalize(job, _SOLUTIONS.pop, id(job), None).atexit = False
+        if self.name not in known:
+            known[self.name] = self._solved(job)
+        return known[self.name]
+
+    def _solved(self, job: Job) -> tuple[Given, Solved] | str:
+        case = given(job, self.kinds(), sparse=self.takes_sparse, any_query=True)
+        if isinstance(case, str):
+            return case
+        with np.errstate(all="ignore"), one_thread():
+            solved = self.solve(case)
+        return solved if isinstance(solved, str) else (case, solved)
+
+
+_SOLUTIONS: dict[int, dict[str, tuple[Given, Solved] | str]] = {}
+
+
+class Displacing(ClosedForm):
+    """A closed form for a learner whose model is a vector of parameters."""
+
+    def displacements(self, job: Job) -> Floats:
+        """How far the parameters that the model releases move without each record.
+
+        What a defence has to hide: the largest norm over the records is the sensitivity of the parameters on these
+        data. The order of the parameters is that of :meth:`parameters`.
+
+        Args:
+            job: a leave-one-out job that is not refused; its queries do not matter.
+
+        Returns:
+            ``[models, parameters]``: those of the model without the record less those of the model of all; NaN where
+            there is no such model, or it has other parameters (a class less).
+        """
+        case, solved = self._found(job)
+        assert isinstance(solved, Moving)
+        with np.errstate(all="ignore"), one_thread():
+            moves, doubtful = solved.moves(case.removed)
+            for model in np.flatnonzero(doubtful):
+                moves[model] = self._trained_move(job, int(model), moves.shape[1])
+        return moves
+
+    @abstractmethod
+    def parameters(self, estimator: Any, classes: Any) -> Floats:
+        """The parameters of a fitted estimator, in the order in which displacements name them.
+
+        Args:
+            estimator: the last step of the learner, fitted.
+            classes: label values in the order of the schema, ``[classes]``.
+        """
+
+    def _trained_move(self, job: Job, model: int, n_parameters: int) -> Floats:
+        classes = job.records.schema.decode_labels(np.arange(len(job.records.schema.classes)))
+        found = []
+        for records in (job.records, job.records[job.subsets.row(model)]):
+            try:
+                fitted: Any = job.learner.fit(records, seed=job.seed_of(model)).model
+            except ModelError:
+                return np.full(n_parameters, np.nan)
+            last = fitted.estimator
+            while hasattr(last, "steps"):
+                last = last.steps[-1][1]
+            found.append(self.parameters(last, classes))
+        if any(len(parameters) != n_parameters for parameters in found):
+            return np.full(n_parameters, np.nan)
+        return change(found[1], found[0])
+
+
+def change(after: Floats, before: Floats) -> Floats:
+    """The difference, 0 where both are the same infinity."""
+    return np.asarray(np.where(after == before, 0.0, after - before))
+
+
+def products(rows: Floats, queries: Floats) -> Floats:
+    """Each model's row times each of its queries ``[m, q]``.
+
+    Args:
+        rows: ``[m, columns]``.
+        queries: ``[q, columns]`` for all models, or ``[m, q, columns]``.
+    """
+    if queries.ndim == 2:
+        return np.asarray(rows @ queries.T)
+    return np.asarray(np.matmul(queries, rows[:, :, None])[:, :, 0])
+
+
+def classes_first(scores: Floats) -> Floats:
+    """A copy of ``[..., classes]`` as ``[classes, ...]``, over which few classes are reduced many times faster."""
+    return np.array(np.moveaxis(scores, -1, 0), order="C")
+
+
+def blocks(n_models: int, width: int) -> Iterator[slice]:
+    """Models whose answers together are few enough to be held several times over."""
+    step = max(1, AT_ONCE // max(1, width))
+    return (slice(start, start + step) for start in range(0, n_models, step))
+
+
+def dense(matrix: Any) -> Floats:
+    """A dense or SciPy matrix as an array."""
+    return matrix if isinstance(matrix, np.ndarray) else np.asarray(matrix.toarray())
+
+
+def _any_answers(case: Given, solved: Solved, job: Job) -> Answers:
+    shape = (len(case.removed), job.n_queries, job.n_answers)
+    table, doubtful = np.empty(shape), np.zeros(shape[0], dtype=bool)
+    shared = None if case.queries is None else dense(case.queries)
+    n_columns = case.matrix.shape[1]
+    width = shape[1] * (shape[2] if shared is not None else max(shape[2], n_columns))
+    for part in blocks(shape[0], width):
+        queries = shared
+        if queries is None:
+            assert case.index is not None
+            index = case.index[part]
+            queries = dense(case.matrix[index.ravel()]).reshape(*index.shape, n_columns)
+        table[part], doubtful[part] = solved.asked(case.removed[part], queries)
+    return table, doubtful

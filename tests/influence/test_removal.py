@@ -1,0 +1,162 @@
+"""PDTP of cells and the removal of the most exposed: nothing to find, by hand, and against models really trained."""
+
+import warnings
+
+import numpy as np
+import pytest
+from sklearn.naive_bayes import CategoricalNB
+
+from leakgauge.influence.removal import Cells, categorical_pdtp, remove_most_exposed
+from leakgauge.theory import log_ratio
+
+
+def trained_pdtp(codes, labels, widths, alpha, fit_prior):
+    """Every record left out and a model trained anew; NaN where there is none, or it gives no number."""
+    everyone = np.arange(len(codes))
+    values = np.full(len(codes), np.nan)
+    for t in everyone:
+        with np.errstate(all="ignore"):
+            full = trained(codes, labels, widths, alpha, fit_prior, everyone >= 0, t)
+            without = trained(codes, labels, widths, alpha, fit_prior, everyone != t, t)
+        if not np.isnan(full + without).any():
+            values[t] = log_ratio(full, without).max()
+    return values
+
+
+def trained(codes, labels, widths, alpha, fit_prior, members, t):
+    model = CategoricalNB(alpha=alpha, fit_prior=fit_prior, min_categories=widths, force_alpha=True)
+    logs = np.full(labels.max() + 1, -np.inf)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(codes[members], labels[members])
+    logs[model.classes_] = model.predict_log_proba(codes[t : t + 1])[0]
+    return logs
+
+
+def some_people(seed):
+    """A small table with lonely categories, empty classes, one class, one category, copies."""
+    rng = np.random.default_rng([3, seed])
+    n, widths = int(rng.integers(3, 30)), rng.integers(1, 6, rng.integers(1, 5))
+    codes, labels = rng.integers(0, widths, (n, len(widths))), rng.integers(0, rng.integers(1, 5), n)
+    return codes, labels, widths, float(rng.choice([0.0, 1e-3, 1.0, 10.0])), bool(rng.integers(2))
+
+
+def assert_equal(found, expected):
+    """To 1e-10, infinities and NaN in the same places."""
+    np.testing.assert_array_equal(np.isnan(found), np.isnan(expected))
+    finite = np.isfinite(expected)
+    np.testing.assert_array_equal(found[np.isinf(expected)], expected[np.isinf(expected)])
+    np.testing.assert_allclose(found[finite], expected[finite], rtol=0, atol=1e-10)
+
+
+# ---------------------------------------------------------------- nothing to find
+
+
+def test_one_label_has_nothing_to_tell():
+    codes = np.arange(6)[:, None] % 3
+    np.testing.assert_array_equal(categorical_pdtp(codes, np.zeros(6, dtype=int), np.array([3])), 0.0)
+    found = remove_most_exposed(codes, np.zeros(6, dtype=int), np.array([3]), 3)
+    assert (found.records.tolist(), found.left) == ([], 0.0)
+
+
+def test_overwhelming_smoothing_and_no_prior_hide_everyone():
+    rng = np.random.default_rng(0)
+    codes, labels = rng.integers(0, 4, (50, 3)), rng.integers(0, 2, 50)
+    values = categorical_pdtp(codes, labels, np.full(3, 4), alpha=1e12, fit_prior=False)
+    assert values.max() < 1e-9
+
+
+def test_a_million_copies_hide_each_other():
+    codes, labels = np.zeros((1_000_000, 2), dtype=np.int8), np.arange(1_000_000, dtype=np.int8) % 2
+    assert categorical_pdtp(codes, labels, np.array([2, 2])).max() < 2e-6
+
+
+# ---------------------------------------------------------------- by hand
+
+
+def test_the_prior_alone_by_hand():
+    # One attribute of one category: what is left is the share of the class, 3 of 5, without the record 2 of 4.
+    values = categorical_pdtp(np.zeros((5, 1), dtype=int), np.array([0, 0, 0, 1, 1]), np.array([1]))
+    np.testing.assert_allclose(values[0], np.log((2 / 4) / (2 / 5)), rtol=1e-12)
+    np.testing.assert_allclose(values[4], np.log((2 / 5) / (1 / 4)), rtol=1e-12)
+
+
+def test_the_last_of_a_class_is_exposed_without_limit():
+    values = categorical_pdtp(np.zeros((3, 1), dtype=int), np.array([0, 0, 1]), np.array([2]))
+    assert np.isinf(values).tolist() == [False, False, True]
+    found = remove_most_exposed(np.zeros((3, 1), dtype=int), np.array([0, 0, 1]), np.array([2]), 1)
+    assert (found.records.tolist(), found.values.tolist(), found.left) == ([2], [np.inf], 0.0)
+
+
+def test_of_level_records_the_first_goes_first():
+    codes, labels = np.array([[1], [0], [0], [0], [1], [1]]), np.array([1, 0, 0, 1, 1, 0])
+    found = remove_most_exposed(np.vstack([codes, codes]), np.tile(labels, 2), np.array([2]), 2)
+    values = categorical_pdtp(np.vstack([codes, codes]), np.tile(labels, 2), np.array([2]))
+    level = np.flatnonzero(values == values.max())
+    assert found.records[0] == level[np.lexsort((level, np.tile(codes[:, 0], 2)[level], np.tile(labels, 2)[level]))[0]]
+
+
+# ---------------------------------------------------------------- the slow twin
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_equals_training_without_each(seed):
+    """Random tables, exact: no false alarms."""
+    codes, labels, widths, alpha, fit_prior = some_people(seed)
+    found = categorical_pdtp(codes, labels, widths, alpha=alpha, fit_prior=fit_prior)
+    assert_equal(found, trained_pdtp(codes, labels, widths, alpha, fit_prior))
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_removals_equal_training_anew_after_each(seed):
+    """Random tables, exact: no false alarms. What is removed has the largest value, of all that are left."""
+    codes, labels, widths, alpha, fit_prior = some_people(seed)
+    removals = remove_most_exposed(codes, labels, widths, 4, alpha=alpha, fit_prior=fit_prior)
+    left = np.arange(len(codes))
+    for record, value in zip(removals.records, removals.values, strict=True):
+        expected = trained_pdtp(codes[left], labels[left], widths, alpha, fit_prior)
+        assert_equal(np.array([value, value]), np.array([np.nanmax(expected), expected[left == record][0]]))
+        left = left[left != record]
+
+
+def test_it_stops_where_no_one_is_above_the_limit():
+    rng = np.random.default_rng(1)
+    codes, labels = rng.integers(0, 5, (300, 2)), rng.integers(0, 2, 300)
+    found = remove_most_exposed(codes, labels, np.array([5, 5]), 300, until=0.045)
+    rest = np.delete(np.arange(300), found.records)
+    assert 0 < len(found.records) < 300
+    assert found.values.min() > 0.045
+    assert found.left == categorical_pdtp(codes[rest], labels[rest], np.array([5, 5])).max() <= 0.045
+
+
+# ---------------------------------------------------------------- counting
+
+
+@pytest.mark.parametrize("width", [3, 10**6, 10**9])
+def test_cells_are_the_same_counted_or_sorted(width):
+    """However many combinations there could be."""
+    rng = np.random.default_rng(2)
+    codes, labels = rng.integers(0, 3, (200, 2)).astype(np.int32), rng.integers(0, 2, 200).astype(np.uint8)
+    cells = Cells.of(codes, labels, np.array([3, width]))
+    np.testing.assert_array_equal(cells.codes[:, cells.of_record].T, codes)
+    np.testing.assert_array_equal(cells.labels[cells.of_record], labels)
+    np.testing.assert_array_equal(cells.counts, np.bincount(cells.of_record))
+    assert len(cells.counts) == len(np.unique(np.column_stack([codes, labels]), axis=0))
+    order = np.lexsort((*cells.codes[::-1], cells.labels))
+    np.testing.assert_array_equal(order, np.arange(len(order)))
+
+
+def test_errors_name_what_is_wrong():
+    codes, labels = np.zeros((3, 2), dtype=int), np.array([0, 1, 0])
+    for arguments, message in (
+        ((codes * 1.0, labels, [1, 1]), "codes must be whole numbers, got float64"),
+        ((codes, labels[:2], [1, 1]), r"got shapes \(3, 2\), \(2,\) and \(2,\)"),
+        ((codes, labels, [1]), "got shapes"),
+        ((codes, labels - 1, [1, 1]), "labels must be at least 0, got -1"),
+        ((codes + 4, labels, [5, 4]), r"codes\[:, 1\] must be in \[0, 4\), got 4 to 4"),
+        ((codes, labels, [2**31, 2**31]), "more combinations than can be numbered"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            categorical_pdtp(*arguments)
+    with pytest.raises(ValueError, match="alpha must be at least 0, got -1"):
+        categorical_pdtp(codes, labels, [1, 1], alpha=-1)
