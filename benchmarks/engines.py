@@ -4,7 +4,8 @@
 
 Every row states a task: many models trained on nearly the same data, and asked. The engine does all of it, through
 `train_many` with its checks. The plain loop (clone, fit, predict, on bare arrays) is timed on a random sample and
-scaled to all models. Times are seconds of processor time of one thread, the median of the repeats; engine and loop take turns.
+scaled to all models. Times are seconds of processor time of one thread, the median of the repeats; engine and loop
+take turns.
 
 Two loops: with the settings a user would have, and with its solver run to the end (`tol=1e-10`) where it has one. The
 error is the largest difference of a log-probability between a loop and the engine over the sample: for the loop with
@@ -21,7 +22,6 @@ import platform
 import subprocess
 import tempfile
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -223,9 +223,7 @@ def incomes_row() -> Measured:
             found.append(float(np.abs(both[0] - both[1]).max()))
         return found
 
-    (seconds, values), (t, expected) = alternating(
-        lambda: categorical_pdtp(codes, labels, sizes, n_classes=2), [loop], 3
-    )
+    (seconds, values), (t, expected) = alternating(lambda: categorical_pdtp(codes, labels, sizes), [loop], 3)
     return Measured(
         "categorical counts", seconds, t * len(labels) / len(which), float(np.abs(values[which] - expected).max())
     )
@@ -239,18 +237,16 @@ def removal_row() -> Measured:
     assert table is not None
     codes, labels = table.X.astype(np.int64), table.y.astype(np.int64)
     sizes = codes.max(axis=0) + 1
-    seconds, _ = timed(lambda: remove_most_exposed(codes, labels, sizes, n_classes=2, n_removals=100))
-    start, _ = timed(lambda: remove_most_exposed(codes, labels, sizes, n_classes=2, n_removals=1))
+    seconds, _ = timed(lambda: remove_most_exposed(codes, labels, sizes, 100))
+    start, _ = timed(lambda: remove_most_exposed(codes, labels, sizes, 1))
     return Measured("categorical counts", (seconds - start) / 99, remark="seconds for one removal")
 
 
 def networks(table: Table, n_models: int, *, native: bool, left_out: bool = False, epochs: int = 50) -> Measured:
     """Networks of 64 tanh on halves of twice their records, or without each record, against a loop over torch."""
-    import os
-
     from sklearn.neural_network import MLPClassifier
 
-    from leakgauge.training.engines.networks.engine import Networks
+    from leakgauge.training.engines.networks.engine import NativeNetworks, NumpyNetworks
 
     estimator = MLPClassifier(64, activation="tanh", batch_size=50, max_iter=epochs, n_iter_no_change=np.inf, tol=0)
     n = len(table.y)
@@ -258,19 +254,16 @@ def networks(table: Table, n_models: int, *, native: bool, left_out: bool = Fals
     subsets = leave_one_out(n, np.arange(n_models)) if left_out else random_subsets(n, n // 2, n_models, rng)
     randomness = Randomness.COMMON if left_out else Randomness.INDEPENDENT
     records, asked = records_of(table, estimator), table.X[:200]
-    before = os.environ.get("LEAKGAUGE_NATIVE")
-    os.environ["LEAKGAUGE_NATIVE"] = "1" if native else "0"
-    engine = Networks()
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            seconds, found = timed(
-                lambda: train_many(
-                    SklearnLearner(estimator), records, subsets, asked, seed=0, randomness=randomness, engines=(engine,)
-                )
-            )
-    finally:
-        os.environ.pop("LEAKGAUGE_NATIVE") if before is None else os.environ.update(LEAKGAUGE_NATIVE=before)
+    engine = NativeNetworks() if native else NumpyNetworks()
+    job = Job(SklearnLearner(estimator), records, subsets, asked, 0, randomness)
+    reason = engine.refuses(job)
+    if reason:
+        return Measured(engine.name, np.nan, remark=reason)
+    seconds, found = timed(
+        lambda: train_many(
+            SklearnLearner(estimator), records, subsets, asked, seed=0, randomness=randomness, engines=(engine,)
+        )
+    )
     sample = 3
     t, ratio = timed(lambda: torch_loop(table, [np.flatnonzero(subsets.row(m)) for m in range(sample)], asked, epochs))
     loss = [-np.take_along_axis(a, table.y[:200].astype(int)[None, :, None], 2).mean() for a in (found.answers, ratio)]
@@ -306,10 +299,11 @@ def tree(n: int, *, d: int = 100) -> Measured:
     """A tree of full depth on binary columns, every record left out; the loop is scikit-learn's."""
     from sklearn.tree import DecisionTreeClassifier
 
-    from leakgauge.training import DecisionTree
+    from leakgauge.training import DecisionTree, public_thresholds
 
     table = people.purchases(n, d, classes=2)
-    measured = left_out(DecisionTreeClassifier(), table, learner=DecisionTree(), sample=10, repeats=1)
+    learner = DecisionTree(public_thresholds(records_of(table, None)))
+    measured = left_out(DecisionTreeClassifier(), table, learner=learner, sample=10, repeats=1)
     return replace(measured, error=None, remark="the loop's trees break ties by chance, so they are others")
 
 
@@ -317,10 +311,11 @@ def forest(n: int = 1000) -> Measured:
     """A hundred trees, every record left out; the loop is scikit-learn's."""
     from sklearn.ensemble import RandomForestClassifier
 
-    from leakgauge.training import RandomForest
+    from leakgauge.training import RandomForest, public_thresholds
 
     table = people.codes(n)
-    measured = left_out(RandomForestClassifier(), table, learner=RandomForest(), sample=4, repeats=1)
+    learner = RandomForest(public_thresholds(records_of(table, None)))
+    measured = left_out(RandomForestClassifier(), table, learner=learner, sample=4, repeats=1)
     return replace(measured, error=None, remark="the loop's forests are drawn anew each time")
 
 

@@ -7,6 +7,7 @@ from leakgauge.training.engines.discriminants import LinearDiscriminants, Quadra
 from leakgauge.training.engines.kernels import GaussianProcessRegression, KernelRidgeRegression
 from leakgauge.training.engines.linear import LinearLeastSquares, RidgeRegression
 from leakgauge.training.engines.logistic import LogisticRegressionNewton
+from leakgauge.training.engines.logistic_subsets import LogisticRegressionSubsets
 from leakgauge.training.engines.modules import Modules
 from leakgauge.training.engines.naive_bayes import (
     BernoulliNaiveBayes,
@@ -39,7 +40,7 @@ EXACT: tuple[Engine, ...] = (
 )
 """Engines that do not train at all, but by mathematics alone."""
 
-FAST: tuple[Engine, ...] = (*NETWORKS, Modules())
+FAST: tuple[Engine, ...] = (LogisticRegressionSubsets(), *NETWORKS, Modules())
 """Engines that train many models at once."""
 
 ENGINES: tuple[Engine, ...] = EXACT + FAST

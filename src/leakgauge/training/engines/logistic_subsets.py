@@ -1,0 +1,719 @@
+"""Binary L2 logistic regression on any subsets of a pool, many models at once, each to a verified minimum.
+
+A model minimises ``F(w) = w'Pw/2 + sum over its records of c_i loss(x_i'w, y_i)``. Models trained on parts of one pool
+have much in common: the Hessian of each is roughly that of the whole pool times the share of the records that it has.
+In the coordinates in which this Hessian is round, conjugate gradients need few steps for any of the models, and a step
+for many models at once is two matrix products and an elementwise map:
+
+1. nonlinear conjugate gradients (Hager and Zhang 2005) in single precision, from the pool's solution;
+2. Newton's method: gradients in double precision, steps by conjugate gradients in single precision;
+3. for a model that is still not verified, Newton's method with a Hessian of its own.
+
+Every model is verified by its gradient g, in double precision, and not by how many steps were taken: the penalty makes
+F strongly convex in the coefficients, so these are within ``|g|`` of the minimum's (see :func:`_score_error`). Where
+that says too little, because the penalty is weak or the features are large, the model's own Hessian says more (Bach
+2010).
+
+scikit-learn stops when the *mean* gradient is below ``tol``. What is found here is the minimum itself, that is, what
+scikit-learn finds at a far smaller tolerance.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakgauge.models import AnswerKind
+from leakgauge.training.engines.base import Engine, Outcome
+from leakgauge.training.engines.refit import Refit
+from leakgauge.training.engines.stateless import Given, given
+from leakgauge.training.job import Job
+from leakgauge.training.subsets import Indices, Members, everything
+from leakgauge.training.table import EachModel
+from leakgauge.training.threads import one_thread
+
+Floats: TypeAlias = NDArray[np.float64]
+Singles: TypeAlias = NDArray[np.float32]
+Flags: TypeAlias = NDArray[np.bool_]
+
+SHARE = 1 / 3
+"""Models with fewer of the pool's records than this are given copies of their own rows; the others share all rows."""
+
+WIDE = 128
+"""Models that share a matrix product over all rows, at most."""
+
+WIDE_CELLS = 2_000_000
+"""Scores of models that share rows computed at a time, unless the pool is so large that 8 models have more."""
+
+OWN_BYTES = 8 * 1024**2
+"""Size of the rows copied at a time, zeros included: what stays in the processor's cache."""
+
+SAMPLE = 5_000
+"""Rows that are enough to find the metric."""
+
+SPARSE = 0.15
+"""Share of cells that are not 0 up to which rows are copied without the zeros."""
+
+MOST_CELLS = 100_000_000
+MOST_COLUMNS = 4000
+MOST_STEPS = 200
+MOST_ROUNDS = 8
+
+ROUGH = 3e-5
+"""Whitened gradient, about the error of a score, at which Newton's method takes over from nonlinear steps."""
+
+ROUNDING = 1e-15
+"""Relative error of a sum in double precision, no less."""
+
+DEEPEST = 1e-5
+"""The largest factor by which single precision is trusted to reduce a residual."""
+
+
+class LogisticRegressionSubsets(Engine):
+    """``LogisticRegression`` with two classes and a squared penalty, on any subsets."""
+
+    name = "logistic-regression-subsets"
+    method = "conjugate gradients for many models at once, each to a verified minimum"
+    tolerance = 1e-6
+    trains = True
+    chunk = 256
+
+    def refuses(self, job: Job) -> str | None:
+        """Another learner, more than two classes, another penalty, a table too large."""
+        pool = _pool(_Source.of(job))
+        if isinstance(pool, str):
+            return pool
+        queries = _queries(job)
+        return queries if isinstance(queries, str) else None
+
+    def run(self, job: Job) -> Floats:
+        """The answers ``[models, queries, 2]``; NaN where a model's records are all of one class."""
+        return self.outcome(job).answers
+
+    def outcome(self, job: Job) -> Outcome:
+        """The answers, and which models have records of one class only."""
+        pool, queries = _pool(_Source.of(job)), _queries(job)
+        assert isinstance(pool, _Pool)  # a job that is refused is not run
+        assert not isinstance(queries, str)
+        members = job.subsets.dense()
+        ones = np.count_nonzero(members & pool.y, axis=1)
+        both = (ones > 0) & (ones < np.count_nonzero(members, axis=1))
+        with np.errstate(all="ignore"), one_thread():
+            weights, sure = weights_on(pool, members[both], pool.radius if queries is None else pool.reach(queries))
+            models = np.flatnonzero(both)
+            for place in np.flatnonzero(~sure):
+                asked = _asked(job, pool, queries, int(models[place]))
+                weights[place], sure[place] = weights_alone(pool, members[models[place]], weights[place], asked)
+            answers = np.empty((len(members), job.n_queries, 2))
+            answers[~both] = np.nan
+            _answer(job, pool, queries, models, weights, answers)
+        lost = models[~sure]
+        if len(lost):  # hardly any penalty, and classes that can be told apart: no better than the solver asked for
+            answers[lost] = Refit().run(job.part(lost))
+        failures = {int(model): _one_class(job, members[model]) for model in np.flatnonzero(~both)}
+        return Outcome(answers, AnswerKind.PROBABILITIES if both.any() else None, failures, n_unconverged=len(lost))
+
+
+@dataclass(frozen=True)
+class _Source:
+    """What the pool of a job hangs on; equal for the parts of a job, in whatever process."""
+
+    content: tuple[str, str, str]
+    job: Job = field(compare=False)
+
+    @classmethod
+    def of(cls, job: Job) -> _Source:
+        schema = job.records.schema
+        return cls((job.records.digest(), schema.native.value, job.learner.fingerprint()), job)
+
+
+@dataclass(frozen=True, eq=False)
+class _Pool:
+    """All records, as the last step of the learner sees them, and what it minimises.
+
+    Args:
+        X: features, with a last column of ones if there is an intercept, ``[n, d]``.
+        y: bool ``[n]``: true for the class whose probability rises with the score.
+        penalty: the diagonal of P ``[d]``: 1 for coefficients, 0 for the intercept.
+        centre: what is subtracted from rows to make them short ``[d]``; 0 where nothing may be.
+        C: the inverse strength of the penalty.
+        sparse: X as a SciPy CSR matrix, where most of it is 0, else ``None``.
+        class_weight: of the classes 0 and 1, or ``None`` where they are balanced in each training set.
+        turned: whether 1 is the first class of the schema.
+    """
+
+    X: Floats
+    y: Flags
+    penalty: Floats
+    centre: Floats
+    C: float
+    sparse: Any
+    class_weight: Floats | None
+    turned: bool
+
+    def costs(self, members: Members) -> Floats:
+        """What records of the classes 0 and 1 cost in each of the training sets ``[models, n]``: ``[models, 2]``."""
+        if self.class_weight is not None:
+            return np.repeat(self.C * self.class_weight[None], len(members), axis=0)
+        sizes, ones = np.count_nonzero(members, axis=1), np.count_nonzero(members & self.y, axis=1)
+        costs: Floats = self.C * sizes[:, None] / (2 * np.stack([sizes - ones, ones], axis=1))
+        return costs
+
+    def reach(self, X: Floats) -> float:
+        """The largest norm of centred rows."""
+        parts = (X[start : start + 1000] for start in range(0, len(X), 1000))
+        return max((_longest((part - self.centre) * self.penalty) for part in parts), default=0.0)
+
+    @cached_property
+    def radius(self) -> float:
+        """The largest norm of a centred record."""
+        return self.reach(self.X)
+
+    @cached_property
+    def largest(self) -> float:
+        """The largest norm of a record."""
+        return _longest(self.X)
+
+
+@lru_cache(maxsize=1)
+def _pool(source: _Source) -> _Pool | str:
+    """The pool of a job, or why it cannot be done."""
+    from scipy.sparse import csr_matrix
+
+    job = source.job
+    if isinstance(case := _given(job, job.records.features[:1]), str):
+        return case
+    if reason := _unsupported(case):
+        return reason
+    positive = 1 if case.classes[0] < case.classes[1] else 0
+    estimator, X = case.estimator, _design(case, case.matrix)
+    penalty = np.ones(X.shape[1])
+    centre = np.zeros(X.shape[1])
+    if estimator.fit_intercept:
+        penalty[-1] = 0.0
+        centre[:-1] = X[:, :-1].mean(axis=0)
+    weight = None
+    if estimator.class_weight != "balanced":
+        named = estimator.class_weight or {}
+        weight = np.array([float(named.get(case.classes[code], 1.0)) for code in (1 - positive, positive)])
+    sparse = csr_matrix(X) if np.count_nonzero(X) <= SPARSE * X.size else None
+    return _Pool(X, case.labels == positive, penalty, centre, float(estimator.C), sparse, weight, positive == 0)
+
+
+def _given(job: Job, queries: Floats, records: Any = None) -> Given | str:
+    """What the last step sees of all records, or of those given, and of the queries."""
+    from sklearn.linear_model import LogisticRegression
+
+    records = job.records if records is None else records
+    whole = replace(job, records=records, subsets=everything(len(records)), queries=queries, places=None)
+    return given(whole, (LogisticRegression,), sparse=True, whole=True)
+
+
+def _queries(job: Job) -> Floats | str | None:
+    """What all models are asked ``[queries, d]``, ``None`` where each is asked about records of the pool."""
+    if isinstance(job.queries, EachModel):
+        return None
+    case = _given(job, job.queries, job.records[:1])
+    return case if isinstance(case, str) else _design(case, case.queries)
+
+
+def _design(case: Given, matrix: Any) -> Floats:
+    """Features, and a column of ones for the intercept."""
+    dense = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
+    if case.estimator.fit_intercept:
+        dense = np.concatenate([dense, np.ones((len(dense), 1))], axis=1)
+    return np.ascontiguousarray(dense)
+
+
+def _unsupported(case: Given) -> str | None:
+    estimator = case.estimator
+    if len(case.classes) != 2:
+        return "LogisticRegression is supported for two classes only"
+    if not 0 < estimator.C < np.inf or estimator.l1_ratio or estimator.penalty not in ("deprecated", "l2"):
+        return "LogisticRegression is supported with a squared penalty only (l1_ratio=0, C below infinity)"
+    if estimator.solver == "liblinear" and estimator.fit_intercept:
+        return "LogisticRegression(solver='liblinear') penalises the intercept"
+    weight = estimator.class_weight
+    if weight not in (None, "balanced") and not (isinstance(weight, dict) and _names_classes(weight, case)):
+        return f"LogisticRegression(class_weight={weight!r}) must give classes a number above 0, or be 'balanced'"
+    n_rows, n_columns = case.matrix.shape
+    if n_columns > MOST_COLUMNS or n_rows * n_columns > MOST_CELLS:
+        return f"a table of {n_rows:,} x {n_columns:,} is too large: {MOST_COLUMNS:,} columns, {MOST_CELLS:,} cells"
+    return None
+
+
+def _names_classes(weight: dict[Any, Any], case: Given) -> bool:
+    return set(weight) <= set(case.classes.tolist()) and all(0 < value < np.inf for value in weight.values())
+
+
+def _one_class(job: Job, members: Flags) -> str:
+    label = job.records.schema.classes[int(job.records.labels[members][0])]
+    return f"{job.learner.name} cannot be trained on {members.sum()} records that all have the label {label!r}"
+
+
+def _asked(job: Job, pool: _Pool, queries: Floats | None, model: int) -> Floats:
+    """The rows that a model is asked about."""
+    if isinstance(job.queries, EachModel):
+        own: Floats = pool.X[job.queries.index[model]]
+        return own
+    assert queries is not None
+    return queries
+
+
+def _answer(job: Job, pool: _Pool, queries: Floats | None, models: Indices, weights: Floats, answers: Floats) -> None:
+    """Put the log-probabilities of some models into the table ``[models, queries, 2]``, in the order of the schema."""
+    width = 1 if queries is None else WIDE
+    for start in range(0, len(models), width):
+        part = models[start : start + width]
+        scores = weights[start : start + width] @ _asked(job, pool, queries, int(part[0])).T
+        rest = np.log1p(np.exp(-np.abs(scores)))
+        answers[part, :, int(pool.turned)] = -np.maximum(scores, 0) - rest
+        answers[part, :, int(not pool.turned)] = np.minimum(scores, 0) - rest
+
+
+# ---------------------------------------------------------------- the metric
+
+
+@dataclass(frozen=True, eq=False)
+class _Metric:
+    """Coordinates T in which the Hessian of a model with about this share of the pool is round: ``T'HT`` is near 1.
+
+    Args:
+        weights: where all models start: the minimum for the whole pool, its losses times the share ``[d]``.
+        basis: T ``[d, d]``; with it ``T'HT = 1`` for the Hessian H there, and ``T'PT`` is diagonal.
+        penalty: that diagonal ``[d]``.
+        X: the rows of the pool ``[n, d]``.
+        half: half the scores there ``[n]``.
+        pull: the penalty's gradient there, ``T'Pw`` ``[d]``.
+        rough: see :data:`ROUGH`, for a row of middling length.
+    """
+
+    weights: Floats
+    basis: Floats
+    penalty: Singles
+    X: Floats
+    half: Singles
+    pull: Singles
+    rough: float
+
+    @cached_property
+    def white(self) -> Singles:
+        """The rows of the pool in these coordinates, ``X T`` ``[n, d]``."""
+        white = np.empty(self.X.shape, dtype=np.float32)
+        for start in range(0, len(white), SAMPLE):
+            white[start : start + SAMPLE] = self.X[start : start + SAMPLE] @ self.basis
+        return white
+
+
+@lru_cache(maxsize=4)
+def _metric(pool: _Pool, halvings: int) -> _Metric:
+    """The metric for models with about ``2^-halvings`` of the pool's records.
+
+    Raises:
+        numpy.linalg.LinAlgError: the Hessian is singular to rounding.
+    """
+    from scipy.linalg import eigh
+
+    rows = np.concatenate([_spread(np.flatnonzero(~pool.y)), _spread(np.flatnonzero(pool.y))])
+    X, y = pool.X[rows], pool.y[rows]
+    stands_for = np.where(y, pool.y.sum() / y.sum(), (~pool.y).sum() / (~y).sum())
+    everyone = np.ones((1, len(pool.y)), dtype=bool)
+    cost = 0.5**halvings * stands_for * _each(pool.costs(everyone), y[None])[0]
+    fit = _newton(pool, X, y, cost, np.zeros(X.shape[1]), enough=1e-2)
+    penalty, basis = eigh(np.diag(pool.penalty), fit.lower @ fit.lower.T)
+    white = X @ basis
+    return _Metric(
+        weights=fit.weights,
+        basis=basis,
+        penalty=penalty.astype(np.float32),
+        X=pool.X,
+        half=(pool.X @ fit.weights / 2).astype(np.float32),
+        pull=((pool.penalty * fit.weights) @ basis).astype(np.float32),
+        rough=ROUGH / float(np.sqrt(_dot(white, white).mean())),
+    )
+
+
+def _spread(index: Indices) -> Indices:
+    """About half a sample of these rows, evenly spaced."""
+    return index[:: max(1, 2 * len(index) // SAMPLE)]
+
+
+def _longest(rows: Floats) -> float:
+    return float(np.sqrt(_dot(rows, rows).max(initial=0.0)))
+
+
+def _solve(lower: Floats, rows: Floats, *, transposed: bool = False) -> Floats:
+    """``L^-1`` or ``L^-T`` times each row."""
+    from scipy.linalg import solve_triangular
+
+    solved = solve_triangular(lower, rows.T, lower=True, trans="T" if transposed else "N", check_finite=False)
+    return np.ascontiguousarray(solved.T)
+
+
+@dataclass(frozen=True)
+class _Fit:
+    """Where Newton's method has come.
+
+    Args:
+        weights: w ``[d]``.
+        lower: Cholesky factor L of the Hessian there.
+        decrement: the norm of ``L^-1 g``.
+    """
+
+    weights: Floats
+    lower: Floats
+    decrement: float
+
+
+def _newton(pool: _Pool, X: Floats, y: Flags, cost: Floats, w: Floats, *, enough: float) -> _Fit:
+    """Newton's method with step halving, until the decrement is small enough or no step gains.
+
+    Raises:
+        numpy.linalg.LinAlgError: the Hessian is singular to rounding.
+    """
+    from scipy.linalg import cholesky
+
+    value, gradient, bend = _objective(pool, X, y, cost, w)
+    while True:
+        lower = cholesky((X * bend[:, None]).T @ X + np.diag(pool.penalty), lower=True)
+        white = _solve(lower, gradient[None])
+        fit = _Fit(w, lower, float(np.linalg.norm(white)))
+        if fit.decrement <= enough:
+            return fit
+        step = _solve(lower, white, transposed=True)[0]
+        telling = 1e-9 * abs(value)  # near the minimum the value does not tell any more, but the gradient does
+        for halvings in range(20 if fit.decrement**2 > telling else 1):
+            tried = w - 0.5**halvings * step
+            there = _objective(pool, X, y, cost, tried)
+            left = np.linalg.norm(_solve(lower, there[1][None]))
+            if there[0] < value - telling or left < fit.decrement / 2:
+                break
+        else:
+            return fit
+        w, (value, gradient, bend) = tried, there
+
+
+def _objective(pool: _Pool, X: Floats, y: Flags, cost: Floats, w: Floats) -> tuple[float, Floats, Floats]:
+    """F, its gradient ``[d]``, and how much each record bends it ``[n]``."""
+    z = X @ w
+    p = _logistic(z)
+    value = cost @ (np.logaddexp(0, z) - y * z) + 0.5 * (pool.penalty * w) @ w
+    return float(value), X.T @ (cost * (p - y)) + pool.penalty * w, cost * p * (1 - p)
+
+
+def _logistic(z: Floats) -> Floats:
+    p: Floats = 0.5 * np.tanh(0.5 * z) + 0.5
+    return p
+
+
+# ---------------------------------------------------------------- many models at once
+
+
+@dataclass(frozen=True)
+class _Thin:
+    """Rows of each model's own, mostly 0, as they are or in other coordinates.
+
+    Args:
+        rows: the rows of each model in a block of a block-diagonal CSR matrix ``[models * m, models * d]``.
+        turned: the same, transposed.
+        basis: T ``[d, d]`` where the rows stand for ``rows T``.
+    """
+
+    rows: Any
+    turned: Any
+    basis: NDArray[Any] | None = None
+
+    @classmethod
+    def of(cls, matrix: Any, index: Indices) -> _Thin:
+        """Rows ``index[i]`` of a CSR matrix for model i."""
+        from scipy.sparse import csr_matrix
+
+        n_models, size = index.shape
+        chosen = matrix[index.ravel()]
+        shift = np.repeat(np.arange(n_models) * matrix.shape[1], np.diff(chosen.indptr[::size]))
+        indices = chosen.indices + shift.astype(chosen.indices.dtype)
+        shape = (n_models * size, n_models * matrix.shape[1])
+        rows = csr_matrix((chosen.data, indices, chosen.indptr), shape=shape)
+        return cls(rows, rows.T)
+
+    def white(self, metric: _Metric) -> _Thin:
+        """The same in the coordinates of the metric, in single precision."""
+        rows = self.rows.astype(np.float32)
+        return _Thin(rows, rows.T, metric.basis.astype(np.float32))
+
+    def scores(self, weights: NDArray[Any]) -> NDArray[Any]:
+        """``[models, m]`` from weights ``[models, d]``."""
+        inner = weights if self.basis is None else weights @ self.basis.T
+        scores: NDArray[Any] = (self.rows @ inner.ravel()).reshape(len(weights), -1)
+        return scores
+
+    def sums(self, factors: NDArray[Any]) -> NDArray[Any]:
+        """Rows times factors ``[models, m]``, summed: ``[models, d]``."""
+        sums: NDArray[Any] = (self.turned @ factors.ravel()).reshape(len(factors), -1)
+        return sums if self.basis is None else sums @ self.basis
+
+
+@dataclass(frozen=True)
+class _Block:
+    """Some models and their records: all share the rows of the pool, or each has rows of its own.
+
+    Args:
+        exact: rows of X: ``[m, d]`` or ``[models, m, d]``.
+        white: the same whitened, in single precision.
+        half: half the scores at the metric's weights, ``[m]`` or ``[models, m]``.
+        y: ``[m]`` or ``[models, m]``.
+        cost: c ``[models, m]``, 0 where the row is not in the training set.
+    """
+
+    exact: Floats | _Thin
+    white: Singles | _Thin
+    half: Singles
+    y: Flags
+    cost: Floats
+
+
+def _shared(pool: _Pool, metric: _Metric, members: Members) -> _Block:
+    cost = members * _each(pool.costs(members), pool.y[None])
+    return _Block(pool.X, metric.white, metric.half, pool.y, cost)
+
+
+def _own(pool: _Pool, metric: _Metric, members: Members) -> _Block:
+    """Short lists are filled up with row 0, at no cost."""
+    sizes = np.count_nonzero(members, axis=1)
+    there = np.arange(sizes.max()) < sizes[:, None]
+    index = np.zeros(there.shape, dtype=np.int64)
+    index[there] = np.flatnonzero(members) % members.shape[1]
+    y = pool.y[index]
+    cost = there * _each(pool.costs(members), y)
+    exact: Floats | _Thin
+    white: Singles | _Thin
+    if pool.sparse is None:
+        exact, white = pool.X.take(index, axis=0), metric.white.take(index, axis=0)
+    else:
+        exact = _Thin.of(pool.sparse, index)
+        white = exact.white(metric)
+    return _Block(exact, white, metric.half[index], y, cost)
+
+
+def _each(costs: Floats, y: Flags) -> Floats:
+    """The cost of each record, by its class."""
+    return np.where(y, costs[:, 1:], costs[:, :1])
+
+
+def _blocks(pool: _Pool, members: Members) -> Iterator[tuple[Indices, int, bool]]:
+    """Models of about equal size, about how often their share must be doubled, and whether they share rows."""
+    sizes = np.count_nonzero(members, axis=1)
+    n, d = pool.X.shape
+    halvings = np.rint(np.log2(n / np.maximum(sizes, 1))).astype(np.int64)
+    shares = sizes >= SHARE * n
+    order = np.lexsort((sizes, shares, halvings))
+    while len(order):
+        last = order[0]
+        alike = order[(halvings[order] == halvings[last]) & (shares[order] == shares[last])]
+        width = OWN_BYTES // int(4 * d * sizes[alike].max())
+        if shares[last]:
+            width = min(max(WIDE_CELLS // n, 8), WIDE)
+        for start in range(0, len(alike), max(1, width)):
+            yield alike[start : start + max(1, width)], int(halvings[last]), bool(shares[last])
+        order = order[len(alike) :]
+
+
+def weights_on(pool: _Pool, members: Members, reach: float) -> tuple[Floats, Flags]:
+    """The minimum for each training set.
+
+    Args:
+        pool: all records.
+        members: bool ``[models, n]``; each with records of both classes.
+        reach: the largest norm of a centred query.
+
+    Returns:
+        Weights ``[models, d]``; and bool ``[models]``: whether the score of every query is certain to 1e-6.
+    """
+    weights = np.zeros((len(members), pool.X.shape[1]))
+    sure = np.zeros(len(members), dtype=bool)
+    for models, halvings, shares in _blocks(pool, members):
+        try:
+            metric = _metric(pool, halvings)
+        except np.linalg.LinAlgError:
+            continue
+        block = (_shared if shares else _own)(pool, metric, members[models])
+        start = metric.weights + _descend(block, metric).astype(np.float64) @ metric.basis.T
+        weights[models], sure[models] = _polish(pool, metric, block, start, reach)
+    return weights, sure
+
+
+def weights_alone(pool: _Pool, members: Flags, start: Floats, queries: Floats) -> tuple[Floats, bool]:
+    """The minimum for one training set, by Newton's method with its own Hessian.
+
+    In the norm of the Hessian at w the minimum is no farther than ``-log(1 - R D) / R``, with D the norm of ``L^-1 g``
+    and R the largest norm of ``L^-1 x`` over the records: their slopes fall by no more than ``exp(-t)`` while the
+    scores move by t (Bach 2010, Proposition 1).
+
+    Args:
+        pool: all records.
+        members: bool ``[n]``, with records of both classes.
+        start: weights to start from ``[d]``, if they are better than none.
+        queries: rows ``[queries, d]``.
+
+    Returns:
+        Weights ``[d]``, and whether the score of every query is certain to 1e-6.
+    """
+    X, y = pool.X[members], pool.y[members]
+    cost = _each(pool.costs(members[None]), y[None])[0]
+    none = np.zeros(X.shape[1])
+    better = _objective(pool, X, y, cost, start)[0] < _objective(pool, X, y, cost, none)[0]
+    try:
+        fit = _newton(pool, X, y, cost, start if better else none, enough=0.0)
+    except np.linalg.LinAlgError:
+        return none, False
+    longest = _longest(_solve(fit.lower, X))
+    decrement = fit.decrement + ROUNDING * longest * (cost @ np.abs(_logistic(X @ fit.weights) - y))
+    error = -np.log1p(-longest * decrement) / longest * _longest(_solve(fit.lower, queries))
+    return fit.weights, bool(error <= LogisticRegressionSubsets.tolerance)
+
+
+def _scores(rows: NDArray[Any] | _Thin, weights: NDArray[Any]) -> NDArray[Any]:
+    """``[models, m]`` from weights ``[models, d]``; rows as in :class:`_Block`."""
+    if isinstance(rows, _Thin):
+        return rows.scores(weights)
+    scores: NDArray[Any] = weights @ rows.T if rows.ndim == 2 else np.matmul(rows, weights[:, :, None])[:, :, 0]
+    return scores
+
+
+def _sums(rows: NDArray[Any] | _Thin, factors: NDArray[Any]) -> NDArray[Any]:
+    """Rows times factors ``[models, m]``, summed: ``[models, d]``."""
+    if isinstance(rows, _Thin):
+        return rows.sums(factors)
+    sums: NDArray[Any] = factors @ rows if rows.ndim == 2 else np.matmul(factors[:, None, :], rows)[:, 0]
+    return sums
+
+
+def _dot(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+    """The inner product of each pair of rows."""
+    products: NDArray[Any] = np.einsum("ij,ij->i", a, b)
+    return products
+
+
+def _ratio(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
+    """``a / b`` in a column, 0 where b is not above 0: where there is nothing left to do."""
+    ratio: NDArray[Any] = np.divide(a, b, out=np.zeros_like(a), where=b > 0)
+    return ratio[:, None]
+
+
+def _descend(block: _Block, metric: _Metric) -> Singles:
+    """Nonlinear conjugate gradients (Hager and Zhang 2005), whitened, from the metric's weights ``[models, d]``.
+
+    A step goes as far as the curvature says: near the minimum, and with rows that are nearly round, that is far enough.
+    """
+    half_cost = (0.5 * block.cost).astype(np.float32)
+    sign = np.where(block.y, np.float32(1), np.float32(-1))
+    half = np.broadcast_to(block.half, half_cost.shape).copy()
+    tanh = np.tanh(half)  # 2 p - 1
+    moved = np.zeros((len(half), len(metric.weights)), dtype=np.float32)
+    pull = np.repeat(metric.pull[None], len(half), axis=0)
+    gradient = pull + _sums(block.white, half_cost * (tanh - sign))
+    first, direction = _dot(gradient, gradient), -gradient
+    for _ in range(MOST_STEPS):
+        along = _scores(block.white, direction)
+        pulled = direction * metric.penalty
+        bend = 1 - tanh * tanh
+        bend *= half_cost
+        bend *= along
+        length = _ratio(-_dot(gradient, direction), _dot(direction, pulled) + 0.5 * _dot(bend, along))
+        moved += length * direction
+        pull += length * pulled
+        along *= 0.5 * length
+        half += along
+        np.tanh(half, out=tanh)
+        rest = np.subtract(tanh, sign, out=along)
+        rest *= half_cost
+        new = pull + _sums(block.white, rest)
+        going = _dot(new, new) > metric.rough**2
+        if not going.any():
+            break
+        change = new - gradient
+        fall = _dot(direction, change)
+        turn = _ratio(_dot(new, change) - 2 * _dot(change, change) * _ratio(_dot(direction, new), fall)[:, 0], fall)
+        direction = turn * direction - new
+        direction[~going] = 0.0
+        gradient = new
+    better = _dot(new, new) < first
+    return np.where(better[:, None], moved, np.float32(0))
+
+
+def _polish(pool: _Pool, metric: _Metric, block: _Block, weights: Floats, reach: float) -> tuple[Floats, Flags]:
+    """Newton's method for each model, until the scores are certain or no step helps."""
+    before = np.full(len(weights), np.inf)
+    for _ in range(MOST_ROUNDS):
+        p = _logistic(_scores(block.exact, weights))
+        pulls = block.cost * (p - block.y)
+        gradient = _sums(block.exact, pulls) + pool.penalty * weights
+        p *= 1 - p
+        p *= block.cost
+        error = _score_error(pool, gradient, p.sum(axis=1), np.abs(pulls).sum(axis=1), reach)
+        going = (error > LogisticRegressionSubsets.tolerance) & (error < before / 2)
+        if not going.any():
+            break
+        enough = 0.5 * LogisticRegressionSubsets.tolerance / np.where(going, error, 0)
+        step = _newton_step(metric, block, gradient, p.astype(np.float32), enough)
+        weights = weights + np.where(going[:, None], step, 0)
+        before = np.where(going, error, before)
+    return weights, error <= LogisticRegressionSubsets.tolerance
+
+
+def _newton_step(metric: _Metric, block: _Block, gradient: Floats, bend: Singles, enough: Floats) -> Floats:
+    """Newton's step by conjugate gradients ``[models, d]``: the residual is reduced by about the factor ``enough``."""
+    white = gradient @ metric.basis
+    scale = np.linalg.norm(white, axis=1, keepdims=True)
+    close = np.square(np.maximum(enough, DEEPEST))
+    rest = (-white / scale).astype(np.float32)
+    moved, direction = np.zeros_like(rest), rest.copy()
+    size = _dot(rest, rest)
+    for _ in range(MOST_STEPS):
+        along = _scores(block.white, direction)
+        along *= bend
+        image = direction * metric.penalty + _sums(block.white, along)
+        length = _ratio(size, _dot(direction, image))
+        moved += length * direction
+        rest -= length * image
+        new = _dot(rest, rest)
+        if (new <= close).all():
+            break
+        direction *= _ratio(new, size)
+        direction += rest
+        size = new
+    step: Floats = (scale * moved) @ metric.basis.T
+    return step
+
+
+def _score_error(pool: _Pool, gradient: Floats, bend: Floats, pulls: Floats, reach: float) -> Floats:
+    """How far the score of any query can be from that at the minimum, no less ``[models]``.
+
+    With coefficients off by u and the centred intercept by v, ``g'(u, v) >= |u|^2`` because the penalty is convex by
+    that much. Since ``sum c_i (p_i - y_i) = g_v``, and the logistic function's slope falls by no more than the factor
+    ``exp(-t)`` over a distance t, some record's score is off by at most ``s = -log(1 - |g_v| / bend)``: so
+    ``|v| <= R |u| + s`` where R is the largest norm of a centred record, and ``|u|`` follows.
+
+    Args:
+        pool: all records.
+        gradient: g ``[models, d]``.
+        bend: the sum of ``c p (1 - p)`` over the records ``[models]``.
+        pulls: the sum of ``c |p - y|`` over the records ``[models]``, for the rounding errors of g.
+        reach: the largest norm of a centred query.
+    """
+    rounding = ROUNDING * pulls * pool.largest
+    error: Floats
+    if pool.penalty.all():
+        error = (np.linalg.norm(gradient, axis=1) + rounding) * reach
+        return error
+    level = np.abs(gradient[:, -1]) + ROUNDING * pulls
+    slack = np.where(level < bend, -np.log1p(-level / bend), np.inf)
+    along = np.linalg.norm((gradient - gradient[:, -1:] * pool.centre)[:, :-1], axis=1) + rounding
+    off = along + pool.radius * level + np.sqrt(level * slack)
+    error = (reach + pool.radius) * off + slack
+    return error
