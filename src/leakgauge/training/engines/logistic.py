@@ -8,9 +8,18 @@ Leaving record t out of the objective ``F(w) = w'Pw/2 + sum_i c_i loss(x_i'w, y_
 
 where s is the logistic function, z the scores of the full model, ``p = s(z)``, and ``H_t`` the Hessian without t. The
 equation is exact: what one Newton step leaves out is all in r, which is of second order. In coordinates whitened by the
-full Hessian ``H_t`` is the identity less one outer product, so an iteration for a block of records is two matrix
-products and an elementwise map. It starts at the one-step approximation (Rad and Maleki 2020) and, with Anderson
-acceleration, reaches the refit itself in a few more.
+full Hessian (``v = L'delta``, rows ``a_i = L^-1 x_i``) ``H_t`` is the identity less one outer product, so an iteration
+for a block of records is two matrix products and an elementwise map. It starts at the one-step approximation (Rad and
+Maleki 2020) and, accelerated, reaches the refit itself in a few more.
+
+Two things make it fast. As r is of second order, single precision gives more digits than it has: double precision is
+left to the few records that move the model so far that they need it. And where there are many more records than
+columns, the second-order part of the sum is a form in the columns alone, found once; the rest is then bounded, and
+for most records the bound is below the error allowed (:class:`SecondOrder`).
+
+Balanced class weights change when a record leaves, but in the same way for all records of its class: the model without
+t is then one without t of a problem whose costs are those of the smaller data set, and that problem is fitted once for
+each class.
 
 scikit-learn stops when the *mean* gradient is below ``tol``, which leaving out one of n records hardly moves. What is
 found here is the minimum itself, that is, what scikit-learn finds at a tolerance far below 1/n.
@@ -18,10 +27,17 @@ found here is the minimum itself, that is, what scikit-learn finds at a toleranc
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import cache, cached_property
+from math import factorial
+from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
+from numpy.polynomial import Polynomial
+from numpy.polynomial.polynomial import polyval
 from numpy.typing import NDArray
 
 from leakgauge.training.engines.base import Engine
@@ -35,39 +51,70 @@ Floats: TypeAlias = NDArray[np.float64]
 Flags: TypeAlias = NDArray[np.bool_]
 Numbers: TypeAlias = NDArray[np.floating[Any]]
 
-BLOCK = 64
-"""Records left out together: few enough for their scores to stay in the processor's cache."""
+CLOSE = 1e-7
+"""Largest error of a score, in nats, unless another is asked for."""
+
+MODELS, RECORDS = 256, 512
+"""Models and records whose scores are computed together: few enough to stay in the processor's cache."""
+
+AT_ONCE = 2**16
+"""Numbers in the displacements that are iterated together."""
 
 MOST_STEPS = 200
-CLOSE = 1e-8
-"""Largest change of a score in the last step."""
 
-ROUGH = 1e-5
-"""How far single precision is followed before double precision takes over."""
+SLOWEST = 0.5
+"""What the ratio of two steps is taken to be where no bound on it is below that, unless it is seen to be worse."""
 
 MOST_COLUMNS = 4000
 
+MOST_ENTRIES = 2**27
+"""Entries up to which a sparse matrix is made dense: 1 GiB."""
+
 SINGULAR = 1e-7
-"""Ratio of the diagonal of the Cholesky factor below which the Hessian has lost all its digits."""
+"""What is left of a column once the others are accounted for, below which the Hessian has lost all its digits."""
+
+TERMS = 8
+"""Terms of the Taylor series of the remainder, from the second on."""
+
+WILD = 60.0
+"""A change of a score beyond which a model is fitted rather than iterated: its exponential would leave float32."""
 
 
+@dataclass(frozen=True)
 class LogisticRegressionNewton(Engine):
-    """``LogisticRegression`` with two classes and a squared penalty."""
+    """``LogisticRegression`` with two classes and a squared penalty.
+
+    Args:
+        close: largest error of a score or log-probability, in nats, from 1e-10 to 1e-3.
+
+    >>> LogisticRegressionNewton(close=1e-9).tolerance
+    1e-09
+    """
+
+    close: float = CLOSE
 
     name = "logistic-regression"
     method = "shared-Hessian Newton iteration from the full fit, to convergence"
-    tolerance = 1e-7
+    tolerance = CLOSE
+    chunk = 12_288
+
+    def __post_init__(self) -> None:
+        if not 1e-10 <= self.close <= 1e-3:
+            raise ValueError(f"close must be in [1e-10, 1e-3], got {self.close}")
+        if self.close != CLOSE:  # stored answers are named by the engine
+            object.__setattr__(self, "tolerance", self.close)
+            object.__setattr__(self, "name", f"logistic-regression to {self.close:g}")
 
     def refuses(self, job: Job) -> str | None:
         """Another learner or sort of job, more than two classes, another penalty."""
-        case = given(job, self._kinds(), sparse=False, whole=True)
-        return case if isinstance(case, str) else _unsupported(case)
+        case = leaving_out(job)
+        return case if isinstance(case, str) else None
 
     def run(self, job: Job) -> Floats:
         """The answers ``[models, queries, 2]``; NaN where only one class would be left."""
-        case = given(job, self._kinds(), sparse=False, whole=True)
+        case = leaving_out(job)
         assert isinstance(case, Given)  # a job that is refused is not run
-        with np.errstate(over="ignore", under="ignore", invalid="ignore"), one_thread():
+        with arithmetic():
             try:
                 scores = self._scores(job, case)
             except np.linalg.LinAlgError:  # hardly any penalty, and classes that can be told apart: no Hessian is left
@@ -78,33 +125,68 @@ class LogisticRegressionNewton(Engine):
 
     def _scores(self, job: Job, case: Given) -> Floats:
         """Scores ``[models, queries]``."""
-        problem = _problem(case)
         if job.trains_on_all:
-            whole = _design(case, case.queries) @ minimum(problem).weights
+            whole = _design(case, case.queries) @ minimum(problem_of(case)).weights
             return np.repeat(whole[None, :], len(job.subsets), axis=0)
-        scores = scores_without(problem, case.removed)[:, None]
-        scores[case.counts[case.labels[case.removed]] == 1] = np.nan
+        scores = np.full((len(job.subsets), job.n_queries), np.nan)
+        for group in groups(case):
+            scores[group.models] = self._answers(case, group)
+        return scores
+
+    def _answers(self, case: Given, group: Group) -> Floats:
+        """Scores of the group's models ``[m, queries]``: those of the full fit, and how far they move."""
+        full = group.full
+        if case.index is None:
+            queries = _design(case, case.queries)
+            white = full.whitened(queries)
+            far = np.full(len(group.records), np.sqrt(_dots(white, white).max(initial=0.0)))
+            moved = displaced(full, group.records, far, self.close)
+            shared: Floats = queries @ full.weights + moved @ white.T
+            return shared
+        index = case.index[group.models]
+        moved = displaced(full, group.records, full.norms[index].max(axis=1, initial=0.0), self.close)
+        scores = full.scores[index]
+        for place, asked in enumerate(index.T):
+            scores[:, place] += _dots(full.white[asked], moved)
         return scores
 
     def displacements(self, job: Job) -> Floats:
         """How far the coefficients, and last the intercept if there is one, move without each record ``[models, d]``.
 
-        For a leave-one-out job that is not refused; NaN where only one class would be left.
+        For a leave-one-out job that is not refused; NaN where only one class would be left. No training record's score
+        is wrong by more than 1e-9, or ``close`` if that is less: what is built on them are bounds.
 
         Raises:
             numpy.linalg.LinAlgError: there is hardly any penalty, and the classes can be told apart.
         """
-        case = given(job, self._kinds(), sparse=False)
+        case = leaving_out(job)
         assert isinstance(case, Given)  # a job that is refused is not run
-        with np.errstate(over="ignore", under="ignore"), one_thread():
-            moves = weights_without(_problem(case), case.removed)
-        moves[case.counts[case.labels[case.removed]] == 1] = np.nan
+        close = min(self.close, 1e-9)
+        with arithmetic():
+            whole = minimum(problem_of(case)).weights
+            moves = np.full((len(case.removed), len(whole)), np.nan)
+            for group in groups(case):
+                far = np.full(len(group.records), group.full.reach)
+                moved = displaced(group.full, group.records, far, close)
+                moves[group.models] = group.full.weights - whole + group.full.unwhitened(moved)
+        if case.estimator.fit_intercept:
+            moves[:, -1] -= moves[:, :-1] @ case.matrix.mean(axis=0)
         return moves
 
-    def _kinds(self) -> tuple[type, ...]:
-        from sklearn.linear_model import LogisticRegression
 
-        return (LogisticRegression,)
+def leaving_out(job: Job) -> Given | str:
+    """What the logistic regression of the job is given, with a dense matrix; or why it cannot be done here."""
+    from scipy.sparse import issparse
+    from sklearn.linear_model import LogisticRegression
+
+    case = given(job, (LogisticRegression,), sparse=True, whole=True, any_query=True)
+    if isinstance(case, str):
+        return case
+    reason = _unsupported(case)
+    if reason:
+        return reason
+    matrix, queries = (m.toarray() if issparse(m) else m for m in (case.matrix, case.queries))
+    return replace(case, matrix=matrix, queries=queries)
 
 
 @dataclass(frozen=True)
@@ -112,7 +194,7 @@ class Problem:
     """A weighted, penalised logistic regression.
 
     Args:
-        X: features, with a last column of ones if there is an intercept, ``[n, d]``.
+        X: design matrix ``[n, d]``, with a last column of ones if there is an intercept.
         y: 0 or 1 ``[n]``.
         cost: c, the weight of each record's loss, ``[n]``.
         penalty: the diagonal of P ``[d]``: 1 for coefficients, 0 for the intercept.
@@ -128,6 +210,34 @@ class Problem:
         left = np.arange(len(self.y)) != record
         return Problem(self.X[left], self.y[left], self.cost[left], self.penalty)
 
+    def value(self, weights: Floats, scores: Floats) -> float:
+        """The objective, from weights ``[d]`` and their scores ``[n]``."""
+        losses = np.logaddexp(0, np.where(self.y > 0, -scores, scores))
+        return float(self.cost @ losses + 0.5 * (self.penalty * weights) @ weights)
+
+    def errors(self, scores: Floats) -> Floats:
+        """``p - y`` for scores ``[n]``, to full relative precision."""
+        sign = 1 - 2 * self.y
+        return sign * _logistic(sign * scores)
+
+    def factor(self, scores: Floats) -> Floats:
+        """Cholesky factor of the Hessian ``[d, d]`` at scores ``[n]``.
+
+        Raises:
+            numpy.linalg.LinAlgError: it is singular to rounding.
+        """
+        from scipy.linalg import cholesky
+
+        hessian = np.diag(self.penalty)
+        root = np.sqrt(self.cost * _logistic(scores) * _logistic(-scores))[:, None]
+        for rows in _slices(len(root), 4 * RECORDS):
+            part = self.X[rows] * root[rows]
+            hessian += part.T @ part
+        lower: Floats = cholesky(hessian, lower=True, check_finite=False)
+        if not (lower.diagonal() > SINGULAR * np.sqrt(hessian.diagonal())).all():
+            raise np.linalg.LinAlgError("the Hessian is singular to rounding")
+        return lower
+
 
 @dataclass(frozen=True)
 class Minimum:
@@ -138,245 +248,592 @@ class Minimum:
         weights: w ``[d]``.
         scores: z ``[n]``.
         lower: Cholesky factor L of the Hessian ``[d, d]``.
-        white: X whitened, ``X L^-T`` ``[n, d]``.
     """
 
     problem: Problem
     weights: Floats
     scores: Floats
     lower: Floats
-    white: Floats
+
+    @cached_property
+    def white(self) -> Floats:
+        """The features whitened, ``X L^-T`` ``[n, d]``."""
+        return self.whitened(self.problem.X)
+
+    @cached_property
+    def norms(self) -> Floats:
+        """Length of each record's whitened features ``[n]``."""
+        return _lengths(self.white)
+
+    @property
+    def reach(self) -> float:
+        """The largest of them: no score moves by more than this times the length of a displacement."""
+        return float(self.norms.max())
+
+    @cached_property
+    def curvature(self) -> Floats:
+        """``c p (1 - p)`` ``[n]``."""
+        curvature: Floats = self.problem.cost * _logistic(self.scores) * _logistic(-self.scores)
+        return curvature
+
+    def whitened(self, features: Floats) -> Floats:
+        """Rows of features ``[q, d]`` whitened: their scores move by their product with a displacement."""
+        from scipy.linalg import solve_triangular
+
+        white: Floats = solve_triangular(self.lower, features.T, lower=True, check_finite=False).T
+        return np.ascontiguousarray(white)
+
+    def unwhitened(self, moved: Floats) -> Floats:
+        """How far the weights move ``[m, d]``, from displacements ``L'delta`` ``[m, d]``."""
+        from scipy.linalg import solve_triangular
+
+        delta: Floats = solve_triangular(self.lower, moved.T, lower=True, trans="T", check_finite=False).T
+        return delta
+
+    def moment(self, power: int) -> Floats:
+        """``sum_i s_i |a_i|^power a_i a_i'`` ``[d, d]``, where s is the curvature and a the whitened features."""
+        root = np.sqrt(self.curvature * self.norms**power)[:, None]
+        parts = (self.white[rows] * root[rows] for rows in _slices(len(root), 4 * RECORDS))
+        moment: Floats = np.sum([part.T @ part for part in parts], axis=0)
+        return moment
 
 
 def minimum(problem: Problem) -> Minimum:
-    """Newton's method with step halving, until no step makes the gradient smaller.
+    """Newton's method with step halving, until a step changes no score but by rounding.
 
     Raises:
-        numpy.linalg.LinAlgError: the Hessian is singular to rounding.
+        numpy.linalg.LinAlgError: the Hessian is singular to rounding, or no step gains.
     """
-    from scipy.linalg import cho_solve, cholesky, solve_triangular
+    from scipy.linalg import cho_solve
 
-    X, w = problem.X, np.zeros(problem.X.shape[1])
-    value, gradient = _objective(problem, w)
-    size = np.abs(X).T @ problem.cost + problem.penalty
-    while True:
-        p = _logistic(X @ w)
-        hessian = (X * (problem.cost * p * (1 - p))[:, None]).T @ X + np.diag(problem.penalty)
-        lower = cholesky(hessian, lower=True)
-        if lower.diagonal().min() < SINGULAR * lower.diagonal().max():
-            raise np.linalg.LinAlgError("the Hessian is singular to rounding")
-        step = cho_solve((lower, True), gradient)
-        better = None if np.max(np.abs(gradient) / size) < 1e-15 else _better(problem, w, step, value, gradient)
-        if better is None:
-            white = np.ascontiguousarray(solve_triangular(lower, X.T, lower=True).T)
-            return Minimum(problem, w, X @ w, lower, white)
-        w, value, gradient = better
-
-
-def scores_without(problem: Problem, removed: Indices) -> Floats:
-    """The score of each removed record by the model without it ``[m]``, exactly."""
-    full = minimum(problem)
-    moved, lost = displaced(full, removed)
-    scores: Floats = full.scores[removed] + np.einsum("ij,ij->i", full.white[removed], moved)
-    for model in np.flatnonzero(lost):  # hardly ever: nearly separable data whose fit one record decides
-        scores[model] = problem.X[removed[model]] @ minimum(problem.without(int(removed[model]))).weights
-    return scores
+    w, z = np.zeros(problem.X.shape[1]), np.zeros(len(problem.y))
+    size, last, lower = np.inf, np.inf, None
+    for _ in range(MOST_STEPS):
+        gradient = problem.X.T @ (problem.cost * problem.errors(z)) + problem.penalty * w
+        if lower is None or size > 0.01 or size > last / 30:  # near the end the last factor is good enough
+            lower = problem.factor(z)
+        step = cho_solve((lower, True), gradient, check_finite=False)
+        change = problem.X @ step
+        size, last = float(np.abs(change).max()), size
+        if size < 1e-13 or last / 4 < size < 1e-6:
+            return Minimum(problem, w, z, problem.factor(z))
+        # No curvature grows more than e^0.5-fold along a step this short, so the whole of it gains.
+        length = 1.0 if size < 0.5 else _step_length(problem, w, step, z, change, float(gradient @ step))
+        w = w - length * step
+        z = problem.X @ w
+    raise np.linalg.LinAlgError("Newton's method does not converge")
 
 
-def weights_without(problem: Problem, removed: Indices) -> Floats:
-    """How far the minimum moves without each record ``[m, d]``."""
-    from scipy.linalg import solve_triangular
-
-    full = minimum(problem)
-    moved, lost = displaced(full, removed)
-    moves: Floats = solve_triangular(full.lower, moved.T, lower=True, trans="T").T
-    for model in np.flatnonzero(lost):
-        moves[model] = minimum(problem.without(int(removed[model]))).weights - full.weights
-    return moves
+def _step_length(problem: Problem, w: Floats, step: Floats, z: Floats, change: Floats, slope: float) -> float:
+    """The first of 1, 1/2, 1/4, ... that gains."""
+    value, length = problem.value(w, z), 1.0
+    while not problem.value(w - length * step, z - length * change) <= value - 1e-4 * length * slope:
+        length /= 2
+        if length < 1e-10:
+            raise np.linalg.LinAlgError("no step of Newton's method gains")
+    return length
 
 
-def displaced(full: Minimum, removed: Indices) -> tuple[Floats, Flags]:
+@dataclass(frozen=True)
+class Group:
+    """Models without one record each that are found from the same fit.
+
+    Args:
+        models: their places in the job ``[m]``.
+        records: the record t that each lacks ``[m]``.
+        full: the fit with all records, at the costs that hold without one of these.
+    """
+
+    models: Indices
+    records: Indices
+    full: Minimum
+
+
+def groups(case: Given) -> Iterator[Group]:
+    """The models of a leave-one-out job; those that lack the last member of a class are in no group.
+
+    Raises:
+        numpy.linalg.LinAlgError: there is hardly any penalty, and the classes can be told apart.
+    """
+    balanced = case.estimator.class_weight == "balanced"
+    own = case.labels[case.removed]
+    exists = case.counts[own] > 1
+    for label in range(2) if balanced else [None]:
+        models = np.flatnonzero(exists & (own == label) if balanced else exists)
+        if len(models):
+            yield Group(models, case.removed[models], minimum(problem_of(case, without=label)))
+
+
+def problem_of(case: Given, *, without: int | None = None) -> Problem:
+    """What is minimised with all records; balanced weights may be those without a record of one class."""
+    estimator = case.estimator
+    weights = np.ones(len(case.classes))
+    if estimator.class_weight == "balanced":
+        counts = case.counts - (np.arange(len(weights)) == without)
+        weights = counts.sum() / (len(counts) * counts)
+    else:
+        for label, weight in (estimator.class_weight or {}).items():
+            weights[case.classes == label] = weight
+    penalty = np.ones(case.matrix.shape[1])
+    if estimator.fit_intercept:
+        penalty = np.append(penalty, 0.0)
+    y = (case.labels == _positive(case)).astype(np.float64)
+    return Problem(_design(case, case.matrix), y, estimator.C * weights[case.labels], penalty)
+
+
+def displaced(full: Minimum, removed: Indices, far: Floats, close: float = CLOSE) -> Floats:
     """Where the minimum moves when each record is left out.
 
     Args:
         full: the fit with all records.
         removed: the record that each model lacks ``[m]``.
+        far: length of the longest whitened query that the answer is for ``[m]``.
+        close: by how much the score of such a query may be wrong.
 
     Returns:
-        ``L' delta`` for each model ``[m, d]``, whitened: the score of a query q changes by ``q L^-T`` times it; and
-        bool ``[m]``: where the iteration did not converge.
+        ``L' delta`` for each model ``[m, d]``, whitened: the score of a query q changes by ``q L^-T`` times it.
+
+    Raises:
+        numpy.linalg.LinAlgError: a model had to be fitted, and could not be.
     """
-    moved = np.empty((len(removed), full.white.shape[1]))
-    lost = np.zeros(len(removed), dtype=bool)
-    single = full.white.astype(np.float32)
-    start = _one_step(full, removed)
-    # Records that move the model about equally far are done together, the farthest first.
-    order = np.argsort(-np.linalg.norm(start.moved, axis=1), kind="stable")
-    for first in range(0, len(removed), BLOCK):
-        part = order[first : first + BLOCK]
-        block = start.of(part)
-        rough, _ = _iterate(full, single, block, ROUGH)
-        moved[part], lost[part] = _iterate(full, full.white, block.at(rough), CLOSE)
-    return moved, lost
+    search = _Search.of(full, removed, far, close)
+    for sums in _ways(full, len(removed)):
+        for models in search.left(sums.limit):
+            search.iterate(sums, models)
+        if not len(search.open):
+            return search.moved
+    for model in search.open:  # hardly ever: nearly separable data whose fit one record decides
+        refit = minimum(full.problem.without(int(removed[model]))).weights
+        search.moved[model] = full.lower.T @ (refit - full.weights)
+    return search.moved
+
+
+def _ways(full: Minimum, n_models: int) -> Iterator[Sums]:
+    """Ways of summing remainders, each for the models that the ones before leave open."""
+    n, d = full.white.shape
+    # A sum by the form of second order takes d^3 operations a model, and the form n d^3; one by records takes 4 n d.
+    if d * d * (n + 3 * n_models) < 8 * n * n_models:
+        yield SecondOrder.of(full)
+    yield Remainders.of(full, np.float32)
+    yield Remainders.of(full, np.float64)
 
 
 @dataclass(frozen=True)
-class _Start:
+class Start:
     """Records to leave out, and where one Newton step takes the minimum.
 
     Args:
         records: t ``[m]``.
         own: their whitened features ``[m, d]``.
         pull: ``c_t (p_t - y_t)`` ``[m]``.
-        inverse: a in ``H_t^-1 = I + a x x'`` ``[m]`` (Sherman and Morrison).
-        moved: ``[m, d]``.
+        leverage: h in ``H_t^-1 = I + s/(1 - h) a a'`` ``[m]`` (Sherman and Morrison).
+        inverse: ``s/(1 - h)`` ``[m]``.
     """
 
     records: Indices
     own: Floats
     pull: Floats
+    leverage: Floats
     inverse: Floats
+
+    @property
+    def moved(self) -> Floats:
+        """The one-step displacement ``[m, d]``."""
+        step: Floats = (self.pull / (1 - self.leverage))[:, None] * self.own
+        return step
+
+    def of(self, part: Indices | Flags) -> Start:
+        """Some of the records."""
+        return Start(self.records[part], self.own[part], self.pull[part], self.leverage[part], self.inverse[part])
+
+    def image(self, rest: Floats) -> Floats:
+        """Where the difference equation sends the minimum, given the sum of remainders ``[m, d]``."""
+        right = self.pull[:, None] * self.own - rest
+        right += (self.inverse * _dots(self.own, right))[:, None] * self.own
+        return right
+
+
+def one_step(full: Minimum, removed: Indices) -> Start:
+    """Records to leave out ``[m]``, and one Newton step from the fit with all of them."""
+    own, curvature = full.white[removed], full.curvature[removed]
+    leverage = curvature * full.norms[removed] ** 2
+    pull = full.problem.cost[removed] * full.problem.errors(full.scores)[removed]
+    return Start(removed, own, pull, leverage, curvature / (1 - leverage))
+
+
+@dataclass(frozen=True)
+class _Search:
+    """What is known of the minimum without each record; the last three are filled in on the way.
+
+    Args:
+        full: the fit with all records.
+        start: the records left out ``[m]``.
+        far: by how much the score asked for can be off where the displacement is off by 1 in the norm of ``H_t``.
+        close: by how much it may be off.
+        moved: displacements ``[m, d]``.
+        error: by how much that score may still be off ``[m]``.
+        ratio: the largest ratio of two steps seen ``[m]``; 0 before the second.
+    """
+
+    full: Minimum
+    start: Start
+    far: Floats
+    close: float
     moved: Floats
+    error: Floats
+    ratio: Floats
 
-    def of(self, part: Indices) -> _Start:
-        return _Start(self.records[part], self.own[part], self.pull[part], self.inverse[part], self.moved[part])
+    @classmethod
+    def of(cls, full: Minimum, removed: Indices, far: Floats, close: float) -> _Search:
+        """From one Newton step on."""
+        start = one_step(full, removed)
+        unknown = np.full(len(removed), np.inf)
+        return cls(full, start, far / np.sqrt(1 - start.leverage), close, start.moved, unknown, np.zeros(len(removed)))
 
-    def at(self, moved: Floats) -> _Start:
-        return _Start(self.records, self.own, self.pull, self.inverse, moved)
+    @property
+    def open(self) -> Indices:
+        """The models that are not known closely enough."""
+        return np.flatnonzero(~(self.error <= self.close))
 
-    def solve(self, right: Floats, rows: Indices) -> Floats:
-        """``H_t^-1`` times each row."""
-        own = self.own[rows]
-        along: Floats = self.inverse[rows] * np.einsum("ij,ij->i", own, right)
-        return right + along[:, None] * own
+    def left(self, limit: float) -> list[Indices]:
+        """The open models that change no score by more than a limit, some together that move about equally far."""
+        length = _lengths(self.moved)
+        models = self.open[self.full.reach * length[self.open] < limit]
+        models = models[np.argsort(-length[models], kind="stable")]
+        return [models[rows] for rows in _slices(len(models), max(MODELS, AT_ONCE // len(self.full.weights)))]
 
+    def iterate(self, sums: Sums, models: Indices) -> None:
+        """Accelerated fixed-point iteration of the difference equation for some models; finished ones leave.
 
-def _one_step(full: Minimum, removed: Indices) -> _Start:
-    cost, p = full.problem.cost[removed], _logistic(full.scores[removed])
-    own = full.white[removed]
-    leverage = np.einsum("ij,ij->i", own, own)
-    curvature = cost * p * (1 - p)
-    start = _Start(removed, own, cost * (p - full.problem.y[removed]), curvature / (1 - curvature * leverage), own)
-    return start.at(start.solve(start.pull[:, None] * own, np.arange(len(removed))))
-
-
-def _iterate(full: Minimum, white: Numbers, start: _Start, close: float) -> tuple[Floats, Flags]:
-    """Fixed-point iteration of the difference equation, in the precision of ``white``; finished records leave."""
-    dtype = white.dtype
-    fitted = _logistic(full.scores)[:, None]
-    p, slope = fitted.astype(dtype), (full.problem.cost[:, None] * fitted * (1 - fitted)).astype(dtype)
-    reach = float(np.sqrt(np.einsum("ij,ij->i", full.white, full.white).max()))
-    moved = start.moved.copy()
-    active = np.arange(len(moved))
-    before: list[tuple[Floats, Floats]] = []
-    for _ in range(MOST_STEPS):
-        now = moved[active]
-        rest = remainder(p, slope, white @ now.T.astype(dtype))
-        rest[start.records[active], np.arange(len(active))] = 0.0
-        right = start.pull[active][:, None] * start.own[active] - rest.T @ white
-        image = start.solve(right, active)
-        if not np.isfinite(image).all():
-            break
-        done = np.linalg.norm(image - now, axis=1) * reach <= close
-        moved[active] = np.where(done[:, None], image, accelerated(before, now, image))
-        before = [(x[~done], fx[~done]) for x, fx in [*before[-1:], (now, image)]]
-        active = active[~done]
-        if not len(active):
-            break
-    lost = np.zeros(len(moved), dtype=bool)
-    lost[active] = True
-    return moved, lost
+        In the norm of ``H_t`` the derivative of the map is at most ``q = e^m - 1``, m being the largest change of a
+        score (see :func:`farthest`). With sums that are off by no more than o, an image is then within
+        ``(q step + o)/(1 - q)`` of the solution. Where that says little, the worst ratio seen on the way stands for q.
+        """
+        now, records, before = self.moved[models], self.start.of(models), None
+        for _ in range(MOST_STEPS):
+            image = records.image(sums.of_rest(now, records))
+            step, off = _lengths(image - now), sums.off(image)
+            mixed, ratio = (image, 0.0) if before is None else accelerated(*before, now, image)
+            self.ratio[models] = np.maximum(self.ratio[models], ratio)
+            q = np.minimum(np.expm1(self.full.reach * (_lengths(image) + step)), _seen(self.ratio[models]))
+            error = self.far[models] * (q * step + off) / (1 - q)
+            finite = np.isfinite(step)
+            self.moved[models] = np.where(finite[:, None], image, now)
+            self.error[models] = np.where(finite, error, np.inf)
+            stays = finite & (error > self.close) & (step > off)
+            before, now = (now, image), mixed
+            if not stays.all():
+                before, now, records = (before[0][stays], image[stays]), now[stays], records.of(stays)
+                models = models[stays]
+            if not len(models):
+                return
+        self.error[models] = np.inf
 
 
-def accelerated(before: list[tuple[Floats, Floats]], x: Floats, fx: Floats) -> Floats:
-    """Anderson acceleration of ``x -> f(x)``: the mix of the last images whose steps cancel best, row by row.
+def _seen(ratio: Floats) -> Floats:
+    """What stands for the ratio of two steps that has no bound below 1: at least SLOWEST, and nearly 1 if unknown."""
+    seen: Floats = np.where(ratio > 0, np.clip(ratio, SLOWEST, 0.9999), 0.9999)
+    return seen
+
+
+def accelerated(x: Floats, fx: Floats, y: Floats, fy: Floats) -> tuple[Floats, Floats]:
+    """Anderson acceleration of a map f: the mix of two images whose steps cancel best, row by row.
 
     Args:
-        before: earlier points and their images, each ``[m, d]``.
-        x: the last point.
+        x: a point ``[m, d]``.
         fx: its image.
+        y: the point after it.
+        fy: its image.
+
+    Returns:
+        The mix ``[m, d]``, and how much f shrinks the way from x to y, or stretches it ``[m]``.
     """
-    if not before:
-        return fx
-    step = fx - x
-    changes = np.stack([step - (fb - b) for b, fb in before], axis=2)
-    images = np.stack([fx - fb for _, fb in before], axis=2)
-    gram = np.einsum("ndk,ndl->nkl", changes, changes)
-    ridge = 1e-12 * np.trace(gram, axis1=1, axis2=2) + np.finfo(float).tiny
-    gram += ridge[:, None, None] * np.eye(gram.shape[1])
-    mix = np.linalg.solve(gram, np.einsum("ndk,nd->nk", changes, step)[:, :, None])[:, :, 0]
-    mixed = fx - np.einsum("ndk,nk->nd", images, mix)
-    sound = np.isfinite(mixed).all(axis=1) & (np.abs(mix).sum(axis=1) < 100)
-    return np.where(sound[:, None], mixed, fx)
+    way, its_image = y - x, fy - fx
+    change = its_image - way
+    mix = _dots(change, fy - y) / np.maximum(_dots(change, change), np.finfo(float).tiny)
+    mix[~(np.abs(mix) < 100)] = 0.0
+    ratio = np.abs(_dots(way, its_image)) / np.maximum(_dots(way, way), np.finfo(float).tiny)
+    return fy - mix[:, None] * its_image, ratio
 
 
-def remainder(p: Numbers, slope: Numbers, e: Numbers) -> Numbers:
-    """What the logistic function does beyond its tangent: ``c (s(z + e) - s(z) - s'(z) e)``.
+class Sums(ABC):
+    """A way of summing the remainders of the records that stay.
+
+    Attributes:
+        limit: changes of scores from which on it is of no use.
+    """
+
+    limit: ClassVar[float] = np.inf
+
+    @abstractmethod
+    def of_rest(self, moved: Floats, start: Start) -> Floats:
+        """``sum over i != t of c_i a_i r_i(a_i'v)`` for displacements v without records t, ``[m, d]``."""
+
+    @abstractmethod
+    def off(self, moved: Floats) -> Floats:
+        """How far the sums for displacements near these can be off, in the norm of ``H_t^-1`` ``[m]``."""
+
+
+@dataclass(frozen=True)
+class Remainders(Sums):
+    """Record by record, in one precision.
 
     Args:
-        p: ``s(z)`` ``[n, 1]``.
-        slope: ``c p (1 - p)`` ``[n, 1]``.
-        e: ``[n, m]``, in the same precision.
+        white: whitened features ``[n, d]``.
+        curve: the logistic function around each record's score.
+        reach: length of the longest row.
     """
-    largest = max(float(e.max(initial=0.0)), -float(e.min(initial=0.0)))
-    terms = _terms(largest, single=e.dtype == np.float32)
-    if terms is None:
-        grown = np.exp(np.clip(e, -80, 80))
-        r = (grown - 1) / (p * grown + (1 - p))
-        r -= e
-        r *= slope
-        return r
-    v, q = p * (1 - p), 1 - 2 * p
-    # The Taylor series from its second term on, divided by s'(z): s''/2!, s'''/3!, ...
-    coefficients = (
-        q / 2,
-        (1 - 6 * v) / 6,
-        q * (1 - 12 * v) / 24,
-        (1 - 30 * v + 120 * v * v) / 120,
-        q * (1 - 60 * v + 360 * v * v) / 720,
-    )[:terms]
-    r = coefficients[-1] * e
-    for coefficient in coefficients[-2::-1]:
-        r += coefficient
+
+    white: Numbers
+    curve: Curve
+    reach: float
+
+    @classmethod
+    def of(cls, full: Minimum, dtype: Any) -> Remainders:
+        """Around a fit."""
+        curve = Curve.around(full.scores, full.problem.cost, dtype)
+        return cls(full.white.astype(dtype, copy=False), curve, full.reach)
+
+    def of_rest(self, moved: Floats, start: Start) -> Floats:
+        """Two matrix products and an elementwise map, block by block."""
+        total = np.zeros(moved.shape)
+        single = moved.astype(self.white.dtype)
+        for rows in _slices(len(self.white), RECORDS):
+            white, curve = self.white[rows], self.curve.of(rows)
+            for models in _slices(len(moved), MODELS):
+                r = curve.remainder(single[models] @ white.T)
+                place = start.records[models] - rows.start
+                own = np.flatnonzero((place >= 0) & (place < len(white)))
+                r[own, place[own]] = 0.0
+                total[models] += r @ white
+        return total
+
+    def off(self, moved: Floats) -> Floats:
+        """Rounding: for small v the sum is at most ``reach |v|^2/2``, and half its last digit was never seen lost."""
+        rounding: Floats = np.finfo(self.white.dtype).eps * self.reach * _dots(moved, moved) / 4
+        return rounding
+
+
+@dataclass(frozen=True)
+class SecondOrder(Sums):
+    """Their second-order part, ``sum_i s''_i/2 a_i (a_i'v)^2``: a form in the columns alone, however many records.
+
+    Args:
+        form: its coefficients in single precision for the products ``v_k v_l``, k <= l, ``[pairs, d]``.
+        bend: ``s''_i/2`` ``[n]``, to take the record that leaves out of the sum.
+        full: the fit.
+        fourth: ``sum_i s_i |a_i|^4 a_i a_i'`` ``[d, d]``, for the bound on what is left out.
+    """
+
+    limit = 1.0
+
+    form: NDArray[np.float32]
+    bend: Floats
+    full: Minimum
+    fourth: Floats
+
+    @classmethod
+    def of(cls, full: Minimum) -> SecondOrder:
+        """Around a fit."""
+        bend = full.curvature * -np.tanh(full.scores / 2) / 2
+        white, d = full.white.astype(np.float32), len(full.weights)
+        cube = np.zeros((d, d, d), dtype=np.float32)
+        for rows in _slices(len(white), 8 * RECORDS):
+            part = white[rows]
+            bent = part * bend[rows, None].astype(np.float32)
+            for j in range(d):
+                cube[j, j:, j:] += (bent[:, j:] * part[:, j : j + 1]).T @ part[:, j:]
+        for j in range(d):
+            cube[j:, j, j:] = cube[j:, j:, j] = cube[j, j:, j:]
+        first, second = np.triu_indices(d)
+        form = cube[first, second]
+        form[first < second] *= 2
+        return cls(form, bend, full, full.moment(4))
+
+    def of_rest(self, moved: Floats, start: Start) -> Floats:
+        """One matrix product with the products of the columns of v, block by block."""
+        total = np.empty(moved.shape)
+        single = moved.astype(np.float32)
+        for models in _slices(len(moved), MODELS):
+            v = single[models].T
+            total[models] = np.concatenate([v[j] * v[j:] for j in range(len(v))]).T @ self.form
+        total -= (self.bend[start.records] * _dots(start.own, moved) ** 2)[:, None] * start.own
+        return total
+
+    def off(self, moved: Floats) -> Floats:
+        """Third and higher orders, and rounding."""
+        rounding: Floats = np.finfo(np.float32).eps * self.full.reach * _dots(moved, moved) / 4
+        return rounding + beyond_order(2, self.full, moved, self.fourth)
+
+
+def beyond_order(order: int, full: Minimum, moved: Floats, moment: Floats) -> Floats:
+    """Bound on the sum of remainders beyond an order of their Taylor series, in the norm of ``H_t^-1``.
+
+    With ``k = order + 1`` the k-th and further terms are at most ``s_i psi(|e_i|)``, ``psi(u) = e^u - 1 - u - ... -
+    u^(k-1)/(k-1)!``, because derivatives of the logistic function's slope never exceed the slope and that grows no
+    faster than ``e^u``. As ``sum_(i != t) s_i a_i a_i' <= H_t``, the norm of the sum is at most the root of
+    ``sum_i s_i psi(|e_i|)^2``; and ``psi(u)/u^k`` grows with u, which is at most ``m = reach |v|``, so that sum is at
+    most ``(psi(m)/m^k)^2 |v|^(2k-2) v'Mv`` with ``M = sum_i s_i |a_i|^(2k-2) a_i a_i'``.
+
+    Args:
+        order: 1 (the tangent) or 2.
+        full: the fit with all records.
+        moved: whitened displacements v ``[m, d]``.
+        moment: M, that is ``full.moment(2 * order)``.
+
+    Returns:
+        ``[m]``.
+    """
+    from scipy.special import gammainc
+
+    k, length = order + 1, _lengths(moved)
+    m = np.maximum(full.reach * length, 1e-9)
+    growth = np.exp(m) * gammainc(k, m) / m**k  # psi(m) = e^m P(k, m), where P is the incomplete gamma function
+    bound: Floats = growth * length**order * np.sqrt(_dots(moved @ moment, moved))
+    return bound
+
+
+def farthest(full: Minimum, start: Start, moved: Floats, residual: Floats) -> Floats:
+    """How far the minimum without a record can be from a displacement, in the norm of ``H_t``.
+
+    The slope of the logistic function changes by at most a factor ``e^|e|`` when a score changes by e
+    (self-concordance). Within distance r of v the Hessian without t is hence at least ``e^(-m - kappa r) H_t``, where
+    ``m = reach |v|`` bounds the changes of scores at v and ``kappa = reach/sqrt(1 - h)`` the length of any ``a_i`` in
+    the norm of ``H_t^-1``. Along the way from v to the minimum, of length l, the gradient therefore gains at least
+    ``int_0^l e^(-m - kappa r) dr = e^-m (1 - e^(-kappa l))/kappa``, and all it has to gain is the residual b. So
+
+        ``l <= -ln(1 - kappa b e^m)/kappa``, and no bound is known where ``kappa b e^m >= 1``.
+
+    Args:
+        full: the fit with all records.
+        start: the records left out.
+        moved: a whitened displacement v for each ``[m, d]``.
+        residual: b, at least the norm in ``H_t^-1`` of the gradient at v of the objective without the record ``[m]``.
+
+    Returns:
+        ``[m]``, infinite where no bound is known. A score with whitened query a is off by at most
+        ``|a|/sqrt(1 - h)`` times it.
+    """
+    kappa = np.maximum(full.reach, 1e-9) / np.sqrt(1 - start.leverage)
+    share = kappa * residual * np.exp(full.reach * _lengths(moved))
+    known = share < 1
+    bound: Floats = np.where(known, -np.log1p(-np.where(known, share, 0.0)) / kappa, np.inf)
+    return bound
+
+
+@dataclass(frozen=True)
+class Curve:
+    """The logistic function around the score z of each record, times the record's weight c, in one precision.
+
+    Args:
+        terms: its Taylor coefficients from the second on ``[TERMS, n]``.
+        p: the probability of the less likely class ``[n]``.
+        sign: -1 where that is the class of negative scores, else 1 ``[n]``.
+        slope: ``sign c p (1 - p)`` ``[n]``.
+    """
+
+    terms: Numbers
+    p: Numbers
+    sign: Numbers
+    slope: Numbers
+
+    @classmethod
+    def around(cls, scores: Floats, cost: Floats, dtype: Any) -> Curve:
+        """Around scores ``[n]`` with weights ``[n]``."""
+        p, other = _logistic(scores), _logistic(-scores)
+        slope, sign = cost * p * other, np.where(p > other, -1.0, 1.0)
+        terms = [slope * polyval(p - other, d) / factorial(k) for k, d in enumerate(_derivatives(), start=2)]
+        return cls(*(np.asarray(a, dtype=dtype) for a in (terms, np.minimum(p, other), sign, sign * slope)))
+
+    def of(self, rows: slice) -> Curve:
+        """Some of the records."""
+        return Curve(self.terms[:, rows], self.p[rows], self.sign[rows], self.slope[rows])
+
+    def remainder(self, e: Numbers) -> Numbers:
+        """What the function does beyond its tangent: ``c (s(z + e) - s(z) - s'(z) e)``.
+
+        Args:
+            e: changes of the scores ``[m, n]``, in the same precision; overwritten.
+
+        Returns:
+            ``[m, n]``, to the relative precision of the numbers; NaN for changes beyond ``WILD``.
+        """
+        largest = max(float(e.max(initial=0.0)), -float(e.min(initial=0.0)))
+        # The series converges like (e / pi)^k.
+        limits = np.pi * (0.8 * np.finfo(e.dtype).eps) ** (1 / np.arange(1, TERMS + 1))
+        n_terms = 1 + int(np.searchsorted(limits, largest))
+        return self._series(e, n_terms) if n_terms <= TERMS else self._closed_form(e, largest)
+
+    def _series(self, e: Numbers, n_terms: int) -> Numbers:
+        r: Numbers = self.terms[n_terms - 1] * e
+        for term in self.terms[: n_terms - 1][::-1]:
+            r += term
+            r *= e
         r *= e
-    r *= e
-    r *= slope
-    return r
+        return r
+
+    def _closed_form(self, e: Numbers, largest: float) -> Numbers:
+        """``s(z + e) - s(z) - s'(z) e = s'(z) (u - e - p e u) / (1 + p u)``, where ``u = exp(e) - 1``.
+
+        By symmetry for the less likely class, so that ``1 + p u`` is no less than a half.
+        """
+        if not largest <= WILD:
+            e[~(np.abs(e) <= WILD)] = np.nan
+        e *= self.sign
+        u, beyond = _exponential(e, min(largest, WILD))
+        u *= self.p
+        e *= u
+        beyond -= e
+        u += 1
+        beyond /= u
+        beyond *= self.slope
+        return beyond
 
 
-def _terms(largest: float, *, single: bool) -> int | None:
-    """Terms of the series that leave no more than rounding; ``None`` where the function itself is needed.
+@cache
+def _derivatives() -> tuple[Floats, ...]:
+    """Second and further derivatives of the logistic function over the first, as polynomials in ``tanh(z/2)``."""
+    tanh, slope = Polynomial([0.0, 1.0]), Polynomial([0.5, 0.0, -0.5])
+    found = [Polynomial([1.0])]
+    for _ in range(TERMS):
+        found.append(slope * found[-1].deriv() - tanh * found[-1])
+    return tuple(np.asarray(derivative.coef, dtype=np.float64) for derivative in found[1:])
 
-    The series converges like ``(e/pi)^k``.
-    """
-    limits = ((1e-3, 2), (0.03, 3), (0.25, 5)) if single else ((1e-4, 3), (1e-3, 4), (0.01, 5))
-    return next((terms for limit, terms in limits if largest < limit), None)
+
+@cache
+def _beyond_tangent() -> list[float]:
+    """``(exp(x) - 1 - x)/x^2`` on [-1, 1] as a polynomial, highest power first, to 1e-7."""
+    nodes = np.cos(np.pi * (np.arange(7) + 0.5) / 7)
+    values = np.sum([nodes**k / factorial(k + 2) for k in range(20)], axis=0)
+    return [float(c) for c in np.polyfit(nodes, values, 6)]
+
+
+def _exponential(e: Numbers, largest: float) -> tuple[Numbers, Numbers]:
+    """``u = exp(e) - 1`` and ``u - e``, the latter without cancellation where there are few digits to lose."""
+    if e.dtype == np.float64:
+        u = np.expm1(e)
+        return u, u - e
+    halvings = max(0, int(np.ceil(np.log2(largest))))
+    x = e * e.dtype.type(0.5**halvings)
+    first, *coefficients = (e.dtype.type(c) for c in _beyond_tangent())
+    beyond = x * first
+    for coefficient in coefficients:
+        beyond += coefficient
+        beyond *= x
+    beyond *= x
+    u = beyond + x
+    for _ in range(halvings):  # exp(2x) - 1 - 2x = (exp(x) - 1)^2 + 2 (exp(x) - 1 - x)
+        beyond *= 2
+        u *= u
+        beyond += u
+        x *= 2
+        np.add(beyond, x, out=u)
+    return u, beyond
 
 
 def log_probabilities(scores: Floats) -> Floats:
     """Log-probabilities of both classes ``[..., 2]`` from scores ``[...]``."""
     return np.stack([-np.logaddexp(0, scores), -np.logaddexp(0, -scores)], axis=-1)
-
-
-def _objective(problem: Problem, w: Floats) -> tuple[float, Floats]:
-    z = problem.X @ w
-    value = problem.cost @ (np.logaddexp(0, z) - problem.y * z) + 0.5 * (problem.penalty * w) @ w
-    return float(value), problem.X.T @ (problem.cost * (_logistic(z) - problem.y)) + problem.penalty * w
-
-
-def _better(
-    problem: Problem, w: Floats, step: Floats, value: float, gradient: Floats
-) -> tuple[Floats, float, Floats] | None:
-    """The first of the halved steps that gains; near the minimum only the gradient can tell."""
-    length = 1.0
-    while length > 1e-6:
-        tried = w - length * step
-        tried_value, tried_gradient = _objective(problem, tried)
-        gains = tried_value < value - 1e-9 * abs(value)
-        if gains or np.linalg.norm(tried_gradient) < 0.9 * np.linalg.norm(gradient):
-            return tried, tried_value, tried_gradient
-        length /= 2
-    return None
 
 
 def _logistic(z: Floats) -> Floats:
@@ -386,23 +843,33 @@ def _logistic(z: Floats) -> Floats:
     return p
 
 
-def _problem(case: Given) -> Problem:
-    estimator = case.estimator
-    y = (case.labels == _positive(case)).astype(np.float64)
-    cost = np.full(len(y), float(estimator.C))
-    for label, weight in (estimator.class_weight or {}).items():
-        cost[case.classes[case.labels] == label] *= weight
-    penalty = np.ones(case.matrix.shape[1])
-    if estimator.fit_intercept:
-        penalty = np.append(penalty, 0.0)
-    return Problem(_design(case, case.matrix), y, cost, penalty)
+def _dots(a: Floats, b: Floats) -> Floats:
+    """Inner product of each row of one with that row of the other."""
+    dots: Floats = np.einsum("ij,ij->i", a, b)
+    return dots
+
+
+def _lengths(a: Floats) -> Floats:
+    lengths: Floats = np.sqrt(_dots(a, a))
+    return lengths
+
+
+def _slices(n: int, size: int) -> Iterator[slice]:
+    return (slice(first, min(first + size, n)) for first in range(0, n, size))
+
+
+@contextmanager
+def arithmetic() -> Iterator[None]:
+    """One thread; and overflow, which ends in a model being fitted, is no news."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore", divide="ignore"), one_thread():
+        yield
 
 
 def _design(case: Given, matrix: Floats) -> Floats:
-    """Features, and a column of ones for the intercept."""
-    if case.estimator.fit_intercept:
-        matrix = np.concatenate([matrix, np.ones((len(matrix), 1))], axis=1)
-    return np.ascontiguousarray(matrix)
+    """Features; if there is an intercept, about their means, which it takes up, and with a last column of ones."""
+    if not case.estimator.fit_intercept:
+        return matrix
+    return np.concatenate([matrix - case.matrix.mean(axis=0), np.ones((len(matrix), 1))], axis=1)
 
 
 def _positive(case: Given) -> int:
@@ -411,15 +878,21 @@ def _positive(case: Given) -> int:
 
 
 def _unsupported(case: Given) -> str | None:
-    estimator = case.estimator
+    estimator, weights = case.estimator, case.estimator.class_weight
     if (case.counts > 0).sum() != 2 or len(case.classes) != 2:
         return "LogisticRegression is supported for two classes only"
     if not 0 < estimator.C < np.inf or estimator.l1_ratio or estimator.penalty not in ("deprecated", "l2"):
         return "LogisticRegression is supported with a squared penalty only (l1_ratio=0, C below infinity)"
     if estimator.solver == "liblinear" and estimator.fit_intercept:
         return "LogisticRegression(solver='liblinear') penalises the intercept"
-    if estimator.class_weight is not None and not isinstance(estimator.class_weight, dict):
-        return f"LogisticRegression(class_weight={estimator.class_weight!r}) depends on the counts of the classes"
+    if weights not in (None, "balanced") and not _known(weights, case.classes.tolist()):
+        return "LogisticRegression is supported with class_weight='balanced' or weights from 0 of the two classes only"
     if case.matrix.shape[1] > MOST_COLUMNS:
         return f"LogisticRegression is supported for at most {MOST_COLUMNS:,} columns"
+    if not isinstance(case.matrix, np.ndarray) and np.prod(case.matrix.shape) > MOST_ENTRIES:
+        return f"LogisticRegression is supported for sparse matrices of at most {MOST_ENTRIES:,} entries"
     return None
+
+
+def _known(weights: Any, classes: list[Any]) -> bool:
+    return isinstance(weights, dict) and all(label in classes and weight >= 0 for label, weight in weights.items())
