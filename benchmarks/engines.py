@@ -416,14 +416,14 @@ def _shadow_rows() -> list[Row]:
     def halves(d: int) -> Measured:
         table = people.one_hot(people.codes(2000)) if d == 100 else people.purchases(2000, d, classes=2, seed=1)
         subsets = complementary_pairs(2000, 500, np.random.default_rng(0))
-        solved = solved_logistic(solver="newton-cholesky", tol=1e-8)
+        solved = solved_logistic()
         return shadows(logistic(), table, subsets, solved=solved)
 
     def small() -> Measured:
         table = people.adult()
         assert table is not None
         subsets = random_subsets(len(table.y), 1000, 1000, np.random.default_rng(0))
-        return shadows(logistic(), table, subsets, solved=solved_logistic(solver="newton-cholesky", tol=1e-8))
+        return shadows(logistic(), table, subsets, solved=solved_logistic())
 
     found = [
         Row("logistic regression, 1,000 shadow models on 1,000 of 2,000", f"{d} columns", lambda d=d: halves(d), *goals)
