@@ -70,7 +70,7 @@ def most_influential(learner: Learner, records: Records, k: int, *, most_exact: 
     The bound. In coordinates whitened by the Hessian H of the full fit let ``a_i`` be the features of record i, ``s_i``
     its curvature ``c_i p_i (1 - p_i)``, ``reach`` the length of the longest ``a_i``, and v the one-step displacement
     without record t, which solves ``H_t v = c_t (p_t - y_t) a_t`` with ``H_t = I - s_t a_t a_t'``. The gradient at v of
-    the objective without t is what the steps leaves out,
+    the objective without t is what the step leaves out,
     ``sum over i != t of c_i a_i r_i(a_i'v)`` with ``|c_i r_i(e)| <= s_i (exp(|e|) - 1 - |e|)``. Let
     ``h = s_t |a_t|^2``, ``m = reach |v|`` and ``M = sum_i s_i |a_i|^2 a_i a_i'``.
 
