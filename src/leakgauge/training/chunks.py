@@ -137,7 +137,7 @@ def save(store: ChunkStore, name: str, outcome: Outcome) -> None:
     notes = {
         "kind": None if outcome.kind is None else outcome.kind.value,
         "failures": {str(model): reason for model, reason in outcome.failures.items()},
-        "n_unconverged": outcome.n_unconverged,
+        "n_unconverged": int(outcome.n_unconverged),
     }
     store.save(name, outcome.answers, notes)
 

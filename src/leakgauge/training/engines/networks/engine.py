@@ -97,7 +97,7 @@ class Networks(Engine):
                     if _is_finite(trained, place):
                         table[model] = _answers(case, trained, place, job, model)
                         # Where the number of epochs is fixed, training that ends with them has come to its end.
-                        n_unconverged += not trained.converged[place] and np.isfinite(group.network.patience)
+                        n_unconverged += bool(np.isfinite(group.network.patience)) and not trained.converged[place]
                     else:
                         n = int(job.subsets.row(model).sum())
                         failures[model] = f"{job.learner.name} cannot be trained on {n} records: {NOT_FINITE}"

@@ -1,0 +1,85 @@
+"""One worker or two: the same table to the bit, by every engine that works in chunks."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+from sklearn.svm import SVC
+
+from leakgauge.records import Records
+from leakgauge.training import (
+    DecisionTree,
+    Job,
+    Learner,
+    PredictionTable,
+    RandomForest,
+    Randomness,
+    SklearnLearner,
+    Subsets,
+    leave_one_out,
+    plan,
+    public_thresholds,
+    random_subsets,
+    train_many,
+)
+from leakgauge.training.engines import ENGINES
+from leakgauge.training.engines.refit import Refit
+
+N = 40
+
+
+def people(n_classes: int = 2) -> Records:
+    rng = np.random.default_rng(0)
+    y = np.arange(N) % n_classes
+    return Records.from_arrays(rng.normal(y[:, None], 1.0, (N, 4)).round(2), y)
+
+
+LEAVE_OUT = leave_one_out(N)
+RANDOM = random_subsets(N, 20, 20, np.random.default_rng(1))
+NETWORK = SklearnLearner(MLPClassifier(5, max_iter=5, n_iter_no_change=np.inf, tol=0.0))
+TREE, FOREST = DecisionTree(public_thresholds(people())), RandomForest(public_thresholds(people()), 5)
+
+CASES: list[tuple[str, Learner, Subsets, int]] = [
+    ("refit", SklearnLearner(SVC(probability=False)), RANDOM, 2),
+    ("logistic-regression", SklearnLearner(LogisticRegression()), LEAVE_OUT, 2),
+    ("multinomial-logistic-regression", SklearnLearner(LogisticRegression()), LEAVE_OUT, 3),
+    ("logistic-regression-subsets", SklearnLearner(LogisticRegression()), RANDOM, 2),
+    ("trees", TREE, LEAVE_OUT, 2),
+    ("trees", FOREST, LEAVE_OUT, 2),
+    ("networks", NETWORK, LEAVE_OUT, 2),
+    ("networks", NETWORK, RANDOM, 3),
+]
+
+
+@pytest.mark.parametrize(("name", "learner", "subsets", "n_classes"), CASES, ids=lambda value: str(value)[:30])
+def test_workers_change_no_bit(
+    name: str, learner: Learner, subsets: Subsets, n_classes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    records = people(n_classes)
+    engine = plan(Job(learner, records, subsets, records.features, 3, Randomness.COMMON)).engine
+    assert engine.name.startswith(name)
+    monkeypatch.setattr(type(engine), "chunk", 7)  # several chunks, the last one smaller
+
+    def table(workers: int) -> PredictionTable:
+        run = tmp_path / str(workers)
+        return train_many(
+            learner, records, subsets, seed=3, randomness=Randomness.COMMON, run=run, workers=workers
+        )  # fmt: skip
+
+    one, two = table(1), table(2)
+    np.testing.assert_array_equal(one.answers, two.answers)
+    assert (one.engine, one.failures, one.n_unconverged) == (two.engine, two.failures, two.n_unconverged)
+    stored = [sorted(path.name for path in (tmp_path / str(n) / "chunks").iterdir()) for n in (1, 2)]
+    assert stored[0] == stored[1]
+    assert len(stored[0]) == -(-len(subsets) // 7)
+
+
+def test_every_engine_with_chunks_is_here() -> None:
+    named = {name for name, *_ in CASES}
+    chunked = {engine.name for engine in (*ENGINES, Refit()) if engine.chunk is not None}
+    missing = {name for name in chunked if not any(name.startswith(known) for known in named)}
+    assert missing == {"modules"}, "PyTorch's has its own test, as torch need not be installed"
