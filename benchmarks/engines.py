@@ -563,13 +563,11 @@ def plot(done: list[tuple[Row, Measured]]) -> str:
     def x(factor: float) -> float:
         return left + width * np.log10(max(factor, 1.0)) / decades
 
-    parts = [
-        (
-            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {left + width + 90} {top + height * len(done) + 20}" '
-            'font-family="system-ui, sans-serif" font-size="12"><rect width="100%" height="100%" fill="#fff"/>'
-            f'<text x="{left}" y="16" fill="#333">times faster than the plain loop (bar), promised (line)</text>'
-        )
-    ]
+    size = f"{left + width + 90} {top + height * len(done) + 20}"
+    font = 'font-family="system-ui, sans-serif" font-size="12"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}" {font}>'
+    title = f'<text x="{left}" y="16" fill="#333">times faster than the plain loop (bar), promised (line)</text>'
+    parts = [head, '<rect width="100%" height="100%" fill="#fff"/>', title]
     for decade in range(decades + 1):
         at = x(10.0**decade)
         parts.append(f'<path d="M{at:.1f} {top - 6}V{top + height * len(done)}" stroke="#ddd"/>')

@@ -2,26 +2,39 @@
 
 from leakgauge.influence.bounds import EVERY_QUERY, DtpBound, dtp_upper_bound, linear_bound, naive_bayes_bound
 from leakgauge.influence.confirmation import Confirmation, confirm
+from leakgauge.influence.dtp import Dtp, dtp
 from leakgauge.influence.pdtp import Pdtp, pairwise_floor, pdtp
 from leakgauge.influence.removal import Removals, categorical_pdtp, remove_most_exposed
+from leakgauge.influence.removal_curve import RemovalCurve, removal_curve
 from leakgauge.influence.screening import MostInfluential, most_influential
+from leakgauge.influence.search import Search, search
 from leakgauge.influence.solver import coarse_tolerance
+from leakgauge.influence.variation import Variation, sample_variation, seed_variation
 
 __all__ = [
     "EVERY_QUERY",
     "Confirmation",
+    "Dtp",
     "DtpBound",
     "MostInfluential",
     "Pdtp",
+    "RemovalCurve",
     "Removals",
+    "Search",
+    "Variation",
     "categorical_pdtp",
     "coarse_tolerance",
     "confirm",
+    "dtp",
     "dtp_upper_bound",
     "linear_bound",
     "most_influential",
     "naive_bayes_bound",
     "pairwise_floor",
     "pdtp",
+    "removal_curve",
     "remove_most_exposed",
+    "sample_variation",
+    "search",
+    "seed_variation",
 ]

@@ -132,8 +132,8 @@ def pdtp(
     ]
     with_record = released(np.stack([full for full, _ in pairs]))
     without_record = released(np.stack([table.log_probabilities[:, 0] for _, table in pairs]))
-    ratios = _known_log_ratio(with_record, without_record)
-    binned = _known_log_ratio(binned_logs(with_record, width), binned_logs(without_record, width))
+    ratios = known_log_ratio(with_record, without_record)
+    binned = known_log_ratio(binned_logs(with_record, width), binned_logs(without_record, width))
     refits = _refits(learner, records, rows, seed, n_noise_models, released, device, run, workers)
     table = pairs[0][1]
     return Pdtp(
@@ -249,7 +249,7 @@ def _refits(
     return released(table.log_probabilities)
 
 
-def _known_log_ratio(log_p: Floats, log_q: Floats) -> Floats:
+def known_log_ratio(log_p: Floats, log_q: Floats) -> Floats:
     """Absolute log ratio, NaN where one of the two models could not be trained."""
     known = ~(np.isnan(log_p) | np.isnan(log_q))
     ratio = np.full(known.shape, np.nan)

@@ -11,6 +11,7 @@ from leakgauge.training.job import Job, Randomness
 from leakgauge.training.learners import Fitted, FunctionLearner, Learner, SklearnLearner
 from leakgauge.training.many import Plan, plan, train_many
 from leakgauge.training.modules import TorchLearner
+from leakgauge.training.random_trees import ConditionalFrequencies, RandomTrees
 from leakgauge.training.store import ChunkStore, write_atomically
 from leakgauge.training.subsets import (
     DenseSubsets,
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
 __all__ = [
     "RECIPES",
     "ChunkStore",
+    "ConditionalFrequencies",
     "DecisionTree",
     "DenseSubsets",
     "EachModel",
@@ -44,6 +46,7 @@ __all__ = [
     "Plan",
     "PredictionTable",
     "RandomForest",
+    "RandomTrees",
     "Randomness",
     "Recipe",
     "SklearnLearner",

@@ -87,7 +87,7 @@ class FrequencyTable(ProbabilityAccess):
         unseen = np.full(self.n_classes, 1.0 if self.uniform else np.nan)
         counts = np.array([self.cells.get(row, unseen) for row in _rows(X)]).reshape(len(X), self.n_classes)
         with np.errstate(divide="ignore"):
-            return np.log(counts / counts.sum(axis=1, keepdims=True))
+            return np.asarray(np.log(counts / counts.sum(axis=1, keepdims=True)))
 
 
 @dataclass(frozen=True)
@@ -146,8 +146,9 @@ class RandomTrees(Learner):
             )
         structure = Structure.drawn(self.thresholds, self.n_trees, self.depth, np.random.default_rng(seed or 0))
         counts = np.full((self.n_trees, 2**self.depth, n_classes), self.alpha)
+        labels = np.asarray(records.labels, dtype=np.int64)
         for tree, leaves in enumerate(structure.leaves(records.features)):
-            np.add.at(counts[tree], (leaves, records.labels), 1.0)
+            np.add.at(counts[tree], (leaves, labels), 1.0)
         return Fitted(GeometricMean(structure, counts, self.normalised), converged=True)
 
     def fingerprint(self) -> str:
@@ -189,7 +190,7 @@ class Structure:
         for _ in range(self.depth):
             right = X[row, self.columns[tree, node]] > self.bounds[tree, node]
             node = 2 * node + 1 + right
-        return node - (2**self.depth - 1)
+        return np.asarray(node - (2**self.depth - 1))
 
 
 @dataclass(frozen=True)

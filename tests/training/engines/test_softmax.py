@@ -515,3 +515,14 @@ def test_four_people_of_location30():
     job = job_of(estimator, records, [0, 1, 2, 3])
     assert ENGINE.refuses(job) is None
     np.testing.assert_allclose(ENGINE.run(job), Refit().run(job), atol=1e-6)
+
+
+@pytest.mark.skipif("LEAKGAUGE_DATA" not in os.environ, reason="needs the data set location30: set LEAKGAUGE_DATA")
+def test_newtons_steps_do_not_go_back_and_forth():
+    """The first 1,200 people of location30: whole steps from the start would swing between two values for ever."""
+    from leakgauge.records import datasets
+    from leakgauge.training.engines.softmax import solve
+
+    records = datasets.load("location30").records.as_codes()[np.arange(1200)]
+    case = ENGINE._given(job_of(LogisticRegression(), records, [0]))
+    assert solve(case, np.arange(1200), ENGINE.tolerance) is not None

@@ -373,14 +373,15 @@ def _newton_step(
 def _better(
     problem: Problem, curvature: Curvature, W: Floats, step: Floats, value: float, gradient: Floats
 ) -> tuple[Floats, tuple[float, Floats, Floats]] | None:
-    """The first of the halved steps that gains; near the minimum only the gradient can tell."""
+    """The first of the halved steps that gains; near the minimum, where values are equal, the gradient tells."""
     slope, norm, length = float((gradient * step).sum()), curvature.norm(gradient), 1.0
     while length > 1e-6:
         tried = W + length * step
         tried -= tried.mean(axis=0)
         there = problem.at(tried)
         gains = there[0] < value + 1e-4 * length * slope and -slope * length > 1e-12 * abs(value)
-        if gains or curvature.norm(there[1]) < 0.9 * norm:
+        level = there[0] <= value + 1e-9 * abs(value)
+        if gains or (level and curvature.norm(there[1]) < 0.9 * norm):
             return tried, there
         length /= 2
     return None

@@ -1,0 +1,292 @@
+"""Indirect attacks: queries other than the record itself that move most when the record is left out.
+
+PDTP asks about the record. Another query may say more (Long et al. 2017, section 6.1), and an attacker who holds both
+models of a record, with it and without it, can look for the best one before asking the released model. The search
+needs nothing but answers, so it works for any learner, and what it finds is a lower bound of DTP: a record for which
+nothing was found may still have a query that gives it away.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakgauge.errors import ModelError
+from leakgauge.influence.pdtp import known_log_ratio
+from leakgauge.models import Release, answers, as_is, binned_logs
+from leakgauge.theory import largest_binned_log_ratio
+from leakgauge.training import leave_one_out
+from leakgauge.training.threads import one_thread
+
+if TYPE_CHECKING:
+    from leakgauge.models import Model
+    from leakgauge.records import Records
+    from leakgauge.training import Learner
+
+Floats: TypeAlias = NDArray[np.float64]
+Indices: TypeAlias = NDArray[np.int64]
+
+TRIED = 2
+"""Values of each sort (seen, halfway, anywhere) tried in each numeric column in one step of the ascent."""
+
+PATIENCE = 3
+"""Steps without gain before the ascent goes back to another start."""
+
+
+@dataclass(frozen=True)
+class Search:
+    """The best queries found.
+
+    Args:
+        which: row of each record, int ``[m]``.
+        values: largest log ratio found, in nats ``[m]``: a lower bound of DTP; NaN where no model exists without it.
+        binned: largest log ratio found after binning ``[m]``; it may belong to another query.
+        own: log ratio at the record itself (PDTP) ``[m]``, never more than ``values``.
+        binned_own: the same after binning.
+        queries: the query with ``values``, encoded ``[m, d]``.
+        labels: the label with it, class codes ``[m]``.
+        n_asked: queries put to both models of each record ``[m]``.
+        failures: row to reason, for records without which no model can be trained.
+    """
+
+    which: Indices
+    values: Floats
+    binned: Floats
+    own: Floats
+    binned_own: Floats
+    queries: Floats
+    labels: Indices
+    n_asked: Indices
+    failures: dict[int, str]
+
+
+def search(
+    learner: Learner,
+    records: Records,
+    which: Indices | None = None,
+    *,
+    seed: int,
+    n_queries: int = 2000,
+    beyond: float = 0.0,
+    released: Release = as_is,
+    width: float = 0.01,
+) -> Search:
+    """Look for the query whose answer changes most when a record is left out, for each of some records.
+
+    The search starts at the record itself, at other records and at made-up ones (each column from another record, or
+    anywhere in its range), and climbs from the best of them: all changes of one column are tried at once (every other
+    category; numbers of other records, halfway to them, anywhere in the range and at its ends), then the best changes
+    together. It climbs on the sum of both log ratios, plain and binned. Whole numbers stay whole.
+
+    Both models of a record are trained with the same seed, their solvers going on to the end; one model is trained
+    with everything and one without each record.
+
+    Args:
+        learner: the algorithm A; it must answer classes.
+        records: the training set S.
+        which: rows of S to measure; by default all.
+        seed: drives training and search; a record's search does not depend on which others are searched.
+        n_queries: budget for each record, at least 1; the first is the record itself.
+        beyond: how far numbers may go outside the range of the training records, as a share of that range.
+        released: what becomes of the answers before anyone sees them.
+        width: bin width of the binned values.
+
+    Raises:
+        ModelError: the learner answers numbers rather than classes, or cannot be trained on S.
+        ValueError: a row is not in S, a budget below 1, or a negative ``beyond``.
+    """
+    if records.schema.task == "regression":
+        raise ModelError("DTP is defined for answers about classes; the label of these records is numeric")
+    if n_queries < 1 or not beyond >= 0:
+        raise ValueError(f"n_queries must be at least 1 and beyond at least 0, got {n_queries} and {beyond}")
+    rows = leave_one_out(len(records), which).removed
+    tight = learner.solved_to_the_end() or learner
+    space = _Space.of(records, beyond)
+    found: list[_Climb] = []
+    failures: dict[int, str] = {}
+    with one_thread():
+        full = tight.fit(records, seed=seed).model
+        for t in rows.tolist():
+            climb = _Climb(space, n_queries, np.random.default_rng([seed, t]), released, width)
+            found.append(climb)
+            try:
+                without = tight.fit(records[np.arange(len(records)) != t], seed=seed).model
+                climb.run(full, without, t)
+            except ModelError as error:
+                failures[t] = str(error)
+                climb.fail()
+    return Search(
+        which=rows,
+        values=np.array([climb.value for climb in found], dtype=np.float64),
+        binned=np.array([climb.binned for climb in found], dtype=np.float64),
+        own=np.array([climb.own for climb in found], dtype=np.float64),
+        binned_own=np.array([climb.binned_own for climb in found], dtype=np.float64),
+        queries=np.array([climb.query for climb in found]).reshape(len(rows), -1),
+        labels=np.array([climb.label for climb in found], dtype=np.int64),
+        n_asked=np.array([climb.n_asked for climb in found], dtype=np.int64),
+        failures=failures,
+    )
+
+
+@dataclass(frozen=True)
+class _Space:
+    """Where queries may be.
+
+    Args:
+        features: of all training records ``[n, d]``.
+        n_classes: k.
+        n_categories: of each column, 0 for numbers ``[d]``.
+        low: smallest number allowed in each column ``[d]``.
+        high: largest number allowed.
+        whole: whether a column holds whole numbers only ``[d]``.
+    """
+
+    features: Floats
+    n_classes: int
+    n_categories: Indices
+    low: Floats
+    high: Floats
+    whole: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, records: Records, beyond: float) -> _Space:
+        X = records.features
+        low, high = X.min(axis=0), X.max(axis=0)
+        whole = (np.floor(X) == X).all(axis=0)
+        margin = beyond * (high - low)
+        margin[whole] = np.floor(margin[whole])
+        schema = records.schema
+        return cls(X, len(schema.classes), schema.n_categories, low - margin, high + margin, whole)
+
+    def anywhere(self, columns: Indices, rng: np.random.Generator) -> Floats:
+        """A value for each of the columns: any category, any number in the range."""
+        numbers = rng.uniform(self.low[columns], self.high[columns])
+        whole = self.whole[columns]
+        numbers[whole] = np.round(numbers[whole])
+        counts = self.n_categories[columns]
+        return np.where(counts > 0, np.floor(rng.random(len(columns)) * counts), numbers)
+
+    def seen(self, columns: Indices, rng: np.random.Generator) -> Floats:
+        """A value for each of the columns, each of another training record."""
+        return self.features[rng.integers(0, len(self.features), len(columns)), columns]
+
+    def starts(self, t: int, count: int, rng: np.random.Generator) -> Floats:
+        """The record itself, then other records, points between it and them, mixtures, made-up ones ``[count, d]``."""
+        n, d = self.features.shape
+        columns = np.tile(np.arange(d), count)
+        others = self.features[rng.permutation(n)[np.arange(count) % n]]
+        mixed, invented = (draw(columns, rng).reshape(count, d) for draw in (self.seen, self.anywhere))
+        kinds = np.stack([others, self.between(self.features[t], others, rng), mixed, invented])
+        points: Floats = kinds[np.arange(count) % len(kinds), np.arange(count)]
+        points[0] = self.features[t]
+        return points
+
+    def between(self, point: Floats, others: Floats, rng: np.random.Generator) -> Floats:
+        """Somewhere between a point and each of the others, a category from either end ``[m, d]``."""
+        share = rng.random((len(others), 1))
+        points = point + share * (others - point)
+        points[:, self.whole] = np.round(points[:, self.whole])
+        categories = self.n_categories > 0
+        points[:, categories] = np.where(rng.random(others.shape) < share, others, point)[:, categories]
+        return points
+
+    def changes(self, point: Floats, rng: np.random.Generator) -> tuple[Indices, Floats]:
+        """All changes of one column to be tried from a point: the column and the new value of each ``[c]``."""
+        numeric = np.repeat(np.flatnonzero(self.n_categories == 0), TRIED)
+        halfway = (self.seen(numeric, rng) + point[numeric]) / 2
+        halfway[self.whole[numeric]] = np.round(halfway[self.whole[numeric]])
+        ends = np.flatnonzero(self.n_categories == 0)
+        columns = [numeric, numeric, numeric, ends, ends]
+        values = [self.seen(numeric, rng), halfway, self.anywhere(numeric, rng), self.low[ends], self.high[ends]]
+        for j in np.flatnonzero(self.n_categories):
+            other = np.delete(np.arange(self.n_categories[j], dtype=np.float64), int(point[j]))
+            columns.append(np.full(len(other), j))
+            values.append(other)
+        return np.concatenate(columns), np.concatenate(values)
+
+
+class _Climb:
+    """The search for one record: what has been asked, and the best so far."""
+
+    def __init__(self, space: _Space, budget: int, rng: np.random.Generator, released: Release, width: float) -> None:
+        self.space, self.budget, self.rng, self.released, self.width = space, budget, rng, released, width
+        self.cap = largest_binned_log_ratio(width)
+        self.value = self.binned = -1.0
+        self.own = self.binned_own = np.nan
+        self.query, self.label, self.n_asked = space.low, 0, 0
+
+    def run(self, full: Model, without: Model, t: int) -> None:
+        """Spend the budget on the two models of record t."""
+        self.models = full, without
+        starts = self.space.starts(t, max(1, self.budget // 4), self.rng)
+        heights, plain, binned = self._ask(starts)
+        self.own, self.binned_own = float(plain[0]), float(binned[0])
+        order = np.argsort(-np.nan_to_num(heights, nan=-1.0, posinf=np.inf), kind="stable")
+        for place in order:
+            if self.n_asked >= self.budget or (self.value == np.inf and self.binned >= self.cap - 1e-9):
+                break
+            self._ascend(starts[place], float(heights[place]))
+        if self.value < 0:  # no query was answered by both models
+            self.fail()
+
+    def fail(self) -> None:
+        """There is no model without the record."""
+        self.value = self.binned = np.nan
+
+    def _ascend(self, point: Floats, height: float) -> None:
+        """Climb from a point until nothing is gained any more."""
+        idle = 0
+        while idle < PATIENCE and self.n_asked < self.budget:
+            columns, values = self.space.changes(point, self.rng)
+            if not len(columns):
+                return
+            single = self._ask(_changed(point, columns, values))[0]
+            columns, values = columns[: len(single)], values[: len(single)]
+            best = _best_of_each(columns, single)
+            best = best[single[best] >= height]
+            together = np.tile(point, (len(best), 1))
+            for place, change in enumerate(best):
+                together[place:, columns[change]] = values[change]
+            heights = self._ask(together)[0] if len(best) else np.empty(0)
+            gained = len(heights) and np.nanmax(np.r_[heights, -1.0]) > height
+            idle = 0 if gained else idle + 1
+            if gained:
+                top = int(np.nanargmax(heights))
+                point, height = together[top], float(heights[top])
+            elif len(best) and self.rng.random() < 0.5:
+                point = together[0]  # along a plateau
+                height = float(single[best[0]])
+
+    def _ask(self, queries: Floats) -> Floats:
+        """What to climb on, the log ratio, and the binned log ratio of as many queries as may be asked ``[3, q]``."""
+        queries = queries[: self.budget - self.n_asked]
+        if not len(queries):
+            return np.empty((3, 0))
+        self.n_asked += len(queries)
+        logs = [self.released(answers(model, queries, self.space.n_classes)) for model in self.models]
+        plain, binned = known_log_ratio(*logs), known_log_ratio(*(binned_logs(part, self.width) for part in logs))
+        largest = np.stack([plain.max(axis=1), binned.max(axis=1)])
+        top = int(np.argmax(np.nan_to_num(largest[0], nan=-1.0, posinf=np.inf)))
+        if largest[0, top] > self.value:
+            self.value, self.query = float(largest[0, top]), queries[top]
+            self.label = int(np.argmax(plain[top]))
+        self.binned = max(self.binned, float(np.nan_to_num(largest[1], nan=-1.0).max()))
+        return np.vstack([np.minimum(largest[0], 2 * self.cap) + largest[1], largest])
+
+
+def _changed(point: Floats, columns: Indices, values: Floats) -> Floats:
+    """The point with one column changed, for each change ``[c, d]``."""
+    queries = np.tile(point, (len(columns), 1))
+    queries[np.arange(len(columns)), columns] = values
+    return queries
+
+
+def _best_of_each(columns: Indices, heights: Floats) -> Indices:
+    """The highest change of each column, the highest first."""
+    known = np.nan_to_num(heights, nan=-1.0)
+    order = np.lexsort((-known, columns))
+    first = order[np.r_[True, columns[order][1:] != columns[order][:-1]]] if len(order) else order
+    return first[np.argsort(-known[first], kind="stable")]
