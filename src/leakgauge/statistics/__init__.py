@@ -14,7 +14,28 @@ from leakgauge.statistics.advantage import (
     mean_difference,
 )
 from leakgauge.statistics.correlation import Correlation, pearson, spearman
+from leakgauge.statistics.epsilon import (
+    GuessGrid,
+    HeldOut,
+    RankGrid,
+    ThresholdGrid,
+    epsilon_clopper_pearson,
+    epsilon_gaussian,
+    epsilon_of_guesses,
+    epsilon_one_run,
+    p_value_one_run,
+    resolvable_epsilon,
+)
 from leakgauge.statistics.estimate import Estimate
+from leakgauge.statistics.exposure import (
+    Dependence,
+    Exposure,
+    benjamini_yekutieli,
+    exposed_by_wins,
+    exposed_records,
+    fewest_games,
+    win_p_values,
+)
 from leakgauge.statistics.intervals import clopper_pearson, mean, wilson
 from leakgauge.statistics.multiple import benjamini_hochberg, bonferroni_confidence, holm
 from leakgauge.statistics.roc import (
@@ -29,25 +50,42 @@ from leakgauge.statistics.roc import (
 
 __all__ = [
     "Correlation",
+    "Dependence",
     "Estimate",
+    "Exposure",
+    "GuessGrid",
+    "HeldOut",
+    "RankGrid",
     "Roc",
+    "ThresholdGrid",
     "advantage",
     "advantage_exact",
     "advantage_of_decisions",
     "auc",
     "balanced_accuracy",
     "benjamini_hochberg",
+    "benjamini_yekutieli",
     "bonferroni_confidence",
     "clopper_pearson",
     "delong_variances",
+    "epsilon_clopper_pearson",
+    "epsilon_gaussian",
+    "epsilon_of_guesses",
+    "epsilon_one_run",
+    "exposed_by_wins",
+    "exposed_records",
+    "fewest_games",
     "holm",
     "mean",
     "mean_difference",
+    "p_value_one_run",
     "pearson",
+    "resolvable_epsilon",
     "resolvable_fpr",
     "roc",
     "spearman",
     "tpr_at_fpr",
     "tpr_at_fpr_bootstrap",
     "wilson",
+    "win_p_values",
 ]

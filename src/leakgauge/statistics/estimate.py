@@ -16,7 +16,7 @@ class Estimate:
     Two-sided: the chance that the true value lies below `low` or above `high` is `1 - confidence`. Methods
     whose coverage is guaranteed (Clopper-Pearson and what is built on it) give each end half of that, so one
     end alone is a one-sided bound at confidence `(1 + confidence) / 2`; of the approximate methods only the
-    sum is held to it.
+    sum is held to it. Lower bounds (those on epsilon) spend all of it on `low`; their `high` is infinite.
 
     It is not a statement about records, models or seeds other than those the sample was drawn from: two
     hundred records that share one target model say how that model treats such records, no more.
