@@ -552,11 +552,15 @@ def write(done: list[tuple[Row, Measured]], folder: Path) -> None:
     (folder / "engines.svg").write_text(plot([(r, m) for r, m in done if m.loop is not None]))
 
 
+def power(decade: int) -> str:
+    return f"{10**decade:,}" if decade < 6 else f"{10 ** (decade - 6)} M"
+
+
 def plot(done: list[tuple[Row, Measured]]) -> str:
     """Factors on a logarithmic axis: a bar for what was measured, a tick for what was promised."""
     from xml.sax.saxutils import escape
 
-    height, left, width, top = 22, 470, 420, 40
+    height, left, width, top = 22, 540, 420, 40
     factors = [measured.loop / measured.seconds for _, measured in done if measured.loop]
     decades = int(np.ceil(np.log10(max([10.0, *factors]))))
 
@@ -571,14 +575,16 @@ def plot(done: list[tuple[Row, Measured]]) -> str:
     for decade in range(decades + 1):
         at = x(10.0**decade)
         parts.append(f'<path d="M{at:.1f} {top - 6}V{top + height * len(done)}" stroke="#ddd"/>')
-        parts.append(f'<text x="{at:.1f}" y="{top - 9}" text-anchor="middle" fill="#666">{10**decade:,}</text>')
+        parts.append(f'<text x="{at:.1f}" y="{top - 9}" text-anchor="middle" fill="#666">{power(decade)}</text>')
     for place, ((row, _), factor) in enumerate(zip(done, factors, strict=True)):
         y = top + height * place
         missed = row.goal is not None and factor < row.goal
         parts.append(f'<text x="{left - 8}" y="{y + 15}" text-anchor="end">{escape(f"{row.task}; {row.data}")}</text>')
         colour = "#c2571a" if missed else "#2f6f9f"
         parts.append(f'<rect x="{left}" y="{y + 4}" width="{x(factor) - left:.1f}" height="14" fill="{colour}"/>')
-        parts.append(f'<text x="{x(factor) + 5:.1f}" y="{y + 15}" fill="#333">{factor:,.0f}</text>')
+        after = x(max(factor, row.goal or 1.0)) + 5
+        shown = f"{factor:,.0f}" if factor >= 10 else f"{factor:.1f}"
+        parts.append(f'<text x="{after:.1f}" y="{y + 15}" fill="#333">{shown}</text>')
         if row.goal is not None:
             parts.append(f'<path d="M{x(row.goal):.1f} {y + 1}v20" stroke="#111" stroke-width="2"/>')
     return "".join([*parts, "</svg>"])
