@@ -55,7 +55,7 @@ def test_the_exit_code_is_the_verdict(cli: Callable, config: Written) -> None:
     """The nearest training record alone decides: a record is its own neighbour, so leaving it out changes a lot."""
     assert cli("audit", config(rest=QUICK_LOOSE), "--run", "passing").code == 0
     assert cli("audit", config(models=LEAKY), "--run", "failing").code == 1
-    few = config(rest=QUICK + '[rule]\ndtp = "none"\nadvantage = 0.01\n')
+    few = config(rest=QUICK + '[rule]\ndtp = "none"\nadvantage = 0.3\n')
     assert cli("audit", few, "--run", "open").code == 3
 
 

@@ -178,7 +178,7 @@ def test_when_no_model_can_be_trained_the_reason_is_told():
 
 def test_a_solver_that_did_not_converge_is_counted():
     hasty = SklearnLearner(LogisticRegression(max_iter=1, solver="lbfgs"))
-    assert train_many(hasty, RECORDS, HALVES, seed=0).n_unconverged == 40
+    assert train_many(hasty, RECORDS, HALVES, seed=0, engines=()).n_unconverged == 40
 
 
 def test_a_learner_that_cannot_be_recognised_is_never_taken_from_the_store(tmp_path):

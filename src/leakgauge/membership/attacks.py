@@ -13,12 +13,42 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.errors import ModelError
-from leakgauge.membership import bounded_loss, distance, frequency, gaussian_error, loss_threshold, shadow_classifier
+from leakgauge.membership import (
+    bounded_loss,
+    distance,
+    frequency,
+    gaussian_error,
+    likelihood_ratio,
+    loss_threshold,
+    population,
+    quantile,
+    relative,
+    shadow_classifier,
+    together,
+)
+from leakgauge.membership._signals import rising_signals, signals
 from leakgauge.models import AnswerKind
 from leakgauge.theory import bin_centres
 from leakgauge.training import PredictionTable
 
 Floats: TypeAlias = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Population:
+    """Records of the attacker's own that the target was certainly not trained on, m of them.
+
+    None of them may be among the candidates: an attack that was tuned on records must not be judged by them.
+
+    Args:
+        answers: the target's answers about them, ``[m, k]`` or ``[m, 1]`` as those about the candidates.
+        labels: their true classes or values, ``[m]``.
+        features: their encoded features, ``[m, d]``.
+    """
+
+    answers: Floats
+    labels: NDArray[np.generic]
+    features: Floats
 
 
 @dataclass(frozen=True)
@@ -35,6 +65,8 @@ class Evidence:
         shadows: answers of shadow models about the same candidates, whose membership in each is known.
         width: bin width at which the attacks of Long et al. read probabilities.
         seed: for attacks that draw random numbers.
+        features: encoded features of the candidates, ``[n, d]``.
+        population: known non-members, which are not among the candidates.
     """
 
     kind: AnswerKind
@@ -46,6 +78,8 @@ class Evidence:
     shadows: PredictionTable | None = None
     width: float = 0.01
     seed: int = 0
+    features: Floats | None = None
+    population: Population | None = None
 
     @property
     def codes(self) -> NDArray[np.int64]:
@@ -61,6 +95,23 @@ class Evidence:
     def errors(self) -> Floats:
         """Signed error of each candidate, true minus predicted, ``[n]``."""
         return np.asarray(self.labels, dtype=np.float64) - self.answers[:, 0]
+
+    @property
+    def of_population(self) -> Evidence:
+        """The same model's answers about the known non-members."""
+        if self.population is None:
+            raise ModelError("this attack needs records known to be non-members, which are not in the evidence")
+        known = self.population
+        return Evidence(self.kind, known.answers, known.labels, features=known.features)
+
+    @property
+    def inputs(self) -> Floats:
+        """Features and, for classifiers, the class one-hot: what the signal of a non-member may depend on."""
+        if self.features is None:
+            raise ModelError("this attack needs the candidates' features, which are not in the evidence")
+        if self.kind is AnswerKind.VALUES:
+            return self.features
+        return np.hstack([self.features, np.eye(self.answers.shape[1])[self.codes]])
 
     @property
     def scale(self) -> float:
@@ -101,6 +152,9 @@ class Attack:
         score: evidence to scores ``[n]``; **higher means member**, and above 0 means that the attacker says so.
         member_probability: for an attack that tosses a coin, evidence to the probability of saying "member"
             ``[n]``; ``None`` where the answer is "member" exactly if the score is above 0.
+        needs_population: whether it needs records known to be non-members, apart from the candidates.
+        together: all scores of a game ``[targets, n]`` at once, equal to ``score`` target by target up to rounding;
+            ``None`` where the loop will do.
     """
 
     name: str
@@ -110,10 +164,12 @@ class Attack:
     needs_shadows: bool
     score: Callable[[Evidence], Floats]
     member_probability: Callable[[Evidence], Floats] | None = None
+    needs_population: bool = False
+    together: Callable[[together.Game], Floats] | None = None
 
-    def possible(self, kind: AnswerKind, *, shadows: bool) -> bool:
-        """Whether the attack can be carried out with these answers, with or without shadow models."""
-        return kind in self.kinds and (shadows or not self.needs_shadows)
+    def possible(self, kind: AnswerKind, *, shadows: bool, population: bool = False) -> bool:
+        """Whether the attack can be carried out with these answers, shadow models and known non-members or without."""
+        return kind in self.kinds and (shadows or not self.needs_shadows) and (population or not self.needs_population)
 
 
 def _loss_threshold(evidence: Evidence) -> Floats:
@@ -161,6 +217,43 @@ def _shadow_classifier(evidence: Evidence) -> Floats:
     return fitted.scores(evidence.binned, evidence.codes)
 
 
+def _population(evidence: Evidence) -> Floats:
+    known = evidence.of_population
+    if evidence.kind is AnswerKind.VALUES:
+        return population.scores(np.abs(evidence.errors), np.abs(known.errors))
+    return population.scores(evidence.losses, known.losses)
+
+
+def _quantile(evidence: Evidence) -> Floats:
+    known = evidence.of_population
+    own, others = (rising_signals(held.kind, held.answers, held.labels) for held in (evidence, known))
+    return quantile.scores(own, evidence.inputs, others, known.inputs)
+
+
+def _lira(evidence: Evidence) -> Floats:
+    table, labels = evidence.shadow_table, evidence.labels
+    own, shadows = (signals(table.kind, answers, labels) for answers in (evidence.answers, table.answers))
+    return likelihood_ratio.scores(own, shadows, table.members)
+
+
+def _lira_offline(evidence: Evidence) -> Floats:
+    table, labels = evidence.shadow_table, evidence.labels
+    own, shadows = (rising_signals(table.kind, answers, labels) for answers in (evidence.answers, table.answers))
+    return likelihood_ratio.offline_scores(own, shadows, table.members)
+
+
+def _rmia(evidence: Evidence) -> Floats:
+    table = evidence.shadow_table
+    own, references = (relative.own_probabilities(logs, evidence.codes) for logs in (evidence.answers, table.answers))
+    return relative.scores(own, references, table.members)
+
+
+def _rmia_offline(evidence: Evidence) -> Floats:
+    table = evidence.shadow_table
+    own, references = (relative.own_probabilities(logs, evidence.codes) for logs in (evidence.answers, table.answers))
+    return relative.offline_scores(own, references, table.members)
+
+
 def _published(value: float | None, what: str) -> float:
     if value is None:
         raise ModelError(f"this attack needs the model's {what}, which is not in the evidence")
@@ -170,6 +263,7 @@ def _published(value: float | None, what: str) -> float:
 _PROBABILITIES = frozenset({AnswerKind.PROBABILITIES})
 _CLASSES = frozenset({AnswerKind.PROBABILITIES, AnswerKind.LABELS})
 _VALUES = frozenset({AnswerKind.VALUES})
+_NUMBERS = _PROBABILITIES | _VALUES
 
 ATTACKS: tuple[Attack, ...] = (
     Attack("gap", "classified correctly", "Yeom et al. 2018, Adversary 1 with the 0-1 loss", _CLASSES, False, _gap),
@@ -207,6 +301,24 @@ ATTACKS: tuple[Attack, ...] = (
         _known_sigma_in,
     ),
     Attack(
+        "population",
+        "loss lower than on most records known to be outside",
+        "Ye et al. 2022, Attack P",
+        _NUMBERS,
+        False,
+        _population,
+        needs_population=True,
+    ),
+    Attack(
+        "quantile",
+        "surer than on most records outside that look alike",
+        "Bertran et al. 2023, quantile regression",
+        _NUMBERS,
+        False,
+        _quantile,
+        needs_population=True,
+    ),
+    Attack(
         "shadow-classifier",
         "one classifier trained on shadow models' answers",
         "Shokri et al. 2017; Long et al. 2017, untargeted attack",
@@ -221,6 +333,7 @@ ATTACKS: tuple[Attack, ...] = (
         _CLASSES,
         True,
         _frequency,
+        together=together.by_frequency,
     ),
     Attack(
         "distance",
@@ -229,6 +342,48 @@ ATTACKS: tuple[Attack, ...] = (
         _CLASSES,
         True,
         _distance,
+        together=together.by_distance,
+    ),
+    Attack(
+        "rmia",
+        "probability raised more than that of other records",
+        "Zarifzadeh et al. 2024, online",
+        _PROBABILITIES,
+        True,
+        _rmia,
+        together=together.rmia,
+    ),
+    Attack(
+        "lira",
+        "answer likelier with the record, normal laws",
+        "Carlini et al. 2022, online",
+        _NUMBERS,
+        True,
+        _lira,
+        together=together.lira,
     ),
 )
-"""All attacks, weakest knowledge first."""
+"""All attacks of an audit, weakest knowledge first."""
+
+OFFLINE_ATTACKS: tuple[Attack, ...] = (
+    Attack(
+        "rmia-offline",
+        "probability raised more than that of other records, models without the record",
+        "Zarifzadeh et al. 2024, offline",
+        _PROBABILITIES,
+        True,
+        _rmia_offline,
+        together=together.rmia_offline,
+    ),
+    Attack(
+        "lira-offline",
+        "answer unlikely without the record, normal law",
+        "Carlini et al. 2022, offline",
+        _NUMBERS,
+        True,
+        _lira_offline,
+        together=together.lira_offline,
+    ),
+)
+"""The same for attackers who train no model on the record. They use part of what the online ones use, and every attack
+of an audit widens the intervals of all; so they are for games and comparisons."""

@@ -1,0 +1,308 @@
+"""LiRA: is the answer likelier under models trained with the record than under models trained without it?
+
+The attacker holds the record and the learning algorithm, may train shadow models on data of the population, and asks
+the target once for its answer about the record. Online, the attacker trains shadow models with and without the record
+and knows both laws of the answer; offline, all shadow models were trained beforehand without it, and only the law of
+non-members is known. It succeeds when it tells members from other records of the population. Source: Carlini, Chien,
+Nasr, Song, Terzis, Tramer, "Membership Inference Attacks From First Principles", S&P 2022, section IV,
+Algorithm 1.
+
+The answer is read as one number, the signal: for classifiers ``phi = ln(p / (1 - p))`` of the probability of the
+record's class, which over many trainings is nearly normal where p and ln p are not; for regressors the error. The law
+of the signal is a normal one for each record, with means from that record's own shadow models and variances either
+from the record as well or pooled over records, which few shadow models call for.
+
+Scores point towards membership, and the rule is exactly ``score > 0``; equality means non-member.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from leakgauge.errors import ConfigError, DataError, ModelError
+from leakgauge.membership._checks import (
+    checked_labels,
+    checked_members,
+    checked_vector,
+    refuse_one_sided_records,
+    thinned_groups,
+)
+from leakgauge.membership._others import Others, models_without
+
+Floats: TypeAlias = NDArray[np.float64]
+
+# Carlini et al. 2022: a variance for each record pays from about 64 shadow models, half of them with it.
+PER_RECORD = 32
+# The signal of a probability of 1 is that of 1 - 1e-45, and of 0 that of 1e-45: below what a float32 can hold, and
+# finite. Larger signals that a model really gave are cut off there too.
+LARGEST = 103.6
+SIGNIFICANCE = 0.2
+# Standard deviations below this share of the signal are rounding errors of equal signals, and so are scores below it.
+_ROUNDING = 1e-9
+
+
+def confidences(log_probabilities: ArrayLike, labels: ArrayLike) -> Floats:
+    """Logit-scaled confidence ``ln(p / (1 - p))`` of the probability given to each record's own class.
+
+    ``1 - p`` is summed from the other classes, so that nothing is lost where p is close to 1. Of binned answers, which
+    do not sum to 1, it is the log ratio of p to the sum of the others.
+
+    Args:
+        log_probabilities: [records, classes] or [models, records, classes], natural logarithms; -infinity for 0.
+        labels: [records], whole numbers naming the column of each record's class.
+
+    Returns:
+        [records] or [models, records], float64, within -103.6 and 103.6 (probabilities 1e-45 and 1 - 1e-45).
+
+    Raises:
+        ModelError: the logarithms have another shape, are positive or NaN.
+        DataError: labels are not one column number per record.
+
+    Source:
+        Carlini et al. 2022, section IV.
+
+    >>> import numpy as np
+    >>> confidences(np.log([[0.5, 0.5], [0.25, 0.75]]), [0, 1]).round(4).tolist()
+    [0.0, 1.0986]
+    """
+    logs = np.asarray(log_probabilities, dtype=np.float64)
+    if logs.ndim not in (2, 3) or 0 in logs.shape or logs.shape[-1] < 2:
+        raise ModelError(
+            "log_probabilities must have shape [records, classes] or [models, records, classes] with at least one of "
+            f"each and two classes, got {logs.shape}."
+        )
+    if not np.all(logs <= 1e-6):
+        raise ModelError(
+            "log_probabilities must be at most 0 and not NaN: if these are probabilities, pass their natural logarithm."
+        )
+    own_class = checked_labels(labels, *logs.shape[-2:])
+    where = own_class.reshape((1,) * (logs.ndim - 2) + (-1, 1))
+    own = np.take_along_axis(logs, where, axis=-1)[..., 0]
+    others = np.where(np.arange(logs.shape[-1]) == where, -np.inf, logs)
+    top = np.maximum(others.max(axis=-1), -1e300)  # finite also where all others are 0
+    with np.errstate(divide="ignore"):
+        log_others = top + np.log(np.exp(others - top[..., None]).sum(axis=-1))
+    # Neither side may be infinite before they are subtracted; both cannot be, unless all probabilities are 0.
+    limit = 2 * LARGEST
+    signal: Floats = np.clip(np.maximum(own, -limit) - np.maximum(log_others, -limit), -LARGEST, LARGEST)
+    return signal
+
+
+def scores(
+    target: ArrayLike,
+    shadows: ArrayLike,
+    members: ArrayLike,
+    *,
+    per_record: bool | None = None,
+    equal_groups: bool = True,
+) -> Floats:
+    """Online scores: log-likelihood of the signal as a member's minus that as a non-member's; higher means member.
+
+    ``ln N(target; mean_in, var_in) - ln N(target; mean_out, var_out)`` with means, for each record, over the shadow
+    models with it and without it. Leave the target's own row out of ``shadows`` and ``members``.
+
+    Args:
+        target: [records], the target's signals, finite: `confidences`, or errors of a regressor.
+        shadows: [models, records], the shadow models' signals on the same records.
+        members: [models, records], bool: whether shadow model j was trained on record r.
+        per_record: whether each record has variances of its own; False pools the squared deviations from the records'
+            own means over all records, one variance for members and one for others. By default the former exactly if
+            each record has at least 32 shadow models of either kind.
+        equal_groups: use equally many models of either kind for each record, see `thinned_groups`.
+
+    Returns:
+        [records], float64, in nats, finite. Records whose shadow models all agree get a tiny variance in place of 0,
+        so that equal laws score 0. Where every record has one model of either kind, no deviation is known: both
+        variances are then half the mean squared difference between the two.
+
+    Raises:
+        ModelError: signals have another shape or are not finite.
+        DataError: members do not fit, or some record is in all or in none of the training sets.
+        ConfigError: variances per record are asked for and some record has one model of a kind.
+
+    Source:
+        Carlini et al. 2022, Algorithm 1, and the global variance of its section VI.
+
+    >>> scores([2.0], [[2.0], [0.0], [3.0], [1.0]], [[True], [False], [True], [False]]).round(3).tolist()
+    [2.0]
+    """
+    own, table, known = _checked(target, shadows, members)
+    refuse_one_sided_records(known)
+    in_group, out_group = thinned_groups(known) if equal_groups else (known, ~known)
+    mean_in, squares_in, n_in = _moments(table, in_group)
+    mean_out, squares_out, n_out = _moments(table, out_group)
+    each = _variances_per_record(np.minimum(n_in, n_out), per_record)
+    if not each and max(n_in.max(), n_out.max()) == 1:
+        squares_in = squares_out = (mean_in - mean_out) ** 2 / 2
+        n_in = n_out = np.full_like(n_in, 2)
+    return _log_ratio(
+        own,
+        mean_in,
+        _variance(squares_in, n_in, mean_in, each),
+        mean_out,
+        _variance(squares_out, n_out, mean_out, each),
+    )
+
+
+def offline_scores(
+    target: ArrayLike,
+    shadows: ArrayLike,
+    members: ArrayLike,
+    *,
+    significance: float = SIGNIFICANCE,
+    per_record: bool | None = None,
+    equal_groups: bool = True,
+) -> Floats:
+    """Offline scores: how far the signal lies above that of models without the record; higher means member.
+
+    ``(target - mean_out) / sd_out - q`` with q the normal quantile of ``1 - significance``: a one-sided test, which
+    calls a share ``significance`` of non-members member where signals are normal. Signals must be higher for members:
+    of a regressor take ``-abs(error)``.
+
+    Args:
+        target: [records], the target's signals, finite.
+        shadows: [models, records], the shadow models' signals on the same records.
+        members: [models, records], bool: whether shadow model j was trained on record r; such models are not used.
+        significance: in (0, 1), the false-positive rate aimed at. The paper leaves the threshold open.
+        per_record: as in `scores`.
+        equal_groups: use no more models without a record than there are with it, see `thinned_groups`. False uses all;
+            do that where no shadow model was trained on any of the records.
+
+    Returns:
+        [records], float64, in standard deviations, finite.
+
+    Raises:
+        ModelError: signals have another shape or are not finite.
+        DataError: members do not fit, some record has no model without it, or all records have only one.
+        ConfigError: the significance is not in (0, 1), or variances per record are asked for and some record has one
+            model.
+
+    Source:
+        Carlini et al. 2022, the offline attack of section IV; its score ``1 - Pr[Z > phi]`` is the normal
+        distribution function of this one plus q.
+
+    >>> shadows = [[-1.0, 0.0], [1.0, 2.0]]
+    >>> offline_scores([3.0, 1.0], shadows, np.zeros((2, 2), dtype=bool), equal_groups=False).round(3).tolist()
+    [1.28, -0.842]
+    """
+    own, table, known = _checked(target, shadows, members)
+    mean, squares, n = _moments(table, models_without(known, equal_groups=equal_groups))
+    return _standardised(own, mean, squares, n, per_record, significance)
+
+
+def everyone(signals: Floats, members: NDArray[np.bool_], targets: NDArray[np.int64]) -> Floats:
+    """`scores` of each of the ``targets`` [t] against all other models of a table, [t, records].
+
+    Args:
+        signals: [models, records], as for `scores`.
+        members: [models, records], bool.
+        targets: [t], rows of the table.
+    """
+    others, (mean_in, squares_in), (mean_out, squares_out) = _moments_of_others(signals, members, targets)
+    found = np.empty(mean_in.shape)
+    for t, model in enumerate(targets):
+        n, within_in, within_out = others.size[t], squares_in[t], squares_out[t]
+        each = _variances_per_record(n, None)
+        if not each and n.max() == 1:
+            within_in = within_out = (mean_in[t] - mean_out[t]) ** 2 / 2
+            n = np.full_like(n, 2)
+        found[t] = _log_ratio(
+            signals[model],
+            mean_in[t],
+            _variance(within_in, n, mean_in[t], each),
+            mean_out[t],
+            _variance(within_out, n, mean_out[t], each),
+        )
+    return found
+
+
+def everyone_offline(signals: Floats, members: NDArray[np.bool_], targets: NDArray[np.int64]) -> Floats:
+    """`offline_scores` of each of the ``targets`` [t] against all other models of a table, [t, records]."""
+    others, _, (mean, squares) = _moments_of_others(signals, members, targets)
+    return np.stack(
+        [
+            _standardised(signals[model], mean[t], squares[t], others.size[t], None, SIGNIFICANCE)
+            for t, model in enumerate(targets)
+        ]
+    )
+
+
+def _moments(table: Floats, group: NDArray[np.bool_]) -> tuple[Floats, Floats, NDArray[np.intp]]:
+    """Mean, sum of squared deviations and number of models of each record's group, [records] each."""
+    n = np.count_nonzero(group, axis=0)
+    mean = np.where(group, table, 0.0).sum(axis=0) / n
+    return mean, np.where(group, (table - mean) ** 2, 0.0).sum(axis=0), n
+
+
+def _moments_of_others(
+    signals: Floats, members: NDArray[np.bool_], targets: NDArray[np.int64]
+) -> tuple[Others, tuple[Floats, Floats], tuple[Floats, Floats]]:
+    """For both groups of each target's shadow models, means and sums of squared deviations, [t, records] each."""
+    others = Others(members, targets)
+    # Centred first, each kind of model at its own mean, or the squares of large equal signals would not cancel.
+    centre_in, centre_out = (
+        np.where(kind, signals, 0.0).sum(axis=0) / kind.sum(axis=0) for kind in (members, ~members)
+    )
+    centred = signals - np.where(members, centre_in, centre_out)
+    groups = []
+    for centre, first, second in zip(
+        (centre_in, centre_out), others.sums(centred), others.sums(centred**2), strict=True
+    ):
+        mean = first / others.size
+        groups.append((centre + mean, np.maximum(second - others.size * mean**2, 0.0)))
+    return others, groups[0], groups[1]
+
+
+def _variances_per_record(n: NDArray[np.integer], wanted: bool | None) -> bool:
+    """Whether each record gets variances of its own, n being the models it has of the rarer kind."""
+    if wanted and n.min() < 2:
+        raise ConfigError(
+            f"per_record=True needs at least two shadow models of either kind for each record, but record "
+            f"{int(np.argmin(n))} has {n.min()}; train more, or pool the variances with per_record=False."
+        )
+    return bool(n.min() >= PER_RECORD) if wanted is None else wanted
+
+
+def _variance(squares: Floats, n: NDArray[np.integer], mean: Floats, per_record: bool) -> Floats:
+    """Variance of each record's signal, or the pooled one for all, [records]; never 0."""
+    freedom = n - 1
+    found = squares / freedom if per_record else squares.sum() / max(1, freedom.sum())
+    return np.maximum(found, (_ROUNDING * (1 + np.abs(mean))) ** 2)
+
+
+def _log_ratio(own: Floats, mean_in: Floats, var_in: Floats, mean_out: Floats, var_out: Floats) -> Floats:
+    """Difference of two normal log-densities, rounding errors of a tie made 0."""
+    # Carlini et al. 2022, Algorithm 1: Lambda = p(conf | N(mu_in, s2_in)) / p(conf | N(mu_out, s2_out)).
+    ratio: Floats = (np.log(var_out / var_in) + (own - mean_out) ** 2 / var_out - (own - mean_in) ** 2 / var_in) / 2
+    return np.where(np.abs(ratio) <= _ROUNDING, 0.0, ratio)
+
+
+def _standardised(
+    own: Floats, mean: Floats, squares: Floats, n: NDArray[np.integer], per_record: bool | None, significance: float
+) -> Floats:
+    from scipy.special import ndtri
+
+    if not 0 < significance < 1:
+        raise ConfigError(f"significance must be in (0, 1), got {significance}.")
+    if n.max() == 1:
+        raise DataError(
+            "members: every record has a single shadow model without it, which tells no variance; train more, or use "
+            "leakgauge.membership.relative.offline_scores, which needs one."
+        )
+    each = _variances_per_record(n, per_record)
+    return (own - mean) / np.sqrt(_variance(squares, n, mean, each)) - float(ndtri(1 - significance))
+
+
+def _checked(target: ArrayLike, shadows: ArrayLike, members: ArrayLike) -> tuple[Floats, Floats, NDArray[np.bool_]]:
+    """Signals and membership with shapes that fit together, all signals finite."""
+    own = checked_vector(target, "target")
+    table = np.asarray(shadows, dtype=np.float64)
+    if table.ndim != 2 or len(table) == 0 or table.shape[1] != own.size:
+        raise ModelError(f"shadows must have shape [models, records] with {own.size} records, got {table.shape}.")
+    if not np.isfinite(table).all():
+        model, record = (int(i) for i in np.argwhere(~np.isfinite(table))[0])
+        raise ModelError(f"shadows[{model}, {record}] is {table[model, record]}; every signal must be finite.")
+    return own, table, checked_members(members, *table.shape)

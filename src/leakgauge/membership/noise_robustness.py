@@ -1,0 +1,116 @@
+"""Noise robustness: does the model keep the right class when the record is changed a little?
+
+The attacker holds the record with its class, may ask the model about other records than this one, gets labels alone,
+and trains nothing. Training pushes the border between classes away from members, so that small changes turn the
+answer less often. It succeeds when it tells members from other records of the population. Source: Choquette-Choo,
+Tramer, Carlini, Papernot, "Label-Only Membership Inference Attacks", ICML 2021 (random noise in place of the
+distance to the border).
+
+Unlike the other attacks it asks about records that are in no table of answers, and so needs the model itself.
+
+Scores point towards membership: the share of right answers minus ``threshold``; the rule is exactly ``score > 0``.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from leakgauge.errors import ConfigError, DataError
+from leakgauge.models import LabelAccess
+
+Floats: TypeAlias = NDArray[np.float64]
+
+THRESHOLD = 0.9
+
+
+def perturbed(
+    features: Floats,
+    population: Floats,
+    categorical: NDArray[np.bool_],
+    *,
+    noise: float,
+    redrawn: float,
+    rng: np.random.Generator,
+) -> Floats:
+    """One changed copy of each record, [records, d].
+
+    Args:
+        features: [records, d]; categories as codes.
+        population: [m, d], records that give each column its spread and its marginal law.
+        categorical: [d], whether each column holds codes of categories.
+        noise: standard deviation of the normal noise on numeric columns, in standard deviations of the column.
+        redrawn: probability with which each category is drawn anew from its column, possibly the same one.
+        rng: source of the changes.
+    """
+    n, d = features.shape
+    changed = features + noise * population.std(axis=0) * ~categorical * rng.normal(size=(n, d))
+    drawn = population[rng.integers(len(population), size=(n, d)), np.arange(d)]
+    return np.where(categorical & (rng.random((n, d)) < redrawn), drawn, changed)
+
+
+def scores(
+    model: LabelAccess,
+    features: ArrayLike,
+    labels: ArrayLike,
+    population: ArrayLike,
+    categorical: ArrayLike,
+    *,
+    seed: int,
+    n_queries: int = 50,
+    noise: float = 0.3,
+    redrawn: float = 0.1,
+    threshold: float = THRESHOLD,
+) -> Floats:
+    """Share of changed copies that get the record's own class, less the threshold; higher means member.
+
+    Every record is asked about unchanged as well: a record that the model gets wrong then has share 0.
+
+    Args:
+        model: asked ``1 + n_queries`` times about all records.
+        features: [records, d], encoded as the model takes them; categories as codes, not one-hot.
+        labels: [records], class codes.
+        population: [m, d], records of the same population, members or not: spread and marginal law of each column.
+        categorical: [d], bool, the columns whose values are redrawn; the others get normal noise.
+        seed: at least 0; draws the changes.
+        n_queries: changed copies of each record, at least 1.
+        noise: see `perturbed`, at least 0.
+        redrawn: see `perturbed`, in [0, 1].
+        threshold: share of right answers from which on the attacker says member, in [0, 1).
+
+    Returns:
+        [records], float64, in [-threshold, 1 - threshold].
+
+    Raises:
+        DataError: features, labels, population and columns do not fit together.
+        ConfigError: a setting is out of range.
+
+    Source:
+        Choquette-Choo et al. 2021.
+    """
+    if n_queries < 1 or noise < 0 or not 0 <= redrawn <= 1 or not 0 <= threshold < 1 or seed < 0:
+        raise ConfigError(
+            "n_queries must be at least 1, noise and seed at least 0, redrawn in [0, 1] and threshold in [0, 1), got "
+            f"{n_queries}, {noise}, {seed}, {redrawn} and {threshold}."
+        )
+    records, others = np.asarray(features, dtype=np.float64), np.asarray(population, dtype=np.float64)
+    codes, redraw = np.asarray(labels), np.asarray(categorical)
+    if records.ndim != 2 or codes.shape != records.shape[:1] or others.ndim != 2 or len(others) == 0:
+        raise DataError(
+            f"features must be [records, d], labels [records] and population [m, d], got shapes {records.shape}, "
+            f"{codes.shape} and {others.shape}."
+        )
+    if others.shape[1] != records.shape[1] or redraw.shape != records.shape[1:] or redraw.dtype != np.bool_:
+        raise DataError(
+            f"population must have the {records.shape[1]} columns of features, and categorical one bool for each, got "
+            f"shape {others.shape} and {redraw.dtype} of shape {redraw.shape}."
+        )
+    rng = np.random.default_rng(seed)
+    right = np.zeros(len(records))
+    for _ in range(n_queries):
+        asked = perturbed(records, others, redraw, noise=noise, redrawn=redrawn, rng=rng)
+        right += model.labels(asked) == codes
+    kept: Floats = np.where(model.labels(records) == codes, right / n_queries, 0.0)
+    return kept - threshold

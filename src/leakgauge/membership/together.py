@@ -1,0 +1,122 @@
+"""Attacks with shadow models when every model of a table plays the target in turn: all targets at once.
+
+Each function equals its attack played target by target, with all other models as shadow models, up to rounding; it
+takes a few passes over the table where the loop takes one for each target.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakgauge.membership import distance, frequency, likelihood_ratio, relative
+from leakgauge.membership._others import Others
+from leakgauge.membership._signals import rising_signals, signals
+from leakgauge.theory import bin_centres
+from leakgauge.training import PredictionTable
+
+Floats: TypeAlias = NDArray[np.float64]
+
+_BLOCK = 8_000_000
+"""Numbers in a temporary array, about."""
+
+
+@dataclass(frozen=True)
+class Game:
+    """Models of a table that play the target, each against all the others.
+
+    Args:
+        table: answers about the pool, none of them of a model that could not be trained.
+        labels: the pool's classes or values ``[n]``.
+        targets: int ``[t]``, the models that play the target.
+        width: bin width.
+    """
+
+    table: PredictionTable
+    labels: NDArray[np.generic]
+    targets: NDArray[np.int64]
+    width: float
+
+    def by_records(self, score: Callable[[Floats, Others], Floats], n_numbers: int) -> Floats:
+        """Scores ``[t, n]`` of an attack that looks at each record on its own, a block of records at a time.
+
+        Args:
+            score: from binned answers ``[models, records, k]`` to scores ``[t, records]``.
+            n_numbers: numbers that it holds for each record.
+        """
+        found = np.empty((len(self.targets), self.table.answers.shape[1]))
+        members = self.table.members
+        for block in _blocks(found.shape[1], n_numbers):
+            answers = bin_centres(np.exp(self.table.log_probabilities[:, block]), self.width)
+            found[:, block] = score(answers, Others(members[:, block], self.targets))
+        return found
+
+
+def lira(game: Game) -> Floats:
+    """`leakgauge.membership.likelihood_ratio.scores`, ``[t, n]``."""
+    table = game.table
+    return likelihood_ratio.everyone(signals(table.kind, table.answers, game.labels), table.members, game.targets)
+
+
+def lira_offline(game: Game) -> Floats:
+    """`leakgauge.membership.likelihood_ratio.offline_scores`, ``[t, n]``."""
+    table = game.table
+    rising = rising_signals(table.kind, table.answers, game.labels)
+    return likelihood_ratio.everyone_offline(rising, table.members, game.targets)
+
+
+def rmia(game: Game) -> Floats:
+    """`leakgauge.membership.relative.scores`, ``[t, n]``."""
+    own = relative.own_probabilities(game.table.log_probabilities, game.labels)
+    return relative.everyone(own, game.table.members, game.targets)
+
+
+def rmia_offline(game: Game) -> Floats:
+    """`leakgauge.membership.relative.offline_scores`, ``[t, n]``."""
+    own = relative.own_probabilities(game.table.log_probabilities, game.labels)
+    return relative.everyone_offline(own, game.table.members, game.targets)
+
+
+def by_distance(game: Game) -> Floats:
+    """`leakgauge.membership.distance.scores`, ``[t, n]``."""
+    n_models, _, k = game.table.answers.shape
+
+    def score(answers: Floats, others: Others) -> Floats:
+        with_record, without = others.sums(answers)
+        size = others.size[:, :, None]
+        found = distance.scores(
+            *(a.reshape(-1, k) for a in (answers[game.targets], with_record / size, without / size))
+        )
+        return found.reshape(others.size.shape)
+
+    return game.by_records(score, n_models * k)
+
+
+def by_frequency(game: Game) -> Floats:
+    """`leakgauge.membership.frequency.scores`, ``[t, n]``."""
+    n_models, _, k = game.table.answers.shape
+    n_bins = round(1 / game.width)
+
+    def score(answers: Floats, others: Others) -> Floats:
+        # One counter for each record, class and bin.
+        counter = np.rint(answers / game.width - 0.5).astype(np.int64)
+        counter += n_bins * np.arange(counter[0].size).reshape(counter.shape[1:])
+        own = counter[game.targets]
+
+        def in_own_bin(chosen: NDArray[np.bool_]) -> Floats:
+            counts = np.bincount(counter[chosen].ravel(), minlength=n_bins * counter[0].size)
+            return counts[own].astype(np.float64)
+
+        counts = others.combined(in_own_bin, np.ones(own.shape))
+        return frequency.scores_from_counts(*(c.reshape(-1, k) for c in counts)).reshape(others.size.shape)
+
+    return game.by_records(score, k * max(n_models, n_bins))
+
+
+def _blocks(n: int, n_numbers: int) -> Iterator[slice]:
+    size = max(1, _BLOCK // n_numbers)
+    return (slice(start, start + size) for start in range(0, n, size))

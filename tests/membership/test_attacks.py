@@ -1,0 +1,267 @@
+"""What every attack must do, whoever wrote it; and games of all targets at once against the loop over targets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from leakgauge.errors import InputError, ModelError
+from leakgauge.membership import ATTACKS, OFFLINE_ATTACKS, Evidence, Population, everyone_as_target
+from leakgauge.membership._checks import thinned_groups
+from leakgauge.membership._others import Others
+from leakgauge.models import AnswerKind, label_logs
+from leakgauge.training import DenseSubsets, PredictionTable, balanced_subsets, random_subsets
+
+ALL = ATTACKS + OFFLINE_ATTACKS
+CASES = [(attack, kind) for attack in ALL for kind in sorted(attack.kinds)]
+TOGETHER = [(attack, kind) for attack, kind in CASES if attack.together is not None]
+
+
+def named(case):
+    return case.name if hasattr(case, "name") else str(case)
+
+
+def answers_of(rng, kind, own):
+    """Answers about records of class 0 (or value 0) whose signal is ``own`` [...]: higher is better fitted."""
+    if kind is AnswerKind.VALUES:
+        return np.exp(-own)[..., None] * rng.choice([-1, 1], size=(*own.shape, 1))
+    p = 1 / (1 + np.exp(-own))
+    shares = rng.dirichlet(np.ones(2), size=own.shape)
+    logs = np.log(np.concatenate([p[..., None], (1 - p)[..., None] * shares], axis=-1))
+    return label_logs(logs) if kind is AnswerKind.LABELS else logs
+
+
+def evidence_of(rng, kind, is_member, gain, n_models=16, n_known=100):
+    """Signals N(gain, 1) of members and N(0, 1) of others, for the target and for shadow models alike."""
+    n = len(is_member)
+    members = balanced_subsets(n, max(1, n // 2), n_models, rng).members
+    shadows = PredictionTable(
+        answers_of(rng, kind, gain * members + rng.normal(size=members.shape)),
+        kind,
+        DenseSubsets(members),
+        np.arange(n_models),
+        "synthetic",
+    )
+    dtype = float if kind is AnswerKind.VALUES else int
+    known = Population(
+        answers_of(rng, kind, rng.normal(size=n_known)), np.zeros(n_known, dtype), rng.normal(size=(n_known, 2))
+    )
+    return Evidence(
+        kind,
+        answers_of(rng, kind, gain * is_member + rng.normal(size=n)),
+        np.zeros(n, dtype),
+        training_loss=0.3,
+        sigma_in=0.6,
+        sigma_out=1.6,
+        shadows=shadows,
+        seed=1,
+        features=rng.normal(size=(n, 2)),
+        population=known,
+    )
+
+
+HALF = np.arange(400) % 2 == 0
+
+
+@pytest.mark.parametrize(("attack", "kind"), CASES, ids=named)
+def test_scores_point_towards_members(attack, kind):
+    """Members fitted better by 3 standard deviations score higher in mean rank: an AUC above 0.6 with 200 of either.
+
+    Guessing has 0.5 with a standard error of 0.03, so it passes once in 2,000; labels alone know least (0.7 in truth).
+    """
+    evidence = evidence_of(np.random.default_rng(1), kind, HALF, 3.0)
+    scores = attack.score(evidence)
+    assert scores.shape == HALF.shape
+    assert scores.dtype == np.float64
+    assert not np.isnan(scores).any()
+    above = (scores[HALF][:, None] > scores[~HALF]) + (scores[HALF][:, None] == scores[~HALF]) / 2
+    assert above.mean() > 0.6
+    if attack.member_probability is not None:
+        assert np.all((attack.member_probability(evidence) >= 0) & (attack.member_probability(evidence) <= 1))
+
+
+@pytest.mark.parametrize(("attack", "kind"), CASES, ids=named)
+def test_inverted_scores_do_not_look_like_members(attack, kind):
+    """Members fitted *worse*. Attacks that take a good fit for membership say non-member; those that learn find out."""
+    evidence = evidence_of(np.random.default_rng(2), kind, HALF, -3.0)
+    called = attack.score(evidence) > 0
+    advantage = called[HALF].mean() - called[~HALF].mean()
+    learns = attack.name in {"shadow-classifier", "frequency", "distance", "lira"}
+    assert advantage > 0.1 if learns else advantage <= 0.0
+
+
+@pytest.mark.parametrize(("attack", "kind"), CASES, ids=named)
+def test_all_records_alike_are_all_told_the_same(attack, kind):
+    """Equal answers about all records by target and shadow models: one score for all, so no advantage."""
+    rng = np.random.default_rng(3)
+    evidence = evidence_of(rng, kind, HALF, 0.0)
+    answer = answers_of(rng, kind, np.zeros(1))
+    known = evidence.population
+    assert known is not None
+    assert evidence.shadows is not None
+    scores = attack.score(
+        replace(
+            evidence,
+            answers=np.repeat(answer, 400, axis=0),
+            shadows=replace(evidence.shadows, answers=np.tile(answer, (16, 400, 1))),
+            features=np.zeros((400, 2)),
+            population=Population(np.repeat(answer, 100, axis=0), known.labels, np.zeros((100, 2))),
+        )
+    )
+    assert np.ptp(scores) < 1e-12  # a network may round equal rows differently
+    if attack.needs_shadows and attack.name != "shadow-classifier":
+        assert not (scores > 0).any()
+
+
+@pytest.mark.parametrize("n", [1, 2, 3])
+@pytest.mark.parametrize(("attack", "kind"), CASES, ids=named)
+def test_few_records_are_scored(attack, kind, n):
+    """One candidate alone (no shadow model can be trained without it), two, three; five known non-members."""
+    if n == 1 and attack.needs_shadows:
+        return
+    evidence = evidence_of(np.random.default_rng(4), kind, np.ones(n, dtype=bool), 1.0, n_models=4, n_known=5)
+    scores = attack.score(evidence)
+    assert scores.shape == (n,)
+    assert not np.isnan(scores).any()
+
+
+@pytest.mark.parametrize("n_inside", [0, 1, 40])
+@pytest.mark.parametrize(("attack", "kind"), CASES, ids=named)
+def test_no_member_one_member_and_members_only_are_scored_all_the_same(attack, kind, n_inside):
+    scores = attack.score(evidence_of(np.random.default_rng(5), kind, np.arange(40) < n_inside, 1.0))
+    assert scores.shape == (40,)
+    assert not np.isnan(scores).any()
+
+
+@pytest.mark.parametrize(("attack", "kind"), CASES, ids=named)
+def test_extreme_answers_give_no_nan(attack, kind):
+    """Probabilities of 0 and 1 (or huge errors) from target, shadow models and about known non-members."""
+    rng = np.random.default_rng(6)
+    evidence = evidence_of(rng, kind, HALF, 1.0)
+    known = evidence.population
+    assert known is not None
+    assert evidence.shadows is not None
+
+    def extreme(answers):
+        if kind is AnswerKind.VALUES:
+            return np.where(rng.random(answers.shape) < 0.2, 1e12, answers)
+        return np.where(rng.random((*answers.shape[:-1], 1)) < 0.5, label_logs(answers), answers)
+
+    scores = attack.score(
+        replace(
+            evidence,
+            answers=extreme(evidence.answers),
+            shadows=replace(evidence.shadows, answers=extreme(evidence.shadows.answers)),
+            population=replace(known, answers=extreme(known.answers)),
+        )
+    )
+    assert scores.shape == (400,)
+    assert not np.isnan(scores).any()
+
+
+@pytest.mark.parametrize(("attack", "kind"), CASES, ids=named)
+def test_what_is_missing_is_named(attack, kind):
+    """Without shadow models or known non-members an attack that needs them is not possible, and says what it needs."""
+    evidence = evidence_of(np.random.default_rng(7), kind, HALF[:40], 1.0)
+    assert attack.possible(kind, shadows=True, population=True)
+    assert attack.possible(kind, shadows=False) == (not attack.needs_shadows and not attack.needs_population)
+    if attack.needs_shadows:
+        with pytest.raises(ModelError, match="needs shadow models"):
+            attack.score(replace(evidence, shadows=None))
+    if attack.needs_population:
+        with pytest.raises(ModelError, match="needs records known to be non-members"):
+            attack.score(replace(evidence, population=None))
+    if attack.name == "quantile":
+        with pytest.raises(ModelError, match="needs the candidates' features"):
+            attack.score(replace(evidence, features=None))
+
+
+@pytest.mark.parametrize(("attack", "kind"), [case for case in CASES if case[0].needs_shadows], ids=named)
+def test_records_that_all_shadow_models_were_trained_on_are_refused(attack, kind):
+    evidence = evidence_of(np.random.default_rng(8), kind, HALF, 1.0)
+    assert evidence.shadows is not None
+    everyone = DenseSubsets(np.ones((16, 400), dtype=bool))
+    with pytest.raises(InputError, match="members"):
+        attack.score(replace(evidence, shadows=replace(evidence.shadows, subsets=everyone)))
+
+
+def test_names_are_unique_and_the_offline_ones_are_not_in_audits():
+    names = [attack.name for attack in ALL]
+    assert len(set(names)) == len(names)
+    assert all(attack.name.endswith("-offline") for attack in OFFLINE_ATTACKS)
+
+
+# Games of all targets at once.
+
+
+def table_of(rng, kind, members, n_classes=3):
+    n_models, n = members.shape
+    own = 2 * rng.normal(size=n) + members + rng.normal(size=members.shape)
+    return PredictionTable(answers_of(rng, kind, own), kind, DenseSubsets(members), np.arange(n_models), "synthetic")
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_sums_over_others_are_those_over_thinned_groups(seed):
+    """Balanced tables and tables of any shares; a target in front, at the end, and beyond the thinned group."""
+    rng = np.random.default_rng(seed)
+    members = rng.random((11, 40)) < (0.5 if seed % 2 else 0.3)
+    members[:2], members[-2:] = True, False
+    values = rng.normal(size=(11, 40, 2))
+    targets = np.array([0, 4, 10, 7])
+    others = Others(members, targets)
+    sum_in, sum_out = others.sums(values)
+    for t, target in enumerate(targets):
+        rest = np.arange(11) != target
+        for group, found in zip(thinned_groups(members[rest]), (sum_in[t], sum_out[t]), strict=True):
+            np.testing.assert_allclose(found, np.where(group[..., None], values[rest], 0).sum(axis=0), atol=1e-12)
+            assert np.array_equal(group.sum(axis=0), others.size[t])
+
+
+@pytest.mark.parametrize("subsets", ["halves", "shares", "many"])
+@pytest.mark.parametrize(("attack", "kind"), TOGETHER, ids=named)
+def test_all_targets_at_once_equal_one_target_at_a_time(attack, kind, subsets):
+    """Complementary halves, unequal random sets, and enough models for variances of each record's own."""
+    rng = np.random.default_rng(9)
+    n_models = 70 if subsets == "many" else 14
+    drawn = random_subsets(30, 18, n_models, rng) if subsets == "shares" else balanced_subsets(30, 15, n_models, rng)
+    table, labels = table_of(rng, kind, drawn.members), np.zeros(30, dtype=float if kind is AnswerKind.VALUES else int)
+    targets = np.array([0, 5, n_models - 1])
+    for playing in (None, targets):
+        quick = everyone_as_target(table, labels, attack, targets=playing)
+        slow = everyone_as_target(table, labels, replace(attack, together=None), targets=playing)
+        np.testing.assert_allclose(quick.scores, slow.scores, rtol=1e-9, atol=1e-9)
+        np.testing.assert_allclose(quick.accuracy, slow.accuracy)
+
+
+@pytest.mark.parametrize(("attack", "kind"), TOGETHER, ids=named)
+def test_all_targets_at_once_find_nothing_in_constant_models(attack, kind):
+    rng = np.random.default_rng(10)
+    table = table_of(rng, kind, balanced_subsets(30, 18, 14, rng).members)
+    table = replace(table, answers=np.broadcast_to(table.answers[0], table.answers.shape))
+    success = everyone_as_target(table, np.zeros(30, dtype=float if kind is AnswerKind.VALUES else int), attack)
+    if attack.name.startswith("rmia-offline"):  # compares with other records, which differ here
+        return
+    assert not success.decisions.any()
+    np.testing.assert_allclose(success.accuracy, 0.5)
+
+
+@pytest.mark.parametrize(("attack", "kind"), TOGETHER, ids=named)
+def test_blocks_of_records_change_nothing(attack, kind, monkeypatch):
+    rng = np.random.default_rng(11)
+    table = table_of(rng, kind, balanced_subsets(30, 15, 10, rng).members)
+    labels = np.zeros(30, dtype=float if kind is AnswerKind.VALUES else int)
+    whole = everyone_as_target(table, labels, attack).scores
+    monkeypatch.setattr("leakgauge.membership.together._BLOCK", 700)
+    assert np.array_equal(everyone_as_target(table, labels, attack).scores, whole)
+
+
+@pytest.mark.parametrize(("attack", "kind"), TOGETHER, ids=named)
+def test_a_record_without_shadow_models_of_both_kinds_is_refused(attack, kind):
+    rng = np.random.default_rng(12)
+    members = balanced_subsets(30, 15, 8, rng).members.copy()
+    members[:, 3] = np.arange(8) == 5
+    table = table_of(rng, kind, members)
+    with pytest.raises(InputError, match=r"with model 5 as the target, no other model is trained on record 3"):
+        everyone_as_target(table, np.zeros(30, dtype=float if kind is AnswerKind.VALUES else int), attack)

@@ -1,0 +1,197 @@
+"""Carlini et al. 2022: LiRA, online and offline."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy.stats import norm
+
+from leakgauge.errors import ConfigError, DataError, ModelError
+from leakgauge.membership import likelihood_ratio
+from leakgauge.statistics import tpr_at_fpr
+
+
+def balanced_members(rng, n_models, n_records):
+    """Random halves of the models, for each record on its own."""
+    return np.argsort(rng.random((n_models, n_records)), axis=0) < n_models // 2
+
+
+def slow_scores(target, shadows, members, per_record):
+    """One record at a time, with the density of scipy; groups must be equal."""
+    records = range(len(target))
+    groups = {kind: [shadows[members[:, r] == kind, r] for r in records] for kind in (True, False)}
+    found = []
+    for r in records:
+        logs = {}
+        for kind, values in groups.items():
+            deviations = [v - v.mean() for v in ([values[r]] if per_record else values)]
+            freedom = sum(len(d) - 1 for d in deviations)
+            sd = math.sqrt(sum((d**2).sum() for d in deviations) / freedom)
+            logs[kind] = norm.logpdf(target[r], values[r].mean(), sd)
+        found.append(logs[True] - logs[False])
+    return found
+
+
+# No leak first; the coverage of intervals over 400 audits is in tests/statistical/test_null_attacks.py.
+
+
+@pytest.mark.parametrize("constant", [0.0, 1 / 3, -103.6, 1e-9])
+def test_null_constant_models_score_exactly_zero(constant):
+    """Whatever the group sizes: averages that differ by rounding must not decide."""
+    members = np.arange(21)[:, None] < np.arange(1, 21)[None, :]
+    shadows = np.full((21, 20), constant)
+    assert not likelihood_ratio.scores(np.full(20, constant), shadows, members).any()
+
+
+def test_null_constant_models_are_no_members_offline():
+    members = np.tile([[True], [False]], (5, 30))
+    assert not (likelihood_ratio.offline_scores(np.full(30, 0.3), np.full((10, 30), 0.3), members) > 0).any()
+
+
+# Known answers.
+
+
+@pytest.mark.parametrize("per_record", [False, True])
+@pytest.mark.parametrize("fpr", [0.01, 0.1])
+def test_normal_laws_give_the_known_true_positive_rate(fpr, per_record):
+    """Members N(1.5, 1), others N(0, 1), shifted by a normal amount for each record: TPR = Phi(1.5 + Phi^-1(fpr)).
+
+    20,000 records and 200 shadow models, so that the laws are known to a few per cent. Within 0.02: four standard
+    errors of a rate of 0.2 to 0.6 with its estimated threshold are 0.016 to 0.018; a new seed fails about once in
+    10,000. The best attack without shadow models, which does not know the shifts, has 0.04 and 0.25.
+    """
+    rng = np.random.default_rng(61)
+    n = 20_000
+    shift = 2 * rng.normal(size=n)
+    members = np.tile([[True], [False]], (100, n))
+    is_member = np.arange(n) % 2 == 0
+    shadows = shift + 1.5 * members + rng.normal(size=members.shape)
+    target = shift + 1.5 * is_member + rng.normal(size=n)
+    exact = norm.cdf(1.5 + norm.ppf(fpr))
+    online = likelihood_ratio.scores(target, shadows, members, per_record=per_record)
+    assert tpr_at_fpr(online[is_member], online[~is_member], fpr).value == pytest.approx(exact, abs=0.02)
+    # Equal variances: the likelihood ratio rises with the signal, and so does the one-sided test.
+    offline = likelihood_ratio.offline_scores(target, shadows, members, significance=fpr, per_record=per_record)
+    assert np.mean(offline[~is_member] > 0) == pytest.approx(fpr, abs=0.01)
+    assert np.mean(offline[is_member] > 0) == pytest.approx(exact, abs=0.02)
+
+
+def test_narrower_laws_of_members_are_told_by_variances_alone():
+    """Yeom et al. 2018, Theorem 3: N(0, 1) against N(0, 9) has advantage 0.4843; within 4 standard errors (0.028)."""
+    rng = np.random.default_rng(62)
+    n = 20_000
+    members = np.tile([[True], [False]], (30, n))
+    is_member = np.arange(n) % 2 == 0
+    shadows, target = (np.where(kind, 1, 3) * rng.normal(size=kind.shape) for kind in (members, is_member))
+    called = likelihood_ratio.scores(target, shadows, members) > 0
+    assert called[is_member].mean() - called[~is_member].mean() == pytest.approx(0.4843, abs=0.028)
+
+
+def test_swapping_in_and_out_turns_the_sign():
+    rng = np.random.default_rng(63)
+    members, shadows, target = balanced_members(rng, 8, 40), rng.normal(size=(8, 40)), rng.normal(size=40)
+    forth, back = (likelihood_ratio.scores(target, shadows, table) for table in (members, ~members))
+    np.testing.assert_allclose(back, -forth, rtol=1e-12)
+
+
+def test_one_model_of_either_kind_chooses_the_nearer():
+    # By hand: variance 8 / 2 for both, so (x^2 - (x - 2 sqrt 2)^2) / 8 for the first record.
+    far = 2 * math.sqrt(2)
+    found = likelihood_ratio.scores([far, 0.0], [[far, 0.0], [0.0, far]], [[True, False], [False, True]])
+    assert found == pytest.approx([1.0, -1.0])
+
+
+# Slow twins.
+
+
+@pytest.mark.parametrize("per_record", [False, True])
+def test_scores_equal_the_densities(per_record):
+    rng = np.random.default_rng(64)
+    members = balanced_members(rng, 10, 60)
+    shadows, target = rng.normal(size=(10, 60)) + members, rng.normal(size=60)
+    found = likelihood_ratio.scores(target, shadows, members, per_record=per_record)
+    assert found == pytest.approx(slow_scores(target, shadows, members, per_record), rel=1e-10)
+
+
+def test_variances_are_per_record_from_32_models_of_either_kind():
+    rng = np.random.default_rng(65)
+    for n_models, per_record in ((63, False), (64, True)):
+        members = np.arange(n_models)[:, None] < np.full(30, n_models // 2)
+        shadows, target = rng.normal(size=(n_models, 30)), rng.normal(size=30)
+        usual, chosen = (likelihood_ratio.scores(target, shadows, members, per_record=p) for p in (None, per_record))
+        assert np.array_equal(usual, chosen)
+
+
+def test_unequal_groups_are_thinned_from_the_end():
+    rng = np.random.default_rng(66)
+    shadows, target = rng.normal(size=(7, 20)), rng.normal(size=20)
+    members = np.arange(7)[:, None] < np.full(20, 3)
+    found = likelihood_ratio.scores(target, shadows, members)
+    assert np.array_equal(found, likelihood_ratio.scores(target, shadows[:6], members[:6]))
+    assert not np.allclose(found, likelihood_ratio.scores(target, shadows, members, equal_groups=False))
+
+
+# The signal.
+
+
+def test_confidences_are_logits():
+    rng = np.random.default_rng(67)
+    p = rng.dirichlet(np.ones(4), size=(3, 20))
+    labels = rng.integers(4, size=20)
+    own = p[:, np.arange(20), labels]
+    np.testing.assert_allclose(likelihood_ratio.confidences(np.log(p), labels), np.log(own / (1 - own)), rtol=1e-9)
+    np.testing.assert_allclose(
+        likelihood_ratio.confidences(np.log(p[0]), labels), likelihood_ratio.confidences(np.log(p), labels)[0]
+    )
+
+
+def test_confidences_near_certainty_are_exact_and_finite():
+    # 1 - p is e^-60, far below the spacing of float64 at 1.
+    assert likelihood_ratio.confidences([[0.0, -60.0], [-60.0, 0.0]], [0, 0]) == pytest.approx([60, -60])
+    with np.errstate(all="raise"):
+        certain = likelihood_ratio.confidences([[0.0, -np.inf], [-np.inf, 0.0], [-2000.0, 0.0]], [0, 0, 0])
+        nothing = likelihood_ratio.confidences([[-np.inf, -np.inf]], [0])
+    assert certain.tolist() == [103.6, -103.6, -103.6]
+    assert nothing.tolist() == [0.0]
+
+
+# Edges.
+
+
+GOOD = np.zeros((4, 3))
+MEMBERS = np.tile([[True], [False]], (2, 3))
+
+
+@pytest.mark.parametrize(
+    ("target", "shadows", "members", "error", "message"),
+    [
+        (np.array([0, np.nan, 0]), GOOD, MEMBERS, ModelError, r"target\[1\] is nan"),
+        (np.zeros(2), GOOD, MEMBERS, ModelError, r"shadows must have shape \[models, records\] with 2 records"),
+        (np.zeros(3), GOOD + np.inf, MEMBERS, ModelError, r"shadows\[0, 0\] is inf"),
+        (np.zeros(3), GOOD, MEMBERS * 1, DataError, "members must be bool"),
+        (np.zeros(3), GOOD, np.zeros((4, 3), dtype=bool), DataError, "3 of 3 records are trained on by none"),
+        (np.zeros(3), GOOD, np.ones((4, 3), dtype=bool), DataError, "3 of 3 records are left out by none"),
+    ],
+)
+def test_bad_tables_are_refused(target, shadows, members, error, message):
+    with pytest.raises(error, match=message):
+        likelihood_ratio.scores(target, shadows, members)
+
+
+def test_bad_settings_are_refused():
+    with pytest.raises(ConfigError, match=r"at least two shadow models of either kind.*record 0 has 1"):
+        likelihood_ratio.scores(np.zeros(3), GOOD[:2], MEMBERS[:2], per_record=True)
+    with pytest.raises(ConfigError, match=r"significance must be in \(0, 1\), got 1"):
+        likelihood_ratio.offline_scores(np.zeros(3), GOOD, MEMBERS, significance=1)
+    with pytest.raises(DataError, match="nothing to make equal; pass equal_groups=False"):
+        likelihood_ratio.offline_scores(np.zeros(3), GOOD, ~MEMBERS & MEMBERS)
+    with pytest.raises(DataError, match="a single shadow model without it"):
+        likelihood_ratio.offline_scores(np.zeros(3), GOOD[:2], MEMBERS[:2])
+    with pytest.raises(DataError, match="left out by none"):
+        likelihood_ratio.offline_scores(np.zeros(3), GOOD, MEMBERS | True, equal_groups=False)
+    with pytest.raises(ModelError, match="at most 0 and not NaN"):
+        likelihood_ratio.confidences([[0.3, 0.7]], [0])
+    with pytest.raises(ModelError, match=r"\[records, classes\]"):
+        likelihood_ratio.confidences([0.3], [0])
