@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import typer
 
 from leakgauge._version import __version__
-from leakgauge.cli import audit, explain, gate, records, report, schema
+from leakgauge.cli import audit, explain, gate, records, report, reproduce, schema
 from leakgauge.cli._console import complain
 from leakgauge.errors import LeakgaugeError
 
@@ -40,7 +40,15 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for _command in (audit.audit, report.report, gate.gate, records.records, explain.explain, schema.schema):
+for _command in (
+    audit.audit,
+    report.report,
+    gate.gate,
+    records.records,
+    explain.explain,
+    reproduce.reproduce,
+    schema.schema,
+):
     app.command(help=_unwrapped(_command))(_command)
 
 _UsageError: Any = typer.BadParameter.__mro__[1]

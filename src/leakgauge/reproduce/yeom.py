@@ -1,0 +1,185 @@
+"""The protocol of Yeom et al. 2018, section 6.1, for regression models.
+
+Two numbers are found from the whole data set: the root mean squared error on the training set (``sigma_in``) and of
+leave-one-out models (``sigma_out``), both rounded to four decimals. Then, for 100 random divisions into 75 and 25 %, a
+model is trained on the larger part and attacked about all records with the thresholds that the two numbers fix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakgauge.membership import gaussian_error, left_out_error
+from leakgauge.reproduce.plots import Series, plot
+from leakgauge.reproduce.result import Experiment, Reproduction, Row, exact, within
+from leakgauge.statistics import Estimate, mean
+from leakgauge.theory import gaussian_advantage, gaussian_advantage_sigma_in_only
+from leakgauge.training import DenseSubsets, everything, train_many
+
+if TYPE_CHECKING:
+    from leakgauge.records import Records
+    from leakgauge.training import Learner
+
+Floats: TypeAlias = NDArray[np.float64]
+
+N_SPLITS = 100
+TEST_SHARE = 0.25
+
+NOT_PRINTED = (
+    "The paper shows these numbers as a figure without printing them. They are held against those that were computed "
+    "independently from the description in section 6.1, with the same divisions of the data (seed 0)."
+)
+INTERVALS = (
+    "The interval of a measured advantage is that of its mean over the divisions, which share most of their records."
+)
+
+
+@dataclass(frozen=True)
+class Reference:
+    """What an independent computation of the same protocol gave.
+
+    Args:
+        sigma_in: training error.
+        sigma_out: leave-one-out error.
+        theory: advantage by Theorem 3, where both are known.
+        known: measured there.
+        theory_in: by section 3.3, where ``sigma_in`` alone is known.
+        known_in: measured there.
+    """
+
+    sigma_in: float
+    sigma_out: float
+    theory: float
+    known: float
+    theory_in: float
+    known_in: float
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What came out for one setting of the learner.
+
+    Args:
+        sigma_in: training error of the model on everything.
+        sigma_out: leave-one-out error.
+        known: advantage of the attack that knows both.
+        known_in: of the attack that knows ``sigma_in`` alone.
+    """
+
+    sigma_in: float
+    sigma_out: float
+    known: Estimate
+    known_in: Estimate
+
+
+def measure(
+    learner: Learner, records: Records, *, n_splits: int = N_SPLITS, seed: int, workers: int, folder: Path | None
+) -> Measured:
+    """Both numbers and both advantages for a regression learner.
+
+    Args:
+        learner: what is trained.
+        records: the whole data set.
+        n_splits: divisions; those of scikit-learn's ``train_test_split`` with the states from ``100 * seed``.
+        seed: see above; also trains the models.
+        workers: processes.
+        folder: keeps finished chunks.
+    """
+    whole = train_many(learner, records, everything(len(records)), seed=seed, run=folder)
+    sigma_in = round(gaussian_error.sigma_in(records.labels - whole.values[0]), 4)
+    sigma_out = round(left_out_error(learner, records, seed=seed, run=folder, workers=workers), 4)
+    members = _divisions(len(records), n_splits, seed)
+    table = train_many(learner, records, DenseSubsets(members), seed=seed, run=folder, workers=workers)
+    errors, scale = records.labels - table.values, float(records.labels.std())
+    known = np.stack([gaussian_error.known_both(e, sigma_in, sigma_out, scale=scale) > 0 for e in errors])
+    known_in = np.stack([gaussian_error.known_sigma_in(e, sigma_in, scale=scale) > 0 for e in errors])
+    return Measured(sigma_in, sigma_out, _advantage(known, members), _advantage(known_in, members))
+
+
+def result(
+    experiment: Experiment,
+    measured: dict[float, Measured],
+    references: dict[float, Reference],
+    *,
+    parameter: str,
+    tolerance: float,
+    seed: int,
+    n_splits: int,
+    remarks: Sequence[str],
+) -> Reproduction:
+    """Rows and plot.
+
+    Args:
+        experiment: whose result it is.
+        measured: by setting of the learner.
+        references: likewise.
+        parameter: what is set, in a word.
+        tolerance: how far a number may be from its reference.
+        seed: of the divisions.
+        n_splits: divisions.
+        remarks: what else to know.
+    """
+    rows = [
+        row
+        for value, one in measured.items()
+        for row in _rows(f"{parameter} {value:g}", one, references[value], tolerance)
+    ]
+    order = sorted(measured.values(), key=lambda one: one.sigma_out / one.sigma_in)
+    ratios = [one.sigma_out / one.sigma_in for one in order]
+    known = [gaussian_advantage(one.sigma_in, one.sigma_out) for one in order]
+    known_in = [gaussian_advantage_sigma_in_only(one.sigma_in, one.sigma_out) for one in order]
+    picture = plot(
+        experiment.title,
+        "sigma_out / sigma_in",
+        "membership advantage",
+        [
+            Series("both deviations known, measured", ratios, [one.known.value for one in order]),
+            Series("sigma_in only, measured", ratios, [one.known_in.value for one in order]),
+            Series("both known, Theorem 3", ratios, known, "line"),
+            Series("sigma_in only, theory", ratios, known_in, "line"),
+        ],
+    )
+    settings = {"seed": seed, "divisions": n_splits, parameter: [float(value) for value in measured]}
+    return experiment.result(rows, picture, settings=settings, remarks=[NOT_PRINTED, INTERVALS, *remarks])
+
+
+def _rows(setting: str, one: Measured, reference: Reference, tolerance: float) -> list[Row]:
+    why = f"more than {tolerance:g} from the reference, which used the divisions of seed 0"
+    theory = gaussian_advantage(one.sigma_in, one.sigma_out)
+    theory_in = gaussian_advantage_sigma_in_only(one.sigma_in, one.sigma_out)
+
+    def row(what: str, published: float, ours: Estimate) -> Row:
+        return within(f"{setting}: {what}", published, ours, tolerance, why_not=why)
+
+    return [
+        row("sigma_in", reference.sigma_in, exact(one.sigma_in, "training error")),
+        row("sigma_out", reference.sigma_out, exact(one.sigma_out, "leave-one-out error")),
+        row("advantage, both known, theory", reference.theory, exact(theory, "Theorem 3")),
+        row("advantage, both known, measured", reference.known, one.known),
+        row("advantage, sigma_in only, theory", reference.theory_in, exact(theory_in, "section 3.3")),
+        row("advantage, sigma_in only, measured", reference.known_in, one.known_in),
+    ]
+
+
+def _divisions(n: int, n_splits: int, seed: int) -> NDArray[np.bool_]:
+    """Training sets of random divisions, bool ``[n_splits, n]``."""
+    from sklearn.model_selection import train_test_split
+
+    members = np.zeros((n_splits, n), dtype=bool)
+    for place, row in enumerate(members):
+        train, _ = train_test_split(np.arange(n), test_size=TEST_SHARE, random_state=N_SPLITS * seed + place)
+        row[train] = True
+    return members
+
+
+def _advantage(called: NDArray[np.bool_], members: NDArray[np.bool_]) -> Estimate:
+    """Mean over divisions of true-positive less false-positive rate."""
+    tpr = (called & members).sum(axis=1) / members.sum(axis=1)
+    fpr = (called & ~members).sum(axis=1) / (~members).sum(axis=1)
+    return mean(tpr - fpr, lower=-1.0, upper=1.0)

@@ -1,0 +1,44 @@
+import math
+import re
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from leakgauge.reproduce.plots import BOTTOM, LEFT, RIGHT, TOP, Series, plot
+
+SVG = "{http://www.w3.org/2000/svg}"
+
+
+@pytest.mark.parametrize(
+    "series",
+    [
+        [],
+        [Series("one", [1.0], [2.0])],
+        [Series("a", [0, 1], [0, 1]), Series("b", [0, 1], [1, 0], "line"), Series("c", [0.5], [3], "bars")],
+        [Series("flat", [1, 2, 3], [5, 5, 5], "line")],
+        [Series("wild", [1, math.nan, math.inf, 2], [-math.inf, 1, 2, 3])],
+        [Series(f"series {i}", [i, i + 1], [i, 2 * i]) for i in range(9)],
+    ],
+)
+def test_every_picture_is_well_formed_and_finite(series):
+    drawn = plot("A title & more", "x <unit>", "y", series)
+    root = ET.fromstring(drawn)
+    assert root.find(f"{SVG}title").text == "A title & more"
+    assert "nan" not in drawn.lower()
+    assert not re.search(r"\binf\b", drawn)
+
+
+def test_points_lie_where_they_should():
+    root = ET.fromstring(plot("t", "x", "y", [Series("s", [0.0, 50.0, 100.0], [0.0, 1.0, 4.0])]))
+    circles = root.findall(f"{SVG}circle")[:3]  # the last one is the legend's
+    xs, ys = ([float(circle.get(name)) for circle in circles] for name in ("cx", "cy"))
+    assert xs[1] == pytest.approx((xs[0] + xs[2]) / 2)
+    assert ys[0] - ys[1] == pytest.approx((ys[0] - ys[2]) / 4, abs=0.2)
+    assert LEFT <= xs[0] < xs[2] <= RIGHT
+    assert TOP <= ys[2] < ys[0] <= BOTTOM
+
+
+def test_equal_factors_are_equal_lengths_on_a_logarithmic_axis():
+    root = ET.fromstring(plot("t", "x", "y", [Series("s", [1, 10, 100], [0, 1, 2])], log_x=True))
+    first, second, third = (float(circle.get("cx")) for circle in root.findall(f"{SVG}circle")[:3])
+    assert second - first == pytest.approx(third - second, abs=0.2)
