@@ -487,7 +487,7 @@ def cells(row: Row, measured: Measured) -> list[str]:
         if loop is None:
             return ""
         ratio = loop / measured.seconds
-        held = "" if goal is None else f" of {goal:,.0f}"
+        held = "" if goal is None else f" of {goal:,.1f}".removesuffix(".0")
         return f"{ratio:,.0f}{held}" if ratio >= 10 else f"{ratio:.1f}{held}"
 
     def error(value: float | None) -> str:
