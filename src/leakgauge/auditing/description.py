@@ -90,7 +90,7 @@ def not_tested(
         "Property inference: learning a secret about the training set as a whole.",
         "Attackers who see the parameters, the gradients or several versions of the model.",
         "A trainer who hides membership in the model on purpose.",
-        "Likelihood-ratio attacks with many shadow models, which are stronger at very low false-positive rates.",
+        "Attacks with hundreds of shadow models, which are stronger at very low false-positive rates.",
     ]
     if kind is AnswerKind.VALUES:
         said.insert(0, "The influence of single records: differential training privacy is defined for classifiers.")
