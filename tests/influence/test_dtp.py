@@ -334,3 +334,25 @@ class TestEdgeCases:
         for learner in (SklearnLearner(BernoulliNB()), SklearnLearner(GaussianNB()), ConditionalFrequencies()):
             with pytest.raises(ValueError, match="removed must hold record indices"):
                 dtp(learner, eight(), np.array([8]), seed=0)
+
+
+def test_nothing_measured_proves_nothing():
+    records = Records.from_arrays(np.array([[0], [0], [1], [1]]) * 1.0, [0, 1, 0, 1])
+    found = dtp(SklearnLearner(GaussianNB()), records, np.array([], dtype=np.int64), seed=0, domains=[[0.0, 1.0]])
+    assert len(found.values) == 0
+    assert found.release() == "undecided"
+
+
+def test_one_seed_proves_nothing_of_a_randomised_learner():
+    """A coin that ignores the data: with common random numbers nothing moves, and yet nothing is proved."""
+
+    def coin(records, seed):
+        return SklearnLearner(GaussianNB()).fit(POOL, seed=seed).model
+
+    POOL = Records.from_arrays(np.array([[0], [0], [1], [1]]) * 1.0, [0, 1, 0, 1])
+    fixed = dtp(FunctionLearner(coin, randomised=False), POOL, seed=0, domains=[[0.0, 1.0]])
+    assert fixed.release() == "pass"
+    random = dtp(FunctionLearner(coin), POOL, seed=0, domains=[[0.0, 1.0]])
+    assert (random.values == 0).all()
+    assert not random.exact.any()
+    assert random.release() == random.release(binned=True) == "undecided"

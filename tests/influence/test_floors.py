@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
@@ -11,7 +13,8 @@ from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from leakgauge.auditing import Queries, ReleaseRule, Settings, Subject, Verdict, audit_subject, subject
+from leakgauge.auditing import Queries, ReleaseRule, Settings, Subject, Verdict, audit_subject, influence, subject
+from leakgauge.errors import ModelError
 from leakgauge.influence import pdtp
 from leakgauge.records import Records, concatenate
 from leakgauge.training import (
@@ -28,6 +31,8 @@ from leakgauge.training import (
 from leakgauge.training.engines import EXACT
 from leakgauge.training.engines.networks.engine import NETWORKS, Networks
 from leakgauge.training.engines.refit import Refit
+
+COMMON, INDEPENDENT = Randomness.COMMON, Randomness.INDEPENDENT
 
 
 def people(n: int = 60) -> Records:
@@ -145,3 +150,51 @@ def test_a_networks_rounding_is_its_solver_floor() -> None:
     assert (found.solver_floor > 0).all()
     assert np.median(found.solver_floor) < 0.1 * np.median(found.values)
     assert (found.noise_floor > found.solver_floor).all()
+
+
+def test_a_record_whose_value_is_not_known_lets_nothing_pass() -> None:
+    """A missing value is not a small one, whether or not somebody said why it is missing."""
+    people, learner = scaled(), SklearnLearner(GaussianNB())
+    found = pdtp(learner, people, seed=0)
+    settings = Settings(rule=ReleaseRule(dtp=2 * float(found.values.max()), queries=Queries.DIRECT))
+    (known,) = influence.findings(influence.Measured(found, None, None), learner, "", settings)
+    assert known.verdict is Verdict.PASSES
+    values = found.values.copy()
+    values[7] = np.nan
+    missing = influence.Measured(replace(found, values=values), None, None)
+    (finding,) = influence.findings(missing, learner, "", settings)
+    assert finding.verdict is Verdict.CANNOT_TELL
+
+
+class Fails(Learner):
+    """Trains naive Bayes for some seeds only."""
+
+    name, randomised = "fails", True
+
+    def __init__(self, works: int) -> None:
+        self.works = works
+
+    def fit(self, records: Records, *, seed: int | None) -> Fitted:
+        if len(records) == 40 and seed is not None and seed % 8 >= self.works:
+            raise ModelError("this seed does not work")
+        return SklearnLearner(GaussianNB()).fit(records, seed=seed)
+
+    def fingerprint(self) -> str:
+        return f"fails-{self.works}"
+
+
+@pytest.mark.parametrize(("works", "floor"), [(8, 0.0), (6, 0.0), (1, np.inf)])
+def test_a_noise_floor_that_cannot_be_seen_is_infinite(works: int, floor: float) -> None:
+    """Seeds for which no model could be trained do not count; with fewer than two models left nothing is known."""
+    people, learner = scaled(), Fails(works)
+
+    def n_trained(seed: int, n_models: int, randomness: Randomness) -> int:
+        job = Job(learner, people, everything(40, n_models), people.features, seed, randomness)
+        return sum(job.seed_of(model) % 8 < works for model in range(n_models))
+
+    # The model that is measured can be trained; of those with other seeds one can, or more.
+    seeds = (s for s in range(999) if n_trained(s, 1, COMMON) and n_trained(s + 15_485_863, 8, INDEPENDENT))
+    seed = next(s for s in seeds if works > 1 or n_trained(s + 15_485_863, 8, INDEPENDENT) == 1)
+    found = pdtp(learner, people, np.arange(3), seed=seed)
+    assert (found.noise_floor == floor).all()
+    assert not np.isnan(found.refits).any()

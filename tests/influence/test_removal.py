@@ -160,3 +160,11 @@ def test_errors_name_what_is_wrong():
             categorical_pdtp(*arguments)
     with pytest.raises(ValueError, match="alpha must be at least 0, got -1"):
         categorical_pdtp(codes, labels, [1, 1], alpha=-1)
+
+
+def test_what_is_not_known_is_counted():
+    """Without smoothing, one person of a kind nobody else is of: no model says anything about them without them."""
+    codes, labels = np.array([[0], [0], [0], [1]]), np.array([0, 1, 1, 0])
+    found = remove_most_exposed(codes, labels, np.array([2]), 0, alpha=0.0)
+    assert found.n_unknown == int(np.isnan(categorical_pdtp(codes, labels, np.array([2]), alpha=0.0)).sum()) == 1
+    assert remove_most_exposed(codes, labels, np.array([2]), 0).n_unknown == 0

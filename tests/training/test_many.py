@@ -7,7 +7,7 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
-from sklearn.svm import LinearSVC
+from sklearn.svm import SVR, LinearSVC
 
 from leakgauge.errors import ModelError, StoreError
 from leakgauge.models import AnswerKind
@@ -210,3 +210,12 @@ def test_half_written_files_are_never_read(tmp_path):
     assert store.load("abc") is None
     store.sweep()
     assert os.listdir(tmp_path) == []
+
+
+def test_a_solver_without_a_limit_of_steps_keeps_none():
+    """-1 is no limit: a solver that is to go on to its end must not be stopped sooner than before."""
+    tight = SklearnLearner(SVR(tol=1e-2)).solved_to_the_end()
+    assert (tight.estimator.tol, tight.estimator.max_iter) == (1e-10, -1)
+    tight = SklearnLearner(LogisticRegression(max_iter=5)).solved_to_the_end()
+    assert (tight.estimator.tol, tight.estimator.max_iter) == (1e-10, 100_000)
+    assert SklearnLearner(GaussianNB()).solved_to_the_end() is None

@@ -161,7 +161,8 @@ def notes(measured: Measured, learner: Learner, n_training: int) -> list[str]:
 
 def _direct(measured: Measured, limit: float) -> Finding:
     """PDTP: queries about the record itself."""
-    complete = len(measured.found.failures) == 0 and len(measured.found.which) == measured.found.n_training
+    known = not measured.found.failures and not np.isnan(measured.found.values).any()
+    complete = known and len(measured.found.which) == measured.found.n_training
     largest = float(np.nanmax(measured.found.values, initial=0.0))
     n_above = int((measured.found.values > limit).sum())
     if measured.second_look is not None:

@@ -8,7 +8,7 @@ Source: Long et al. 2017, definitions 4.1 and 4.2, sections 5 and 6.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Literal, TypeAlias
 
 import numpy as np
@@ -81,6 +81,8 @@ class Dtp:
     def release(self, limit: float = 1.0, *, binned: bool = False) -> Literal["fail", "pass", "undecided"]:
         """The DTP-1 rule for the records measured: it fails on what was found, and passes only on what is proved.
 
+        Where no record was measured, nothing is proved.
+
         Args:
             limit: the largest DTP allowed, in nats.
             binned: whether the answers are released in bins.
@@ -90,7 +92,7 @@ class Dtp:
         values, upper = (self.binned, self.binned_upper) if binned else (self.values, self.upper)
         if (values > limit).any():
             return "fail"
-        return "pass" if (upper <= limit).all() else "undecided"
+        return "pass" if len(upper) and (upper <= limit).all() else "undecided"
 
 
 def dtp(
@@ -111,7 +113,8 @@ def dtp(
     Tried in this order: Bayes inference, where no other query moves and DTP is PDTP; naive Bayes for two labels, exact
     column by column however many queries there are; every combination of the columns' categories, if there are at most
     ``max_enumeration``; search (:func:`leakgauge.influence.search`), beside the bound of
-    :func:`leakgauge.influence.dtp_upper_bound`. Both models of a record share their seed.
+    :func:`leakgauge.influence.dtp_upper_bound`. Both models of a record share their seed. What one seed shows of a
+    randomised learner says nothing of another, so that no upper bound is given for it.
 
     Args:
         learner: the algorithm A; it must answer classes.
@@ -135,6 +138,16 @@ def dtp(
         raise ModelError("DTP is defined for answers about classes; the label of these records is numeric")
     rows = leave_one_out(len(records), which).removed
     case = _Case(learner, records, rows, seed, released, width, device)
+    found = _found(case, max_enumeration, domains, n_queries)
+    if not learner.randomised:
+        return found
+    unknown = np.full(len(rows), np.inf)
+    return replace(found, upper=unknown, binned_upper=np.minimum(unknown, largest_binned_log_ratio(width)))
+
+
+def _found(case: _Case, max_enumeration: int, domains: Sequence[ArrayLike] | None, n_queries: int) -> Dtp:
+    """By the first way that can be gone."""
+    learner, records = case.learner, case.records
     if domains is not None:
         return case.enumerated(_combinations(domains, records, max_enumeration), GIVEN_VALUES)
     if type(learner) is ConditionalFrequencies:

@@ -44,7 +44,8 @@ class Pdtp:
         binned: the same with probabilities rounded to bin centres; never above ``ln 199`` at the default width.
         labels: int ``[m]``, the class at which the binned log ratio is largest in the first repeat.
         noise_floor: ``[m]``, the 95 % quantile of the same log ratio between models trained on all records with
-            different seeds: what PDTP shows when nothing is removed. 0 for a deterministic learner.
+            different seeds: what PDTP shows when nothing is removed. 0 for a deterministic learner, infinite where
+            fewer than two of those models could be trained.
         binned_noise_floor: the same after binning.
         solver_floor: ``[m]``, how far arithmetic alone may move a value: rounding, or a solver that stops early.
         with_record: log-probabilities ``[repeats, m, k]`` of the models trained on all records.
@@ -55,8 +56,8 @@ class Pdtp:
         n_unconverged: models whose solver did not converge.
         failures: row to reason, for records without a value.
         n_training: records in S.
-        refits: log-probabilities ``[r, m, k]`` of the models behind the noise floor; ``r`` is 0 for a deterministic
-            learner.
+        refits: log-probabilities ``[r, m, k]`` of the models behind the noise floor that could be trained; ``r`` is 0
+            for a deterministic learner.
     """
 
     which: Indices
@@ -141,8 +142,8 @@ def pdtp(
         values=ratios.max(axis=2).mean(axis=0),
         binned=binned.max(axis=2).mean(axis=0),
         labels=_largest(binned[0]),
-        noise_floor=pairwise_floor(refits) if len(refits) else np.zeros(len(rows)),
-        binned_noise_floor=pairwise_floor(binned_logs(refits, width)) if len(refits) else np.zeros(len(rows)),
+        noise_floor=_noise_floor(learner, refits),
+        binned_noise_floor=_noise_floor(learner, binned_logs(refits, width)),
         solver_floor=_solver_floor(table.engine, learner, records, rows, seed, device),
         with_record=with_record,
         without_record=without_record,
@@ -218,7 +219,10 @@ def _solver_floor(engine: str, learner: Learner, records: Records, rows: Indices
     """Twice the error of one answer, as PDTP compares two; infinite where the model cannot be trained to see."""
     whole = Job(learner, records, everything(len(records)), records.features[rows], seed, Randomness.COMMON, device)
     did_it = next((one for one in ENGINES if one.name == engine), Refit())
-    return np.nan_to_num(2 * did_it.floor(whole), nan=np.inf)
+    try:
+        return np.nan_to_num(2 * did_it.floor(whole), nan=np.inf)
+    except ModelError:  # one of the models that it takes could not be trained
+        return np.full(len(rows), np.inf)
 
 
 def _refits(
@@ -246,7 +250,15 @@ def _refits(
         run=run,
         workers=workers,
     )
-    return released(table.log_probabilities)
+    answers = released(table.log_probabilities)
+    return answers[~np.isnan(answers).any(axis=(1, 2))]
+
+
+def _noise_floor(learner: Learner, refits: Floats) -> Floats:
+    """0 where seeds do nothing, infinite where too few of the models could be trained to see what they do ``[m]``."""
+    if learner.randomised and len(refits) < 2:
+        return np.full(refits.shape[1], np.inf)
+    return pairwise_floor(refits) if learner.randomised else np.zeros(refits.shape[1])
 
 
 def known_log_ratio(log_p: Floats, log_q: Floats) -> Floats:

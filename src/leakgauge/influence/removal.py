@@ -30,12 +30,14 @@ class Removals:
         records: their rows, int ``[r]``, in the order of removal.
         values: PDTP of each in nats, among those that were left with it, ``[r]``; infinite where an answer becomes
             impossible without the record.
-        left: the largest PDTP of the records that remain; NaN if there is none.
+        left: the largest PDTP of the records that remain, as far as it is known; NaN if it is for none.
+        n_unknown: how many of the records that remain have no PDTP, as there is no answer without them.
     """
 
     records: Indices
     values: Floats
     left: float
+    n_unknown: int
 
 
 def categorical_pdtp(
@@ -94,7 +96,7 @@ def remove_most_exposed(
         n_removals: how many at most.
         alpha: smoothing, at least 0.
         fit_prior: whether the prior is the share of each class; else all classes count the same.
-        until: stop once no PDTP is above this.
+        until: stop once no known PDTP is above this.
 
     Raises:
         ValueError: shapes disagree, a code is out of range, or ``alpha`` is negative.
@@ -112,7 +114,8 @@ def remove_most_exposed(
         following[top] += 1
         exposure.remove(top)
         top, value = _largest(exposure)
-    return Removals(np.array(records, dtype=np.int64), np.array(values, dtype=np.float64), value)
+    unknown = int(exposure.counts[np.isnan(exposure.values())].sum())
+    return Removals(np.array(records, dtype=np.int64), np.array(values, dtype=np.float64), value, unknown)
 
 
 @dataclass(frozen=True)

@@ -30,14 +30,13 @@ from leakgauge.statistics.estimate import Estimate
 from leakgauge.statistics.exposure import (
     Dependence,
     Exposure,
-    benjamini_yekutieli,
     exposed_by_wins,
     exposed_records,
     fewest_games,
     win_p_values,
 )
 from leakgauge.statistics.intervals import clopper_pearson, mean, wilson
-from leakgauge.statistics.multiple import benjamini_hochberg, bonferroni_confidence, holm
+from leakgauge.statistics.multiple import benjamini_hochberg, benjamini_yekutieli, bonferroni_confidence, holm
 from leakgauge.statistics.roc import (
     Roc,
     auc,

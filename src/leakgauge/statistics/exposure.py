@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
 from leakgauge.statistics._checks import check_fraction, check_size
-from leakgauge.statistics.multiple import benjamini_hochberg
+from leakgauge.statistics.multiple import benjamini_hochberg, benjamini_yekutieli, harmonic
 
 Floats = NDArray[np.float64]
 
@@ -176,30 +176,6 @@ def win_p_values(wins: ArrayLike, games: ArrayLike, *, chance: float = 0.5) -> F
     return np.where(wins > 0, tail, 1.0)
 
 
-def benjamini_yekutieli(p_values: ArrayLike) -> Floats:
-    """Adjust p-values so that the expected share of false findings is kept, whatever the dependence.
-
-    `benjamini_hochberg` times the harmonic number `1 + 1/2 + ... + 1/n`.
-
-    Args:
-        p_values: One per test [n], in [0, 1].
-
-    Returns:
-        Adjusted p-values [n] in the order given.
-
-    Raises:
-        ValueError: If there is none, or one is NaN or outside [0, 1].
-
-    Source: Benjamini and Yekutieli 2001, Theorem 1.3.
-
-    >>> benjamini_yekutieli([0.04, 0.01, 0.03]).round(6).tolist()
-    [0.073333, 0.055, 0.073333]
-    """
-    # BH clips at 1, which the factor cannot bring back below 1.
-    adjusted = benjamini_hochberg(p_values)
-    return np.minimum(1.0, _harmonic(adjusted.size) * adjusted)
-
-
 def fewest_games(
     n_records: int, *, q: float = 0.05, chance: float = 0.5, dependence: Dependence = Dependence.UNKNOWN
 ) -> int:
@@ -225,13 +201,8 @@ def fewest_games(
     (18, 15)
     """
     n_records, q, chance = check_size("n_records", n_records), check_fraction("q", q), check_fraction("chance", chance)
-    factor = n_records * (_harmonic(n_records) if dependence is Dependence.UNKNOWN else 1.0)
+    factor = n_records * (harmonic(n_records) if dependence is Dependence.UNKNOWN else 1.0)
     return max(1, math.ceil(math.log(q / factor) / math.log(chance)))
-
-
-def _harmonic(n: int) -> float:
-    """Return 1 + 1/2 + ... + 1/n."""
-    return math.fsum(1 / i for i in range(1, n + 1))
 
 
 def _check_counts(name: str, counts: ArrayLike) -> NDArray[np.int64]:

@@ -76,7 +76,7 @@ def _on_processes(
             deaths = 1 if len(missing) < n_missing else deaths + 1
             yield from _taken(job, engine, missing, store)
             log.warning("a worker process died; %d chunks are done by new ones", len(missing))
-            if deaths == MOST_DEATHS:
+            if missing and deaths == MOST_DEATHS:
                 raise WorkerError(
                     f"worker processes died {MOST_DEATHS} times in a row without finishing anything, perhaps for want "
                     "of memory; use fewer workers. Finished chunks in the run folder are kept"

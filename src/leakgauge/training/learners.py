@@ -126,14 +126,12 @@ class SklearnLearner(Learner):
             return None
         parameters = self.estimator.get_params()
         owners = [name[: -len("tol")] for name in parameters if name.split("__")[-1] == "tol"]
-        tighter = {
-            name: value
-            for owner in owners
-            if owner + "max_iter" in parameters and _is_coarse(parameters[owner + "tol"])
-            for name, value in (
-                (owner + "tol", END),
-                (owner + "max_iter", max(MANY_STEPS, parameters[owner + "max_iter"] or 0)),
-            )
+        coarse = [name for name in owners if name + "max_iter" in parameters and _is_coarse(parameters[name + "tol"])]
+        steps = {name: parameters[name + "max_iter"] or 0 for name in coarse}
+        tighter = {name + "tol": END for name in coarse} | {
+            name + "max_iter": max(MANY_STEPS, most)
+            for name, most in steps.items()
+            if most >= 0  # -1 is scikit-learn's word for no limit
         }
         return SklearnLearner(clone(self.estimator).set_params(**tighter)) if tighter else None
 
