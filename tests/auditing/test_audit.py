@@ -148,7 +148,11 @@ def test_regressors_are_attacked_by_their_errors():
     y = X[:, 0] + rng.normal(size=400)
     deep = audit(DecisionTreeRegressor(random_state=0), train=(X[:200], y[:200]), holdout=(X[200:], y[200:]))
     assert deep.verdict is Verdict.FAILS
-    assert {a.name for a in deep.attacks} == {"error-both-known", "error-below-training-error"}
+    assert {a.name for a in deep.attacks} == {"error-both-known", "error-below-training-error", "lira"}
+    # No error at all: every member stands out from a holdout of which nobody has none.
+    assert deep.exposed.n == 200
+    assert {record.exposed for record in deep.records if record.member} == {True}
+    assert {record.exposed for record in deep.records if not record.member} == {None}
     assert deep.influence is None
     assert any("differential training privacy is defined for classifiers" in line for line in deep.not_tested)
     flat = audit(Ridge(10), train=(X[:200], y[:200]), holdout=(X[200:], y[200:]))
@@ -157,6 +161,70 @@ def test_regressors_are_attacked_by_their_errors():
         audit(
             Ridge(), train=(X[:200], y[:200]), holdout=(X[200:], y[200:]), settings=Settings(released=Released.LABELS)
         )
+
+
+def test_a_query_elsewhere_gives_away_who_is_not_given_away_by_a_query_about_himself():
+    """One neighbour, two copies on the left: without one of them its own answer stays, that between does not.
+
+    The counterexample of Long et al. 2017, section 6.2 (spec of training privacy, 7.6), with more records: t at 0 has a
+    neighbour of its class at -1, and a query at 1 is nearest to t, and without t to the other class at 2.2.
+    """
+    places = np.array([0.0, -1.0, 2.2, 2.3])
+    parts = {"train": (places[:, None], np.array([1, 1, 0, 0])), "holdout": (places[:, None] + 0.01, [1, 1, 0, 0])}
+    result = audit(KNeighborsClassifier(1), **parts, settings=Settings(n_shadows=0, released=Released.BINNED))
+    direct, anything = finding(result, "largest PDTP"), finding(result, "largest DTP")
+    assert direct.estimate.value == 0
+    assert direct.verdict is Verdict.PASSES
+    assert anything.verdict is Verdict.FAILS
+    assert anything.estimate.low == pytest.approx(np.log(199))
+    assert "a query other than the record itself" in anything.reason
+    accepted = Settings(n_shadows=0, rule=ReleaseRule(queries=Queries.DIRECT), released=Released.BINNED)
+    direct_only = audit(KNeighborsClassifier(1), **parts, settings=accepted)
+    assert direct_only.influence.n_searched == 0
+    assert finding(direct_only, "largest PDTP").verdict is Verdict.PASSES
+
+
+def test_who_can_only_ask_holds_records_known_to_be_outside():
+    """No learner, so no shadow models: a fifth of the holdout goes to the attacker, and judges no attack."""
+    fitted = DecisionTreeClassifier(max_depth=6, random_state=0).fit(*TRAIN)
+
+    class Asked(ProbabilityAccess):
+        def log_probabilities(self, X):
+            return np.log(np.clip(fitted.predict_proba(X), 1e-6, 1))
+
+    asked = Asked()
+    parts = {
+        "train": Records.from_arrays(*TRAIN, ids=np.arange(200)),
+        "holdout": Records.from_arrays(*HOLDOUT, ids=np.arange(200, 400)),
+    }
+    result = audit(asked, **parts)
+    assert {"population", "quantile"} <= {attack.name for attack in result.attacks}
+    assert (result.description.n_population, result.description.n_holdout) == (40, 160)
+    assert len(result.records) == 360
+    spared = audit(asked, **parts, settings=Settings(population=0.0))
+    assert {"population", "quantile"}.isdisjoint(attack.name for attack in spared.attacks)
+    assert (spared.description.n_population, spared.description.n_holdout) == (0, 200)
+    assert any("known to be outside" in line for line in spared.not_tested)
+    named = audit(asked, **parts, settings=Settings(attacks=("population",), population=0.5))
+    assert [attack.name for attack in named.attacks] == ["population"]
+    assert named.description.n_population == 100
+
+
+def test_nobody_stands_out_of_a_model_of_other_people():
+    """Under the null all lists are empty but in one case of twenty; of 40 audits more than 8 fail once in 10,000."""
+    found = 0
+    for seed in range(40):
+        draws = np.random.default_rng(seed)
+        features, labels = draws.normal(size=(300, 3)), draws.integers(0, 2, 300)
+        of_others = GaussianNB().fit(features[:100], labels[:100])
+        result = audit(
+            of_others,
+            train=(features[100:200], labels[100:200]),
+            holdout=(features[200:], labels[200:]),
+            settings=Settings(n_shadows=0, n_influence=0),
+        )
+        found += result.exposed.n > 0
+    assert found <= 8
 
 
 def test_the_same_seed_gives_the_same_result_whoever_works():

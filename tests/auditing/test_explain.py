@@ -73,8 +73,8 @@ def test_a_regressor(monkeypatch: pytest.MonkeyPatch) -> None:
     what = subject(Ridge(solver="svd"), (_X[:30], y[:30]), (_X[30:], y[30:]))
     found = explain(what, Settings())
     assert found.answers is AnswerKind.VALUES
-    assert set(found.attacks) == {"error-both-known", "error-below-training-error"}
-    assert set(steps(found)) == {"the audited model", "models without one record"}
+    assert set(found.attacks) == {"error-both-known", "error-below-training-error", "lira"}
+    assert set(steps(found)) == {"the audited model", "shadow models", "models without one record"}
     assert found.warnings == ()
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from leakgauge.auditing import AuditResult, Description, Document, ExposedRecord, Finding, Influence, Verdict, judge
-from leakgauge.auditing.result import Association, AttackResult, Curve, Histogram
+from leakgauge.auditing.result import Association, AttackResult, Curve, Exposed, Histogram
 from leakgauge.statistics import Estimate
 
 OWN_IDS = ("patient-0017", "patient-0042")
@@ -102,6 +102,7 @@ def description(model: str, **changed: object) -> Description:
         "answers": "probabilities",
         "n_train": N_TRAIN,
         "n_holdout": N_HOLDOUT,
+        "n_population": 0,
         "n_features": 12,
         "classes": ("no", "yes"),
         "train_score": estimate(0.9, 0.01, method="Clopper-Pearson"),
@@ -122,6 +123,7 @@ def exposed(pdtp: float | None, n: int = 20) -> tuple[ExposedRecord, ...]:
             solver_floor=None if pdtp is None else 2e-9,
             success=None if pdtp is None else max(0.5, 0.95 - 0.02 * i),
             score=3.1 - 0.1 * i,
+            exposed=i < 12,
         )
         for i in range(n)
     )
@@ -148,6 +150,8 @@ def influence(largest: float, bound: float, n_infinite: int = 0) -> Influence:
         n_below_floor=3,
         bound=bound,
         bound_covers="" if math.isinf(bound) else "every query",
+        n_searched=8 if math.isinf(bound) else 0,
+        indirect=largest if math.isinf(bound) else 0.0,
         n_failed=0,
         engine="naive-bayes",
         n_unconverged=0,
@@ -184,6 +188,7 @@ def audit(what: Description, findings: list[Finding], found: list[AttackResult],
         "findings": tuple(findings),
         "attacks": tuple(found),
         "influence": None,
+        "exposed": Exposed("lira", 0, N_TRAIN, 0.05, 12),
         "records": exposed(None),
         "notes": (),
         "not_tested": NOT_TESTED,
@@ -209,6 +214,7 @@ def failing() -> AuditResult:
         findings,
         found,
         influence=influence(math.inf, math.inf, n_infinite=26),
+        exposed=Exposed("distance", 12, N_TRAIN, 0.05, 4),
         records=exposed(math.inf),
         notes=("PDTP is infinite for 26 records.",),
     )

@@ -22,6 +22,7 @@ from leakgauge.statistics import (
     exposed_by_wins,
     exposed_records,
     fewest_games,
+    outside_p_values,
     win_p_values,
 )
 
@@ -182,3 +183,38 @@ class TestByHand:
 def test_refuses(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+def test_scores_like_those_from_outside_are_listed_as_seldom_as_promised():
+    """2,000 lists at rate 0.1 with ties: listing anybody has probability at most 0.1; above 0.13 once in 10^5."""
+    rng = np.random.default_rng(8)
+    anybody = 0
+    for _ in range(2000):
+        scores, outside = rng.normal(size=60).round(1), rng.normal(size=80).round(1)
+        found = exposed_records(outside_p_values(scores, outside), q=0.1, dependence=Dependence.POSITIVE)
+        anybody += found.n_exposed > 0
+    assert 0 < anybody / 2000 <= 0.13
+
+
+def test_beside_those_who_stand_out_few_others_are_listed():
+    """30 of 100 are exposed: of those listed at most 0.1 are others on average; standard error 0.003."""
+    rng = np.random.default_rng(9)
+    shares, hits = [], []
+    for _ in range(1000):
+        scores = rng.normal(size=100)
+        scores[:30] += 4
+        p_values = outside_p_values(scores, rng.normal(size=1000))
+        listed = exposed_records(p_values, q=0.1, dependence=Dependence.POSITIVE).exposed
+        shares.append(listed[30:].sum() / max(1, listed.sum()))
+        hits.append(listed[:30].mean())
+    assert np.mean(shares) <= 0.1 + 4 * 0.003
+    assert np.mean(hits) > 0.9
+
+
+@pytest.mark.parametrize("u", [0.05, 0.3, 0.7])
+def test_outside_p_values_are_small_as_seldom_as_they_say(u):
+    """400,000 scores in 4,000 games: above u by four standard errors of 0.002 once in 10^4."""
+    rng = np.random.default_rng(10)
+    small = [(outside_p_values(rng.normal(size=100), rng.normal(size=50)) <= u).mean() for _ in range(4000)]
+    assert np.mean(small) <= u + 0.008
+    np.testing.assert_allclose(outside_p_values([np.inf, -np.inf], [0.0, 1.0]), [1 / 3, 1.0])

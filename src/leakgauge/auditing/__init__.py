@@ -3,7 +3,7 @@
 from leakgauge.auditing.audit import audit, audit_subject
 from leakgauge.auditing.document import AuditDocument, Document
 from leakgauge.auditing.finding import Finding, Verdict, judge, overall
-from leakgauge.auditing.result import AttackResult, AuditResult, Description, ExposedRecord, Influence
+from leakgauge.auditing.result import AttackResult, AuditResult, Description, Exposed, ExposedRecord, Influence
 from leakgauge.auditing.run import Run
 from leakgauge.auditing.settings import Queries, Released, ReleaseRule, Settings
 from leakgauge.auditing.subject import Subject, subject
@@ -14,6 +14,7 @@ __all__ = [
     "AuditResult",
     "Description",
     "Document",
+    "Exposed",
     "ExposedRecord",
     "Finding",
     "Influence",

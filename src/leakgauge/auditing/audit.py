@@ -20,7 +20,7 @@ from leakgauge.auditing.result import AuditResult
 from leakgauge.auditing.settings import Released, Settings
 from leakgauge.auditing.subject import Data, Subject, subject
 from leakgauge.errors import ModelError
-from leakgauge.membership import ATTACKS, Evidence, Success, everyone_as_target, left_out_error
+from leakgauge.membership import Evidence, Population, left_out_error
 from leakgauge.models import AnswerKind, answers, kind_of, label_logs
 from leakgauge.records import Records, concatenate
 from leakgauge.training import PredictionTable, Randomness, balanced_subsets, everything, train_many
@@ -30,7 +30,6 @@ Floats: TypeAlias = NDArray[np.float64]
 Stage: TypeAlias = Callable[[str, int, int], None]
 """Progress: called with the name of a stage, the models done and the models in all."""
 
-SUCCESS_ATTACK = next(attack for attack in ATTACKS if attack.name == "distance")
 MISMATCH = 0.01
 """A learner whose models differ from the audited one by more than this in mean probability did not make it."""
 
@@ -93,28 +92,40 @@ def audit_subject(
     """The same for a subject that has been brought into form."""
     folder = None if run is None else Path(run)
     tell = progress or (lambda stage, done, total: None)
-    candidates = concatenate(what.train, what.holdout)
-    is_member = np.arange(len(candidates)) < len(what.train)
-    kind, target_answers = _target_answers(what, candidates.features, settings, folder)
+    everyone = concatenate(what.train, what.holdout)
+    kind, all_answers = _target_answers(what, everyone.features, settings, folder)
+    aside = _set_aside(what, kind, settings)
+    judged = np.delete(np.arange(len(everyone)), aside)
+    candidates, target_answers, is_member = everyone[judged], all_answers[judged], judged < len(what.train)
+    what = replace(what, holdout=candidates[~is_member])
+    known = Population(all_answers[aside], everyone.labels[aside], everyone.features[aside]) if len(aside) else None
     table = _shadows(what, candidates, kind, settings, folder, workers, tell)
-    evidence = _evidence(what, kind, target_answers, candidates.labels, is_member, table, settings, folder, workers)
-    chosen = membership_part.possible_attacks(kind, settings.attacks, shadows=table is not None)
+    evidence = replace(
+        _evidence(what, kind, target_answers, candidates.labels, is_member, table, settings, folder, workers),
+        features=candidates.features,
+        population=known,
+    )
+    chosen = membership_part.possible_attacks(
+        kind, settings.attacks, shadows=table is not None, population=known is not None
+    )
     attacked = membership_part.carry_out(chosen, evidence, is_member, settings.rule)
-    success = _success(table, candidates.labels, kind, settings)
+    exposed, listed = membership_part.exposed(attacked, is_member)
+    success = None if table is None else membership_part.per_record(table, candidates.labels, width=settings.bin_width)
     measured, why_not = _influence(what, kind, target_answers, settings, folder, workers, tell)
     findings = membership_part.advantage_findings(attacked, settings.rule, len(what.holdout))
     if kind is not AnswerKind.VALUES:  # differential training privacy is defined for answers about classes
         findings = [*influence_part.findings(measured, what.learner, why_not, settings), *findings]
-    rows, ids = records_table(candidates, is_member, attacked, success, measured)
+    rows, ids = records_table(candidates, is_member, attacked, success, measured, listed)
     return AuditResult(
-        description=describe(what, kind, target_answers, candidates.labels, is_member, settings),
+        description=describe(what, kind, target_answers, candidates.labels, is_member, len(aside), settings),
         verdict=overall([finding.verdict for finding in findings]),
         findings=tuple(findings),
         attacks=tuple(one.result for one in attacked),
         influence=None if measured is None else influence_part.summarise(measured, len(what.train), settings, success),
+        exposed=exposed,
         records=rows,
         notes=tuple(notes(what, kind, table, measured, why_not)),
-        not_tested=tuple(not_tested(kind, settings, table, measured)),
+        not_tested=tuple(not_tested(kind, settings, table, measured, known is not None)),
         method=method(settings, table, measured),
         ids=ids,
     )
@@ -151,6 +162,13 @@ def _released_kind(kind: AnswerKind, settings: Settings) -> AnswerKind:
     return AnswerKind.LABELS if labels else kind
 
 
+def _set_aside(what: Subject, kind: AnswerKind, settings: Settings) -> NDArray[np.int64]:
+    """Rows of training and holdout records together: part of the holdout, which the attacker is to hold."""
+    n = membership_part.n_set_aside(kind, settings, len(what.holdout), learner=what.learner is not None)
+    rng = np.random.default_rng([settings.seed, 3])
+    return len(what.train) + np.sort(rng.choice(len(what.holdout), n, replace=False)).astype(np.int64)
+
+
 def _shadows(
     what: Subject,
     candidates: Records,
@@ -161,10 +179,7 @@ def _shadows(
     tell: Stage,
 ) -> PredictionTable | None:
     """Models of the same algorithm on random sets of candidates as large as the training set."""
-    wanted = any(
-        attack.needs_shadows for attack in ATTACKS if settings.attacks is None or attack.name in settings.attacks
-    )
-    if what.learner is None or settings.n_shadows == 0 or kind is AnswerKind.VALUES or not wanted:
+    if what.learner is None or not membership_part.wants_shadows(kind, settings, learner=True):
         return None
     rng = np.random.default_rng([settings.seed, 2])
     # At least a tenth of the candidates stay out of every set, or too few models would be left to compare with.
@@ -207,14 +222,6 @@ def _evidence(
         )
         return replace(evidence, sigma_in=float(np.sqrt(np.mean(errors[is_member] ** 2))), sigma_out=out)
     return evidence
-
-
-def _success(
-    table: PredictionTable | None, labels: NDArray[Any], kind: AnswerKind, settings: Settings
-) -> Success | None:
-    if table is None or kind not in SUCCESS_ATTACK.kinds:
-        return None
-    return everyone_as_target(table, labels, SUCCESS_ATTACK, width=settings.bin_width)
 
 
 def _influence(

@@ -328,6 +328,13 @@ class AttacksPart(_Part):
         None, min_length=1, description=f"by default all that are possible: {', '.join(one.name for one in ATTACKS)}"
     )
     shadow_models: int = Field(32, ge=0, description="models that imitate the audited one; 0, or at least 4")
+    population: float | None = Field(
+        None,
+        ge=0,
+        le=0.9,
+        description="share of the holdout that the attacker is given as known to be outside; by default a fifth where "
+        "an attack needs it or no shadow models can be trained, otherwise none",
+    )
 
 
 class InfluencePart(_Part):
@@ -449,6 +456,7 @@ class Config(_Part):
             bin_width=self.release.bin_width,
             attacks=self.attacks.names,
             n_shadows=self.attacks.shadow_models,
+            population=self.attacks.population,
             n_influence=self.influence.records,
             n_repeats=self.influence.repeats,
             device=self.device,

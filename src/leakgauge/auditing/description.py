@@ -28,6 +28,7 @@ def describe(
     target_answers: Floats,
     labels: NDArray[Any],
     is_member: NDArray[np.bool_],
+    n_population: int,
     settings: Settings,
 ) -> Description:
     """The model, its records and how well it does on both sets."""
@@ -48,6 +49,7 @@ def describe(
         answers=kind.value,
         n_train=len(what.train),
         n_holdout=len(what.holdout),
+        n_population=n_population,
         n_features=what.train.schema.n_features,
         classes=tuple(str(value) for value in what.train.schema.classes),
         train_score=score(is_member),
@@ -82,9 +84,17 @@ def notes(
 
 
 def not_tested(
-    kind: AnswerKind, settings: Settings, table: PredictionTable | None, measured: Measured | None
+    kind: AnswerKind, settings: Settings, table: PredictionTable | None, measured: Measured | None, population: bool
 ) -> list[str]:
-    """What this audit says nothing about."""
+    """What this audit says nothing about.
+
+    Args:
+        kind: what the model answers.
+        settings: of the audit.
+        table: the shadow models.
+        measured: the influence of records.
+        population: whether the attacker held records known to be outside.
+    """
     said = [
         "Attribute inference: guessing a hidden column of a known person.",
         "Property inference: learning a secret about the training set as a whole.",
@@ -98,10 +108,15 @@ def not_tested(
         said.insert(0, "The influence of single records.")
     elif measured.bound is None:
         word = "accepted by the rule" if settings.rule.queries is Queries.DIRECT else "left open"
-        said.insert(0, f"Queries other than the records themselves (indirect queries): no bound is known; {word}.")
+        tried = "" if measured.indirect is None else f"; {len(measured.indirect.which)} records were searched"
+        said.insert(
+            0, f"Queries other than the records themselves (indirect queries): no bound is known{tried}; {word}."
+        )
     elif measured.bound.covers != EVERY_QUERY:
         said.insert(0, f"Queries beyond these: {measured.bound.covers}.")
-    if table is None and kind is not AnswerKind.VALUES:
+    if not population and kind is not AnswerKind.LABELS:
+        said.insert(-1, "Attacks by someone who holds records known to be outside (population and quantile attacks).")
+    if table is None:
         said.insert(0, "Attacks with shadow models.")
     if measured is not None and len(measured.found.which) < measured.found.n_training:
         said.insert(

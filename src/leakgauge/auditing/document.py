@@ -18,6 +18,7 @@ from leakgauge.auditing.result import (
     AttackResult,
     AuditResult,
     Description,
+    Exposed,
     ExposedRecord,
     Influence,
 )
@@ -36,6 +37,7 @@ class AuditDocument:
     findings: tuple[Finding, ...]
     attacks: tuple[AttackResult, ...]
     influence: Influence | None
+    exposed: Exposed | None
     most_exposed: tuple[ExposedRecord, ...]
     notes: tuple[str, ...]
     not_tested: tuple[str, ...]
@@ -50,6 +52,7 @@ class AuditDocument:
             findings=result.findings,
             attacks=result.attacks,
             influence=result.influence,
+            exposed=result.exposed,
             most_exposed=result.records[:N_LISTED],
             notes=result.notes,
             not_tested=result.not_tested,

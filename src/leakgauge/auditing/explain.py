@@ -12,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from leakgauge.auditing.influence import N_SEARCHED
+from leakgauge.auditing.membership import n_set_aside, possible_attacks, wants_shadows
+from leakgauge.auditing.settings import Queries as AskedOf
 from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.influence import coarse_tolerance
-from leakgauge.membership import ATTACKS
 from leakgauge.models import AnswerKind, answers, kind_of
 from leakgauge.records import concatenate
 from leakgauge.training import (
@@ -131,16 +133,19 @@ def explain(what: Subject, settings: Settings) -> Explanation:
         kind, per_fit, per_asked = kind_of(what.model), None, 0.0
     else:
         kind, per_fit, per_asked = _one_fit(what, candidates.features, n_answers)
+    n_aside = n_set_aside(kind, settings, len(what.holdout), learner=what.learner is not None)
+    judged = candidates[: len(candidates) - n_aside]
     steps = tuple(
         replace(step, seconds=_seconds(step, per_fit or 0.0, per_asked))
-        for step in _steps(what, kind, settings, candidates)
+        for step in _steps(what, kind, settings, judged)
     )
     shadows = next((step.n_models for step in steps if step.what == SHADOWS), 0)
+    chosen = possible_attacks(kind, settings.attacks, shadows=shadows > 0, population=n_aside > 0)
     return Explanation(
         model=what.name,
         learner=None if what.learner is None else what.learner.name,
         answers=kind,
-        attacks=tuple(attack.name for attack in ATTACKS if _chosen(attack, kind, settings, shadows > 0)),
+        attacks=tuple(attack.name for attack in chosen),
         steps=steps,
         seconds_per_fit=per_fit,
         seconds=sum(step.seconds for step in steps if not step.sometimes),
@@ -168,14 +173,14 @@ def _steps(what: Subject, kind: AnswerKind, settings: Settings, candidates: Reco
     steps = []
     if what.model is None:
         steps.append(_step("the audited model", _job(what, everything(len(what.train)), candidates.features)))
-    if kind is AnswerKind.VALUES:
-        return [*steps, _left_out_step(what)]
-    if settings.n_shadows and any(_chosen(attack, kind, settings, True) and attack.needs_shadows for attack in ATTACKS):
+    if wants_shadows(kind, settings, learner=True):
         size = min(len(what.train), int(0.9 * len(candidates)))
         subsets = balanced_subsets(len(candidates), size, settings.n_shadows, np.random.default_rng(0))
         steps.append(
             _step(SHADOWS, Job(what.learner, candidates, subsets, candidates.features, 0, INDEPENDENT, settings.device))
         )
+    if kind is AnswerKind.VALUES:
+        return [*steps, _left_out_step(what)]
     n_chosen = len(what.train) if settings.n_influence is None else min(settings.n_influence, len(what.train))
     if n_chosen == 0:
         return steps
@@ -195,6 +200,10 @@ def _influence_steps(what: Subject, settings: Settings, rows: Indices) -> Iterat
             again = _step("second look at the worst records", _leave_out(what, removed), sometimes=True)
             full = _step("", _job(what, everything(n, N_SEEDS), asked[:N_WORST]))
             yield replace(again, n_models=again.n_models + full.n_models, n_trained=again.n_trained + full.n_trained)
+    elif settings.rule.queries is AskedOf.ANY:
+        search = _step("search for other queries about the worst records", _leave_out(what, rows[:N_SEARCHED]))
+        n_trained = search.n_models + 1
+        yield replace(search, n_models=n_trained, n_trained=n_trained, engine=Refit.name, refusals={})
 
 
 def _left_out_step(what: Subject) -> Step:
@@ -227,7 +236,7 @@ def _seconds(step: Step, per_fit: float, per_asked: float) -> float:
     """How long a step takes: from the one fit for the plain loop, from a small part of it for an engine with chunks."""
     assert step.job is not None
     engine = plan(step.job).engine
-    if engine.name == Refit.name:
+    if step.engine == Refit.name:
         asked = per_asked if step.what == SHADOWS else 0.0
         return step.n_models * (per_fit + asked)
     n = len(step.job.subsets)
@@ -244,11 +253,6 @@ def _elapsed(engine: Engine, job: Job) -> float:
     start = time.perf_counter()
     engine.outcome(job)
     return time.perf_counter() - start
-
-
-def _chosen(attack: Any, kind: AnswerKind, settings: Settings, shadows: bool) -> bool:
-    named = settings.attacks is None or attack.name in settings.attacks
-    return named and attack.possible(kind, shadows=shadows)
 
 
 def _bytes(n_candidates: int, n_answers: int, n_models: int, n_features_bytes: int) -> int:

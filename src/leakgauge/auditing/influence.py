@@ -10,14 +10,25 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.auditing.finding import Finding, Verdict, judge
+from leakgauge.auditing.membership import PerRecord
 from leakgauge.auditing.result import Association, Histogram, Influence
 from leakgauge.auditing.settings import Queries, Released, Settings
-from leakgauge.influence import Confirmation, DtpBound, Pdtp, coarse_tolerance, confirm, dtp_upper_bound, pdtp
+from leakgauge.influence import (
+    Confirmation,
+    DtpBound,
+    Pdtp,
+    Search,
+    coarse_tolerance,
+    confirm,
+    dtp_upper_bound,
+    pdtp,
+    search,
+)
 from leakgauge.statistics import Estimate, pearson
+from leakgauge.training import Job, Randomness, everything
 from leakgauge.training.engines.refit import Refit
 
 if TYPE_CHECKING:
-    from leakgauge.membership import Success
     from leakgauge.records import Records
     from leakgauge.training import Learner
     from leakgauge.training.chunks import Workers
@@ -29,20 +40,41 @@ N_BARS = 40
 SCATTER_POINTS = 400
 CERTAIN = 1.0
 
+BLUNT = (
+    "regularise more strongly, release rounded answers or labels only, or take the records above the limit out of the "
+    "training set and measure again"
+)
+
+N_SEARCHED = 8
+"""Records about which other queries are searched for: those with the largest PDTP."""
+
 
 @dataclass(frozen=True)
 class Measured:
-    """PDTP of the training records, the bound on DTP where one is known, and the second look at the worst.
+    """PDTP of the training records, what is known of other queries, and the second look at the worst.
 
     Args:
         found: PDTP of the answers as they are released.
         bound: upper bound on the DTP of every training record, or ``None``.
         second_look: where seeds change the answers and the first look found a record above the limit.
+        indirect: the best queries found about the worst records, unless the rule accepts any but direct ones.
+        indirect_floor: how far arithmetic alone may move what was found there ``[m]``.
     """
 
     found: Pdtp
     bound: DtpBound | None
     second_look: Confirmation | None
+    indirect: Search | None
+    indirect_floor: Floats
+
+    @property
+    def largest_indirect(self) -> float:
+        """Largest log ratio at any query found, arithmetic taken off; 0 where nothing was searched."""
+        if self.indirect is None:
+            return 0.0
+        found = np.nan_to_num(self.indirect.values, nan=0.0, posinf=np.inf)
+        certain = np.where(np.isinf(found), found, found - self.indirect_floor)
+        return float(np.nan_to_num(certain, nan=0.0, posinf=np.inf, neginf=0.0).max(initial=0.0))
 
 
 def measure(
@@ -87,10 +119,31 @@ def measure(
             workers=workers,
         )
     bound = dtp_upper_bound(learner, train) if settings.released is Released.AS_IS else None
-    return Measured(found, bound, second_look)
+    indirect = _indirect(learner, train, found, settings)
+    floor = np.zeros(0) if indirect is None else _floor_of(learner, train, indirect, settings)
+    return Measured(found, bound, second_look, indirect, floor)
 
 
-def summarise(measured: Measured, n_training: int, settings: Settings, success: Success | None) -> Influence:
+def _indirect(learner: Learner, train: Records, found: Pdtp, settings: Settings) -> Search | None:
+    """Search for other queries about the worst records, unless the rule accepts such queries.
+
+    For a randomised learner one pair of models shows nothing, so nothing is searched.
+    """
+    if settings.rule.queries is Queries.DIRECT or learner.randomised or len(found.which) == 0:
+        return None
+    known = np.nan_to_num(found.values, nan=0.0, posinf=np.inf)
+    worst = np.sort(found.which[np.argsort(-known, kind="stable")[:N_SEARCHED]])
+    return search(learner, train, worst, seed=settings.seed, released=settings.release, width=settings.bin_width)
+
+
+def _floor_of(learner: Learner, train: Records, indirect: Search, settings: Settings) -> Floats:
+    """Twice the error of one answer to each of the queries found, as two are compared ``[m]``."""
+    tight = learner.solved_to_the_end() or learner
+    job = Job(tight, train, everything(len(train)), indirect.queries, settings.seed, Randomness.COMMON, settings.device)
+    return np.nan_to_num(2 * Refit().floor(job), nan=np.inf)
+
+
+def summarise(measured: Measured, n_training: int, settings: Settings, success: PerRecord | None) -> Influence:
     """The numbers a report shows."""
     values = measured.found.values[~np.isnan(measured.found.values)]
     limit = settings.rule.dtp or 1.0
@@ -106,6 +159,8 @@ def summarise(measured: Measured, n_training: int, settings: Settings, success: 
         n_below_floor=int((measured.found.values <= measured.found.floor).sum()),
         bound=_bound(measured),
         bound_covers="" if measured.bound is None else measured.bound.covers,
+        n_searched=0 if measured.indirect is None else len(measured.indirect.which),
+        indirect=measured.largest_indirect,
         n_failed=len(measured.found.failures),
         engine=measured.found.engine,
         n_unconverged=measured.found.n_unconverged,
@@ -183,10 +238,7 @@ def _direct(measured: Measured, limit: float) -> Finding:
     how_many = f"{n_above:,} of {len(measured.found.values):,} records are above {limit:g}"
     if verdict is Verdict.FAILS:
         reason = f"a record changes an answer about itself by more than a factor e^{limit:g}; {how_many}"
-        remedy = (
-            "regularise more strongly, release rounded answers or labels only, or take the records above the limit "
-            "out of the training set and measure again"
-        )
+        remedy = BLUNT
     elif verdict is Verdict.PASSES:
         reason, remedy = f"no record changes any answer about itself by more than a factor e^{largest:.3g}", ""
     elif measured.second_look is not None:
@@ -234,22 +286,30 @@ def _bound(measured: Measured) -> float:
 
 def _any_query(measured: Measured, direct: Finding, limit: float) -> Finding:
     """DTP: any query; PDTP is a lower bound of it, and it can pass on an upper bound alone (Long et al. 2017)."""
-    low = direct.estimate.low if direct.estimate is not None else 0.0
+    elsewhere = measured.largest_indirect
+    low = max(elsewhere, direct.estimate.low if direct.estimate is not None else 0.0)
     high = max(low, _bound(measured))
     largest = min(max(low, float(np.nanmax(measured.found.values, initial=0.0))), high)
     confidence = CERTAIN if measured.second_look is None else measured.second_look.confidence
     covers = "" if measured.bound is None else measured.bound.covers
-    method = "largest PDTP below, " + ("no bound known above" if measured.bound is None else "a proven bound above")
+    method = "largest log ratio found below, " + (
+        "no bound known above" if measured.bound is None else "a proven bound above"
+    )
     estimate = Estimate(largest, low, high, confidence, method, len(measured.found.values))
     verdict = judge(estimate, limit)
     reason = {
-        Verdict.FAILS: "DTP is at least PDTP, which is above the limit",
+        Verdict.FAILS: (
+            f"a query other than the record itself was found whose answer changes by {_times(elsewhere)} without it"
+            if elsewhere > limit
+            else "DTP is at least PDTP, which is above the limit"
+        ),
         Verdict.PASSES: f"no answer can change by more than a factor e^{high:.3g}; this covers {covers}",
         Verdict.CANNOT_TELL: "queries other than the record itself may give it away, and "
-        + ("no bound on them is known for this learner" if np.isinf(high) else f"the known bound is {high:.3g}"),
+        + ("no bound on them is known for this learner" if np.isinf(high) else f"the known bound is {high:.3g}")
+        + _search_said(measured),
     }[verdict]
     remedy = {
-        Verdict.FAILS: direct.remedy,
+        Verdict.FAILS: direct.remedy or BLUNT,
         Verdict.PASSES: "",
         Verdict.CANNOT_TELL: "a learner whose DTP is bounded (smoothed naive Bayes, binary logistic regression) with a "
         'stronger penalty or more records; or accept such queries by setting queries = "direct" in the release rule',
@@ -257,7 +317,22 @@ def _any_query(measured: Measured, direct: Finding, limit: float) -> Finding:
     return Finding("influence", "largest DTP (any query)", estimate, 0.0, limit, verdict, reason, remedy)
 
 
-def _with_success(measured: Measured, success: Success) -> Association | None:
+def _times(nats: float) -> str:
+    return "a factor without end" if np.isinf(nats) else f"a factor e^{nats:.3g}"
+
+
+def _search_said(measured: Measured) -> str:
+    """What the search for other queries came to, where it decided nothing."""
+    if measured.indirect is None:
+        return ""
+    n = len(measured.indirect.which)
+    return (
+        f"; a search over queries about {n:,} of the records found up to {measured.largest_indirect:.3g}, which proves "
+        "nothing about queries not tried"
+    )
+
+
+def _with_success(measured: Measured, success: PerRecord) -> Association | None:
     x, y = measured.found.binned, success.accuracy[measured.found.which]
     known = np.isfinite(x) & np.isfinite(y)
     x, y = x[known], y[known]

@@ -3,28 +3,41 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.auditing.finding import Finding, Verdict, judge
-from leakgauge.auditing.result import AttackResult, Curve
-from leakgauge.auditing.settings import ReleaseRule
-from leakgauge.membership import ATTACKS, Attack, Evidence
+from leakgauge.auditing.result import AttackResult, Curve, Exposed
+from leakgauge.auditing.settings import ReleaseRule, Settings
+from leakgauge.membership import ATTACKS, Attack, Evidence, everyone_as_target, strongest_per_record
 from leakgauge.models import AnswerKind
 from leakgauge.statistics import (
+    Dependence,
     Estimate,
     advantage_of_decisions,
     auc,
     bonferroni_confidence,
+    exposed_records,
     mean_difference,
+    outside_p_values,
     resolvable_fpr,
     roc,
     tpr_at_fpr,
 )
 
+if TYPE_CHECKING:
+    from leakgauge.training import PredictionTable
+
 Floats: TypeAlias = NDArray[np.float64]
+Flags: TypeAlias = NDArray[np.bool_]
+
+FALSE_DISCOVERY_RATE = 0.05
+"""Of the list of exposed records."""
+
+FEWEST_TO_CHOOSE = 16
+"""Fewer shadow models are too few to choose an attack for each record on some and judge it on others."""
 
 LOW_RATES = (0.001, 0.01, 0.1)
 """False-positive rates at which true-positive rates are quoted."""
@@ -41,13 +54,102 @@ class Attacked:
     result: AttackResult
 
 
-def possible_attacks(kind: AnswerKind, names: tuple[str, ...] | None, *, shadows: bool) -> tuple[Attack, ...]:
+@dataclass(frozen=True)
+class PerRecord:
+    """How often attacks are right about each candidate, when shadow models play the target.
+
+    Args:
+        attack: the attack, or the attacks that the best is chosen from for each record.
+        accuracy: in [0, 1], 0.5 is guessing; NaN where it is not known ``[n]``.
+    """
+
+    attack: str
+    accuracy: Floats
+
+
+def possible_attacks(
+    kind: AnswerKind, names: tuple[str, ...] | None, *, shadows: bool, population: bool = False
+) -> tuple[Attack, ...]:
     """The attacks that can be carried out, of those named (default: of all)."""
     return tuple(
         attack
         for attack in ATTACKS
-        if (names is None or attack.name in names) and attack.possible(kind, shadows=shadows)
+        if (names is None or attack.name in names) and attack.possible(kind, shadows=shadows, population=population)
     )
+
+
+def n_set_aside(kind: AnswerKind, settings: Settings, n_holdout: int, *, learner: bool) -> int:
+    """How many holdout records the attacker is given as known to be outside; none where no attack could use them."""
+    if not any(attack.needs_population and kind in attack.kinds for attack in ATTACKS):
+        return 0
+    return min(n_holdout - 1, settings.n_population(n_holdout, shadows=learner and settings.n_shadows > 0))
+
+
+def wants_shadows(kind: AnswerKind, settings: Settings, *, learner: bool) -> bool:
+    """Whether shadow models are to be trained."""
+    possible = possible_attacks(kind, settings.attacks, shadows=True, population=True)
+    return learner and settings.n_shadows > 0 and any(attack.needs_shadows for attack in possible)
+
+
+def per_record(table: PredictionTable, labels: NDArray[np.generic], *, width: float) -> PerRecord | None:
+    """How often attacks are right about each candidate, from the shadow models alone.
+
+    With enough models the best attack is chosen for each record, on other games than those it is judged by. With few
+    it is the distance-based attack for classes, and the likelihood ratio for numbers.
+
+    Args:
+        table: answers of the shadow models about the candidates.
+        labels: of the candidates ``[n]``.
+        width: bin width.
+
+    Returns:
+        ``None`` where too few models are left to play with.
+    """
+    able = [one for one in ATTACKS if one.together is not None and one.possible(table.kind, shadows=True)]
+    if len(able) > 1 and len(table) >= FEWEST_TO_CHOOSE and not table.failures and _covered_in_halves(table.members):
+        best = strongest_per_record(table, labels, able, width=width)
+        return PerRecord("best of " + ", ".join(best.attacks), best.accuracy)
+    one = next((one for one in able if one.name in ("distance", "lira")), None)
+    usable = np.delete(table.members, list(table.failures), axis=0)
+    if one is None or not _covered(usable):
+        return None
+    return PerRecord(one.name, everyone_as_target(table, labels, one, width=width).accuracy)
+
+
+def exposed(attacked: tuple[Attacked, ...], is_member: Flags) -> tuple[Exposed | None, Flags]:
+    """The members that stand out beyond chance: which of them ``[n]``, and what is claimed about them.
+
+    A member that the model tells nothing about has a score like the holdout's, so the share of the holdout with at
+    least its score is a p-value. They hang together through the holdout, but positively, so that Benjamini and
+    Hochberg's procedure holds (Bates et al. 2023). Each attack gets its part of the rate, and so the longest of their
+    lists keeps all of it.
+    """
+    listed = np.zeros(len(is_member), dtype=bool)
+    if not attacked:
+        return None, listed
+    rate = FALSE_DISCOVERY_RATE / len(attacked)
+    found = {
+        one.attack.name: exposed_records(
+            outside_p_values(one.scores[is_member], one.scores[~is_member]), q=rate, dependence=Dependence.POSITIVE
+        )
+        for one in attacked
+    }
+    name, longest = max(found.items(), key=lambda pair: pair[1].n_exposed)
+    listed[is_member] = longest.exposed
+    n_members, n_outside = int(is_member.sum()), int((~is_member).sum())
+    fewest = int(np.ceil(n_members / (rate * (n_outside + 1))))
+    return Exposed(name, longest.n_exposed, n_members, FALSE_DISCOVERY_RATE, fewest), listed
+
+
+def _covered(members: Flags) -> bool:
+    """Whether each record is in two training sets and out of two."""
+    n_in = members.sum(axis=0)
+    return len(members) >= 4 and bool((np.minimum(n_in, len(members) - n_in) >= 2).all())
+
+
+def _covered_in_halves(members: Flags) -> bool:
+    middle = len(members) // 4 * 2
+    return _covered(members[:middle]) and _covered(members[middle:])
 
 
 def carry_out(

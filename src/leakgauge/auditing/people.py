@@ -10,9 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.auditing.influence import Measured
-from leakgauge.auditing.membership import Attacked, strongest
+from leakgauge.auditing.membership import Attacked, PerRecord, strongest
 from leakgauge.auditing.result import ExposedRecord
-from leakgauge.membership import Success
 from leakgauge.records import Records
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -22,10 +21,20 @@ def records_table(
     candidates: Records,
     is_member: NDArray[np.bool_],
     attacked: tuple[Attacked, ...],
-    success: Success | None,
+    success: PerRecord | None,
     measured: Measured | None,
+    exposed: NDArray[np.bool_],
 ) -> tuple[tuple[ExposedRecord, ...], dict[str, str]]:
-    """One line for each candidate, most exposed first: by PDTP, then by the attack's success, then by score."""
+    """One line for each candidate, most exposed first: by PDTP, then by attacks' success, then by score.
+
+    Args:
+        candidates: members and others.
+        is_member: which are which, bool ``[n]``.
+        attacked: the attacks.
+        success: how often attacks are right about each candidate.
+        measured: the influence of members.
+        exposed: whether a candidate is a member that stands out beyond chance, bool ``[n]``.
+    """
     n = len(candidates)
     key = candidates.digest().encode()
     opaque = [
@@ -50,7 +59,13 @@ def records_table(
         + [~is_member]
     )
     rows = tuple(
-        ExposedRecord(opaque[i], bool(is_member[i]), **{c: _plain(v[i]) for c, v in columns.items()}) for i in order
+        ExposedRecord(
+            opaque[i],
+            bool(is_member[i]),
+            **{c: _plain(v[i]) for c, v in columns.items()},
+            exposed=bool(exposed[i]) if is_member[i] else None,
+        )
+        for i in order
     )
     return rows, {name: str(own) for name, own in zip(opaque, candidates.ids, strict=True)}
 

@@ -11,7 +11,7 @@ from leakgauge.statistics import Estimate
 if TYPE_CHECKING:
     from pathlib import Path
 
-SCHEMA_VERSION = "1.0"
+SCHEMA_VERSION = "1.1"
 """Of ``result.json``: the first number changes when a reader of the old form would be misled."""
 
 
@@ -97,6 +97,8 @@ class Influence:
         n_below_floor: records whose PDTP is not above the larger of their two floors.
         bound: upper bound on the largest DTP over all queries; infinite where none is known.
         bound_covers: which queries that bound covers, in words.
+        n_searched: records about which other queries were searched for.
+        indirect: largest log ratio that the search found at any query; DTP is no less. 0 where nothing was searched.
         n_failed: records without which no model could be trained.
         engine: how the models without each record were had.
         n_unconverged: models whose solver did not converge.
@@ -115,6 +117,8 @@ class Influence:
     n_below_floor: int
     bound: float
     bound_covers: str
+    n_searched: int
+    indirect: float
     n_failed: int
     engine: str
     n_unconverged: int
@@ -133,8 +137,10 @@ class ExposedRecord:
         pdtp_binned: the same with binned probabilities.
         noise_floor: what PDTP shows when nothing is removed.
         solver_floor: how far arithmetic alone may move PDTP.
-        success: the attack's success on it, in [0, 1]; 0.5 is guessing; ``None`` where not measured.
+        success: how often attacks are right about it, in [0, 1]; 0.5 is guessing; ``None`` where not measured.
         score: score of the strongest attack against the model itself; higher means member.
+        exposed: whether it is one of the training records that stand out beyond chance (:class:`Exposed`); ``None``
+            for a record that was not in the training set.
     """
 
     record: str
@@ -145,6 +151,30 @@ class ExposedRecord:
     solver_floor: float | None
     success: float | None
     score: float | None
+    exposed: bool | None
+
+
+@dataclass(frozen=True)
+class Exposed:
+    """How many training records one attack can name, almost all of them rightly.
+
+    A record is on the list if its score stands so high among the scores of the holdout that, of all records listed, at
+    most a share ``rate`` is expected to be there by chance: the false discovery rate, kept by Benjamini and Hochberg's
+    procedure on the ranks, the rate divided among the attacks since the longest of their lists is taken.
+
+    Args:
+        attack: name of the attack with the longest list.
+        n: training records on it.
+        n_members: training records in all.
+        rate: false discovery rate over all attacks.
+        fewest: the shortest list that this holdout could have shown; below it nothing can be told.
+    """
+
+    attack: str
+    n: int
+    n_members: int
+    rate: float
+    fewest: int
 
 
 @dataclass(frozen=True)
@@ -157,7 +187,8 @@ class Description:
         released: what the released model answers.
         answers: ``probabilities``, ``labels`` or ``values``.
         n_train: members.
-        n_holdout: non-members.
+        n_holdout: non-members that attacks are judged by.
+        n_population: further records of the holdout that the attacker was given as known to be outside.
         n_features: columns of the queries.
         classes: the labels; empty for regression.
         train_score: accuracy on the training set; for a regressor the root mean squared error.
@@ -171,6 +202,7 @@ class Description:
     answers: str
     n_train: int
     n_holdout: int
+    n_population: int
     n_features: int
     classes: tuple[str, ...]
     train_score: Estimate
@@ -188,6 +220,7 @@ class AuditResult:
         findings: the measures held against the rule.
         attacks: the membership attacks.
         influence: PDTP, where the learner was given.
+        exposed: the training records that stand out beyond chance; ``None`` where there was no attack.
         records: one line for each candidate, most exposed first, under opaque ids.
         notes: what a reader should know about the numbers.
         not_tested: what this audit says nothing about.
@@ -200,6 +233,7 @@ class AuditResult:
     findings: tuple[Finding, ...]
     attacks: tuple[AttackResult, ...]
     influence: Influence | None
+    exposed: Exposed | None
     records: tuple[ExposedRecord, ...]
     notes: tuple[str, ...]
     not_tested: tuple[str, ...]

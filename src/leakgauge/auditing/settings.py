@@ -10,6 +10,12 @@ from leakgauge.errors import ConfigError
 from leakgauge.membership import ATTACKS
 from leakgauge.models import Release, as_is, binned_logs, label_logs
 
+POPULATION = 0.2
+"""Share of the holdout that is set aside where nothing else is said."""
+
+SMALLEST_POPULATION = 40
+"""Fewer known non-members say too little to give up records that attacks are judged by."""
+
 
 class Released(StrEnum):
     """What the released model will answer: what is measured is what the world gets to ask."""
@@ -73,6 +79,9 @@ class Settings:
         bin_width: width of the bins of binned probabilities.
         attacks: names of the membership attacks; by default all that are possible.
         n_shadows: shadow models, at least 4; 0 for none.
+        population: share of the holdout that is set aside as records the attacker knows to be outside, in [0, 0.9];
+            no attack is judged by them. ``None``: a fifth where an attack that needs them is named, or where no shadow
+            models can be trained, and otherwise none.
         n_influence: how many training records to measure influence of, drawn at random; ``None`` for all, 0 for none.
         n_repeats: seeds that PDTP of a randomised learner is averaged over.
         device: where engines that can use an accelerator run, as torch calls it (``cpu``, ``cuda``).
@@ -84,6 +93,7 @@ class Settings:
     bin_width: float = 0.01
     attacks: tuple[str, ...] | None = None
     n_shadows: int = 32
+    population: float | None = None
     n_influence: int | None = None
     n_repeats: int = 1
     device: str = "cpu"
@@ -98,12 +108,35 @@ class Settings:
             raise ConfigError(f"bin_width must be in (0, 0.5], got {self.bin_width}; 0.01 is the default")
         if self.n_shadows != 0 and self.n_shadows < 4:
             raise ConfigError(f"shadow models must be 0 or at least 4, got {self.n_shadows}; 32 is the default")
+        if self.population is not None and not 0 <= self.population <= 0.9:
+            raise ConfigError(f"attacks.population must be in [0, 0.9], got {self.population}; it is a share")
+        if self.population == 0 and self._names_population:
+            raise ConfigError("population = 0 leaves no known non-members for an attack that is named; try 0.2")
         if self.n_influence is not None and self.n_influence < 0:
             raise ConfigError(f"influence records must be 0 or more, got {self.n_influence}; leave it out for all")
         if self.n_repeats < 1:
             raise ConfigError(f"repeats must be at least 1, got {self.n_repeats}")
         if self.seed < 0:
             raise ConfigError(f"seed must be 0 or more, got {self.seed}")
+
+    @property
+    def _names_population(self) -> bool:
+        return any(attack.needs_population for attack in ATTACKS if attack.name in (self.attacks or ()))
+
+    def n_population(self, n_holdout: int, *, shadows: bool) -> int:
+        """How many holdout records the attacker knows to be outside.
+
+        Left to itself it is none where the holdout is too small to spare any.
+
+        Args:
+            n_holdout: records in the holdout.
+            shadows: whether shadow models can be trained.
+        """
+        if self.population is not None:
+            return int(self.population * n_holdout)
+        wanted = self._names_population or (self.attacks is None and not shadows)
+        n = int(POPULATION * n_holdout) if wanted else 0
+        return max(1, n) if self._names_population else n * (n >= SMALLEST_POPULATION)
 
     @property
     def release(self) -> Release:

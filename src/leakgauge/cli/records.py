@@ -23,6 +23,7 @@ HEADINGS = {
     "noise_floor": "noise floor",
     "success": "attack is right",
     "score": "score",
+    "exposed": "beyond chance",
 }
 
 
@@ -44,7 +45,8 @@ def records(
 
     They stand in the order of their PDTP, with probabilities rounded to bins: by how much, in nats, a record changes
     the model's answer about itself. The noise floor is what PDTP shows when nothing is left out; "attack is right" is
-    the share of models of which the attack knew whether the record was in (0.5 is guessing).
+    the share of models of which the attack knew whether the record was in (0.5 is guessing). Of the records that stand
+    out "beyond chance", at most 5 % are expected to be listed by mistake; of the others nothing is shown.
 
     [dim]Examples:[/dim]
 
@@ -103,4 +105,6 @@ def _table(lines: list[dict[str, str]]) -> Table:
 def _cell(key: str, text: str) -> str:
     from leakgauge.report.words import number
 
+    if key == "exposed":
+        return "yes" if text == "True" else "not shown"
     return text if key in ("record", "id") or not text else number(float(text))

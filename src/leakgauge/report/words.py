@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from leakgauge.auditing import AuditDocument, Document, Finding, Verdict
+from leakgauge.auditing import AuditDocument, Document, Finding, Influence, Verdict
 from leakgauge.statistics import Estimate
 
 HEADLINES = {
@@ -311,7 +311,7 @@ def statement(audit: AuditDocument, version: str) -> list[tuple[str, str]]:
         ("Audited", f"The model “{what.model}”{learner}, with leakgauge {version}, on {records}."),
         ("Threat model", _threat_model(audit)),
         ("Tested", _tested(audit)),
-        ("Results", " ".join(_results(audit))),
+        ("Results", " ".join(filter(None, _results(audit)))),
         ("Release rule", " ".join(rule(audit))),
         ("Verdict", f"{capital(audit.verdict)}. {ADVICE[audit.verdict]}"),
         ("Not tested", " ".join(sentence(item) for item in audit.not_tested)),
@@ -365,10 +365,11 @@ def _results(audit: AuditDocument) -> list[str]:
             f"The largest membership advantage measured is {value_and_interval(best.advantage)}, by “{best.title}”; no "
             f"interval of an advantage reaches above {number(highest)} ({held})."
         )
+        said.append(exposed(audit))
     influence = audit.influence
     if influence is not None:
         bound = (
-            "no bound is known on how far answers to other questions change"
+            "no bound is known on how far answers to other questions change" + _searched(influence)
             if math.isinf(influence.bound)
             else f"for {influence.bound_covers} it is at most {number(influence.bound, 2)}"
         )
@@ -382,6 +383,36 @@ def _results(audit: AuditDocument) -> list[str]:
             f"The largest PDTP is {largest}; {influence.n_above_limit:,} {are} above {short(influence.limit)}; {bound}."
         )
     return said
+
+
+def _searched(influence: Influence) -> str:
+    if not influence.n_searched:
+        return ""
+    return f" (a search about {counted(influence.n_searched, 'record')} found {number(influence.indirect, 2)})"
+
+
+def exposed(audit: AuditDocument) -> str:
+    """What is claimed about the people who stand out; empty where no attack was carried out.
+
+    Too few holdout records show nothing however exposed people are, and then that is what is said.
+    """
+    found = audit.exposed
+    if found is None:
+        return ""
+    title = next((attack.title for attack in audit.attacks if attack.name == found.attack), found.attack)
+    people = counted(found.n_members, "training record")
+    if found.n:
+        stand = "stands" if found.n == 1 else "stand"
+        return (
+            f"{found.n:,} of {people} {stand} out beyond chance in the attack “{title}”: of such a list at most "
+            f"{100 * found.rate:.3g} % are expected to be there by mistake. That others are safe does not follow."
+        )
+    if found.fewest > found.n_members:
+        return f"Whether any of {people} stands out beyond chance cannot be told: there are too few holdout records."
+    return (
+        f"None of {people} was shown to stand out beyond chance; with this holdout fewer than {found.fewest:,} would "
+        "not be noticed."
+    )
 
 
 def _settings(audit: AuditDocument, name: str) -> dict[str, Any]:

@@ -33,6 +33,7 @@ from leakgauge.statistics.exposure import (
     exposed_by_wins,
     exposed_records,
     fewest_games,
+    outside_p_values,
     win_p_values,
 )
 from leakgauge.statistics.intervals import clopper_pearson, mean, wilson
@@ -77,6 +78,7 @@ __all__ = [
     "holm",
     "mean",
     "mean_difference",
+    "outside_p_values",
     "p_value_one_run",
     "pearson",
     "resolvable_epsilon",

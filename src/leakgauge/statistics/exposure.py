@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from leakgauge.statistics._checks import check_fraction, check_size
+from leakgauge.statistics._checks import check_fraction, check_size, check_values
 from leakgauge.statistics.multiple import benjamini_hochberg, benjamini_yekutieli, harmonic
 
 Floats = NDArray[np.float64]
@@ -135,6 +135,35 @@ def exposed_by_wins(
     [0, 3]
     """
     return exposed_records(win_p_values(wins, games, chance=chance), q=q, dependence=dependence)
+
+
+def outside_p_values(scores: ArrayLike, outside: ArrayLike) -> Floats:
+    """Compute for each score the share of scores from outside that are at least as high, the score itself counted in.
+
+    A record whose score follows the same law as those from outside has such a p-value: at most u with probability at
+    most u, whatever the law, ties or not. All are held against the same scores from outside, so they depend on each
+    other, but positively (PRDS), and `exposed_records` with `Dependence.POSITIVE` keeps its rate.
+
+    Args:
+        scores: One per record tested [n]; higher means more exposed. Infinite values are allowed.
+        outside: Scores of records known not to be exposed [m], drawn like those tested.
+
+    Returns:
+        P-values [n], at least 1/(m + 1).
+
+    Raises:
+        ValueError: If there is no score in one of the two, or one is NaN.
+
+    Source:
+        Bates, Candès, Lei, Romano and Sesia, "Testing for outliers with conformal p-values", Annals of Statistics 51
+        (2023), equation 2 and theorem 2.
+
+    >>> outside_p_values([5.0, 1.0, 0.0], [1.0, 2.0, 3.0]).tolist()
+    [0.25, 1.0, 1.0]
+    """
+    tested, known = check_values("scores", scores), np.sort(check_values("outside", outside))
+    at_least = known.size - np.searchsorted(known, tested, side="left")
+    return (1 + at_least) / (known.size + 1)
 
 
 def win_p_values(wins: ArrayLike, games: ArrayLike, *, chance: float = 0.5) -> Floats:
