@@ -230,6 +230,16 @@ def test_the_noise_floor_of_a_deterministic_learner_is_0_and_costs_nothing():
     assert found.refits.shape[0] == 0
 
 
+def test_floors_that_were_not_measured_are_unknown_and_not_0():
+    """The values are the same either way."""
+    learner, records = SklearnLearner(GaussianNB()), RECORDS
+    bare, whole = (pdtp(learner, records, seed=0, floors=floors) for floors in (False, True))
+    np.testing.assert_array_equal(bare.binned, whole.binned)
+    for floor in (bare.noise_floor, bare.binned_noise_floor, bare.solver_floor, bare.floor):
+        assert np.isnan(floor).all()
+    assert len(bare.refits) == 0
+
+
 def test_the_noise_floor_is_the_upper_quantile_over_pairs():
     logs = np.log(np.array([[[0.5, 0.5]], [[0.5, 0.5]], [[0.25, 0.75]]]))
     # the three pairs differ by 0, ln 2, ln 2

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from sklearn.naive_bayes import CategoricalNB
 
-from leakgauge.influence.removal import Cells, categorical_pdtp, remove_most_exposed
+from leakgauge.influence.removal import MOST_ATTRIBUTES, Cells, Exposure, categorical_pdtp, remove_most_exposed
 from leakgauge.theory import log_ratio
 
 
@@ -117,6 +117,59 @@ def test_removals_equal_training_anew_after_each(seed):
         expected = trained_pdtp(codes[left], labels[left], widths, alpha, fit_prior)
         assert_equal(np.array([value, value]), np.array([np.nanmax(expected), expected[left == record][0]]))
         left = left[left != record]
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_dtp_equals_training_without_each_and_asking_everything(seed):
+    """Random tables of two labels, exact: no false alarms."""
+    codes, labels, widths, alpha, fit_prior = some_people(seed)
+    labels = labels % 2
+    labels[0] = 1
+    cells = Cells.of(codes, labels, widths)
+    found = Exposure(cells, alpha or 0.5, fit_prior).dtp()[cells.of_record]
+    assert_equal(found, trained_dtp(codes, labels, widths, alpha or 0.5, fit_prior))
+
+
+def trained_dtp(codes, labels, widths, alpha, fit_prior):
+    """Every record left out, a model trained anew, and both asked every combination; NaN where there is no model."""
+    queries = np.stack(np.meshgrid(*map(np.arange, widths), indexing="ij"), axis=-1).reshape(-1, len(widths))
+    everyone = np.arange(len(codes))
+
+    def answers(members):
+        model = CategoricalNB(alpha=alpha, fit_prior=fit_prior, min_categories=widths).fit(
+            codes[members], labels[members]
+        )
+        logs = np.full((len(queries), 2), -np.inf)
+        logs[:, model.classes_] = model.predict_log_proba(queries)
+        return logs
+
+    full = answers(everyone)
+    return np.array([log_ratio(full, answers(np.delete(everyone, t))).max() for t in everyone])
+
+
+def test_dtp_where_no_query_can_differ():
+    """One category and one label: the other label is impossible with the record and without."""
+    cells = Cells.of(np.zeros((4, 2), dtype=int), np.array([1, 1, 1, 0]), np.array([1, 1]))
+    exposure = Exposure(cells, 1.0, True)
+    np.testing.assert_allclose(exposure.dtp(), exposure.values(), atol=1e-12)
+    exposure.remove(0)  # the only one of label 0
+    np.testing.assert_array_equal(exposure.dtp(), [np.nan, 0.0])
+    exposure.remove(1)
+    exposure.remove(1)  # one record is left, and without it there is no model
+    assert np.isnan(exposure.dtp()).all()
+
+
+def test_dtp_is_refused_where_patterns_do_not_settle_it():
+    codes, labels = np.zeros((3, 2), dtype=int), np.array([0, 1, 2])
+    many = np.zeros((3, MOST_ATTRIBUTES + 1), dtype=int)
+    for table, own, alpha, said in (
+        (codes, labels, 1.0, "got 3, 1.0 and 2"),
+        (codes, labels % 2, 0.0, "got 2, 0.0 and 2"),
+        (many, labels % 2, 1.0, f"got 2, 1.0 and {MOST_ATTRIBUTES + 1}"),
+    ):
+        exposure = Exposure(Cells.of(table, own, np.ones(table.shape[1], dtype=int)), alpha, True)
+        with pytest.raises(ValueError, match=said):
+            exposure.dtp()
 
 
 def test_it_stops_where_no_one_is_above_the_limit():

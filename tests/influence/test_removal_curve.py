@@ -4,6 +4,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB
 
 from leakgauge.influence import dtp, pdtp, removal_curve, remove_most_exposed
+from leakgauge.influence.removal import Cells, largest_left
 from leakgauge.models import ProbabilityAccess
 from leakgauge.records import Records
 from leakgauge.training import FunctionLearner, SklearnLearner
@@ -57,6 +58,42 @@ def test_greedy_removal_equals_that_of_counts():
     found = removal_curve(NB, RECORDS, seed=0, resort=True, max_removals=8, stop_when=-1, width=None)
     counted = remove_most_exposed(CODES, LABELS, np.array([3, 3, 3]), 8)
     np.testing.assert_allclose(found.largest, np.r_[counted.values, counted.left], atol=1e-9)
+
+
+def dtp_by_refits(records):
+    """The slow twin: a model without each record, trained anew, and both asked every query there is."""
+    queries = np.stack(np.meshgrid(*[np.arange(3.0)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
+
+    def answers(rows):
+        return NB.estimator.fit(records.features[rows], records.labels[rows]).predict_log_proba(queries)
+
+    everyone = np.arange(len(records))
+    found = [np.abs(answers(everyone) - answers(np.delete(everyone, t))).max() for t in everyone]
+    return np.round(found, 11)  # level records in different cells: the first one goes, whatever the last digit
+
+
+@pytest.mark.parametrize("resort", [False, True])
+def test_removal_by_dtp_equals_training_anew_after_each(resort):
+    """Long et al. 2017, section 8: the whole curve by counting is that of the plain loop, in both orders."""
+    some = np.lexsort((*CODES[:24].T[::-1], LABELS[:24]))
+    codes, labels = CODES[some], LABELS[some]
+    records = Records.from_arrays(codes.astype(float), labels, categorical=[0, 1, 2])
+    slow = removal_curve(NB, records, seed=0, resort=resort, max_removals=10, stop_when=-1, measure=dtp_by_refits)
+    counted = largest_left(
+        Cells.of(codes, labels, np.full(3, 3)), 10, resort=resort, measure=lambda e: np.round(e.dtp(), 11)
+    )
+    np.testing.assert_allclose(counted, slow.largest, rtol=0, atol=1e-9)
+    assert slow.n_rises > 0
+    # and once more by columns, a third road
+    by_columns = dtp(NB, records, seed=0)
+    assert by_columns.exact.all()
+    np.testing.assert_allclose(by_columns.values, slow.values[0], rtol=0, atol=1e-9)
+
+
+def test_the_curve_of_pdtp_by_counting_is_that_of_the_plain_loop():
+    found = removal_curve(NB, RECORDS, seed=0, resort=True, max_removals=8, stop_when=-1, width=None)
+    counted = largest_left(Cells.of(CODES, LABELS, np.full(3, 3)), 8, resort=True)
+    np.testing.assert_allclose(counted, found.largest, rtol=0, atol=1e-9)
 
 
 def test_removal_can_raise_the_largest_influence():

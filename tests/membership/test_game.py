@@ -5,8 +5,9 @@ import pytest
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
-from leakgauge.errors import ModelError
+from leakgauge.errors import DataError, ModelError
 from leakgauge.membership import ATTACKS, Evidence, everyone_as_target, left_out_error, strongest_per_record, targeted
+from leakgauge.membership.game import pool_game, population_game
 from leakgauge.models import AnswerKind, ProbabilityAccess
 from leakgauge.records import Records
 from leakgauge.training import FunctionLearner, PredictionTable, SklearnLearner, complementary_pairs, train_many
@@ -230,3 +231,178 @@ def test_attacks_say_what_they_need():
     assert [a.name for a in ATTACKS if a.possible(AnswerKind.LABELS, shadows=True)] == ["gap", "frequency", "distance"]
     regression = [a.name for a in ATTACKS if a.possible(AnswerKind.VALUES, shadows=False)]
     assert regression == ["error-both-known", "error-below-training-error"]
+
+
+# ---------------------------------------------------------------- games played from records to rates
+
+NOISE = Records.from_arrays(X, rng.normal(size=80))
+GAP, CONFIDENCE = BY_NAME["gap"], BY_NAME["confidence"]
+
+
+def constant(records, seed):
+    """A learner that looks at nothing and always answers the same."""
+
+    class Constant(ProbabilityAccess):
+        def log_probabilities(self, X):
+            return np.log(np.tile([0.7, 0.3], (len(X), 1)))
+
+    return Constant()
+
+
+def test_against_a_constant_model_nobody_wins():
+    """Null: all candidates look alike, so that whatever an attack says it says of everyone."""
+    learner, alike = FunctionLearner(constant, randomised=False), Records.from_arrays(X, Y * 0, classes=[0, 1])
+    attacks = [BY_NAME[name] for name in ("gap", "confidence", "loss-threshold", "distance", "lira")]
+    games = population_game(learner, alike, attacks, size=50, n_models=6, seed=0)
+    games += pool_game(learner, alike, attacks, n_models=6, seed=0)
+    for game in games:
+        assert game.advantage.value == pytest.approx(0, abs=1e-12)
+        assert game.tpr.value == pytest.approx(game.fpr.value)
+
+
+def test_null_the_interval_holds_nothing_19_times_of_20():
+    """60 games against models that look at nothing: at most 11 intervals of each attack leave out 0.
+
+    With a miss rate of 5 % a new seed fails twice in 100,000 runs for each attack; one of 30 %, as where models that
+    are attacked play each other's shadows, is caught with probability 0.96.
+    """
+    misses = {"distance": 0, "lira": 0}
+    for seed in range(60):
+        for game in pool_game(
+            FunctionLearner(deaf), POOL[:30], [BY_NAME[one] for one in misses], n_models=16, seed=seed
+        ):
+            misses[game.attack] += not game.advantage.low <= 0 <= game.advantage.high
+    assert max(misses.values()) <= 11, misses
+
+
+def test_a_memory_is_seen_through_up_to_the_ceiling():
+    """1-NN on distinct continuous records: a member's error is 0, another's is not; fresh draws in S cannot be told."""
+    learner, attack = SklearnLearner(KNeighborsRegressor(1)), BY_NAME["error-both-known"]
+    (game,) = population_game(learner, NOISE, [attack], size=40, n_models=200, seed=0)
+    assert game.tpr.value == 1
+    assert game.fpr.value == pytest.approx(1 - game.ceiling)
+    assert game.advantage.value == pytest.approx(game.ceiling)
+    # Pr[a fresh draw is in S] is 1 - (1 - 1/80)^40 = 0.395; its mean over 200 sets has a standard error of 0.0018
+    assert 1 - game.ceiling == pytest.approx(1 - (1 - 1 / 80) ** 40, abs=0.008)
+    (pool,) = pool_game(learner, NOISE, [attack], n_models=4, seed=0)
+    assert (pool.tpr.value, pool.fpr.value, pool.advantage.value, pool.ceiling) == (1, 0, 1, 1)
+
+
+def test_the_population_game_is_the_pool_game_diluted_by_those_who_are_in_anyway():
+    """1-NN on labels that nothing explains: the gap attack is wrong about those outside whose neighbour agrees.
+
+    100 models of 40 draws from 80 rows; standard errors are below 0.01. The advantages are some 0.58 and 0.35; without
+    counting fresh draws in S as non-members they would be level.
+    """
+    learner = SklearnLearner(KNeighborsClassifier(1))
+    (population,) = population_game(learner, POOL, [GAP], size=40, n_models=100, seed=1)
+    (pool,) = pool_game(learner, POOL, [GAP], n_models=100, seed=1)
+    assert population.tpr.value == pool.tpr.value == 1
+    assert 0.4 < pool.advantage.value < 0.7  # how often nearest neighbours disagree in these 80 records
+    assert population.advantage.value == pytest.approx(pool.advantage.value * population.ceiling, abs=0.05)
+
+
+def test_randomised_response_reaches_the_bound_for_averaged_challenges():
+    """Spec, membership.md section 3: 4 values, one record, epsilon 2 ln 3: tpr 0.75, fpr 0.25, adv tanh(epsilon / 4).
+
+    2,000 games of one draw each: the standard error is 0.0097, so 4 of them fail 6 times in 100,000, and an attack
+    right as often as not would be 50 of them away.
+    """
+
+    def respond(records, seed):
+        own = np.random.default_rng([1, seed])
+        true = int(records.features[0, 0])
+        said = true if own.random() < 0.75 else int(own.choice(np.delete(np.arange(4), true)))
+
+        class Response(ProbabilityAccess):
+            def log_probabilities(self, X):
+                named = np.where(X[:, 0] == said, X[:, 0], (X[:, 0] + 1) % 4).astype(int)
+                return np.log(np.where(np.arange(4) == named[:, None], 0.97, 0.01))
+
+        return Response()
+
+    values = Records.from_arrays(np.arange(4.0)[:, None], np.arange(4))
+    (game,) = population_game(FunctionLearner(respond), values, [GAP], size=1, n_models=2000, seed=0)
+    assert game.fpr.value == 0.25  # of the four values exactly one is answered
+    assert game.tpr.value == pytest.approx(0.75, abs=4 * 0.0097)
+    assert game.advantage.value == pytest.approx(np.tanh(2 * np.log(3) / 4), abs=4 * 0.0097)
+    assert game.advantage.low < 0.5 < game.advantage.high
+    assert game.ceiling == pytest.approx(0.75)
+
+
+def test_the_population_game_is_that_of_training_on_the_draws():
+    """The slow twin: rows that were drawn twice count twice, in training and among the challenges."""
+    games = population_game(SklearnLearner(GaussianNB()), POOL, [GAP, CONFIDENCE], size=60, n_models=5, seed=3)
+    drawn = np.random.default_rng(3).integers(0, 80, (5, 60))
+    rates = []
+    for own in drawn:
+        p = GaussianNB().fit(X[own], Y[own]).predict_proba(X)
+        says = np.stack([p.argmax(axis=1) == Y, p[np.arange(80), Y]])
+        rates.append([says[:, own].mean(axis=1), says.mean(axis=1)])
+    for place, game in enumerate(games):
+        tpr, fpr = np.array(rates)[:, :, place].mean(axis=0)
+        assert game.tpr.value == pytest.approx(tpr, abs=1e-9)
+        assert game.fpr.value == pytest.approx(fpr, abs=1e-9)
+        assert game.advantage.value == pytest.approx(tpr - fpr, abs=1e-9)
+        assert game.advantage.n == 5
+    assert games[0].ceiling == pytest.approx(1 - np.mean([len(set(own)) / 80 for own in drawn]))
+
+
+def test_the_ceiling_holds_for_more_draws_than_rows():
+    """Every row is in, so 1 - mu is 0; but a model that tells how often a row was drawn tells something."""
+
+    def counting(records, seed):
+        often = np.bincount(records.features[:, 0].astype(int), minlength=4) > len(records) / 4
+
+        class Counting(ProbabilityAccess):
+            def log_probabilities(self, X):
+                return np.log(np.where(often[X[:, 0].astype(int)][:, None], [0.9, 0.1], [0.1, 0.9]))
+
+        return Counting()
+
+    four = Records.from_arrays(np.arange(4.0)[:, None], np.zeros(4, dtype=int), classes=[0, 1])
+    (game,) = population_game(FunctionLearner(counting), four, [GAP], size=100, n_models=10, seed=0)
+    assert game.ceiling > 0.05
+    assert game.advantage.value == pytest.approx(game.ceiling)
+
+
+def test_attacks_with_shadow_models_win_more_and_shadows_are_trained_for_them_only():
+    counted = []
+
+    def fitted(records, seed):
+        counted.append(len(records))
+        return SklearnLearner(GaussianNB()).fit(records, seed=seed).model
+
+    learner = FunctionLearner(fitted)
+    population_game(learner, POOL, [GAP], size=40, n_models=3, seed=0)
+    assert counted == [40] * 3
+    for play in (lambda **k: population_game(learner, POOL, size=40, **k), lambda **k: pool_game(learner, POOL, **k)):
+        counted.clear()
+        gap, rmia = play(attacks=[GAP, BY_NAME["rmia"]], n_models=20, n_shadows=24, seed=0)
+        assert len(counted) == 44
+        assert rmia.advantage.low > gap.advantage.value
+
+
+def test_models_that_cannot_be_trained_are_left_out_of_games():
+    """Two rare records are the only ones of their class: about a quarter of the halves has neither."""
+    from sklearn.linear_model import LogisticRegression
+
+    labels = np.zeros(30, dtype=int)
+    labels[:2] = 1
+    rare = Records.from_arrays(X[:30], labels)
+    (game,) = pool_game(SklearnLearner(LogisticRegression()), rare, [GAP], n_models=40, seed=0)
+    assert 20 < game.advantage.n < 40
+
+
+def test_games_that_cannot_be_played_are_refused():
+    learner = SklearnLearner(GaussianNB())
+    with pytest.raises(DataError, match="size must be at least 1, got 0"):
+        population_game(learner, POOL, [GAP], size=0, n_models=4, seed=0)
+    with pytest.raises(DataError, match="at least 2 models must be attacked, got 1"):
+        pool_game(learner, POOL, [GAP], n_models=1, seed=0)
+    with pytest.raises(DataError, match="train more shadow models"):
+        population_game(learner, POOL, [BY_NAME["lira"]], size=20, n_models=4, n_shadows=4, seed=0)
+    with pytest.raises(ModelError, match="needs shadow models"):
+        pool_game(learner, POOL, [BY_NAME["lira"]], n_models=4, n_shadows=0, seed=0)
+    with pytest.raises(ModelError, match=r"'population' cannot be played .* needs known non-members"):
+        pool_game(learner, POOL, [BY_NAME["population"]], n_models=4, seed=0)

@@ -490,6 +490,59 @@ def test_the_binary_archive_of_cifar10(monkeypatch, server):
     assert records.schema.names[3] == "pixel_0_1_red"
 
 
+def purchase_archive(rows: list[str]) -> bytes:
+    return tar({"dataset_purchase": "\n".join([*rows, ""]).encode()})
+
+
+@pytest.fixture
+def small_purchase(monkeypatch) -> list[str]:
+    """Four rows of three columns and two classes, as if this were all of Purchase-100."""
+    from leakgauge.records.datasets import _tabular
+
+    rows = ["2,0,1,1", "1,1,0,0", "1,0,0,0", "2,1,1,1"]
+    md5 = hashlib.md5("\n".join([*rows, ""]).encode()).hexdigest()
+    monkeypatch.setattr(_tabular, "PURCHASE", _tabular.PublishedForm(4, 3, 2, md5))
+    return rows
+
+
+def test_the_archive_of_purchase100(monkeypatch, server, cache, small_purchase):
+    rehome(monkeypatch, server, "purchase100", [purchase_archive(small_purchase)])
+    dataset = load("purchase100", progress=False)
+    records = dataset.records
+    assert records.features.tolist() == [[0, 1, 1], [1, 0, 0], [0, 0, 0], [1, 1, 1]]
+    assert records.schema.decode_labels(records.labels).tolist() == [2, 1, 1, 2]
+    assert records.schema.names == ("bought_0", "bought_1", "bought_2")
+    assert dataset.description.endswith("rows, columns, values and classes were checked.")
+    assert files_in(cache) == ["purchase100/dataset_purchase.tgz"]
+    assert load("purchase100").records.digest() == records.digest()
+    assert server.asked == ["dataset_purchase.tgz"]
+
+
+def test_another_version_of_purchase100_is_loaded_with_a_warning(monkeypatch, server, small_purchase):
+    rehome(monkeypatch, server, "purchase100", [purchase_archive([*small_purchase[:3], "2,1,1,0"])])
+    with pytest.warns(UserWarning, match=r"has the published form, but the checksum \(md5\) \w+, not \w+ as others"):
+        assert load("purchase100", progress=False).records.features[3].tolist() == [1, 1, 0]
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (lambda rows: rows[:3], "holds 3 rows of 2 classes with values up to 1, expected 4 rows of 0 and 1"),
+        (lambda rows: [*rows[:3], "2,1,2,1"], "with values up to 2"),
+        (lambda rows: ["1,0,1,1", *rows[1:3], "1,1,1,1"], "4 rows of 1 classes"),
+        (lambda rows: ["3,0,1,1", *rows[1:]], "4 rows of 3 classes"),
+        (lambda rows: [*rows[:3], "2,1,1"], "cannot be read: CSV parse error: Expected 4 columns, got 3"),
+        (lambda rows: [*rows[:3], "2,1,,1"], "cannot be read: .*uint8"),
+        (lambda rows: [], "cannot be read: Empty CSV file"),
+    ],
+)
+def test_what_is_not_purchase100_is_refused(monkeypatch, server, cache, small_purchase, change, said):
+    rehome(monkeypatch, server, "purchase100", [purchase_archive(change(small_purchase))])
+    message = refuses(said, lambda: load("purchase100", progress=False))
+    assert message.startswith(server.url("dataset_purchase.tgz"))
+    assert files_in(cache) == []
+
+
 def test_errors_of_archives(tmp_path):
     from leakgauge.records.datasets import _images, _tabular, _text
 
@@ -498,6 +551,7 @@ def test_errors_of_archives(tmp_path):
         refuses("cannot be read as a tar archive", lambda read=read: read([tmp_path / "a"]))
     (tmp_path / "a").write_bytes(tar({"other": b""}))
     refuses("holds no file 'bangkok'", lambda: _tabular.read_location_archive([tmp_path / "a"]))
+    refuses("holds no file 'dataset_purchase'", lambda: _tabular.read_purchase_archive([tmp_path / "a"]))
     refuses("lacks data_batch_1.bin, data_batch_2.bin", lambda: _images.read_cifar10_binary([tmp_path / "a"]))
     (tmp_path / "b").write_bytes(idx(np.zeros((2, 2), np.uint8))[:-1])
     refuses("is not an IDX file of bytes", lambda: _images.read_mnist_originals([tmp_path / "b"] * 4))

@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from leakgauge.reproduce.plots import BOTTOM, LEFT, RIGHT, TOP, Series, plot
+from leakgauge.reproduce.plots import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Series, panels, plot
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -42,3 +42,18 @@ def test_equal_factors_are_equal_lengths_on_a_logarithmic_axis():
     root = ET.fromstring(plot("t", "x", "y", [Series("s", [1, 10, 100], [0, 1, 2])], log_x=True))
     first, second, third = (float(circle.get("cx")) for circle in root.findall(f"{SVG}circle")[:3])
     assert second - first == pytest.approx(third - second, abs=0.2)
+
+
+def test_panels_stand_in_rows_on_equal_axes():
+    series = [Series(f"{i} & more", [0.0, float(i)], [0.0, 1.0]) for i in range(1, 5)]
+    root = ET.fromstring(panels("t", "x", "y", series))
+    groups = root.findall(f"{SVG}g")
+    assert [group.find(f"{SVG}text").text for group in groups] == [one.name for one in series]
+    width, height = (int(size) for size in root.get("viewBox").split()[2:])
+    assert width == 3 * WIDTH
+    assert 2 * HEIGHT <= height < 3 * HEIGHT
+    places = [tuple(map(float, re.findall(r"[\d.]+", group.get("transform")))) for group in groups]
+    assert [x for x, _ in places] == [0, WIDTH, 2 * WIDTH, 0]
+    assert places[3][1] == places[0][1] + HEIGHT
+    xs = [float(circle.get("cx")) for circle in groups[0].findall(f"{SVG}circle")]
+    assert xs[1] - xs[0] == pytest.approx((RIGHT - LEFT) / 1.08 / 4, abs=0.3)

@@ -45,9 +45,10 @@ class Pdtp:
         labels: int ``[m]``, the class at which the binned log ratio is largest in the first repeat.
         noise_floor: ``[m]``, the 95 % quantile of the same log ratio between models trained on all records with
             different seeds: what PDTP shows when nothing is removed. 0 for a deterministic learner, infinite where
-            fewer than two of those models could be trained.
+            fewer than two of those models could be trained, NaN where it was not measured.
         binned_noise_floor: the same after binning.
-        solver_floor: ``[m]``, how far arithmetic alone may move a value: rounding, or a solver that stops early.
+        solver_floor: ``[m]``, how far arithmetic alone may move a value: rounding, or a solver that stops early. NaN
+            where it was not measured.
         with_record: log-probabilities ``[repeats, m, k]`` of the models trained on all records.
         without_record: log-probabilities ``[repeats, m, k]`` of the models trained without each record.
         width: bin width.
@@ -57,7 +58,7 @@ class Pdtp:
         failures: row to reason, for records without a value.
         n_training: records in S.
         refits: log-probabilities ``[r, m, k]`` of the models behind the noise floor that could be trained; ``r`` is 0
-            for a deterministic learner.
+            for a deterministic learner, and where the floors were not measured.
     """
 
     which: Indices
@@ -79,7 +80,10 @@ class Pdtp:
 
     @property
     def floor(self) -> Floats:
-        """What PDTP may show although a record has no influence at all ``[m]``: the larger of the two floors."""
+        """What PDTP may show although a record has no influence at all ``[m]``: the larger of the two floors.
+
+        NaN where they were not measured: a value without its floor shows nothing yet.
+        """
         return np.maximum(self.noise_floor, self.solver_floor)
 
 
@@ -92,6 +96,7 @@ def pdtp(
     randomness: Randomness = Randomness.COMMON,
     n_repeats: int = 1,
     n_noise_models: int = 8,
+    floors: bool = True,
     released: Release = as_is,
     width: float = 0.01,
     device: str = "cpu",
@@ -113,6 +118,8 @@ def pdtp(
         randomness: common random numbers for the two models of a pair (default), or independent ones.
         n_repeats: for randomised learners, how many seeds to average over; a deterministic one is measured once.
         n_noise_models: for randomised learners, models trained on all of S to find the noise floor; at least 2.
+        floors: measure the floors beside the values. For a network that takes the noise models and more; where only a
+            mean over many training sets is wanted it may be left out, and the floors are NaN.
         released: what becomes of the answers before anyone sees them.
         width: bin width of the binned values.
         device: where engines that can use an accelerator run.
@@ -122,10 +129,11 @@ def pdtp(
 
     Raises:
         ModelError: the learner answers numbers rather than classes, or cannot be trained on S.
+        ValueError: a row is not in S.
     """
     if records.schema.task == "regression":
         raise ModelError("PDTP is defined for answers about classes; the label of these records is numeric")
-    rows = np.arange(len(records)) if which is None else np.asarray(which, dtype=np.int64)
+    rows = leave_one_out(len(records), which).removed
     n_repeats = n_repeats if learner.randomised else 1
     pairs = [
         _pair(learner, records, rows, seed + 7919 * repeat, randomness, device, run, workers, progress)
@@ -135,16 +143,22 @@ def pdtp(
     without_record = released(np.stack([table.log_probabilities[:, 0] for _, table in pairs]))
     ratios = known_log_ratio(with_record, without_record)
     binned = known_log_ratio(binned_logs(with_record, width), binned_logs(without_record, width))
-    refits = _refits(learner, records, rows, seed, n_noise_models, released, device, run, workers)
     table = pairs[0][1]
+    if floors:
+        refits = _refits(learner, records, rows, seed, n_noise_models, released, device, run, workers)
+        noise_floor, binned_noise_floor = (_noise_floor(learner, logs) for logs in (refits, binned_logs(refits, width)))
+        solver_floor = _solver_floor(table.engine, learner, records, rows, seed, device)
+    else:
+        refits = with_record[:0]
+        noise_floor = binned_noise_floor = solver_floor = np.full(len(rows), np.nan)
     return Pdtp(
         which=rows,
         values=ratios.max(axis=2).mean(axis=0),
         binned=binned.max(axis=2).mean(axis=0),
         labels=_largest(binned[0]),
-        noise_floor=_noise_floor(learner, refits),
-        binned_noise_floor=_noise_floor(learner, binned_logs(refits, width)),
-        solver_floor=_solver_floor(table.engine, learner, records, rows, seed, device),
+        noise_floor=noise_floor,
+        binned_noise_floor=binned_noise_floor,
+        solver_floor=solver_floor,
         with_record=with_record,
         without_record=without_record,
         width=width,

@@ -5,11 +5,12 @@ all that a naive Bayes model knows. Counting costs one look at each person, ever
 
 Removing the most exposed record makes another one the most exposed, and changes the PDTP of all others of its class:
 the largest value falls in teeth of a saw. :func:`remove_most_exposed` follows this exactly, with a full recomputation
-after each removal.
+after each removal. For two labels :meth:`Exposure.dtp` does the same for DTP, over every query there is.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -20,6 +21,9 @@ from leakgauge.training.engines.cells import ROOM, packed
 
 Floats: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.int64]
+
+MOST_ATTRIBUTES = 12
+"""Attributes for which DTP goes through all ``2^d`` patterns of agreement with the record."""
 
 
 @dataclass(frozen=True)
@@ -118,6 +122,47 @@ def remove_most_exposed(
     return Removals(np.array(records, dtype=np.int64), np.array(values, dtype=np.float64), value, unknown)
 
 
+def largest_left(
+    cells: Cells,
+    n_removals: int,
+    *,
+    resort: bool,
+    measure: Callable[[Exposure], Floats] | None = None,
+    alpha: float = 1.0,
+    fit_prior: bool = True,
+) -> Floats:
+    """The largest influence among the records that remain, before any removal and after each ``[n_removals + 1]``.
+
+    The influence of all that remain is computed anew after each removal, as
+    :func:`leakgauge.influence.removal_curve` does for any learner.
+
+    Args:
+        cells: the records, counted.
+        n_removals: how many are removed, fewer than there are.
+        resort: rank anew before each removal; else once.
+        measure: :meth:`Exposure.dtp`; by default PDTP, :meth:`Exposure.values`.
+        alpha: smoothing, at least 0.
+        fit_prior: whether the prior is the share of each class; else all classes count the same.
+
+    Raises:
+        ValueError: so many records cannot be removed, or the measure does not apply.
+
+    Source: Long et al. 2017, section 8.
+    """
+    if not 0 <= n_removals < int(cells.counts.sum()):
+        raise ValueError(f"n_removals must be in [0, {int(cells.counts.sum())}), got {n_removals}")
+    exposure, measure = Exposure(cells, alpha, fit_prior), measure or Exposure.values
+    values = measure(exposure)
+    order = np.argsort(np.nan_to_num(-values, nan=np.inf), kind="stable")
+    first_ranking = np.repeat(order, cells.counts[order])
+    largest = [float(np.nanmax(values))]
+    for removed in range(n_removals):
+        exposure.remove(int(np.nanargmax(values)) if resort else int(first_ranking[removed]))
+        values = measure(exposure)
+        largest.append(float(np.nanmax(values)))
+    return np.array(largest)
+
+
 @dataclass(frozen=True)
 class Cells:
     """Records with the same codes and label, counted together.
@@ -167,11 +212,11 @@ class Cells:
 
 
 class Exposure:
-    """PDTP of each cell, kept up to date while records are taken out.
+    """PDTP and DTP of each cell, kept up to date while records are taken out.
 
-    Let s_k be the score of class k for the attributes of a record with label y (log prior and log-likelihood), and D
-    how far s_y moves without the record; no other score moves. With p the probability of y and q = 1 - p, the log
-    ratio of the probabilities is ``L = ln(q + p e^D)`` at all other labels and ``L - D`` at y.
+    Let s_k be the score of class k for a query (log prior and log-likelihood), and D how far s_y moves without a record
+    of label y; no other score moves. With p the probability of y and q = 1 - p, the log ratio of the probabilities is
+    ``L = ln(q + p e^D)`` at all other labels and ``L - D`` at y. PDTP asks about the record itself, DTP everything.
 
     Args:
         cells: the records.
@@ -211,14 +256,62 @@ class Exposure:
         """PDTP of a record of each cell ``[cells]``; NaN for a cell without any."""
         with np.errstate(all="ignore"):
             margins, moves = self._margins(), self.moves
-            p, q = 1 / (1 + np.exp(-margins)), 1 / (1 + np.exp(margins))
-            step = p * np.expm1(moves)
-            others = np.where(step > -0.5, np.log1p(step), np.log(q + p * np.exp(moves)))
+            others = _at_other_labels(margins, moves)
             values: Floats = np.maximum(np.abs(others), np.abs(moves - others))
         alone = np.isinf(margins)  # no other label is possible, with the record or without
         values[alone] = np.where(np.isinf(moves[alone]), np.nan, 0.0)
         values[self.counts == 0] = np.nan
         return values
+
+    def dtp(self) -> Floats:
+        """DTP of a record of each cell over every combination of categories ``[cells]``; NaN for a cell without any.
+
+        Whatever a query has in common with the record, D is the same: it depends on which attributes agree. Of the
+        queries that agree in the same ones the other label moves most where the log odds of y are largest, the own
+        label where they are smallest (:mod:`leakgauge.influence.by_columns`), and either is found attribute by
+        attribute. So ``2^d`` patterns of agreement settle all queries.
+
+        Raises:
+            ValueError: more than two labels, no smoothing, or too many attributes.
+        """
+        d = len(self.cells.widths)
+        if self.cells.n_classes != 2 or not self.alpha > 0 or d > MOST_ATTRIBUTES:
+            raise ValueError(
+                f"DTP by patterns of agreement needs two labels, alpha above 0 and at most {MOST_ATTRIBUTES} "
+                f"attributes, got {self.cells.n_classes}, {self.alpha} and {d}; use leakgauge.influence.dtp"
+            )
+        values = np.empty(len(self.counts))
+        for label, cells in enumerate(self.of_class):
+            values[cells] = self._over_all_queries(label, cells)
+        values[self.counts == 0] = np.nan
+        return values
+
+    def _over_all_queries(self, label: int, cells: Indices) -> Floats:
+        """DTP of cells of one label."""
+        n, n_others, widths = self.members[label], self.members[1 - label], self.cells.widths
+        if n < 1 or n_others < 1:  # no model without the record, or no other label to speak of
+            return np.full(len(cells), np.nan if n <= 1 else 0.0)
+        logs = np.log(self.seen + self.alpha)
+        norms = np.log(self.members[:, None] + self.alpha * widths)
+        odds = (logs[label] - logs[1 - label]) - np.repeat(norms[label] - norms[1 - label], widths)
+        agreeing = np.log(np.maximum(self.seen[label] - 1, 0) + self.alpha) - logs[label]
+        with np.errstate(divide="ignore"):
+            prior, fewer = (np.log([n / n_others, (n - 1) / n]) if self.fit_prior else np.zeros(2)).tolist()
+        shrink = np.log(n - 1 + self.alpha * widths) - norms[label]
+        moves = np.full((1, len(cells)), fewer - shrink.sum() if n > 1 else -np.inf)
+        least = most = np.full((1, len(cells)), prior)
+        for j, end in enumerate(np.cumsum(widths)):
+            codes, own = self.cells.codes[j, cells], slice(end - widths[j], end)
+            smallest, largest = -_largest_other(-odds[own]), _largest_other(odds[own])
+            same = odds[own][codes]
+            moves = np.concatenate([moves + agreeing[own][codes], moves])
+            least = np.concatenate([least + same, least + smallest[codes]])
+            most = np.concatenate([most + same, most + largest[codes]])
+        with np.errstate(all="ignore"):
+            other, own_label = _at_other_labels(most, moves), moves - _at_other_labels(least, moves)
+        possible = np.isfinite(most)  # an attribute of one category agrees in every query
+        found: Floats = np.where(possible, np.maximum(np.abs(other), np.abs(own_label)), 0.0).max(axis=0)
+        return found
 
     def _score(self, k: int) -> None:
         """Scores of a class for all cells, and how far those of its own cells move."""
@@ -248,6 +341,23 @@ class Exposure:
         best = others.max(axis=0)
         best = np.where(np.isfinite(best), best, 0.0)
         return np.asarray(own - best - np.log(np.exp(others - best).sum(axis=0)))
+
+
+def _at_other_labels(margins: Floats, moves: Floats) -> Floats:
+    """Log ratio of the probabilities of all other labels, from the log odds of the own one and how far it moves."""
+    p, q = 1 / (1 + np.exp(-margins)), 1 / (1 + np.exp(margins))
+    step = p * np.expm1(moves)
+    found: Floats = np.where(step > -0.5, np.log1p(step), np.log(q + p * np.exp(moves)))
+    return found
+
+
+def _largest_other(values: Floats) -> Floats:
+    """For each place the largest of the values at other places ``[v]``; none is -inf."""
+    top = int(np.argmax(values))
+    rest = np.delete(values, top)
+    found = np.full(len(values), values[top])
+    found[top] = rest.max() if len(rest) else -np.inf
+    return found
 
 
 def _largest(exposure: Exposure) -> tuple[int, float]:

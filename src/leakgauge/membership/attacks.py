@@ -34,6 +34,10 @@ from leakgauge.training import PredictionTable
 Floats: TypeAlias = NDArray[np.float64]
 
 
+LOG_SLACK = 1e-6
+"""How far above 0 rounding may leave the logarithm of a probability."""
+
+
 @dataclass(frozen=True)
 class Population:
     """Records of the attacker's own that the target was certainly not trained on, m of them.
@@ -81,6 +85,9 @@ class Evidence:
     features: Floats | None = None
     population: Population | None = None
 
+    def __post_init__(self) -> None:
+        _check(self.kind, self.answers, self.labels)
+
     @property
     def codes(self) -> NDArray[np.int64]:
         """The labels as class codes."""
@@ -121,7 +128,7 @@ class Evidence:
     @property
     def binned(self) -> Floats:
         """The target's probabilities as bin centres, ``[n, k]``."""
-        return bin_centres(np.exp(self.answers), self.width)
+        return bin_centres(_probabilities(self.answers), self.width)
 
     @property
     def shadow_table(self) -> PredictionTable:
@@ -136,7 +143,30 @@ class Evidence:
     @property
     def binned_shadows(self) -> Floats:
         """The shadow models' probabilities as bin centres, ``[models, n, k]``."""
-        return bin_centres(np.exp(self.shadow_table.log_probabilities), self.width)
+        return bin_centres(_probabilities(self.shadow_table.log_probabilities), self.width)
+
+
+def _check(kind: AnswerKind, answers: Floats, labels: NDArray[np.generic]) -> None:
+    """Refuse what is no answer to so many records, and labels that are none."""
+    if np.ndim(answers) != 2 or np.shape(labels) != (len(answers),):
+        raise ModelError(
+            f"answers must be [records, k] with one label for each record, got {np.shape(answers)} and labels "
+            f"{np.shape(labels)}"
+        )
+    if np.isnan(answers).any():
+        row = int(np.argwhere(np.isnan(answers))[0, 0])
+        raise ModelError(f"the answer about record {row} is NaN; leave out models that could not be trained")
+    numbers = np.asarray(labels, dtype=np.float64)
+    wrong = ~np.isfinite(numbers) if kind is AnswerKind.VALUES else ~np.isin(numbers, np.arange(np.shape(answers)[1]))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        expected = "a finite number" if kind is AnswerKind.VALUES else f"a class code below {np.shape(answers)[1]}"
+        raise ModelError(f"the label of record {row} is {numbers[row]:g}; expected {expected}")
+
+
+def _probabilities(logs: Floats) -> Floats:
+    """Single precision may leave a logarithm a rounding error above 0."""
+    return np.exp(np.where(logs < LOG_SLACK, np.minimum(logs, 0.0), logs))
 
 
 @dataclass(frozen=True)

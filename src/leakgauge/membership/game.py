@@ -1,8 +1,12 @@
 """Playing the membership games on a table of models: who is guessed, and how often.
 
 The pool game of Long et al. 2017, section 2: a model is trained on a known share of a pool of records, and the
-attacker says for each record whether it was in. Because every model of a table can play the target while the others
-play the shadows, as many games are played as there are models.
+attacker says for each record whether it was in. The population game of Yeom et al. 2018, Experiment 1: a model is
+trained on independent draws from a population, and the attacker is shown one of them or a fresh draw. Because every
+model of a table can play the target while the others play the shadows, as many games are played as there are models.
+
+:func:`population_game` and :func:`pool_game` train the models and say how often each attack wins. On a table that is
+there already, :func:`everyone_as_target` plays the pool game and tells record from record.
 """
 
 from __future__ import annotations
@@ -15,21 +19,214 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from leakgauge.errors import ModelError
+from leakgauge.errors import DataError, ModelError
 from leakgauge.membership import distance, frequency, loss_threshold
 from leakgauge.membership.attacks import Attack, Evidence
 from leakgauge.membership.together import Game
 from leakgauge.models import AnswerKind
+from leakgauge.records import Records
+from leakgauge.statistics import Estimate, mean
 from leakgauge.theory import bin_centres
-from leakgauge.training import EachModel, PredictionTable, train_many, with_and_without
+from leakgauge.training import (
+    DenseSubsets,
+    EachModel,
+    PredictionTable,
+    random_subsets,
+    train_many,
+    with_and_without,
+)
 
 if TYPE_CHECKING:
-    from leakgauge.records import Records
     from leakgauge.training import Learner
     from leakgauge.training.chunks import Workers
 
 Floats: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.int64]
+
+WIDTH = 0.01
+"""Bins in which the attacks of Long et al. 2017 read probabilities."""
+
+
+@dataclass(frozen=True)
+class GameResult:
+    """How often an attacker with given shadow models wins a membership game, over training sets, seeds and challenges.
+
+    One attacked model is one observation, as the challenges to it hang together; the interval is over models.
+
+    Args:
+        attack: its name.
+        tpr: Pr[says member | the challenge is a member].
+        fpr: Pr[says member | it is not].
+        advantage: the difference, 2 Pr[right] - 1.
+        ceiling: the largest advantage that any attack could have.
+    """
+
+    attack: str
+    tpr: Estimate
+    fpr: Estimate
+    advantage: Estimate
+    ceiling: float
+
+
+def population_game(
+    learner: Learner,
+    population: Records,
+    attacks: Sequence[Attack],
+    *,
+    size: int,
+    n_models: int,
+    n_shadows: int = 32,
+    seed: int,
+    run: Path | None = None,
+    workers: Workers = 1,
+) -> list[GameResult]:
+    """Experiment 1 of Yeom et al. 2018: is the challenge a draw of the training set, or a fresh one of the population?
+
+    The population is the table: each draw is one of its rows, all equally likely and independent, so that a training
+    set may hold a row several times. A fresh draw counts as a non-member even where the training set has the same
+    row, and no attack can tell. So no advantage exceeds 1 - mu, with mu the probability of this, if there are no more
+    draws than rows; the ceiling is the distance in total variation of both sorts of challenge, which is the same then
+    and holds for more draws as well. The rates are exact means over all challenges to a model; what is sampled are
+    training sets and seeds.
+
+    Args:
+        learner: the algorithm A, which the attacker knows.
+        population: P, at least one row.
+        attacks: as for :func:`everyone_as_target`. What is published with a model is taken from its distinct rows.
+        size: n, draws in a training set.
+        n_models: models attacked, at least 2.
+        n_shadows: shadow models of the attacker, trained where an attack needs them: on draws like those of the models
+            attacked, none of which is among them. Every row must be in one of their sets and out of one.
+        seed: draws the sets and trains the models.
+        run: folder that keeps finished chunks.
+        workers: processes, or the address of a Dask scheduler.
+
+    Returns:
+        One result for each attack, in their order.
+
+    Raises:
+        DataError: too few draws or models, or a row without shadow models of both kinds.
+        ModelError: an attack does not work on such answers.
+
+    Source: Yeom et al. 2018, Experiment 1 and Definition 4.
+    """
+    if size < 1:
+        raise DataError(f"size must be at least 1, got {size}; it is the number of draws in a training set")
+    n, n_all = len(population), n_models + _n_shadows(attacks, n_shadows)
+    drawn = np.random.default_rng(seed).integers(0, n, (n_all, size))
+    counts = np.stack([np.bincount(row, minlength=n) for row in drawn])
+    copies, subsets = _with_copies(population, counts)
+    table = train_many(learner, copies, subsets, population.features, seed=seed, run=run, workers=workers)
+    table = replace(table, subsets=DenseSubsets(counts > 0))
+    ceiling = float(np.maximum(counts[:n_models] / size - 1 / n, 0).sum(axis=1).mean())
+    return _played(table, population.labels, attacks, counts, np.ones_like(counts), n_models, seed, ceiling)
+
+
+def pool_game(
+    learner: Learner,
+    pool: Records,
+    attacks: Sequence[Attack],
+    *,
+    n_models: int,
+    n_shadows: int = 32,
+    seed: int,
+    run: Path | None = None,
+    workers: Workers = 1,
+) -> list[GameResult]:
+    """The game of Long et al. 2017, section 2: was this record in the half of the pool that the model was trained on?
+
+    As in :func:`population_game` the rates are exact means over all challenges to a model, and shadow models are not
+    attacked.
+
+    Args:
+        learner: the algorithm A, which the attacker knows.
+        pool: at least 2 records.
+        attacks: as for :func:`everyone_as_target`.
+        n_models: models attacked, each trained on a random half, at least 2.
+        n_shadows: shadow models of the attacker, trained where an attack needs them.
+        seed: draws the halves and trains the models.
+        run: folder that keeps finished chunks.
+        workers: processes, or the address of a Dask scheduler.
+
+    Returns:
+        One result for each attack, in their order.
+
+    Raises:
+        DataError: too few models.
+        ModelError: an attack does not work on such answers.
+    """
+    n, n_all = len(pool), n_models + _n_shadows(attacks, n_shadows)
+    subsets = random_subsets(n, n // 2, n_all, np.random.default_rng(seed))
+    table = train_many(learner, pool, subsets, seed=seed, run=run, workers=workers)
+    members = subsets.members.astype(np.int64)
+    return _played(table, pool.labels, attacks, members, 1 - members, n_models, seed, 1.0)
+
+
+def _n_shadows(attacks: Sequence[Attack], n_shadows: int) -> int:
+    return n_shadows if any(attack.needs_shadows for attack in attacks) else 0
+
+
+def _with_copies(population: Records, counts: Indices) -> tuple[Records, DenseSubsets]:
+    """Every row as often as some training set has it, and which of the copies each set takes.
+
+    Args:
+        population: n rows.
+        counts: how often each training set has each row, ``[models, n]``.
+    """
+    most = counts.max(axis=0)
+    rows = np.repeat(np.arange(len(most)), most)
+    place = np.arange(len(rows)) - np.repeat(np.cumsum(most) - most, most)
+    copies = Records(population.features[rows], population.labels[rows], population.schema, np.arange(len(rows)))
+    return copies, DenseSubsets(counts[:, rows] > place)
+
+
+def _played(
+    table: PredictionTable,
+    labels: NDArray[np.generic],
+    attacks: Sequence[Attack],
+    as_member: Indices,
+    as_other: Indices,
+    n_models: int,
+    seed: int,
+    ceiling: float,
+) -> list[GameResult]:
+    """Attack the first models with the others as shadow models.
+
+    If a model that is attacked played another one's shadow, their games would hang together: intervals over models
+    would be too short by a third and more.
+
+    Args:
+        table: answers about the candidates ``[models, n, k]``.
+        labels: the candidates' classes or values ``[n]``.
+        attacks: on each.
+        as_member: how often each candidate is among the member challenges to each model, ``[models, n]``.
+        as_other: the same for non-members.
+        n_models: how many are attacked.
+        seed: for attacks that draw random numbers.
+        ceiling: of the advantage.
+    """
+    trained = _trained(table)
+    attacked, others = trained[trained < n_models], trained[trained >= n_models]
+    if len(attacked) < 2:
+        raise DataError(f"at least 2 models must be attacked, got {len(attacked)} that could be trained")
+    shadows = table.rows(others) if len(others) else None
+    results = []
+    for attack in attacks:
+        _refuse_impossible(attack, table.kind)
+        said = np.stack([_says_member(attack, _evidence(table, labels, m, shadows, WIDTH, seed)) for m in attacked])
+        tpr, fpr = (
+            (said * times[attacked]).sum(axis=1) / times[attacked].sum(axis=1) for times in (as_member, as_other)
+        )
+        estimates = (mean(tpr, lower=0, upper=1), mean(fpr, lower=0, upper=1), mean(tpr - fpr, lower=-1, upper=1))
+        results.append(GameResult(attack.name, *estimates, ceiling))
+    return results
+
+
+def _says_member(attack: Attack, evidence: Evidence) -> Floats:
+    """The probability that the attack says member ``[n]``: 0 or 1 but where it tosses a coin."""
+    if attack.member_probability is not None:
+        return attack.member_probability(evidence)
+    return np.asarray(attack.score(evidence) > 0, dtype=np.float64)
 
 
 @dataclass(frozen=True)
@@ -96,40 +293,52 @@ def everyone_as_target(
         ModelError: the attack does not work on such answers, or needs records that are no candidates.
         DataError: a target leaves a record without shadow models of both kinds.
     """
-    if not attack.possible(table.kind, shadows=True):
-        raise ModelError(
-            f"attack {attack.name!r} cannot be played on a table of {table.kind.value}"
-            + (": it needs known non-members apart from the pool" if attack.needs_population else "")
-            + "; take another attack"
-        )
+    _refuse_impossible(attack, table.kind)
     playing = np.arange(len(table)) if targets is None else np.asarray(targets, dtype=np.int64)
     lost = [int(m) for m in playing if targets is not None and int(m) in table.failures]
     if lost:
         raise ModelError(f"model {lost[0]} could not be trained and cannot play the target; leave it out of targets")
-    usable = np.array([m for m in range(len(table)) if m not in table.failures], dtype=np.int64)
+    usable = _trained(table)
     playing = np.searchsorted(usable, playing[np.isin(playing, usable)])
     table = table if len(usable) == len(table) else table.rows(usable)
     members = table.members[playing]
     if attack.together is not None:
         scores = attack.together(Game(table, labels, playing, width))
     else:
-        scores = np.stack([attack.score(_evidence(table, labels, attack, model, width, seed)) for model in playing])
+
+        def others(model: int) -> PredictionTable | None:
+            return table.rows(np.delete(np.arange(len(table)), model)) if attack.needs_shadows else None
+
+        scores = np.stack(
+            [attack.score(_evidence(table, labels, model, others(model), width, seed)) for model in playing]
+        )
     return Success(attack.name, _balanced_accuracy((scores > 0) == members, members), len(playing), scores, members)
 
 
+def _refuse_impossible(attack: Attack, kind: AnswerKind) -> None:
+    if not attack.possible(kind, shadows=True):
+        raise ModelError(
+            f"attack {attack.name!r} cannot be played on a table of {kind.value}"
+            + (": it needs known non-members apart from the pool" if attack.needs_population else "")
+            + "; take another attack"
+        )
+
+
+def _trained(table: PredictionTable) -> Indices:
+    """The models that could be trained."""
+    return np.array([m for m in range(len(table)) if m not in table.failures], dtype=np.int64)
+
+
 def _evidence(
-    table: PredictionTable, labels: NDArray[np.generic], attack: Attack, target: int, width: float, seed: int
+    table: PredictionTable,
+    labels: NDArray[np.generic],
+    target: int,
+    shadows: PredictionTable | None,
+    width: float,
+    seed: int,
 ) -> Evidence:
     """What the attacker holds when this model plays the target."""
-    others = np.delete(np.arange(len(table)), target)
-    held = Evidence(
-        table.kind,
-        table.answers[target],
-        labels,
-        shadows=table.rows(others) if attack.needs_shadows else None,
-        width=width,
-        seed=seed,
-    )
+    held = Evidence(table.kind, table.answers[target], labels, shadows=shadows, width=width, seed=seed)
     inside = table.subsets.row(target)
     if table.kind is AnswerKind.VALUES:
         return replace(

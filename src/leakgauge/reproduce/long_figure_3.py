@@ -12,7 +12,7 @@ from leakgauge.membership.protocol import Sizes
 from leakgauge.reproduce import long
 from leakgauge.reproduce.long import LOCATION, NAIVE_BAYES, PURCHASE_LIKE, Measured, Source
 from leakgauge.reproduce.plots import Series, plot
-from leakgauge.reproduce.result import Experiment, Reproduction, Row
+from leakgauge.reproduce.result import Experiment, Reproduction, Row, exact
 from leakgauge.statistics import Estimate, pearson
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -21,6 +21,11 @@ ATTACK = "distance"
 SHOWN = (1, 2, 5, 10, 20, 50, 100)
 ENOUGH = 10
 """Measurements after which the printed curve no longer rises."""
+
+NEAR = 0.05
+"""Correlations that a curve of this size shows as level."""
+
+READ_OFF = "read off the figure: the curve is flat after about 10; stand-in for Purchase"
 
 N_RESAMPLES = 1000
 
@@ -88,16 +93,19 @@ def rows(source: Source, one: Measured, seed: int) -> list[Row]:
         if n <= n_all
     ]
     if n_all > ENOUGH:
-        found.append(
-            Row(
-                f"{name}: correlation gained from {ENOUGH} to {n_all} measurements",
-                0.0,
-                _gain(one, n_all, np.random.default_rng(seed)),
-                None,
-                "read off the figure: the curve is flat after about 10; stand-in for Purchase",
-            )
-        )
+        settled = exact(_settled([_coefficient(one, n) for n in range(1, n_all + 1)]), "of this run", len(accuracy))
+        gained = _gain(one, n_all, np.random.default_rng(seed))
+        found += [
+            Row(f"{name}: measurements after which it stays within {NEAR} of its end", ENOUGH, settled, None, READ_OFF),
+            Row(f"{name}: correlation gained from {ENOUGH} to {n_all} measurements", 0.0, gained, None, READ_OFF),
+        ]
     return found
+
+
+def _settled(curve: list[float]) -> int:
+    """From how many measurements on a curve is near its end."""
+    away = np.flatnonzero(np.abs(np.array(curve) - curve[-1]) > NEAR)
+    return int(away[-1]) + 2 if len(away) else 1
 
 
 def _means(one: Measured, n: int) -> Floats:

@@ -29,6 +29,11 @@ N_MODELS, N_TRAINING, N_POOL = 100, 10_000, 30_000
 QUICK_MODELS, QUICK_TRAINING, QUICK_POOL = 20, 1_000, 3_000
 N_BINS = 40
 
+SEEDS = (
+    "A seed draws the first weights and the order of the training records; models on different samples have different "
+    "seeds, too."
+)
+
 
 def run(*, quick: bool, seed: int, workers: int, folder: Path | None) -> Reproduction:
     """On Adult; quick: a tenth of the records and fewer models."""
@@ -78,13 +83,13 @@ def variation(
         f"probability of {pool.schema.classes[1]}",
         "models",
         [
-            _histogram(f"{cause}, {name}", np.exp(logs[:, place, 1]))
-            for cause, logs in by_cause.items()
+            _histogram(f"{cause}, {name}", np.exp(logs[:, place, 1]), side)
+            for side, (cause, logs) in zip((-1, 1), by_cause.items(), strict=True)
             for place, name in enumerate(names)
         ],
     )
     settings = {"seed": seed, "models": n_models, "training": n_training, "pool": len(pool)}
-    remarks = ["The paper prints histograms and no numbers.", f"Networks: {long.DIFFERENCES[NETWORK]}."]
+    remarks = ["The paper prints histograms and no numbers.", SEEDS, f"Networks: {long.DIFFERENCES[NETWORK]}."]
     return EXPERIMENT.result(found, picture, settings=settings, remarks=remarks)
 
 
@@ -115,10 +120,11 @@ def _deviation(p: Floats) -> Estimate:
     return Estimate(value, max(0.0, value - half), value + half, 0.95, "jackknife over models", n)
 
 
-def _histogram(name: str, p: Floats) -> Series:
+def _histogram(name: str, p: Floats, side: int) -> Series:
+    """Bars in the left (-1) or right (1) half of their bins, so that those of both causes stand side by side."""
     counts, edges = np.histogram(p, bins=N_BINS, range=(0.0, 1.0))
     kept = np.flatnonzero(counts)
-    centres = (edges[:-1] + edges[1:]) / 2
+    centres = (edges[:-1] + edges[1:] + side / (2 * N_BINS)) / 2
     return Series(name, centres[kept].tolist(), counts[kept].tolist(), "bars")
 
 

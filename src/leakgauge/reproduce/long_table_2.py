@@ -5,12 +5,20 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from leakgauge.membership.protocol import Sizes
 from leakgauge.reproduce import long
-from leakgauge.reproduce.long import ADULT, LOCATION, LOGISTIC, NAIVE_BAYES, NETWORK, PURCHASE_LIKE, Measured, Source
-from leakgauge.reproduce.plots import Series, plot
-from leakgauge.reproduce.result import Experiment, Reproduction, Row, compared
-from leakgauge.statistics import Correlation, Estimate
+from leakgauge.reproduce.long import (
+    ADULT,
+    LOCATION,
+    LOGISTIC,
+    NAIVE_BAYES,
+    NETWORK,
+    PENALISED,
+    PURCHASE_LIKE,
+    TRIED,
+    Measured,
+    Study,
+)
+from leakgauge.reproduce.result import Experiment, Reproduction, Row
 
 ATTACK = "distance"
 
@@ -45,112 +53,59 @@ PUBLISHED = {
     LOCATION: PURCHASE,
 }
 
-SLIPS = {
-    (NETWORK, "F1"): "the printed F1 does not follow from the printed precision and recall (0.4814 would)",
-    (LOGISTIC, "correlation"): "the printed p-value 0.9343 belongs to a correlation of 0.0083, not -0.0008",
-}
-"""What is known to be wrong in the printed table, for Adult."""
+F1_SLIP = {NETWORK: "the printed F1 does not follow from the printed precision and recall (0.4814 would)"}
+P_SLIP = "the printed p-value 0.9343 belongs to a correlation of 0.0083, not -0.0008"
+"""What is known to be wrong in the printed table, on Adult."""
+
+SECOND = "the models with and without the record have seeds of their own; the paper does not say"
+
+
+def rows(one: Measured) -> list[Row]:
+    """One line of the table as rows."""
+    kind = LOGISTIC if one.kind == PENALISED else one.kind
+    printed, games = PUBLISHED[one.source][kind], one.games
+    each, pooled = games.averaged(ATTACK), games.pooled(ATTACK)
+    slip = "" if one.source.stands_in else F1_SLIP.get(one.kind, "")
+    found = [
+        one.row("train accuracy", printed.train_accuracy, games.train_accuracy),
+        one.row("test accuracy", printed.test_accuracy, games.test_accuracy),
+        one.row("attack accuracy", printed.accuracy, each.accuracy),
+        one.row("precision", printed.precision, each.precision, f"pooled {pooled.precision}"),
+        one.row("recall", printed.recall, each.recall),
+        one.row("F1", printed.f1, each.f1, "; ".join(filter(None, [f"pooled {pooled.f1}", slip]))),
+        one.row("mean PDTP", printed.pdtp, long.mean_exposure(one.exposures)),
+        *correlation(one),
+    ]
+    if one.independent is not None:
+        found.append(one.row("mean PDTP, independent seeds", printed.pdtp, long.mean_exposure(one.independent), SECOND))
+        what = "correlation, independent seeds"
+        found += one.correlation(ATTACK, printed.correlation, printed.p_value, what=what, exposures=one.independent)
+    what = "attack accuracy if the attacked models are each other's shadows"
+    return [*found, one.row(what, None, one.shared.averaged(ATTACK).accuracy, "not in the paper")]
+
+
+def correlation(one: Measured) -> list[Row]:
+    """The row about PDTP and the attack."""
+    printed = PUBLISHED[one.source][LOGISTIC if one.kind == PENALISED else one.kind]
+    slip = P_SLIP if one.kind == LOGISTIC and not one.source.stands_in else ""
+    return one.correlation(ATTACK, printed.correlation, printed.p_value, note=slip)
+
+
+STUDY = Study(
+    wanted=(*((kind, source) for source in PUBLISHED for kind in PUBLISHED[source]), (PENALISED, ADULT)),
+    rows=rows,
+    heading="Accuracy of the distance-based attack against PDTP",
+    attacks=(ATTACK,),
+    remarks=(
+        "Printed precision, recall and F1 do not fit the printed accuracy if pooled; means over the targets do.",
+        *TRIED,
+    ),
+)
 
 
 def run(*, quick: bool, seed: int, workers: int, folder: Path | None) -> Reproduction:
-    """All nine lines: three learners on Adult and on both stand-ins for Purchase."""
-    sizes = long.QUICK if quick else Sizes()
-    return lines(
-        tuple((kind, source) for source in PUBLISHED for kind in PUBLISHED[source]),
-        Sizes(sizes.targets, sizes.iterations, sizes.pairs, 0, sizes.measurements),
-        seed=seed,
-        workers=workers,
-        folder=folder,
-    )
-
-
-def lines(
-    wanted: tuple[tuple[str, Source], ...],
-    sizes: Sizes,
-    *,
-    seed: int,
-    workers: int,
-    folder: Path | None,
-    pool_size: int = long.POOL,
-) -> Reproduction:
-    """Some lines of the table.
-
-    Args:
-        wanted: learner and data of each.
-        sizes: of the protocol.
-        seed: drives every random choice.
-        workers: processes.
-        folder: keeps finished chunks.
-        pool_size: records in the pool.
-    """
-    measured = {
-        (kind, source): long.measure(
-            kind, source, sizes, seed=seed, workers=workers, folder=folder, pool_size=pool_size
-        )
-        for kind, source in wanted
-    }
-    picture = plot(
-        "Accuracy of the distance-based attack against PDTP",
-        "mean PDTP of a record, in nats",
-        "accuracy on the record",
-        [
-            Series(f"{kind}, {source.name}", one.exposure.tolist(), one.games.accuracy(ATTACK).tolist())
-            for (kind, source), one in measured.items()
-        ],
-    )
-    return EXPERIMENT.result(
-        [row for (kind, source), one in measured.items() for row in rows(kind, source, one)],
-        picture,
-        settings=long.settings(sizes, seed, pool_size),
-        remarks=[
-            long.STAND_INS,
-            long.INTERVALS,
-            "Printed precision, recall and F1 do not fit the printed accuracy if pooled; means over the targets do.",
-        ],
-    )
-
-
-def rows(kind: str, source: Source, one: Measured) -> list[Row]:
-    """One line of the table as rows."""
-    printed, games = PUBLISHED[source][kind], one.games
-    each, pooled = games.averaged(ATTACK), games.pooled(ATTACK)
-
-    def row(what: str, published: float, ours: Estimate, note: str = "") -> Row:
-        name = f"{kind}, {source.name}: {what}"
-        if source.stands_in:
-            return Row(name, published, ours, None, "; ".join(filter(None, [note, "stand-in for Purchase"])))
-        slip = SLIPS.get((kind, what), "")
-        notes = "; ".join(filter(None, [note, slip]))
-        return compared(name, published, ours, why_not=long.DIFFERENCES[kind], note=notes)
-
-    found = [
-        row("train accuracy", printed.train_accuracy, games.train_accuracy),
-        row("test accuracy", printed.test_accuracy, games.test_accuracy),
-        row("attack accuracy", printed.accuracy, each.accuracy),
-        row("precision", printed.precision, each.precision, f"pooled {pooled.precision}"),
-        row("recall", printed.recall, each.recall),
-        row("F1", printed.f1, each.f1, f"pooled {pooled.f1}"),
-        row("mean PDTP", printed.pdtp, one.mean_pdtp),
-    ]
-    correlation = games.association(ATTACK, one.exposure)
-    if correlation is not None:
-        note = p_values(correlation, printed.p_value)
-        found.append(row("correlation", printed.correlation, correlation.estimate, note))
-    if one.independent is not None:
-        note = "the models with and without the record have seeds of their own; the paper does not say"
-        found.append(row("mean PDTP, independent seeds", printed.pdtp, long.mean_exposure(one.independent), note))
-        correlation = games.association(ATTACK, one.independent.mean(axis=0))
-        if correlation is not None:
-            note = p_values(correlation, printed.p_value)
-            found.append(row("correlation, independent seeds", printed.correlation, correlation.estimate, note))
-    name = f"{kind}, {source.name}: attack accuracy, attacked models as each other's shadows"
-    found.append(Row(name, None, one.shared.averaged(ATTACK).accuracy, None, "not in the paper"))
-    return found
-
-
-def p_values(correlation: Correlation, printed: float) -> str:
-    """Ours beside the printed one."""
-    return f"p = {correlation.p_value:.2g}, printed {printed:.3g}"
+    """All nine lines: three learners on Adult and on both stand-ins for Purchase; one more learner on Adult."""
+    return STUDY.reproduced(EXPERIMENT, quick=quick, seed=seed, workers=workers, folder=folder)
 
 
 EXPERIMENT = Experiment(

@@ -50,21 +50,62 @@ def plot(title: str, x_label: str, y_label: str, series: Sequence[Series], *, lo
         series: what to draw; without any point the axes stand alone.
         log_x: whether equal factors across are equal lengths; then all ``x`` must be above 0.
     """
-    x_axis = _Axis.around([value for one in series for value in one.x], LEFT, RIGHT, is_log=log_x)
-    base = [0.0] if any(one.kind == "bars" for one in series) else []
-    y_axis = _Axis.around([*(value for one in series for value in one.y), *base], BOTTOM, TOP)
+    x_axis, y_axis = _axes(series, log_x)
     drawn = "".join(_drawn(i, one, x_axis, y_axis) for i, one in enumerate(series))
+    inside = _panel(x_axis, y_axis, x_label, y_label, drawn) + _legend(series)
+    return _picture(title, x_label, y_label, series, WIDTH, HEIGHT + 18 * len(series), inside)
+
+
+def panels(title: str, x_label: str, y_label: str, series: Sequence[Series], *, in_a_row: int = 3) -> str:
+    """A picture of each series beside the others, on equal axes and under its name.
+
+    Args:
+        title: above all.
+        x_label: below each.
+        y_label: beside each.
+        series: what to draw; at least one.
+        in_a_row: pictures beside each other at most.
+    """
+    x_axis, y_axis = _axes(series)
+    n_across, n_down = min(in_a_row, len(series)), -(-len(series) // in_a_row)
+    inside = "".join(
+        f'<g transform="translate({WIDTH * (i % in_a_row)} {HEIGHT * (i // in_a_row) + TOP / 2:g})">'
+        f'<text x="{LEFT}" y="{TOP - 12}">{escape(one.name)}</text>'
+        f"{_panel(x_axis, y_axis, x_label, y_label, _drawn(i, one, x_axis, y_axis))}</g>"
+        for i, one in enumerate(series)
+    )
+    return _picture(title, x_label, y_label, series, WIDTH * n_across, HEIGHT * n_down + TOP // 2, inside)
+
+
+def _picture(
+    title: str, x_label: str, y_label: str, series: Sequence[Series], width: int, height: int, inside: str
+) -> str:
+    """The frame of a picture: what it says in words, and its title."""
     said = "; ".join(f"{one.name}: {len(one.x)} points" for one in series)
     return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT + 18 * len(series)}" role="img">'
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" role="img">'
         f"<title>{escape(title)}</title><desc>{escape(f'{y_label} against {x_label}. {said}.')}</desc>"
         f'<style>{_STYLE}</style><rect width="100%" height="100%" fill="#fff"/>'
-        f'<text class="title" x="8" y="20">{escape(title)}</text>'
+        f'<text class="title" x="8" y="20">{escape(title)}</text>{inside}</svg>\n'
+    )
+
+
+def _panel(x_axis: _Axis, y_axis: _Axis, x_label: str, y_label: str, drawn: str) -> str:
+    """Two axes with labels and what is drawn between them."""
+    return (
         f"{_grid(x_axis, y_axis)}{drawn}"
         f'<text x="{(LEFT + RIGHT) / 2:g}" y="{BOTTOM + 40}" text-anchor="middle">{escape(x_label)}</text>'
         f'<text transform="rotate(-90)" x="{-(TOP + BOTTOM) / 2:g}" y="16" text-anchor="middle">'
         f"{escape(y_label)}</text>"
-        f"{_legend(series)}</svg>\n"
+    )
+
+
+def _axes(series: Sequence[Series], log_x: bool = False) -> tuple[_Axis, _Axis]:
+    """Axes that hold all series; bars start at 0."""
+    base = [0.0] if any(one.kind == "bars" for one in series) else []
+    return (
+        _Axis.around([value for one in series for value in one.x], LEFT, RIGHT, is_log=log_x),
+        _Axis.around([*(value for one in series for value in one.y), *base], BOTTOM, TOP),
     )
 
 

@@ -21,6 +21,9 @@ from leakgauge.statistics._checks import check_count, check_fraction, check_valu
 from leakgauge.statistics.estimate import Estimate
 from leakgauge.statistics.intervals import clopper_pearson, welch_half_width, wilson
 
+FEW = 10
+"""Records in a group below which no approximation is used."""
+
 
 def advantage(
     members_called: int,
@@ -105,6 +108,9 @@ def advantage_of_decisions(
 ) -> Estimate:
     """Estimate the advantage from one decision per record; `advantage` of the counted decisions.
 
+    Where either group has fewer than ten records it is `advantage_exact`: the other's interval excludes an advantage
+    of 0 in up to 14 % of cases for one member against a hundred others, at 95 %.
+
     Args:
         member_decisions: bool [n_members], True where a member was called member.
         nonmember_decisions: bool [n_nonmembers], True where a non-member was called member.
@@ -122,7 +128,8 @@ def advantage_of_decisions(
     """
     members = _check_decisions("member_decisions", member_decisions)
     nonmembers = _check_decisions("nonmember_decisions", nonmember_decisions)
-    return advantage(int(members.sum()), members.size, int(nonmembers.sum()), nonmembers.size, confidence=confidence)
+    estimate = advantage_exact if min(members.size, nonmembers.size) < FEW else advantage
+    return estimate(int(members.sum()), members.size, int(nonmembers.sum()), nonmembers.size, confidence=confidence)
 
 
 def balanced_accuracy(

@@ -107,6 +107,9 @@ def auc(member_scores: ArrayLike, nonmember_scores: ArrayLike, *, confidence: fl
     """
     members, nonmembers = _check_scores(member_scores, nonmember_scores)
     confidence = check_fraction("confidence", confidence)
+    # Only the order counts; as ranks even infinite scores lie between the two that are added.
+    ranks = np.unique(np.concatenate([members, nonmembers]), return_inverse=True)[1].astype(np.float64)
+    members, nonmembers = ranks[: members.size], ranks[members.size :]
     value = int(_twice_beaten(members, nonmembers).sum()) / (2 * members.size * nonmembers.size)
     ends = [-math.inf, math.inf]
     a, b = np.append(members, ends), np.append(nonmembers, ends)

@@ -14,6 +14,7 @@ _UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
 _RAW = "https://raw.githubusercontent.com"
 _YEOM = f"{_RAW}/samuel-yeom/ml-privacy-csf18/7b302fb80b853b040941eb90b37c0491f55e4928/data"
 _SHOKRI = f"{_RAW}/privacytrustlab/datasets/169de9de00de049dd2e571cf7279e64698ac046a"
+_SHOKRI_NOW = f"{_RAW}/privacytrustlab/datasets/master"
 _FEDA = f"{_RAW}/xheilmann/FeDa4Fair/4fb955679ed0949fcf5001106340e29441638886/src/FeDa4Fair/data/cross_silo_value_final"
 _METSIS = "https://www2.aueb.gr/users/ion/data/enron-spam/preprocessed"
 _LECUN = "https://ossci-datasets.s3.amazonaws.com/mnist"
@@ -134,6 +135,22 @@ ENTRIES: dict[str, Entry] = {
                 (_home("location30/dataset_location.tgz", f"{_SHOKRI}/dataset_location.tgz"),),
                 _tabular.read_location_archive,
                 digest="c84bff11989a98ed978ccff1b699b3d74dbc6c7551fa2c04d851575dcb7051e7",
+            ),
+        ),
+    ),
+    "purchase100": Entry(
+        "197,324 customers by what they bought within a year: 600 products or categories, bought or not; 100 clusters "
+        "to predict. It is not the table of Long et al. 2017 with 836 attributes and 10 clusters, which was made from "
+        "the same transactions, was not published, and cannot be had.",
+        "Purchase-100 of Shokri et al. 2017, from the transactions of the Kaggle challenge Acquire Valued Shoppers; "
+        "https://github.com/privacytrustlab/datasets",
+        "none stated; published as research data",
+        (
+            Form(
+                (_home("purchase100/dataset_purchase.tgz", f"{_SHOKRI_NOW}/dataset_purchase.tgz", mb=256),),
+                _tabular.read_purchase_archive,
+                note="Its home states no checksum: rows, columns, values and classes were checked.",
+                reader_checks=True,
             ),
         ),
     ),

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import hashlib
 import io
 import tarfile
+import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -138,6 +141,26 @@ ACS = (
 )
 
 
+@dataclass(frozen=True)
+class PublishedForm:
+    """What is published about a table of 0 and 1 with a class in front, whose home states no checksum.
+
+    Attributes:
+        n_records: Its rows.
+        n_features: Its columns of 0 and 1.
+        n_classes: The classes are 1 to this, and all occur.
+        md5: Of the text, as users of the table state it.
+    """
+
+    n_records: int
+    n_features: int
+    n_classes: int
+    md5: str
+
+
+PURCHASE = PublishedForm(197_324, 600, 100, "dd892f2cedf8b07025d016df49a2eb4f")
+
+
 def read_adult(paths: Sequence[Path]) -> Records:
     """One table with a header: the training rows, then the test rows."""
     (path,) = paths
@@ -201,6 +224,59 @@ def read_location_archive(paths: Sequence[Path]) -> Records:
     text = tar_member(path, "bangkok").decode("ascii").replace('"', "")
     table = np.loadtxt(io.StringIO(text), delimiter=",", dtype=np.int64)
     return _location(table[:, 1:], table[:, 0])
+
+
+def read_purchase_archive(paths: Sequence[Path]) -> Records:
+    """The member `dataset_purchase` of a tar archive: per line the class, from 1, then 600 times 0 or 1.
+
+    Raises:
+        DataError: If it has not the published form.
+
+    Warns:
+        UserWarning: If it has, but not the checksum that users of the table state: the home states none.
+    """
+    (path,) = paths
+    text = tar_member(path, "dataset_purchase")
+    table = _table_of_bits(text, str(path))
+    md5 = hashlib.md5(text, usedforsecurity=False).hexdigest()
+    if md5 != PURCHASE.md5:
+        warnings.warn(
+            f"dataset_purchase has the published form, but the checksum (md5) {md5}, not {PURCHASE.md5} as others have "
+            "it: it may be another version; say so with results.",
+            UserWarning,
+            stacklevel=2,
+        )
+    columns = tuple(number(f"bought_{j}", "uint8") for j in range(PURCHASE.n_features))
+    classes = tuple(range(1, PURCHASE.n_classes + 1))
+    target = Column("cluster", Kind.CATEGORICAL, Role.TARGET, classes, dtype="int64")
+    features, labels = table[:, 1:].astype(np.float64), table[:, 0].astype(np.int64) - 1
+    return Records(features, labels, Schema(columns, target), np.arange(len(table)))
+
+
+def _table_of_bits(text: bytes, where: str) -> npt.NDArray[np.uint8]:
+    """Class and features ``[n, 1 + d]``, refused where they are not as in `PURCHASE`."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    names = [str(j) for j in range(1 + PURCHASE.n_features)]
+    try:
+        parsed = csv.read_csv(
+            io.BytesIO(text),
+            read_options=csv.ReadOptions(column_names=names),
+            convert_options=csv.ConvertOptions(column_types=dict.fromkeys(names, pa.uint8()), null_values=[]),
+        )
+    except pa.ArrowInvalid as error:
+        raise DataError(f"{where} cannot be read: {str(error).splitlines()[0]}; fetch it again.") from None
+    table = np.stack([parsed[name].to_numpy() for name in names], axis=1)
+    classes = np.unique(table[:, 0])
+    largest = int(table[:, 1:].max(initial=0))
+    if len(table) != PURCHASE.n_records or largest > 1 or classes.tolist() != [*range(1, PURCHASE.n_classes + 1)]:
+        raise DataError(
+            f"{where} holds {len(table)} rows of {len(classes)} classes with values up to {largest}, expected "
+            f"{PURCHASE.n_records} rows of 0 and 1 and the classes 1 to {PURCHASE.n_classes}: it is damaged, or "
+            "another version; delete it and fetch it again."
+        )
+    return table
 
 
 def tar_member(path: Path, name: str) -> bytes:

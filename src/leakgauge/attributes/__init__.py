@@ -1,0 +1,40 @@
+"""Can a hidden column of a known person be inferred from the model?"""
+
+from leakgauge.attributes.across_models import AcrossModels, across_models
+from leakgauge.attributes.asking import ask_about_values, ignores
+from leakgauge.attributes.attacks import ATTACKS, Attack, Evidence, Own, invert
+from leakgauge.attributes.attribute import Attribute, Bins, one_hot, single, together
+from leakgauge.attributes.exposure import calibrated_p_values, exposed_by_models, margins, wins_of_pairs
+from leakgauge.attributes.game import Part, Success, play
+from leakgauge.attributes.guesses import NONE, Guesses
+from leakgauge.attributes.inference import Inference, MembershipScores, People, infer
+
+__all__ = [
+    "ATTACKS",
+    "NONE",
+    "AcrossModels",
+    "Attack",
+    "Attribute",
+    "Bins",
+    "Evidence",
+    "Guesses",
+    "Inference",
+    "MembershipScores",
+    "Own",
+    "Part",
+    "People",
+    "Success",
+    "across_models",
+    "ask_about_values",
+    "calibrated_p_values",
+    "exposed_by_models",
+    "ignores",
+    "infer",
+    "invert",
+    "margins",
+    "one_hot",
+    "play",
+    "single",
+    "together",
+    "wins_of_pairs",
+]

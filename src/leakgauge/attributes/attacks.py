@@ -1,0 +1,234 @@
+"""Every attribute attack of the package behind one face: what the attacker holds goes in, guesses come out.
+
+A new attack is a new file with its function of arrays, and one more row in :data:`ATTACKS`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakgauge.attributes import imputation, inversion, learned, reductions
+from leakgauge.attributes.guesses import Codes, Floats, Guesses
+from leakgauge.errors import ModelError
+from leakgauge.models import AnswerKind
+
+Labels: TypeAlias = NDArray[np.generic]
+_Thing = TypeVar("_Thing")
+
+
+@dataclass(frozen=True)
+class Own:
+    """Complete records of the attacker's own, a of them; none is among the people in question.
+
+    Args:
+        answers: the model's answers about each with each value in place, ``[a, m, k]``.
+        labels: true classes or values, ``[a]``.
+        known: what would be known of them, ``[a, c]``.
+        values: the value each holds, int ``[a]``.
+    """
+
+    answers: Floats
+    labels: Labels
+    known: Floats
+    values: Codes
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What an attacker holds about n people whose value of a column is hidden; the value itself is not in it.
+
+    Args:
+        kind: what the model answers.
+        answers: about each person with each value in place: log-probabilities ``[n, m, k]``, or numbers ``[n, m, 1]``.
+        labels: true classes, int ``[n]``, or true values, float ``[n]``.
+        prior: how frequent each value is, ``[m]``.
+        known: the other features and the response, ``[n, c]``.
+        categorical: bool ``[c]``, True where a column of ``known`` holds codes of categories.
+        sigma_in: root mean squared training error of a regressor, as published with many models.
+        confusion: how many training records of class i (row) a classifier takes for class j, ``[k, k]``, likewise.
+        scale: typical size of the response of a regressor.
+        membership: scores of a membership attack about each person with each value in place, ``[n, m]``.
+        own: records of the attacker's own.
+        seed: for attacks that draw random numbers.
+    """
+
+    kind: AnswerKind
+    answers: Floats
+    labels: Labels
+    prior: Floats
+    known: Floats
+    categorical: NDArray[np.bool_]
+    sigma_in: float | None = None
+    confusion: Floats | None = None
+    scale: float = 1.0
+    membership: Floats | None = None
+    own: Own | None = None
+    seed: int = 0
+
+
+@dataclass(frozen=True)
+class Attack:
+    """An attribute attack.
+
+    Args:
+        name: short name for options and tables.
+        title: what it is, in a few words.
+        source: where it comes from.
+        kinds: the answers it can work with.
+        guess: evidence to guesses about n people.
+        needs_membership: whether it needs scores of a membership attack.
+        needs_own: whether it needs complete records of the attacker's own.
+        inverts: whether all it knows of the value comes from how the model's answers change with it.
+    """
+
+    name: str
+    title: str
+    source: str
+    kinds: frozenset[AnswerKind]
+    guess: Callable[[Evidence], Guesses]
+    needs_membership: bool = False
+    needs_own: bool = False
+    inverts: bool = False
+
+    def missing(self, kind: AnswerKind, *, membership: bool = False, own: bool = False) -> str | None:
+        """What it lacks to be carried out with these answers, with or without the rest; ``None`` if nothing."""
+        if kind not in self.kinds:
+            return f"it cannot work with {kind.value}"
+        if self.needs_membership and not membership:
+            return "it needs a membership attack"
+        return "it needs complete records of the attacker's own" if self.needs_own and not own else None
+
+
+def invert(evidence: Evidence) -> Guesses:
+    """The inversion that suits what the model answers.
+
+    Raises:
+        ModelError: the training error of a regressor, or the confusion matrix of a model that answers labels, is not
+            in the evidence.
+    """
+    match evidence.kind:
+        case AnswerKind.VALUES:
+            errors = inversion.errors(evidence.answers, evidence.labels)
+            sigma_in = _held(evidence.sigma_in, "the model's training error")
+            return inversion.by_gaussian_error(errors, sigma_in, evidence.prior, scale=evidence.scale)
+        case AnswerKind.PROBABILITIES:
+            return inversion.by_confidence(evidence.answers, evidence.labels, evidence.prior)
+        case AnswerKind.LABELS:
+            return _confusion(evidence)
+
+
+def _confusion(evidence: Evidence) -> Guesses:
+    confusion = _held(evidence.confusion, "the model's confusion matrix")
+    return inversion.by_confusion(np.argmax(evidence.answers, axis=2), evidence.labels, confusion, evidence.prior)
+
+
+def _imputation(evidence: Evidence) -> Guesses:
+    own = _held(evidence.own, "records of the attacker's own")
+    return imputation.guesses(
+        evidence.known,
+        own.known,
+        own.values,
+        evidence.prior,
+        n_values=len(evidence.prior),
+        categorical=evidence.categorical,
+    )
+
+
+def _learned(evidence: Evidence) -> Guesses:
+    own = _held(evidence.own, "records of the attacker's own")
+    return learned.guesses(
+        evidence.known,
+        invert(evidence).scores,
+        own.known,
+        invert(replace(evidence, answers=own.answers, labels=own.labels)).scores,
+        own.values,
+        evidence.prior,
+        categorical=evidence.categorical,
+    )
+
+
+def _uniform_guess(evidence: Evidence) -> Guesses:
+    scores = _held(evidence.membership, "scores of a membership attack")
+    return reductions.uniform_guess(scores, evidence.prior, rng=np.random.default_rng(evidence.seed))
+
+
+def _several_queries(evidence: Evidence) -> Guesses:
+    return reductions.several_queries(_held(evidence.membership, "scores of a membership attack"), evidence.prior)
+
+
+def _held(thing: _Thing | None, what: str) -> _Thing:
+    if thing is None:
+        raise ModelError(f"this attack needs {what}, which is not in the evidence")
+    return thing
+
+
+_PROBABILITIES = frozenset({AnswerKind.PROBABILITIES})
+_CLASSES = frozenset({AnswerKind.PROBABILITIES, AnswerKind.LABELS})
+_VALUES = frozenset({AnswerKind.VALUES})
+_ALL = _CLASSES | _VALUES
+
+ATTACKS: tuple[Attack, ...] = (
+    Attack(
+        "inversion",
+        "value that explains the response best, normal errors",
+        "Yeom et al. 2018, Adversary 4; Fredrikson et al. 2014",
+        _VALUES,
+        invert,
+        inverts=True,
+    ),
+    Attack(
+        "inversion-confidence",
+        "value with which the true class is likeliest",
+        "Fredrikson et al. 2015",
+        _PROBABILITIES,
+        invert,
+        inverts=True,
+    ),
+    Attack(
+        "inversion-confusion",
+        "value whose predicted class goes best with the true one",
+        "Fredrikson et al. 2014",
+        _CLASSES,
+        _confusion,
+        inverts=True,
+    ),
+    Attack(
+        "uniform-guess",
+        "one value at random, if with it the record looks like a member",
+        "Yeom et al. 2018, Adversary 6",
+        _ALL,
+        _uniform_guess,
+        needs_membership=True,
+    ),
+    Attack(
+        "several-queries",
+        "most frequent value with which the record looks like a member",
+        "Yeom et al. 2018, Adversary 7",
+        _ALL,
+        _several_queries,
+        needs_membership=True,
+    ),
+    Attack(
+        "imputation",
+        "likeliest value by what else is known, without the model",
+        "Yeom et al. 2018, Definition 6",
+        _ALL,
+        _imputation,
+        needs_own=True,
+    ),
+    Attack(
+        "learned-inversion",
+        "value learned from the answers about records of one's own",
+        "Fredrikson et al. 2014, with a learned likelihood",
+        _ALL,
+        _learned,
+        needs_own=True,
+    ),
+)
+"""All attacks of an audit, weakest knowledge first. The first that is possible is the inversion for what the model
+answers; the rest need more."""

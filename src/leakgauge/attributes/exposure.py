@@ -1,0 +1,147 @@
+"""Whose hidden value does the model give away? One test for each person, with false discoveries kept in check.
+
+What is looked at is a person's **margin**: how far the score of the value that the person really holds lies above that
+of the best other value. Two tests, for what there is:
+
+* **Many models** (`wins_of_pairs`, `exposed_by_models`). Models are trained with and without each person. Tested is
+  "the margin does not depend on whether the person was trained on". In each pair of models of which one has seen the
+  person, the one that has seen it then has the larger margin with probability at most 1/2, and pairs are independent if
+  the training sets of different pairs are: an exact sign test for *this* person.
+* **One model** (`calibrated_p_values`). Tested is "this member's margin was drawn like that of a fresh person with the
+  same value", against the margins of non-members. The rank among them is a valid p-value for a member drawn at random,
+  without any assumption about the law of margins. A person whose value is plain to see anyway ranks high as well, but
+  so do the non-members it is compared with. At least 1/q non-members must hold the same value, and in most models
+  the margins of members and others overlap too much for single persons to stand out.
+
+A person who is **not** found is not thereby safe: the test may have had too little to go by.
+
+Sources: `leakgauge.statistics.exposure` for the control of false discoveries; Bates, Candès, Lei, Romano and Sesia,
+"Testing for outliers with conformal p-values", Annals of Statistics 51 (2023), for ranks among records known to be
+outside.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from leakgauge.attributes.guesses import Codes, Floats
+from leakgauge.errors import DataError
+from leakgauge.statistics import Dependence, Exposure, exposed_by_wins, outside_p_values
+
+Members: TypeAlias = NDArray[np.bool_]
+
+
+def margins(scores: Floats, truth: Codes) -> Floats:
+    """How far the score of the true value lies above that of the best other value.
+
+    Args:
+        scores: of each value, higher for likelier, ``[..., m]``, ``-inf`` for out of the question; not NaN.
+        truth: the value that each person holds, int, broadcast against ``[...]``.
+
+    Returns:
+        ``[...]``; above 0 where the true value is the best. ``+inf`` where no other value is possible, ``-inf`` where
+        the true one is not.
+
+    >>> margins(np.array([[0.0, -2.0, -3.0], [-1.0, -4.0, -np.inf]]), np.array([0, 1])).tolist()
+    [2.0, -3.0]
+    """
+    places = np.broadcast_to(np.asarray(truth), scores.shape[:-1])[..., None]
+    own = np.take_along_axis(scores, places, axis=-1)[..., 0]
+    rest = scores.copy()
+    np.put_along_axis(rest, places, -np.inf, axis=-1)
+    with np.errstate(invalid="ignore"):
+        found: Floats = np.where(np.isneginf(own), -np.inf, own - rest.max(axis=-1))
+    return found
+
+
+def calibrated_p_values(
+    members: ArrayLike, truth_of_members: Codes, others: ArrayLike, truth_of_others: Codes
+) -> Floats:
+    """For each member, the rank of its margin among those of non-members who hold the same value.
+
+    Args:
+        members: margins of members, ``[n_members]``.
+        truth_of_members: the value that each holds, int ``[n_members]``.
+        others: margins of non-members from the same population, ``[n_others]``.
+        truth_of_others: the value that each holds, int ``[n_others]``.
+
+    Returns:
+        P-values ``[n_members]``, :func:`leakgauge.statistics.outside_p_values` within each value; 1 where no non-member
+        holds it.
+
+    Raises:
+        DataError: lengths differ, or a margin is NaN.
+
+    Source:
+        Bates et al. 2023, section 2 (marginal conformal p-values), within each value.
+
+    >>> calibrated_p_values([5.0, 0.5], np.array([0, 1]), [1.0, 2.0, 3.0], np.array([0, 0, 0])).tolist()
+    [0.25, 1.0]
+    """
+    inside, outside = np.asarray(members, dtype=np.float64), np.asarray(others, dtype=np.float64)
+    if inside.shape != np.shape(truth_of_members) or outside.shape != np.shape(truth_of_others) or inside.ndim != 1:
+        raise DataError(f"one margin and one value are needed for each person, got {inside.shape} and {outside.shape}.")
+    if np.isnan(inside).any() or np.isnan(outside).any():
+        raise DataError("a margin is NaN; find out what the model answered about this person.")
+    p_values = np.ones(inside.size)
+    for value in np.unique(truth_of_members):
+        own, same = truth_of_members == value, outside[truth_of_others == value]
+        if same.size:
+            p_values[own] = outside_p_values(inside[own], same)
+    return p_values
+
+
+def wins_of_pairs(margins: ArrayLike, members: Members) -> tuple[Codes, Codes]:
+    """In how many pairs of models the one trained on a person has the larger margin, and of how many.
+
+    Args:
+        margins: of each person's true value, from each model, ``[models, n]``; an even number of models. Models 2i and
+            2i + 1 are a pair.
+        members: whether each person was in each model's training set, bool ``[models, n]``. The training sets of
+            different pairs must be drawn independently, and within a pair each place as likely as the other: so are
+            `leakgauge.training.complementary_pairs`, and sets that are all drawn independently.
+
+    Returns:
+        Wins and games for each person, int ``[n]`` each. Pairs that both know the person, or neither, are no games;
+        equal margins are a loss.
+
+    Raises:
+        DataError: the shapes do not fit, or a margin is NaN.
+
+    >>> wins_of_pairs([[2.0, 1.0], [1.0, 1.0]], np.array([[True, True], [False, False]]))
+    (array([1, 0]), array([1, 1]))
+    """
+    table, inside = np.asarray(margins, dtype=np.float64), np.asarray(members)
+    if table.ndim != 2 or table.shape != inside.shape or inside.dtype != np.bool_ or len(table) % 2:
+        raise DataError(
+            f"margins and members must be [models, records] of an even number of models, members bool, got "
+            f"{table.shape} and {inside.shape} {inside.dtype}."
+        )
+    if np.isnan(table).any():
+        raise DataError("a margin is NaN; leave out the pair of a model that could not be trained.")
+    first, second = table[0::2], table[1::2]
+    game = inside[0::2] != inside[1::2]
+    won = np.where(inside[0::2], first > second, second > first)
+    return (won & game).sum(axis=0), game.sum(axis=0)
+
+
+def exposed_by_models(
+    margins: ArrayLike, members: Members, *, q: float = 0.05, dependence: Dependence = Dependence.UNKNOWN
+) -> Exposure:
+    """The people whose hidden value models give away *because* they were trained on them.
+
+    Args:
+        margins: as in :func:`wins_of_pairs`.
+        members: as in :func:`wins_of_pairs`.
+        q: false discovery rate: the expected share of those named of whom it is not so, in (0, 1).
+        dependence: between people; see :func:`leakgauge.statistics.exposed_records`.
+
+    Raises:
+        DataError: as :func:`wins_of_pairs`.
+        ValueError: ``q`` is out of range.
+    """
+    wins, games = wins_of_pairs(margins, members)
+    return exposed_by_wins(wins, games, q=q, dependence=dependence)

@@ -1,0 +1,157 @@
+"""The attribute game: how much more often is the hidden value named for members than for others?
+
+Experiment 2 of Yeom et al. 2018: a person from the training set or a fresh one, each equally likely; the attacker is
+told everything but the hidden column. Two advantages are reported.
+
+* **Attribute advantage** (Definition 5): `Pr[right | member] - Pr[right | non-member]`. What the model says about its
+  training records beyond what it says about everybody; an attack that is equally good on everybody has none.
+* **Over the best guess** (Definition 6): `Pr[right | member] - Pr[best guess without the model is right | non-member]`.
+  It rewards a model for being accurate as well: what can be learned from it about a person at all.
+
+No guess counts as wrong. Records are taken as independent given the model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakgauge.attributes.guesses import Codes, Floats, Guesses
+from leakgauge.statistics import Estimate, advantage_of_decisions, bonferroni_confidence, mean, mean_difference, wilson
+
+Groups: TypeAlias = tuple[Codes, Codes, Sequence[Any]]
+"""The group of each member, of each other, as codes, and the names that the codes stand for."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """The game among some of the people: those who hold one value, or one group.
+
+    Args:
+        name: of the value or group.
+        n_members: how many members are in it.
+        n_others: how many others.
+        members: how often the attack is right about its members; ``None`` if there are none.
+        others: likewise about its others.
+        advantage: the difference; ``None`` if there are none of either kind. Its intervals hold together for all
+            values, or all groups.
+    """
+
+    name: Any
+    n_members: int
+    n_others: int
+    members: Estimate | None
+    others: Estimate | None
+    advantage: Estimate | None
+
+
+@dataclass(frozen=True)
+class Success:
+    """What one attack amounts to.
+
+    Args:
+        attack: its name.
+        members: how often it is right about members.
+        others: how often about non-members.
+        advantage: Definition 5, in [-1, 1]; 0 where the model gives nothing away about its records.
+        over_best_guess: Definition 6, in [-1, 1]; below 0 where the best guess without the model is better.
+        silent_members: how often it makes no guess about members.
+        silent_others: likewise about non-members.
+        by_value: the game among holders of each value; rare ones are often the most exposed.
+        by_group: the game within each group, if groups were given.
+    """
+
+    attack: str
+    members: Estimate
+    others: Estimate
+    advantage: Estimate
+    over_best_guess: Estimate
+    silent_members: Estimate
+    silent_others: Estimate
+    by_value: tuple[Part, ...]
+    by_group: tuple[Part, ...] = ()
+
+
+def play(
+    attack: str,
+    members: Guesses,
+    truth_of_members: Codes,
+    others: Guesses,
+    truth_of_others: Codes,
+    best_guess: Floats,
+    values: Sequence[Any],
+    *,
+    groups: Groups | None = None,
+    nothing: str | None = None,
+    confidence: float = 0.95,
+) -> Success:
+    """Count how often the guesses are right.
+
+    Args:
+        attack: its name.
+        members: guesses about members.
+        truth_of_members: the value that each holds, int ``[n_members]``.
+        others: guesses about non-members from the same population.
+        truth_of_others: the value that each holds, int ``[n_others]``.
+        best_guess: for each non-member the probability that the best guess without the model is right,
+            ``[n_others]``.
+        values: the possible values, by code.
+        groups: which people to look at apart, if any.
+        nothing: why the advantage is 0 for certain, where that is known.
+        confidence: of each interval, in (0, 1); see :class:`Part` for those by value and group.
+    """
+    inside, outside = members.right(truth_of_members), others.right(truth_of_others)
+    advantage = _difference(inside, outside, confidence)
+    if nothing is not None:
+        advantage = Estimate(0.0, 0.0, 0.0, 1.0, nothing, inside.size + outside.size)
+    return Success(
+        attack,
+        _rate(inside, confidence),
+        _rate(outside, confidence),
+        advantage,
+        _difference(inside, best_guess, confidence),
+        _rate(members.silent, confidence),
+        _rate(others.silent, confidence),
+        _parts((truth_of_members, truth_of_others, values), inside, outside, confidence),
+        () if groups is None else _parts(groups, inside, outside, confidence),
+    )
+
+
+def _parts(groups: Groups, inside: Floats, outside: Floats, confidence: float) -> tuple[Part, ...]:
+    in_group, out_group, names = groups
+    each = bonferroni_confidence(confidence, len(names))
+    parts = ((name, inside[in_group == code], outside[out_group == code]) for code, name in enumerate(names))
+    return tuple(
+        Part(
+            name,
+            own.size,
+            other.size,
+            _rate(own, each) if own.size else None,
+            _rate(other, each) if other.size else None,
+            _difference(own, other, each) if own.size and other.size else None,
+        )
+        for name, own, other in parts
+    )
+
+
+def _difference(inside: Floats, outside: Floats, confidence: float) -> Estimate:
+    if _is_counted(inside) and _is_counted(outside):
+        return advantage_of_decisions(inside > 0, outside > 0, confidence=confidence)
+    return mean_difference(inside, outside, confidence=confidence)
+
+
+def _rate(right: Floats, confidence: float) -> Estimate:
+    if _is_counted(right):
+        return wilson(int(right.sum()), right.size, confidence=confidence)
+    if right.size == 1:  # one toss of a coin, which was not made
+        return Estimate(float(right[0]), 0.0, 1.0, confidence, "one record", 1)
+    return mean(right, confidence=confidence, lower=0.0, upper=1.0)
+
+
+def _is_counted(right: NDArray[np.float64]) -> bool:
+    """Whether every person was answered rightly or not, without a coin."""
+    return bool(((right == 0) | (right == 1)).all())

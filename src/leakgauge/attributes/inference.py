@@ -1,0 +1,297 @@
+"""Attribute inference against one model, from records to numbers: the one function that an audit calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from leakgauge.attributes import imputation, inversion
+from leakgauge.attributes.asking import Answering, ask, ask_about_values, ignores, kind_of_answers
+from leakgauge.attributes.attacks import ATTACKS, Attack, Evidence, Own, invert
+from leakgauge.attributes.attribute import Attribute, single
+from leakgauge.attributes.exposure import calibrated_p_values, margins
+from leakgauge.attributes.game import Groups, Success, play
+from leakgauge.attributes.guesses import Codes, Floats, Guesses, checked_prior
+from leakgauge.errors import ConfigError, DataError, ModelError
+from leakgauge.models import AnswerKind
+from leakgauge.records import Records, concatenate
+from leakgauge.statistics import Dependence, Exposure, bonferroni_confidence, exposed_records
+
+MembershipScores: TypeAlias = Callable[[Floats, Floats, NDArray[np.generic]], Floats]
+"""Scores ``[q]`` of a membership attack, above 0 for members, about records given by their features ``[q, d]``, the
+model's answers ``[q, k]``, and their labels ``[q]``."""
+
+ONE_VALUE = "only one value is possible"
+IGNORED = "the model answers the same whatever the value"
+
+
+@dataclass(frozen=True, eq=False)
+class People:
+    """Each member, and whether its hidden value is found to be given away by this one model.
+
+    Args:
+        ids: of the members, ``[n]``.
+        values: the value that each holds, as codes, int ``[n]``.
+        guessed: the value that inversion names, int ``[n]``.
+        margins: how far the score of the true value lies above that of the best other one, ``[n]``.
+        p_values: rank of the margin among non-members who hold the same value, ``[n]``.
+        exposure: those who stand out, with the share of false discoveries kept. Whoever is not among them is not
+            thereby safe.
+    """
+
+    ids: NDArray[Any]
+    values: Codes
+    guessed: Codes
+    margins: Floats
+    p_values: Floats
+    exposure: Exposure
+
+
+@dataclass(frozen=True, eq=False)
+class Inference:
+    """What one model gives away about a hidden column.
+
+    Args:
+        attribute: the hidden columns and their values.
+        kind: what the model answers.
+        prior: how frequent each value was taken to be, ``[m]``.
+        ignored: whether the model answers the same whatever the value, about every record. Then inversion has nothing
+            to go by and its advantage is 0; the reductions from membership still tell members from others.
+        n_members: training records.
+        n_others: holdout records.
+        attacks: each attack that was carried out. The intervals on their attribute advantages hold together, and so do
+            those on the advantages over the best guess.
+        left_out: why others were not, by name.
+        people: the members one by one, by inversion.
+    """
+
+    attribute: Attribute
+    kind: AnswerKind
+    prior: Floats
+    ignored: bool
+    n_members: int
+    n_others: int
+    attacks: tuple[Success, ...]
+    left_out: Mapping[str, str]
+    people: People
+
+
+def infer(
+    model: Answering,
+    train: Records,
+    holdout: Records,
+    attribute: Attribute | str,
+    *,
+    prior: ArrayLike | None = None,
+    attacker: Records | None = None,
+    membership: MembershipScores | None = None,
+    attacks: Sequence[str] | None = None,
+    group_by: str | None = None,
+    sigma_in: float | None = None,
+    confusion: ArrayLike | None = None,
+    confidence: float = 0.95,
+    q: float = 0.05,
+    seed: int = 0,
+) -> Inference:
+    """Play the attribute game against one model with every attack that is possible.
+
+    Args:
+        model: what is asked, or a function from encoded queries to its answers.
+        train: the records it was trained on.
+        holdout: records of the same population that it was not trained on, at least two.
+        attribute: what is hidden; the name of a categorical column will do.
+        prior: how frequent each value is, ``[m]``; by default among all records given.
+        attacker: records that belong to the attacker, in neither set. Without them attacks that learn are left out, and
+            the best guess without the model is learned from the other holdout records.
+        membership: a membership attack for the reductions; without it they are left out.
+        attacks: the names of those to carry out; by default all that are possible.
+        group_by: the name of a categorical column whose groups are looked at apart.
+        sigma_in: deviation that inverting a regressor reckons with; by default the training error.
+        confusion: confusion matrix that inverting by labels reckons with; by default that on the training set.
+        confidence: of the intervals on the advantages of all attacks together, in (0, 1).
+        q: false discovery rate of the list of exposed people, in (0, 1).
+        seed: draws what is drawn.
+
+    Raises:
+        DataError: there is no such column, it needs bins, a record holds none of the values, the prior is none, or sets
+            of records do not fit together or share ids.
+        ModelError: an answer of the model is not what it must be.
+        ConfigError: there is no attack of that name, or ``group_by`` is no categorical column.
+    """
+    everybody = _apart(train, holdout, attacker)
+    hidden = single(train.schema, attribute) if isinstance(attribute, str) else attribute
+    truth = hidden.codes(everybody.features)
+    kind, n = kind_of_answers(model, train.schema), len(train)
+    possible, left_out = _possible(attacks, kind, membership=membership is not None, own=attacker is not None)
+    told = ask_about_values(model, everybody.features, train.schema, hidden)
+    ignored = ignores(told)
+    if ignored:  # what differences are left are rounding
+        told[:] = told[:, :1]
+    own = None if attacker is None else _own(model, attacker, hidden)
+    frequencies = _frequencies(prior, truth if own is None else np.concatenate([truth, own.values]), hidden)
+    published = _published(model, train, kind, sigma_in, confusion)
+    known, categorical = _known(everybody, hidden)
+    evidence = Evidence(
+        kind,
+        told,
+        everybody.labels,
+        frequencies,
+        known,
+        categorical,
+        *published,
+        scale=float(np.std(everybody.labels)) or 1.0,
+        membership=None if membership is None else _membership(membership, everybody, hidden, told),
+        own=own,
+        seed=seed,
+    )
+    best_guess = _best_guess(evidence, n, truth)
+    groups = None if group_by is None else _groups(everybody, n, group_by)
+    each = bonferroni_confidence(confidence, max(1, len(possible)))
+    successes = []
+    for attack in possible:
+        guesses = attack.guess(evidence)
+        nothing = ONE_VALUE if (frequencies > 0).sum() == 1 else IGNORED if ignored and attack.inverts else None
+        success = play(
+            attack.name,
+            guesses[:n],
+            truth[:n],
+            guesses[n:],
+            truth[n:],
+            best_guess,
+            hidden.values,
+            groups=groups,
+            nothing=nothing,
+            confidence=each,
+        )
+        successes.append(success)
+    return Inference(
+        hidden,
+        kind,
+        frequencies,
+        ignored,
+        n,
+        len(holdout),
+        tuple(successes),
+        left_out,
+        _people(train.ids, invert(evidence), truth, q),
+    )
+
+
+def _apart(train: Records, holdout: Records, attacker: Records | None) -> Records:
+    """Members, then others, after making sure that nobody is in two sets."""
+    sets = [("training", train), ("holdout", holdout), *([] if attacker is None else [("attacker's", attacker)])]
+    for name, records in sets:
+        if records.schema != train.schema:
+            raise DataError(f"the {name} records have another schema than the training records; use records.from_pair.")
+        if len(records) < 2:
+            raise DataError(f"the {name} records are {len(records)}, too few to count how often an attack is right.")
+    if attacker is not None:
+        for name, records in sets[:2]:
+            if np.isin(attacker.ids, records.ids).any():
+                raise DataError(
+                    f"an id occurs in the attacker's and in the {name} records; the attacker must hold others."
+                )
+    return concatenate(train, holdout)
+
+
+def _possible(
+    names: Sequence[str] | None, kind: AnswerKind, *, membership: bool, own: bool
+) -> tuple[tuple[Attack, ...], dict[str, str]]:
+    """The attacks to carry out, and why others cannot be."""
+    unknown = [name for name in names or () if name not in {attack.name for attack in ATTACKS}]
+    if unknown:
+        raise ConfigError(
+            f"there is no attribute attack {unknown[0]!r}; there are: {', '.join(attack.name for attack in ATTACKS)}"
+        )
+    wanted = [attack for attack in ATTACKS if names is None or attack.name in names]
+    reasons = {attack.name: attack.missing(kind, membership=membership, own=own) for attack in wanted}
+    left_out = {name: reason for name, reason in reasons.items() if reason is not None}
+    return tuple(attack for attack in wanted if attack.name not in left_out), left_out
+
+
+def _own(model: Answering, attacker: Records, hidden: Attribute) -> Own:
+    told = ask_about_values(model, attacker.features, attacker.schema, hidden)
+    return Own(told, attacker.labels, _known(attacker, hidden)[0], hidden.codes(attacker.features))
+
+
+def _known(records: Records, hidden: Attribute) -> tuple[Floats, NDArray[np.bool_]]:
+    """What the attacker is told of each, the response last, ``[n, c]``; and which columns hold codes."""
+    known: Floats = np.column_stack([hidden.known(records.features), records.labels])
+    others = [column for place, column in enumerate(records.schema.columns) if place not in hidden.columns]
+    return known, np.array([column.is_categorical for column in (*others, records.schema.target)], dtype=bool)
+
+
+def _frequencies(prior: ArrayLike | None, seen: Codes, hidden: Attribute) -> Floats:
+    if prior is None:
+        return np.bincount(seen, minlength=len(hidden)) / len(seen)
+    frequencies = checked_prior(prior, len(hidden))
+    if frequencies.ndim != 1:
+        raise DataError(f"the prior must be one frequency for each of {len(hidden)} values, got {frequencies.shape}.")
+    return frequencies
+
+
+def _published(
+    model: Answering, train: Records, kind: AnswerKind, sigma_in: float | None, confusion: ArrayLike | None
+) -> tuple[float | None, Floats | None]:
+    """Training error of a regressor and confusion matrix of a classifier, unless given."""
+    if kind is AnswerKind.VALUES:
+        if sigma_in is None:
+            errors = train.labels - ask(model, train.features, train.schema)[:, 0]
+            sigma_in = float(np.sqrt(np.mean(errors**2)))
+        return sigma_in, None
+    if confusion is not None:
+        return None, np.asarray(confusion, dtype=np.float64)
+    predicted = np.argmax(ask(model, train.features, train.schema), axis=1)
+    return None, inversion.confusion(predicted, train.labels, len(train.schema.classes))
+
+
+def _membership(score: MembershipScores, records: Records, hidden: Attribute, told: Floats) -> Floats:
+    """Scores of every record with every value in place, ``[n, m]``."""
+    n, m, k = told.shape
+    queries = hidden.completed(records.features).reshape(n * m, -1)
+    scores = np.asarray(score(queries, told.reshape(n * m, k), np.repeat(records.labels, m)), dtype=np.float64)
+    if scores.shape != (n * m,):
+        raise ModelError(f"the membership attack scored {scores.shape}; expected one score for each of {n * m} queries")
+    return scores.reshape(n, m)
+
+
+def _best_guess(evidence: Evidence, n_members: int, truth: Codes) -> Floats:
+    """Whether the best guess without the model is right about each non-member, ``[n_others]``."""
+    known, values, m = evidence.known[n_members:], truth[n_members:], len(evidence.prior)
+    if evidence.own is not None:
+        found = imputation.guesses(
+            known,
+            evidence.own.known,
+            evidence.own.values,
+            evidence.prior,
+            n_values=m,
+            categorical=evidence.categorical,
+        )
+    else:
+        rng = np.random.default_rng([evidence.seed, 1])
+        found = imputation.crossed_guesses(
+            known, values, evidence.prior, n_values=m, categorical=evidence.categorical, rng=rng
+        )
+    return found.right(values)
+
+
+def _groups(everybody: Records, n_members: int, name: str) -> Groups:
+    place = everybody.schema.index(name)
+    column = everybody.schema.columns[place]
+    if not column.is_categorical:
+        raise ConfigError(f"column {name!r} is numeric and makes no groups; name a categorical one.")
+    codes = everybody.features[:, place].astype(np.int64)
+    return codes[:n_members], codes[n_members:], column.categories
+
+
+def _people(ids: NDArray[Any], guesses: Guesses, truth: Codes, q: float) -> People:
+    n = len(ids)
+    found = margins(guesses.scores, truth)
+    p_values = calibrated_p_values(found[:n], truth[:n], found[n:], truth[n:])
+    # Ranks among one set of outsiders; ties and several such sets, one for each value, leave the rate where it is.
+    exposure = exposed_records(p_values, q=q, dependence=Dependence.POSITIVE)
+    return People(ids, truth[:n], guesses.values[:n], found[:n], p_values, exposure)

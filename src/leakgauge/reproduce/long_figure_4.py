@@ -1,0 +1,42 @@
+"""Long et al. 2017, Figure 4: the distance-based attack on three learners, record by record, Purchase."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from leakgauge.reproduce import long_table_2
+from leakgauge.reproduce.long import LEARNERS, LOCATION, PURCHASE_LIKE, Measured
+from leakgauge.reproduce.result import Experiment, Reproduction, Row
+
+RISKY = 1.0
+"""PDTP above which a model should not be published (section 5)."""
+
+
+def rows(one: Measured) -> list[Row]:
+    """How straight the cloud is, and how many records should have stopped the model."""
+    exposed = one.share(f"with PDTP above {RISKY:g}", one.exposure > RISKY, None)
+    return [*long_table_2.correlation(one), replace(exposed, note=f"{exposed.note}; the paper: some")]
+
+
+STUDY = replace(
+    long_table_2.STUDY,
+    wanted=tuple((kind, source) for source in (PURCHASE_LIKE, LOCATION) for kind in LEARNERS),
+    rows=rows,
+    remarks=(),
+)
+
+
+def run(*, quick: bool, seed: int, workers: int, folder: Path | None) -> Reproduction:
+    """Three learners on both stand-ins for Purchase."""
+    return STUDY.reproduced(EXPERIMENT, quick=quick, seed=seed, workers=workers, folder=folder)
+
+
+EXPERIMENT = Experiment(
+    name="long-figure-4",
+    title="Accuracy of the distance-based attack on each record against its PDTP, Purchase",
+    source="Long et al. 2017, Figure 4",
+    published="correlations for three learners on Purchase, and that some records have a PDTP above 1",
+    data=("location30",),
+    run=run,
+)
