@@ -45,7 +45,7 @@ def test_those_whom_models_remember_are_named_and_nobody_else(pool):
     found = across_models(FunctionLearner(remembering, randomised=False), pool, "gene", n_pairs=20, q=0.01)
     assert found.could_tell
     assert sorted(found.exposure.records.tolist()) == list(range(10))
-    assert found.right_inside[:10].tolist() == [1.0] * 10
+    assert found.right_inside[:10].mean() > 0.7 > found.right_outside[:10].mean()
     assert (found.wins[:10] == found.games[:10]).all()
     assert (found.wins[10:] == 0).all()  # equal margins are no wins
     assert found.ids.tolist() == pool.ids.tolist()

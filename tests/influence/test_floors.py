@@ -157,11 +157,11 @@ def test_a_record_whose_value_is_not_known_lets_nothing_pass() -> None:
     people, learner = scaled(), SklearnLearner(GaussianNB())
     found = pdtp(learner, people, seed=0)
     settings = Settings(rule=ReleaseRule(dtp=2 * float(found.values.max()), queries=Queries.DIRECT))
-    (known,) = influence.findings(influence.Measured(found, None, None), learner, "", settings)
+    (known,) = influence.findings(influence.Measured(found, None, None, None, None), learner, "", settings)
     assert known.verdict is Verdict.PASSES
     values = found.values.copy()
     values[7] = np.nan
-    missing = influence.Measured(replace(found, values=values), None, None)
+    missing = influence.Measured(replace(found, values=values), None, None, None, None)
     (finding,) = influence.findings(missing, learner, "", settings)
     assert finding.verdict is Verdict.CANNOT_TELL
 

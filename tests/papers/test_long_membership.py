@@ -35,6 +35,8 @@ ASSERTED = (
         "section 2: where nothing leaks the attacker guesses",
         f"{PROTOCOL}::test_where_nothing_leaks_every_attack_guesses",
     ),
+    ("section 2: played", f"{GAME}::test_null_the_interval_holds_nothing_19_times_of_20"),
+    ("section 2: targets and shadows", f"{GAME}::test_the_papers_own_protocol_agrees_with_the_shared_table"),
     # Section 5.2: answers are binned before anyone sees them.
     ("section 5.2: the attacks read binned answers", f"{HERE}::test_the_three_attacks_read_binned_answers"),
     # Section 5.3, untargeted attack.
@@ -83,7 +85,15 @@ ASSERTED = (
     # Published numbers.
     ("Tables 1 and 2", f"{HERE}::test_the_tables_are_as_printed"),
     ("section 5.5: about 19 %", f"{HERE}::test_the_lines_of_networks_on_purchase_agree_in_both_tables"),
-    ("Table 1 is reproduced", "reproduce/test_long.py::test_table_1_has_all_three_attacks"),
+    ("Table 1 is reproduced", "reproduce/test_long.py::test_table_1_has_all_three_attacks_and_their_order"),
+    (
+        "Figures 1 and 2, and shares of section 5.5, are reproduced",
+        "reproduce/test_long.py::test_figures_1_and_2_hold_what_the_paper_says_about_their_clouds",
+    ),
+    (
+        "Figures 4 and 5, and the ends of the abstract, are reproduced",
+        "reproduce/test_long.py::test_figures_4_and_5_ask_about_the_ends_of_their_clouds",
+    ),
     (
         "Table 2 is reproduced",
         "reproduce/test_long.py::test_table_2_has_a_line_for_each_learner_and_claims_nothing_about_stand_ins",

@@ -22,12 +22,25 @@ PRIVACY = "theory/test_differential_privacy.py"
 NORMAL = "theory/test_gaussian_error.py"
 NORMAL_ATTACK = "membership/test_gaussian_error.py"
 BOUNDED = "membership/test_bounded_loss.py"
+GAME = "membership/test_game.py"
 HERE = "papers/test_yeom_membership.py"
 
 ASSERTED = (
     # The games and the advantage.
     ("Experiment 1: the best advantage is 1 - mu", f"{HERE}::test_the_best_advantage_is_one_minus_mu"),
     ("Experiment 1: without the model nothing is learned", f"{HERE}::test_without_the_model_nothing_can_be_learned"),
+    (
+        "Experiment 1: more than 1 - mu where a value is likely",
+        f"{HERE}::test_more_than_one_minus_mu_where_a_value_is_likelier_than_one_in_n",
+    ),
+    ("Experiment 1 is played", f"{GAME}::test_the_population_game_is_that_of_training_on_the_draws"),
+    ("Experiment 1: a memory reaches the ceiling", f"{GAME}::test_a_memory_is_seen_through_up_to_the_ceiling"),
+    ("Experiment 1: the ceiling", f"{GAME}::test_the_ceiling_holds_for_more_draws_than_rows"),
+    ("Experiment 1: nothing to find", f"{GAME}::test_null_the_interval_holds_nothing_19_times_of_20"),
+    (
+        "Experiment 1: tanh(epsilon / 4) is reached when it is played",
+        f"{GAME}::test_randomised_response_reaches_the_bound_for_averaged_challenges",
+    ),
     ("Definition 4, Eq. 2: 0.9 - 0.15 = 0.75", "statistics/test_advantage.py::test_worked_example"),
     # Upper bounds from differential privacy.
     ("Theorem 1 and its successors: the table of four epsilons", f"{PRIVACY}::test_reference_values"),

@@ -19,6 +19,7 @@ from leakgauge.training.engines.naive_bayes import (
 from leakgauge.training.engines.nearest_neighbours import NearestNeighbours
 from leakgauge.training.engines.networks.engine import NETWORKS
 from leakgauge.training.engines.softmax import MultinomialLogisticRegression
+from leakgauge.training.engines.softmax_subsets import MultinomialLogisticRegressionSubsets
 from leakgauge.training.engines.trees import TreesWithout
 
 EXACT: tuple[Engine, ...] = (
@@ -40,7 +41,12 @@ EXACT: tuple[Engine, ...] = (
 )
 """Engines that do not train at all, but by mathematics alone."""
 
-FAST: tuple[Engine, ...] = (LogisticRegressionSubsets(), *NETWORKS, Modules())
+FAST: tuple[Engine, ...] = (
+    LogisticRegressionSubsets(),
+    MultinomialLogisticRegressionSubsets(),
+    *NETWORKS,
+    Modules(),
+)
 """Engines that train many models at once."""
 
 ENGINES: tuple[Engine, ...] = EXACT + FAST

@@ -85,7 +85,7 @@ class LogisticRegressionSubsets(Engine):
 
     def refuses(self, job: Job) -> str | None:
         """Another learner, more than two classes, another penalty, a table too large."""
-        pool = _pool(_Source.of(job))
+        pool = _pool(Source.of(job))
         if isinstance(pool, str):
             return pool
         queries = _queries(job)
@@ -97,7 +97,7 @@ class LogisticRegressionSubsets(Engine):
 
     def outcome(self, job: Job) -> Outcome:
         """The answers, and which models have records of one class only."""
-        pool, queries = _pool(_Source.of(job)), _queries(job)
+        pool, queries = _pool(Source.of(job)), _queries(job)
         assert isinstance(pool, _Pool)  # a job that is refused is not run
         assert not isinstance(queries, str)
         members = job.subsets.dense()
@@ -115,19 +115,25 @@ class LogisticRegressionSubsets(Engine):
         lost = models[~sure]
         if len(lost):  # hardly any penalty, and classes that can be told apart: no better than the solver asked for
             answers[lost] = Refit().run(job.part(lost))
-        failures = {int(model): _one_class(job, members[model]) for model in np.flatnonzero(~both)}
+        failures = {int(model): one_class(job, members[model]) for model in np.flatnonzero(~both)}
         return Outcome(answers, AnswerKind.PROBABILITIES if both.any() else None, failures, n_unconverged=len(lost))
 
 
 @dataclass(frozen=True)
-class _Source:
-    """What the pool of a job hangs on; equal for the parts of a job, in whatever process."""
+class Source:
+    """What the pool of a job hangs on; equal for the parts of a job, in whatever process.
+
+    Args:
+        content: digest and layout of the records, fingerprint of the learner.
+        job: the job, or a part of it.
+    """
 
     content: tuple[str, str, str]
     job: Job = field(compare=False)
 
     @classmethod
-    def of(cls, job: Job) -> _Source:
+    def of(cls, job: Job) -> Source:
+        """The source of a job."""
         schema = job.records.schema
         return cls((job.records.digest(), schema.native.value, job.learner.fingerprint()), job)
 
@@ -181,12 +187,12 @@ class _Pool:
 
 
 @lru_cache(maxsize=1)
-def _pool(source: _Source) -> _Pool | str:
+def _pool(source: Source) -> _Pool | str:
     """The pool of a job, or why it cannot be done."""
     from scipy.sparse import csr_matrix
 
     job = source.job
-    if isinstance(case := _given(job, job.records.features[:1]), str):
+    if isinstance(case := given_all(job, job.records.features[:1]), str):
         return case
     if reason := _unsupported(case):
         return reason
@@ -205,7 +211,7 @@ def _pool(source: _Source) -> _Pool | str:
     return _Pool(X, case.labels == positive, penalty, centre, float(estimator.C), sparse, weight, positive == 0)
 
 
-def _given(job: Job, queries: Floats, records: Any = None) -> Given | str:
+def given_all(job: Job, queries: Floats, records: Any = None) -> Given | str:
     """What the last step sees of all records, or of those given, and of the queries."""
     from sklearn.linear_model import LogisticRegression
 
@@ -218,7 +224,7 @@ def _queries(job: Job) -> Floats | str | None:
     """What all models are asked ``[queries, d]``, ``None`` where each is asked about records of the pool."""
     if isinstance(job.queries, EachModel):
         return None
-    case = _given(job, job.queries, job.records[:1])
+    case = given_all(job, job.queries, job.records[:1])
     return case if isinstance(case, str) else _design(case, case.queries)
 
 
@@ -251,7 +257,8 @@ def _names_classes(weight: dict[Any, Any], case: Given) -> bool:
     return set(weight) <= set(case.classes.tolist()) and all(0 < value < np.inf for value in weight.values())
 
 
-def _one_class(job: Job, members: Flags) -> str:
+def one_class(job: Job, members: Flags) -> str:
+    """Why a model cannot be trained on these records ``[n]``, which have one label."""
     label = job.records.schema.classes[int(job.records.labels[members][0])]
     return f"{job.learner.name} cannot be trained on {members.sum()} records that all have the label {label!r}"
 

@@ -108,13 +108,13 @@ class MultinomialLogisticRegression(Engine):
     def refuses(self, job: Job) -> str | None:
         """Another learner or sort of job, two classes, another penalty or solver, more numbers than fit."""
         case = self._given(job)
-        return case if isinstance(case, str) else _unsupported(case)
+        return case if isinstance(case, str) else unsupported(case)
 
     def run(self, job: Job) -> Floats:
         """The answers ``[models, queries, classes]``."""
         case = self._given(job)
         assert isinstance(case, Given)  # a job that is refused is not run
-        case = _dense(case)
+        case = dense(case)
         table = np.full((len(job.subsets), job.n_queries, job.n_answers), np.nan)
         lost = np.ones(len(table), dtype=bool)
         with np.errstate(all="ignore"), one_thread():
@@ -140,7 +140,7 @@ class MultinomialLogisticRegression(Engine):
         """
         case = self._given(job)
         assert isinstance(case, Given)  # a job that is refused is not run
-        case = _dense(case)
+        case = dense(case)
         with np.errstate(all="ignore"), one_thread():
             whole = solve(case, np.arange(len(case.labels)), self.tolerance)
             if whole is None:
@@ -233,7 +233,10 @@ class Curvature:
         Raises:
             numpy.linalg.LinAlgError: a block is singular to rounding.
         """
-        inverse = np.stack([_inverse(problem, weight) for weight in problem.weights(p)])
+        weights = problem.weights(p)
+        same = np.ptp(weights, axis=0).max() <= 1e-12 * weights.max()  # where all start
+        some = np.stack([_inverse(problem, weight) for weight in (weights[:1] if same else weights)])
+        inverse = np.repeat(some, len(p), axis=0) if same else some
         d = problem.X.shape[1]
         return cls(inverse, np.empty((0, len(p) * d)), np.empty(0), 0.0)
 
@@ -316,12 +319,28 @@ def minimum(problem: Problem) -> Fit:
     Raises:
         numpy.linalg.LinAlgError: the second derivatives are singular to rounding.
     """
+    W, gradient, p = approach(problem, 1e-14)
+    curvature = Curvature.at(problem, p).with_modes(problem, p)
+    if not curvature.least > 0:
+        raise np.linalg.LinAlgError("the second derivatives are singular to rounding")
+    return Fit(problem, W, p, curvature, curvature.norm(gradient))
+
+
+def approach(problem: Problem, rest: float) -> tuple[Floats, Floats, Floats]:
+    """The same until ``rest`` of the gradient is left, by the inverse of M, or no step makes it smaller.
+
+    Returns:
+        W ``[classes, d]``, the gradient ``[classes, d]`` and the probabilities ``[classes, n]``.
+
+    Raises:
+        numpy.linalg.LinAlgError: the second derivatives are singular to rounding.
+    """
     W = np.zeros((problem.n_classes, problem.X.shape[1]))
     value, gradient, p = problem.at(W)
     curvature = Curvature.at(problem, p)
     first = norm = curvature.norm(gradient)
     for _ in range(MOST_NEWTON_STEPS):
-        if norm <= 1e-14 * first:
+        if norm <= rest * first:
             break
         step, n_products = _newton_step(problem, p, curvature, gradient, min(0.1, max(0.01, norm / first)))
         better = _better(problem, curvature, W, step, value, gradient)
@@ -331,10 +350,7 @@ def minimum(problem: Problem) -> Fit:
         if n_products > 20:
             curvature = Curvature.at(problem, p)
         norm = curvature.norm(gradient)
-    curvature = Curvature.at(problem, p).with_modes(problem, p)
-    if not curvature.least > 0:
-        raise np.linalg.LinAlgError("the second derivatives are singular to rounding")
-    return Fit(problem, W, p, curvature, curvature.norm(gradient))
+    return W, gradient, p
 
 
 def _inverse(problem: Problem, weight: Floats) -> Floats:
@@ -710,7 +726,7 @@ def _mixed(weights: Numbers, vectors: Singles) -> Singles:
 
 
 @dataclass(frozen=True)
-class _Coordinates:
+class Coordinates:
     """Features for the problem: centred where an intercept makes up for it, of equal size, and no more than records.
 
     Args:
@@ -726,7 +742,8 @@ class _Coordinates:
     intercept: bool
 
     @classmethod
-    def of(cls, matrix: Floats, intercept: bool) -> _Coordinates:
+    def of(cls, matrix: Floats, intercept: bool) -> Coordinates:
+        """Those for features ``[n, d]``."""
         mean = matrix.mean(axis=0) if intercept else np.zeros(matrix.shape[1])
         mean = np.where(np.ptp(matrix, axis=0) == 0, matrix[0], mean) if intercept else mean
         centred = matrix - mean
@@ -736,6 +753,7 @@ class _Coordinates:
 
     @property
     def penalty(self) -> Floats:
+        """The diagonal of P ``[r (+ 1)]``."""
         return np.append(self.size**-2.0, [0.0] * self.intercept)
 
     def rows(self, matrix: Floats) -> Floats:
@@ -765,7 +783,7 @@ class Solution:
 
     n_classes: int
     present: Indices
-    coordinates: _Coordinates
+    coordinates: Coordinates
     fit: Fit
 
     def answers(self, rows: Floats, weights: Floats) -> Floats:
@@ -795,11 +813,11 @@ def solve(case: Given, kept: Indices, close: float, queries: Floats | None = Non
     """
     matrix, labels = case.matrix[kept], case.labels[kept]
     present, y = np.unique(labels, return_inverse=True)
-    coordinates = _Coordinates.of(matrix, case.estimator.fit_intercept)
+    coordinates = Coordinates.of(matrix, case.estimator.fit_intercept)
     # With two classes scikit-learn has one vector w, penalised as a whole; here it is w / 2 and -w / 2.
     penalty = coordinates.penalty * (2 if len(present) == 2 else 1)
     try:
-        cost = float(case.estimator.C) * _class_weights(case, labels)[labels]
+        cost = float(case.estimator.C) * class_weights(case, labels)[labels]
         fit = minimum(Problem(coordinates.rows(matrix), y, cost, penalty, len(present)))
     except (ValueError, np.linalg.LinAlgError):
         return None
@@ -863,7 +881,7 @@ def _moves(case: Given, whole: Solution, close: float, reach: Floats) -> Iterato
         yield stay[part], moves, failed
 
 
-def _class_weights(case: Given, labels: Indices) -> Floats:
+def class_weights(case: Given, labels: Indices) -> Floats:
     """What a record of each class costs ``[classes]``, as scikit-learn finds it; NaN for classes without records.
 
     Raises:
@@ -879,7 +897,8 @@ def _class_weights(case: Given, labels: Indices) -> Floats:
     return np.array([found.get(value, np.nan) for value in case.classes])
 
 
-def _dense(case: Given) -> Given:
+def dense(case: Given) -> Given:
+    """The same with dense matrices."""
     from scipy.sparse import issparse
 
     return replace(
@@ -889,7 +908,7 @@ def _dense(case: Given) -> Given:
     )
 
 
-def _unsupported(case: Given) -> str | None:
+def unsupported(case: Given) -> str | None:
     """Why there is no unique minimum of this kind, or not enough room to find it."""
     estimator, n_present = case.estimator, int((case.counts > 0).sum())
     if n_present < 3:
@@ -900,7 +919,7 @@ def _unsupported(case: Given) -> str | None:
     if estimator.solver not in MULTINOMIAL_SOLVERS or estimator.dual or kind == "ovr":
         return f"LogisticRegression(solver={estimator.solver!r}) does not fit all classes together"
     try:
-        weights = _class_weights(case, case.labels)
+        weights = class_weights(case, case.labels)
     except ValueError as error:
         return f"LogisticRegression cannot use these weights: {error}"
     if not (weights[case.counts > 0] > 0).all():

@@ -1,0 +1,72 @@
+"""Yeom et al. 2018, Figure 1: the attribute advantage against the influence of the hidden column, by Theorem 5."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from leakgauge.reproduce.plots import Series, plot
+from leakgauge.reproduce.result import Experiment, Reproduction, Row, exact, within
+from leakgauge.theory import best_tau, inversion_advantage
+
+PEAKS = {5.0: (3.662237, 0.3235576505), 2.0: (2.719112, 0.1613372844), 1.2: (2.184836, 0.0439947107)}
+"""By ratio of the deviations: where the curve peaks, in training errors, and how high; computed independently."""
+
+LARGEST_TAU = 12.0
+N_POINTS = 121
+
+
+def run(*, quick: bool, seed: int, workers: int, folder: Path | None) -> Reproduction:
+    """Three curves; nothing is trained."""
+    del quick, seed, workers, folder
+    rows = [row for ratio, peak in PEAKS.items() for row in _rows(ratio, *peak)]
+    taus = [LARGEST_TAU * i / (N_POINTS - 1) for i in range(N_POINTS)]
+    picture = plot(
+        EXPERIMENT.title,
+        "tau / sigma_in",
+        "attribute advantage",
+        [
+            Series(
+                f"sigma_out / sigma_in = {ratio:g}",
+                taus,
+                [inversion_advantage(tau, 1.0, ratio) for tau in taus],
+                "line",
+            )
+            for ratio in PEAKS
+        ],
+    )
+    remark = (
+        "The paper shows the curves without printing numbers. The peaks were computed from Theorem 5 independently."
+    )
+    return EXPERIMENT.result(rows, picture, settings={"ratios": list(PEAKS)}, remarks=[remark])
+
+
+def _rows(ratio: float, tau: float, peak: float) -> list[Row]:
+    where = best_tau(1.0, ratio)
+    why = "the formula differs"
+    return [
+        within(f"ratio {ratio:g}: where the curve peaks", tau, exact(where, "Theorem 5"), 1e-6, why_not=why),
+        within(
+            f"ratio {ratio:g}: its height there",
+            peak,
+            exact(inversion_advantage(where, 1.0, ratio), "Theorem 5"),
+            1e-9,
+            why_not=why,
+        ),
+        within(
+            f"ratio {ratio:g}: where the column has no influence",
+            0.0,
+            exact(inversion_advantage(0.0, 1.0, ratio), "Theorem 5"),
+            0.0,
+            why_not=why,
+        ),
+    ]
+
+
+EXPERIMENT = Experiment(
+    name="yeom-figure-1",
+    title="Attribute advantage against the influence of the hidden column",
+    source="Yeom et al. 2018, Figure 1",
+    published="that the advantage rises from 0, peaks and returns to 0; no number is printed",
+    data=(),
+    run=run,
+)
