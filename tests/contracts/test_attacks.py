@@ -87,9 +87,10 @@ def evidence_of(seed, kind, is_member, gain=0.0, *, shadow_gain=None, n_models=1
 
     labels, known = labels_of(rng, kind, n), labels_of(rng, kind, n_known)
     shadows = answers_of(rng, kind, signals((gain if shadow_gain is None else shadow_gain) * members), labels)
+    own = signals(gain * is_member)
     return Evidence(
         kind,
-        answers_of(rng, kind, signals(gain * is_member), labels),
+        answers_of(rng, kind, own, labels),
         labels,
         training_loss=0.5,
         sigma_in=0.6,
@@ -100,6 +101,7 @@ def evidence_of(seed, kind, is_member, gain=0.0, *, shadow_gain=None, n_models=1
         population=Population(
             answers_of(rng, kind, signals(np.zeros(n_known)), known), known, rng.normal(size=(n_known, 2))
         ),
+        steadiness=special.expit(2 * own),
     )
 
 
@@ -134,7 +136,12 @@ def test_permuted_candidates_have_permuted_scores(attack, kind):
         held.shadows, answers=held.shadows.answers[:, order], subsets=DenseSubsets(held.shadows.members[:, order])
     )
     moved = replace(
-        held, answers=held.answers[order], labels=held.labels[order], features=held.features[order], shadows=shadows
+        held,
+        answers=held.answers[order],
+        labels=held.labels[order],
+        features=held.features[order],
+        shadows=shadows,
+        steadiness=held.steadiness[order],
     )
     before, after = attack.score(held)[order], attack.score(moved)
     if attack.name == "shadow-classifier":
@@ -288,7 +295,7 @@ def test_no_probability_for_the_own_class(attack, kind):
 def test_constant_answers_of_the_target(attack, kind):
     """The target says the same about everyone, the shadow models do not: defined, and no leak is found."""
     held = evidence_of(13, kind, HALF, 3.0)
-    held = replace(held, answers=np.broadcast_to(held.answers[:1], held.answers.shape))
+    held = replace(held, answers=np.broadcast_to(held.answers[:1], held.answers.shape), steadiness=np.ones(200))
     scores = attack.score(held)
     assert not np.isnan(scores).any()
     assert (
@@ -307,6 +314,8 @@ def test_one_class(attack, kind):
 
     if attack.name in {"gap", "confidence"}:
         assert np.ptp(attack.score(alone())) == 0
+    elif attack.needs_copies:
+        assert np.ptp(attack.score(replace(alone(), steadiness=np.ones(200)))) == 0
     else:
         with pytest.raises(ModelError, match="class"):
             attack.score(alone())
@@ -338,7 +347,12 @@ def test_a_single_candidate(attack, kind):
         held.shadows, answers=held.shadows.answers[:, one], subsets=Alone(tuple(held.shadows.members[:, 7].tolist()))
     )
     alone = replace(
-        held, answers=held.answers[one], labels=held.labels[one], features=held.features[one], shadows=shadows
+        held,
+        answers=held.answers[one],
+        labels=held.labels[one],
+        features=held.features[one],
+        shadows=shadows,
+        steadiness=held.steadiness[one],
     )
     score = attack.score(alone)
     assert score.shape == (1,)
@@ -355,6 +369,7 @@ def test_no_candidates_are_refused(attack, kind):
         held.shadows, answers=held.shadows.answers[:, :0], subsets=DenseSubsets(held.shadows.members[:, :10])
     )
     none = {"answers": held.answers[:0], "labels": held.labels[:0], "features": held.features[:0], "shadows": shadows}
+    none["steadiness"] = held.steadiness[:0]
     with pytest.raises(InputError, match=r"at least one|no records|shape"):
         attack.score(replace(held, **none))
 
@@ -483,7 +498,13 @@ def test_ties_everywhere_find_nothing(attack, kind):
     alike = changed(held, lambda answers: np.broadcast_to(held.answers[0], answers.shape))
     known = replace(alike.population, labels=np.full(60, held.labels[0]), features=np.zeros((60, 2)))
     scores = attack.score(
-        replace(alike, labels=np.full(200, held.labels[0]), features=np.zeros((200, 2)), population=known)
+        replace(
+            alike,
+            labels=np.full(200, held.labels[0]),
+            features=np.zeros((200, 2)),
+            population=known,
+            steadiness=np.full(200, 0.95),
+        )
     )
     scores = np.round(scores, 9)  # a network may round equal rows differently
     for rate, estimate in RATES.items():

@@ -48,9 +48,10 @@ def evidence_of(rng, kind, is_member, gain, n_models=16, n_known=100):
     known = Population(
         answers_of(rng, kind, rng.normal(size=n_known)), np.zeros(n_known, dtype), rng.normal(size=(n_known, 2))
     )
+    own = gain * is_member + rng.normal(size=n)
     return Evidence(
         kind,
-        answers_of(rng, kind, gain * is_member + rng.normal(size=n)),
+        answers_of(rng, kind, own),
         np.zeros(n, dtype),
         training_loss=0.3,
         sigma_in=0.6,
@@ -59,6 +60,7 @@ def evidence_of(rng, kind, is_member, gain, n_models=16, n_known=100):
         seed=1,
         features=rng.normal(size=(n, 2)),
         population=known,
+        steadiness=1 / (1 + np.exp(-2 * own)),
     )
 
 
@@ -108,6 +110,7 @@ def test_all_records_alike_are_all_told_the_same(attack, kind):
             shadows=replace(evidence.shadows, answers=np.tile(answer, (16, 400, 1))),
             features=np.zeros((400, 2)),
             population=Population(np.repeat(answer, 100, axis=0), known.labels, np.zeros((100, 2))),
+            steadiness=np.full(400, 0.5),
         )
     )
     assert np.ptp(scores) < 1e-12  # a network may round equal rows differently
@@ -163,16 +166,20 @@ def test_extreme_answers_give_no_nan(attack, kind):
 
 @pytest.mark.parametrize(("attack", "kind"), CASES, ids=named)
 def test_what_is_missing_is_named(attack, kind):
-    """Without shadow models or known non-members an attack that needs them is not possible, and says what it needs."""
+    """Without what it needs an attack is not possible, and says what that is."""
     evidence = evidence_of(np.random.default_rng(7), kind, HALF[:40], 1.0)
-    assert attack.possible(kind, shadows=True, population=True)
-    assert attack.possible(kind, shadows=False) == (not attack.needs_shadows and not attack.needs_population)
+    assert attack.possible(kind, shadows=True, population=True, copies=True)
+    needs = attack.needs_shadows or attack.needs_population or attack.needs_copies
+    assert attack.possible(kind, shadows=False) == (not needs)
     if attack.needs_shadows:
         with pytest.raises(ModelError, match="needs shadow models"):
             attack.score(replace(evidence, shadows=None))
     if attack.needs_population:
         with pytest.raises(ModelError, match="needs records known to be non-members"):
             attack.score(replace(evidence, population=None))
+    if attack.needs_copies:
+        with pytest.raises(ModelError, match="needs answers about changed copies"):
+            attack.score(replace(evidence, steadiness=None))
     if attack.name == "quantile":
         with pytest.raises(ModelError, match="needs the candidates' features"):
             attack.score(replace(evidence, features=None))

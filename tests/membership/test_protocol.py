@@ -202,6 +202,16 @@ def test_influence_is_asked_about_the_half_that_holds_the_target():
     assert len(set(seeds)) == len(seeds) == 8
 
 
+def test_influence_is_the_same_on_two_processes():
+    games = play(SklearnLearner(GaussianNB()), POOL, sizes=TINY, seed=11)
+
+    def drawn(half, which, seed):
+        return np.random.default_rng(seed).normal(size=len(half))[which]
+
+    alone, together = (exposures(games, POOL, drawn, n_measurements=3, seed=0, workers=n) for n in (1, 2))
+    np.testing.assert_array_equal(alone, together)
+
+
 def test_sizes_are_checked():
     assert Sizes() == Sizes(100, 100, 5, 20, 10)
     with pytest.raises(ValueError, match="targets must be at least 1, got 0"):

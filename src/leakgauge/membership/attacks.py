@@ -20,6 +20,7 @@ from leakgauge.membership import (
     gaussian_error,
     likelihood_ratio,
     loss_threshold,
+    noise_robustness,
     population,
     quantile,
     relative,
@@ -71,6 +72,8 @@ class Evidence:
         seed: for attacks that draw random numbers.
         features: encoded features of the candidates, ``[n, d]``.
         population: known non-members, which are not among the candidates.
+        steadiness: share of slightly changed copies of each candidate that the target gave the candidate's class,
+            ``[n]``, from :func:`leakgauge.membership.noise_robustness.steadiness`.
     """
 
     kind: AnswerKind
@@ -84,9 +87,14 @@ class Evidence:
     seed: int = 0
     features: Floats | None = None
     population: Population | None = None
+    steadiness: Floats | None = None
 
     def __post_init__(self) -> None:
         _check(self.kind, self.answers, self.labels)
+        if self.steadiness is not None and np.shape(self.steadiness) != np.shape(self.labels):
+            raise ModelError(
+                f"steadiness must be one share for each of {len(self.labels)} records, got {np.shape(self.steadiness)}"
+            )
 
     @property
     def codes(self) -> NDArray[np.int64]:
@@ -183,6 +191,7 @@ class Attack:
         member_probability: for an attack that tosses a coin, evidence to the probability of saying "member"
             ``[n]``; ``None`` where the answer is "member" exactly if the score is above 0.
         needs_population: whether it needs records known to be non-members, apart from the candidates.
+        needs_copies: whether the target must be asked about changed copies of the candidates.
         together: all scores of a game ``[targets, n]`` at once, equal to ``score`` target by target up to rounding;
             ``None`` where the loop will do.
     """
@@ -195,11 +204,20 @@ class Attack:
     score: Callable[[Evidence], Floats]
     member_probability: Callable[[Evidence], Floats] | None = None
     needs_population: bool = False
+    needs_copies: bool = False
     together: Callable[[together.Game], Floats] | None = None
 
-    def possible(self, kind: AnswerKind, *, shadows: bool, population: bool = False) -> bool:
-        """Whether the attack can be carried out with these answers, shadow models and known non-members or without."""
-        return kind in self.kinds and (shadows or not self.needs_shadows) and (population or not self.needs_population)
+    def possible(self, kind: AnswerKind, *, shadows: bool, population: bool = False, copies: bool = False) -> bool:
+        """Whether the attack can be carried out with these answers.
+
+        Args:
+            kind: what the target answers.
+            shadows: whether there are shadow models.
+            population: whether there are known non-members.
+            copies: whether the target can be asked about changed copies of the candidates.
+        """
+        held = (shadows, self.needs_shadows), (population, self.needs_population), (copies, self.needs_copies)
+        return kind in self.kinds and all(there or not needed for there, needed in held)
 
 
 def _loss_threshold(evidence: Evidence) -> Floats:
@@ -208,6 +226,12 @@ def _loss_threshold(evidence: Evidence) -> Floats:
 
 def _gap(evidence: Evidence) -> Floats:
     return bounded_loss.zero_one_scores(np.argmax(evidence.answers, axis=1), evidence.codes)
+
+
+def _noise_robustness(evidence: Evidence) -> Floats:
+    if evidence.steadiness is None:
+        raise ModelError("this attack needs answers about changed copies of the candidates, which are not there")
+    return noise_robustness.scores(evidence.steadiness)
 
 
 def _confidence(evidence: Evidence) -> Floats:
@@ -297,6 +321,15 @@ _NUMBERS = _PROBABILITIES | _VALUES
 
 ATTACKS: tuple[Attack, ...] = (
     Attack("gap", "classified correctly", "Yeom et al. 2018, Adversary 1 with the 0-1 loss", _CLASSES, False, _gap),
+    Attack(
+        "noise-robustness",
+        "class kept when the record is changed a little",
+        "Choquette-Choo et al. 2021, random noise",
+        frozenset({AnswerKind.LABELS}),
+        False,
+        _noise_robustness,
+        needs_copies=True,
+    ),
     Attack(
         "confidence",
         "member with the probability of the true class",

@@ -6,9 +6,8 @@ answer less often. It succeeds when it tells members from other records of the p
 Tramer, Carlini, Papernot, "Label-Only Membership Inference Attacks", ICML 2021 (random noise in place of the
 distance to the border).
 
-Unlike the other attacks it asks about records that are in no table of answers, and so needs the model itself.
-
-Scores point towards membership: the share of right answers minus ``threshold``; the rule is exactly ``score > 0``.
+Unlike the other attacks it asks about records that are in no table of answers, and so needs the model itself:
+:func:`steadiness` asks, :func:`scores` decides. Scores point towards membership; the rule is exactly ``score > 0``.
 """
 
 from __future__ import annotations
@@ -51,7 +50,7 @@ def perturbed(
     return np.where(categorical & (rng.random((n, d)) < redrawn), drawn, changed)
 
 
-def scores(
+def steadiness(
     model: LabelAccess,
     features: ArrayLike,
     labels: ArrayLike,
@@ -62,11 +61,10 @@ def scores(
     n_queries: int = 50,
     noise: float = 0.3,
     redrawn: float = 0.1,
-    threshold: float = THRESHOLD,
 ) -> Floats:
-    """Share of changed copies that get the record's own class, less the threshold; higher means member.
+    """Share of changed copies of each record that the model gives the record's own class.
 
-    Every record is asked about unchanged as well: a record that the model gets wrong then has share 0.
+    Every record is asked about unchanged as well: one that the model gets wrong has share 0.
 
     Args:
         model: asked ``1 + n_queries`` times about all records.
@@ -78,10 +76,9 @@ def scores(
         n_queries: changed copies of each record, at least 1.
         noise: see `perturbed`, at least 0.
         redrawn: see `perturbed`, in [0, 1].
-        threshold: share of right answers from which on the attacker says member, in [0, 1).
 
     Returns:
-        [records], float64, in [-threshold, 1 - threshold].
+        [records], float64, in [0, 1].
 
     Raises:
         DataError: features, labels, population and columns do not fit together.
@@ -90,10 +87,10 @@ def scores(
     Source:
         Choquette-Choo et al. 2021.
     """
-    if n_queries < 1 or noise < 0 or not 0 <= redrawn <= 1 or not 0 <= threshold < 1 or seed < 0:
+    if n_queries < 1 or noise < 0 or not 0 <= redrawn <= 1 or seed < 0:
         raise ConfigError(
-            "n_queries must be at least 1, noise and seed at least 0, redrawn in [0, 1] and threshold in [0, 1), got "
-            f"{n_queries}, {noise}, {seed}, {redrawn} and {threshold}."
+            "n_queries must be at least 1, noise and seed at least 0 and redrawn in [0, 1], got "
+            f"{n_queries}, {noise}, {seed} and {redrawn}."
         )
     records, others = np.asarray(features, dtype=np.float64), np.asarray(population, dtype=np.float64)
     codes, redraw = np.asarray(labels), np.asarray(categorical)
@@ -108,9 +105,38 @@ def scores(
             f"shape {others.shape} and {redraw.dtype} of shape {redraw.shape}."
         )
     rng = np.random.default_rng(seed)
-    right = np.zeros(len(records))
+    kept = np.zeros(len(records))
     for _ in range(n_queries):
         asked = perturbed(records, others, redraw, noise=noise, redrawn=redrawn, rng=rng)
-        right += model.labels(asked) == codes
-    kept: Floats = np.where(model.labels(records) == codes, right / n_queries, 0.0)
-    return kept - threshold
+        kept += model.labels(asked) == codes
+    return np.where(model.labels(records) == codes, kept / n_queries, 0.0)
+
+
+def scores(steadiness: ArrayLike, *, threshold: float = THRESHOLD) -> Floats:
+    """How far the share of changed copies that keep the record's class lies above a threshold; higher means member.
+
+    Args:
+        steadiness: [records], in [0, 1], of :func:`steadiness`.
+        threshold: share above which the attacker says member, in [0, 1).
+
+    Returns:
+        [records], float64, in [-threshold, 1 - threshold].
+
+    Raises:
+        DataError: the shares are none.
+        ConfigError: the threshold is out of range.
+
+    Source:
+        Choquette-Choo et al. 2021.
+
+    >>> scores([1.0, 0.5]).round(3).tolist()
+    [0.1, -0.4]
+    """
+    shares = np.asarray(steadiness, dtype=np.float64)
+    if not 0 <= threshold < 1:
+        raise ConfigError(f"threshold must be in [0, 1), got {threshold}.")
+    if shares.ndim != 1 or not shares.size or not ((shares >= 0) & (shares <= 1)).all():
+        raise DataError(
+            f"steadiness must be shares in [0, 1] of at least one record, [records], got shape {shares.shape}."
+        )
+    return shares - threshold

@@ -278,7 +278,9 @@ def shared_table(games: Games, *, width: float = WIDTH) -> Games:
     return replace(games, called=called, n_models=len(everyone))
 
 
-def exposures(games: Games, pool: Records, measure: Measure, *, n_measurements: int, seed: int) -> Floats:
+def exposures(
+    games: Games, pool: Records, measure: Measure, *, n_measurements: int, seed: int, workers: Workers = 1
+) -> Floats:
     """How exposed each target is in the halves that it is in, over the first iterations.
 
     Args:
@@ -287,18 +289,26 @@ def exposures(games: Games, pool: Records, measure: Measure, *, n_measurements: 
         measure: the influence of some records of a training set, such as their binned PDTP.
         n_measurements: iterations, at most those played.
         seed: given on to ``measure``, a different one for each training set.
+        workers: processes of this machine, each with a training set of its own; with a cluster it is one.
 
     Returns:
         ``[n_measurements, t]``: each target is in exactly one half of each iteration.
     """
-    values = np.full((n_measurements, len(games.targets)), np.nan)
+    import joblib
+
+    tasks, places = [], []
     for model in range(2 * n_measurements):
         half = games.halves.row(model)
         asked = half[games.targets]
         if asked.any():
-            row_in_half = np.cumsum(half) - 1
-            which = row_in_half[games.targets[asked]].astype(np.int64)
-            values[model // 2, asked] = measure(pool[half], which, _seed(seed, 1000 + model))
+            which = (np.cumsum(half) - 1)[games.targets[asked]].astype(np.int64)
+            tasks.append(joblib.delayed(measure)(pool[half], which, _seed(seed, 1000 + model)))
+            places.append((model // 2, asked))
+    values = np.full((n_measurements, len(games.targets)), np.nan)
+    with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
+        found = joblib.Parallel(n_jobs=workers if isinstance(workers, int) else 1)(tasks)
+    for (iteration, asked), measured in zip(places, found, strict=True):
+        values[iteration, asked] = measured
     return values
 
 

@@ -303,10 +303,9 @@ def measure(
                 randomness=randomness,
                 floors=False,
                 run=folder,
-                workers=workers,
             ).binned
 
-        return exposures(games, pool, binned_pdtp, n_measurements=sizes.measurements, seed=seed)
+        return exposures(games, pool, binned_pdtp, n_measurements=sizes.measurements, seed=seed, workers=workers)
 
     independent = exposed(Randomness.INDEPENDENT) if algorithm.randomised else None
     return Measured(kind, source, games, shared_table(games), exposed(Randomness.COMMON), independent)
