@@ -95,6 +95,17 @@ def test_a_function_that_answers_badly_is_refused(people, function, message):
         ask(function, records.features, records.schema)
 
 
+def test_a_value_that_the_model_was_trained_without_is_named(people):
+    """The schema has three genes, the training set two, and the encoding takes no other."""
+    records = people(60, 5, regression=True).with_native(Native.PANDAS)
+    gene = single(records.schema, "gene")
+    train = records[np.flatnonzero(gene.codes(records.features) < 2)]
+    encode = make_column_transformer((OneHotEncoder(), ["gene", "sex"]), (StandardScaler(), ["age", "weight"]))
+    model = fitted(make_pipeline(encode, DecisionTreeRegressor()), train)
+    with pytest.raises(ModelError, match=r"'gene': .* unknown categories .*'c'.* let its encoding take such"):
+        ask_about_values(model, train.features, train.schema, gene)
+
+
 def test_a_column_that_the_model_does_not_use_is_noticed(people):
     records = people(80, 4, regression=False).with_native(Native.PANDAS)
     gene = single(records.schema, "gene")

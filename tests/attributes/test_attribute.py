@@ -88,8 +88,18 @@ def test_many_records_are_looked_up_in_parts(monkeypatch):
         (lambda: single(SCHEMA, "age", edges=(20,)), "edges must be at least two"),
         (
             lambda: single(SCHEMA, "age", edges=(20, 40, 60), representatives=(30,)),
-            "one ascending number for each of 2",
+            "one number in each of 2 bins",
         ),
+        (
+            lambda: single(SCHEMA, "age", edges=(20, 40, 60), representatives=(30, 30)),
+            "one number in each of 2 bins",
+        ),
+        (
+            lambda: single(SCHEMA, "age", edges=(20, 40, 60), representatives=(39, 38)),
+            "one number in each of 2 bins",
+        ),
+        (lambda: single(SCHEMA, "smokes", values=(0, 1), representatives=(0, 1)), "give the edges of the bins as well"),
+        (lambda: single(SCHEMA, "sex", representatives=(0, 1)), "give the edges of the bins as well"),
         (lambda: single(SCHEMA, "smokes", values=(0, 0)), "values must be finite and differ"),
         (lambda: single(SCHEMA, "sex", values=(0, 1)), "its values are its categories"),
         (

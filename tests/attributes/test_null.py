@@ -94,7 +94,7 @@ def test_intervals_cover_nothing_at_their_rate(people, kind, alone):
 @pytest.mark.slow
 @pytest.mark.parametrize("kind", AnswerKind, ids=str)
 def test_intervals_of_attacks_that_learn_cover_nothing_at_their_rate(people, kind):
-    """The same with the same error rates for 800 fits of boosted trees for each kind."""
+    """The same with the same error rates for 1,200 fits of boosted trees for each kind; see also test_learned.py."""
     together, by_value, exposed = coverage(people, kind, sorted(LEARNING))
     assert together >= 0.93
     assert by_value >= 0.97

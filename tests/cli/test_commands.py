@@ -109,6 +109,49 @@ def test_several_models_and_a_choice_of_them(cli: Callable, config: Written) -> 
     assert "naive-bayes" not in printed.out
 
 
+HIDDEN = """
+[data]
+train = "train.csv"
+holdout = "holdout.csv"
+target = "income"
+
+[[data.columns]]
+name = "town"
+role = "sensitive"
+
+[[data.columns]]
+name = "age"
+attack = true
+edges = [18, 40, 60, 80]
+"""
+
+
+def test_hidden_columns_are_inferred_and_summed_up_in_a_line_each(cli: Callable, config: Written) -> None:
+    printed = cli("audit", config(data=HIDDEN), "--run", "run")
+    said = " ".join(printed.out.split())
+    assert "Hidden columns • With the model “town” is named rightly for" in said
+    assert "• With the model “age” is named rightly for" in said
+    assert "advantage at the hidden column “town”" in said
+    document = json.loads(Path("run/result.json").read_text())
+    assert [column["values"] for column in document["audits"][0]["attributes"]] == [
+        ["north", "south", "west"],
+        ["18 to 40", "40 to 60", "60 to 80"],
+    ]
+    explained = " ".join(cli("explain", config(data=HIDDEN)).out.split())
+    assert "questions about hidden columns 1 1 training each" in explained
+    assert "Hidden columns to infer: town, age; about 720 questions to the model." in explained
+
+
+def test_hidden_columns_may_be_chosen_on_the_command_line(cli: Callable, config: Written) -> None:
+    cli("audit", config(data=HIDDEN), "--run", "run", "--attribute", "town", "--json")
+    found = json.loads(Path("run/result.json").read_text())["audits"][0]["attributes"]
+    assert [column["name"] for column in found] == ["town"]
+    printed = cli("audit", config(), "--run", "other", "--attribute", "hours")
+    assert printed.code == 2
+    assert "column 'hours' is numeric and can be inferred in bins only" in printed.err
+    assert len(printed.err.strip().splitlines()) <= 3, printed.err
+
+
 def test_a_public_data_set_with_recipes(cli: Callable) -> None:
     printed = cli(
         "audit", "wine", "--model", "naive-bayes", "--model", "decision-tree",

@@ -7,8 +7,24 @@ point: an attack of strength a reaches fpr ** a.
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
-from leakgauge.auditing import AuditResult, Description, Document, ExposedRecord, Finding, Influence, Verdict, judge
+from leakgauge.auditing import (
+    AttributeAttack,
+    AttributePart,
+    AuditResult,
+    Description,
+    Document,
+    ExposedRecord,
+    ExposedValue,
+    ExposedValues,
+    Finding,
+    InferredColumn,
+    Influence,
+    Verdict,
+    judge,
+)
+from leakgauge.auditing.attributes import findings as attribute_findings
 from leakgauge.auditing.result import Association, AttackResult, Curve, Exposed, Histogram
 from leakgauge.statistics import Estimate
 
@@ -179,6 +195,71 @@ def influence_findings(largest: float, bound: float) -> list[Finding]:
     ]  # fmt: skip
 
 
+def part(name: str, members: float, others: float, n: int = 100) -> AttributePart:
+    return AttributePart(name, n, n, rate(members), rate(others), estimate(members - others, 0.1))
+
+
+def rate(value: float) -> Estimate:
+    return estimate(value, 0.03, method="Wilson")
+
+
+def attribute_attack(name: str, title: str, members: float, others: float, best: float, *, decides: bool = True):
+    """An attack on a hidden column that is right so often, where guessing without the model is at the rate ``best``."""
+    return AttributeAttack(
+        name=name,
+        title=title,
+        source="Yeom et al. 2018",
+        decides=decides,
+        members=rate(members),
+        others=rate(others),
+        advantage=estimate(members - others, 0.05, 1 - 0.05 / 6),
+        over_best_guess=estimate(members - best, 0.05),
+        gain_members=estimate(members - best, 0.04, method="pairs"),
+        gain_others=estimate(others - best, 0.04, method="pairs"),
+        silent_members=rate(0.03),
+        silent_others=rate(0.03),
+        by_value=(part("CC", members, others), part("T|T", 0.5, 0.5), AttributePart("rare", *[None] * 5)),
+        by_group=(part("north", members, others), part("south", members, others)),
+    )
+
+
+def hidden(name: str = "vkorc1", members: float = 0.9, others: float = 0.6, **changed: object) -> InferredColumn:
+    """A column that is named rightly so often with the model, and for 65 % of everybody without it."""
+    best = 0.65
+    given = {
+        "name": name,
+        "values": ("CC", "T|T", "rare"),
+        "prior": (0.6, 0.39, 0.01),
+        "ignored": False,
+        "n_members": N_TRAIN,
+        "n_others": N_HOLDOUT,
+        "n_own": 250,
+        "confidence": 0.95,
+        "best_guess_members": rate(best),
+        "best_guess_others": rate(best),
+        "advantage_without": estimate(0.0, 0.02),
+        "attacks": (
+            attribute_attack("inversion", "value that explains the response best", members, others, best),
+            attribute_attack("several-queries", "most frequent value of a member", 0.8, 0.1, best, decides=False),
+            attribute_attack("imputation", "without the model", best, best, best, decides=False),
+        ),
+        "left_out": {"inversion-confidence": "it cannot work with values"},
+        "exposed": ExposedValues(2, N_TRAIN, 0.05, 40, (ExposedValue("a1b2c3d4e5f6", "CC"),)),
+    }
+    return InferredColumn(**{**given, **changed})
+
+
+def ignored(name: str = "sex") -> InferredColumn:
+    """A column that the model does not use."""
+    nothing = Estimate(0.0, 0.0, 0.0, 1.0, "the model answers the same whatever the value", N_TRAIN + N_HOLDOUT)
+    plain = hidden(name, 0.6, 0.6)
+    attacks = tuple(
+        replace(one, advantage=nothing) if one.name == "inversion" else replace(one, decides=False)
+        for one in plain.attacks
+    )
+    return replace(plain, ignored=True, attacks=attacks, exposed=ExposedValues(0, N_TRAIN, 0.05, 40, ()))
+
+
 def audit(what: Description, findings: list[Finding], found: list[AttackResult], **changed: object) -> AuditResult:
     verdicts = [finding.verdict for finding in findings]
     worst = next(v for v in (Verdict.FAILS, Verdict.CANNOT_TELL, Verdict.PASSES) if v in verdicts)
@@ -208,7 +289,12 @@ def passing() -> AuditResult:
 
 def failing() -> AuditResult:
     found = attacks([(0.11, 0.8), (0.24, 0.5), (0.31, 0.4), (0.28, 0.45), (0.42, 0.3), (0.47, 0.25)])
-    findings = [*influence_findings(math.inf, math.inf), *map(advantage_finding, found)]
+    columns = (hidden(), ignored())
+    findings = [
+        *influence_findings(math.inf, math.inf),
+        *map(advantage_finding, found),
+        *attribute_findings(columns, 0.1),
+    ]
     return audit(
         description("Decision tree", learner="DecisionTreeClassifier", n_duplicates=3),
         findings,
@@ -217,6 +303,7 @@ def failing() -> AuditResult:
         exposed=Exposed("distance", 12, N_TRAIN, 0.05, 4),
         records=exposed(math.inf),
         notes=("PDTP is infinite for 26 records.",),
+        attributes=columns,
     )
 
 

@@ -59,11 +59,11 @@ def test_fails_is_a_failure_and_cannot_tell_an_error(three_models):
 
 def test_counts_are_the_sums_of_the_cases(three_models):
     root = ET.fromstring(junit(three_models).encode())
-    # 8 passing; 2 + 5 failing and 1 undecided of 8; 2 undecided.
-    assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("18", "7", "3")
+    # 8 passing; 2 + 5 + 1 failing, 1 undecided and 1 passing; 2 undecided.
+    assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("20", "8", "3")
     assert [(s.get("tests"), s.get("failures"), s.get("errors")) for s in root] == [
         ("8", "0", "0"),
-        ("8", "7", "1"),
+        ("10", "8", "1"),
         ("2", "0", "2"),
     ]
 

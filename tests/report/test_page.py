@@ -14,10 +14,10 @@ from html.parser import HTMLParser
 
 import pytest
 
-from leakgauge.auditing import Document, Finding, Verdict
+from leakgauge.auditing import AuditDocument, Document, Finding, Verdict
 from leakgauge.auditing.document import dump, load
 from leakgauge.errors import StoreError
-from leakgauge.report import render_html, write_html
+from leakgauge.report import render_html, words, write_html
 from leakgauge.statistics import Estimate
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\"'&{{7*7}}"
@@ -421,7 +421,62 @@ def test_a_document_read_from_its_file_gives_the_same_page(three_models, tmp_pat
 
 
 def test_the_page_is_small(three_models):
-    assert len(render_html(three_models).encode()) < 150_000
+    """Three models, one of them with two hidden columns."""
+    assert len(render_html(three_models).encode()) < 160_000
+
+
+# Hidden columns.
+
+
+def test_a_hidden_column_stands_with_its_sentence_its_attacks_and_its_values(documents):
+    result = documents.failing()
+    text = Page(render_html(documents.alone(result))).text_of()
+    start, end = text.index("What it gives away about hidden columns"), text.index("Influence of single records")
+    said = text[start:end]
+    column = result.attributes[0]
+    assert words.hidden_column(AuditDocument.of(result).attributes[0]) in said
+    for attack in column.attacks:
+        assert attack.title[1:] in said
+        for estimate in (attack.members, attack.others, attack.advantage, attack.gain_members, attack.gain_others):
+            assert words.interval(estimate) in said
+    assert said.count("; not judged") == 2
+    assert "CC 100 90 % 100 60 % 0.300 0.200 to 0.400" in said
+    assert "rare few – few – – –" in said
+    assert "north 100 90 %" in said
+    assert "a1b2c3d4e5f6 CC" in said
+    assert "2 of 2,000 training records hold a value that stands out beyond chance" in said
+
+
+def test_a_column_that_the_model_does_not_use_has_no_table(documents):
+    result = replace(documents.failing(), attributes=(documents.ignored(),))
+    said = Page(render_html(documents.alone(result))).text_of()
+    assert "The model does not use “sex”: it answers the same whatever the value" in said
+    assert "Gain, members" not in said
+
+
+def test_questions_stand_in_their_order_and_hidden_columns_in_the_overview(page, documents):
+    text = page.text_of()
+    assert "One record’s influence Membership Hidden columns" in text
+    alone = Page(render_html(documents.alone(documents.failing()))).text_of()
+    titles = [words.question_title(question) for question in ("influence", "membership", "attributes")]
+    places = [alone.index(title, alone.index("Findings")) for title in titles]
+    assert places == sorted(places)
+
+
+def test_without_hidden_columns_the_page_does_not_speak_of_them(documents):
+    text = Page(render_html(documents.alone(documents.passing()))).text_of()
+    assert "hidden column" not in text.lower()
+    assert "Attribute advantage" not in text
+
+
+def test_what_is_not_known_of_a_hidden_column_is_said(documents):
+    column = documents.hidden()
+    bare = tuple(replace(one, gain_members=None, gain_others=None, by_group=()) for one in column.attacks)
+    column = replace(column, n_own=0, best_guess_members=None, attacks=bare)
+    text = Page(render_html(documents.alone(replace(documents.failing(), attributes=(column,))))).text_of()
+    assert text.count("not known") == 2 * 3 + 1
+    assert "complete record" not in text[text.index("hidden columns") : text.index("Influence of single")]
+    assert "By group" not in text
 
 
 def test_a_result_writes_its_own_page(documents, tmp_path):

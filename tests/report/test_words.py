@@ -188,3 +188,73 @@ def test_every_verdict_has_its_words():
         assert set(wording) == set(Verdict)
         assert len(set(wording.values())) == 3
     assert not any("safe" in words.ADVICE[verdict] for verdict in (Verdict.PASSES, Verdict.FAILS))
+
+
+# Hidden columns: what decides which sentence is said is whether intervals reach beyond 0.
+
+
+@pytest.mark.parametrize(
+    ("members", "others", "said"),
+    [
+        (0.65, 0.65, "That it gives away more than other people’s records do was not shown."),
+        (0.66, 0.64, "That it gives away more than other people’s records do was not shown."),
+        (
+            0.90,
+            0.60,
+            "Members are named more often than others: the model gives away values of people it was trained on.",
+        ),
+        (0.66, 0.30, "Members are named more often than others, but not shown to be named more often than without the"),
+        (0.90, 0.90, "The model tells more than can be guessed without it, but of everybody: that members are named"),
+    ],
+)
+def test_what_a_hidden_column_comes_to(documents, members, others, said):
+    """Without the model 65 % are right; intervals are 0.04 or 0.05 either way."""
+    told = words.hidden_column(documents.hidden("race", members, others))
+    shares = f"{100 * members:.0f} % of members and {100 * others:.0f} % of others"
+    assert told.startswith(f"With the model “race” is named rightly for {shares}, without it for 65 % of the members")
+    assert said in told
+
+
+def test_a_guess_that_is_right_about_members_without_the_model_is_no_leak(documents):
+    unlike = replace(documents.hidden(), advantage_without=documents.estimate(0.2, 0.1))
+    assert "Members are named more often than others even without the model" in words.hidden_column(unlike)
+
+
+def test_where_nothing_could_be_learned_members_are_held_against_others_alone(documents):
+    column = documents.hidden()
+    bare = tuple(replace(one, gain_members=None, gain_others=None) for one in column.attacks)
+    told = words.hidden_column(replace(column, best_guess_members=None, attacks=bare))
+    assert "without it for 65 % of others. Members are named more often" in told
+    flat = documents.hidden(members=0.6, others=0.6)
+    bare = tuple(replace(one, gain_members=None, gain_others=None) for one in flat.attacks)
+    told = words.hidden_column(replace(flat, best_guess_members=None, attacks=bare))
+    assert told.endswith("That members are named more often than others was not shown.")
+
+
+def test_the_clearest_attack_is_one_that_decides(documents):
+    """The reduction has the largest advantage, 0.7, and is not judged."""
+    assert words.clearest(documents.hidden()).name == "inversion"
+
+
+@pytest.mark.parametrize(
+    ("n", "fewest", "said"),
+    [
+        (2, 40, "2 of 2,000 training records hold a value that stands out beyond chance"),
+        (1, 40, "1 of 2,000 training records holds a value"),
+        (0, 40, "None of 2,000 training records was shown to hold a value that stands out beyond chance"),
+        (0, 2001, "cannot be told: there are too few holdout records"),
+    ],
+)
+def test_people_whose_value_stands_out(documents, n, fewest, said):
+    column = documents.hidden()
+    assert said in words.exposed_values(replace(column, exposed=replace(column.exposed, n=n, fewest=fewest)))
+
+
+def test_the_statement_says_that_hidden_columns_were_inferred(documents):
+    told = paragraph(documents.failing())
+    assert "(or all of it but the hidden column and, besides, 250 complete records of others)" in told["Threat model"]
+    assert "attribute inference of “vkorc1” and “sex”" in told["Tested"]
+    assert "With the model “vkorc1” is named rightly for 90 % of members" in told["Results"]
+    assert "The model does not use “sex”" in told["Results"]
+    assert "None may name a hidden column rightly" in told["Release rule"]
+    assert "hidden" not in " ".join(paragraph(documents.passing()).values())

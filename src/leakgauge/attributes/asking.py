@@ -21,8 +21,8 @@ Floats: TypeAlias = NDArray[np.float64]
 Answering: TypeAlias = Model | Callable[[Floats], Floats]
 """A model; or a function from encoded queries ``[q, d]`` to log-probabilities ``[q, k]`` or values ``[q, 1]``."""
 
-NUMBERS_AT_ONCE = 2**22
-"""Entries of the matrix of queries of one call: 32 MB."""
+NUMBERS_AT_ONCE = 2**18
+"""Entries of the matrix of queries of one call: 2 MB, so that what a model makes of them stays in the cache."""
 
 _SAME = 1e-9
 
@@ -66,7 +66,7 @@ def ask_about_values(model: Answering, features: Floats, schema: Schema, attribu
         ``[n, m, k]`` log-probabilities, or ``[n, m, 1]`` numbers; row i belongs to record i.
 
     Raises:
-        ModelError: as the model's answers demand.
+        ModelError: the model refuses a query, such as a value that it was trained without, or as :func:`ask`.
     """
     n, d = features.shape
     m, k = len(attribute), max(1, len(schema.classes))
@@ -74,7 +74,13 @@ def ask_about_values(model: Answering, features: Floats, schema: Schema, attribu
     rows = max(1, NUMBERS_AT_ONCE // (m * d))
     for start in range(0, n, rows):
         part = attribute.completed(features[start : start + rows])
-        told[start : start + rows] = ask(model, part.reshape(-1, d), schema).reshape(len(part), m, k)
+        try:
+            told[start : start + rows] = ask(model, part.reshape(-1, d), schema).reshape(len(part), m, k)
+        except ModelError as error:
+            raise ModelError(
+                f"attribute {attribute.name!r}: the model cannot be asked with each of {m} values in place ({error}); "
+                'if it was trained without one of them, let its encoding take such (handle_unknown="ignore")'
+            ) from error
     return told
 
 

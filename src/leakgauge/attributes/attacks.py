@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -70,6 +71,23 @@ class Evidence:
     own: Own | None = None
     seed: int = 0
 
+    @cached_property
+    def imputed(self) -> Guesses:
+        """The best guess without the model, learned from the attacker's own records.
+
+        Raises:
+            ModelError: there are none.
+        """
+        own = _held(self.own, "records of the attacker's own")
+        return imputation.guesses(
+            self.known,
+            own.known,
+            own.values,
+            self.prior,
+            n_values=len(self.prior),
+            categorical=self.categorical,
+        )
+
 
 @dataclass(frozen=True)
 class Attack:
@@ -84,6 +102,8 @@ class Attack:
         needs_membership: whether it needs scores of a membership attack.
         needs_own: whether it needs complete records of the attacker's own.
         inverts: whether all it knows of the value comes from how the model's answers change with it.
+        reads: whether it reads the value off the model's answers. The others guess without the model, or stay silent
+            about who does not look like a member, which tells members from others rather than the value.
     """
 
     name: str
@@ -94,6 +114,7 @@ class Attack:
     needs_membership: bool = False
     needs_own: bool = False
     inverts: bool = False
+    reads: bool = False
 
     def missing(self, kind: AnswerKind, *, membership: bool = False, own: bool = False) -> str | None:
         """What it lacks to be carried out with these answers, with or without the rest; ``None`` if nothing."""
@@ -128,15 +149,7 @@ def _confusion(evidence: Evidence) -> Guesses:
 
 
 def _imputation(evidence: Evidence) -> Guesses:
-    own = _held(evidence.own, "records of the attacker's own")
-    return imputation.guesses(
-        evidence.known,
-        own.known,
-        own.values,
-        evidence.prior,
-        n_values=len(evidence.prior),
-        categorical=evidence.categorical,
-    )
+    return evidence.imputed
 
 
 def _learned(evidence: Evidence) -> Guesses:
@@ -180,6 +193,7 @@ ATTACKS: tuple[Attack, ...] = (
         _VALUES,
         invert,
         inverts=True,
+        reads=True,
     ),
     Attack(
         "inversion-confidence",
@@ -188,6 +202,7 @@ ATTACKS: tuple[Attack, ...] = (
         _PROBABILITIES,
         invert,
         inverts=True,
+        reads=True,
     ),
     Attack(
         "inversion-confusion",
@@ -196,6 +211,7 @@ ATTACKS: tuple[Attack, ...] = (
         _CLASSES,
         _confusion,
         inverts=True,
+        reads=True,
     ),
     Attack(
         "uniform-guess",
@@ -228,6 +244,7 @@ ATTACKS: tuple[Attack, ...] = (
         _ALL,
         _learned,
         needs_own=True,
+        reads=True,
     ),
 )
 """All attacks of an audit, weakest knowledge first. The first that is possible is the inversion for what the model

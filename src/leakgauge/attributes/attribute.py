@@ -38,9 +38,13 @@ class Bins:
     edges: tuple[float, ...]
     representatives: tuple[float, ...]
 
+    def places(self, values: Floats) -> NDArray[np.intp]:
+        """Which bin each value lies in, from 0, ``[n]``."""
+        return np.searchsorted(self.edges[1:-1], values, side="right")
+
     def snapped(self, values: Floats) -> Floats:
         """The representative of each value's bin, ``[n]``."""
-        return np.asarray(self.representatives)[np.searchsorted(self.edges[1:-1], values, side="right")]
+        return np.asarray(self.representatives)[self.places(values)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,13 +121,13 @@ def single(
         column: its name.
         edges: of the bins of a numeric column, outermost included; public ones, such as
             :func:`leakgauge.records.bin_edges` makes from records that anybody may see.
-        representatives: what the model is asked with for each bin; by default the middles, rounded down to whole
-            numbers in a column of integers.
+        representatives: what the model is asked with for each bin, a number in it; by default the middles, rounded down
+            to whole numbers in a column of integers.
         values: the numbers that a numeric column may hold, such as ``(0, 1)``, in place of bins.
 
     Raises:
         DataError: there is no such column; it is numeric and neither bins nor values are given, or both; they are given
-            for a categorical one; or they do not ascend or repeat.
+            for a categorical one; they do not ascend or repeat; or representatives lie in other bins, or have none.
 
     >>> from leakgauge.records import Records
     >>> table = [["f", 31.0, 1.0], ["m", 47.0, 0.0]]
@@ -135,6 +139,8 @@ def single(
     """
     place = schema.index(column)
     described = schema.columns[place]
+    if representatives is not None and edges is None:
+        raise DataError(f"column {column!r}: representatives stand for bins; give the edges of the bins as well.")
     if described.is_categorical:
         if edges is not None or values is not None:
             raise DataError(f"column {column!r} is {described.kind}: its values are its categories; give no others.")
@@ -151,7 +157,7 @@ def single(
             raise DataError(f"column {column!r}: values must be finite and differ, got {list(values)}.")
         return Attribute(column, (place,), tuple(values), settings[:, None], (None,))
     assert edges is not None
-    bins = Bins(_checked_edges(edges, column), _representatives(edges, representatives, described))
+    bins = _bins(_checked_edges(edges, column), representatives, described)
     names = tuple(f"{low:g} to {high:g}" for low, high in itertools.pairwise(bins.edges))
     return Attribute(column, (place,), names, np.asarray(bins.representatives)[:, None], (bins,))
 
@@ -223,17 +229,18 @@ def _checked_edges(edges: Sequence[float], column: str) -> tuple[float, ...]:
     return found
 
 
-def _representatives(edges: Sequence[float], given: Sequence[float] | None, described: Column) -> tuple[float, ...]:
-    bounds = np.asarray(edges, dtype=np.float64)
+def _bins(edges: tuple[float, ...], given: Sequence[float] | None, described: Column) -> Bins:
+    low, high = np.asarray(edges[:-1]), np.asarray(edges[1:])
     if given is None:
-        middles = (bounds[:-1] + bounds[1:]) / 2
+        middles = (low + high) / 2
         whole = np.floor(middles)
-        middles = np.where((whole >= bounds[:-1]) & (described.dtype in INTEGERS), whole, middles)
-        return tuple(middles.tolist())
-    numbers = np.asarray(given, dtype=np.float64)
-    if numbers.shape != (len(bounds) - 1,) or (np.diff(numbers) <= 0).any() or not np.isfinite(numbers).all():
+        numbers = np.where((whole >= low) & (described.dtype in INTEGERS), whole, middles)
+    else:
+        numbers = np.asarray(given, dtype=np.float64)
+    bins = Bins(edges, tuple(np.ravel(numbers).tolist()))
+    if not np.array_equal(bins.places(numbers), np.arange(len(low))) or not np.isfinite(numbers).all():
         raise DataError(
-            f"column {described.name!r}: representatives must be one ascending number for each of {len(bounds) - 1} "
-            f"bins, got {list(given)}."
+            f"column {described.name!r}: representatives must be one number in each of {len(low)} bins, in their "
+            f"order, got {numbers.tolist()}."
         )
-    return tuple(numbers.tolist())
+    return bins

@@ -63,6 +63,9 @@ class Success:
         silent_others: likewise about non-members.
         by_value: the game among holders of each value; rare ones are often the most exposed.
         by_group: the game within each group, if groups were given.
+        gain_members: how much more often it is right than the best guess without the model about the same members, in
+            [-1, 1]; ``None`` where the best guess about members is not known.
+        gain_others: likewise about the same non-members. A gain on both sides is what the model says about everybody.
     """
 
     attack: str
@@ -74,6 +77,8 @@ class Success:
     silent_others: Estimate
     by_value: tuple[Part, ...]
     by_group: tuple[Part, ...] = ()
+    gain_members: Estimate | None = None
+    gain_others: Estimate | None = None
 
 
 def play(
@@ -85,6 +90,7 @@ def play(
     best_guess: Floats,
     values: Sequence[Any],
     *,
+    best_guess_of_members: Floats | None = None,
     groups: Groups | None = None,
     nothing: str | None = None,
     confidence: float = 0.95,
@@ -100,24 +106,27 @@ def play(
         best_guess: for each non-member the probability that the best guess without the model is right,
             ``[n_others]``.
         values: the possible values, by code.
+        best_guess_of_members: likewise for each member, ``[n_members]``, if it is known.
         groups: which people to look at apart, if any.
         nothing: why the advantage is 0 for certain, where that is known.
         confidence: of each interval, in (0, 1); see :class:`Part` for those by value and group.
     """
     inside, outside = members.right(truth_of_members), others.right(truth_of_others)
-    advantage = _difference(inside, outside, confidence)
+    advantage = difference(inside, outside, confidence)
     if nothing is not None:
         advantage = Estimate(0.0, 0.0, 0.0, 1.0, nothing, inside.size + outside.size)
     return Success(
         attack,
-        _rate(inside, confidence),
-        _rate(outside, confidence),
+        rate(inside, confidence),
+        rate(outside, confidence),
         advantage,
-        _difference(inside, best_guess, confidence),
-        _rate(members.silent, confidence),
-        _rate(others.silent, confidence),
+        difference(inside, best_guess, confidence),
+        rate(members.silent, confidence),
+        rate(others.silent, confidence),
         _parts((truth_of_members, truth_of_others, values), inside, outside, confidence),
         () if groups is None else _parts(groups, inside, outside, confidence),
+        None if best_guess_of_members is None else _gain(inside, best_guess_of_members, confidence),
+        None if best_guess_of_members is None else _gain(outside, best_guess, confidence),
     )
 
 
@@ -130,21 +139,36 @@ def _parts(groups: Groups, inside: Floats, outside: Floats, confidence: float) -
             name,
             own.size,
             other.size,
-            _rate(own, each) if own.size else None,
-            _rate(other, each) if other.size else None,
-            _difference(own, other, each) if own.size and other.size else None,
+            rate(own, each) if own.size else None,
+            rate(other, each) if other.size else None,
+            difference(own, other, each) if own.size and other.size else None,
         )
         for name, own, other in parts
     )
 
 
-def _difference(inside: Floats, outside: Floats, confidence: float) -> Estimate:
+def difference(inside: Floats, outside: Floats, confidence: float) -> Estimate:
+    """How much more often members are guessed rightly than others, from the probabilities of it for each."""
     if _is_counted(inside) and _is_counted(outside):
         return advantage_of_decisions(inside > 0, outside > 0, confidence=confidence)
     return mean_difference(inside, outside, confidence=confidence)
 
 
-def _rate(right: Floats, confidence: float) -> Estimate:
+def _gain(right: Floats, best_guess: Floats, confidence: float) -> Estimate:
+    """Mean difference about the same people, who are pairs.
+
+    As in :func:`leakgauge.statistics.mean_difference`, one person more at either end keeps rare differences from giving
+    an interval that is too short (after Agresti and Min 2005, who add half a pair to each cell of the table).
+    """
+    gained = right - best_guess
+    around = mean(np.append(gained, [-1.0, 1.0]), confidence=confidence, lower=-1.0, upper=1.0)
+    value = float(gained.mean())
+    low, high = min(value, around.low), max(value, around.high)
+    return Estimate(value, low, high, confidence, "t of pairs, plus one at either end", gained.size)
+
+
+def rate(right: Floats, confidence: float) -> Estimate:
+    """How often people are guessed rightly, from the probability of it for each ``[n]``."""
     if _is_counted(right):
         return wilson(int(right.sum()), right.size, confidence=confidence)
     if right.size == 1:  # one toss of a coin, which was not made

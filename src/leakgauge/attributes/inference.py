@@ -14,12 +14,12 @@ from leakgauge.attributes.asking import Answering, ask, ask_about_values, ignore
 from leakgauge.attributes.attacks import ATTACKS, Attack, Evidence, Own, invert
 from leakgauge.attributes.attribute import Attribute, single
 from leakgauge.attributes.exposure import calibrated_p_values, margins
-from leakgauge.attributes.game import Groups, Success, play
+from leakgauge.attributes.game import Groups, Success, difference, play, rate
 from leakgauge.attributes.guesses import Codes, Floats, Guesses, checked_prior
 from leakgauge.errors import ConfigError, DataError, ModelError
 from leakgauge.models import AnswerKind
 from leakgauge.records import Records, concatenate
-from leakgauge.statistics import Dependence, Exposure, bonferroni_confidence, exposed_records
+from leakgauge.statistics import Dependence, Estimate, Exposure, bonferroni_confidence, exposed_records
 
 MembershipScores: TypeAlias = Callable[[Floats, Floats, NDArray[np.generic]], Floats]
 """Scores ``[q]`` of a membership attack, above 0 for members, about records given by their features ``[q, d]``, the
@@ -63,6 +63,11 @@ class Inference:
             to go by and its advantage is 0; the reductions from membership still tell members from others.
         n_members: training records.
         n_others: holdout records.
+        best_guess_members: how often the best guess without the model is right about members; ``None`` where the
+            attacker has no records of its own to learn it from.
+        best_guess_others: likewise about others. It is the better of imputation and the most frequent value.
+        advantage_without: the attribute advantage of imputation, or of the most frequent value: the one that is more
+            surely above 0. If its interval is, members and holdout are not of one population, and advantages tell that.
         attacks: each attack that was carried out. The intervals on their attribute advantages hold together, and so do
             those on the advantages over the best guess.
         left_out: why others were not, by name.
@@ -75,9 +80,28 @@ class Inference:
     ignored: bool
     n_members: int
     n_others: int
+    best_guess_members: Estimate | None
+    best_guess_others: Estimate
+    advantage_without: Estimate
     attacks: tuple[Success, ...]
     left_out: Mapping[str, str]
     people: People
+
+
+@dataclass(frozen=True, eq=False)
+class WithoutModel:
+    """The best guess without the model: the probability that it is right about each of the people.
+
+    Args:
+        members: ``[n_members]``; ``None`` where the attacker has no records of its own to learn it from.
+        others: ``[n_others]``. It is the better about others of what can be learned and of the most frequent value: of
+            few records little can be learned.
+        advantage: attribute advantage of a guess that does not ask the model.
+    """
+
+    members: Floats | None
+    others: Floats
+    advantage: Estimate
 
 
 def infer(
@@ -148,9 +172,9 @@ def infer(
         own=own,
         seed=seed,
     )
-    best_guess = _best_guess(evidence, n, truth)
     groups = None if group_by is None else _groups(everybody, n, group_by)
     each = bonferroni_confidence(confidence, max(1, len(possible)))
+    without = _without_model(evidence, n, truth, each)
     successes = []
     for attack in possible:
         guesses = attack.guess(evidence)
@@ -161,8 +185,9 @@ def infer(
             truth[:n],
             guesses[n:],
             truth[n:],
-            best_guess,
+            without.others,
             hidden.values,
+            best_guess_of_members=without.members,
             groups=groups,
             nothing=nothing,
             confidence=each,
@@ -175,6 +200,9 @@ def infer(
         ignored,
         n,
         len(holdout),
+        None if without.members is None else rate(without.members, each),
+        rate(without.others, each),
+        without.advantage,
         tuple(successes),
         left_out,
         _people(train.ids, invert(evidence), truth, q),
@@ -259,23 +287,31 @@ def _membership(score: MembershipScores, records: Records, hidden: Attribute, to
     return scores.reshape(n, m)
 
 
-def _best_guess(evidence: Evidence, n_members: int, truth: Codes) -> Floats:
-    """Whether the best guess without the model is right about each non-member, ``[n_others]``."""
-    known, values, m = evidence.known[n_members:], truth[n_members:], len(evidence.prior)
-    if evidence.own is not None:
-        found = imputation.guesses(
-            known,
-            evidence.own.known,
-            evidence.own.values,
-            evidence.prior,
-            n_values=m,
-            categorical=evidence.categorical,
-        )
-    else:
-        rng = np.random.default_rng([evidence.seed, 1])
-        found = imputation.crossed_guesses(
-            known, values, evidence.prior, n_values=m, categorical=evidence.categorical, rng=rng
-        )
+def _without_model(evidence: Evidence, n_members: int, truth: Codes, confidence: float) -> WithoutModel:
+    """Guess the most frequent value, and what can be learned from the attacker's own records or from the holdout."""
+    most_frequent = np.where(truth == np.argmax(evidence.prior), 1.0, 0.0)
+    inside, outside = most_frequent[:n_members], most_frequent[n_members:]
+    plain = difference(inside, outside, confidence)
+    if evidence.own is None:
+        return WithoutModel(None, max(outside, _crossed(evidence, n_members, truth), key=np.mean), plain)
+    imputed = evidence.imputed.right(truth)
+    learned = difference(imputed[:n_members], imputed[n_members:], confidence)
+    if outside.mean() < imputed[n_members:].mean():
+        inside, outside = imputed[:n_members], imputed[n_members:]
+    return WithoutModel(inside, outside, max(plain, learned, key=lambda one: one.low))
+
+
+def _crossed(evidence: Evidence, n_members: int, truth: Codes) -> Floats:
+    """Whether what is learned from other non-members is right about each non-member, ``[n_others]``."""
+    values = truth[n_members:]
+    found = imputation.crossed_guesses(
+        evidence.known[n_members:],
+        values,
+        evidence.prior,
+        n_values=len(evidence.prior),
+        categorical=evidence.categorical,
+        rng=np.random.default_rng([evidence.seed, 1]),
+    )
     return found.right(values)
 
 

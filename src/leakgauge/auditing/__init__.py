@@ -3,20 +3,38 @@
 from leakgauge.auditing.audit import audit, audit_subject
 from leakgauge.auditing.document import AuditDocument, Document
 from leakgauge.auditing.finding import Finding, Verdict, judge, overall
-from leakgauge.auditing.result import AttackResult, AuditResult, Description, Exposed, ExposedRecord, Influence
+from leakgauge.auditing.result import (
+    AttackResult,
+    AttributeAttack,
+    AttributePart,
+    AuditResult,
+    Description,
+    Exposed,
+    ExposedRecord,
+    ExposedValue,
+    ExposedValues,
+    InferredColumn,
+    Influence,
+)
 from leakgauge.auditing.run import Run
-from leakgauge.auditing.settings import Queries, Released, ReleaseRule, Settings
+from leakgauge.auditing.settings import HiddenColumn, Queries, Released, ReleaseRule, Settings
 from leakgauge.auditing.subject import Subject, subject
 
 __all__ = [
     "AttackResult",
+    "AttributeAttack",
+    "AttributePart",
     "AuditDocument",
     "AuditResult",
     "Description",
     "Document",
     "Exposed",
     "ExposedRecord",
+    "ExposedValue",
+    "ExposedValues",
     "Finding",
+    "HiddenColumn",
+    "InferredColumn",
     "Influence",
     "Queries",
     "ReleaseRule",

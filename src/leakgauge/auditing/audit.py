@@ -10,12 +10,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.auditing import attributes as attributes_part
 from leakgauge.auditing import influence as influence_part
 from leakgauge.auditing import membership as membership_part
 from leakgauge.auditing.description import describe, method, not_tested, notes
 from leakgauge.auditing.finding import overall
 from leakgauge.auditing.influence import Measured
-from leakgauge.auditing.people import records_table
+from leakgauge.auditing.people import opaque_ids, records_table
 from leakgauge.auditing.result import AuditResult
 from leakgauge.auditing.settings import Released, Settings
 from leakgauge.auditing.subject import Data, Subject, subject
@@ -92,13 +93,23 @@ def audit_subject(
     """The same for a subject that has been brought into form."""
     folder = None if run is None else Path(run)
     tell = progress or (lambda stage, done, total: None)
+    hidden = attributes_part.hidden_columns(what, settings)
     everyone = concatenate(what.train, what.holdout)
     kind, all_answers = _target_answers(what, everyone.features, settings, folder)
-    aside = _set_aside(what, kind, settings)
+    aside = _set_aside(what, kind, settings, attributes=bool(hidden))
     judged = np.delete(np.arange(len(everyone)), aside)
     candidates, target_answers, is_member = everyone[judged], all_answers[judged], judged < len(what.train)
     what = replace(what, holdout=candidates[~is_member])
     known = Population(all_answers[aside], everyone.labels[aside], everyone.features[aside]) if len(aside) else None
+    opaque = opaque_ids(candidates)
+    inferred = attributes_part.infer_columns(
+        what,
+        hidden,
+        everyone[aside] if len(aside) > 1 else None,
+        opaque,
+        settings,
+        progress=lambda done, total: tell("hidden columns", done, total),
+    )
     table = _shadows(what, candidates, kind, settings, folder, workers, tell)
     evidence = replace(
         _evidence(what, kind, target_answers, candidates.labels, is_member, table, settings, folder, workers),
@@ -112,10 +123,12 @@ def audit_subject(
     exposed, listed = membership_part.exposed(attacked, is_member)
     success = None if table is None else membership_part.per_record(table, candidates.labels, width=settings.bin_width)
     measured, why_not = _influence(what, kind, target_answers, settings, folder, workers, tell)
+    columns = tuple(column.result for column in inferred)
     findings = membership_part.advantage_findings(attacked, settings.rule, len(what.holdout))
+    findings += attributes_part.findings(columns, settings.rule.advantage)
     if kind is not AnswerKind.VALUES:  # differential training privacy is defined for answers about classes
         findings = [*influence_part.findings(measured, what.learner, why_not, settings), *findings]
-    rows, ids = records_table(candidates, is_member, attacked, success, measured, listed)
+    rows, ids = records_table(candidates, opaque, is_member, attacked, success, measured, listed, inferred)
     return AuditResult(
         description=describe(what, kind, target_answers, candidates.labels, is_member, len(aside), settings),
         verdict=overall([finding.verdict for finding in findings]),
@@ -125,9 +138,10 @@ def audit_subject(
         exposed=exposed,
         records=rows,
         notes=tuple(notes(what, kind, table, measured, why_not)),
-        not_tested=tuple(not_tested(kind, settings, table, measured, known is not None)),
-        method=method(settings, table, measured),
+        not_tested=tuple(not_tested(kind, settings, table, measured, chosen, columns)),
+        method=method(settings, table, measured, columns),
         ids=ids,
+        attributes=columns,
     )
 
 
@@ -162,9 +176,11 @@ def _released_kind(kind: AnswerKind, settings: Settings) -> AnswerKind:
     return AnswerKind.LABELS if labels else kind
 
 
-def _set_aside(what: Subject, kind: AnswerKind, settings: Settings) -> NDArray[np.int64]:
+def _set_aside(what: Subject, kind: AnswerKind, settings: Settings, *, attributes: bool) -> NDArray[np.int64]:
     """Rows of training and holdout records together: part of the holdout, which the attacker is to hold."""
-    n = membership_part.n_set_aside(kind, settings, len(what.holdout), learner=what.learner is not None)
+    n = membership_part.n_set_aside(
+        kind, settings, len(what.holdout), learner=what.learner is not None, attributes=attributes
+    )
     rng = np.random.default_rng([settings.seed, 3])
     return len(what.train) + np.sort(rng.choice(len(what.holdout), n, replace=False)).astype(np.int64)
 

@@ -17,6 +17,7 @@ was misspelt must not be passed over. Paths are relative to the file.
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import json
 import re
@@ -42,7 +43,7 @@ from pydantic import (
 
 from leakgauge._version import __version__
 from leakgauge.auditing._wording import lines
-from leakgauge.auditing.settings import Queries, Released, ReleaseRule, Settings
+from leakgauge.auditing.settings import HiddenColumn, Queries, Released, ReleaseRule, Settings
 from leakgauge.auditing.subject import Subject, is_fitted, subject
 from leakgauge.errors import ConfigError, LeakgaugeError, ModelError
 from leakgauge.membership import ATTACKS
@@ -125,6 +126,34 @@ class ColumnPart(_Part):
         (), description='all values of the column, in order; "" stands for a missing value (an empty cell)'
     )
 
+    attack: bool | None = Field(
+        None, description="whether attackers try to infer it (attribute inference); by default if it is sensitive"
+    )
+    edges: tuple[float, ...] | None = Field(
+        None, min_length=2, description="edges of the bins in which a numeric column is inferred, outermost included"
+    )
+    prior: tuple[float, ...] | None = Field(
+        None, min_length=1, description="how frequent each category or bin is; by default among the records given"
+    )
+
+    @model_validator(mode="after")
+    def _about_attacks(self) -> ColumnPart:
+        if self.attack and self.role not in (Role.FEATURE, Role.SENSITIVE):
+            raise ValueError(f"attack = true is for features, but {self.name!r} has role {self.role.value}")
+        if not self.attacked and (self.edges or self.prior):
+            raise ValueError(f"edges and prior are for columns that are inferred; set attack = true for {self.name!r}")
+        return self
+
+    @property
+    def attacked(self) -> bool:
+        """Whether attackers try to infer it."""
+        return self.role is Role.SENSITIVE if self.attack is None else self.attack
+
+    @property
+    def hidden(self) -> HiddenColumn:
+        """What is known of it to attackers."""
+        return HiddenColumn(self.name, self.edges, self.prior)
+
     @property
     def declared(self) -> Column | None:
         """The column, if its kind is declared; else it is inferred."""
@@ -162,10 +191,19 @@ class DataPart(_Part):
             raise ValueError(
                 f"got {' and '.join(given) or 'no source'}, expected dataset, or file, or train and holdout"
             )
-        extra = [key for key in ("target", "task", "columns") if getattr(self, key)]
+        extra = [key for key in ("target", "task") if getattr(self, key)]
+        extra += [f"columns.{key}" for column in self.columns for key in ("type", "categories") if getattr(column, key)]
+        extra += ["columns.role" for column in self.columns if column.role is not Role.FEATURE]
         if self.dataset is not None and extra:
             raise ValueError(f"{extra[0]} is for files; the columns of a public data set are known")
         return self
+
+    @property
+    def hidden(self) -> tuple[HiddenColumn, ...] | None:
+        """The columns to infer; ``None``, which stands for those that are sensitive, where nothing is said."""
+        if all(column.attack is None and not column.attacked for column in self.columns):
+            return None
+        return tuple(column.hidden for column in self.columns if column.attacked)
 
     def records(self, folder: Path, seed: int) -> tuple[Records, Records, Records]:
         """All records there are, the training records and the holdout."""
@@ -250,7 +288,8 @@ class RecipePart(_Part):
     def subject(self, records: tuple[Records, Records, Records], folder: Path, *, allow_pickle: bool) -> Subject:
         """The learner with its data, in codes."""
         pool, train, holdout = (part.as_codes() for part in records)
-        return Subject(self.title, train, holdout, None, recipe(self.name, pool, **self.options))
+        own = records[1].schema
+        return Subject(self.title, train, holdout, None, recipe(self.name, pool, **self.options), own)
 
 
 Tables: TypeAlias = Literal["numpy", "pandas", "polars", "pyarrow"]
@@ -322,7 +361,7 @@ class ReleasePart(_Part):
 
 
 class AttacksPart(_Part):
-    """[attacks]: membership inference."""
+    """[attacks]: membership inference, and whose groups attribute inference looks at apart."""
 
     names: tuple[str, ...] | None = Field(
         None, min_length=1, description=f"by default all that are possible: {', '.join(one.name for one in ATTACKS)}"
@@ -333,7 +372,10 @@ class AttacksPart(_Part):
         ge=0,
         le=0.9,
         description="share of the holdout that the attacker is given as known to be outside; by default a fifth where "
-        "an attack needs it or no shadow models can be trained, otherwise none",
+        "an attack needs it, no shadow models can be trained or columns are inferred, otherwise none",
+    )
+    group_by: str | None = Field(
+        None, description="a categorical column whose groups are looked at apart when columns are inferred"
     )
 
 
@@ -349,7 +391,7 @@ class RulePart(_Part):
 
     dtp: Limit = Field(1.0, description='largest differential training privacy, in nats, or "none"')
     queries: Queries = Field(Queries.ANY, description="the queries that the limit on DTP covers: any or direct")
-    advantage: Share = Field(0.1, description='largest membership advantage, or "none"')
+    advantage: Share = Field(0.1, description='largest advantage of a membership or attribute attack, or "none"')
     confidence: float = Field(0.95, gt=0.5, lt=1, description="of all intervals of one kind together")
 
 
@@ -399,6 +441,7 @@ class Config(_Part):
         models: Sequence[str] = (),
         train_records: int | None = None,
         holdout_records: int | None = None,
+        attributes: Sequence[str] = (),
         seed: int = 0,
     ) -> Config:
         """An audit of a public data set with recipes.
@@ -408,12 +451,18 @@ class Config(_Part):
             models: names of recipes; by default one that suits the task.
             train_records: how many training records to draw; by default half of all.
             holdout_records: how many others.
+            attributes: names of the columns to infer; by default the sensitive ones.
             seed: drives every random choice.
         """
         given = {
             "name": name,
             "seed": seed,
-            "data": {"dataset": name, "train_records": train_records, "holdout_records": holdout_records},
+            "data": {
+                "dataset": name,
+                "train_records": train_records,
+                "holdout_records": holdout_records,
+                "columns": _attacking((), attributes),
+            },
             "models": [{"kind": "recipe", "name": model} for model in models],
         }
         return _validated(given, "options", Path())
@@ -424,6 +473,7 @@ class Config(_Part):
         seed: int | None = None,
         train_records: int | None = None,
         holdout_records: int | None = None,
+        attributes: Sequence[str] = (),
         models: Sequence[str] = (),
     ) -> Config:
         """The same audit with some things replaced, as by options of the command line; checked again.
@@ -432,12 +482,15 @@ class Config(_Part):
             seed: a new seed.
             train_records: how many training records to draw.
             holdout_records: how many holdout records.
+            attributes: infer only the columns of these names.
             models: audit only the models of these names.
         """
         given = self.model_dump(mode="json", exclude_unset=True)
         given["name"] = self.name
         data = {"train_records": train_records, "holdout_records": holdout_records}
         given["data"] |= {key: value for key, value in data.items() if value is not None}
+        if attributes:
+            given["data"]["columns"] = _attacking(given["data"].get("columns", ()), attributes)
         if seed is not None:
             given["seed"] = seed
         if models:
@@ -457,6 +510,8 @@ class Config(_Part):
             attacks=self.attacks.names,
             n_shadows=self.attacks.shadow_models,
             population=self.attacks.population,
+            attributes=self.data.hidden,
+            group_by=self.attacks.group_by,
             n_influence=self.influence.records,
             n_repeats=self.influence.repeats,
             device=self.device,
@@ -503,7 +558,9 @@ class Config(_Part):
 
     def _chosen(self) -> dict[str, Any]:
         chosen = self.model_dump(mode="json", include=set(NUMBERS))
-        return {key: chosen[key] for key in NUMBERS}
+        hidden = self.data.hidden
+        attributes = None if hidden is None else [dataclasses.asdict(column) for column in hidden]
+        return {key: chosen[key] for key in NUMBERS} | {"attributes": attributes}
 
     def _source(self, title: str) -> str | None:
         """Where a model came from: the checksum of its file, the factory, or nothing for a recipe."""
@@ -587,6 +644,19 @@ def _subject(made: Any, records: tuple[Records, Records, Records], table: str | 
     native = Native.PANDAS if hasattr(made, "feature_names_in_") else Native.NUMPY
     native = native if table is None else _NATIVE[table]
     return subject(made, train.with_native(native), holdout.with_native(native), name=title)
+
+
+def _attacking(columns: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
+    """Descriptions of columns with those of the names attacked and no others."""
+    described = {column["name"]: dict(column) for column in columns} | {
+        name: {"name": name} for name in names if name not in {column["name"] for column in columns}
+    }
+    for name, column in described.items():
+        column["attack"] = name in names
+        if name not in names:
+            column.pop("edges", None)
+            column.pop("prior", None)
+    return list(described.values())
 
 
 def _drawn(records: Records, n: int | None, key: str, source: str, rng: np.random.Generator) -> Records:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -10,10 +11,11 @@ from numpy.typing import NDArray
 from leakgauge._version import __version__
 from leakgauge.auditing import influence as influence_part
 from leakgauge.auditing.influence import Measured
-from leakgauge.auditing.result import Description
+from leakgauge.auditing.result import Description, InferredColumn
 from leakgauge.auditing.settings import Queries, Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.influence import EVERY_QUERY
+from leakgauge.membership import Attack
 from leakgauge.models import AnswerKind
 from leakgauge.records import find_duplicates
 from leakgauge.statistics import Estimate, clopper_pearson, mean
@@ -84,7 +86,12 @@ def notes(
 
 
 def not_tested(
-    kind: AnswerKind, settings: Settings, table: PredictionTable | None, measured: Measured | None, population: bool
+    kind: AnswerKind,
+    settings: Settings,
+    table: PredictionTable | None,
+    measured: Measured | None,
+    attacks: Sequence[Attack],
+    inferred: Sequence[InferredColumn],
 ) -> list[str]:
     """What this audit says nothing about.
 
@@ -93,10 +100,13 @@ def not_tested(
         settings: of the audit.
         table: the shadow models.
         measured: the influence of records.
-        population: whether the attacker held records known to be outside.
+        attacks: the membership attacks that were carried out.
+        inferred: the hidden columns that were inferred.
     """
     said = [
-        "Attribute inference: guessing a hidden column of a known person.",
+        f"Attribute inference of other columns than {', '.join(column.name for column in inferred)}."
+        if inferred
+        else "Attribute inference: guessing a hidden column of a known person.",
         "Property inference: learning a secret about the training set as a whole.",
         "Attackers who see the parameters, the gradients or several versions of the model.",
         "A trainer who hides membership in the model on purpose.",
@@ -114,7 +124,7 @@ def not_tested(
         )
     elif measured.bound.covers != EVERY_QUERY:
         said.insert(0, f"Queries beyond these: {measured.bound.covers}.")
-    if not population and kind is not AnswerKind.LABELS:
+    if not any(attack.needs_population for attack in attacks) and kind is not AnswerKind.LABELS:
         said.insert(-1, "Attacks by someone who holds records known to be outside (population and quantile attacks).")
     if table is None:
         said.insert(0, "Attacks with shadow models.")
@@ -125,7 +135,9 @@ def not_tested(
     return said
 
 
-def method(settings: Settings, table: PredictionTable | None, measured: Measured | None) -> dict[str, Any]:
+def method(
+    settings: Settings, table: PredictionTable | None, measured: Measured | None, inferred: Sequence[InferredColumn]
+) -> dict[str, Any]:
     """Settings, engines and versions needed to repeat it."""
     import sklearn
 
@@ -139,6 +151,8 @@ def method(settings: Settings, table: PredictionTable | None, measured: Measured
         "influence_engine": None if measured is None else measured.found.engine,
         "influence_randomness": None if measured is None else measured.found.randomness.value,
         "influence_repeats": None if measured is None else len(measured.found.with_record),
+        "hidden_columns": [column.name for column in inferred],
+        "group_by": settings.group_by,
         "rule": {
             "dtp": rule.dtp,
             "queries": rule.queries.value,

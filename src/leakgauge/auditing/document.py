@@ -20,6 +20,7 @@ from leakgauge.auditing.result import (
     Description,
     Exposed,
     ExposedRecord,
+    InferredColumn,
     Influence,
 )
 from leakgauge.errors import StoreError
@@ -42,6 +43,7 @@ class AuditDocument:
     notes: tuple[str, ...]
     not_tested: tuple[str, ...]
     method: dict[str, Any]
+    attributes: tuple[InferredColumn, ...] = ()
 
     @classmethod
     def of(cls, result: AuditResult) -> AuditDocument:
@@ -57,6 +59,7 @@ class AuditDocument:
             notes=result.notes,
             not_tested=result.not_tested,
             method=result.method,
+            attributes=result.attributes,
         )
 
 

@@ -6,12 +6,13 @@ One model is trained to know how long that takes, and a few by each engine that 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from leakgauge.auditing.attributes import Hidden, hidden_columns
 from leakgauge.auditing.influence import N_SEARCHED
 from leakgauge.auditing.membership import n_set_aside, possible_attacks, wants_shadows
 from leakgauge.auditing.settings import Queries as AskedOf
@@ -53,6 +54,7 @@ COPIES = 6
 select from them. Found from the peak memory of audits with 4, 32 and 64 shadow models."""
 
 SHADOWS = "shadow models"
+HIDDEN = "questions about hidden columns"
 
 N_TRIED = 16
 """Models that an engine with chunks is tried with, to know its pace."""
@@ -95,6 +97,8 @@ class Explanation:
         learner: the algorithm, or ``None``.
         answers: what the released model answers.
         attacks: names of the membership attacks.
+        hidden: names of the columns that attackers try to infer.
+        n_questions: how often the model is asked about records with a value of such a column in place.
         steps: the models.
         seconds_per_fit: time that training one model took, or ``None`` where there is no learner.
         seconds: of all training that is certain, on one worker; a rough estimate from that one fit.
@@ -108,6 +112,8 @@ class Explanation:
     learner: str | None
     answers: AnswerKind
     attacks: tuple[str, ...]
+    hidden: tuple[str, ...]
+    n_questions: int
     steps: tuple[Step, ...]
     seconds_per_fit: float | None
     seconds: float
@@ -126,6 +132,7 @@ def explain(what: Subject, settings: Settings) -> Explanation:
     Raises:
         ModelError: the learner cannot be trained on the training records, or the model does not answer.
     """
+    hidden = hidden_columns(what, settings)
     candidates = concatenate(what.train, what.holdout)
     n_answers = max(1, len(what.train.schema.classes))
     if what.learner is None:
@@ -133,11 +140,11 @@ def explain(what: Subject, settings: Settings) -> Explanation:
         kind, per_fit, per_asked = kind_of(what.model), None, 0.0
     else:
         kind, per_fit, per_asked = _one_fit(what, candidates.features, n_answers)
-    n_aside = n_set_aside(kind, settings, len(what.holdout), learner=what.learner is not None)
+    n_aside = n_set_aside(kind, settings, len(what.holdout), learner=what.learner is not None, attributes=bool(hidden))
     judged = candidates[: len(candidates) - n_aside]
     steps = tuple(
         replace(step, seconds=_seconds(step, per_fit or 0.0, per_asked))
-        for step in _steps(what, kind, settings, judged)
+        for step in _steps(what, kind, settings, judged, hidden)
     )
     shadows = next((step.n_models for step in steps if step.what == SHADOWS), 0)
     chosen = possible_attacks(kind, settings.attacks, shadows=shadows > 0, population=n_aside > 0)
@@ -146,11 +153,18 @@ def explain(what: Subject, settings: Settings) -> Explanation:
         learner=None if what.learner is None else what.learner.name,
         answers=kind,
         attacks=tuple(attack.name for attack in chosen),
+        hidden=tuple(column.name for column in hidden),
+        n_questions=len(candidates) * sum(len(column.attribute) for column in hidden),
         steps=steps,
         seconds_per_fit=per_fit,
         seconds=sum(step.seconds for step in steps if not step.sometimes),
         seconds_more=sum(step.seconds for step in steps if step.sometimes),
-        n_bytes=_bytes(len(candidates), n_answers, max(shadows, 1), candidates.features.nbytes),
+        n_bytes=_bytes(
+            len(candidates),
+            n_answers,
+            max(shadows, 1, *(len(column.attribute) for column in hidden)),
+            candidates.features.nbytes,
+        ),
         warnings=tuple(_warnings(what, kind)),
     )
 
@@ -166,13 +180,18 @@ def _one_fit(what: Subject, features: Any, n_answers: int) -> tuple[AnswerKind, 
         return kind_of(fitted.model), trained - start, time.perf_counter() - trained
 
 
-def _steps(what: Subject, kind: AnswerKind, settings: Settings, candidates: Records) -> list[Step]:
+def _steps(
+    what: Subject, kind: AnswerKind, settings: Settings, candidates: Records, hidden: Sequence[Hidden]
+) -> list[Step]:
     """The jobs of an audit, as :func:`leakgauge.auditing.audit_subject` makes them."""
     if what.learner is None:
         return []
     steps = []
     if what.model is None:
-        steps.append(_step("the audited model", _job(what, everything(len(what.train)), candidates.features)))
+        audited = _step("the audited model", _job(what, everything(len(what.train)), candidates.features))
+        steps.append(audited)
+        if hidden:
+            steps.append(replace(audited, what=HIDDEN, n_models=1, n_trained=1, engine=Refit.name, refusals={}))
     if wants_shadows(kind, settings, learner=True):
         size = min(len(what.train), int(0.9 * len(candidates)))
         subsets = balanced_subsets(len(candidates), size, settings.n_shadows, np.random.default_rng(0))

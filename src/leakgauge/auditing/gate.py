@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from leakgauge.auditing import attributes
 from leakgauge.auditing.document import AuditDocument, Document
 from leakgauge.auditing.finding import Finding, Verdict, judge, overall
 from leakgauge.auditing.membership import advantage_finding
@@ -32,7 +33,7 @@ class Limits:
 
     Args:
         dtp: largest differential training privacy in nats, or ``None`` to leave it out.
-        advantage: largest membership advantage, or ``None`` to leave it out.
+        advantage: largest advantage of an attack, or ``None`` to leave it out.
 
     Raises:
         ConfigError: a limit is out of range.
@@ -57,7 +58,11 @@ def apply(document: Document, limits: Limits) -> Document:
 
 
 def _apply_one(audit: AuditDocument, limits: Limits) -> AuditDocument:
-    findings = [*_influence(audit, limits.dtp), *_membership(audit, limits.advantage)]
+    findings = [
+        *_influence(audit, limits.dtp),
+        *_membership(audit, limits.advantage),
+        *_attributes(audit, limits.advantage),
+    ]
     rule = dict(audit.method.get("rule", {}))
     rule |= {name: value for name, value in vars(limits).items() if not isinstance(value, Kept)}
     return replace(
@@ -118,6 +123,12 @@ def _membership(audit: AuditDocument, limit: float | Kept | None) -> list[Findin
             )
         ]  # fmt: skip
     return [replace(finding, threshold=limit) for finding in found]
+
+
+def _attributes(audit: AuditDocument, limit: float | Kept | None) -> list[Finding]:
+    if isinstance(limit, Kept):
+        return [finding for finding in audit.findings if finding.question == "attributes"]
+    return attributes.findings(audit.attributes, limit)
 
 
 def _judged(finding: Finding, limit: float, verdict: Verdict) -> Finding:

@@ -78,11 +78,12 @@ def possible_attacks(
     )
 
 
-def n_set_aside(kind: AnswerKind, settings: Settings, n_holdout: int, *, learner: bool) -> int:
+def n_set_aside(kind: AnswerKind, settings: Settings, n_holdout: int, *, learner: bool, attributes: bool) -> int:
     """How many holdout records the attacker is given as known to be outside; none where no attack could use them."""
-    if not any(attack.needs_population and kind in attack.kinds for attack in ATTACKS):
+    if not attributes and not any(attack.needs_population and kind in attack.kinds for attack in ATTACKS):
         return 0
-    return min(n_holdout - 1, settings.n_population(n_holdout, shadows=learner and settings.n_shadows > 0))
+    shadows = learner and settings.n_shadows > 0
+    return min(n_holdout - 1, settings.n_population(n_holdout, shadows=shadows, attributes=attributes))
 
 
 def wants_shadows(kind: AnswerKind, settings: Settings, *, learner: bool) -> bool:
@@ -216,7 +217,7 @@ def advantage_finding(result: AttackResult, limit: float, n_holdout: int) -> Fin
         ),
         Verdict.CANNOT_TELL: (
             f"the interval from {gained.low:.3f} to {gained.high:.3f} lies on both sides of {limit:g}",
-            _more_records(gained, limit, n_holdout),
+            more_records(gained, limit, n_holdout),
         ),
     }[verdict]
     return Finding(
@@ -224,7 +225,7 @@ def advantage_finding(result: AttackResult, limit: float, n_holdout: int) -> Fin
     )
 
 
-def _more_records(gained: Estimate, limit: float, n_holdout: int) -> str:
+def more_records(gained: Estimate, limit: float, n_holdout: int) -> str:
     """How many records would shrink the interval to one side, if the value stayed where it is."""
     distance = abs(gained.value - limit)
     half = gained.half_width

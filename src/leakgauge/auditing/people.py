@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import hashlib
 import hmac
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.auditing.attributes import Inferred
 from leakgauge.auditing.influence import Measured
 from leakgauge.auditing.membership import Attacked, PerRecord, strongest
 from leakgauge.auditing.result import ExposedRecord
@@ -17,29 +19,37 @@ from leakgauge.records import Records
 Floats: TypeAlias = NDArray[np.float64]
 
 
+def opaque_ids(candidates: Records) -> list[str]:
+    """Names for the candidates that name nobody: a keyed hash of place and id, 12 hexadecimal digits."""
+    key = candidates.digest().encode()
+    return [
+        hmac.new(key, f"{i}|{own}".encode(), hashlib.sha256).hexdigest()[:12] for i, own in enumerate(candidates.ids)
+    ]
+
+
 def records_table(
     candidates: Records,
+    opaque: Sequence[str],
     is_member: NDArray[np.bool_],
     attacked: tuple[Attacked, ...],
     success: PerRecord | None,
     measured: Measured | None,
     exposed: NDArray[np.bool_],
+    inferred: Sequence[Inferred],
 ) -> tuple[tuple[ExposedRecord, ...], dict[str, str]]:
     """One line for each candidate, most exposed first: by PDTP, then by attacks' success, then by score.
 
     Args:
-        candidates: members and others.
+        candidates: members and others, members first.
+        opaque: their names ``[n]``.
         is_member: which are which, bool ``[n]``.
         attacked: the attacks.
         success: how often attacks are right about each candidate.
         measured: the influence of members.
         exposed: whether a candidate is a member that stands out beyond chance, bool ``[n]``.
+        inferred: the hidden columns.
     """
     n = len(candidates)
-    key = candidates.digest().encode()
-    opaque = [
-        hmac.new(key, f"{i}|{own}".encode(), hashlib.sha256).hexdigest()[:12] for i, own in enumerate(candidates.ids)
-    ]
     columns = {
         name: np.full(n, np.nan) for name in ("pdtp", "pdtp_binned", "noise_floor", "solver_floor", "success", "score")
     }
@@ -64,10 +74,15 @@ def records_table(
             bool(is_member[i]),
             **{c: _plain(v[i]) for c, v in columns.items()},
             exposed=bool(exposed[i]) if is_member[i] else None,
+            exposed_attributes=_given_away(inferred, i) if inferred and is_member[i] else None,
         )
         for i in order
     )
     return rows, {name: str(own) for name, own in zip(opaque, candidates.ids, strict=True)}
+
+
+def _given_away(inferred: Sequence[Inferred], member: int) -> str:
+    return "; ".join(column.result.name for column in inferred if column.exposed[member])
 
 
 def _plain(value: float) -> float | None:

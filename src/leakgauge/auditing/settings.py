@@ -9,6 +9,7 @@ from functools import partial
 from leakgauge.errors import ConfigError
 from leakgauge.membership import ATTACKS
 from leakgauge.models import Release, as_is, binned_logs, label_logs
+from leakgauge.records import Schema
 
 POPULATION = 0.2
 """Share of the holdout that is set aside where nothing else is said."""
@@ -70,6 +71,23 @@ class ReleaseRule:
 
 
 @dataclass(frozen=True)
+class HiddenColumn:
+    """A column whose value attackers try to infer about known people.
+
+    Args:
+        name: of the column.
+        edges: of the bins of a numeric column, ascending, outermost included; public ones. Categorical columns have
+            none.
+        prior: how frequent each value is in the population, in the order of the categories or bins; by default among
+            the records given.
+    """
+
+    name: str
+    edges: tuple[float, ...] | None = None
+    prior: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True)
 class Settings:
     """How an audit is carried out.
 
@@ -80,8 +98,10 @@ class Settings:
         attacks: names of the membership attacks; by default all that are possible.
         n_shadows: shadow models, at least 4; 0 for none.
         population: share of the holdout that is set aside as records the attacker knows to be outside, in [0, 0.9];
-            no attack is judged by them. ``None``: a fifth where an attack that needs them is named, or where no shadow
-            models can be trained, and otherwise none.
+            no attack is judged by them. ``None``: a fifth where an attack that needs them is named, where no shadow
+            models can be trained, or where hidden columns are inferred, and otherwise none.
+        attributes: the hidden columns, by name or with more said; by default those whose role is sensitive.
+        group_by: a categorical column whose groups are looked at apart when hidden columns are inferred.
         n_influence: how many training records to measure influence of, drawn at random; ``None`` for all, 0 for none.
         n_repeats: seeds that PDTP of a randomised learner is averaged over.
         device: where engines that can use an accelerator run, as torch calls it (``cpu``, ``cuda``).
@@ -94,6 +114,8 @@ class Settings:
     attacks: tuple[str, ...] | None = None
     n_shadows: int = 32
     population: float | None = None
+    attributes: tuple[HiddenColumn | str, ...] | None = None
+    group_by: str | None = None
     n_influence: int | None = None
     n_repeats: int = 1
     device: str = "cpu"
@@ -123,7 +145,21 @@ class Settings:
     def _names_population(self) -> bool:
         return any(attack.needs_population for attack in ATTACKS if attack.name in (self.attacks or ()))
 
-    def n_population(self, n_holdout: int, *, shadows: bool) -> int:
+    def hidden(self, schema: Schema) -> tuple[HiddenColumn, ...]:
+        """The columns to infer, in the order given, or in that of the schema.
+
+        Raises:
+            ConfigError: a column is named twice.
+        """
+        wanted = schema.sensitive if self.attributes is None else self.attributes
+        columns = tuple(HiddenColumn(one) if isinstance(one, str) else one for one in wanted)
+        names = [column.name for column in columns]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise ConfigError(f"column {twice!r} is to be inferred twice; name it once")
+        return columns
+
+    def n_population(self, n_holdout: int, *, shadows: bool, attributes: bool = False) -> int:
         """How many holdout records the attacker knows to be outside.
 
         Left to itself it is none where the holdout is too small to spare any.
@@ -131,10 +167,11 @@ class Settings:
         Args:
             n_holdout: records in the holdout.
             shadows: whether shadow models can be trained.
+            attributes: whether hidden columns are inferred, which an attacker learns from records of its own.
         """
         if self.population is not None:
             return int(self.population * n_holdout)
-        wanted = self._names_population or (self.attacks is None and not shadows)
+        wanted = self._names_population or (self.attacks is None and not shadows) or attributes
         n = int(POPULATION * n_holdout) if wanted else 0
         return max(1, n) if self._names_population else n * (n >= SMALLEST_POPULATION)
 

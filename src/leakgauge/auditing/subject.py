@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -10,7 +10,7 @@ import numpy as np
 from leakgauge.errors import DataError, ModelError
 from leakgauge.models import LabelAccess, Model, RegressionAccess, wrap
 from leakgauge.models.sklearn import name_of
-from leakgauge.records import Column, Kind, Records, Role, Task, from_pair
+from leakgauge.records import Column, Kind, Records, Role, Schema, Task, from_pair
 from leakgauge.training import Learner, SklearnLearner
 
 Data: TypeAlias = Any
@@ -27,6 +27,7 @@ class Subject:
         holdout: non-members from the same population.
         model: the released model, or ``None`` where the learner is to train it on ``train``.
         learner: the algorithm, or ``None`` where the model can only be queried.
+        original: the schema in the user's own words, where the records have codes in place of categories.
     """
 
     name: str
@@ -34,6 +35,16 @@ class Subject:
     holdout: Records
     model: Model | None
     learner: Learner | None
+    original: Schema | None = None
+
+    @property
+    def own_schema(self) -> Schema:
+        """What the columns hold, as the user knows it."""
+        return self.original or self.train.schema
+
+    def in_own_words(self, records: Records) -> Records:
+        """Records of this subject under that schema; the matrix of their features is the same."""
+        return records if self.original is None else replace(records, schema=self.original)
 
     def __post_init__(self) -> None:
         if self.model is None and self.learner is None:

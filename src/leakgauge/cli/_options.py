@@ -46,6 +46,12 @@ HoldoutRecords: TypeAlias = Annotated[
     int | None,
     typer.Option(metavar="N", callback=at_least(1), help="How many holdout records to draw.", show_default="half"),
 ]
+Attributes: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="COLUMN", help="A hidden column to infer about known people. Repeatable.", show_default="sensitive ones"
+    ),
+]
 AllowPickle: TypeAlias = Annotated[
     bool, typer.Option("--allow-pickle", help="Open model files that are pickles, which run code. Only for your own.")
 ]
@@ -57,6 +63,7 @@ def configured(
     seed: int | None,
     train_records: int | None,
     holdout_records: int | None,
+    attributes: list[str] | None,
 ) -> Config:
     """The configuration that a command line describes.
 
@@ -66,12 +73,17 @@ def configured(
         seed: replaces the file's.
         train_records: replaces the file's.
         holdout_records: replaces the file's.
+        attributes: the columns to infer, in place of the file's or of the sensitive ones.
     """
     from leakgauge.auditing.config import Config, load_config
 
     if _is_file(source):
         return load_config(source).changed(
-            seed=seed, train_records=train_records, holdout_records=holdout_records, models=models or ()
+            seed=seed,
+            train_records=train_records,
+            holdout_records=holdout_records,
+            attributes=attributes or (),
+            models=models or (),
         )
     return Config.for_dataset(
         source,
@@ -79,6 +91,7 @@ def configured(
         seed=seed or 0,
         train_records=train_records,
         holdout_records=holdout_records,
+        attributes=attributes or (),
     )
 
 

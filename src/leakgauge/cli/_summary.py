@@ -59,7 +59,7 @@ def _headline(document: Document) -> RenderableType:
 def _show_audit(audit: AuditDocument, console: Console, *, several: bool) -> None:
     from rich.text import Text
 
-    from leakgauge.report.words import REMEDY_TITLES, remedies, sentence
+    from leakgauge.report.words import REMEDY_TITLES, hidden_column, remedies, sentence
 
     if several:
         style = STYLES[audit.verdict.value]
@@ -69,6 +69,11 @@ def _show_audit(audit: AuditDocument, console: Console, *, several: bool) -> Non
     console.print(Text(_description(audit), style="dim"))
     console.print()
     console.print(_findings(audit, console.width))
+    if audit.attributes:
+        console.print()
+        console.print(Text("Hidden columns", style="bold"))
+        for column in audit.attributes:
+            console.print(_bullet(hidden_column(column)))
     said = remedies(audit)
     if said:
         console.print()

@@ -7,7 +7,17 @@ from typing import Annotated
 
 import typer
 
-from leakgauge.cli._options import AllowPickle, HoldoutRecords, Models, Seed, Source, TrainRecords, at_least, configured
+from leakgauge.cli._options import (
+    AllowPickle,
+    Attributes,
+    HoldoutRecords,
+    Models,
+    Seed,
+    Source,
+    TrainRecords,
+    at_least,
+    configured,
+)
 
 
 def audit(
@@ -32,6 +42,7 @@ def audit(
     seed: Seed = None,
     train_records: TrainRecords = None,
     holdout_records: HoldoutRecords = None,
+    attribute: Attributes = None,
     allow_pickle: AllowPickle = False,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")] = False,
 ) -> int:
@@ -43,6 +54,7 @@ def audit(
     [dim]Examples:[/dim]
 
         leakgauge audit breast-cancer --model random-forest
+        leakgauge audit adult --attribute sex --attribute race
         leakgauge audit audit.toml --workers 4
         leakgauge audit audit.toml --dask tcp://10.0.0.1:8786
     """
@@ -55,7 +67,7 @@ def audit(
 
     if dask is not None and workers != 1:
         raise typer.BadParameter("give either --workers or --dask: a cluster has its own workers")
-    config = configured(source, model, seed, train_records, holdout_records)
+    config = configured(source, model, seed, train_records, holdout_records, attribute)
     if allow_pickle:
         remark("Pickles are opened: code in the model files runs with your rights.")
     try:

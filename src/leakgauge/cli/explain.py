@@ -5,7 +5,16 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from leakgauge.cli._options import AllowPickle, HoldoutRecords, Models, Seed, Source, TrainRecords, configured
+from leakgauge.cli._options import (
+    AllowPickle,
+    Attributes,
+    HoldoutRecords,
+    Models,
+    Seed,
+    Source,
+    TrainRecords,
+    configured,
+)
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -24,6 +33,7 @@ def explain(
     seed: Seed = None,
     train_records: TrainRecords = None,
     holdout_records: HoldoutRecords = None,
+    attribute: Attributes = None,
     allow_pickle: AllowPickle = False,
 ) -> None:
     """Say what an audit would do: which models, by which engine, about how long, with how much memory.
@@ -38,7 +48,7 @@ def explain(
     from leakgauge.auditing.explain import explain as explained
     from leakgauge.cli._console import results
 
-    config = configured(source, model, seed, train_records, holdout_records)
+    config = configured(source, model, seed, train_records, holdout_records, attribute)
     subjects = config.subjects(allow_pickle=allow_pickle)
     console = results()
     console.print(_data(config.name, subjects[0]), style="bold", markup=False)
@@ -70,6 +80,9 @@ def _show(found: Explanation, console: Console) -> None:
         if step.refusals and step.engine == "refit":
             console.print(f"Trained one after another: {_why(step.refusals, found.learner or 'it')}.", markup=False)
     console.print(f"Attacks: {', '.join(found.attacks) or 'none is possible'}.", markup=False)
+    if found.hidden:
+        asked = f"about {found.n_questions:,} questions to the model"
+        console.print(f"Hidden columns to infer: {', '.join(found.hidden)}; {asked}.", markup=False)
     console.print(_cost(found), markup=False)
     for warning in found.warnings:
         console.print(Text.assemble(("Warning: ", "bold yellow"), warning))

@@ -24,6 +24,7 @@ HEADINGS = {
     "success": "attack is right",
     "score": "score",
     "exposed": "beyond chance",
+    "exposed_attributes": "gives away",
 }
 
 
@@ -46,7 +47,8 @@ def records(
     They stand in the order of their PDTP, with probabilities rounded to bins: by how much, in nats, a record changes
     the model's answer about itself. The noise floor is what PDTP shows when nothing is left out; "attack is right" is
     the share of models of which the attack knew whether the record was in (0.5 is guessing). Of the records that stand
-    out "beyond chance", at most 5 % are expected to be listed by mistake; of the others nothing is shown.
+    out "beyond chance", at most 5 % are expected to be listed by mistake; of the others nothing is shown. The same
+    holds for the hidden columns whose value the model "gives away".
 
     [dim]Examples:[/dim]
 
@@ -107,4 +109,4 @@ def _cell(key: str, text: str) -> str:
 
     if key == "exposed":
         return "yes" if text == "True" else "not shown"
-    return text if key in ("record", "id") or not text else number(float(text))
+    return text if key in ("record", "id", "exposed_attributes") or not text else number(float(text))

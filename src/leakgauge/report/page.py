@@ -152,20 +152,31 @@ def _scales(findings: Iterable[Finding]) -> dict[str, tuple[float, float]]:
 
 def _ways(audit: AuditDocument) -> tuple[Way, ...]:
     """The estimates of an audit, put together by how their intervals were computed."""
-    estimates = [(finding.measure, finding.estimate) for finding in audit.findings if finding.question != "membership"]
+    estimates: list[tuple[str, Estimate | None]] = [
+        (finding.measure, finding.estimate) for finding in audit.findings if finding.question != "membership"
+    ]
     for i, attack in enumerate(audit.attacks):
         estimates += [
             (f"advantage of {figures.letter(i)}", attack.advantage),
             (f"AUC of {figures.letter(i)}", attack.auc),
             (f"true-positive rate of {figures.letter(i)} at {words.short(attack.low_fpr)}", attack.tpr_at_low_fpr),
         ]
+    for column in audit.attributes:
+        for one in column.attacks:
+            estimates += [
+                (f"advantages at “{column.name}”", one.advantage),
+                (f"rates of “{column.name}”", one.members),
+                (f"rates of “{column.name}”", one.others),
+                (f"gains at “{column.name}”", one.gain_members),
+                (f"gains at “{column.name}”", one.gain_others),
+            ]
     if audit.influence is not None and audit.influence.with_success is not None:
         estimates.append(("correlation of PDTP and success", audit.influence.with_success.correlation))
     found: dict[tuple[str, str, int], list[str]] = {}
     for measure, estimate in estimates:
         if estimate is not None:
             found.setdefault((estimate.method, _confidence(estimate), estimate.n), []).append(measure)
-    return tuple(Way(*way, tuple(measures)) for way, measures in found.items())
+    return tuple(Way(*way, tuple(dict.fromkeys(measures))) for way, measures in found.items())
 
 
 def _reach(finding: Finding) -> tuple[float, float]:
@@ -187,6 +198,8 @@ def _flat(settings: dict[str, Any], above: str = "") -> Iterator[tuple[str, str]
 def _setting(value: Any) -> str:
     if value is None:
         return "–"
+    if isinstance(value, list | tuple):
+        return ", ".join(map(_setting, value)) or "–"
     return words.short(value) if isinstance(value, float) else str(value)
 
 
@@ -210,6 +223,11 @@ def _drawn(audit: AuditDocument) -> dict[str, Any]:
         }  # fmt: skip
         if association is not None:
             drawn["dots"] = {"pdtp": _digits(association.pdtp), "success": _digits(association.success)}
+    if audit.attributes:
+        drawn["hidden"] = {
+            column.name: {one.name: _digits([one.members.value, one.others.value]) for one in column.attacks}
+            for column in audit.attributes
+        }
     return drawn
 
 
@@ -272,6 +290,7 @@ def _environment() -> Environment:
             "interval": words.interval,
             "number": _number,
             "p_value": words.p_value,
+            "percent": words.percent,
             "places": words.places_for,
             "prose": _prose,
             "question": words.question_title,

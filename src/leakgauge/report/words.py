@@ -11,7 +11,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from leakgauge.auditing import AuditDocument, Document, Finding, Influence, Verdict
+from leakgauge.auditing import (
+    AttributeAttack,
+    AuditDocument,
+    Document,
+    Finding,
+    InferredColumn,
+    Influence,
+    Verdict,
+)
 from leakgauge.statistics import Estimate
 
 HEADLINES = {
@@ -49,6 +57,7 @@ REMEDY_TITLES = {
 QUESTIONS = {
     "influence": "How far one record moves the model",
     "membership": "Whether members can be told from others",
+    "attributes": "Whether hidden columns of members can be inferred",
 }
 
 _ANSWERS = {
@@ -277,6 +286,11 @@ def rule(audit: AuditDocument) -> list[str]:
             "No attack may tell members from others with a membership advantage above "
             f"{short(given['advantage'])} (0 is guessing, 1 is certainty)."
         )
+        if audit.attributes:
+            said.append(
+                "None may name a hidden column rightly for more members than others, in shares, by more than "
+                f"{short(given['advantage'])}."
+            )
     if given.get("confidence") is not None:
         said.append(f"The intervals on the advantages hold together with confidence {short(given['confidence'])}.")
     return said or [
@@ -331,8 +345,17 @@ def _threat_model(audit: AuditDocument) -> str:
     )
     return (
         f"The attacker may put any number of questions to the model, is answered with {released(audit)}, knows the "
-        f"record whose membership is in question, and {knows}. The attacker does not see the model’s parameters."
+        f"record whose membership is in question{_all_but(audit)}, and {knows}. The attacker does not see the model’s "
+        "parameters."
     )
+
+
+def _all_but(audit: AuditDocument) -> str:
+    if not audit.attributes:
+        return ""
+    n_own = max(column.n_own for column in audit.attributes)
+    own = f" and, besides, {counted(n_own, 'complete record')} of others" if n_own else ""
+    return f" (or all of it but the hidden column{own})"
 
 
 def _tested(audit: AuditDocument) -> str:
@@ -346,6 +369,8 @@ def _tested(audit: AuditDocument) -> str:
             f"the influence of {audit.influence.n_measured:,} of {training} on answers about themselves (pointwise "
             "differential training privacy, PDTP)"
         )
+    if audit.attributes:
+        tested.append(f"attribute inference of {listing(f'“{column.name}”' for column in audit.attributes)}")
     return f"{capital(listing(tested))}." if tested else "Nothing could be tested."
 
 
@@ -382,6 +407,7 @@ def _results(audit: AuditDocument) -> list[str]:
         said.append(
             f"The largest PDTP is {largest}; {influence.n_above_limit:,} {are} above {short(influence.limit)}; {bound}."
         )
+    said += [hidden_column(column) for column in audit.attributes]
     return said
 
 
@@ -413,6 +439,79 @@ def exposed(audit: AuditDocument) -> str:
         f"None of {people} was shown to stand out beyond chance; with this holdout fewer than {found.fewest:,} would "
         "not be noticed."
     )
+
+
+def clearest(column: InferredColumn) -> AttributeAttack:
+    """Of the attacks that the rule judges that of the largest advantage; where none is shown, the most successful."""
+    judged = [attack for attack in column.attacks if attack.decides]
+    if any(attack.advantage.low > 0 for attack in judged):
+        return max(judged, key=lambda attack: attack.advantage.value)
+    return max(judged, key=lambda attack: attack.members.value)
+
+
+def hidden_column(column: InferredColumn) -> str:
+    """What the model gives away about a hidden column, and what can be guessed without it."""
+    if column.ignored:
+        return (
+            f"The model does not use “{column.name}”: it answers the same whatever the value, so nothing of it can be "
+            "read off the model."
+        )
+    best, members = clearest(column), column.best_guess_members
+    without = f"{percent(column.best_guess_others.value)} of others"
+    if members is not None:
+        without = f"{percent(members.value)} of the members and {without}"
+    return (
+        f"With the model “{column.name}” is named rightly for {percent(best.members.value)} of members and "
+        f"{percent(best.others.value)} of others, without it for {without}. {_what_it_adds(column)}"
+    )
+
+
+def _what_it_adds(column: InferredColumn) -> str:
+    judged = [attack for attack in column.attacks if attack.decides]
+    leaks = any(attack.advantage.low > 0 for attack in judged)
+    gains = [gain for attack in judged for gain in (attack.gain_members, attack.gain_others) if gain is not None]
+    adds = any(gain.low > 0 for gain in gains)
+    if leaks and column.advantage_without.low > 0:
+        return "Members are named more often than others even without the model: the holdout is not like them."
+    if leaks and (adds or not gains):
+        return "Members are named more often than others: the model gives away values of people it was trained on."
+    if leaks:
+        return "Members are named more often than others, but not shown to be named more often than without the model."
+    if adds:
+        return (
+            "The model tells more than can be guessed without it, but of everybody: that members are named more often "
+            "than others was not shown."
+        )
+    if gains:
+        return "That it gives away more than other people’s records do was not shown."
+    return "That members are named more often than others was not shown."
+
+
+def exposed_values(column: InferredColumn) -> str:
+    """What is claimed about the people whose hidden value the model gives away."""
+    found, people = column.exposed, counted(column.exposed.n_members, "training record")
+    if found.n:
+        hold = "holds" if found.n == 1 else "hold"
+        return (
+            f"{found.n:,} of {people} {hold} a value that stands out beyond chance: the model is surer of it than of "
+            f"the same value of others. At most {100 * found.rate:.3g} % of such a list are expected to be there by "
+            "mistake."
+        )
+    if found.fewest > found.n_members:
+        return f"Whether the value of any of {people} stands out cannot be told: there are too few holdout records."
+    return (
+        f"None of {people} was shown to hold a value that stands out beyond chance; with this holdout fewer than "
+        f"{found.fewest:,} would not be noticed."
+    )
+
+
+def percent(share: float) -> str:
+    """A share of people.
+
+    >>> percent(0.7149), percent(0.0004)
+    ('71 %', '0 %')
+    """
+    return f"{100 * share:.0f} %"
 
 
 def _settings(audit: AuditDocument, name: str) -> dict[str, Any]:
