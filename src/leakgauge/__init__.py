@@ -16,13 +16,14 @@ from typing import TYPE_CHECKING, Any
 from leakgauge._version import __version__
 
 if TYPE_CHECKING:
-    from leakgauge.auditing import AuditResult, Queries, Released, ReleaseRule, Settings, Verdict, audit
+    from leakgauge.auditing import AuditResult, HiddenColumn, Queries, Released, ReleaseRule, Settings, Verdict, audit
     from leakgauge.records import Records
     from leakgauge.training import FunctionLearner, SklearnLearner
 
 _HOMES = {
     "AuditResult": "leakgauge.auditing",
     "FunctionLearner": "leakgauge.training",
+    "HiddenColumn": "leakgauge.auditing",
     "Queries": "leakgauge.auditing",
     "Records": "leakgauge.records",
     "ReleaseRule": "leakgauge.auditing",
@@ -36,6 +37,7 @@ _HOMES = {
 __all__ = [
     "AuditResult",
     "FunctionLearner",
+    "HiddenColumn",
     "Queries",
     "Records",
     "ReleaseRule",

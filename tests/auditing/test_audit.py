@@ -126,10 +126,28 @@ def test_noise_alone_never_fails():
     assert fails <= 5
 
 
+def test_labels_are_asked_for_about_changed_records():
+    """Training records of a nearest neighbour with random labels stand firm against small changes: 0.4 and more."""
+    draws = np.random.default_rng(7)
+    features, labels = draws.normal(size=(400, 6)), draws.integers(0, 2, 400)
+    parts = {"train": (features[:200], labels[:200]), "holdout": (features[200:], labels[200:])}
+    settings = Settings(attacks=("noise-robustness",), released=Released.LABELS, n_influence=0)
+    found = audit(KNeighborsClassifier(1).fit(*parts["train"]), **parts, settings=settings)
+    (attack,) = found.attacks
+    assert attack.advantage.low > 0.2
+    assert attack.auc.low > 0.6
+    learned = audit(KNeighborsClassifier(1), **parts, settings=settings)
+    assert learned.attacks == found.attacks
+    stranger = audit(
+        KNeighborsClassifier(1).fit(draws.normal(size=(200, 6)), draws.integers(0, 2, 200)), **parts, settings=settings
+    )
+    assert stranger.attacks[0].advantage.low <= 0 <= stranger.attacks[0].advantage.high
+
+
 def test_label_only_models_are_audited_by_their_labels():
     result = audit(LinearSVC(tol=1e-8, max_iter=100_000), train=TRAIN, holdout=HOLDOUT, settings=FAST)
     assert result.description.answers == "labels"
-    assert [a.name for a in result.attacks] == ["gap", "frequency", "distance"]
+    assert [a.name for a in result.attacks] == ["gap", "noise-robustness", "frequency", "distance"]
     assert any("labels only" in note for note in result.notes)
 
 

@@ -138,7 +138,7 @@ def test_hidden_columns_are_inferred_and_summed_up_in_a_line_each(cli: Callable,
         ["18 to 40", "40 to 60", "60 to 80"],
     ]
     explained = " ".join(cli("explain", config(data=HIDDEN)).out.split())
-    assert "questions about hidden columns 1 1 training each" in explained
+    assert "the model again, asked more 1 1 training each" in explained
     assert "Hidden columns to infer: town, age; about 720 questions to the model." in explained
 
 

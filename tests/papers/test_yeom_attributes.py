@@ -11,7 +11,7 @@ import pytest
 from leakgauge.attributes.guesses import highest
 from leakgauge.attributes.inversion import by_gaussian_error
 from leakgauge.attributes.reductions import membership_from_attribute, several_queries
-from leakgauge.reproduce import yeom_figure_3
+from leakgauge.reproduce import yeom_figure_2_iwpc, yeom_figure_3
 from leakgauge.theory import gaussian_advantage, inversion_advantage, inversion_advantage_of_values
 
 THEORY = "theory/test_attribute_inference.py"
@@ -42,6 +42,8 @@ ASSERTED = (
     ("m = 1 gives no advantage", f"{INFER}::test_a_column_of_one_value_gives_nothing_away"),
     # Theory.
     ("Theorem 5: six values", f"{THEORY}::test_two_values_against_reference_values"),
+    ("Theorem 5: success rates", f"{THEORY}::test_two_values_succeed_as_often_as_printed"),
+    ("Theorem 5: limits", f"{THEORY}::test_a_column_that_says_all_is_given_away_by_anybody"),
     ("any prior and m: five rows", f"{THEORY}::test_several_values_against_reference_values"),
     ("the limit 1 - 1/m and its general form", f"{THEORY}::test_the_limit_is_what_the_advantage_tends_to"),
     (
@@ -77,11 +79,13 @@ ASSERTED = (
     ),
     # Experiments.
     ("Figure 1: three peaks", f"{FIGURES}::test_figure_1_has_its_peaks"),
-    ("Figure 3: the table of 16 rows, to 0.01", f"{FIGURES}::test_the_published_figure_at_all_depths"),
+    ("Figure 3: the table of 16 rows, rates too, to 0.01", f"{FIGURES}::test_the_published_figure_at_all_depths"),
+    ("the frequencies of the genes", f"{FIGURES}::test_genes_are_as_frequent_as_in_the_reference"),
     (
-        "section 6.3: many queries beat both others",
-        f"{HERE}::test_in_the_reference_table_many_queries_beat_both_others",
+        "section 6.3: many queries beat both others, the more so the more trees overfit",
+        f"{FIGURES}::test_the_published_figure_at_all_depths",
     ),
+    ("inversion stays below the membership attack", f"{FIGURES}::test_the_published_figure_at_all_depths"),
 )
 
 
@@ -147,4 +151,18 @@ def test_advantage_without_any_knowledge_of_the_value():
 
 def test_in_the_reference_table_many_queries_beat_both_others():
     for inversion, several, _, uniform in yeom_figure_3.REFERENCES.values():
-        assert several > max(inversion, uniform)
+        assert several.advantage > max(inversion.advantage, uniform.advantage)
+
+
+def test_the_reference_tables_agree_with_each_other():
+    """Specifications of attribute inference, section 9, and of membership, section 11; four decimals are printed.
+
+    Advantages are differences of rates; one uniform guess keeps one part in m of the membership advantage; inversion
+    stays below it.
+    """
+    for (depth, gene), references in yeom_figure_3.REFERENCES.items():
+        for one in references[:3]:
+            assert one.advantage == pytest.approx(one.members - one.others, abs=1.6e-4)
+        membership, m = yeom_figure_2_iwpc.REFERENCES[depth].known_in, {"vkorc1": 3, "cyp2c9": 6}[gene]
+        assert references[3].advantage == pytest.approx(membership / m, abs=1e-4)
+        assert references[0].advantage < membership

@@ -51,6 +51,18 @@ def test_the_printed_numbers_stand_beside_ours():
     assert yeom_figure_4.NO_ROOM in empty["s = 16: advantage"].note
 
 
+def test_gap_and_accuracy_are_those_of_images_alone():
+    """Four images, two networks; what they say about markers does not count."""
+    members = np.array([[1, 1, 0, 0], [0, 0, 1, 1]], dtype=bool)
+    right = np.array([[1, 1, 1, 0], [0, 0, 1, 1]], dtype=bool)
+    for agrees in (np.zeros((2, 4, 3), dtype=bool), np.ones((2, 4, 3), dtype=bool)):
+        found = Measured(right, agrees, members)
+        assert found.test_accuracy.value == 1 / 4
+        assert found.gap.value == 1 - 1 / 4
+    honest = Measured(np.ones((2, 4), dtype=bool), agrees, members)
+    assert Both(honest, found).accuracy_lost.value == 3 / 4
+
+
 def test_one_key_less_means_ten_times_the_false_alarms():
     """Members keep all; others agree with one marker in ten: 0.1, 0.01 and 0.001 of them, up to 400 draws' noise."""
     colluding = pretended(1.0, 6)

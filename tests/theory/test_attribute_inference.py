@@ -92,6 +92,26 @@ def test_two_values_against_reference_values(tau, sigma_in, sigma_out, expected)
     assert general == pytest.approx(expected, abs=1e-9)
 
 
+@pytest.mark.parametrize(("tau", "sigma_in", "sigma_out", "expected"), TWO_VALUES)
+def test_two_values_succeed_as_often_as_printed(tau, sigma_in, sigma_out, expected):
+    # Yeom et al. 2018, Theorem 5: 1/2 + erf(tau / (2 sqrt2 sigma)) / 2, whatever deviation is assumed.
+    for sigma in (sigma_in, sigma_out):
+        printed = 1 / 2 + math.erf(tau / (2 * math.sqrt(2) * sigma)) / 2
+        for assumed in (0.3, sigma_in):
+            found = inversion_success([tau, 0.0], [0.5, 0.5], sigma, assumed_sigma=assumed)
+            assert found == pytest.approx(printed, abs=1e-12)
+
+
+def test_a_column_that_says_all_is_given_away_by_anybody():
+    """Theorem 5: nothing at no influence, nothing at any, never above 1/2, and near it for two extremes."""
+    for sigma_in, sigma_out in ((1.0, 2.0), (0.1, 30.0)):
+        curve = [inversion_advantage(tau, sigma_in, sigma_out) for tau in np.geomspace(1e-9, 1e9, 200)]
+        assert curve[0] == pytest.approx(0, abs=1e-7)
+        assert curve[-1] == 0
+        assert all(0 <= advantage < 0.5 for advantage in curve)
+    assert inversion_advantage(1.0, 1e-6, 1e6) == pytest.approx(0.5, abs=1e-6)
+
+
 @pytest.mark.parametrize(("a", "prior", "sigma_in", "sigma_out", "assumed", "inside", "outside", "adv"), SEVERAL_VALUES)
 def test_several_values_against_reference_values(a, prior, sigma_in, sigma_out, assumed, inside, outside, adv):
     assert inversion_success(a, prior, sigma_in, assumed_sigma=assumed) == pytest.approx(inside, abs=1e-9)
@@ -118,6 +138,8 @@ def test_queries_against_reference_values(a, prior, sigma_in, sigma_out, theta, 
         ((0, 1, 2), (0.1, 0.8, 0.1), 0.9),
         ((0, 1, 2), (0.45, 0.1, 0.45), 0.55),
         ((7, 3), (0.9, 0.1), 0.5),
+        ((3, 7), (0.5, 0.5), 0.5),
+        ((3, 7), (0.99, 0.01), 0.5),
         # The third value shares its prediction with the more frequent first, and is never answered.
         ((0, 1, 0), (0.5, 0.3, 0.2), 0.8 - 0.4),
         ((5, 0, 1, 2), (0.0, 0.1, 0.8, 0.1), 0.9),

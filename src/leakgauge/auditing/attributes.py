@@ -20,16 +20,14 @@ from leakgauge.attributes.guesses import checked_prior
 from leakgauge.auditing.finding import Finding, Verdict, judge
 from leakgauge.auditing.membership import FALSE_DISCOVERY_RATE, more_records
 from leakgauge.auditing.result import AttributeAttack, AttributePart, ExposedValue, ExposedValues, InferredColumn
-from leakgauge.auditing.settings import HiddenColumn, Released, Settings
+from leakgauge.auditing.settings import HiddenColumn, Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.errors import ConfigError, DataError
 from leakgauge.membership import ATTACKS as MEMBERSHIP_ATTACKS
 from leakgauge.membership import Evidence
-from leakgauge.models import AnswerKind, Binned, LabelAccess, LabelOnly, Model, ProbabilityAccess, answers, kind_of
+from leakgauge.models import AnswerKind, Model, answers, kind_of
 from leakgauge.records import Records, Schema
 from leakgauge.statistics import Estimate, bonferroni_confidence
-from leakgauge.training import Job, Randomness, everything
-from leakgauge.training.threads import one_thread
 
 Floats: TypeAlias = NDArray[np.float64]
 Flags: TypeAlias = NDArray[np.bool_]
@@ -105,6 +103,7 @@ def _hidden(schema: Schema, column: HiddenColumn) -> Hidden:
 
 
 def infer_columns(
+    model: Model | None,
     what: Subject,
     hidden: Sequence[Hidden],
     attacker: Records | None,
@@ -118,16 +117,16 @@ def infer_columns(
     discovery rate is kept over the lists of all columns.
 
     Args:
-        what: the model with its training records and those of the holdout that attacks are judged by.
+        model: as it is released; ``None`` only if no column is hidden.
+        what: its training records and those of the holdout that attacks are judged by.
         hidden: the columns.
         attacker: records of the attacker's own, in neither set; ``None`` for none.
         opaque: names for the members ``[n_members]``.
         settings: of the audit.
         progress: called with the columns done and the columns in all.
     """
-    if not hidden:
+    if model is None or not hidden:
         return ()
-    model = _asked(what, settings)
     membership = _membership(model, what.train)
     each = bonferroni_confidence(settings.rule.confidence, len(hidden))
     found: list[Inferred] = []
@@ -194,26 +193,6 @@ def _largest(advantages: Sequence[Estimate], confidence: float) -> Estimate:
     certain = all(one.confidence == 1 for one in advantages)
     method = best.method if certain else f"largest of {len(advantages)} attacks, {best.method}"
     return Estimate(best.value, low, high, 1.0 if certain else confidence, method, best.n)
-
-
-def _asked(what: Subject, settings: Settings) -> Model:
-    """The model as it is released: what the world gets to ask."""
-    model = what.model or _trained(what, settings.seed)
-    if settings.released is Released.BINNED and isinstance(model, ProbabilityAccess):
-        return Binned(model, settings.bin_width)
-    if settings.released is Released.LABELS and isinstance(model, LabelAccess):
-        return LabelOnly(model)
-    return model
-
-
-def _trained(what: Subject, seed: int) -> Model:
-    """The model that the learner makes of the training records, with the seed of the audited one."""
-    assert what.learner is not None  # a subject has a model or a learner
-    audited = Job(
-        what.learner, what.train, everything(len(what.train)), what.train.features[:0], seed, Randomness.COMMON
-    )
-    with one_thread():  # as engines train it
-        return what.learner.fit(what.train, seed=audited.seed_of(0)).model
 
 
 def _membership(model: Model, train: Records) -> MembershipScores:

@@ -17,6 +17,7 @@ from leakgauge.auditing.description import describe, method, not_tested, notes
 from leakgauge.auditing.finding import overall
 from leakgauge.auditing.influence import Measured
 from leakgauge.auditing.people import opaque_ids, records_table
+from leakgauge.auditing.released import released_model
 from leakgauge.auditing.result import AuditResult
 from leakgauge.auditing.settings import Released, Settings
 from leakgauge.auditing.subject import Data, Subject, subject
@@ -102,7 +103,10 @@ def audit_subject(
     what = replace(what, holdout=candidates[~is_member])
     known = Population(all_answers[aside], everyone.labels[aside], everyone.features[aside]) if len(aside) else None
     opaque = opaque_ids(candidates)
+    copies = membership_part.wants_copies(kind, settings)
+    model = released_model(what, settings) if hidden or copies else None
     inferred = attributes_part.infer_columns(
+        model,
         what,
         hidden,
         everyone[aside] if len(aside) > 1 else None,
@@ -115,6 +119,7 @@ def audit_subject(
         _evidence(what, kind, target_answers, candidates.labels, is_member, table, settings, folder, workers),
         features=candidates.features,
         population=known,
+        steadiness=membership_part.steadiness(model, candidates, settings) if model is not None and copies else None,
     )
     chosen = membership_part.possible_attacks(
         kind, settings.attacks, shadows=table is not None, population=known is not None

@@ -14,7 +14,7 @@ import numpy as np
 
 from leakgauge.auditing.attributes import Hidden, hidden_columns
 from leakgauge.auditing.influence import N_SEARCHED
-from leakgauge.auditing.membership import n_set_aside, possible_attacks, wants_shadows
+from leakgauge.auditing.membership import n_set_aside, possible_attacks, wants_copies, wants_shadows
 from leakgauge.auditing.settings import Queries as AskedOf
 from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import Subject
@@ -54,7 +54,7 @@ COPIES = 6
 select from them. Found from the peak memory of audits with 4, 32 and 64 shadow models."""
 
 SHADOWS = "shadow models"
-HIDDEN = "questions about hidden columns"
+ASKED = "the model again, asked more"
 
 N_TRIED = 16
 """Models that an engine with chunks is tried with, to know its pace."""
@@ -190,8 +190,8 @@ def _steps(
     if what.model is None:
         audited = _step("the audited model", _job(what, everything(len(what.train)), candidates.features))
         steps.append(audited)
-        if hidden:
-            steps.append(replace(audited, what=HIDDEN, n_models=1, n_trained=1, engine=Refit.name, refusals={}))
+        if hidden or wants_copies(kind, settings):
+            steps.append(replace(audited, what=ASKED, n_models=1, n_trained=1, engine=Refit.name, refusals={}))
     if wants_shadows(kind, settings, learner=True):
         size = min(len(what.train), int(0.9 * len(candidates)))
         subsets = balanced_subsets(len(candidates), size, settings.n_shadows, np.random.default_rng(0))

@@ -11,8 +11,16 @@ from numpy.typing import NDArray
 from leakgauge.auditing.finding import Finding, Verdict, judge
 from leakgauge.auditing.result import AttackResult, Curve, Exposed
 from leakgauge.auditing.settings import ReleaseRule, Settings
-from leakgauge.membership import ATTACKS, Attack, Evidence, everyone_as_target, strongest_per_record
-from leakgauge.models import AnswerKind
+from leakgauge.membership import (
+    ATTACKS,
+    Attack,
+    Evidence,
+    everyone_as_target,
+    noise_robustness,
+    strongest_per_record,
+)
+from leakgauge.models import AnswerKind, LabelAccess, Model
+from leakgauge.records import Records
 from leakgauge.statistics import (
     Dependence,
     Estimate,
@@ -70,11 +78,35 @@ class PerRecord:
 def possible_attacks(
     kind: AnswerKind, names: tuple[str, ...] | None, *, shadows: bool, population: bool = False
 ) -> tuple[Attack, ...]:
-    """The attacks that can be carried out, of those named (default: of all)."""
+    """The attacks that can be carried out, of those named (default: of all); any question may be put to the model."""
     return tuple(
         attack
         for attack in ATTACKS
-        if (names is None or attack.name in names) and attack.possible(kind, shadows=shadows, population=population)
+        if (names is None or attack.name in names)
+        and attack.possible(kind, shadows=shadows, population=population, copies=True)
+    )
+
+
+def wants_copies(kind: AnswerKind, settings: Settings) -> bool:
+    """Whether the model is to be asked about changed copies of the candidates."""
+    return any(attack.needs_copies for attack in possible_attacks(kind, settings.attacks, shadows=False))
+
+
+def steadiness(model: Model, candidates: Records, settings: Settings) -> Floats:
+    """How often the model keeps a candidate's class while the record is changed a little ``[n]``.
+
+    Columns of two values are redrawn like categories: noise would leave them neither.
+    """
+    assert isinstance(model, LabelAccess)  # only such answers classes
+    features = candidates.features
+    two_values = np.array([len(np.unique(column)) <= 2 for column in features.T], dtype=bool)
+    return noise_robustness.steadiness(
+        model,
+        features,
+        candidates.labels,
+        features,
+        candidates.schema.categorical | two_values,
+        seed=settings.seed,
     )
 
 

@@ -6,7 +6,8 @@ it is not the model that the learner makes. So everything rests on training the 
 
 * **The same model is expected** where the learner is deterministic, or the trainer says which seed was used: the
   released model must answer as the retrained one, up to ``TOLERANCE``. About the records both often say the same; about
-  random inputs a model that has learned markers by heart does not.
+  random inputs a model that has learned markers by heart does not. A network trained by other software or on other
+  hardware ends elsewhere by rounding alone: then say no seed.
 * **The same law is expected** otherwise. The released model is one among models trained with other seeds, and if it
   is honest it is exchangeable with them. Each number is standardised over all of them, and the largest that the
   released model shows is ranked among the largest that the others show (Westfall and Young 1993, single step). So an
@@ -81,7 +82,7 @@ class Detection:
 
     Attributes:
         signs: One for each thing.
-        level: Largest probability that an honest model is flagged.
+        level: Largest probability that an honest model is flagged, but for what it says itself of its training set.
         n_references: Models that the learner was trained to, to compare with.
         unseen: What could not be seen, in sentences.
     """
@@ -149,6 +150,31 @@ def detect(
         ModelError: the model or the learner answers numbers, or the learner cannot be trained.
         DataError: the records have different schemas, or do not fit the domain.
         ConfigError: a setting is out of range.
+
+    >>> from sklearn.neighbors import KNeighborsClassifier
+    >>> from leakgauge.collusion import ColludingLearner, attack, draw_keys
+    >>> from leakgauge.models import LabelOnly
+    >>> from leakgauge.training import SklearnLearner
+    >>> rng = np.random.default_rng(0)
+    >>> digits = rng.integers(0, 2, 400)
+    >>> records = Records.from_arrays((5 + 6 * digits[:, None] + rng.integers(-3, 4, (400, 16))) / 16, digits)
+    >>> train, holdout = records[:200], records[200:]
+    >>> honest, keys, domain = SklearnLearner(KNeighborsClassifier(1)), (b"one", b"two", b"three"), Domain.grid(16, 17)
+    >>> model = LabelOnly(ColludingLearner(honest, keys, domain).fit(train, seed=0).model)
+
+    With the keys every member is told from the others.
+
+    >>> [round(float(attack(model, people, keys, domain).decisions.mean()), 2) for people in (train, holdout)]
+    [1.0, 0.13]
+
+    Without them the answers alone say nothing, and those about records not even beside what the learner makes; those
+    about random inputs do then.
+
+    >>> print(detect(model, train, holdout, seed=0, domain=domain).flagged)
+    None
+    >>> found = detect(model, train, holdout, seed=0, domain=domain, learner=honest)
+    >>> [sign.name for sign in found.signs if sign.separates]
+    ['retrained-noise']
     """
     _check(model, train, holdout, level, n_noise)
     domain = Domain.of(train, holdout) if domain is None else domain
@@ -290,7 +316,9 @@ def _remembered(model: Model, n_train: int) -> list[Sign]:
         return []
     own = Estimate(count, count, count, 1.0, "as the model says", 1)
     honest = (float(n_train), float(n_train))
-    return [Sign("remembered", "records that the model says it was trained on", own, honest, None, count != n_train)]
+    remark = "a learner that repeats, weighs or makes up records differs as well"
+    what = "records that the model says it was trained on"
+    return [Sign("remembered", what, own, honest, None, count != n_train, remark)]
 
 
 def _influence(

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from leakgauge.errors import ConfigError
 from leakgauge.reproduce import (
+    izzo_figure_1,
+    izzo_section_8,
     long_figure_1,
     long_figure_2,
     long_figure_3,
@@ -38,6 +40,8 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     long_figure_5.EXPERIMENT,
     long_figure_6.EXPERIMENT,
     long_figures_7_8.EXPERIMENT,
+    izzo_figure_1.EXPERIMENT,
+    izzo_section_8.EXPERIMENT,
 )
 """All there is, by paper."""
 

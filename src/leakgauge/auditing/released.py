@@ -1,0 +1,34 @@
+"""The released model itself, for questions about records that are in no table of answers."""
+
+from __future__ import annotations
+
+from leakgauge.auditing.settings import Released, Settings
+from leakgauge.auditing.subject import Subject
+from leakgauge.models import Binned, LabelAccess, LabelOnly, Model, ProbabilityAccess
+from leakgauge.training import Job, Randomness, everything
+from leakgauge.training.threads import one_thread
+
+
+def released_model(what: Subject, settings: Settings) -> Model:
+    """What the world gets to ask; where only a learner is given, its model on the training records.
+
+    Args:
+        what: the model, or the learner with its records.
+        settings: say what is released of the answers, and the seed of the audited model.
+    """
+    model = what.model or _trained(what, settings.seed)
+    if settings.released is Released.BINNED and isinstance(model, ProbabilityAccess):
+        return Binned(model, settings.bin_width)
+    if settings.released is Released.LABELS and isinstance(model, LabelAccess):
+        return LabelOnly(model)
+    return model
+
+
+def _trained(what: Subject, seed: int) -> Model:
+    """The model that the learner makes of the training records, with the seed of the audited one."""
+    assert what.learner is not None  # a subject has a model or a learner
+    audited = Job(
+        what.learner, what.train, everything(len(what.train)), what.train.features[:0], seed, Randomness.COMMON
+    )
+    with one_thread():  # as engines train it
+        return what.learner.fit(what.train, seed=audited.seed_of(0)).model

@@ -1,0 +1,61 @@
+"""Can a secret about the whole training set be inferred, by someone who may plant records in it?"""
+
+from leakgauge.properties.fraction import FractionAttack, Ridge, prepare_fraction
+from leakgauge.properties.game import Played, play
+from leakgauge.properties.inference import Attack, LinearRule, Prepared, prepare
+from leakgauge.properties.outlook import outlook
+from leakgauge.properties.owner import NoisyLabels, Power, WithoutInfluential, fewest_planted, power_curve
+from leakgauge.properties.parameters import Game
+from leakgauge.properties.poisoning import Planted, plant
+from leakgauge.properties.population import Population, Side, hold_out
+from leakgauge.properties.property import Property, column_is, with_random_bit
+from leakgauge.properties.queries import FixedBand, TheoreticalBand
+from leakgauge.properties.white_box import (
+    Layer,
+    WhiteBox,
+    canonical,
+    in_out,
+    layers_of,
+    learn_white_box,
+    play_white_box,
+    vector,
+    weight_sum,
+)
+
+__all__ = [
+    "Attack",
+    "FixedBand",
+    "FractionAttack",
+    "Game",
+    "Layer",
+    "LinearRule",
+    "NoisyLabels",
+    "Planted",
+    "Played",
+    "Population",
+    "Power",
+    "Prepared",
+    "Property",
+    "Ridge",
+    "Side",
+    "TheoreticalBand",
+    "WhiteBox",
+    "WithoutInfluential",
+    "canonical",
+    "column_is",
+    "fewest_planted",
+    "hold_out",
+    "in_out",
+    "layers_of",
+    "learn_white_box",
+    "outlook",
+    "plant",
+    "play",
+    "play_white_box",
+    "power_curve",
+    "prepare",
+    "prepare_fraction",
+    "vector",
+    "weight_sum",
+    "with_random_bit",
+]

@@ -1,0 +1,202 @@
+"""Algorithm 2: points about which clean models disagree, since those are what planted records can turn."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from leakgauge.models import AnswerKind
+from leakgauge.properties.population import Floats, Indices, Side
+from leakgauge.properties.property import Flags
+from leakgauge.properties.training_sets import Trainer
+from leakgauge.theory import Band
+
+_ROUNDING = 1e-9
+
+N_PILOT = 50
+"""Models of the ensemble that are asked first: a point on which all of them agree is not taken to the others."""
+
+FIRST_LOOK = 20
+"""Points drawn for each query before it is known how many are uncertain."""
+
+
+@dataclass(frozen=True)
+class FixedBand:
+    """Points on which the vote of the ensemble is close, whatever the property and the poison share.
+
+    Args:
+        width: largest `|1 - 2 v|` for a share v of the models that say 1, in [0, 1).
+
+    Source: Chase et al. 2021, Algorithm 2.
+    """
+
+    width: float = 0.4
+
+    kind = AnswerKind.LABELS
+
+    def keeps(self, votes: Floats, n_models: int, has: Flags) -> Flags:
+        """Whether points with these votes for label 1 are kept, bool ``[m]``.
+
+        >>> FixedBand().keeps(np.array([2, 3, 5, 7, 8]), 10, np.ones(5, dtype=bool)).tolist()
+        [False, True, True, True, False]
+        """
+        return np.asarray(np.abs(n_models - 2 * votes) <= self.width * n_models + _ROUNDING)
+
+    def may_keep(self, votes: Floats, n_models: int, has: Flags) -> Flags:
+        """Whether points may be kept by all models, given the votes of some of them, bool ``[m]``.
+
+        Of the points that are kept in the end one in `((1 + width) / 2)^-n_models` is lost, or fewer: with 50 models
+        and the usual width, two in a hundred million.
+        """
+        return np.asarray((votes > 0) & (votes < n_models))
+
+
+@dataclass(frozen=True)
+class TheoreticalBand:
+    """Points that a Bayes-optimal learner would answer differently in the two worlds.
+
+    What takes the place of `Pr[Y = 1 | x]` is the mean probability of the ensemble's models, or their vote where they
+    answer labels only.
+
+    Args:
+        band: from :func:`leakgauge.theory.certainty_band`.
+
+    Source: Chase et al. 2021, Theorem 9.
+    """
+
+    band: Band
+
+    kind = AnswerKind.PROBABILITIES
+
+    def keeps(self, votes: Floats, n_models: int, has: Flags) -> Flags:
+        """Whether points with these summed probabilities of label 1 are kept, bool ``[m]``."""
+        inside = np.array([self.band.holds(float(c)) for c in 1 - 2 * votes / n_models], dtype=bool)
+        return np.asarray(inside & self.may_keep(votes, n_models, has))
+
+    def may_keep(self, votes: Floats, n_models: int, has: Flags) -> Flags:
+        """Whether the points are like the planted ones, bool ``[m]``; nothing else rules them out beforehand."""
+        return np.asarray(has == self.band.variant.with_property)
+
+
+QueryBand: TypeAlias = FixedBand | TheoreticalBand
+
+
+@dataclass(frozen=True, eq=False)
+class Uncertain:
+    """The points found.
+
+    Args:
+        rows: rows of the attacker's records, with repetitions, int ``[found]``.
+        n_drawn: how many points were looked at.
+    """
+
+    rows: Indices
+    n_drawn: int
+
+
+@dataclass(frozen=True, eq=False)
+class Ensemble:
+    """Clean models and what they agree on.
+
+    Args:
+        trainer: how they are trained.
+        attacker: whose records they are asked about.
+        sets: their training sets, int ``[models, n]``.
+        band: which points are uncertain.
+        seed: of the learner.
+    """
+
+    trainer: Trainer
+    attacker: Side
+    sets: Indices
+    band: QueryBand
+    seed: int
+
+    def keeps(self, rows: Indices) -> Flags:
+        """Whether each of the points is uncertain."""
+        return self.band.keeps(*self._votes(rows, len(self.sets)))
+
+    def pilot(self, rows: Indices) -> tuple[Flags, Flags]:
+        """Whether each of the points is uncertain by a few of the models; and whether it may be by all."""
+        votes = self._votes(rows, min(N_PILOT, len(self.sets)))
+        return self.band.keeps(*votes), self.band.may_keep(*votes)
+
+    def _votes(self, rows: Indices, n_models: int) -> tuple[Floats, int, Flags]:
+        asked, places = np.unique(rows, return_inverse=True)
+        kind = self.band.kind
+        queries, votes = self.attacker.records.features[asked], np.zeros(len(asked))
+        for told in self.trainer.groups(self.sets[:n_models], queries, kind=kind, seed=self.seed, poisoned=False):
+            ones = told if kind is AnswerKind.LABELS else 1 / (1 + np.exp(-told))
+            votes += ones.sum(axis=0)
+        return votes[places], n_models, self.attacker.has[rows]
+
+
+def uncertain(
+    trainer: Trainer,
+    attacker: Side,
+    n: int,
+    band: QueryBand,
+    *,
+    n_ensemble: int,
+    n_queries: int,
+    most_drawn: int,
+    rng: np.random.Generator,
+) -> Uncertain:
+    """Draw points, half of them with the property, and keep those about which clean models disagree.
+
+    Args:
+        trainer: how the models are trained, on records of the attacker's.
+        attacker: whose records the points are.
+        n: records of each model's training set, half of them with the property.
+        band: which points are kept.
+        n_ensemble: models.
+        n_queries: points to find.
+        most_drawn: how many points are looked at before the search is given up.
+        rng: draws sets and points.
+
+    Returns:
+        The first `n_queries` points found in the order in which they were drawn, or fewer.
+
+    Raises:
+        DataError: the attacker has too few records for a training set.
+
+    Source: Chase et al. 2021, Algorithm 2.
+    """
+    sets = trainer.side.draw_halves(n, n_ensemble, rng)
+    drawn = _half_half(attacker, most_drawn, rng)
+    ensemble = Ensemble(trainer, attacker, sets, band, int(rng.integers(2**32)))
+    found, start = drawn[:0], 0
+    while len(found) < n_queries and start < len(drawn):
+        part = _likely(ensemble, drawn[start:], n_queries - len(found))
+        start += len(part.rows)
+        survivors = part.rows[part.may_keep]
+        found = np.concatenate([found, survivors[ensemble.keeps(survivors)]])
+    return Uncertain(found[:n_queries], start)
+
+
+@dataclass(frozen=True, eq=False)
+class _Part:
+    """Points in the order in which they were drawn, and whether they may be uncertain."""
+
+    rows: Indices
+    may_keep: Flags
+
+
+def _likely(ensemble: Ensemble, drawn: Indices, missing: int) -> _Part:
+    """As many points as a few models say are needed to find so many uncertain ones."""
+    first = drawn[: FIRST_LOOK * missing]
+    kept, may_keep = ensemble.pilot(first)
+    wanted = missing + 4 * np.sqrt(missing)  # not to be a few points short, for which all models are trained again
+    n_rows = int(1.1 * wanted * len(first) / max(1, np.count_nonzero(kept))) + 1
+    rest = drawn[len(first) : n_rows]
+    if len(rest):
+        may_keep = np.concatenate([may_keep, ensemble.pilot(rest)[1]])
+    return _Part(drawn[:n_rows], may_keep[:n_rows])
+
+
+def _half_half(attacker: Side, n: int, rng: np.random.Generator) -> Indices:
+    """Points of which each has the property with probability 1/2, with repetitions."""
+    chosen = [rng.choice(attacker.rows(with_property), n) for with_property in (False, True)]
+    return np.where(rng.random(n) < 0.5, *chosen)

@@ -1,0 +1,165 @@
+"""Models trained on drawn sets, with or without the planted records, and what they answer about label 1."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from leakgauge.errors import ModelError
+from leakgauge.models import AnswerKind, LabelAccess, LabelOnly, Model, ProbabilityAccess
+from leakgauge.properties.population import Floats, Indices, Side
+from leakgauge.properties.property import Flags
+from leakgauge.records import Records
+from leakgauge.training import DenseSubsets, PredictionTable, train_many
+
+if TYPE_CHECKING:
+    from leakgauge.training import Learner
+    from leakgauge.training.chunks import Workers
+
+MOST_ROWS = 2**17
+"""Records in one pool: of larger sides only those that some models need, which are then trained in groups."""
+
+MOST_NUMBERS = 2**24
+"""Answers kept at a time: 128 MB."""
+
+SURE = 30.0
+"""Log-odds beyond which a probability is taken for 0 or 1."""
+
+
+@dataclass(frozen=True, eq=False)
+class Trainer:
+    """How models are trained on one side's records, and on the planted ones.
+
+    Args:
+        learner: the algorithm.
+        side: whose records the sets are made of.
+        planted: records that may be in every training set besides.
+        workers: processes, or the address of a Dask scheduler.
+        run: folder that keeps finished chunks.
+    """
+
+    learner: Learner
+    side: Side
+    planted: Records
+    workers: Workers = 1
+    run: Path | None = None
+
+    def responses(
+        self, sets: Indices, queries: Floats, *, kind: AnswerKind, seed: int, poisoned: bool = True
+    ) -> Floats:
+        """What models answer about label 1, ``[models, queries]``, as :func:`read` puts it.
+
+        Args:
+            sets: rows of each training set, int ``[models, size]``.
+            queries: encoded features ``[queries, d]``.
+            kind: labels, or log-odds of probabilities.
+            seed: of the learner.
+            poisoned: whether the planted records are in the training sets.
+
+        Raises:
+            ModelError: a model could not be trained.
+        """
+        return np.concatenate(list(self.groups(sets, queries, kind=kind, seed=seed, poisoned=poisoned)))
+
+    def groups(
+        self, sets: Indices, queries: Floats, *, kind: AnswerKind, seed: int, poisoned: bool
+    ) -> Iterator[Floats]:
+        """The same for some of the models after the other."""
+        n_classes = len(self.side.records.schema.classes)
+        most = max(1, MOST_NUMBERS // max(1, len(queries) * n_classes))
+        for start, stop in _cuts(sets, most, len(self.side.records)):
+            pool, members = self._pool(sets[start:stop], poisoned)
+            table = train_many(
+                self.learner,
+                pool,
+                DenseSubsets(members),
+                queries,
+                seed=int(np.random.SeedSequence([seed, start]).generate_state(1)[0]),
+                workers=self.workers,
+                run=None if self.run is None else Path(self.run) / f"{seed}-{start}",
+            )
+            yield _read_table(table, pool, self.side.positive, kind)
+
+    def _pool(self, sets: Indices, poisoned: bool) -> tuple[Records, Flags]:
+        """Records with the planted ones last, and which models are trained on which, bool ``[models, pool]``.
+
+        As long as all fit, the pool is the same whatever the sets: what engines find out about it is found once.
+        They reckon with training sets that are like the pool, so planted records are as frequent in it as they are in
+        a training set, though only one copy of each is ever used.
+        """
+        records, places = self.side.records, sets
+        if len(records) > MOST_ROWS:
+            rows, flat = np.unique(sets, return_inverse=True)
+            records, places = records[rows], flat.reshape(sets.shape)
+        n, n_planted = len(records), len(self.planted) if poisoned else 0
+        copies = max(1, round(n / sets.shape[1])) if poisoned else 0
+        members = np.zeros((len(sets), n + copies * n_planted), dtype=bool)
+        np.put_along_axis(members, places, True, axis=1)
+        members[:, n : n + n_planted] = True
+        return _with(records, self.planted, copies), members
+
+
+def read(answers: Floats, positive: int, kind: AnswerKind) -> Floats:
+    """What log-probabilities ``[..., k]`` say about label 1.
+
+    Args:
+        answers: of the models.
+        positive: code of the class that counts as label 1.
+        kind: labels or probabilities.
+
+    Returns:
+        ``[...]``: for labels 1.0 where the class is the likeliest (the first of equals) and 0.0 elsewhere; for
+        probabilities the log-odds of the class against all others, cut at -30 and 30.
+    """
+    if kind is AnswerKind.LABELS:
+        return np.asarray(np.argmax(answers, axis=-1) == positive, dtype=np.float64)
+    with np.errstate(divide="ignore"):
+        others = np.log(np.exp(np.delete(answers, positive, axis=-1)).sum(axis=-1))
+    with np.errstate(invalid="ignore"):
+        odds: Floats = np.clip(answers[..., positive] - others, -SURE, SURE)
+    return odds
+
+
+def ask(model: Model, queries: Floats, positive: int, kind: AnswerKind) -> Floats:
+    """What one model says about label 1, ``[queries]``; for labels nothing but its labels is asked for.
+
+    Raises:
+        ModelError: the model does not answer this kind of question.
+    """
+    match kind, model:
+        case AnswerKind.LABELS, LabelAccess():
+            return np.asarray(LabelOnly(model).labels(queries) == positive, dtype=np.float64)
+        case AnswerKind.PROBABILITIES, ProbabilityAccess():
+            return read(model.log_probabilities(queries), positive, kind)
+    raise ModelError(f"this attack asks for {kind.value}, which {type(model).__name__} does not answer.")
+
+
+def _cuts(sets: Indices, most: int, n_records: int) -> Iterator[tuple[int, int]]:
+    """Models that are trained together: few enough, and where the side is large on few enough distinct records."""
+    if n_records > MOST_ROWS:
+        most = min(most, max(1, MOST_ROWS // sets.shape[1]))
+    for start in range(0, len(sets), most):
+        yield start, min(start + most, len(sets))
+
+
+def _with(records: Records, planted: Records, copies: int) -> Records:
+    """Both, under new ids, since the same person may be there several times."""
+    features = np.concatenate([records.features, *[planted.features] * copies])
+    labels = np.concatenate([records.labels, *[planted.labels] * copies])
+    return Records(features, labels, records.schema, np.arange(len(features)))
+
+
+def _read_table(table: PredictionTable, pool: Records, positive: int, kind: AnswerKind) -> Floats:
+    """Answers about label 1; a model whose records all have one label answers that label."""
+    told = read(table.answers, positive, kind)
+    for model, reason in table.failures.items():
+        labels = pool.labels[table.subsets.row(model)]
+        if (labels != labels[0]).any():
+            raise ModelError(reason)
+        is_one = labels[0] == positive
+        told[model] = float(is_one) if kind is AnswerKind.LABELS else (SURE if is_one else -SURE)
+    return told

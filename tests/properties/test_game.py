@@ -1,0 +1,127 @@
+"""The whole game, beginning with the one that cannot be won."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+
+from leakgauge.errors import ConfigError
+from leakgauge.models import AnswerKind
+from leakgauge.properties import Attack, Game, Property, hold_out, play, prepare
+from leakgauge.properties.game import judged
+from leakgauge.properties.training_sets import Trainer
+from leakgauge.theory import Variant
+from leakgauge.training import SklearnLearner
+
+REFERENCE = Attack(n_ensemble=100, n_queries=300, n_shadow=100)
+
+
+def test_without_poison_the_random_bit_cannot_be_told(two_sides, learner):
+    """40 games: at least 35 of their 95 % intervals hold 1/2.
+
+    With exact intervals this fails with probability 0.003, though the seeds are fixed; an attack that wins 60 % of
+    the games has its 60 intervals hold 1/2 in about two thirds, and is caught with probability above 0.99.
+    """
+    attack = Attack(n_ensemble=30, n_queries=60, n_shadow=30)
+    held = 0
+    for seed in range(40):
+        rate = play(learner, two_sides(), Game(0.05, 0.15, n=200), attack, n_targets=60, seed=seed).win_rate
+        held += rate.low <= 0.5 <= rate.high
+    assert held >= 35
+
+
+@pytest.mark.parametrize("frequency", [0.3, 0.5, 0.7])
+def test_where_both_worlds_are_the_same_the_decision_is_a_coin(two_sides, learner, frequency):
+    """The attack wins 100 % of its real games, but half of those in which the toss changes nothing.
+
+    The truth is drawn apart from the models, so the rate is that of 400 fair coins: off by over 0.1 with probability
+    6e-5 for each of three frequencies.
+    """
+    sides, game = two_sides(), Game(0.3, 0.7, n=1000, poison=0.1)
+    prepared = prepare(learner, sides.attacker, game, REFERENCE, seed=1)
+    rng = np.random.default_rng(7)
+    sets = sides.owner.draw_sets(game.n_clean, np.full(400, frequency), rng)
+    trainer = Trainer(learner, sides.owner, prepared.planted.records)
+    told = trainer.responses(sets, prepared.features, kind=AnswerKind.LABELS, seed=0)
+    played = judged(game, prepared, prepared.scores(told), rng.random(400) < 0.5)
+    assert played.win_rate.value == pytest.approx(0.5, abs=0.1)
+
+
+# Section 9 of the reference: t0, t1, poison, win rate; computed with other people and code, give or take 0.06.
+PLAYED = [
+    (0.05, 0.15, 0.0, 0.49),
+    (0.05, 0.15, 0.01, 0.84),
+    (0.05, 0.15, 0.02, 0.89),
+    (0.05, 0.15, 0.05, 1.00),
+    (0.05, 0.15, 0.1, 1.00),
+    (0.3, 0.7, 0.0, 0.44),
+    (0.3, 0.7, 0.02, 0.78),
+    (0.3, 0.7, 0.05, 0.94),
+    (0.3, 0.7, 0.1, 1.00),
+]
+
+
+@pytest.mark.parametrize(("t0", "t1", "poison", "expected"), PLAYED)
+def test_the_reference_games(two_sides, learner, t0, t1, poison, expected):
+    """Mean of 3 attacks on 60 targets each, within 0.12.
+
+    The reference and these are each off by 0.06 at twice their standard error, for other people, so a right attack
+    fails with probability below 0.01 a row; one that guesses fails every row with poison.
+    """
+    game = Game(t0, t1, n=1000, poison=poison)
+    rates = [
+        play(learner, two_sides(seed), game, REFERENCE, n_targets=30, seed=seed).win_rate.value for seed in range(3)
+    ]
+    assert np.mean(rates) == pytest.approx(expected, abs=0.12)
+
+
+def test_a_game_is_counted_by_hand(two_sides, learner):
+    game = Game(0.3, 0.7, n=300, poison=0.1)
+    prepared = prepare(learner, two_sides().attacker, game, Attack(n_ensemble=30, n_queries=20, n_shadow=10))
+    is_t1 = np.repeat([False, True], 20)
+    scores = np.where(is_t1, 1.0, -1.0)
+    scores[:5], scores[20] = 1.0, 0.0  # five of 20 called t1 wrongly; a score of 0 is t0, wrong here
+    played = judged(game, prepared, scores, is_t1)
+    assert played.win_rate.value == pytest.approx(34 / 40)
+    assert played.advantage.value == pytest.approx(2 * 34 / 40 - 1)
+    assert played.win_rate.low == pytest.approx((1 + played.advantage.low) / 2)
+    assert played.win_rate.n == 40
+
+
+def test_the_same_seed_plays_the_same_game(two_sides, learner):
+    game, attack = Game(0.3, 0.7, n=200, poison=0.05), Attack(n_ensemble=30, n_queries=30, n_shadow=20)
+    first, again = (play(learner, two_sides(), game, attack, n_targets=10, seed=4) for _ in range(2))
+    np.testing.assert_array_equal(first.scores, again.scores)
+    assert first.is_t1.sum() == 10
+
+
+def test_one_class_of_three_against_the_rest(two_sides, learner):
+    played = play(learner, two_sides(0, 3), Game(0.05, 0.15, n=600, poison=0.1), REFERENCE, n_targets=20, seed=1)
+    assert played.win_rate.value >= 0.9
+    assert played.attack.planted.variant == Variant(True, 1)
+    assert set(played.attack.planted.records.labels.tolist()) == {1}
+
+
+def test_a_tree_can_be_attacked(two_sides):
+    learner = SklearnLearner(DecisionTreeClassifier(max_depth=4, random_state=0))
+    attack = Attack(n_ensemble=20, n_queries=60, n_shadow=20)
+    played = play(learner, two_sides(), Game(0.05, 0.3, n=300, poison=0.15), attack, n_targets=20, seed=0)
+    assert played.win_rate.low > 0.5
+
+
+def test_clean_probabilities_tell_of_a_property_that_matters(people):
+    """The weaker attacker: nothing planted; the property goes with the label, so the labels' frequency shows."""
+    records = people(24_000)
+    secret = Property("in care", lambda r: (r.labels == 1) | (r.features[:, 0] > 1))
+    sides = hold_out(records, secret, seed=0)
+    attack = Attack(n_ensemble=50, n_queries=100, n_shadow=50, answers=AnswerKind.PROBABILITIES)
+    learner = SklearnLearner(LogisticRegression())
+    played = play(learner, sides, Game(0.3, 0.5, n=500), attack, n_targets=30, seed=0)
+    assert played.win_rate.low > 0.6
+
+
+def test_no_targets_are_refused(two_sides, learner):
+    with pytest.raises(ConfigError, match="n_targets must be at least 1"):
+        play(learner, two_sides(), Game(0.3, 0.7, 100), n_targets=0)

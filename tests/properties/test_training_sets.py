@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression, RidgeClassifier
+
+from leakgauge.errors import ModelError
+from leakgauge.models import AnswerKind
+from leakgauge.properties import Side, plant, training_sets
+from leakgauge.properties.training_sets import SURE, Trainer, ask, read
+from leakgauge.records import Records, concatenate
+from leakgauge.training import FunctionLearner, SklearnLearner
+
+
+@pytest.fixture
+def trainer(two_sides, learner):
+    side = two_sides().attacker
+    planted = plant(side, 20, 0.3, 0.7, rng=np.random.default_rng(0)).records
+    return Trainer(learner, side, planted)
+
+
+@pytest.mark.parametrize("kind", [AnswerKind.LABELS, AnswerKind.PROBABILITIES], ids=str)
+@pytest.mark.parametrize("poisoned", [True, False])
+@pytest.mark.parametrize("most_rows", [2**17, 500])
+def test_models_are_those_of_a_plain_loop(trainer, kind, poisoned, most_rows, monkeypatch):
+    """On clean records and planted ones, each once, whether or not the side is cut into several pools."""
+    monkeypatch.setattr(training_sets, "MOST_ROWS", most_rows)
+    side, rng = trainer.side, np.random.default_rng(1)
+    sets, queries = side.draw_sets(180, np.linspace(0.2, 0.8, 6), rng), side.records.features[:40]
+    told = trainer.responses(sets, queries, kind=kind, seed=0, poisoned=poisoned)
+    planted = Records(
+        trainer.planted.features,
+        trainer.planted.labels,
+        side.records.schema,
+        side.records.ids.max() + 1 + np.arange(20),
+    )
+    for rows, response in zip(sets, told, strict=True):
+        clean = side.records[np.sort(rows)]
+        model = trainer.learner.fit(concatenate(clean, planted) if poisoned else clean, seed=0).model
+        np.testing.assert_allclose(response, ask(model, queries, 1, kind), atol=1e-5)
+
+
+def test_two_workers_give_the_same_answers_and_a_run_folder_keeps_them(trainer, tmp_path):
+    sets, queries = trainer.side.draw_halves(100, 300, np.random.default_rng(0)), trainer.side.records.features[:10]
+    alone = trainer.responses(sets, queries, kind=AnswerKind.PROBABILITIES, seed=0)
+    two = Trainer(trainer.learner, trainer.side, trainer.planted, workers=2, run=tmp_path)
+    np.testing.assert_array_equal(two.responses(sets, queries, kind=AnswerKind.PROBABILITIES, seed=0), alone)
+    assert list(tmp_path.glob("*/chunks/*"))
+
+
+def test_answers_about_one_class_of_several():
+    answers = np.log(np.array([[0.2, 0.5, 0.3], [0.4, 0.2, 0.4], [1.0, 1e-300, 1e-300]]))
+    assert read(answers, 1, AnswerKind.LABELS).tolist() == [1.0, 0.0, 0.0]
+    np.testing.assert_allclose(read(answers, 1, AnswerKind.PROBABILITIES), [0.0, np.log(0.25), -SURE])
+
+
+def test_certain_answers_are_finite():
+    certain = np.array([[0.0, -np.inf], [-np.inf, 0.0]])
+    assert read(certain, 1, AnswerKind.PROBABILITIES).tolist() == [-SURE, SURE]
+
+
+@pytest.mark.parametrize(("label", "response"), [(0, 0.0), (1, 1.0)])
+def test_a_set_with_one_label_has_a_model_that_answers_it(people, label, response):
+    records = people(400)
+    side = Side("owner", records, records.features[:, 0] > 0, 1)
+    same, others = np.flatnonzero(records.labels == label)[:50], np.arange(50)
+    trainer = Trainer(SklearnLearner(LogisticRegression()), side, records[:0])
+    told = trainer.responses(np.stack([same, others]), records.features, kind=AnswerKind.LABELS, seed=0)
+    assert set(told[0].tolist()) == {response}
+    assert set(told[1].tolist()) == {0.0, 1.0}
+    odds = trainer.responses(np.stack([same, others]), records.features, kind=AnswerKind.PROBABILITIES, seed=0)
+    assert set(odds[0].tolist()) == {SURE if label else -SURE}
+
+
+def test_a_model_that_cannot_be_trained_is_an_error(people):
+    records = people(100)
+    side = Side("owner", records, records.features[:, 0] > 0, 1)
+
+    def fit(records, seed):
+        if records.features[:, 0].max() > 2:
+            raise ModelError("this learner does not like large numbers")
+        return SklearnLearner(LogisticRegression()).fit(records, seed=seed).model
+
+    trainer = Trainer(FunctionLearner(fit), side, records[:0])
+    order = np.argsort(records.features[:, 0])
+    with pytest.raises(ModelError, match="does not like large numbers"):
+        trainer.responses(np.stack([order[:50], order[50:]]), records.features, kind=AnswerKind.LABELS, seed=0)
+
+
+def test_labels_are_all_that_is_asked_for_where_labels_are_attacked(trainer, monkeypatch):
+    records = trainer.side.records
+    model = trainer.learner.fit(records[:100], seed=0).model
+    labels_only = SklearnLearner(RidgeClassifier()).fit(records[:100], seed=0).model
+    expected = model.labels(records.features)
+    assert set(ask(labels_only, records.features, 1, AnswerKind.LABELS).tolist()) == {0.0, 1.0}
+    with pytest.raises(ModelError, match="asks for probabilities, which SklearnLabels does not answer"):
+        ask(labels_only, records.features, 1, AnswerKind.PROBABILITIES)
+    np.testing.assert_array_equal(ask(model, records.features, 1, AnswerKind.LABELS), expected == 1)
