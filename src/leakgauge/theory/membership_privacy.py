@@ -20,7 +20,9 @@ import math
 import operator
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from leakgauge.theory.differential_privacy import PrivacyLoss
 
@@ -413,8 +415,6 @@ class ReciprocalSum:
 
     @cached_property
     def _moments(self) -> tuple[float, float, float]:
-        import numpy as np
-
         k = self.n // 2
         least = 2 ** (k - 1) - 1
         without = _subset_sums(self.n - 1, k)
@@ -425,10 +425,8 @@ class ReciprocalSum:
         return mean, math.fsum(outputs**2) / len(outputs), math.fsum(np.abs(outputs - mean)) / len(outputs)
 
 
-def _subset_sums(n_bits: int, size: int) -> Any:
+def _subset_sums(n_bits: int, size: int) -> NDArray[np.int64]:
     """Return all sums of `size` different powers of 2 below 2^n_bits, as whole numbers [subsets]."""
-    import numpy as np
-
     sums = [np.zeros(1, dtype=np.int64)] + [np.empty(0, dtype=np.int64)] * size
     for bit, j in itertools.product(range(n_bits), range(size, 0, -1)):
         sums[j] = np.concatenate([sums[j], sums[j - 1] + 2**bit])

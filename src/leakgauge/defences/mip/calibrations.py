@@ -112,7 +112,7 @@ class Calibration(ABC):
 
 @dataclass(frozen=True)
 class Swap(Calibration):
-    """By what exchanging one record does: the least noise, and it does not grow with the dimension.
+    """By what exchanging one record does to the output: the least noise, without a factor of the dimension.
 
     Gaussian noise. Small pools are enumerated and means solved in closed form, so that the guarantee is certain;
     otherwise random training sets are drawn, and the guarantee holds with the stated confidence: by the leave-one-out

@@ -271,7 +271,7 @@ def enumerated(algorithm: Algorithm, size: int) -> tuple[Floats, Members]:
     return np.stack([algorithm.output(row, seed=0) for row in members]), members
 
 
-def all_exchanges(outputs: Floats, members: Members) -> tuple[Floats, Floats]:
+def all_exchanges(outputs: Floats, members: Members) -> tuple[Floats, Indices]:
     """Every exchange of every record, by enumeration.
 
     Args:
@@ -291,11 +291,11 @@ def all_exchanges(outputs: Floats, members: Members) -> tuple[Floats, Floats]:
             rows = np.flatnonzero(members[:, i] & ~members[:, j])
             partners = order[np.searchsorted(names, names[rows] - (1 << i) + (1 << j), sorter=order)]
             moves.append(outputs[partners] - outputs[rows])
-            pairs.append(np.broadcast_to([i, j], (len(rows), 2)))
+            pairs.append(np.full((len(rows), 2), (i, j)))
     return np.concatenate(moves), np.concatenate(pairs)
 
 
-def of_each(moved: Floats, pairs: Floats, n: int) -> Floats:
+def of_each(moved: Floats, pairs: Indices, n: int) -> Floats:
     """Lengths of exchanges ``[exchanges]`` sorted by the record that they exchange, ``[exchanges of one, n]``."""
     return np.stack([moved[(pairs == i).any(axis=1)] for i in range(n)], axis=1)
 
@@ -303,9 +303,7 @@ def of_each(moved: Floats, pairs: Floats, n: int) -> Floats:
 def exchanges_of_mean(algorithm: Mean, size: int, root: Floats) -> Floats:
     """Length of every exchange of each record ``[n - 1, n]``: it does not depend on the other members."""
     rows = algorithm.about_mean(size)
-    n = len(rows)
-    found = np.stack([lengths(np.delete(rows, i, axis=0) - rows[i], root) for i in range(n)], axis=1)
-    return found.reshape(n - 1, n)
+    return np.stack([lengths(np.delete(rows, i, axis=0) - rows[i], root) for i in range(len(rows))], axis=1)
 
 
 def far_in_mean(algorithm: Mean, size: int, root: Floats) -> Floats:
