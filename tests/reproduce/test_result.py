@@ -67,7 +67,7 @@ def test_the_list_has_names_that_are_found():
 
 
 def test_an_unknown_name_lists_the_known_ones():
-    with pytest.raises(ConfigError, match=r"called 'long-table-9' here; there are: yeom-figure-2-eyedata, "):
+    with pytest.raises(ConfigError, match=r"called 'long-table-9' here; there are: yeom-figure-1, "):
         experiment("long-table-9")
 
 

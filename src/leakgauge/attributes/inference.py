@@ -148,7 +148,7 @@ def infer(
     """
     everybody = _apart(train, holdout, attacker)
     hidden = single(train.schema, attribute) if isinstance(attribute, str) else attribute
-    truth = hidden.codes(everybody.features)
+    truth = np.concatenate([_held_values(hidden, train, "training"), _held_values(hidden, holdout, "holdout")])
     kind, n = kind_of_answers(model, train.schema), len(train)
     possible, left_out = _possible(attacks, kind, membership=membership is not None, own=attacker is not None)
     told = ask_about_values(model, everybody.features, train.schema, hidden)
@@ -224,6 +224,13 @@ def _apart(train: Records, holdout: Records, attacker: Records | None) -> Record
                     f"an id occurs in the attacker's and in the {name} records; the attacker must hold others."
                 )
     return concatenate(train, holdout)
+
+
+def _held_values(hidden: Attribute, records: Records, name: str) -> Codes:
+    try:
+        return hidden.codes(records.features)
+    except DataError as error:
+        raise DataError(f"{name} records: {error}") from None
 
 
 def _possible(

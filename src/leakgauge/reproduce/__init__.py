@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from leakgauge.errors import ConfigError
 from leakgauge.reproduce import (
+    chase_table_3,
     izzo_figure_1,
     izzo_section_8,
     long_figure_1,
@@ -19,8 +20,11 @@ from leakgauge.reproduce import (
     long_figures_7_8,
     long_table_1,
     long_table_2,
+    yeom_figure_1,
     yeom_figure_2_eyedata,
     yeom_figure_2_iwpc,
+    yeom_figure_3,
+    yeom_figure_4,
     yeom_table_1,
 )
 from leakgauge.reproduce.result import Experiment, Reproduction, Row
@@ -28,8 +32,11 @@ from leakgauge.reproduce.result import Experiment, Reproduction, Row
 __all__ = ["EXPERIMENTS", "Experiment", "Reproduction", "Row", "experiment"]
 
 EXPERIMENTS: tuple[Experiment, ...] = (
+    yeom_figure_1.EXPERIMENT,
     yeom_figure_2_eyedata.EXPERIMENT,
     yeom_figure_2_iwpc.EXPERIMENT,
+    yeom_figure_3.EXPERIMENT,
+    yeom_figure_4.EXPERIMENT,
     yeom_table_1.EXPERIMENT,
     long_table_1.EXPERIMENT,
     long_table_2.EXPERIMENT,
@@ -42,6 +49,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     long_figures_7_8.EXPERIMENT,
     izzo_figure_1.EXPERIMENT,
     izzo_section_8.EXPERIMENT,
+    chase_table_3.EXPERIMENT,
 )
 """All there is, by paper."""
 

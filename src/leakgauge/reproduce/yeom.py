@@ -94,7 +94,7 @@ def measure(
     whole = train_many(learner, records, everything(len(records)), seed=seed, run=folder)
     sigma_in = round(gaussian_error.sigma_in(records.labels - whole.values[0]), 4)
     sigma_out = round(left_out_error(learner, records, seed=seed, run=folder, workers=workers), 4)
-    members = _divisions(len(records), n_splits, seed)
+    members = divisions(len(records), n_splits, seed)
     table = train_many(learner, records, DenseSubsets(members), seed=seed, run=folder, workers=workers)
     errors, scale = records.labels - table.values, float(records.labels.std())
     known = np.stack([gaussian_error.known_both(e, sigma_in, sigma_out, scale=scale) > 0 for e in errors])
@@ -167,7 +167,7 @@ def _rows(setting: str, one: Measured, reference: Reference, tolerance: float) -
     ]
 
 
-def _divisions(n: int, n_splits: int, seed: int) -> NDArray[np.bool_]:
+def divisions(n: int, n_splits: int, seed: int) -> NDArray[np.bool_]:
     """Training sets of random divisions, bool ``[n_splits, n]``."""
     from sklearn.model_selection import train_test_split
 

@@ -269,7 +269,7 @@ def measure(
     sigma_in = round(gaussian_error.sigma_in(records.labels - whole.values[0]), 4)
     hidden = {gene: gene_columns(records, gene) for gene in genes}
     queries = np.concatenate([one.completed(records.features) for one in hidden.values()], axis=1)
-    members = yeom._divisions(len(records), n_splits, seed)
+    members = yeom.divisions(len(records), n_splits, seed)
     table = train_many(
         learner,
         records,

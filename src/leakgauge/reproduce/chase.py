@@ -1,0 +1,126 @@
+"""Chase et al. 2021, section VII: the secrets of Census-Income, the learners, and what the paper leaves open.
+
+A third of the people is the attacker's, and shadow models, ensemble, poison and queries come from there; targets are
+trained on the others. The numbers of shadow models are read as those for each frequency.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from leakgauge.models import AnswerKind
+from leakgauge.properties import Attack, Game, Played, Population, Property, column_is, hold_out, play, with_random_bit
+from leakgauge.records import Records
+from leakgauge.training import Learner, SklearnLearner
+from leakgauge.training.recipes import fixed_design
+
+N_TRAINING = 1000
+PEOPLE = "census-income"
+
+
+@dataclass(frozen=True, eq=False)
+class Secret:
+    """A property of people and the frequencies that are told apart.
+
+    Args:
+        name: as in the tables.
+        t0: the smaller frequency.
+        t1: the larger one.
+        told_by: from all people and a seed to the people, perhaps with one more column, and the property.
+    """
+
+    name: str
+    t0: float
+    t1: float
+    told_by: Callable[[Records, int], tuple[Records, Property]]
+
+    def population(self, people: Records, seed: int) -> Population:
+        """Both sides of the game, in codes."""
+        records, secret = self.told_by(people, seed)
+        return hold_out(records, secret, seed=seed).as_codes()
+
+    def game(self, poison: float, n: int = N_TRAINING) -> Game:
+        """Its parameters with a share of poison."""
+        return Game(self.t0, self.t1, n=n, poison=poison)
+
+
+def _random_bit(people: Records, seed: int) -> tuple[Records, Property]:
+    return with_random_bit(people, seed=seed)
+
+
+def _column(name: str, value: str) -> Callable[[Records, int], tuple[Records, Property]]:
+    return lambda people, seed: (people, column_is(name, value))
+
+
+RANDOM_BIT = Secret("random bit", 0.05, 0.15, _random_bit)
+GENDER = Secret("gender", 0.4, 0.6, _column("sex", "Female"))
+RACE = Secret("race", 0.1, 0.25, _column("race", "Black"))
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How much is spent on one number.
+
+    Args:
+        n_ensemble: clean models that choose the queries.
+        n_queries: uncertain points asked about.
+        n_targets: target models for each frequency.
+        share_of_shadows: of the printed number of shadow models.
+    """
+
+    n_ensemble: int = 1000
+    n_queries: int = 1000
+    n_targets: int = 100
+    share_of_shadows: float = 1.0
+
+    def n_shadow(self, printed: int) -> int:
+        """Shadow models for each frequency where the paper has so many."""
+        return max(5, round(self.share_of_shadows * printed))
+
+    def attack(self, n_shadow: int, answers: AnswerKind = AnswerKind.LABELS) -> Attack:
+        """An attack with as many shadow models as if so many were printed."""
+        return Attack(self.n_ensemble, self.n_queries, self.n_shadow(n_shadow), answers=answers)
+
+
+FULL = Budget()
+QUICK = Budget(n_ensemble=100, n_queries=300, n_targets=20, share_of_shadows=0.1)
+
+
+def learner(estimator: Any, sides: Population) -> Learner:
+    """An estimator behind one-hot categories, and numbers of mean 0 and deviation 1 among the attacker's people.
+
+    Both sides use this encoding, as if it were public.
+    """
+    from sklearn.pipeline import make_pipeline
+
+    return SklearnLearner(make_pipeline(fixed_design(sides.attacker.records), estimator))
+
+
+def played(
+    estimator: Any,
+    sides: Population,
+    game: Game,
+    attack: Attack,
+    n_targets: int,
+    *,
+    seed: int,
+    workers: int,
+    run: Path | None,
+) -> Played:
+    """One attack against targets of both frequencies; its models are kept in a folder of their own."""
+    return play(
+        learner(estimator, sides), sides, game, attack, n_targets=n_targets, seed=seed, run=run, workers=workers
+    )
+
+
+NOT_PRINTED = (
+    "Not printed, and chosen here: one-hot categories and numbers of mean 0 and deviation 1, known to everybody; "
+    "scikit-learn's defaults; the weight of the penalty of Algorithm 3 against the mean loss."
+)
+ONE_ATTACK = (
+    "Printed are means of 5 repetitions. Ours is one attack, prepared once and carried out against all targets: the "
+    "interval is about other targets, not about other attacks."
+)
