@@ -376,3 +376,14 @@ def test_impossible_settings_are_refused(make, message):
 def test_bad_input_is_named(arguments, error, message):
     with pytest.raises(error, match=message):
         audit(**{"model": GaussianNB(), "train": TRAIN, "holdout": HOLDOUT, "settings": FAST, **arguments})
+
+
+@pytest.mark.parametrize("attack", ["lira", "rmia"])
+def test_shadow_models_answer_in_the_bins_of_the_released_model(attack):
+    """A forest that remembers random labels, in wide bins: with unbinned shadow models LiRA has an AUC of 0.72."""
+    draws = np.random.default_rng(8)
+    features, labels = draws.normal(size=(400, 6)), draws.integers(0, 2, 400)
+    parts = {"train": (features[:200], labels[:200]), "holdout": (features[200:], labels[200:])}
+    settings = Settings(attacks=(attack,), released=Released.BINNED, bin_width=0.1, n_shadows=16, n_influence=0)
+    (found,) = audit(RandomForestClassifier(20, random_state=0), **parts, settings=settings).attacks
+    assert found.auc.low > 0.8

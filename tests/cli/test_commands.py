@@ -11,6 +11,7 @@ from pathlib import Path
 from xml.etree import ElementTree as ET
 
 import jsonschema
+import numpy as np
 import pytest
 
 from leakgauge.auditing import Run, Verdict
@@ -381,3 +382,42 @@ def test_colour_on_a_terminal_that_wants_it(cli: Callable, run: Path, monkeypatc
 
 def test_verdicts_have_distinct_exit_codes() -> None:
     assert [verdict.exit_code for verdict in (Verdict.PASSES, Verdict.FAILS, Verdict.CANNOT_TELL)] == [0, 1, 3]
+
+
+GAMES = """
+[property_games]
+planted = []
+shadow_models = 20
+target_models = 5
+"""
+
+
+def test_properties_of_the_whole_are_played_about_and_summed_up(
+    cli: Callable, config: Written, write: Callable
+) -> None:
+    for name, seed in (("train.csv", 1), ("holdout.csv", 2)):
+        rng = np.random.default_rng(seed)
+        rows = [
+            f"{rng.integers(18, 80)},{rng.choice(['north', 'south'])},{rng.choice(['high', 'low'])}" for _ in range(500)
+        ]
+        write(name, "\n".join(["age,town,income", *rows]) + "\n")
+    chosen = ["--property", "town=north", "--property", "age<40"]
+    explained = cli("explain", config(rest=QUICK + GAMES), *chosen)
+    assert "games about town is north" in " ".join(explained.out.split())
+    assert "Properties of the training set: town is north, age below 40; games are played." in " ".join(
+        explained.out.split()
+    )
+    printed = cli("audit", config(rest=QUICK + GAMES), *chosen[:2], "--run", "run")
+    said = " ".join(printed.out.split())
+    assert "The training set as a whole" in said
+    assert "Someone who only asks the model tells whether" in said
+    gated = cli("gate", "run", "--property", "0.9")
+    assert "accuracy of telling the frequency of “town is north”" in gated.out
+    assert cli("gate", "run", "--property", "0.3").code == 2
+
+
+def test_a_property_that_cannot_be_read_is_refused(cli: Callable, config: Written) -> None:
+    for text, message in (("town", "COLUMN=VALUE, COLUMN<NUMBER or COLUMN>NUMBER"), ("age<old", "'old' is no number")):
+        printed = cli("audit", config(), "--property", text)
+        assert printed.code == 2
+        assert message in " ".join(printed.err.split())

@@ -20,11 +20,14 @@ from leakgauge.auditing import (
     ExposedValues,
     Finding,
     InferredColumn,
+    InferredProperty,
     Influence,
+    PropertyGame,
     Verdict,
     judge,
 )
 from leakgauge.auditing.attributes import findings as attribute_findings
+from leakgauge.auditing.properties import findings as property_findings
 from leakgauge.auditing.result import Association, AttackResult, Curve, Exposed, Histogram
 from leakgauge.statistics import Estimate
 
@@ -258,6 +261,52 @@ def ignored(name: str = "sex") -> InferredColumn:
         for one in plain.attacks
     )
     return replace(plain, ignored=True, attacks=attacks, exposed=ExposedValues(0, N_TRAIN, 0.05, 40, ()))
+
+
+def whole(name: str = "sex is f", clean: float = 0.55, planted: float = 0.96, **changed: object) -> InferredProperty:
+    """A property that is told so often by who only asks, and by who plants the larger of two shares."""
+
+    def game(answers: str, share: float, won: float, excess: float | None) -> PropertyGame:
+        return PropertyGame(answers, share, round(1_000 * share), estimate(won, 0.04), excess)
+
+    given = {
+        "name": name,
+        "positive": "yes",
+        "true_fraction": 0.334,
+        "fractions": (0.17, 0.33),
+        "n_records": 1_000,
+        "n_training": N_TRAIN,
+        "n_own": 900,
+        "n_shadow": 100,
+        "n_targets": 50,
+        "confidence": 0.95,
+        "games": (
+            game("probabilities", 0.0, clean, None),
+            game("labels", 0.0, 0.5, None),
+            game("labels", 0.02, 0.7, 0.0),
+            game("labels", 0.1, planted, 0.00012),
+        ),
+        "most_planted": 0.25,
+        "fewest_planted": 100 if planted >= 0.9 else None,
+        "estimate": estimate(0.3, 0.1, method="jackknife+"),
+        "estimated_from": 1_500,
+        "no_estimate": "",
+    }
+    return InferredProperty(**{**given, **changed})
+
+
+def telling() -> AuditResult:
+    """A model that fails on a property of its training set and on nothing else."""
+    plain, secrets = passing(), (whole(clean=0.9), whole("age below 30", planted=0.7, estimate=None, no_estimate="few"))
+    findings = [*plain.findings, *property_findings(secrets, 0.6, 0.0)]
+    rule = {**METHOD["rule"], "property": 0.6, "planted": 0.0}
+    return replace(
+        plain,
+        findings=tuple(findings),
+        verdict=Verdict.FAILS,
+        properties=secrets,
+        method={**METHOD, "rule": rule},
+    )
 
 
 def audit(what: Description, findings: list[Finding], found: list[AttackResult], **changed: object) -> AuditResult:

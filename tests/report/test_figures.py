@@ -355,3 +355,19 @@ def test_a_logarithmic_axis_needs_a_start_above_zero():
 def test_nan_is_nowhere():
     with pytest.raises(ValueError, match="value must be a number, got NaN; leave out what was not measured"):
         Axis(0.0, 1.0, 0, 1).at(math.nan)
+
+
+def test_the_power_plot_draws_every_game_with_its_interval(documents):
+    found = documents.whole()
+    drawn = str(figures.power_plot(found, "k"))
+    assert drawn.count("<circle") == drawn.count('class="mark"') == 4
+    assert drawn.count('class="ring"') == 1
+    root = ET.fromstring(drawn)
+    assert "who plants 100 records, asks for labels: 0.96 (0.92 to 1.00)" in "".join(root.itertext())
+    only_clean = replace(found, games=found.games[:2])
+    assert str(figures.power_plot(only_clean, "k")).count("<circle") == 2
+
+
+def test_findings_whose_guessing_is_a_half_have_a_scale_from_there():
+    told = Finding("properties", "m", Estimate(0.7, 0.6, 0.8, 0.95, "example", 9), 0.5, 0.6, Verdict.FAILS, "", "")
+    assert figures.scale_for([told]) == (0.5, 0.8)

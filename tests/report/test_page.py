@@ -499,3 +499,39 @@ def test_a_folder_that_is_not_there_is_an_error_that_says_so(three_models, tmp_p
 def test_templates_travel_with_the_package():
     folder = importlib.resources.files("leakgauge.report") / "templates"
     assert {"page.html", "audit.html", "parts.html", "style.css", "script.js"} <= {f.name for f in folder.iterdir()}
+
+
+def test_a_property_of_the_whole_stands_with_its_sentence_its_picture_and_its_games(documents):
+    result = documents.telling()
+    page = Page(render_html(documents.alone(result)))
+    text = page.text_of()
+    start, end = (
+        text.index("What it tells about the training set as a whole"),
+        text.index("Influence of single records"),
+    )
+    said = text[start:end]
+    for one in result.properties:
+        assert words.property_told(one) in said
+        for game in one.games:
+            assert words.game_title(game) in said
+            assert words.interval(game.accuracy) in said
+    assert "nothing promised" in said
+    assert "within 0.00012 of the best" in said
+    assert "The audited model was trained on more records than these" in said
+    assert "not known" in said
+    assert "not reached" in said
+    assert "Games about a property" in text
+    assert words.question_title("properties") in text
+
+
+def test_without_properties_the_page_does_not_speak_of_them(three_models):
+    text = Page(render_html(three_models)).text_of()
+    assert "training set as a whole" not in text
+    assert "Games about a property" not in text
+
+
+def test_properties_stand_in_the_overview_and_in_the_data(documents):
+    both = Document.of("two", [documents.telling(), documents.passing()])
+    text = Page(render_html(both)).text_of()
+    assert "The set as a whole" in text
+    assert '"sex is f":[["probabilities",0.0,0.9]' in render_html(both)

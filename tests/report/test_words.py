@@ -258,3 +258,32 @@ def test_the_statement_says_that_hidden_columns_were_inferred(documents):
     assert "The model does not use “sex”" in told["Results"]
     assert "None may name a hidden column rightly" in told["Release rule"]
     assert "hidden" not in " ".join(paragraph(documents.passing()).values())
+
+
+def test_a_property_of_the_whole_is_told_in_a_few_sentences(documents):
+    said = words.property_told(documents.whole())
+    assert said == (
+        "Someone who only asks the model tells whether 17 % or 33 % of its training records have the property “sex is "
+        "f” in 55 % of games (guessing: 50 %). Someone who planted 100 records among 1,000 tells it in 96 % of games. "
+        "Read off the model, the fraction is 30 % (20 % to 40 %); it is 33 %."
+    )
+    weak = words.property_told(documents.whole(clean=0.52, planted=0.7, estimate=None, no_estimate="too few records"))
+    assert "(guessing: 50 %, and more than that was not shown)" in weak
+    assert "planted up to 10 % of the records tells it in at most 70 % of games" in weak
+    assert "The fraction, 33 %, was not read off the model: too few records." in weak
+    nothing_planted = documents.whole(games=documents.whole().games[:2], fewest_planted=None)
+    assert "plant" not in words.property_told(nothing_planted)
+
+
+def test_the_file_names_the_limit_and_who_was_assumed_to_attack(documents):
+    audit = AuditDocument.of(documents.telling())
+    assert any(
+        "Nobody who plants nothing may tell two frequencies" in line and "0.6" in line for line in words.rule(audit)
+    )
+    said = dict(words.statement(audit, "0.1.0"))
+    assert "holds 900 records of others" in said["Threat model"]
+    assert "may have planted up to 10 % of the training records" in said["Threat model"]
+    assert "property inference of “sex is f” and “age below 30”" in said["Tested"]
+    assert "Read off the model" in said["Results"]
+    planting = replace(audit, method={"rule": {"property": 0.6, "planted": 0.1}})
+    assert "Nobody who plants up to 10 % of the records may" in " ".join(words.rule(planting))

@@ -14,10 +14,12 @@ from leakgauge.auditing.result import (
     ExposedValue,
     ExposedValues,
     InferredColumn,
+    InferredProperty,
     Influence,
+    PropertyGame,
 )
 from leakgauge.auditing.run import Run
-from leakgauge.auditing.settings import HiddenColumn, Queries, Released, ReleaseRule, Settings
+from leakgauge.auditing.settings import HiddenColumn, PropertyGames, Queries, Released, ReleaseRule, Secret, Settings
 from leakgauge.auditing.subject import Subject, subject
 
 __all__ = [
@@ -35,11 +37,15 @@ __all__ = [
     "Finding",
     "HiddenColumn",
     "InferredColumn",
+    "InferredProperty",
     "Influence",
+    "PropertyGame",
+    "PropertyGames",
     "Queries",
     "ReleaseRule",
     "Released",
     "Run",
+    "Secret",
     "Settings",
     "Subject",
     "Verdict",

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from leakgauge.auditing import attributes as attributes_part
 from leakgauge.auditing import influence as influence_part
 from leakgauge.auditing import membership as membership_part
+from leakgauge.auditing import properties as properties_part
 from leakgauge.auditing.description import describe, method, not_tested, notes
 from leakgauge.auditing.finding import overall
 from leakgauge.auditing.influence import Measured
@@ -95,16 +96,17 @@ def audit_subject(
     folder = None if run is None else Path(run)
     tell = progress or (lambda stage, done, total: None)
     hidden = attributes_part.hidden_columns(what, settings)
+    wanted = properties_part.wanted_properties(what, settings)
     everyone = concatenate(what.train, what.holdout)
     kind, all_answers = _target_answers(what, everyone.features, settings, folder)
     aside = _set_aside(what, kind, settings, attributes=bool(hidden))
     judged = np.delete(np.arange(len(everyone)), aside)
     candidates, target_answers, is_member = everyone[judged], all_answers[judged], judged < len(what.train)
-    what = replace(what, holdout=candidates[~is_member])
+    given, what = what, replace(what, holdout=candidates[~is_member])
     known = Population(all_answers[aside], everyone.labels[aside], everyone.features[aside]) if len(aside) else None
     opaque = opaque_ids(candidates)
     copies = membership_part.wants_copies(kind, settings)
-    model = released_model(what, settings) if hidden or copies else None
+    model = released_model(what, settings) if hidden or copies or wanted else None
     inferred = attributes_part.infer_columns(
         model,
         what,
@@ -127,10 +129,22 @@ def audit_subject(
     attacked = membership_part.carry_out(chosen, evidence, is_member, settings.rule)
     exposed, listed = membership_part.exposed(attacked, is_member)
     success = None if table is None else membership_part.per_record(table, candidates.labels, width=settings.bin_width)
+    told = properties_part.infer_properties(
+        model,
+        given,
+        kind,
+        wanted,
+        settings,
+        run=folder,
+        workers=workers,
+        progress=lambda done, total: tell("games about properties", done, total),
+    )
     measured, why_not = _influence(what, kind, target_answers, settings, folder, workers, tell)
     columns = tuple(column.result for column in inferred)
     findings = membership_part.advantage_findings(attacked, settings.rule, len(what.holdout))
     findings += attributes_part.findings(columns, settings.rule.advantage)
+    findings += properties_part.findings(told, settings.rule.property, settings.rule.planted)
+    findings += properties_part.unknown(settings, learner=what.learner is not None)
     if kind is not AnswerKind.VALUES:  # differential training privacy is defined for answers about classes
         findings = [*influence_part.findings(measured, what.learner, why_not, settings), *findings]
     rows, ids = records_table(candidates, opaque, is_member, attacked, success, measured, listed, inferred)
@@ -142,11 +156,12 @@ def audit_subject(
         influence=None if measured is None else influence_part.summarise(measured, len(what.train), settings, success),
         exposed=exposed,
         records=rows,
-        notes=tuple(notes(what, kind, table, measured, why_not)),
-        not_tested=tuple(not_tested(kind, settings, table, measured, chosen, columns)),
-        method=method(settings, table, measured, columns),
+        notes=tuple(notes(what, kind, table, measured, why_not, settings)),
+        not_tested=tuple(not_tested(kind, settings, table, measured, chosen, columns, told)),
+        method=method(settings, table, measured, columns, told),
         ids=ids,
         attributes=columns,
+        properties=told,
     )
 
 
@@ -217,6 +232,8 @@ def _shadows(
     )
     if settings.released is Released.LABELS:
         return replace(table, answers=label_logs(table.answers), kind=AnswerKind.LABELS)
+    if settings.released is Released.BINNED:  # the attacker's own models must answer as the target does
+        return replace(table, answers=settings.release(table.answers))
     return table
 
 

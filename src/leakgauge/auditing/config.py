@@ -43,7 +43,18 @@ from pydantic import (
 
 from leakgauge._version import __version__
 from leakgauge.auditing._wording import lines
-from leakgauge.auditing.settings import HiddenColumn, Queries, Released, ReleaseRule, Settings
+from leakgauge.auditing.settings import (
+    FEWEST_SHADOWS,
+    FEWEST_TARGETS,
+    MOST_PLANTED,
+    HiddenColumn,
+    PropertyGames,
+    Queries,
+    Released,
+    ReleaseRule,
+    Secret,
+    Settings,
+)
 from leakgauge.auditing.subject import Subject, is_fitted, subject
 from leakgauge.errors import ConfigError, LeakgaugeError, ModelError
 from leakgauge.membership import ATTACKS
@@ -107,6 +118,12 @@ Share: TypeAlias = Annotated[
     _number_or("none", "a number"),
     _written_as("none"),
     _schema_of({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}, "none"),
+]
+Accuracy: TypeAlias = Annotated[
+    Annotated[float, Field(gt=0.5, lt=1)] | None,
+    _number_or("none", "a number"),
+    _written_as("none"),
+    _schema_of({"type": "number", "exclusiveMinimum": 0.5, "exclusiveMaximum": 1}, "none"),
 ]
 Count: TypeAlias = Annotated[
     Annotated[int, Field(ge=0)] | None,
@@ -386,6 +403,49 @@ class InfluencePart(_Part):
     repeats: int = Field(1, ge=1, description="seeds that the measure is averaged over, for randomised learners")
 
 
+class PropertyPart(_Part):
+    """[[properties]]: a property of people whose frequency in the training set is a secret."""
+
+    column: str = Field(min_length=1, description="a feature of the model")
+    value: Value = Field(None, description="the value that makes the property")
+    values: tuple[Value, ...] = Field((), description="or several of them")
+    below: float | None = Field(None, description="or all values of a numeric column below this")
+    above: float | None = Field(None, description="or all values of a numeric column above this")
+    fractions: tuple[float, ...] | None = Field(
+        None,
+        min_length=2,
+        max_length=2,
+        description="two frequencies to tell apart, the smaller first; by default the true one and, of the rarer kind "
+        "of people, half as many",
+    )
+    positive: Value = Field(None, description="the class attacked against the rest, where there are more than two")
+
+    @model_validator(mode="after")
+    def _is_one(self) -> PropertyPart:
+        if self.value is not None and self.values:
+            raise ValueError("got value and values, expected one of them")
+        _ = self.secret
+        return self
+
+    @property
+    def secret(self) -> Secret:
+        """The property."""
+        values = self.values if self.value is None else (self.value,)
+        fractions = None if self.fractions is None else (self.fractions[0], self.fractions[1])
+        return Secret(self.column, values, self.below, self.above, fractions, self.positive)
+
+
+class PropertyGamesPart(_Part):
+    """[property_games]: games about [[properties]], for which models are trained."""
+
+    planted: tuple[Annotated[float, Field(gt=0, le=MOST_PLANTED)], ...] = Field(
+        (0.02, 0.05, 0.1), description="shares of planted records, beside games without any"
+    )
+    shadow_models: int = Field(100, ge=FEWEST_SHADOWS, description="the attacker's models of each frequency")
+    target_models: int = Field(100, ge=FEWEST_TARGETS, description="models that are attacked, of each frequency")
+    records: int = Field(2000, ge=1, description="records of each training set in the games, at most")
+
+
 class RulePart(_Part):
     """[rule]: when the model may be released."""
 
@@ -393,9 +453,13 @@ class RulePart(_Part):
     queries: Queries = Field(Queries.ANY, description="the queries that the limit on DTP covers: any or direct")
     advantage: Share = Field(0.1, description='largest advantage of a membership or attribute attack, or "none"')
     confidence: float = Field(0.95, gt=0.5, lt=1, description="of all intervals of one kind together")
+    property: Accuracy = Field(
+        None, description='largest accuracy of telling two frequencies of a property apart, or "none"'
+    )
+    planted: float = Field(0.0, ge=0, le=MOST_PLANTED, description="largest share of planted records that it covers")
 
 
-NUMBERS = ("seed", "device", "release", "attacks", "influence", "rule")
+NUMBERS = ("seed", "device", "release", "attacks", "influence", "properties", "property_games", "rule")
 """Settings that the numbers depend on, beside the records and the models."""
 
 
@@ -420,6 +484,8 @@ class Config(_Part):
     release: ReleasePart = Field(default_factory=ReleasePart)
     attacks: AttacksPart = Field(default_factory=AttacksPart)
     influence: InfluencePart = Field(default_factory=InfluencePart)
+    properties: tuple[PropertyPart, ...] = Field((), description="secrets of the training set as a whole")
+    property_games: PropertyGamesPart = Field(default_factory=PropertyGamesPart)
     rule: RulePart = Field(default_factory=RulePart)
 
     _folder: Path = PrivateAttr(default_factory=Path)
@@ -442,6 +508,7 @@ class Config(_Part):
         train_records: int | None = None,
         holdout_records: int | None = None,
         attributes: Sequence[str] = (),
+        properties: Sequence[Mapping[str, Any]] = (),
         seed: int = 0,
     ) -> Config:
         """An audit of a public data set with recipes.
@@ -452,6 +519,7 @@ class Config(_Part):
             train_records: how many training records to draw; by default half of all.
             holdout_records: how many others.
             attributes: names of the columns to infer; by default the sensitive ones.
+            properties: secrets of the training set, as in the file; by default none.
             seed: drives every random choice.
         """
         given = {
@@ -464,6 +532,7 @@ class Config(_Part):
                 "columns": _attacking((), attributes),
             },
             "models": [{"kind": "recipe", "name": model} for model in models],
+            "properties": list(properties),
         }
         return _validated(given, "options", Path())
 
@@ -474,6 +543,7 @@ class Config(_Part):
         train_records: int | None = None,
         holdout_records: int | None = None,
         attributes: Sequence[str] = (),
+        properties: Sequence[Mapping[str, Any]] = (),
         models: Sequence[str] = (),
     ) -> Config:
         """The same audit with some things replaced, as by options of the command line; checked again.
@@ -483,6 +553,7 @@ class Config(_Part):
             train_records: how many training records to draw.
             holdout_records: how many holdout records.
             attributes: infer only the columns of these names.
+            properties: play about these only, as in the file.
             models: audit only the models of these names.
         """
         given = self.model_dump(mode="json", exclude_unset=True)
@@ -491,6 +562,8 @@ class Config(_Part):
         given["data"] |= {key: value for key, value in data.items() if value is not None}
         if attributes:
             given["data"]["columns"] = _attacking(given["data"].get("columns", ()), attributes)
+        if properties:
+            given["properties"] = list(properties)
         if seed is not None:
             given["seed"] = seed
         if models:
@@ -515,7 +588,14 @@ class Config(_Part):
             n_influence=self.influence.records,
             n_repeats=self.influence.repeats,
             device=self.device,
-            rule=ReleaseRule(self.rule.dtp, self.rule.queries, self.rule.advantage, self.rule.confidence),
+            rule=ReleaseRule(**dict(self.rule)),
+            properties=tuple(part.secret for part in self.properties),
+            games=PropertyGames(
+                self.property_games.planted,
+                self.property_games.shadow_models,
+                self.property_games.target_models,
+                self.property_games.records,
+            ),
         )
 
     def subjects(self, *, allow_pickle: bool = False) -> list[Subject]:
@@ -582,6 +662,8 @@ Config.sections = {
     ("release",): ReleasePart,
     ("attacks",): AttacksPart,
     ("influence",): InfluencePart,
+    ("properties",): PropertyPart,
+    ("property_games",): PropertyGamesPart,
     ("rule",): RulePart,
 }
 

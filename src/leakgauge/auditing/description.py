@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -11,7 +12,8 @@ from numpy.typing import NDArray
 from leakgauge._version import __version__
 from leakgauge.auditing import influence as influence_part
 from leakgauge.auditing.influence import Measured
-from leakgauge.auditing.result import Description, InferredColumn
+from leakgauge.auditing.properties import NO_LEARNER
+from leakgauge.auditing.result import Description, InferredColumn, InferredProperty
 from leakgauge.auditing.settings import Queries, Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.influence import EVERY_QUERY
@@ -61,7 +63,12 @@ def describe(
 
 
 def notes(
-    what: Subject, kind: AnswerKind, table: PredictionTable | None, measured: Measured | None, why_not: str
+    what: Subject,
+    kind: AnswerKind,
+    table: PredictionTable | None,
+    measured: Measured | None,
+    why_not: str,
+    settings: Settings,
 ) -> list[str]:
     """What a reader should know about the numbers."""
     said = []
@@ -80,6 +87,9 @@ def notes(
         said.append(f"The solver of {table.n_unconverged} of {len(table)} shadow models had not converged.")
     if why_not:
         said.append(f"Influence was not measured: {why_not}.")
+    if settings.properties and what.learner is None:
+        names = ", ".join(f"“{secret.name}”" for secret in settings.properties)
+        said.append(f"Whether the frequency of {names} can be told was not tested: {NO_LEARNER}.")
     if measured is not None and what.learner is not None:
         said.extend(influence_part.notes(measured, what.learner, len(what.train)))
     return said
@@ -92,6 +102,7 @@ def not_tested(
     measured: Measured | None,
     attacks: Sequence[Attack],
     inferred: Sequence[InferredColumn],
+    properties: Sequence[InferredProperty],
 ) -> list[str]:
     """What this audit says nothing about.
 
@@ -102,12 +113,15 @@ def not_tested(
         measured: the influence of records.
         attacks: the membership attacks that were carried out.
         inferred: the hidden columns that were inferred.
+        properties: the properties that games were played about.
     """
     said = [
         f"Attribute inference of other columns than {', '.join(column.name for column in inferred)}."
         if inferred
         else "Attribute inference: guessing a hidden column of a known person.",
-        "Property inference: learning a secret about the training set as a whole.",
+        f"Property inference of other secrets than {', '.join(one.name for one in properties)}."
+        if properties
+        else "Property inference: learning a secret about the training set as a whole.",
         "Attackers who see the parameters, the gradients or several versions of the model.",
         "A trainer who hides membership in the model on purpose.",
         "Attacks with hundreds of shadow models, which are stronger at very low false-positive rates.",
@@ -136,7 +150,11 @@ def not_tested(
 
 
 def method(
-    settings: Settings, table: PredictionTable | None, measured: Measured | None, inferred: Sequence[InferredColumn]
+    settings: Settings,
+    table: PredictionTable | None,
+    measured: Measured | None,
+    inferred: Sequence[InferredColumn],
+    properties: Sequence[InferredProperty],
 ) -> dict[str, Any]:
     """Settings, engines and versions needed to repeat it."""
     import sklearn
@@ -153,11 +171,15 @@ def method(
         "influence_repeats": None if measured is None else len(measured.found.with_record),
         "hidden_columns": [column.name for column in inferred],
         "group_by": settings.group_by,
+        "properties": [one.name for one in properties],
+        "property_games": asdict(settings.games) | {"planted": list(settings.games.planted)} if properties else None,
         "rule": {
             "dtp": rule.dtp,
             "queries": rule.queries.value,
             "advantage": rule.advantage,
             "confidence": rule.confidence,
+            "property": rule.property,
+            "planted": rule.planted,
         },
         "versions": {"leakgauge": __version__, "numpy": np.__version__, "scikit-learn": sklearn.__version__},
     }

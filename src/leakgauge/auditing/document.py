@@ -21,6 +21,7 @@ from leakgauge.auditing.result import (
     Exposed,
     ExposedRecord,
     InferredColumn,
+    InferredProperty,
     Influence,
 )
 from leakgauge.errors import StoreError
@@ -44,6 +45,7 @@ class AuditDocument:
     not_tested: tuple[str, ...]
     method: dict[str, Any]
     attributes: tuple[InferredColumn, ...] = ()
+    properties: tuple[InferredProperty, ...] = ()
 
     @classmethod
     def of(cls, result: AuditResult) -> AuditDocument:
@@ -60,6 +62,7 @@ class AuditDocument:
             not_tested=result.not_tested,
             method=result.method,
             attributes=result.attributes,
+            properties=result.properties,
         )
 
 

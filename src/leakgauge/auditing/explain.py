@@ -15,8 +15,9 @@ import numpy as np
 from leakgauge.auditing.attributes import Hidden, hidden_columns
 from leakgauge.auditing.influence import N_SEARCHED
 from leakgauge.auditing.membership import n_set_aside, possible_attacks, wants_copies, wants_shadows
+from leakgauge.auditing.properties import Wanted, n_estimate_models, n_game_models, some_models, wanted_properties
 from leakgauge.auditing.settings import Queries as AskedOf
-from leakgauge.auditing.settings import Settings
+from leakgauge.auditing.settings import Released, Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.influence import coarse_tolerance
 from leakgauge.models import AnswerKind, answers, kind_of
@@ -40,6 +41,7 @@ from leakgauge.training.threads import one_thread
 
 if TYPE_CHECKING:
     from leakgauge.records import Records
+    from leakgauge.training import Learner
 
 INDEPENDENT = Randomness.INDEPENDENT
 
@@ -54,6 +56,7 @@ COPIES = 6
 select from them. Found from the peak memory of audits with 4, 32 and 64 shadow models."""
 
 SHADOWS = "shadow models"
+GAMES, ESTIMATE = "games about ", "fraction of "
 ASKED = "the model again, asked more"
 
 N_TRIED = 16
@@ -98,6 +101,7 @@ class Explanation:
         answers: what the released model answers.
         attacks: names of the membership attacks.
         hidden: names of the columns that attackers try to infer.
+        properties: names of the properties of the training set that games are played about.
         n_questions: how often the model is asked about records with a value of such a column in place.
         steps: the models.
         seconds_per_fit: time that training one model took, or ``None`` where there is no learner.
@@ -113,6 +117,7 @@ class Explanation:
     answers: AnswerKind
     attacks: tuple[str, ...]
     hidden: tuple[str, ...]
+    properties: tuple[str, ...]
     n_questions: int
     steps: tuple[Step, ...]
     seconds_per_fit: float | None
@@ -132,7 +137,7 @@ def explain(what: Subject, settings: Settings) -> Explanation:
     Raises:
         ModelError: the learner cannot be trained on the training records, or the model does not answer.
     """
-    hidden = hidden_columns(what, settings)
+    hidden, wanted = hidden_columns(what, settings), wanted_properties(what, settings)
     candidates = concatenate(what.train, what.holdout)
     n_answers = max(1, len(what.train.schema.classes))
     if what.learner is None:
@@ -144,7 +149,7 @@ def explain(what: Subject, settings: Settings) -> Explanation:
     judged = candidates[: len(candidates) - n_aside]
     steps = tuple(
         replace(step, seconds=_seconds(step, per_fit or 0.0, per_asked))
-        for step in _steps(what, kind, settings, judged, hidden)
+        for step in _steps(what, kind, settings, judged, hidden, wanted)
     )
     shadows = next((step.n_models for step in steps if step.what == SHADOWS), 0)
     chosen = possible_attacks(kind, settings.attacks, shadows=shadows > 0, population=n_aside > 0)
@@ -154,6 +159,7 @@ def explain(what: Subject, settings: Settings) -> Explanation:
         answers=kind,
         attacks=tuple(attack.name for attack in chosen),
         hidden=tuple(column.name for column in hidden),
+        properties=tuple(one.name for one in wanted),
         n_questions=len(candidates) * sum(len(column.attribute) for column in hidden),
         steps=steps,
         seconds_per_fit=per_fit,
@@ -181,7 +187,12 @@ def _one_fit(what: Subject, features: Any, n_answers: int) -> tuple[AnswerKind, 
 
 
 def _steps(
-    what: Subject, kind: AnswerKind, settings: Settings, candidates: Records, hidden: Sequence[Hidden]
+    what: Subject,
+    kind: AnswerKind,
+    settings: Settings,
+    candidates: Records,
+    hidden: Sequence[Hidden],
+    wanted: Sequence[Wanted],
 ) -> list[Step]:
     """The jobs of an audit, as :func:`leakgauge.auditing.audit_subject` makes them."""
     if what.learner is None:
@@ -190,7 +201,7 @@ def _steps(
     if what.model is None:
         audited = _step("the audited model", _job(what, everything(len(what.train)), candidates.features))
         steps.append(audited)
-        if hidden or wants_copies(kind, settings):
+        if hidden or wanted or wants_copies(kind, settings):
             steps.append(replace(audited, what=ASKED, n_models=1, n_trained=1, engine=Refit.name, refusals={}))
     if wants_shadows(kind, settings, learner=True):
         size = min(len(what.train), int(0.9 * len(candidates)))
@@ -198,12 +209,36 @@ def _steps(
         steps.append(
             _step(SHADOWS, Job(what.learner, candidates, subsets, candidates.features, 0, INDEPENDENT, settings.device))
         )
+    for one in wanted:
+        steps += _property_steps(what.learner, one, kind, settings)
     if kind is AnswerKind.VALUES:
         return [*steps, _left_out_step(what)]
     n_chosen = len(what.train) if settings.n_influence is None else min(settings.n_influence, len(what.train))
     if n_chosen == 0:
         return steps
     return [*steps, *_influence_steps(what, settings, np.arange(n_chosen, dtype=np.int64))]
+
+
+def _property_steps(learner: Learner, wanted: Wanted, kind: AnswerKind, settings: Settings) -> Iterator[Step]:
+    """The games about a property, for which the target models of one stand, and the estimate."""
+    asked = AnswerKind.LABELS if settings.released is Released.LABELS else kind
+    yield _many(
+        f"{GAMES}{wanted.name}",
+        some_models(wanted.sides.owner, wanted.game, learner, settings),
+        n_game_models(asked, settings.games),
+    )
+    if wanted.is_estimated:
+        yield _many(
+            f"{ESTIMATE}{wanted.name}",
+            some_models(wanted.sides.attacker, wanted.possible, learner, settings),
+            n_estimate_models(wanted, settings.games),
+        )
+
+
+def _many(what: str, some: Job, n_models: int) -> Step:
+    """A step for which part of the work stands."""
+    step = _step(what, some)
+    return replace(step, n_models=n_models, n_trained=n_models if step.n_trained else 0)
 
 
 def _influence_steps(what: Subject, settings: Settings, rows: Indices) -> Iterator[Step]:
@@ -256,7 +291,7 @@ def _seconds(step: Step, per_fit: float, per_asked: float) -> float:
     assert step.job is not None
     engine = plan(step.job).engine
     if step.engine == Refit.name:
-        asked = per_asked if step.what == SHADOWS else 0.0
+        asked = per_asked if step.what == SHADOWS or step.what.startswith((GAMES, ESTIMATE)) else 0.0
         return step.n_models * (per_fit + asked)
     n = len(step.job.subsets)
     if engine.chunk is None or n < 2:

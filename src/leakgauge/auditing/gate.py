@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from leakgauge.auditing import attributes
+from leakgauge.auditing import attributes, properties
 from leakgauge.auditing.document import AuditDocument, Document
 from leakgauge.auditing.finding import Finding, Verdict, judge, overall
 from leakgauge.auditing.membership import advantage_finding
@@ -34,6 +34,7 @@ class Limits:
     Args:
         dtp: largest differential training privacy in nats, or ``None`` to leave it out.
         advantage: largest advantage of an attack, or ``None`` to leave it out.
+        property: largest accuracy of telling a property's frequency, or ``None`` to leave it out.
 
     Raises:
         ConfigError: a limit is out of range.
@@ -41,11 +42,15 @@ class Limits:
 
     dtp: float | Kept | None = KEPT
     advantage: float | Kept | None = KEPT
+    property: float | Kept | None = KEPT
 
     def __post_init__(self) -> None:
         dtp = 1.0 if isinstance(self.dtp, Kept) else self.dtp
         advantage = 0.1 if isinstance(self.advantage, Kept) else self.advantage
-        ReleaseRule(dtp=dtp, advantage=advantage)  # refuses what is out of range, and no limit at all
+        accuracy = None if isinstance(self.property, Kept) else self.property
+        ReleaseRule(
+            dtp=dtp, advantage=advantage, property=accuracy
+        )  # refuses what is out of range, and no limit at all
 
 
 def apply(document: Document, limits: Limits) -> Document:
@@ -62,6 +67,7 @@ def _apply_one(audit: AuditDocument, limits: Limits) -> AuditDocument:
         *_influence(audit, limits.dtp),
         *_membership(audit, limits.advantage),
         *_attributes(audit, limits.advantage),
+        *_properties(audit, limits.property),
     ]
     rule = dict(audit.method.get("rule", {}))
     rule |= {name: value for name, value in vars(limits).items() if not isinstance(value, Kept)}
@@ -129,6 +135,25 @@ def _attributes(audit: AuditDocument, limit: float | Kept | None) -> list[Findin
     if isinstance(limit, Kept):
         return [finding for finding in audit.findings if finding.question == "attributes"]
     return attributes.findings(audit.attributes, limit)
+
+
+def _properties(audit: AuditDocument, limit: float | Kept | None) -> list[Finding]:
+    found = [finding for finding in audit.findings if finding.question == "properties"]
+    if isinstance(limit, Kept):
+        return found
+    if limit is None:
+        return []
+    if audit.properties:
+        planted = float(audit.method.get("rule", {}).get("planted", 0.0))
+        return properties.findings(audit.properties, limit, planted)
+    if not found:
+        return [
+            Finding(
+                "properties", "accuracy of telling the frequency of a property", None, 0.5, limit, Verdict.CANNOT_TELL,
+                "no property was named in the audit", AGAIN,
+            )
+        ]  # fmt: skip
+    return [replace(finding, threshold=limit) for finding in found]
 
 
 def _judged(finding: Finding, limit: float, verdict: Verdict) -> Finding:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from leakgauge.auditing.settings import Released, Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.models import Binned, LabelAccess, LabelOnly, Model, ProbabilityAccess
-from leakgauge.training import Job, Randomness, everything
+from leakgauge.records import Records
+from leakgauge.training import Fitted, Job, Learner, Randomness, everything
 from leakgauge.training.threads import one_thread
 
 
@@ -32,3 +33,37 @@ def _trained(what: Subject, seed: int) -> Model:
     )
     with one_thread():  # as engines train it
         return what.learner.fit(what.train, seed=audited.seed_of(0)).model
+
+
+class Releasing(Learner):
+    """A learner whose models answer with rounded probabilities: an attacker's own models are released the same way.
+
+    Args:
+        learner: what trains.
+        width: of the bins of probabilities, in (0, 0.5].
+    """
+
+    def __init__(self, learner: Learner, width: float) -> None:
+        self.learner = learner
+        self.width = width
+
+    @property
+    def name(self) -> str:
+        """The learner's."""
+        return self.learner.name
+
+    @property
+    def randomised(self) -> bool:
+        """Whether the learner is."""
+        return self.learner.randomised
+
+    def fit(self, records: Records, *, seed: int | None) -> Fitted:
+        """Train, and round; a model that answers labels has nothing to round."""
+        fitted = self.learner.fit(records, seed=seed)
+        if not isinstance(fitted.model, ProbabilityAccess):
+            return fitted
+        return Fitted(Binned(fitted.model, self.width), fitted.converged)
+
+    def fingerprint(self) -> str:
+        """The learner's, and the width."""
+        return f"binned-{self.width!r}-{self.learner.fingerprint()}"

@@ -11,7 +11,7 @@ from leakgauge.statistics import Estimate
 if TYPE_CHECKING:
     from pathlib import Path
 
-SCHEMA_VERSION = "1.2"
+SCHEMA_VERSION = "1.3"
 """Of ``result.json``: the first number changes when a reader of the old form would be misled."""
 
 
@@ -306,6 +306,69 @@ class InferredColumn:
 
 
 @dataclass(frozen=True)
+class PropertyGame:
+    """One game about a property of the training set: how often its frequency is told.
+
+    Args:
+        answers: what the attacker uses, ``probabilities`` or ``labels``.
+        planted: share of the training set that the attacker has planted.
+        n_planted: how many records that is.
+        accuracy: how often the right one of two frequencies is named; 0.5 is guessing. The intervals of all games
+            about all properties hold together.
+        tolerated_excess: the theorem promises success against every learner whose excess risk is below this (Chase et
+            al. 2021, Theorem 9); 0 where it promises nothing, which does not mean safe; ``None`` without planted
+            records, of which it does not speak.
+    """
+
+    answers: str
+    planted: float
+    n_planted: int
+    accuracy: Estimate
+    tolerated_excess: float | None
+
+
+@dataclass(frozen=True)
+class InferredProperty:
+    """What the model gives away about how frequent a property is in its training set.
+
+    Args:
+        name: the property.
+        positive: the class that is attacked against the rest.
+        true_fraction: share of the training records that have it.
+        fractions: the two frequencies of the games, the smaller first.
+        n_records: records of each training set in the games, planted ones included.
+        n_training: training records of the audited model.
+        n_own: records of the attacker's own, none of them in a target's training set.
+        n_shadow: shadow models of each frequency.
+        n_targets: target models of each frequency.
+        confidence: of the intervals on the accuracies of all games about all properties together.
+        games: those that were played, first those without planted records.
+        most_planted: share of planted records above which the theorem promises nothing.
+        fewest_planted: planted records of the smallest game that is won in nine cases of ten; ``None`` where none is.
+        estimate: the fraction as read off the audited model; ``None`` where that cannot be done.
+        estimated_from: training records of each shadow model of that estimate.
+        no_estimate: why there is none.
+    """
+
+    name: str
+    positive: str
+    true_fraction: float
+    fractions: tuple[float, float]
+    n_records: int
+    n_training: int
+    n_own: int
+    n_shadow: int
+    n_targets: int
+    confidence: float
+    games: tuple[PropertyGame, ...]
+    most_planted: float
+    fewest_planted: int | None
+    estimate: Estimate | None
+    estimated_from: int
+    no_estimate: str
+
+
+@dataclass(frozen=True)
 class Description:
     """What was audited.
 
@@ -355,6 +418,7 @@ class AuditResult:
         method: settings and versions needed to repeat it.
         ids: opaque id to the id in the user's own table; never part of any file but ``ids.csv``.
         attributes: the hidden columns that were inferred.
+        properties: the properties of the whole training set that games were played about.
     """
 
     description: Description
@@ -369,6 +433,7 @@ class AuditResult:
     method: dict[str, Any]
     ids: dict[str, str] = field(repr=False)
     attributes: tuple[InferredColumn, ...] = ()
+    properties: tuple[InferredProperty, ...] = ()
 
     def to_json(self) -> str:
         """The text of a ``result.json`` that holds this audit alone."""

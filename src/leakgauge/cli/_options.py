@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
@@ -52,6 +53,15 @@ Attributes: TypeAlias = Annotated[
         metavar="COLUMN", help="A hidden column to infer about known people. Repeatable.", show_default="sensitive ones"
     ),
 ]
+Properties: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--property",
+        metavar="PROPERTY",
+        help="A secret of the training set as a whole: COLUMN=VALUE, COLUMN<NUMBER or COLUMN>NUMBER. Repeatable.",
+        show_default="none",
+    ),
+]
 AllowPickle: TypeAlias = Annotated[
     bool, typer.Option("--allow-pickle", help="Open model files that are pickles, which run code. Only for your own.")
 ]
@@ -64,6 +74,7 @@ def configured(
     train_records: int | None,
     holdout_records: int | None,
     attributes: list[str] | None,
+    properties: list[str] | None,
 ) -> Config:
     """The configuration that a command line describes.
 
@@ -74,15 +85,18 @@ def configured(
         train_records: replaces the file's.
         holdout_records: replaces the file's.
         attributes: the columns to infer, in place of the file's or of the sensitive ones.
+        properties: the secrets to play about, in place of the file's.
     """
     from leakgauge.auditing.config import Config, load_config
 
+    secrets = [_secret(text) for text in properties or ()]
     if _is_file(source):
         return load_config(source).changed(
             seed=seed,
             train_records=train_records,
             holdout_records=holdout_records,
             attributes=attributes or (),
+            properties=secrets,
             models=models or (),
         )
     return Config.for_dataset(
@@ -92,7 +106,24 @@ def configured(
         train_records=train_records,
         holdout_records=holdout_records,
         attributes=attributes or (),
+        properties=secrets,
     )
+
+
+def _secret(text: str) -> dict[str, object]:
+    """A property as the file has it."""
+    from leakgauge.errors import ConfigError
+
+    found = re.fullmatch(r"(.+?)([=<>])(.+)", text)
+    if found is None:
+        raise ConfigError(f"--property must be COLUMN=VALUE, COLUMN<NUMBER or COLUMN>NUMBER, got {text!r}")
+    column, sign, end = (part.strip() for part in found.groups())
+    if sign == "=":
+        return {"column": column, "value": end}
+    try:
+        return {"column": column, "below" if sign == "<" else "above": float(end)}
+    except ValueError:
+        raise ConfigError(f"--property {text!r}: {end!r} is no number") from None
 
 
 def _is_file(source: str) -> bool:

@@ -59,7 +59,7 @@ def _headline(document: Document) -> RenderableType:
 def _show_audit(audit: AuditDocument, console: Console, *, several: bool) -> None:
     from rich.text import Text
 
-    from leakgauge.report.words import REMEDY_TITLES, hidden_column, remedies, sentence
+    from leakgauge.report.words import REMEDY_TITLES, hidden_column, property_told, remedies, sentence
 
     if several:
         style = STYLES[audit.verdict.value]
@@ -74,6 +74,11 @@ def _show_audit(audit: AuditDocument, console: Console, *, several: bool) -> Non
         console.print(Text("Hidden columns", style="bold"))
         for column in audit.attributes:
             console.print(_bullet(hidden_column(column)))
+    if audit.properties:
+        console.print()
+        console.print(Text("The training set as a whole", style="bold"))
+        for one in audit.properties:
+            console.print(_bullet(property_told(one)))
     said = remedies(audit)
     if said:
         console.print()

@@ -12,6 +12,7 @@ from leakgauge.cli._options import (
     Attributes,
     HoldoutRecords,
     Models,
+    Properties,
     Seed,
     Source,
     TrainRecords,
@@ -43,6 +44,7 @@ def audit(
     train_records: TrainRecords = None,
     holdout_records: HoldoutRecords = None,
     attribute: Attributes = None,
+    property: Properties = None,
     allow_pickle: AllowPickle = False,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")] = False,
 ) -> int:
@@ -55,6 +57,7 @@ def audit(
 
         leakgauge audit breast-cancer --model random-forest
         leakgauge audit adult --attribute sex --attribute race
+        leakgauge audit adult --property sex=Female
         leakgauge audit audit.toml --workers 4
         leakgauge audit audit.toml --dask tcp://10.0.0.1:8786
     """
@@ -67,7 +70,7 @@ def audit(
 
     if dask is not None and workers != 1:
         raise typer.BadParameter("give either --workers or --dask: a cluster has its own workers")
-    config = configured(source, model, seed, train_records, holdout_records, attribute)
+    config = configured(source, model, seed, train_records, holdout_records, attribute, property)
     if allow_pickle:
         remark("Pickles are opened: code in the model files runs with your rights.")
     try:

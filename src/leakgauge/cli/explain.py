@@ -10,6 +10,7 @@ from leakgauge.cli._options import (
     Attributes,
     HoldoutRecords,
     Models,
+    Properties,
     Seed,
     Source,
     TrainRecords,
@@ -34,6 +35,7 @@ def explain(
     train_records: TrainRecords = None,
     holdout_records: HoldoutRecords = None,
     attribute: Attributes = None,
+    property: Properties = None,
     allow_pickle: AllowPickle = False,
 ) -> None:
     """Say what an audit would do: which models, by which engine, about how long, with how much memory.
@@ -48,7 +50,7 @@ def explain(
     from leakgauge.auditing.explain import explain as explained
     from leakgauge.cli._console import results
 
-    config = configured(source, model, seed, train_records, holdout_records, attribute)
+    config = configured(source, model, seed, train_records, holdout_records, attribute, property)
     subjects = config.subjects(allow_pickle=allow_pickle)
     console = results()
     console.print(_data(config.name, subjects[0]), style="bold", markup=False)
@@ -83,6 +85,9 @@ def _show(found: Explanation, console: Console) -> None:
     if found.hidden:
         asked = f"about {found.n_questions:,} questions to the model"
         console.print(f"Hidden columns to infer: {', '.join(found.hidden)}; {asked}.", markup=False)
+    if found.properties:
+        games = "games are played" if found.learner else "without a learner no game can be played"
+        console.print(f"Properties of the training set: {', '.join(found.properties)}; {games}.", markup=False)
     console.print(_cost(found), markup=False)
     for warning in found.warnings:
         console.print(Text.assemble(("Warning: ", "bold yellow"), warning))

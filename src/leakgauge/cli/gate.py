@@ -29,6 +29,14 @@ def gate(
             metavar="SHARE|none", help="Another limit on the membership advantage.", show_default="the audit's"
         ),
     ] = None,
+    property: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SHARE|none",
+            help="Another limit on the accuracy of telling a property's frequency.",
+            show_default="the audit's",
+        ),
+    ] = None,
 ) -> int:
     """Apply the release rule to a finished audit: one line for each finding, the verdict, and the exit code.
 
@@ -44,7 +52,7 @@ def gate(
     from leakgauge.cli._console import STYLES, results
     from leakgauge.report.words import HEADLINES
 
-    document = apply(Run(run).document(), _limits(dtp, advantage))
+    document = apply(Run(run).document(), _limits(dtp, advantage, property))
     console = results()
     for model, finding in _all(document):
         console.print(_line(model, finding), style=STYLES[finding.verdict.value], soft_wrap=True, markup=False)
@@ -54,12 +62,11 @@ def gate(
     return document.verdict.exit_code
 
 
-def _limits(dtp: str | None, advantage: str | None) -> Limits:
+def _limits(dtp: str | None, advantage: str | None, accuracy: str | None) -> Limits:
     from leakgauge.auditing.gate import KEPT, Limits
 
-    return Limits(
-        KEPT if dtp is None else _limit("--dtp", dtp), KEPT if advantage is None else _limit("--advantage", advantage)
-    )
+    given = {"--dtp": dtp, "--advantage": advantage, "--property": accuracy}
+    return Limits(*(KEPT if text is None else _limit(option, text) for option, text in given.items()))
 
 
 def _limit(option: str, text: str) -> float | None:

@@ -15,9 +15,9 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
-from leakgauge.auditing import AttackResult, Finding, Influence, Verdict
+from leakgauge.auditing import AttackResult, Finding, InferredProperty, Influence, PropertyGame, Verdict
 from leakgauge.auditing.result import Association, Curve
-from leakgauge.report.words import counted, factor, number, places_for, short, value_and_interval
+from leakgauge.report.words import counted, factor, game_title, number, places_for, short, value_and_interval
 from leakgauge.statistics import Estimate
 
 N_LINES = 8
@@ -191,8 +191,9 @@ def scale_for(findings: Sequence[Finding]) -> tuple[float, float]:
     (-0.5, 3.0)
     """
     limit = max((finding.threshold for finding in findings), default=1.0)
+    base = min((finding.baseline for finding in findings), default=0.0)
     estimates = [finding.estimate for finding in findings if finding.estimate is not None]
-    marks = [0.0, 2 * limit, *(finding.baseline for finding in findings)]
+    marks = [base, 2 * limit - base, *(finding.baseline for finding in findings)]
     marks += [end for estimate in estimates for end in (estimate.low, estimate.value, estimate.high)]
     near = [mark for mark in marks if abs(mark) <= 10 * limit]
     return min(near), max(near)
@@ -358,6 +359,62 @@ def _visible_start(curve: Curve, x: Axis, y: Axis) -> tuple[float, float]:
     seen = ((f, t) for f, t in zip(curve.fpr, curve.tpr, strict=True) if f > x.low and t >= y.low)
     fpr, tpr = next(seen, (x.high, 0.0))
     return fpr, max((t for f, t in zip(curve.fpr, curve.tpr, strict=True) if f == fpr), default=tpr)
+
+
+def power_plot(found: InferredProperty, key: str) -> Markup:
+    """How often the right frequency is named, by the share of planted records, with intervals.
+
+    A line joins the games in which labels are asked for; a ring marks the one for the confidences of a clean model.
+
+    Args:
+        found: what to draw; at least one game.
+        key: distinguishes the ids of this picture from all others on the page.
+    """
+    games = found.games
+    lowest = min([0.4, *(math.floor(10 * game.accuracy.low) / 10 for game in games)])
+    most = max([0.01, *(game.planted for game in games)])
+    x, y = Axis(-0.06 * most, 1.04 * most, 54, 468), Axis(lowest, 1.0, 264, 28)
+    by_labels = [game for game in games if game.answers == "labels"]
+    line = "L".join(f"{_c(x.at(game.planted))} {_c(y.at(game.accuracy.value))}" for game in by_labels)
+    return Markup(
+        '<svg class="plot" viewBox="0 0 480 312" role="img" aria-labelledby="{key}-t {key}-d">'
+        '<title id="{key}-t">{title}</title><desc id="{key}-d">{desc}</desc>{frame}'
+        '<path class="guess" d="M{left} {half}H{right}"/><path class="line s0" d="{line}"/>{marks}{guessing}</svg>'
+    ).format(
+        key=key,
+        title=f"Accuracy of telling “{found.name}” by the share of planted records",
+        desc=_power_description(games),
+        frame=_frame(x, y, "planted share of the training records", "games won"),
+        left=_c(x.start),
+        right=_c(x.end),
+        half=_c(y.at(0.5)),
+        line=f"M{line}" if by_labels else "",
+        marks=Markup("").join(_game_mark(game, x, y) for game in games),
+        guessing=_note(x.end, y.at(0.5) + 14, "end", "guessing"),
+    )
+
+
+def _power_description(games: Sequence[PropertyGame]) -> str:
+    won = "; ".join(f"who {game_title(game)}: {value_and_interval(game.accuracy, 2)}" for game in games)
+    return f"Guessing wins half of the games. The share won by {won}."
+
+
+def _game_mark(game: PropertyGame, x: Axis, y: Axis) -> Markup:
+    """A dot with its interval; the clean game for confidences is a ring a little to the left."""
+    ring = game.answers != "labels"
+    across = x.at(game.planted) - (10 if ring else 0)
+    low, high = y.at(game.accuracy.low), y.at(game.accuracy.high)
+    return Markup(
+        '<path class="mark" d="M{left} {low}h8m-4 0V{high}m-4 0h8"/>'
+        '<circle class="{kind}" cx="{across}" cy="{up}" r="4.5"/>'
+    ).format(
+        left=_c(across - 4),
+        low=_c(low),
+        high=_c(high),
+        kind="ring" if ring else "dot",
+        across=_c(across),
+        up=_c(y.at(game.accuracy.value)),
+    )
 
 
 def line_sample(i: int) -> Markup:

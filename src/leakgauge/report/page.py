@@ -170,13 +170,16 @@ def _ways(audit: AuditDocument) -> tuple[Way, ...]:
                 (f"gains at “{column.name}”", one.gain_members),
                 (f"gains at “{column.name}”", one.gain_others),
             ]
+    for found in audit.properties:
+        estimates += [(f"accuracy at “{found.name}”", game.accuracy) for game in found.games]
+        estimates.append((f"fraction of “{found.name}”", found.estimate))
     if audit.influence is not None and audit.influence.with_success is not None:
         estimates.append(("correlation of PDTP and success", audit.influence.with_success.correlation))
-    found: dict[tuple[str, str, int], list[str]] = {}
+    ways: dict[tuple[str, str, int], list[str]] = {}
     for measure, estimate in estimates:
         if estimate is not None:
-            found.setdefault((estimate.method, _confidence(estimate), estimate.n), []).append(measure)
-    return tuple(Way(*way, tuple(dict.fromkeys(measures))) for way, measures in found.items())
+            ways.setdefault((estimate.method, _confidence(estimate), estimate.n), []).append(measure)
+    return tuple(Way(*way, tuple(dict.fromkeys(measures))) for way, measures in ways.items())
 
 
 def _reach(finding: Finding) -> tuple[float, float]:
@@ -227,6 +230,11 @@ def _drawn(audit: AuditDocument) -> dict[str, Any]:
         drawn["hidden"] = {
             column.name: {one.name: _digits([one.members.value, one.others.value]) for one in column.attacks}
             for column in audit.attributes
+        }
+    if audit.properties:
+        drawn["properties"] = {
+            one.name: [[game.answers, game.planted, *_digits([game.accuracy.value])] for game in one.games]
+            for one in audit.properties
         }
     return drawn
 
@@ -294,6 +302,7 @@ def _environment() -> Environment:
             "places": words.places_for,
             "prose": _prose,
             "question": words.question_title,
+            "share": words.share,
             "short": words.short,
         }
     )

@@ -17,7 +17,9 @@ from leakgauge.auditing import (
     Document,
     Finding,
     InferredColumn,
+    InferredProperty,
     Influence,
+    PropertyGame,
     Verdict,
 )
 from leakgauge.statistics import Estimate
@@ -58,6 +60,7 @@ QUESTIONS = {
     "influence": "How far one record moves the model",
     "membership": "Whether members can be told from others",
     "attributes": "Whether hidden columns of members can be inferred",
+    "properties": "Whether secrets of the training set as a whole can be told",
 }
 
 _ANSWERS = {
@@ -291,6 +294,13 @@ def rule(audit: AuditDocument) -> list[str]:
                 "None may name a hidden column rightly for more members than others, in shares, by more than "
                 f"{short(given['advantage'])}."
             )
+    if given.get("property") is not None:
+        planted = given.get("planted") or 0.0
+        who = f"Nobody who plants up to {share(planted)} of the records" if planted else "Nobody who plants nothing"
+        said.append(
+            f"{who} may tell two frequencies of a named property apart with an accuracy above "
+            f"{short(given['property'])} (0.5 is guessing)."
+        )
     if given.get("confidence") is not None:
         said.append(f"The intervals on the advantages hold together with confidence {short(given['confidence'])}.")
     return said or [
@@ -346,7 +356,20 @@ def _threat_model(audit: AuditDocument) -> str:
     return (
         f"The attacker may put any number of questions to the model, is answered with {released(audit)}, knows the "
         f"record whose membership is in question{_all_but(audit)}, and {knows}. The attacker does not see the model’s "
-        "parameters."
+        f"parameters.{_planting(audit)}"
+    )
+
+
+def _planting(audit: AuditDocument) -> str:
+    """What an attacker on the training set as a whole is assumed to do besides."""
+    if not audit.properties:
+        return ""
+    most = max((game.planted for one in audit.properties for game in one.games), default=0.0)
+    plants = f", and may have planted up to {share(most)} of the training records" if most else ""
+    n_own = max(one.n_own for one in audit.properties)
+    return (
+        f" Who is after the training set as a whole holds {counted(n_own, 'record')} of others, trains models of the "
+        f"same kind{plants}."
     )
 
 
@@ -371,6 +394,11 @@ def _tested(audit: AuditDocument) -> str:
         )
     if audit.attributes:
         tested.append(f"attribute inference of {listing(f'“{column.name}”' for column in audit.attributes)}")
+    if audit.properties:
+        tested.append(
+            f"property inference of {listing(f'“{one.name}”' for one in audit.properties)}, in games with models of "
+            "the same kind"
+        )
     return f"{capital(listing(tested))}." if tested else "Nothing could be tested."
 
 
@@ -408,6 +436,7 @@ def _results(audit: AuditDocument) -> list[str]:
             f"The largest PDTP is {largest}; {influence.n_above_limit:,} {are} above {short(influence.limit)}; {bound}."
         )
     said += [hidden_column(column) for column in audit.attributes]
+    said += [property_told(one) for one in audit.properties]
     return said
 
 
@@ -503,6 +532,76 @@ def exposed_values(column: InferredColumn) -> str:
         f"None of {people} was shown to hold a value that stands out beyond chance; with this holdout fewer than "
         f"{found.fewest:,} would not be noticed."
     )
+
+
+def property_told(found: InferredProperty) -> str:
+    """How well the frequency of a property can be told: by who only asks, by who plants records, and what it is."""
+    t0, t1 = (share(one) for one in found.fractions)
+    asks = f"whether {t0} or {t1} of its training records have the property “{found.name}”"
+    clean = [game for game in found.games if not game.planted]
+    best = max(clean, key=lambda game: game.accuracy.value)
+    shown = "" if best.accuracy.low > 0.5 else ", and more than that was not shown"
+    return (
+        f"Someone who only asks the model tells {asks} in {percent(best.accuracy.value)} of games (guessing: "
+        f"50 %{shown}). {_planted_told(found)}{estimated_fraction(found)}"
+    )
+
+
+def _planted_told(found: InferredProperty) -> str:
+    planted = [game for game in found.games if game.planted]
+    if not planted:
+        return ""
+    enough = next((game for game in planted if game.n_planted == found.fewest_planted), None)
+    if enough is not None:
+        return (
+            f"Someone who planted {counted(enough.n_planted, 'record')} among {found.n_records:,} tells it in "
+            f"{percent(enough.accuracy.value)} of games. "
+        )
+    best = max(planted, key=lambda game: game.accuracy.value)
+    return (
+        f"Someone who planted up to {share(max(game.planted for game in planted))} of the records tells it in at most "
+        f"{percent(best.accuracy.value)} of games. "
+    )
+
+
+def estimated_fraction(found: InferredProperty) -> str:
+    """What the model says of the fraction, beside the true one."""
+    true = share(found.true_fraction)
+    if found.estimate is None:
+        return f"The fraction, {true}, was not read off the model: {found.no_estimate}."
+    low, high = percent(found.estimate.low), percent(found.estimate.high)
+    return f"Read off the model, the fraction is {percent(found.estimate.value)} ({low} to {high}); it is {true}."
+
+
+def game_title(game: PropertyGame) -> str:
+    """What the attacker of a game does, in words.
+
+    >>> from leakgauge.statistics import Estimate
+    >>> game_title(PropertyGame("labels", 0.02, 20, Estimate(0.9, 0.8, 1.0, 0.95, "example", 100), 0.0))
+    'plants 20 records, asks for labels'
+    """
+    if game.planted:
+        return f"plants {counted(game.n_planted, 'record')}, asks for {game.answers}"
+    return f"plants nothing, asks for {game.answers}"
+
+
+def theory(game: PropertyGame) -> str:
+    """What the theorem says of a game."""
+    if game.tolerated_excess is None:
+        return "–"
+    if game.tolerated_excess == 0:
+        return "nothing promised"
+    excess = f"{game.tolerated_excess:.6f}".rstrip("0")
+    return f"promised where the learner’s risk is within {excess} of the best"
+
+
+def share(part: float) -> str:
+    """A share of the training set, to two digits.
+
+    >>> share(0.334), share(0.005), share(1.0)
+    ('33 %', '0.5 %', '100 %')
+    """
+    return f"{100 * part:.2g} %" if part < 0.995 else f"{100 * part:.3g} %"
 
 
 def percent(share: float) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from leakgauge.errors import ConfigError
 from leakgauge.reproduce import (
+    chase_table_2,
     chase_table_3,
     izzo_figure_1,
     izzo_section_8,
@@ -49,6 +50,7 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     long_figures_7_8.EXPERIMENT,
     izzo_figure_1.EXPERIMENT,
     izzo_section_8.EXPERIMENT,
+    chase_table_2.EXPERIMENT,
     chase_table_3.EXPERIMENT,
 )
 """All there is, by paper."""

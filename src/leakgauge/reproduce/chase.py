@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from leakgauge.models import AnswerKind
 from leakgauge.properties import Attack, Game, Played, Population, Property, column_is, hold_out, play, with_random_bit
 from leakgauge.records import Records
 from leakgauge.training import Learner, SklearnLearner
@@ -80,9 +79,10 @@ class Budget:
         """Shadow models for each frequency where the paper has so many."""
         return max(5, round(self.share_of_shadows * printed))
 
-    def attack(self, n_shadow: int, answers: AnswerKind = AnswerKind.LABELS) -> Attack:
-        """An attack with as many shadow models as if so many were printed."""
-        return Attack(self.n_ensemble, self.n_queries, self.n_shadow(n_shadow), answers=answers)
+    def attack(self, n_shadow: int, **options: Any) -> Attack:
+        """An attack with as many shadow models as if so many were printed, and other options of :class:`Attack`."""
+        options = {"n_queries": self.n_queries, **options}
+        return Attack(n_ensemble=self.n_ensemble, n_shadow=self.n_shadow(n_shadow), **options)
 
 
 FULL = Budget()

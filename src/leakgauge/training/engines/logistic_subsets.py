@@ -9,6 +9,9 @@ for many models at once is two matrix products and an elementwise map:
 2. Newton's method: gradients in double precision, steps by conjugate gradients in single precision;
 3. for a model that is still not verified, Newton's method with a Hessian of its own.
 
+Where most of the table is 0 and the loops are compiled, models are trained one after another instead, on their own rows
+and in double precision from the start (:mod:`~leakgauge.training.engines.logistic_native`).
+
 Every model is verified by its gradient g, in double precision, and not by how many steps were taken: the penalty makes
 F strongly convex in the coefficients, so these are within ``|g|`` of the minimum's (see :func:`_score_error`). Where
 that says too little, because the penalty is weak or the features are large, the model's own Hessian says more (Bach
@@ -29,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.models import AnswerKind
+from leakgauge.training.engines import logistic_native
 from leakgauge.training.engines.base import Engine, Outcome
 from leakgauge.training.engines.refit import Refit
 from leakgauge.training.engines.stateless import Given, given
@@ -67,6 +71,12 @@ MOST_ROUNDS = 8
 ROUGH = 3e-5
 """Whitened gradient, about the error of a score, at which Newton's method takes over from nonlinear steps."""
 
+NEAR = 1.0
+"""Error of a score up to which the pool's minimum is found for models to start from."""
+
+SAFE = 0.9
+"""Share of the tolerance at which compiled loops stop; the rest is for rounding."""
+
 ROUNDING = 1e-15
 """Relative error of a sum in double precision, no less."""
 
@@ -88,7 +98,7 @@ class LogisticRegressionSubsets(Engine):
         pool = _pool(Source.of(job))
         if isinstance(pool, str):
             return pool
-        queries = _queries(job)
+        queries = _queries(Asked.of(job))
         return queries if isinstance(queries, str) else None
 
     def run(self, job: Job) -> Floats:
@@ -97,7 +107,7 @@ class LogisticRegressionSubsets(Engine):
 
     def outcome(self, job: Job) -> Outcome:
         """The answers, and which models have records of one class only."""
-        pool, queries = _pool(Source.of(job)), _queries(job)
+        pool, queries = _pool(Source.of(job)), _queries(Asked.of(job))
         assert isinstance(pool, _Pool)  # a job that is refused is not run
         assert not isinstance(queries, str)
         members = job.subsets.dense()
@@ -185,6 +195,13 @@ class _Pool:
         """The largest norm of a record."""
         return _longest(self.X)
 
+    @cached_property
+    def entries(self) -> logistic_native.Entries | None:
+        """What the compiled loops go along; ``None`` where there are none, or most of the table is not 0."""
+        if self.sparse is None or not logistic_native.available():
+            return None
+        return logistic_native.Entries.of(self.sparse)
+
 
 @lru_cache(maxsize=1)
 def _pool(source: Source) -> _Pool | str:
@@ -220,8 +237,28 @@ def given_all(job: Job, queries: Floats, records: Any = None) -> Given | str:
     return given(whole, (LogisticRegression,), sparse=True, whole=True)
 
 
-def _queries(job: Job) -> Floats | str | None:
+@dataclass(frozen=True)
+class Asked:
+    """The source of a job and its very queries; equal for the parts of a job in one process.
+
+    Args:
+        source: of the job.
+        place: where the queries are; nobody else can be there while this holds them.
+    """
+
+    source: Source
+    place: int
+
+    @classmethod
+    def of(cls, job: Job) -> Asked:
+        """What a job asks."""
+        return cls(Source.of(job), id(job.queries))
+
+
+@lru_cache(maxsize=1)
+def _queries(asked: Asked) -> Floats | str | None:
     """What all models are asked ``[queries, d]``, ``None`` where each is asked about records of the pool."""
+    job = asked.source.job
     if isinstance(job.queries, EachModel):
         return None
     case = given_all(job, job.queries, job.records[:1])
@@ -317,6 +354,39 @@ class _Metric:
         return white
 
 
+def _sample(pool: _Pool, halvings: int) -> tuple[Indices, Floats]:
+    """Rows that stand for the whole pool, and what those of each class cost ``[2]`` if losses count ``2^-halvings``."""
+    rows = [_spread(np.flatnonzero(pool.y == one)) for one in (False, True)]
+    everyone = np.ones((1, len(pool.y)), dtype=bool)
+    n_ones = np.count_nonzero(pool.y)
+    stand_for = np.array([len(pool.y) - n_ones, n_ones]) / [len(own) for own in rows]
+    return np.concatenate(rows), 0.5**halvings * stand_for * pool.costs(everyone)[0]
+
+
+@lru_cache(maxsize=4)
+def _nearby(pool: _Pool, halvings: int) -> tuple[Floats, logistic_native.Curvature]:
+    """For the compiled loops: where all models with about this share of the pool start, and the curvature there.
+
+    Raises:
+        numpy.linalg.LinAlgError: the Hessian is singular to rounding.
+    """
+    rows, costs = _sample(pool, halvings)
+    X, cost = pool.X[rows], _each(costs[None], pool.y[rows][None])[0]
+    none = np.zeros(X.shape[1])
+    diagonal = pool.penalty + 0.25 * (cost @ np.square(X))
+    near = _problem(pool, logistic_native.Curvature.diagonal(diagonal), pool.radius, NEAR)
+    weights = near.minimum(rows, costs, none).weights
+    bend = _objective(pool, X, pool.y[rows], cost, weights)[2]
+    return weights, logistic_native.Curvature.of((X * bend[:, None]).T @ X + np.diag(pool.penalty))
+
+
+def _problem(pool: _Pool, curvature: logistic_native.Curvature, reach: float, enough: float) -> logistic_native.Problem:
+    assert pool.entries is not None
+    return logistic_native.Problem(
+        pool.entries, pool.y, pool.penalty, pool.centre, curvature, pool.radius, reach, enough
+    )
+
+
 @lru_cache(maxsize=4)
 def _metric(pool: _Pool, halvings: int) -> _Metric:
     """The metric for models with about ``2^-halvings`` of the pool's records.
@@ -326,12 +396,9 @@ def _metric(pool: _Pool, halvings: int) -> _Metric:
     """
     from scipy.linalg import eigh
 
-    rows = np.concatenate([_spread(np.flatnonzero(~pool.y)), _spread(np.flatnonzero(pool.y))])
+    rows, costs = _sample(pool, halvings)
     X, y = pool.X[rows], pool.y[rows]
-    stands_for = np.where(y, pool.y.sum() / y.sum(), (~pool.y).sum() / (~y).sum())
-    everyone = np.ones((1, len(pool.y)), dtype=bool)
-    cost = 0.5**halvings * stands_for * _each(pool.costs(everyone), y[None])[0]
-    fit = _newton(pool, X, y, cost, np.zeros(X.shape[1]), enough=1e-2)
+    fit = _newton(pool, X, y, _each(costs[None], y[None])[0], np.zeros(X.shape[1]), enough=1e-2)
     penalty, basis = eigh(np.diag(pool.penalty), fit.lower @ fit.lower.T)
     white = X @ basis
     return _Metric(
@@ -545,6 +612,9 @@ def weights_on(pool: _Pool, members: Members, reach: float) -> tuple[Floats, Fla
     sure = np.zeros(len(members), dtype=bool)
     for models, halvings, shares in _blocks(pool, members):
         try:
+            if pool.entries is not None:
+                weights[models], sure[models] = _one_by_one(pool, halvings, members[models], reach)
+                continue
             metric = _metric(pool, halvings)
         except np.linalg.LinAlgError:
             continue
@@ -552,6 +622,19 @@ def weights_on(pool: _Pool, members: Members, reach: float) -> tuple[Floats, Fla
         start = metric.weights + _descend(block, metric).astype(np.float64) @ metric.basis.T
         weights[models], sure[models] = _polish(pool, metric, block, start, reach)
     return weights, sure
+
+
+def _one_by_one(pool: _Pool, halvings: int, members: Members, reach: float) -> tuple[Floats, Flags]:
+    """The same by the compiled loops, for models with about ``2^-halvings`` of the pool's records."""
+    tolerance = LogisticRegressionSubsets.tolerance
+    start, curvature = _nearby(pool, halvings)
+    problem = _problem(pool, curvature, reach, SAFE * tolerance)
+    costs = pool.costs(members)
+    found = [problem.minimum(np.flatnonzero(own), cost, start) for own, cost in zip(members, costs, strict=True)]
+    gradient = np.stack([one.gradient for one in found])
+    bend, pulls = (np.array([getattr(one, name) for one in found]) for name in ("bend", "pull"))
+    error = _score_error(pool, gradient, bend, pulls, reach)
+    return np.stack([one.weights for one in found]), error <= tolerance
 
 
 def weights_alone(pool: _Pool, members: Flags, start: Floats, queries: Floats) -> tuple[Floats, bool]:

@@ -1,0 +1,477 @@
+"""The property part of an audit: can a secret of the training set as a whole be told from the model?
+
+The owner plays both sides of the game of :mod:`leakgauge.properties`: targets are trained on the training records and
+whatever of the holdout the attacker does not need, the attacker has records of the holdout alone. Sets take at most
+half of the people of either kind, or targets would be trained on the same people and games would hang together. The
+larger the training sets, the more is told (Chase et al. 2021, Fig. 4): games with smaller ones than the audited model's
+can fail the release rule and not pass it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+
+from leakgauge.auditing.finding import Finding, Verdict, judge
+from leakgauge.auditing.released import Releasing
+from leakgauge.auditing.result import InferredProperty, PropertyGame
+from leakgauge.auditing.settings import PropertyGames, Released, Secret, Settings
+from leakgauge.auditing.subject import Subject
+from leakgauge.errors import DataError
+from leakgauge.models import AnswerKind, Model
+from leakgauge.properties import (
+    Attack,
+    FixedBand,
+    FractionAttack,
+    Game,
+    Population,
+    Property,
+    Side,
+    TheoreticalBand,
+    column_is,
+    outlook,
+    play,
+    prepare_fraction,
+)
+from leakgauge.properties.outlook import N_MODELS
+from leakgauge.properties.population import positive_code
+from leakgauge.properties.queries import QueryBand
+from leakgauge.records import Records, Schema, Value, concatenate
+from leakgauge.statistics import Estimate, bonferroni_confidence
+from leakgauge.theory import Band, largest_poison
+from leakgauge.training import DenseSubsets, Job, Learner, Randomness
+from leakgauge.training.chunks import Workers
+
+Progress: TypeAlias = Callable[[int, int], None]
+T = TypeVar("T")
+
+N_ENSEMBLE, N_QUERIES = 50, 200
+"""Clean models that say which points are uncertain, and how many of these are asked about."""
+
+LOOKED_AT = 20
+"""Points looked at for each that is asked about."""
+
+FEWEST_RECORDS = 100
+"""Games with smaller training sets say nothing about a model that anybody would release."""
+
+MOST_TAKEN = 0.5
+"""Share of either side's people of one kind that a training set takes at most."""
+
+MOST_TAKEN_TO_ESTIMATE = 0.8
+"""The same for shadow models of the estimate, whose interval counts in how much they have in common."""
+
+LEAST_SIZE = 0.5
+"""An estimate needs shadow models of at least this share of the audited model's training records."""
+
+ENOUGH = 0.9
+"""The share of games that counts as success when the fewest planted records are named."""
+
+NO_LEARNER = "the model could only be queried: nobody said how it was trained, so no game can be played"
+
+
+@dataclass(frozen=True, eq=False)
+class Wanted:
+    """A property to play about, made ready.
+
+    Args:
+        name: of the property.
+        sides: the owner's and the attacker's records.
+        true_fraction: share of the training records that have it.
+        fractions: the two to tell apart.
+        n: records of each training set in the games.
+        n_training: training records of the audited model.
+    """
+
+    name: str
+    sides: Population
+    true_fraction: float
+    fractions: tuple[float, float]
+    n: int
+    n_training: int
+
+    @property
+    def game(self) -> Game:
+        """Without planted records."""
+        return Game(*self.fractions, n=self.n)
+
+    @property
+    def possible(self) -> Game:
+        """What the estimate takes to be possible: frequencies from as far below the two as they are apart, to above."""
+        t0, t1 = self.fractions
+        low, high = max(0.0, 2 * t0 - t1), min(1.0, 2 * t1 - t0)
+        n = min(self.n_training, _largest(self.sides.attacker, low, high, MOST_TAKEN_TO_ESTIMATE))
+        return Game(low, high, n=max(1, n))
+
+    @property
+    def is_estimated(self) -> bool:
+        """Whether shadow models can be enough like the audited one."""
+        return self.possible.n >= LEAST_SIZE * self.n_training
+
+
+def wanted_properties(what: Subject, settings: Settings) -> tuple[Wanted, ...]:
+    """The properties to play about, checked before anything is trained.
+
+    Raises:
+        DataError: there is no such column or value, the labels are no classes, or there are too few records.
+    """
+    if not settings.properties:
+        return ()
+    owner, attacker = _two_sides(what, settings.seed)
+    return tuple(_wanted(what, owner, attacker, secret, settings.games) for secret in settings.properties)
+
+
+def _two_sides(what: Subject, seed: int) -> tuple[Records, Records]:
+    """The owner's records and the attacker's: half of all, as far as the holdout goes."""
+    n_attacker = min(len(what.holdout), (len(what.train) + len(what.holdout)) // 2)
+    order = np.random.default_rng([seed, 6]).permutation(len(what.holdout))
+    rest = what.holdout[np.sort(order[n_attacker:])]
+    owner = concatenate(what.train, rest) if len(rest) else what.train
+    return owner, what.holdout[np.sort(order[:n_attacker])]
+
+
+def _wanted(what: Subject, owner: Records, attacker: Records, secret: Secret, games: PropertyGames) -> Wanted:
+    found = _property(what.own_schema, secret)
+    try:
+        positive = positive_code(what.in_own_words(what.train), secret.positive)
+        sides = Population(
+            Side("owner", owner, found.of(what.in_own_words(owner)), positive),
+            Side("attacker", attacker, found.of(what.in_own_words(attacker)), positive),
+        )
+    except DataError as error:
+        raise DataError(f"property “{secret.name}”: {error}") from None
+    true_fraction = float(found.of(what.in_own_words(what.train)).mean())
+    t0, t1 = secret.fractions or usual_fractions(true_fraction)
+    if not 0 <= t0 < t1 <= 1:
+        raise DataError(
+            f"property “{secret.name}”: {true_fraction:.4g} of the training records have it, of which half is no "
+            "frequency to tell it from; name fractions = [t0, t1]"
+        )
+    n = min(
+        games.n_records,
+        len(what.train),
+        *(_largest(side, t0, t1, MOST_TAKEN) for side in (sides.owner, sides.attacker)),
+    )
+    if n < FEWEST_RECORDS:
+        raise DataError(
+            f"property “{secret.name}”: training sets of at most {n} records can be drawn in which {t0:g} or {t1:g} "
+            f"have it, and {FEWEST_RECORDS} are needed; give more records, or name other fractions"
+        )
+    return Wanted(secret.name, sides, true_fraction, (t0, t1), n, len(what.train))
+
+
+def usual_fractions(true_fraction: float) -> tuple[float, float]:
+    """The true frequency, and that with half as many of the rarer kind of people; to two digits of the rarer kind.
+
+    >>> usual_fractions(0.334), usual_fractions(0.9)
+    ((0.17, 0.33), (0.9, 0.95))
+    """
+    rare = min(true_fraction, 1 - true_fraction)
+    half, whole = (float(f"{share:.2g}") for share in (rare / 2, rare))
+    return (half, whole) if true_fraction <= 0.5 else (round(1 - whole, 9), round(1 - half, 9))
+
+
+def _property(schema: Schema, secret: Secret) -> Property:
+    """The property in the words of the user's schema.
+
+    Raises:
+        DataError: there is no such column or value, or the column has no range.
+    """
+    place = schema.index(secret.column)
+    column = schema.columns[place]
+    if secret.values and column.is_categorical:
+        return column_is(secret.column, *(_category(column.categories, value) for value in secret.values))
+    if secret.values:
+        try:
+            numbers = [float(str(value)) for value in secret.values]
+        except ValueError:
+            raise DataError(
+                f"column {secret.column!r} is numeric, and {list(secret.values)} are no numbers; name some, or a range"
+            ) from None
+        return column_is(secret.column, *numbers)
+    if column.is_categorical:
+        raise DataError(f"column {secret.column!r} is of categories and has no range; name values")
+    low = -np.inf if secret.above is None else secret.above
+    high = np.inf if secret.below is None else secret.below
+    return Property(
+        secret.name, lambda records: (records.features[:, place] > low) & (records.features[:, place] < high)
+    )
+
+
+def _category(categories: tuple[Value, ...], value: Value) -> Value:
+    """The category meant, which a command line can only name as text."""
+    return next((one for one in categories if value not in categories and str(one) == value), value)
+
+
+def _largest(side: Side, t0: float, t1: float, taken: float) -> int:
+    """Records of the largest training sets that can be drawn from a side at any frequency between the two.
+
+    Those of clean models that say what is uncertain are half with the property, whatever the frequency.
+    """
+    with_property, without = len(side.rows(True)), len(side.rows(False))
+    halves = 2 * min(with_property, without)
+    return int(min(halves, _expected(with_property, taken) / t1, _expected(without, taken) / (1 - t0)))
+
+
+def _expected(n_people: int, taken: float) -> float:
+    """How many people of a kind a set may hold on average, so that six standard deviations more are still there."""
+    return min(taken * n_people, (math.sqrt(9 + n_people) - 3) ** 2)
+
+
+def n_game_models(kind: AnswerKind, games: PropertyGames) -> int:
+    """How many models answer in the games about a property; now and then some more to find points to ask about."""
+    each = 2 * N_ENSEMBLE + 2 * games.n_shadow + 2 * games.n_targets
+    return len(_kinds(kind, games)) * each + N_MODELS * len(games.planted)
+
+
+def n_estimate_models(wanted: Wanted, games: PropertyGames) -> int:
+    """How many models answer for the estimate, likewise."""
+    return 2 * N_ENSEMBLE + 2 * games.n_shadow if wanted.is_estimated else 0
+
+
+def some_models(side: Side, game: Game, learner: Learner, settings: Settings) -> Job:
+    """As many models as one game attacks, to know how long their training takes."""
+    frequencies = np.tile([game.t0, game.t1], settings.games.n_targets)
+    sets = side.draw_sets(game.n, frequencies, np.random.default_rng(0))
+    members = np.zeros((len(sets), len(side.records)), dtype=bool)
+    np.put_along_axis(members, sets, True, axis=1)
+    asked = side.records.features[:N_QUERIES]
+    how = released_learner(learner, settings)
+    return Job(how, side.records, DenseSubsets(members), asked, 0, Randomness.INDEPENDENT)
+
+
+def released_learner(learner: Learner, settings: Settings) -> Learner:
+    """The learner, whose models answer what is released; labels are read off probabilities anyway."""
+    return Releasing(learner, settings.bin_width) if settings.released is Released.BINNED else learner
+
+
+def _kinds(kind: AnswerKind, games: PropertyGames) -> list[tuple[AnswerKind, float]]:
+    """What each game uses, and the share that is planted: for the confidences of clean models, and for labels."""
+    clean = [AnswerKind.PROBABILITIES] if kind is AnswerKind.PROBABILITIES else []
+    return [(one, 0.0) for one in (*clean, AnswerKind.LABELS)] + [(AnswerKind.LABELS, p) for p in games.planted]
+
+
+def infer_properties(
+    model: Model | None,
+    what: Subject,
+    kind: AnswerKind,
+    wanted: Sequence[Wanted],
+    settings: Settings,
+    *,
+    run: Path | None,
+    workers: Workers,
+    progress: Progress,
+) -> tuple[InferredProperty, ...]:
+    """Play all games about all properties, and estimate the frequency of each from the model.
+
+    Args:
+        model: as it is released; ``None`` only where no property is wanted.
+        what: its training records and the learner; without one nothing is played.
+        kind: what the released model answers.
+        wanted: the properties.
+        settings: of the audit.
+        run: folder that keeps finished chunks.
+        workers: processes, or the address of a Dask scheduler.
+        progress: called with the games done and the games in all.
+    """
+    if what.learner is None or model is None or not wanted:
+        return ()
+    learner, games = released_learner(what.learner, settings), _kinds(kind, settings.games)
+    total = len(wanted) * len(games)
+    each = bonferroni_confidence(settings.rule.confidence, total)
+    found = []
+    for place, one in enumerate(wanted):
+        player = _Player(
+            learner,
+            one,
+            settings.games,
+            int(np.random.SeedSequence([settings.seed, 7, place]).generate_state(1)[0]),
+            run,
+            workers,
+        )
+        played = []
+        for i, (answers, planted) in enumerate(games):
+            progress(place * len(games) + i, total)
+            played.append(player.game(answers, planted, each))
+        estimate, why_not = player.estimate(model, kind, bonferroni_confidence(settings.rule.confidence, len(wanted)))
+        found.append(_result(one, what, settings, played, estimate, why_not))
+    progress(total, total)
+    return tuple(found)
+
+
+@dataclass(frozen=True, eq=False)
+class _Player:
+    """Whoever plays the games about one property."""
+
+    learner: Learner
+    wanted: Wanted
+    games: PropertyGames
+    seed: int
+    run: Path | None
+    workers: Workers
+
+    def _attack(self, answers: AnswerKind, band: QueryBand) -> Attack:
+        return Attack(
+            N_ENSEMBLE,
+            N_QUERIES,
+            self.games.n_shadow,
+            band,
+            answers,
+            most_drawn=LOOKED_AT * N_QUERIES,
+            most_records=len(self.wanted.sides.attacker.records),
+        )
+
+    def game(self, answers: AnswerKind, planted: float, confidence: float) -> PropertyGame:
+        """Play one, and see what the theorem says of it."""
+        game = replace(self.wanted.game, poison=planted)
+
+        def with_points(band: QueryBand) -> Estimate:
+            return play(
+                self.learner,
+                self.wanted.sides,
+                game,
+                self._attack(answers, band),
+                n_targets=self.games.n_targets,
+                confidence=confidence,
+                seed=self.seed,
+                run=self.run,
+                workers=self.workers,
+            ).win_rate
+
+        accuracy = _where_anything_is_asked(with_points)
+        return PropertyGame(
+            answers.value, planted, game.n_planted, accuracy, self._tolerated(game) if planted else None
+        )
+
+    def _tolerated(self, game: Game) -> float:
+        found = outlook(self.learner, self.wanted.sides.owner, game, seed=self.seed, run=self.run, workers=self.workers)
+        return round(found.tolerated_excess, 9)
+
+    def estimate(self, model: Model, kind: AnswerKind, confidence: float) -> tuple[Estimate | None, str]:
+        """The frequency of the property in the training set of a model, or why it is not known."""
+        game = self.wanted.possible
+        if not self.wanted.is_estimated:
+            return None, (
+                f"the attacker's records suffice for shadow models trained on {game.n:,} records, where the model has "
+                f"{self.wanted.n_training:,}"
+            )
+
+        def with_points(band: QueryBand) -> FractionAttack:
+            return prepare_fraction(
+                self.learner,
+                self.wanted.sides.attacker,
+                game,
+                self._attack(kind, band),
+                seed=self.seed,
+                run=self.run,
+                workers=self.workers,
+            )
+
+        return _where_anything_is_asked(with_points).estimate(model, confidence=confidence), ""
+
+
+def _where_anything_is_asked(attacked: Callable[[QueryBand], T]) -> T:
+    """An attack with uncertain points; where there are none and nothing is planted, with any that have the property."""
+    try:
+        return attacked(FixedBand())
+    except DataError:
+        return attacked(TheoreticalBand(Band(-math.inf, math.inf)))
+
+
+def _result(
+    wanted: Wanted,
+    what: Subject,
+    settings: Settings,
+    played: Sequence[PropertyGame],
+    estimate: Estimate | None,
+    why_not: str,
+) -> InferredProperty:
+    t0, t1 = wanted.fractions
+    enough = [
+        game.n_planted for game in played if game.accuracy.value >= ENOUGH and game.answers == AnswerKind.LABELS.value
+    ]
+    return InferredProperty(
+        name=wanted.name,
+        positive=str(what.own_schema.classes[wanted.sides.owner.positive]),
+        true_fraction=round(wanted.true_fraction, 9),
+        fractions=wanted.fractions,
+        n_records=wanted.n,
+        n_training=wanted.n_training,
+        n_own=len(wanted.sides.attacker.records),
+        n_shadow=settings.games.n_shadow,
+        n_targets=settings.games.n_targets,
+        confidence=settings.rule.confidence,
+        games=tuple(played),
+        most_planted=round(largest_poison(t0, t1, with_property=t0 + t1 < 1 - 1e-9), 9),
+        fewest_planted=min(enough, default=None),
+        estimate=estimate,
+        estimated_from=wanted.possible.n,
+        no_estimate=why_not,
+    )
+
+
+def findings(properties: Sequence[InferredProperty], limit: float | None, planted: float) -> list[Finding]:
+    """The largest accuracy about each property held against the limit, with up to so large a share planted."""
+    return [] if limit is None else [_finding(one, limit, planted) for one in properties]
+
+
+def unknown(settings: Settings, *, learner: bool) -> list[Finding]:
+    """Where the rule asks about properties and no game can be played: one finding each that says so."""
+    limit = settings.rule.property
+    if limit is None or learner:
+        return []
+    remedy = "give the learner, so that games can be played with its models"
+    return [
+        Finding("properties", _measure(secret.name), None, 0.5, limit, Verdict.CANNOT_TELL, NO_LEARNER, remedy)
+        for secret in settings.properties
+    ]
+
+
+def _measure(name: str) -> str:
+    return f"accuracy of telling the frequency of “{name}”"
+
+
+def _finding(found: InferredProperty, limit: float, planted: float) -> Finding:
+    judged = [game for game in found.games if game.planted <= planted]
+    measure = _measure(found.name)
+    told = _largest_accuracy(judged, found.confidence)
+    verdict = judge(told, limit)
+    reason, remedy = f"the interval from {told.low:.3f} to {told.high:.3f} lies on both sides of {limit:g}", ""
+    if verdict is Verdict.FAILS:
+        best, (t0, t1) = max(judged, key=lambda game: game.accuracy.low), found.fractions
+        reason = (
+            f"who {_does(best)} tells in {100 * best.accuracy.value:.0f} % of games whether {100 * t0:.3g} or "
+            f"{100 * t1:.3g} % have the property “{found.name}”: even the lower end, {told.low:.3f}, is above {limit:g}"
+        )
+        remedy = (
+            "draw training records so that the property has a frequency that is no secret, or release rounded answers "
+            "or labels only"
+        )
+    elif verdict is Verdict.CANNOT_TELL:
+        remedy = f"more target models in property_games than {found.n_targets} of each frequency"
+    elif found.n_records < found.n_training:
+        verdict = Verdict.CANNOT_TELL
+        reason = (
+            f"games were played with training sets of {found.n_records:,} records, of which the model has "
+            f"{found.n_training:,}: it may say more than they do"
+        )
+        remedy = "games as large as the training set: more records in property_games, and a larger holdout"
+    else:
+        reason = f"even the upper end, {told.high:.3f}, is at most {limit:g}"
+    return Finding("properties", measure, told, 0.5, limit, verdict, reason, remedy)
+
+
+def _does(game: PropertyGame) -> str:
+    return f"plants {game.n_planted:,} records" if game.planted else f"sees the {game.answers} of the model"
+
+
+def _largest_accuracy(games: Sequence[PropertyGame], confidence: float) -> Estimate:
+    """The largest of several accuracies whose intervals hold together."""
+    accuracies = [game.accuracy for game in games]
+    best = max(accuracies, key=lambda one: one.value)
+    low, high = max(one.low for one in accuracies), max(one.high for one in accuracies)
+    return Estimate(best.value, low, high, confidence, f"largest of {len(games)} games, {best.method}", best.n)

@@ -1,0 +1,151 @@
+"""A defence: what is done to a learner so that its models give less away.
+
+The defended learner is a learner like any other. So it is audited like any other: shadow models are models of the
+defended learner, models without a record have been defended as well, and every attack knows the defence.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from leakgauge.training import Fitted, Learner
+
+if TYPE_CHECKING:
+    from leakgauge.records import Records
+
+
+class Defence(ABC):
+    """A change to a learner, with all its settings chosen.
+
+    It should be the case that defences of the same ``name`` in one comparison are the same.
+    """
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """Short, with the settings, fit for the name of a folder."""
+
+    @property
+    @abstractmethod
+    def title(self) -> str:
+        """What it does, in a few words."""
+
+    @property
+    @abstractmethod
+    def source(self) -> str:
+        """Where it comes from."""
+
+    @property
+    def guarantee(self) -> str | None:
+        """What is proven of every defended model, and under which conditions; ``None`` if nothing is."""
+        return None
+
+    @abstractmethod
+    def apply(self, learner: Learner) -> Learner:
+        """The defended learner.
+
+        Raises:
+            ModelError: there is no such change to this learner; the message says why.
+        """
+
+
+@dataclass(frozen=True)
+class Unchanged(Defence):
+    """No defence at all: what others are held against.
+
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from leakgauge.training import SklearnLearner
+    >>> learner = SklearnLearner(GaussianNB())
+    >>> Unchanged().apply(learner) is learner
+    True
+    """
+
+    @property
+    def name(self) -> str:
+        """``unchanged``."""
+        return "unchanged"
+
+    @property
+    def title(self) -> str:
+        """What it does."""
+        return "no defence"
+
+    @property
+    def source(self) -> str:
+        """None."""
+        return ""
+
+    def apply(self, learner: Learner) -> Learner:
+        """The learner itself."""
+        return learner
+
+
+class TrainingDefence(Defence):
+    """A defence that does something before, after or around the training of an ordinary learner."""
+
+    @property
+    def adds_randomness(self) -> bool:
+        """Whether the seed may change what the defence does."""
+        return False
+
+    @abstractmethod
+    def fit(self, learner: Learner, records: Records, *, seed: int | None) -> Fitted:
+        """Train a defended model; a function of the arguments alone.
+
+        Args:
+            learner: the ordinary algorithm.
+            records: the training set S.
+            seed: drives every random choice.
+        """
+
+    @abstractmethod
+    def fingerprint(self) -> str:
+        """A text that is equal only for defences that do the same."""
+
+    def apply(self, learner: Learner) -> Learner:
+        """The learner with the defence around it."""
+        return Defended(learner, self)
+
+
+@dataclass(frozen=True)
+class Defended(Learner):
+    """A learner with a defence around it.
+
+    Args:
+        learner: the ordinary algorithm.
+        defence: what is done.
+    """
+
+    learner: Learner
+    defence: TrainingDefence
+
+    @property
+    def name(self) -> str:
+        """That of the ordinary algorithm, and what is done."""
+        return f"{self.learner.name}, {self.defence.title}"
+
+    @property
+    def randomised(self) -> bool:
+        """Whether the algorithm or the defence is."""
+        return self.learner.randomised or self.defence.adds_randomness
+
+    def fit(self, records: Records, *, seed: int | None) -> Fitted:
+        """Train under the defence.
+
+        Raises:
+            ModelError: the algorithm cannot be trained on these records, or its models cannot be defended.
+        """
+        return self.defence.fit(self.learner, records, seed=seed)
+
+    def solved_to_the_end(self) -> Defended | None:
+        """With the ordinary algorithm solved to its end, where nothing is random and there is anything to tighten."""
+        tight = None if self.randomised else self.learner.solved_to_the_end()
+        return None if tight is None else Defended(tight, self.defence)
+
+    def fingerprint(self) -> str:
+        """Hash of both fingerprints."""
+        held = repr((self.defence.fingerprint(), self.learner.fingerprint()))
+        return f"defended-{hashlib.sha256(held.encode()).hexdigest()}"

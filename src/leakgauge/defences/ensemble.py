@@ -1,0 +1,189 @@
+"""Sample and aggregate: many models, each of its own part of the records, and only the sum of their votes is released.
+
+A record is in one part and moves one vote. Which part that is hangs on the seed and on the record itself, so that all
+others stay where they are when it leaves.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections import Counter
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakgauge.defences.defence import TrainingDefence
+from leakgauge.errors import ConfigError, ModelError
+from leakgauge.models import LabelAccess, ProbabilityAccess, answers, label_logs
+from leakgauge.training import Fitted
+
+if TYPE_CHECKING:
+    from leakgauge.records import Records
+    from leakgauge.training import Learner
+
+Floats: TypeAlias = NDArray[np.float64]
+Indices: TypeAlias = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Ensemble(TrainingDefence):
+    """Models of disjoint parts vote, and the smoothed shares of the votes are the probabilities.
+
+    A part with fewer than two classes has no model and votes for all classes alike.
+
+    Args:
+        n_parts: m, at least 2; each part has about n / m of n records.
+        smoothing: added to the votes for each label, above 0.
+        soft: a model's vote is spread as its probabilities are, instead of going to its most likely label. The
+            guarantee is the same. Models that answer labels only vote for one label in any case.
+
+    Raises:
+        ConfigError: a setting is out of range.
+
+    Source: Nissim, Raskhodnikova and Smith 2007 (sample and aggregate); Papernot et al. 2017 (PATE), here without the
+    student and without noise.
+
+    >>> round(Ensemble(10).largest_dtp, 4)
+    0.6931
+    """
+
+    n_parts: int = 10
+    smoothing: float = 1.0
+    soft: bool = True
+
+    def __post_init__(self) -> None:
+        if self.n_parts < 2:
+            raise ConfigError(f"n_parts must be at least 2, got {self.n_parts}; 10 is the default")
+        if not 0 < self.smoothing < math.inf:
+            raise ConfigError(f"smoothing must be above 0 and finite, got {self.smoothing}; 1 is the default")
+
+    @property
+    def name(self) -> str:
+        """With all settings that are not left at their defaults."""
+        smoothing = "" if self.smoothing == 1 else f"-smoothing-{self.smoothing:g}"
+        return f"ensemble-{self.n_parts}{smoothing}{'' if self.soft else '-hard'}"
+
+    @property
+    def title(self) -> str:
+        """With the number of parts."""
+        return f"{'' if self.soft else 'counted '}votes of {self.n_parts} models of disjoint parts"
+
+    @property
+    def source(self) -> str:
+        """Where it comes from."""
+        return "Nissim et al. 2007; Papernot et al. 2017"
+
+    @property
+    def largest_dtp(self) -> float:
+        """What no record's DTP exceeds, in nats, for any algorithm and any query.
+
+        One record moves one vote, and that moves the count c of a label by at most 1. So a share grows by at most
+        ``(c + 1 + smoothing) / (c + smoothing)``, which is largest at ``c = 0``.
+        """
+        return math.log1p(1 / self.smoothing)
+
+    @property
+    def guarantee(self) -> str:
+        """For any algorithm and any query."""
+        return (
+            f"for any query, no answer changes by more than {self.largest_dtp:.3g} nats when one record is left out "
+            "(DTP), as long as the models of the parts are not released themselves"
+        )
+
+    @property
+    def adds_randomness(self) -> bool:
+        """Yes: the seed says who is in which part."""
+        return True
+
+    def fit(self, learner: Learner, records: Records, *, seed: int | None) -> Fitted:
+        """Train one model for each part.
+
+        Raises:
+            ModelError: the labels are no classes, no part has two of them, or the algorithm cannot be trained on a
+                part.
+        """
+        n_classes = len(records.schema.classes)
+        if not n_classes:
+            raise ModelError("models can vote on classes only, but the label of these records is numeric")
+        part_of = parts(records, self.n_parts, seed=seed or 0)
+        models: list[LabelAccess] = []
+        converged = True
+        for part in range(self.n_parts):
+            own = records[np.flatnonzero(part_of == part)]
+            if len(np.unique(own.labels)) < 2:
+                continue
+            fitted = learner.fit(own, seed=_seed_of(part, seed or 0))
+            if not isinstance(fitted.model, LabelAccess):
+                raise ModelError(f"{learner.name} answers numbers, and models vote on classes; give a classifier")
+            models.append(fitted.model)
+            converged &= fitted.converged
+        if not models:
+            raise ModelError(
+                f"none of {self.n_parts} parts of {len(records)} records has two classes; take fewer parts"
+            )
+        return Fitted(Votes(tuple(models), self.n_parts, n_classes, self.smoothing, self.soft), converged)
+
+    def fingerprint(self) -> str:
+        """The class and its settings, which are plain numbers."""
+        return repr(self)
+
+
+@dataclass(frozen=True)
+class Votes(ProbabilityAccess):
+    """The votes of several models.
+
+    Args:
+        models: those that there are.
+        n_parts: m, with those that could not be trained; they vote for all labels alike.
+        n_classes: k.
+        smoothing: added to the votes for each label.
+        soft: whether a vote is spread as the probabilities are.
+    """
+
+    models: tuple[LabelAccess, ...]
+    n_parts: int
+    n_classes: int
+    smoothing: float
+    soft: bool
+
+    def counts(self, X: Floats) -> Floats:
+        """Votes for each label ``[q, k]``; they sum to m."""
+        total = np.full((len(X), self.n_classes), (self.n_parts - len(self.models)) / self.n_classes)
+        for model in self.models:
+            logs = answers(model, X, self.n_classes)
+            total += np.exp(logs if self.soft else label_logs(logs))
+        return total
+
+    def log_probabilities(self, X: Floats) -> Floats:
+        """Logarithms of the smoothed shares ``[q, k]``."""
+        shares = (self.counts(X) + self.smoothing) / (self.n_parts + self.n_classes * self.smoothing)
+        return np.asarray(np.log(shares))
+
+
+def parts(records: Records, n_parts: int, *, seed: int) -> Indices:
+    """The part of each record, in [0, n_parts), int ``[n]``.
+
+    It hangs on the seed, on what the record is, and on how many records like it come before. So without a record all
+    others are in the same part; of several equal ones it is the last whose place is free.
+
+    Args:
+        records: the training set.
+        n_parts: m.
+        seed: who knows it knows the part of everyone.
+    """
+    rows = np.ascontiguousarray(np.column_stack([records.features, records.labels]), dtype="<f8") + 0.0
+    before: Counter[bytes] = Counter()
+    found = np.empty(len(rows), dtype=np.int64)
+    for place, row in enumerate(rows):
+        content = row.tobytes()
+        name = content + before[content].to_bytes(8, "little") + (seed % 2**64).to_bytes(8, "little")
+        found[place] = int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "little") % n_parts
+        before[content] += 1
+    return found
+
+
+def _seed_of(part: int, seed: int) -> int:
+    return int(np.random.SeedSequence([seed, part]).generate_state(1, np.uint32)[0])

@@ -1,0 +1,111 @@
+"""Removal of the records that move the model most, measured anew after each round.
+
+It is no guarantee. Who is removed hangs on who else is there, and the records that are left may move the model more
+than before (Long et al. 2017, section 8). So the whole algorithm, with its measuring, is what must be audited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakgauge.defences.defence import TrainingDefence
+from leakgauge.errors import ConfigError, ModelError
+from leakgauge.training import FunctionLearner, Learner
+
+if TYPE_CHECKING:
+    from leakgauge.records import Records
+    from leakgauge.training import Fitted
+
+Floats: TypeAlias = NDArray[np.float64]
+Indices: TypeAlias = NDArray[np.int64]
+
+Influence: TypeAlias = Callable[[Learner, "Records", int], Floats]
+"""From a learner, a training set and a seed to how far each record moves the model ``[n]``, in nats; NaN if unknown."""
+
+
+@dataclass(frozen=True)
+class Removal(TrainingDefence):
+    """Records above a limit are left out, the others are measured again, until none is above it.
+
+    A record whose influence is not known stays: mostly the model cannot be trained without it.
+
+    Args:
+        influence: how far each record moves the model; a function of its arguments alone, defined at the top of a
+            module, or what was trained cannot be recognised and is trained again.
+        limit: in nats, above 0.
+        n_rounds: the most rounds, at least 1. When they are over some may still be above the limit.
+        most: the largest share of the records that may be removed, in (0, 1).
+
+    Raises:
+        ConfigError: a setting is out of range.
+
+    Source: Long et al. 2017, section 8, there one record at a time.
+    """
+
+    influence: Influence
+    limit: float = 1.0
+    n_rounds: int = 10
+    most: float = 0.2
+
+    def __post_init__(self) -> None:
+        if not self.limit > 0:
+            raise ConfigError(f"limit must be above 0 (nats), got {self.limit}; 1 is the default")
+        if self.n_rounds < 1:
+            raise ConfigError(f"n_rounds must be at least 1, got {self.n_rounds}; 10 is the default")
+        if not 0 < self.most < 1:
+            raise ConfigError(f"most must be in (0, 1), got {self.most}; it is a share of the records")
+
+    @property
+    def name(self) -> str:
+        """With the limit."""
+        return f"removal-{self.limit:g}"
+
+    @property
+    def title(self) -> str:
+        """With the limit."""
+        return f"without the records of influence above {self.limit:g}"
+
+    @property
+    def source(self) -> str:
+        """Where it comes from."""
+        return "Long et al. 2017, section 8"
+
+    def fit(self, learner: Learner, records: Records, *, seed: int | None) -> Fitted:
+        """Train on those who are left.
+
+        Raises:
+            ModelError: too many are above the limit, or the algorithm cannot be trained without them.
+        """
+        return learner.fit(records[self.left(learner, records, seed=seed or 0)], seed=seed)
+
+    def left(self, learner: Learner, records: Records, *, seed: int) -> Indices:
+        """The rows of a training set that the model is trained on, ascending.
+
+        Raises:
+            ModelError: more than the largest share are above the limit.
+        """
+        left = np.arange(len(records))
+        for _ in range(self.n_rounds):
+            found = np.asarray(self.influence(learner, records[left], seed), dtype=np.float64)
+            if found.shape != left.shape:
+                raise ModelError(f"influence must be one number for each of {len(left)} records, got {found.shape}")
+            above = np.nan_to_num(found, nan=0.0, posinf=np.inf) > self.limit
+            if not above.any():
+                break
+            left = left[~above]
+            if len(left) < (1 - self.most) * len(records):
+                raise ModelError(
+                    f"{len(records) - len(left)} of {len(records)} records are above {self.limit:g}, too many to "
+                    f"remove (at most a share of {self.most:g}); regularise {learner.name} first"
+                )
+        return left
+
+    def fingerprint(self) -> str:
+        """The function, as far as it can be recognised, and the settings."""
+        function = FunctionLearner(self.influence).fingerprint()  # type: ignore[arg-type]
+        return f"Removal({function}, {self.limit}, {self.n_rounds}, {self.most})"

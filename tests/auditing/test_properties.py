@@ -1,0 +1,490 @@
+"""The audit and secrets of the training set as a whole: what is told, what decides, and what reaches whom."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import os
+
+import jsonschema
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.naive_bayes import GaussianNB
+from sklearn.tree import DecisionTreeClassifier
+
+from leakgauge.auditing import (
+    Document,
+    PropertyGames,
+    Released,
+    ReleaseRule,
+    Secret,
+    Settings,
+    Verdict,
+    audit,
+    audit_subject,
+    subject,
+)
+from leakgauge.auditing.config import Config, load_config
+from leakgauge.auditing.document import dump, load, schema
+from leakgauge.auditing.explain import explain
+from leakgauge.auditing.gate import Limits, apply
+from leakgauge.auditing.properties import N_ENSEMBLE, N_QUERIES, _largest, wanted_properties
+from leakgauge.errors import ConfigError, DataError
+from leakgauge.models import FunctionProbabilities
+from leakgauge.properties import Attack, Game, Population, Side, play
+from leakgauge.records import Records
+from leakgauge.statistics import bonferroni_confidence
+from leakgauge.training import FunctionLearner, SklearnLearner
+
+CLEAN = PropertyGames(planted=(), n_shadow=20, n_targets=20)
+BIT, OLD = Secret("bit", values=(1,)), Secret("age", above=1)
+LEARNER = SklearnLearner(LogisticRegression(tol=1e-8, max_iter=1000))
+
+
+def people(n, seed=0, labels=("well", "ill")):
+    """Four numbers, a bit that says nothing, and a gene that decides the label in nine cases of ten."""
+    rng = np.random.default_rng([seed, 21])
+    X = rng.normal(size=(n, 5))
+    X[:, 4] = rng.integers(0, 2, n)
+    gene = rng.choice(3, size=n, p=(0.6, 0.3, 0.1))
+    ill = np.where(rng.random(n) < 0.8, gene > 0, X[:, 0] + rng.normal(size=n) > 0)
+    table = np.empty((n, 6), dtype=object)
+    table[:, :5], table[:, 5] = X, np.array(["a", "b", "c"])[gene]
+    y = np.array(labels)[(ill + (len(labels) - 2) * (X[:, 1] > 1)).astype(int)]
+    names = ["age", "weight", "height", "pulse", "bit", "gene"]
+    return Records.from_arrays(table, y, names=names, classes=labels).as_codes()
+
+
+def parts(n_train, n_holdout, seed=0, **how):
+    pool = people(n_train + n_holdout, seed, **how)
+    return {"train": pool[:n_train], "holdout": pool[n_train:]}
+
+
+def quick(*properties, **changed):
+    given = {
+        "n_shadows": 0,
+        "n_influence": 0,
+        "attributes": (),
+        "attacks": ("gap",),
+        "games": CLEAN,
+        "rule": ReleaseRule(property=0.6),
+    }
+    return Settings(properties=properties, **(given | changed))
+
+
+def code(value, **changed):
+    """The gene in codes, as the records hold it."""
+    return Secret("gene", values=(value,), **changed)
+
+
+def of(result):
+    return [finding for finding in result.findings if finding.question == "properties"]
+
+
+# ------------------------------------------------------------------ nothing there, nothing found
+
+
+def test_a_bit_that_says_nothing_is_not_told():
+    """Null: 8 owners and attackers, each with two games of 40 targets, nothing planted.
+
+    Each of the 16 intervals holds 1/2 at 97.5 %: that more than 3 do not has probability below 0.001. An attack that
+    wins 70 % of its games has its interval hold 1/2 in about four of ten, and is caught with probability above 0.99.
+    No verdict is a pass, since games are no larger than half of the audited training set.
+    """
+    missed = 0
+    for seed in range(8):
+        given = parts(500, 500, seed)
+        result = audit(LEARNER, **given, settings=quick(BIT, seed=seed))
+        (found,), (finding,) = result.properties, of(result)
+        assert [game.planted for game in found.games] == [0, 0]
+        missed += sum(not game.accuracy.low <= 0.5 <= game.accuracy.high for game in found.games)
+        assert finding.verdict is not Verdict.PASSES
+    assert missed <= 3
+
+
+def test_without_properties_nothing_changes():
+    result = audit(LEARNER, **parts(100, 100), settings=quick(rule=ReleaseRule()))
+    assert result.properties == ()
+    assert of(result) == []
+    assert "Property inference: learning a secret about the training set as a whole." in result.not_tested
+    assert result.method["property_games"] is None
+
+
+# ------------------------------------------------------------------ known answers
+
+
+@pytest.fixture(scope="module")
+def told():
+    """A training set of 400, with room for games as large, about a bit that says nothing: logistic regression."""
+    games = PropertyGames(planted=(0.1,), n_shadow=40, n_targets=30)
+    asked = dataclasses.replace(BIT, fractions=(0.1, 0.3))
+    return audit(LEARNER, **parts(400, 4000), settings=quick(asked, games=games))
+
+
+@pytest.fixture(scope="module")
+def decided():
+    """The same about the gene, which decides the label: naive Bayes, which learns how frequent labels are."""
+    games = PropertyGames(planted=(), n_shadow=40, n_targets=30)
+    asked = Secret("gene", values=(1, 2), fractions=(0.2, 0.6))
+    return audit(SklearnLearner(GaussianNB()), **parts(400, 4000), settings=quick(asked, games=games))
+
+
+def test_a_property_that_decides_the_label_is_told(decided):
+    (gene,), (finding,) = decided.properties, of(decided)
+    assert (gene.name, gene.n_records, gene.n_training, gene.positive) == ("gene is 1 or 2", 400, 400, "ill")
+    assert gene.true_fraction == pytest.approx(0.4, abs=0.08)
+    assert [(game.answers, game.n_planted) for game in gene.games] == [("probabilities", 0), ("labels", 0)]
+    assert gene.games[0].accuracy.low > 0.8
+    assert finding.verdict is Verdict.FAILS
+    assert "of games whether 20 or 60 % have the property “gene is 1 or 2”" in finding.reason
+    assert finding.estimate.value == max(game.accuracy.value for game in gene.games)
+    assert decided.verdict is Verdict.FAILS
+    assert "Property inference of other secrets than gene is 1 or 2." in decided.not_tested
+
+
+def test_a_bit_is_told_by_whoever_plants_records_and_that_is_judged_on_request(told):
+    (bit,), (finding,) = told.properties, of(told)
+    assert [(game.answers, game.n_planted) for game in bit.games] == [
+        ("probabilities", 0),
+        ("labels", 0),
+        ("labels", 40),
+    ]
+    assert bit.games[1].accuracy.low <= 0.5 <= bit.games[1].accuracy.high
+    assert bit.games[2].accuracy.value >= 0.9
+    assert bit.fewest_planted == 40
+    assert finding.verdict is not Verdict.FAILS
+    assert bit.games[0].tolerated_excess is None
+    assert bit.games[2].tolerated_excess >= 0
+    assert bit.most_planted == pytest.approx(0.3 / 1.3)
+    planting = dataclasses.replace(told, method={**told.method, "rule": {**told.method["rule"], "planted": 0.1}})
+    (judged,) = of(apply(Document.of("x", [planting]), Limits(property=0.6)).audits[0])
+    assert judged.verdict is Verdict.FAILS
+    assert "plants 40 records" in judged.reason
+    assert judged.estimate.confidence == 0.95
+
+
+def test_the_fraction_is_read_off_the_model(told, decided):
+    """One interval of 95 %, narrow since the label tells of the gene; that of the bit says next to nothing."""
+    (gene,), (bit,) = decided.properties, told.properties
+    assert gene.estimate.low <= gene.true_fraction <= gene.estimate.high
+    assert gene.estimate.half_width < 0.3 < bit.estimate.half_width + 0.1
+    for one in (gene, bit):
+        assert one.estimate.confidence == 0.95
+        assert (one.estimated_from, one.no_estimate) == (400, "")
+
+
+def test_too_few_records_for_shadow_models_are_no_estimate():
+    result = audit(LEARNER, **parts(800, 400), settings=quick(BIT))
+    (found,) = result.properties
+    assert found.estimate is None
+    assert "where the model has 800" in found.no_estimate
+    assert found.estimated_from < 400
+
+
+def test_numbers_are_those_of_the_package_by_hand(told):
+    """The slow twin: half of all records are the attacker's, and one game is played alone."""
+    given = parts(400, 4000)
+    order = np.random.default_rng([0, 6]).permutation(4000)
+    attacker = given["holdout"][np.sort(order[:2200])]
+    rest = given["holdout"][np.sort(order[2200:])]
+    owner = Records(
+        np.concatenate([given["train"].features, rest.features]),
+        np.concatenate([given["train"].labels, rest.labels]),
+        rest.schema,
+        np.arange(2200),
+    )
+    sides = Population(
+        Side("owner", owner, owner.features[:, 4] == 1, 1), Side("attacker", attacker, attacker.features[:, 4] == 1, 1)
+    )
+    attack = Attack(N_ENSEMBLE, N_QUERIES, 40, most_drawn=20 * N_QUERIES)
+    seed = int(np.random.SeedSequence([0, 7, 0]).generate_state(1)[0])
+    played = play(
+        LEARNER, sides, Game(0.1, 0.3, 400, 0.1), attack,
+        n_targets=30, confidence=bonferroni_confidence(0.95, 3), seed=seed,
+    )  # fmt: skip
+    assert told.properties[0].games[2].accuracy == played.win_rate
+
+
+def test_a_pass_needs_games_as_large_as_the_training_set(told):
+    (bit,) = told.properties
+    (finding,) = of(apply(Document.of("x", [told]), Limits(property=0.95)).audits[0])
+    assert finding.verdict is Verdict.PASSES
+    smaller = dataclasses.replace(bit, n_training=800)
+    document = Document.of("x", [dataclasses.replace(told, properties=(smaller,))])
+    (finding,) = of(apply(document, Limits(property=0.95)).audits[0])
+    assert finding.verdict is Verdict.CANNOT_TELL
+    assert "400 records, of which the model has 800" in finding.reason
+    assert "more records in property_games" in finding.remedy
+
+
+def test_usual_fractions_are_the_true_one_and_half_of_the_rarer_kind():
+    given = parts(300, 1500)
+    (rare,) = wanted_properties(subject(LEARNER, **given), quick(code(2)))
+    assert rare.fractions[0] == pytest.approx(rare.true_fraction / 2, rel=0.06)
+    assert rare.fractions[1] == pytest.approx(rare.true_fraction, rel=0.06)
+    assert 100 <= rare.n <= 300
+    (common,) = wanted_properties(subject(LEARNER, **given), quick(Secret("gene", values=(0, 1))))
+    assert common.fractions[0] == pytest.approx(common.true_fraction, rel=0.06)
+    assert common.fractions[1] == pytest.approx(1 - rare.fractions[0])
+
+
+@pytest.mark.parametrize(("n_with", "t0", "t1"), [(12, 0.002, 0.01), (60, 0.05, 0.1), (500, 0.3, 0.7), (300, 0.0, 1.0)])
+@pytest.mark.parametrize("taken", [0.5, 0.8])
+def test_the_largest_sets_can_be_drawn(n_with, t0, t1, taken):
+    """A thousand sets of the largest size at either end; one that has too many of a kind would be refused."""
+    records = people(1000)
+    side = Side("owner", records, np.arange(1000) < n_with, 1)
+    n = _largest(side, t0, t1, taken)
+    rng = np.random.default_rng(0)
+    assert side.draw_sets(n, np.tile([t0, t1], 500), rng).shape == (1000, n)
+    assert side.draw_halves(n, 2, rng).shape == (2, n)
+    assert n >= 0.1 * min(n_with / t1, 2 * n_with)
+
+
+def test_no_record_is_on_both_sides_and_the_attacker_has_no_training_record():
+    given = parts(300, 900)
+    (found,) = wanted_properties(subject(LEARNER, **given), quick(BIT))
+    owner, attacker = set(found.sides.owner.records.ids.tolist()), set(found.sides.attacker.records.ids.tolist())
+    assert not owner & attacker
+    assert set(given["train"].ids.tolist()) <= owner
+    assert len(owner) == len(attacker) == 600
+
+
+def test_a_rounded_model_is_attacked_as_it_is_released():
+    """Rounded to 0 and 1 at a width of 1/2 and to labels; a tree that is trained one by one."""
+    given = parts(200, 600)
+    for released in (Released.BINNED, Released.LABELS):
+        settings = quick(code(1), released=released, bin_width=0.5, games=PropertyGames((), 20, 5))
+        result = audit(SklearnLearner(DecisionTreeClassifier(max_depth=3, random_state=0)), **given, settings=settings)
+        answers = [game.answers for game in result.properties[0].games]
+        assert answers == (["labels"] if released is Released.LABELS else ["probabilities", "labels"])
+
+
+def test_one_class_of_several_against_the_rest():
+    given = parts(300, 900, labels=("well", "ill", "dead"))
+    asked = dataclasses.replace(BIT, positive="ill")
+    result = audit(LEARNER, **given, settings=quick(asked))
+    assert result.properties[0].positive == "ill"
+    with pytest.raises(DataError, match="has 3 classes where two are needed; name the one that is attacked"):
+        audit(LEARNER, **given, settings=quick(BIT))
+
+
+def test_the_same_seed_gives_the_same_result(tmp_path):
+    given = parts(200, 800)
+    one, two = (audit(LEARNER, **given, settings=quick(BIT), run=folder) for folder in (None, tmp_path))
+    assert one.to_json() == two.to_json()
+
+
+# ------------------------------------------------------------------ what is asked for, and how it is refused
+
+
+def test_without_a_learner_nobody_can_tell():
+    given = parts(300, 1800)
+    model = FunctionProbabilities(lambda X: np.full((len(X), 2), 0.5), given["train"].schema)
+    result = audit(model, **given, settings=quick(OLD))
+    (finding,) = of(result)
+    assert (finding.verdict, finding.estimate) == (Verdict.CANNOT_TELL, None)
+    assert "nobody said how it was trained" in finding.reason
+    assert "give the learner" in finding.remedy
+    assert result.properties == ()
+    assert any("“age above 1”" in note for note in result.notes)
+    assert "Property inference: learning a secret about the training set as a whole." in result.not_tested
+    assert explain(subject(model, **given), quick(OLD)).properties == ("age above 1",)
+
+
+def never(records, seed):
+    raise AssertionError("nothing may be trained before what is asked for was checked")
+
+
+@pytest.mark.parametrize(
+    ("secret", "message"),
+    [
+        (Secret("gen", values=("b",)), "did you mean 'gene'"),
+        (Secret("y", values=("ill",)), "'y' is the target, not a feature"),
+        (Secret("gene", values=("d",)), "“gene is d”: column 'gene' has no category 'd'"),
+        (Secret("gene", below=1), "column 'gene' is of categories and has no range; name values"),
+        (Secret("age", values=("old",)), r"column 'age' is numeric, and \['old'\] are no numbers"),
+        (Secret("age", above=99), "“age above 99”: no record of the owner's .* has the property"),
+        (Secret("age", above=2, fractions=(0.1, 0.9)), r"at most \d+ records can be drawn in which 0.1 or 0.9 have it"),
+        (dataclasses.replace(BIT, positive="dead"), "“bit is 1”: the label 'y' has no class 'dead'"),
+    ],
+)
+def test_bad_wishes_are_refused_before_anything_is_trained(secret, message):
+    with pytest.raises(DataError, match=message) as refused:
+        audit(FunctionLearner(never), **parts(200, 200), settings=quick(secret))
+    assert "\n" not in str(refused.value)
+
+
+def test_numbers_as_labels_are_refused():
+    X = np.random.default_rng(0).normal(size=(200, 2))
+    with pytest.raises(DataError, match="the label 'y' is a number, but the attack needs classes; bin it first"):
+        audit(
+            Ridge(), train=(X[:100], X[:100, 0]), holdout=(X[100:], X[100:, 0]), settings=quick(Secret("x0", above=0))
+        )
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: Secret("sex"), "name either values or a range"),
+        (lambda: Secret("age", values=(3,), below=5), "name either values or a range"),
+        (lambda: Secret("age", above=5, below=5), "nothing is above 5 and below 5"),
+        (lambda: Secret("sex", values=("f",), fractions=(0.6, 0.3)), "sex is f: fractions must be two frequencies"),
+        (lambda: PropertyGames(planted=(0.1, 0.05)), "each once and ascending"),
+        (lambda: PropertyGames(planted=(0.0,)), r"must be shares in \(0, 0.5\]"),
+        (lambda: PropertyGames(n_shadow=19), "property_games.shadow_models must be at least 20, got 19"),
+        (lambda: PropertyGames(n_targets=1), "property_games.target_models must be at least 5"),
+        (lambda: ReleaseRule(property=0.5), r"rule.property must be in \(0.5, 1\), got 0.5"),
+        (lambda: ReleaseRule(property=0.6, planted=0.6), r"rule.planted must be in \[0, 0.5\]"),
+        (lambda: Settings(rule=ReleaseRule(property=0.6)), "none is named"),
+        (lambda: quick(BIT, BIT), "property “bit is 1” is named twice"),
+        (lambda: quick(BIT, rule=ReleaseRule(property=0.6, planted=0.1)), "is not among the shares that are played"),
+    ],
+)
+def test_impossible_settings_are_refused(make, message):
+    with pytest.raises(ConfigError, match=message):
+        make()
+
+
+def test_explain_says_how_many_models_are_trained(monkeypatch):
+    given = parts(150, 600)
+    settings = quick(BIT, games=PropertyGames((0.1,), 20, 5))
+    what = subject(SklearnLearner(DecisionTreeClassifier(max_depth=3, random_state=0)), **given)
+    found = explain(what, settings)
+    assert found.properties == ("bit is 1",)
+    steps = {step.what: step.n_trained for step in found.steps}
+    assert steps["games about bit is 1"] == 3 * (100 + 40 + 10) + 50
+    assert steps["fraction of bit is 1"] == 100 + 40
+    trained, fit = [], SklearnLearner.fit
+
+    def counted(self, records, *, seed):
+        trained.append(seed)
+        return fit(self, records, seed=seed)
+
+    monkeypatch.setattr(SklearnLearner, "fit", counted)
+    audit_subject(what, settings)
+    assert sum(steps.values()) <= len(trained) <= 1.2 * sum(steps.values())
+
+
+# ------------------------------------------------------------------ files
+
+FILE = """
+[data]
+file = "people.csv"
+target = "ill"
+
+[[models]]
+kind = "recipe"
+name = "naive-bayes"
+
+[attacks]
+shadow_models = 0
+
+[influence]
+records = 0
+
+[[properties]]
+column = "town"
+value = "north"
+fractions = [0.2, 0.5]
+
+[[properties]]
+column = "age"
+above = 30
+below = 60.5
+
+[property_games]
+planted = [0.1]
+shadow_models = 20
+target_models = 5
+
+[rule]
+property = 0.7
+planted = 0.1
+"""
+
+
+def test_a_file_says_which_properties_and_the_result_uses_its_words(tmp_path):
+    rng = np.random.default_rng(0)
+    rows = [f"{rng.integers(5, 85)},{rng.choice(['north', 'south'])},{rng.integers(0, 2)}" for _ in range(900)]
+    (tmp_path / "people.csv").write_text("\n".join(["age,town,ill", *rows]) + "\n")
+    (tmp_path / "audit.toml").write_text(FILE)
+    config = load_config(tmp_path / "audit.toml")
+    settings = config.settings()
+    assert settings.properties == (
+        Secret("town", values=("north",), fractions=(0.2, 0.5)), Secret("age", above=30, below=60.5)
+    )  # fmt: skip
+    assert settings.games == PropertyGames((0.1,), 20, 5)
+    assert (settings.rule.property, settings.rule.planted) == (0.7, 0.1)
+    town, age = wanted_properties(config.subjects()[0], settings)
+    assert (town.name, town.fractions, age.name) == ("town is north", (0.2, 0.5), "age above 30 and below 60.5")
+    assert town.sides.owner.has.mean() == pytest.approx(0.5, abs=0.1)
+    only = config.changed(properties=[{"column": "age", "above": 40}])
+    assert only.settings().properties == (Secret("age", above=40),)
+    assert config.inputs() != only.inputs(), "another property is another audit"
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (('value = "north"', 'valeu = "north"'), r"properties.0.valeu: unknown key; did you mean 'value'\?"),
+        (('value = "north"\n', ""), "properties.0: property of column 'town': name either values or a range"),
+        (('value = "north"', 'value = "north"\nvalues = ["south"]'), "got value and values, expected one of them"),
+        (("[0.2, 0.5]", "[0.5, 0.2]"), "properties.0: town is north: fractions must be two frequencies"),
+        (("[0.2, 0.5]", "[0.5]"), "properties.0.fractions"),
+        (("planted = [0.1]", "planted = [0.9]"), "property_games.planted.0: got 0.9, expected a number of at most 0.5"),
+        (("planted = [0.1]", "planted = [0.2]"), "rule.planted = 0.1 is not among the shares that are played"),
+        (("property = 0.7", "property = 0.4"), "rule.property: got 0.4, expected a number above 0.5"),
+        (("shadow_models = 20", "shadow_models = 2"), "property_games.shadow_models: got 2"),
+    ],
+)
+def test_a_file_that_asks_for_the_impossible_is_refused(tmp_path, change, message):
+    (tmp_path / "audit.toml").write_text(FILE.replace(*change))
+    with pytest.raises(ConfigError, match=message):
+        load_config(tmp_path / "audit.toml")
+
+
+def test_the_document_keeps_it_and_older_ones_are_still_read(told, tmp_path):
+    document = Document.of("whole", [told])
+    text = dump(document)
+    jsonschema.Draft202012Validator(schema()).validate(json.loads(text))
+    (tmp_path / "result.json").write_text(text)
+    assert load(tmp_path / "result.json") == document
+    assert json.loads(text)["schema_version"] == "1.3"
+    older = json.loads(text) | {"schema_version": "1.2"}
+    del older["audits"][0]["properties"]
+    (tmp_path / "result.json").write_text(json.dumps(older))
+    assert load(tmp_path / "result.json").audits[0].properties == ()
+
+
+def test_the_gate_keeps_and_leaves_out_findings(told):
+    document = Document.of("gate", [told])
+    assert apply(document, Limits()) == document
+    assert of(apply(document, Limits(property=None)).audits[0]) == []
+    assert [one.verdict for one in of(apply(document, Limits(property=0.95)).audits[0])] == [Verdict.PASSES]
+    without = Document.of("gate", [dataclasses.replace(told, properties=(), findings=())])
+    (unknown,) = of(apply(without, Limits(property=0.7)).audits[0])
+    assert unknown.verdict is Verdict.CANNOT_TELL
+    assert "no property was named" in unknown.reason
+
+
+# ------------------------------------------------------------------ real people
+
+
+@pytest.mark.skipif("LEAKGAUGE_DATA" not in os.environ, reason="needs copies of the data sets")
+def test_the_share_of_women_in_adult():
+    """Chase et al. 2021, section VII: planted records tell what answers of a clean model do not; here a tenth does."""
+    secret = {"column": "sex", "value": "Female", "fractions": [0.2, 0.5]}
+    config = Config.for_dataset(
+        "adult", models=["logistic-regression"], train_records=1000, holdout_records=5000, properties=[secret]
+    )
+    settings = quick(*config.settings().properties, games=PropertyGames((0.1,), 50, 50))
+    (found,) = audit_subject(config.subjects()[0], settings).properties
+    assert found.name == "sex is Female"
+    assert found.true_fraction == pytest.approx(0.33, abs=0.03)
+    assert found.n_records > 900
+    clean, planted = found.games[1], found.games[2]
+    assert clean.accuracy.high < 0.8
+    assert planted.accuracy.value >= 0.9
+    assert found.estimate.low <= found.true_fraction <= found.estimate.high

@@ -1,0 +1,70 @@
+"""Noise on parameters as a defence."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.tree import DecisionTreeClassifier
+
+from leakgauge.defences import ParameterNoise
+from leakgauge.errors import ConfigError, DataError, ModelError
+from leakgauge.records import Records
+from leakgauge.training import SklearnLearner
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(60, 2))
+POOL = Records.from_arrays(X, (X[:, 0] + rng.normal(size=60) > 0).astype(int))
+NUMBERS = Records.from_arrays(X, X @ [1.0, 2.0] + rng.normal(size=60))
+LINEAR, RIDGE = SklearnLearner(LogisticRegression()), SklearnLearner(Ridge())
+
+
+def test_the_noise_is_that_of_the_law():
+    """1,000 models of one training set: deviations within 10 % (4.5 standard errors; a wrong factor is far outside)."""
+    learner = ParameterNoise(NUMBERS, 30, eta=0.2, n_splits=32).apply(RIDGE)
+    train = NUMBERS[np.arange(30)]
+    layout = learner.algorithm.layout
+    exact = layout.vector(RIDGE.fit(train, seed=0).model)
+    drawn = np.array([layout.vector(learner.fit(train, seed=seed).model) for seed in range(1000)])
+    np.testing.assert_allclose(drawn.std(axis=0), learner.noise.deviations, rtol=0.1)
+    np.testing.assert_array_less(np.abs(drawn.mean(axis=0) - exact), 4.5 * learner.noise.deviations / 1000**0.5)
+
+
+def test_less_eta_takes_more_noise():
+    small, large = (ParameterNoise(NUMBERS, 30, eta=eta, n_splits=32).apply(RIDGE).noise for eta in (0.2, 0.4))
+    assert (small.deviations > 1.5 * large.deviations).all()
+
+
+def test_it_says_what_it_promises():
+    said = ParameterNoise(POOL, 15, eta=0.1).guarantee
+    assert "probability above 0.85" in said  # guessing is right in 45 of 60
+    assert "15 of these 60 records" in said
+    assert ParameterNoise(POOL).n_records == 30
+
+
+def test_what_is_released_is_what_was_analysed():
+    """The ordinary learner, solved to its end."""
+    learner = ParameterNoise(POOL, 30, eta=0.3, n_splits=16).apply(LINEAR)
+    assert learner.algorithm.learner.estimator.tol == 1e-10
+    assert learner.randomised
+
+
+# Refusals.
+
+
+def test_a_tree_is_no_vector():
+    with pytest.raises(ModelError, match="DecisionTreeClassifier has no vector of parameters"):
+        ParameterNoise(POOL, 30).apply(SklearnLearner(DecisionTreeClassifier()))
+
+
+def test_a_training_set_of_one_class():
+    learner = ParameterNoise(POOL, 30, eta=0.3, n_splits=16).apply(LINEAR)
+    with pytest.raises(ModelError):
+        learner.fit(POOL[POOL.labels == 1], seed=0)
+
+
+def test_settings_out_of_range():
+    with pytest.raises(ConfigError, match=r"eta must be in \(0, 0.25\), got 0.25"):
+        ParameterNoise(POOL, 15, eta=0.25)
+    with pytest.raises(DataError, match="a pool of 60 records has no training sets of 60 to draw"):
+        ParameterNoise(POOL, 60)

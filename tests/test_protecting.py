@@ -1,0 +1,303 @@
+"""Defences tried on a model: what is measured, what it costs, and which is the cheapest that passes."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.naive_bayes import CategoricalNB
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.tree import DecisionTreeClassifier
+
+from leakgauge import protecting
+from leakgauge.auditing import Queries, Released, ReleaseRule, Settings, Subject, Verdict, audit_subject, subject
+from leakgauge.defences import Binning, EarlierStop, Ensemble, LabelsOnly, StrongerPenalty, Temperature
+from leakgauge.errors import ConfigError, ModelError
+from leakgauge.models import FunctionProbabilities, wrap
+from leakgauge.protecting import Protection, Tried, default_defences, protect
+from leakgauge.records import from_pair
+from leakgauge.statistics import Estimate
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(300, 4))
+Y = (X[:, 0] + rng.normal(size=300) > 0).astype(int)
+TRAIN, HOLDOUT = (X[:150], Y[:150]), (X[150:], Y[150:])
+TREE = subject(DecisionTreeClassifier(random_state=0).fit(*TRAIN), TRAIN, HOLDOUT)
+LINEAR = subject(LogisticRegression(), TRAIN, HOLDOUT)
+ATTACKS_ONLY = Settings(n_shadows=0, n_influence=0, attacks=("gap",), rule=ReleaseRule(dtp=None, advantage=0.2))
+INFLUENCE_ONLY = Settings(
+    n_shadows=0, attacks=("gap",), rule=ReleaseRule(dtp=1.0, advantage=None, queries=Queries.DIRECT)
+)
+
+
+def by_name(found):
+    return {one.defence.name: one for one in found.tried}
+
+
+def estimate(value, half=0.01):
+    return Estimate(value, value - half, value + half, 0.95, "example", 100)
+
+
+# Nothing is changed.
+
+
+def test_a_defence_that_changes_nothing_leaves_everything_as_it_was():
+    """No engine knows this tree, so that the same models are trained with the defence and without."""
+    tree = subject(DecisionTreeClassifier(max_depth=3, random_state=0), TRAIN, HOLDOUT)
+    rule = ReleaseRule(queries=Queries.DIRECT)
+    settings = Settings(n_shadows=4, attacks=("gap", "loss-threshold", "distance"), n_influence=20, rule=rule)
+    plain, same = protect(tree, settings, [Temperature(1)]).tried
+    assert same.result.attacks == plain.result.attacks
+    assert same.result.influence == plain.result.influence
+    assert same.result.findings == plain.result.findings
+    assert (same.risk, same.error, same.verdict) == (plain.risk, plain.error, plain.verdict)
+    assert same.cost.value == 0
+    assert same.cost.low < 0 < same.cost.high  # 150 equal records do not show that all are
+
+
+def test_the_undefended_model_is_audited_as_ever():
+    found = protect(TREE, ATTACKS_ONLY, [])
+    rule = replace(ATTACKS_ONLY.rule, confidence=found.confidence)
+    alone = audit_subject(TREE, replace(ATTACKS_ONLY, rule=rule))
+    assert found.confidence == pytest.approx(0.95)
+    assert found.undefended.result.attacks == alone.attacks
+    assert found.undefended.result.findings == alone.findings
+    assert found.undefended.error.value == pytest.approx(1 - alone.description.holdout_score.value)
+
+
+# Known answers.
+
+
+def test_labels_only_of_a_memorising_tree_leave_the_gap():
+    """Yeom et al. 2018, Theorem 2: the advantage of the 0-1 loss is the generalisation gap, with labels as without."""
+    found = by_name(protect(TREE, ATTACKS_ONLY, [LabelsOnly(), Binning(0.1)]))
+    plain, labels = found["unchanged"], found["labels-only"]
+    assert plain.result.description.train_score.value == 1.0
+    assert labels.risk.value == pytest.approx(plain.error.value) == pytest.approx(plain.risk.value)
+    assert labels.result.description.answers == "labels"
+    assert labels.verdict is Verdict.FAILS
+    assert [one.cost.value for one in found.values()] == [0, 0, 0]
+
+
+def test_bins_bound_pdtp_by_ln_199():
+    found = by_name(protect(TREE, replace(INFLUENCE_ONLY, n_influence=40), [Binning(0.01)]))
+    assert found["unchanged"].result.influence.largest == np.inf
+    assert found["binning-0.01"].result.influence.largest == pytest.approx(np.log(199))
+
+
+def test_the_ensemble_keeps_its_bound_under_audit():
+    one = protect(TREE, replace(INFLUENCE_ONLY, n_influence=20), [Ensemble(5)]).tried[1]
+    assert 0 < one.result.influence.largest <= Ensemble(5).largest_dtp + 1e-12
+    assert f"{np.log(2):.3g} nats" in one.defence.guarantee
+
+
+def test_larger_leaves_lower_the_risk_of_a_tree():
+    plain, pruned = protect(TREE, ATTACKS_ONLY, [StrongerPenalty(40)]).tried
+    assert pruned.risk.value < plain.risk.value / 2
+    assert pruned.cost.value == pytest.approx(pruned.error.value - plain.error.value)
+    assert pruned.cost.low < pruned.cost.value < pruned.cost.high
+    # Paired: record by record the difference is better known than either error.
+    assert pruned.cost.half_width < plain.error.half_width + pruned.error.half_width
+
+
+def test_labels_need_no_training():
+    """Closed forms see the ordinary learner."""
+    near = subject(KNeighborsClassifier(5), TRAIN, HOLDOUT)
+    found = protect(near, INFLUENCE_ONLY, [LabelsOnly()])
+    assert [one.result.influence.engine for one in found.tried] == ["nearest-neighbours"] * 2
+    assert {one.result.influence.n_measured for one in found.tried} == {150}
+
+
+def test_labels_by_the_audit_or_by_the_learner_are_the_same():
+    """The short cut against the slow twin: the learner with the defence around it, audited as it is."""
+    tree = subject(DecisionTreeClassifier(max_depth=3), TRAIN, HOLDOUT)
+    rule = ReleaseRule(queries=Queries.DIRECT, confidence=0.9)
+    settings = Settings(n_shadows=4, attacks=("gap", "distance"), n_influence=20, rule=rule)
+    short = protect(tree, settings, [LabelsOnly()]).tried[1].result
+    strict = replace(settings, rule=replace(rule, confidence=0.95))
+    slow = audit_subject(replace(tree, learner=LabelsOnly().apply(tree.learner)), strict)
+    assert short.attacks == slow.attacks
+    assert short.influence.largest == slow.influence.largest
+    assert short.verdict is slow.verdict
+
+
+def test_the_cheapest_that_passes():
+    """Five binary columns, 2,000 records: smoothed naive Bayes passes by a proof; so no change is the cheapest."""
+    codes = rng.integers(0, 2, size=(4000, 5)).astype(float)
+    y = (codes.sum(axis=1) + rng.normal(size=4000) > 2.5).astype(int)
+    bayes = subject(CategoricalNB(min_categories=2), (codes[:2000], y[:2000]), (codes[2000:], y[2000:]))
+    found = protect(bayes, Settings(n_shadows=0, attacks=("gap",)), [StrongerPenalty(1000), LabelsOnly()])
+    verdicts = {name: one.verdict for name, one in by_name(found).items()}
+    assert verdicts["unchanged"] is verdicts["penalty-1000"] is Verdict.PASSES
+    assert found.cheapest is found.undefended
+
+
+def test_the_frontier_and_the_cheapest_by_hand():
+    """Five made-up outcomes (risk, error, verdict); only the numbers count."""
+    real = protect(TREE, ATTACKS_ONLY, []).undefended
+
+    def outcome(name, risk, error, verdict):
+        attack = replace(real.result.attacks[0], name=name, advantage=estimate(risk))
+        result = replace(real.result, attacks=(attack,), verdict=verdict)
+        return Tried(Temperature(), result, estimate(error), estimate(error - 0.1))
+
+    a = outcome("a", 0.5, 0.1, Verdict.FAILS)
+    b = outcome("b", 0.2, 0.2, Verdict.PASSES)
+    c = outcome("c", 0.2, 0.3, Verdict.PASSES)
+    d = outcome("d", 0.3, 0.2, Verdict.CANNOT_TELL)
+    e = outcome("e", 0.1, 0.3, Verdict.PASSES)
+    found = Protection((a, b, c, d, e), {}, ReleaseRule(), 0.99)
+    assert found.frontier == (e, b, a)
+    assert found.cheapest is b
+    assert Protection((a, d), {}, ReleaseRule(), 0.99).cheapest is None  # not knowing is not passing
+
+
+def test_the_largest_of_several_advantages():
+    real = protect(TREE, ATTACKS_ONLY, []).undefended
+    attacks = tuple(replace(real.result.attacks[0], advantage=one) for one in (estimate(0.3, 0.01), estimate(0.2, 0.2)))
+    risk = replace(real, result=replace(real.result, attacks=attacks)).risk
+    assert (risk.low, risk.value, risk.high) == pytest.approx((0.29, 0.3, 0.4))
+    assert replace(real, result=replace(real.result, attacks=())).risk is None
+
+
+def test_regression():
+    numbers = X @ [1.0, 2.0, 0.0, 0.0] + rng.normal(size=300)
+    ridge = subject(Ridge(1e-3), (X[:150], numbers[:150]), (X[150:], numbers[150:]))
+    settings = Settings(n_shadows=4, rule=ReleaseRule(dtp=None, advantage=0.5))
+    found = protect(ridge, settings, [StrongerPenalty(1e6), LabelsOnly()])
+    plain, strong = found.tried
+    assert strong.cost.value > 0.5  # the penalty is 1,000 for 150 records
+    assert plain.error.value == pytest.approx(plain.result.description.holdout_score.value**2)
+    assert "is for classifiers" in found.refused["labels-only"]
+
+
+# What is tried and what is not.
+
+
+def test_what_does_not_suit_the_learner_is_refused_with_a_reason():
+    found = protect(TREE, ATTACKS_ONLY, [EarlierStop(2), Temperature(2)])
+    assert list(by_name(found)) == ["unchanged", "temperature-2"]
+    assert list(found.refused) == ["earlier-stop-2"]
+    assert "not trained in rounds" in found.refused["earlier-stop-2"]
+
+
+def test_a_model_that_can_only_be_queried():
+    train, holdout = from_pair(TRAIN, HOLDOUT)
+    alone = Subject("model", train, holdout, wrap(DecisionTreeClassifier().fit(*TRAIN), train.schema), None)
+    named = [defence.name for defence in default_defences(alone, ATTACKS_ONLY)]
+    assert named == ["binning-0.01", "binning-0.1", "temperature-2", "labels-only"]
+    found = protect(alone, ATTACKS_ONLY, [Temperature(2), LabelsOnly(), StrongerPenalty(10)])
+    assert list(by_name(found)) == ["unchanged", "temperature-2", "labels-only"]
+    assert "nobody said how the model was trained" in found.refused["penalty-10"]
+
+
+def test_answers_that_are_released_in_another_form_already():
+    found = protect(TREE, replace(ATTACKS_ONLY, released=Released.LABELS), [Binning(), StrongerPenalty(10)])
+    assert "the answers are labels already" in found.refused["binning-0.01"]
+    assert by_name(found)["penalty-10"].result.description.answers == "labels"
+
+
+def test_the_defaults_follow_the_rule():
+    names = {one.name: one for one in default_defences(LINEAR, Settings(rule=ReleaseRule(dtp=0.5, advantage=0.2)))}
+    assert names["removal-0.5"].limit == 0.5
+    assert names["noise-0.1"].eta == pytest.approx(0.1)  # half of the records are in: advantage 2 eta
+    assert "removal-1" not in {one.name for one in default_defences(TREE, Settings())}  # each would train 150 trees
+    assert len({one.name for one in default_defences(LINEAR, Settings())}) == 11
+
+
+def test_no_more_records_are_left_out_than_there_is_time_for(monkeypatch):
+    """Where each takes a model; the rule is then not kept for all that was measured."""
+    monkeypatch.setattr(protecting, "MOST_REFITS", 10)
+    found = by_name(protect(TREE, INFLUENCE_ONLY, [Ensemble(5)]))
+    assert {one.result.influence.n_measured for one in found.values()} == {10}
+    assert found["ensemble-5"].verdict is Verdict.CANNOT_TELL
+    asked = protect(TREE, replace(INFLUENCE_ONLY, n_influence=15), [Ensemble(5)])
+    assert {one.result.influence.n_measured for one in asked.tried} == {15}
+    near = subject(KNeighborsClassifier(5), TRAIN, HOLDOUT)
+    assert protect(near, INFLUENCE_ONLY, []).undefended.result.influence.n_measured == 150
+
+
+def test_attacks_know_the_defence():
+    """The learner of the shadow models, and of those without a record, is the defended one."""
+    settings = Settings(n_shadows=4, n_influence=0, attacks=("distance",), rule=ReleaseRule(dtp=None))
+    found = by_name(protect(TREE, settings, [Ensemble(5), Temperature(2)]))
+    for name in ("ensemble-5", "temperature-2"):
+        assert found[name].result.description.learner == f"DecisionTreeClassifier, {found[name].defence.title}"
+        assert found[name].result.method["shadow_engine"] == "refit"
+
+
+def test_fine_bins_are_no_help_against_attacks_that_know_them():
+    """Bins of 0.01 round the shares of 10 trees a little and tell them apart as before. An attack that holds its own
+    models' answers as they were against bins would see a difference everywhere, and be fooled by it.
+    """
+    forest = subject(RandomForestClassifier(10), TRAIN, HOLDOUT)
+    settings = Settings(n_shadows=16, n_influence=0, attacks=("lira", "rmia"), rule=ReleaseRule(dtp=None))
+    plain, binned = protect(forest, settings, [Binning(0.01)]).tried
+    for before, after in zip(plain.result.attacks, binned.result.attacks, strict=True):
+        assert before.auc.value > 0.65
+        assert after.auc.value > before.auc.value - 0.05  # above, where shares of 0 and 1 are no longer infinitely far
+
+
+def test_more_defences_take_more_confidence():
+    found = protect(TREE, ATTACKS_ONLY, [Binning(0.1), Binning(0.01), LabelsOnly()])
+    assert found.confidence == pytest.approx(1 - 0.05 / 4)
+    assert {one.result.method["rule"]["confidence"] for one in found.tried} == {found.confidence}
+    assert {one.error.confidence for one in found.tried} == {found.confidence}
+
+
+def test_a_run_goes_on_and_tells_where_it_is(tmp_path):
+    settings = replace(INFLUENCE_ONLY, n_influence=5)
+    stages = []
+    first, again = (
+        protect(TREE, settings, [Ensemble(3)], run=tmp_path, progress=lambda *said: stages.append(said))
+        for _ in range(2)
+    )
+    assert [one.error for one in first.tried] == [one.error for one in again.tried]
+    assert [one.result.influence for one in first.tried] == [one.result.influence for one in again.tried]
+    assert (tmp_path / "ensemble-3" / "chunks").is_dir()
+    assert ("ensemble-3: leave-one-out models", 5, 5) in stages
+
+
+# Refusals.
+
+
+def test_the_same_defence_twice():
+    with pytest.raises(ConfigError, match=r"defence 'binning-0\.01' is named twice"):
+        protect(TREE, ATTACKS_ONLY, [Binning(), Binning(0.01)])
+
+
+def test_a_model_that_cannot_be_audited_at_all():
+    train, holdout = from_pair(TRAIN, HOLDOUT)
+    wrong = FunctionProbabilities(lambda X: np.full((len(X), 2), 0.7), train.schema)
+    with pytest.raises(ModelError, match="sum to 1"):
+        protect(Subject("wrong", train, holdout, wrong, None), ATTACKS_ONLY, [LabelsOnly()])
+
+
+# Real people.
+
+
+@pytest.mark.skipif("LEAKGAUGE_DATA" not in os.environ, reason="needs the data set adult: set LEAKGAUGE_DATA")
+def test_logistic_regression_on_adult():
+    """1,000 people of Adult: a stronger penalty lowers PDTP; bins and labels cost no accuracy."""
+    from leakgauge.records import datasets
+    from leakgauge.training import recipe
+
+    whole = datasets.load("adult").records.as_codes()
+    pool = whole[np.random.default_rng(13).choice(len(whole), 1000, replace=False)]
+    learner = recipe("logistic-regression", pool)
+    adult = Subject("adult", pool[np.arange(500)], pool[np.arange(500, 1000)], None, learner)
+    settings = Settings(n_shadows=4, attacks=("gap", "loss-threshold"), n_influence=200)
+    found = by_name(protect(adult, settings, [StrongerPenalty(100), Binning(0.01), LabelsOnly()]))
+    largest = {name: one.result.influence.largest for name, one in found.items()}
+    assert largest["penalty-100"] < largest["unchanged"] / 2
+    assert largest["binning-0.01"] <= np.log(199) + 1e-12
+    assert largest["labels-only"] == np.inf
+    assert found["binning-0.01"].cost.value == found["labels-only"].cost.value == 0
+    assert found["penalty-100"].error.value < 0.3
+    assert all(one.risk.low < 0.15 for one in found.values())
+    engines = {name: one.result.influence.engine for name, one in found.items()}
+    assert engines["unchanged"] == engines["penalty-100"] == engines["labels-only"] == "logistic-regression"
