@@ -139,6 +139,7 @@ def test_a_property_that_decides_the_label_is_told(decided):
     assert finding.verdict is Verdict.FAILS
     assert "of games whether 20 or 60 % have the property “gene is 1 or 2”" in finding.reason
     assert finding.estimate.value == max(game.accuracy.value for game in gene.games)
+    assert finding.remedy.endswith("or release labels only")
     assert decided.verdict is Verdict.FAILS
     assert "Property inference of other secrets than gene is 1 or 2." in decided.not_tested
 
@@ -161,6 +162,8 @@ def test_a_bit_is_told_by_whoever_plants_records_and_that_is_judged_on_request(t
     (judged,) = of(apply(Document.of("x", [planting]), Limits(property=0.6)).audits[0])
     assert judged.verdict is Verdict.FAILS
     assert "plants 40 records" in judged.reason
+    assert "labels only" not in judged.remedy
+    assert "from people who may plant some" in judged.remedy
     assert judged.estimate.confidence == 0.95
 
 

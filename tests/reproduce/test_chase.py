@@ -11,7 +11,7 @@ from leakgauge.reproduce import chase, chase_table_2, chase_table_3
 from leakgauge.reproduce.chase import FULL, GENDER, QUICK, RACE, RANDOM_BIT, Budget
 from leakgauge.statistics import Estimate
 
-TINY = Budget(n_ensemble=40, n_queries=100, n_targets=15, share_of_shadows=0.15)
+TINY = Budget(n_ensemble=40, n_queries=100, n_targets=15, share_of_shadows=0.05)
 
 
 @pytest.fixture(scope="module")
@@ -65,23 +65,23 @@ def test_the_secrets_are_what_they_are_called(people):
 
 
 def test_a_random_bit_is_told_with_poison_and_only_with_poison(people):
-    """15 targets of each frequency. One that guesses is right about 24 or more of 30 with probability 0.0007, and about
-    more than 23 or less than 7 with 0.0014; the attack with poison was right about all of them in 20 of 20 trials with
-    other seeds.
+    """15 targets of each frequency, so 30 guesses. Who guesses is right about 24 or more with probability 0.0007, and
+    about fewer than 6 or more than 24 with 0.0003; an attack that is right 94 times in 100, which is the least that the
+    reference results of the specification (section 9) allow at this share of poison, about fewer than 24 with 0.002.
     """
-    wanted = [dataclasses.replace(line, n_shadow=200) for line in lines(RANDOM_BIT) if line.poison in (0.0, 0.10)]
+    wanted = [dataclasses.replace(line, n_shadow=600) for line in lines(RANDOM_BIT) if line.poison in (0.0, 0.10)]
     found = chase_table_3.reproduced(people, TINY, wanted, seed=0, workers=1, folder=None)
     rows = by_name(found)
     assert list(rows) == [
         "random bit: labels, 0% poison, 30 shadow models",
         "random bit: labels, 10% poison, 30 shadow models",
         "random bit: labels, 10% poison, 30 shadow models, of planted records alone",
-        "random bit: parameters, no poison, 150 shadow models",
+        "random bit: parameters, no poison, 50 shadow models",
     ]
     clean, poisoned, planted, parameters = found.rows
-    assert 0.2 < clean.ours.value < 0.8
-    assert 0.2 < parameters.ours.value < 0.8
-    assert poisoned.ours.value >= 0.8
+    assert 0.19 < clean.ours.value < 0.81
+    assert 0.19 < parameters.ours.value < 0.81
+    assert poisoned.ours.value > 0.79
     assert poisoned.published == 1.0
     assert planted.published is None
     assert planted.agrees is None
@@ -94,7 +94,7 @@ def test_the_same_seed_gives_the_same_table(people):
         chase_table_3.reproduced(people, tiny, lines(GENDER)[1:2], seed=1, workers=1, folder=None) for _ in range(2)
     )
     assert once.to_dict() == again.to_dict()
-    assert "gender: log-odds, 3% poison, 15 shadow models" in by_name(once)
+    assert "gender: log-odds, 3% poison, 5 shadow models" in by_name(once)
 
 
 def test_rows_of_table_2(people):
@@ -117,8 +117,8 @@ def test_the_picture_leaves_out_what_is_not_printed():
 
 @pytest.mark.slow
 def test_the_random_bit_of_census_income(published_data):
-    """20 targets of each frequency and a tenth of the shadow models: a guess is right about 32 or more of 40 with
-    probability 0.0001.
+    """20 targets of each frequency and a tenth of the shadow models: who guesses is right about 32 or more of 40
+    with probability 0.0001, and about fewer than 9 or more than 31 with 0.0002.
     """
     from leakgauge.records.datasets import load
 

@@ -447,10 +447,7 @@ def _finding(found: InferredProperty, limit: float, planted: float) -> Finding:
             f"who {_does(best)} tells in {100 * best.accuracy.value:.0f} % of games whether {100 * t0:.3g} or "
             f"{100 * t1:.3g} % have the property “{found.name}”: even the lower end, {told.low:.3f}, is above {limit:g}"
         )
-        remedy = (
-            "draw training records so that the property has a frequency that is no secret, or release rounded answers "
-            "or labels only"
-        )
+        remedy = f"draw training records so that the property has a frequency that is no secret{_or_else(best)}"
     elif verdict is Verdict.CANNOT_TELL:
         remedy = f"more target models in property_games than {found.n_targets} of each frequency"
     elif found.n_records < found.n_training:
@@ -467,6 +464,13 @@ def _finding(found: InferredProperty, limit: float, planted: float) -> Finding:
 
 def _does(game: PropertyGame) -> str:
     return f"plants {game.n_planted:,} records" if game.planted else f"sees the {game.answers} of the model"
+
+
+def _or_else(game: PropertyGame) -> str:
+    """What would take from an attacker what it used."""
+    if game.planted:
+        return ", or take no training records from people who may plant some"
+    return ", or release labels only" if game.answers == AnswerKind.PROBABILITIES.value else ""
 
 
 def _largest_accuracy(games: Sequence[PropertyGame], confidence: float) -> Estimate:

@@ -223,7 +223,7 @@ class Problem:
         n_steps = library.leakgauge_logistic_minimum(
             self._handed_over, np.ascontiguousarray(rows), len(rows), costs, weights, gradient, sums, level
         )
-        return Found(weights, gradient, *map(float, sums), n_steps)
+        return Found(weights, gradient, float(sums[0]), float(sums[1]), n_steps)
 
     @cached_property
     def _arrays(self) -> tuple[NDArray[Any], ...]:
@@ -271,14 +271,13 @@ def _library() -> ctypes.CDLL | None:
     library = kernels()
     if library is None or not hasattr(library, "leakgauge_logistic_abi") or library.leakgauge_logistic_abi() != ABI:
         return None
-    read = {"ndim": 1, "flags": "C"}
-    written = {"ndim": 1, "flags": ("C", "WRITEABLE")}
+    numbers, written = (ndpointer(np.float64, 1, flags=flags) for flags in (("C",), ("C", "WRITEABLE")))
     library.leakgauge_logistic_minimum.argtypes = [
         ctypes.POINTER(_Problem),
-        ndpointer(np.int64, **read),
+        ndpointer(np.int64, 1, flags="C"),
         ctypes.c_int64,
-        ndpointer(np.float64, **read),
-        *(ndpointer(np.float64, **written),) * 3,
+        numbers,
+        *(written,) * 3,
         ctypes.c_int32,
     ]
     return library

@@ -55,7 +55,7 @@ WIDE_CELLS = 2_000_000
 """Scores of models that share rows computed at a time, unless the pool is so large that 8 models have more."""
 
 OWN_BYTES = 8 * 1024**2
-"""Size of the rows copied at a time, zeros included: what stays in the processor's cache."""
+"""Size of the rows copied at a time: what stays in the processor's cache."""
 
 SAMPLE = 5_000
 """Rows that are enough to find the metric."""
@@ -586,10 +586,11 @@ def _blocks(pool: _Pool, members: Members) -> Iterator[tuple[Indices, int, bool]
     halvings = np.rint(np.log2(n / np.maximum(sizes, 1))).astype(np.int64)
     shares = sizes >= SHARE * n
     order = np.lexsort((sizes, shares, halvings))
+    row_bytes = 4 * d if pool.sparse is None else 12 * max(1.0, pool.sparse.nnz / n)
     while len(order):
         last = order[0]
         alike = order[(halvings[order] == halvings[last]) & (shares[order] == shares[last])]
-        width = OWN_BYTES // int(4 * d * sizes[alike].max())
+        width = int(OWN_BYTES // (row_bytes * sizes[alike].max()))
         if shares[last]:
             width = min(max(WIDE_CELLS // n, 8), WIDE)
         for start in range(0, len(alike), max(1, width)):

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <numeric>
 #include <utility>
 #include <vector>
 
@@ -120,8 +121,10 @@ class OwnRows {
     OwnRows(const Problem& problem, const int64_t* rows, int64_t n, const double* costs)
         : sign_(padded(n), 1.0), cost_(padded(n), 0.0) {
         const auto length = [&](int64_t row) { return problem.starts[row + 1] - problem.starts[row]; };
-        std::vector<int64_t> sorted(rows, rows + n);
-        std::stable_sort(sorted.begin(), sorted.end(), [&](int64_t a, int64_t b) { return length(a) < length(b); });
+        std::vector<int64_t> sorted(n), place(problem.d + 2, 0);
+        for (int64_t i = 0; i < n; ++i) ++place[length(rows[i]) + 1];
+        std::partial_sum(place.begin(), place.end(), place.begin());
+        for (int64_t i = 0; i < n; ++i) sorted[place[length(rows[i])]++] = rows[i];
         for (int64_t i = 0; i < n; ++i) {
             const int64_t row = sorted[i];
             if (lengths_.empty() || lengths_.back() != length(row)) {
