@@ -79,6 +79,14 @@ def test_the_search_is_given_up(trainer):
     assert len(found_by(trainer, n_queries=0).rows) == 0
 
 
+def test_models_that_all_say_the_same_leave_nothing_uncertain(two_sides):
+    """The answer is the label of the majority everywhere, so that no point is taken to the whole ensemble."""
+    side = two_sides().attacker
+    stubborn = Trainer(SklearnLearner(RidgeClassifier(alpha=1e9)), side, side.records[:0])
+    found = found_by(stubborn, n_ensemble=11, most_drawn=300)
+    assert (len(found.rows), found.n_drawn) == (0, 300)
+
+
 @pytest.mark.parametrize("variant", [Variant(True, 1), Variant(False, 1), Variant(False, 0)], ids=str)
 def test_the_theorems_band_keeps_points_like_the_planted_ones(trainer, variant):
     band = certainty_band(0.3, 0.7, 0.1, variant=variant)

@@ -116,6 +116,8 @@ class Ensemble:
 
     def keeps(self, rows: Indices) -> Flags:
         """Whether each of the points is uncertain."""
+        if not len(rows):  # few models answer questions about nobody
+            return np.zeros(0, dtype=np.bool_)
         return self.band.keeps(*self._votes(rows, len(self.sets)))
 
     def pilot(self, rows: Indices) -> tuple[Flags, Flags]:

@@ -110,7 +110,7 @@ def played(
     workers: int,
     run: Path | None,
 ) -> Played:
-    """One attack against targets of both frequencies; its models are kept in a folder of their own."""
+    """One attack against targets of both frequencies."""
     return play(
         learner(estimator, sides), sides, game, attack, n_targets=n_targets, seed=seed, run=run, workers=workers
     )

@@ -73,9 +73,9 @@ WHY = (
     "these alone tell more than they do among a thousand uncertain points."
 )
 PARAMETERS = (
-    "Parameters hang on encoding and solver: gender was told with 0.48 as here (200 shadow models), and with 0.74 (150, "
-    "60 targets of each frequency) where categories are numbers, nothing is scaled, and the solver stops after 100 "
-    "iterations, before its end."
+    "What parameters tell hangs on encoding and solver: with 200 shadow models gender was told with 0.48 as here, and "
+    "with 150 and 60 targets of each frequency with 0.74 where categories are numbers, nothing is scaled, and the "
+    "solver stops after 100 iterations."
 )
 
 

@@ -43,7 +43,7 @@ constexpr int PATIENCE = 30;      // steps without a gradient smaller than ever
 constexpr int MOST_LENGTHS = 20;  // tried along one direction
 constexpr double FLAT = 0.3;      // of the slope along a direction may be left
 
-// The records of one model, those with equally many entries in one group, so that loops of one length follow each other.
+// The records of one model, those with equally many entries in one group: loops of one length follow each other.
 struct Rows {
     int64_t n_groups, n_values;
     const int64_t *lengths, *counts;  // [n_groups]
@@ -300,9 +300,9 @@ int32_t leakgauge_logistic_abi() { return ABI; }
 // Whether the processor has the instructions of a level: 0 portable, 1 AVX2.
 int32_t leakgauge_logistic_level(int32_t level) { return loops(level) != nullptr; }
 
-// The minimum for the records `rows` [n], which cost `costs` [2] by their class. Begins at `weights` [d] and leaves there
-// the last; `gradient` [d] is that of the objective at these, and `sums` [2] is how much all records together bend it and
-// pull. Returns how many steps were taken.
+// The minimum for the records `rows` [n], which cost `costs` [2] by their class. Begins at `weights` [d] and leaves the
+// best there; `gradient` [d] is that of the objective at these, and `sums` [2] is how much all records together bend it
+// and pull. Returns how many steps were taken.
 int32_t leakgauge_logistic_minimum(const LeakgaugeLogistic* problem, const int64_t* rows, int64_t n,
                                    const double* costs, double* weights, double* gradient, double* sums,
                                    int32_t level) {

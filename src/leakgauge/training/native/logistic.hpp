@@ -74,7 +74,8 @@ void sums(const Problem& problem, const Rows& rows, const double* factor, double
     for (int64_t j = 0; j < problem.d; ++j) sums[j] = problem.shift[j] * all + table[j];
     for (int64_t j = 0; j < problem.d; ++j)
         if (problem.instead[j] >= 0) sums[problem.instead[j]] -= table[j];
-    for (int64_t k = 0; k < rows.n_values; ++k) sums[rows.value_columns[k]] += rows.values[k] * factor[rows.value_rows[k]];
+    for (int64_t k = 0; k < rows.n_values; ++k)
+        sums[rows.value_columns[k]] += rows.values[k] * factor[rows.value_rows[k]];
 }
 
 // Goes to from + length along, n scores: what each record pulls there and how much it bends, and in all along the way.
@@ -105,7 +106,8 @@ void precondition(const Problem& problem, const double* gradient, float* room, d
     const int64_t d = problem.d, width = problem.width;
     float *x = room, *result = room + width;
     double largest = 0.0;  // keeps single precision in its range
-    for (int64_t j = 0; j < d; ++j) largest = __builtin_fabs(gradient[j]) > largest ? __builtin_fabs(gradient[j]) : largest;
+    for (int64_t j = 0; j < d; ++j)
+        if (__builtin_fabs(gradient[j]) > largest) largest = __builtin_fabs(gradient[j]);
     const double unit = largest > 0.0 ? 1.0 / largest : 0.0;
     for (int64_t j = 0; j < d; ++j) x[j] = result[j] = static_cast<float>(gradient[j] * unit) * problem.scale[j];
     for (int64_t r = 0; r < problem.rank; r += 4) {
