@@ -72,6 +72,17 @@ def test_the_undefended_model_is_audited_as_ever():
 # Known answers.
 
 
+def test_what_an_ensemble_proves_about_any_query_is_enough_for_the_rule():
+    """A memorising tree fails the DTP-1 rule for any query; ten of them, each on a tenth, keep ln 2 by proof."""
+    rule = ReleaseRule(dtp=1.0, advantage=None)
+    settings = Settings(n_shadows=0, attacks=("gap",), n_influence=20, n_repeats=1, rule=rule)
+    found = by_name(protect(TREE, settings, [Ensemble(10), Ensemble(10, smoothing=0.5)]))
+    assert found["unchanged"].verdict is Verdict.FAILS
+    assert found["ensemble-10"].verdict is Verdict.PASSES
+    assert found["ensemble-10"].result.influence.bound == pytest.approx(np.log(2))
+    assert found["ensemble-10-smoothing-0.5"].verdict is not Verdict.PASSES  # ln 3 is above 1
+
+
 def test_labels_only_of_a_memorising_tree_leave_the_gap():
     """Yeom et al. 2018, Theorem 2: the advantage of the 0-1 loss is the generalisation gap, with labels as without."""
     found = by_name(protect(TREE, ATTACKS_ONLY, [LabelsOnly(), Binning(0.1)]))
@@ -212,9 +223,9 @@ def test_the_defaults_follow_the_rule():
 def test_no_more_records_are_left_out_than_there_is_time_for(monkeypatch):
     """Where each takes a model; the rule is then not kept for all that was measured."""
     monkeypatch.setattr(protecting, "MOST_REFITS", 10)
-    found = by_name(protect(TREE, INFLUENCE_ONLY, [Ensemble(5)]))
+    found = by_name(protect(TREE, INFLUENCE_ONLY, [Ensemble(5, smoothing=0.5)]))
     assert {one.result.influence.n_measured for one in found.values()} == {10}
-    assert found["ensemble-5"].verdict is Verdict.CANNOT_TELL
+    assert found["ensemble-5-smoothing-0.5"].verdict is Verdict.CANNOT_TELL  # what is proven is ln 3
     asked = protect(TREE, replace(INFLUENCE_ONLY, n_influence=15), [Ensemble(5)])
     assert {one.result.influence.n_measured for one in asked.tried} == {15}
     near = subject(KNeighborsClassifier(5), TRAIN, HOLDOUT)

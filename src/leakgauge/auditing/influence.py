@@ -224,10 +224,11 @@ def _direct(measured: Measured, limit: float) -> Finding:
         estimate = measured.second_look.largest
     else:
         low, high = _ends(measured.found)
+        high = min(high, _bound(measured)) if complete else _bound(measured)  # what is proven of any query
         estimate = Estimate(
-            largest,
-            low,
-            high if complete else max(high, _bound(measured)),
+            min(largest, high),
+            min(low, high),
+            high,
             CERTAIN,
             "largest PDTP, " + measured.found.engine,
             len(measured.found.values),
@@ -240,7 +241,9 @@ def _direct(measured: Measured, limit: float) -> Finding:
         reason = f"a record changes an answer about itself by more than a factor e^{limit:g}; {how_many}"
         remedy = BLUNT
     elif verdict is Verdict.PASSES:
-        reason, remedy = f"no record changes any answer about itself by more than a factor e^{largest:.3g}", ""
+        proven = "" if complete else "; not all were measured, but a bound is proven"
+        reason = f"no record changes any answer about itself by more than a factor e^{estimate.high:.3g}{proven}"
+        remedy = ""
     elif measured.second_look is not None:
         noisy = int((measured.found.values <= measured.found.noise_floor).sum())
         reason = (

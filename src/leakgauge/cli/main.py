@@ -17,7 +17,7 @@ from typing import Annotated, Any
 import typer
 
 from leakgauge._version import __version__
-from leakgauge.cli import audit, explain, gate, records, report, reproduce, schema
+from leakgauge.cli import audit, explain, gate, protect, records, report, reproduce, schema
 from leakgauge.cli._console import complain
 from leakgauge.errors import LeakgaugeError
 
@@ -46,6 +46,7 @@ for _command in (
     gate.gate,
     records.records,
     explain.explain,
+    protect.protect,
     reproduce.reproduce,
     schema.schema,
 ):

@@ -91,6 +91,11 @@ class TrainingDefence(Defence):
         """Whether the seed may change what the defence does."""
         return False
 
+    @property
+    def largest_dtp(self) -> float | None:
+        """What no record's DTP exceeds, in nats, whatever the algorithm; ``None`` if nothing is known."""
+        return None
+
     @abstractmethod
     def fit(self, learner: Learner, records: Records, *, seed: int | None) -> Fitted:
         """Train a defended model; a function of the arguments alone.
@@ -131,6 +136,11 @@ class Defended(Learner):
     def randomised(self) -> bool:
         """Whether the algorithm or the defence is."""
         return self.learner.randomised or self.defence.adds_randomness
+
+    @property
+    def largest_dtp(self) -> float | None:
+        """What the defence promises."""
+        return self.defence.largest_dtp
 
     def fit(self, records: Records, *, seed: int | None) -> Fitted:
         """Train under the defence.

@@ -45,12 +45,14 @@ def dtp_upper_bound(learner: Learner, records: Records) -> DtpBound | None:
     """An upper bound on the DTP of every record, or ``None`` where none is known.
 
     Known for categorical naive Bayes with smoothing and for binary logistic regression with a squared penalty, alone
-    or behind steps that do not depend on the data.
+    or behind steps that do not depend on the data; and for learners that bring a proof of their own.
 
     Args:
         learner: the algorithm.
         records: the training set S.
     """
+    if learner.largest_dtp is not None:
+        return DtpBound(np.full(len(records), learner.largest_dtp), EVERY_QUERY)
     if not isinstance(learner, SklearnLearner):
         return None
     parts = split(learner.estimator)

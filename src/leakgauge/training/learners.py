@@ -62,6 +62,11 @@ class Learner(ABC):
         """
         return None
 
+    @property
+    def largest_dtp(self) -> float | None:
+        """What no record's DTP exceeds for any records and any query, in nats, by proof; ``None`` if none is known."""
+        return None
+
     @abstractmethod
     def fingerprint(self) -> str:
         """A hash that is equal only for learners that train the same models; names what has been stored."""

@@ -1,0 +1,130 @@
+"""``leakgauge protect``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from leakgauge.cli._options import AllowPickle, HoldoutRecords, Models, Seed, Source, TrainRecords, at_least, configured
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from leakgauge.auditing import Verdict
+    from leakgauge.auditing.batch import BatchStage
+    from leakgauge.protecting import Protection, Tried
+    from leakgauge.statistics import Estimate
+
+BEST_FIRST = ("passes", "cannot tell", "fails")
+
+
+def protect(
+    source: Source,
+    model: Models = None,
+    run: Annotated[
+        Path | None,
+        typer.Option(metavar="DIR", help="Folder that keeps finished training, one inside for each model and defence."),
+    ] = None,
+    workers: Annotated[
+        int, typer.Option(metavar="N", callback=at_least(1), help="Processes. They change no number.")
+    ] = 1,
+    seed: Seed = None,
+    train_records: TrainRecords = None,
+    holdout_records: HoldoutRecords = None,
+    allow_pickle: AllowPickle = False,
+) -> int:
+    """Try defences on models, and say what each is worth and what it costs.
+
+    Every defended model is audited like the model itself, by attackers who know the defence; the cost is how many more
+    mistakes it makes on the holdout. All intervals of all defences hold together. The exit code is that of the best
+    verdict that could be reached, for the model where that is worst.
+
+    [dim]Examples:[/dim]
+
+        leakgauge protect breast-cancer --model random-forest
+        leakgauge protect audit.toml --workers 2
+    """
+    from leakgauge.auditing.finding import overall
+    from leakgauge.cli._console import complain, remark, results
+    from leakgauge.cli._progress import progress
+    from leakgauge.protecting import protect as protected
+
+    config = configured(source, model, seed, train_records, holdout_records, None, None)
+    if allow_pickle:
+        remark("Pickles are opened: code in the model files runs with your rights.")
+    console, reached = results(), []
+    try:
+        for place, what in enumerate(config.subjects(allow_pickle=allow_pickle)):
+            folder = None if run is None else run / f"model-{place}"
+            with progress() as tell:
+                found = protected(
+                    what,
+                    config.settings(),
+                    run=folder,
+                    workers=workers,
+                    progress=_told(tell, what.name),
+                )
+            console.print(what.name, style="bold", markup=False)
+            console.print(_table(found))
+            console.print(_conclusion(found), markup=False)
+            for name, reason in found.refused.items():
+                remark(f"Not tried: {name}: {reason}")
+            console.print()
+            reached.append(_best(found))
+    except KeyboardInterrupt:
+        again = "start the same command again and it goes on where it was" if run else "with --run it would be kept"
+        complain(f"stopped; {again}")
+        raise typer.Exit(130) from None
+    return overall(reached).exit_code
+
+
+def _told(tell: BatchStage | None, name: str) -> Callable[[str, int, int], None] | None:
+    return None if tell is None else lambda stage, done, total: tell(name, stage, done, total)
+
+
+def _best(found: Protection) -> Verdict:
+    """The best verdict of any defence."""
+    return min((one.verdict for one in found.tried), key=lambda verdict: BEST_FIRST.index(verdict.value))
+
+
+def _table(found: Protection) -> Table:
+    from rich.table import Table
+
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table.add_column("defence")
+    table.add_column("verdict", no_wrap=True)
+    for heading in ("largest\nadvantage", "largest\nPDTP", "error on\nholdout", "more error\nthan without"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for one in found.tried:
+        table.add_row(*_cells(one))
+    return table
+
+
+def _cells(one: Tried) -> tuple[str, ...]:
+    from rich.markup import escape
+
+    from leakgauge.cli._console import STYLES, marked
+
+    influence = one.result.influence
+    verdict = f"[{STYLES[one.verdict.value]}]{marked(one.verdict)}[/]"
+    pdtp = "–" if influence is None else f"{influence.largest:.3g}"
+    risk = "–" if one.risk is None else _interval(one.risk)
+    cost = "–" if one.defence.name == "unchanged" else _interval(one.cost)
+    return escape(one.defence.title), verdict, risk, pdtp, f"{one.error.value:.3g}", cost
+
+
+def _interval(ours: Estimate) -> str:
+    """A value, and its interval on a line below."""
+    return f"{ours.value:.3f}\n[dim]{ours.low:.3f} to {ours.high:.3f}[/]"
+
+
+def _conclusion(found: Protection) -> str:
+    best = found.cheapest
+    if best is None:
+        return "None of these is shown to pass the release rule."
+    if best is found.undefended:
+        return "The model passes the release rule as it is."
+    return f"The cheapest that passes the release rule: {best.defence.title}."
