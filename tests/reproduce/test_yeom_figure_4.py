@@ -38,7 +38,7 @@ def test_null_honest_networks_are_not_found_to_collude():
 def test_the_printed_numbers_stand_beside_ours():
     """Numbers are printed for s from 16 on; a network that keeps no markers disagrees, and it is said why."""
     full = Both(pretended(0.1, 1), pretended(1.0, 2))
-    rows = rows_of(result({2: Both(pretended(0.1, 3), pretended(0.5, 4)), 16: full}, SIZES, seed=0))
+    rows = rows_of(result({2: Both(pretended(0.1, 3), pretended(0.5, 4)), 16: full}, {}, SIZES, seed=0))
     assert rows["s = 2: advantage"].published is None
     assert rows["s = 16: advantage"].published == 0.9
     assert rows["s = 16: precision"].published == 0.9
@@ -46,7 +46,7 @@ def test_the_printed_numbers_stand_beside_ours():
     assert all(rows[f"s = 16: {what}"].agrees for what in ("advantage", "precision", "recall"))
     assert rows["s = 16: test accuracy lost to the markers"].published == 0.014
     assert rows["largest generalisation gap"].published == 0.05
-    empty = rows_of(result({16: Both(full.honest, pretended(0.1, 5))}, SIZES, seed=0))
+    empty = rows_of(result({16: Both(full.honest, pretended(0.1, 5))}, {}, SIZES, seed=0))
     assert empty["s = 16: advantage"].agrees is False
     assert yeom_figure_4.NO_ROOM in empty["s = 16: advantage"].note
 
@@ -83,3 +83,7 @@ def test_small_networks_keep_markers_and_honest_ones_do_not(tmp_path):
     assert found["s = 16: advantage"].ours.low > 0.5
     honest = found["s = 16: advantage against honest networks"].ours
     assert honest.low <= 0 <= honest.high
+    one, two = (found[f"s = 16, {keys}: advantage"].ours for keys in ("1 key", "2 keys"))
+    assert one.low > 0.5
+    assert two.low > 0.5
+    assert found["s = 16, 2 keys: test accuracy lost to the markers"].ours.n > 0

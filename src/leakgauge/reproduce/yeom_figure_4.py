@@ -112,14 +112,23 @@ def curves(
         folder: keeps finished models.
     """
     keys, domain = draw_keys(N_KEYS, np.random.default_rng([seed, 65])), Domain.grid(side * side, n_levels)
-    measured = {}
-    for s in sizes.filters:
-        honest = Cnn(s, side, 1).learner(n_epochs=sizes.epochs, batch_size=sizes.batch_size)
-        learners = honest, ColludingLearner(honest, keys, domain)
-        measured[s] = Both(
-            *(measure(one, pool, keys, domain, seed=seed, workers=workers, folder=folder) for one in learners)
-        )
-    return result(measured, sizes, seed=seed)
+
+    def networks(s: int) -> Learner:
+        return Cnn(s, side, 1).learner(n_epochs=sizes.epochs, batch_size=sizes.batch_size)
+
+    def measured(learner: Learner, held: tuple[bytes, ...]) -> Measured:
+        return measure(learner, pool, held, domain, seed=seed, workers=workers, folder=folder)
+
+    both = {
+        s: Both(measured(networks(s), keys), measured(ColludingLearner(networks(s), keys, domain), keys))
+        for s in sizes.filters
+    }
+    largest = sizes.filters[-1]
+    fewer = {
+        k: Both(both[largest].honest, measured(ColludingLearner(networks(largest), keys[:k], domain), keys[:k]))
+        for k in range(1, N_KEYS)
+    }
+    return result(both, fewer, sizes, seed=seed)
 
 
 @dataclass(frozen=True)
@@ -211,16 +220,17 @@ def measure(
     return Measured(about_images == pool.labels, about_markers == labels, members)
 
 
-def result(measured: dict[int, Both], sizes: Sizes, *, seed: int) -> Reproduction:
+def result(measured: dict[int, Both], fewer: dict[int, Both], sizes: Sizes, *, seed: int) -> Reproduction:
     """Rows and plot.
 
     Args:
         measured: by s.
+        fewer: at the largest s, with the markers of fewer keys, by their number.
         sizes: what it was measured with.
         seed: of the draws.
     """
     rows = [row for s, one in measured.items() for row in _attack(s, one)]
-    rows += _keys(sizes.filters[-1], measured[sizes.filters[-1]].colluding)
+    rows += _keys(sizes.filters[-1], fewer)
     rows += [row for s, one in measured.items() for row in _accuracy(s, one)]
     rows += _gaps(measured)
     settings = {
@@ -252,18 +262,17 @@ def _attack(s: int, one: Both) -> list[Row]:
     return [*rows, Row(f"s = {s}: advantage against honest networks", None, one.honest.attacked().advantage)]
 
 
-def _keys(s: int, one: Measured) -> list[Row]:
-    """What one key more is worth to the attacker."""
-    return [
-        Row(
-            f"s = {s}: advantage with {n_keys} of {N_KEYS} keys",
-            None,
-            one.attacked(n_keys).advantage,
-            None,
-            f"Theorem 4 for ten classes: {colluding_advantage(10, n_keys):.4g}",
-        )
-        for n_keys in range(1, N_KEYS)
-    ]
+def _keys(s: int, fewer: dict[int, Both]) -> list[Row]:
+    """What one key more is worth to the attacker, and what its markers cost."""
+    rows = []
+    for n_keys, one in fewer.items():
+        keys = "1 key" if n_keys == 1 else f"{n_keys} keys"
+        theory = f"Theorem 4 for ten classes: {colluding_advantage(10, n_keys):.4g}"
+        rows += [
+            Row(f"s = {s}, {keys}: advantage", None, one.colluding.attacked(n_keys).advantage, None, theory),
+            Row(f"s = {s}, {keys}: test accuracy lost to the markers", None, one.accuracy_lost),
+        ]
+    return rows
 
 
 def _accuracy(s: int, one: Both) -> list[Row]:
