@@ -16,7 +16,17 @@ from typing import TYPE_CHECKING, Any
 from leakgauge._version import __version__
 
 if TYPE_CHECKING:
-    from leakgauge.auditing import AuditResult, HiddenColumn, Queries, Released, ReleaseRule, Settings, Verdict, audit
+    from leakgauge.auditing import (
+        AuditResult,
+        HiddenColumn,
+        Queries,
+        Released,
+        ReleaseRule,
+        Secret,
+        Settings,
+        Verdict,
+        audit,
+    )
     from leakgauge.records import Records
     from leakgauge.training import FunctionLearner, SklearnLearner
 
@@ -28,6 +38,7 @@ _HOMES = {
     "Records": "leakgauge.records",
     "ReleaseRule": "leakgauge.auditing",
     "Released": "leakgauge.auditing",
+    "Secret": "leakgauge.auditing",
     "Settings": "leakgauge.auditing",
     "SklearnLearner": "leakgauge.training",
     "Verdict": "leakgauge.auditing",
@@ -42,6 +53,7 @@ __all__ = [
     "Records",
     "ReleaseRule",
     "Released",
+    "Secret",
     "Settings",
     "SklearnLearner",
     "Verdict",

@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from leakgauge.auditing import Queries, ReleaseRule, Settings, Subject, Verdict, audit_subject, influence, subject
 from leakgauge.errors import ModelError
-from leakgauge.influence import pdtp
+from leakgauge.influence import DtpBound, pdtp
 from leakgauge.records import Records, concatenate
 from leakgauge.training import (
     Fitted,
@@ -164,6 +164,13 @@ def test_a_record_whose_value_is_not_known_lets_nothing_pass() -> None:
     missing = influence.Measured(replace(found, values=values), None, None, None, None)
     (finding,) = influence.findings(missing, learner, "", settings)
     assert finding.verdict is Verdict.CANNOT_TELL
+    proven = DtpBound(np.full(len(people), float(found.values.max())), "every query")
+    any_query = replace(settings, rule=replace(settings.rule, queries=Queries.ANY))
+    for lost in (replace(found, values=values), replace(found, failures={7: "one class only"})):
+        promised = influence.Measured(lost, proven, None, None, np.zeros(0))
+        assert {one.verdict for one in influence.findings(promised, learner, "", any_query)} == {Verdict.CANNOT_TELL}
+    promised = influence.Measured(found, proven, None, None, np.zeros(0))
+    assert {one.verdict for one in influence.findings(promised, learner, "", any_query)} == {Verdict.PASSES}
 
 
 class Fails(Learner):

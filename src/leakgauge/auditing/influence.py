@@ -284,7 +284,9 @@ def _ends(found: Pdtp) -> tuple[float, float]:
 
 
 def _bound(measured: Measured) -> float:
-    return np.inf if measured.bound is None else float(measured.bound.values.max())
+    """What no record's DTP exceeds; infinite where nothing is proven, or no model could be trained without a record."""
+    lost = bool(measured.found.failures) or bool(np.isnan(measured.found.values).any())
+    return np.inf if measured.bound is None or lost else float(measured.bound.values.max())
 
 
 def _any_query(measured: Measured, direct: Finding, limit: float) -> Finding:
