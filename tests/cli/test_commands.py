@@ -312,7 +312,7 @@ def test_explain_warns_of_a_coarse_solver(cli: Callable, config: Written, write:
 
 
 def test_schemas_are_schemas_and_hold(cli: Callable, run: Path) -> None:
-    for form in ("config", "result"):
+    for form in ("config", "result", "protection"):
         jsonschema.Draft202012Validator.check_schema(json.loads(cli("schema", form).out))
     result = json.loads(cli("schema", "result").out)
     jsonschema.validate(json.loads((run / "result.json").read_text()), result)

@@ -18,6 +18,7 @@ from sklearn.tree import DecisionTreeClassifier
 from leakgauge.defences import (
     Binning,
     Defended,
+    DpSgd,
     EarlierStop,
     Ensemble,
     LabelsOnly,
@@ -55,6 +56,8 @@ CASES = [
     (Ensemble(4, smoothing=0.5), BAYES),
     (Removal(own_influence, 0.4, most=0.5), LINEAR),
     (ParameterNoise(RECORDS, **NOISE), LINEAR),
+    (DpSgd(50, epsilon=2.0, epochs=3), LINEAR),
+    (DpSgd(50, eta=0.2, epochs=3), NETWORK),
 ]
 each = pytest.mark.parametrize(("defence", "learner"), CASES, ids=[defence.name for defence, _ in CASES])
 
@@ -107,6 +110,8 @@ def test_fingerprints_are_equal_only_for_the_same():
         Removal(own_influence, 0.4, n_rounds=2, most=0.5).apply(LINEAR),
         ParameterNoise(RECORDS, **NOISE | {"eta": 0.4}).apply(LINEAR),
         ParameterNoise(RECORDS, **NOISE | {"seed": 1}).apply(LINEAR),
+        DpSgd(50, epsilon=2.0, epochs=3, rate=0.5).apply(LINEAR),
+        DpSgd(51, eta=0.2, epochs=3).apply(NETWORK),
         LINEAR,
         BAYES,
         NETWORK,

@@ -10,15 +10,17 @@ from sklearn.tree import DecisionTreeClassifier
 
 from leakgauge.defences import Binning, LabelsOnly, Temperature
 from leakgauge.errors import ConfigError, ModelError
-from leakgauge.influence import pdtp
-from leakgauge.models import AnswerKind, binned_logs, kind_of
+from leakgauge.influence import dtp_upper_bound, pdtp
+from leakgauge.models import AnswerKind, answers, binned_logs, kind_of
 from leakgauge.records import Records
 from leakgauge.training import SklearnLearner
+from leakgauge.training.learners import Changed
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(80, 3))
 RECORDS = Records.from_arrays(X, (X[:, 0] + rng.normal(size=80) > 0).astype(int))
 NUMBERS = Records.from_arrays(X, X[:, 0] + rng.normal(size=80))
+COOL = Temperature(4.0)
 LINEAR, TREE = SklearnLearner(LogisticRegression()), SklearnLearner(DecisionTreeClassifier(random_state=0))
 
 
@@ -53,6 +55,27 @@ def test_pdtp_shrinks_with_the_temperature():
     assert (cool.values > 0.01).any()
 
 
+def test_a_proof_holds_for_changed_answers():
+    """2 / T of it at a temperature, all bins there are, and nothing of labels, which turn at any move."""
+    plain = dtp_upper_bound(LINEAR, RECORDS)
+    same, cool, bins = (dtp_upper_bound(one.apply(LINEAR), RECORDS) for one in (Temperature(1.0), COOL, Binning(0.1)))
+    assert np.array_equal(same.values, plain.values)
+    np.testing.assert_allclose(cool.values, plain.values / 2)
+    assert (pdtp(COOL.apply(LINEAR), RECORDS, seed=0).values <= cool.values + 1e-6).all()
+    np.testing.assert_allclose(bins.values, np.log(19))
+    assert cool.covers == plain.covers
+    assert dtp_upper_bound(LabelsOnly().apply(LINEAR), RECORDS) is None
+    assert dtp_upper_bound(COOL.apply(TREE), RECORDS) is None
+
+
+@pytest.mark.parametrize("change", [Temperature(4.0), Binning(0.01), LabelsOnly()])
+def test_where_nothing_is_known_nothing_is_promised(change):
+    moves = np.array([0.0, 0.5, np.inf])
+    found = change.largest(moves)
+    assert found[0] == 0 < found[1]
+    assert found[2] == np.inf
+
+
 def test_bins_put_an_end_to_pdtp():
     """ln 199 for bins of 0.01 (specification of training privacy, section 4), where a tree has no end."""
     assert np.isinf(pdtp(TREE, RECORDS, seed=0, floors=False).values).any()
@@ -71,6 +94,80 @@ def test_labels_are_the_same_and_no_more_is_said():
     assert kind_of(defended) is AnswerKind.LABELS
     assert np.array_equal(plain.labels(X), defended.labels(X))
     assert not hasattr(defended, "log_probabilities")
+
+
+# What becomes of an answer, and how far it may be off.
+
+DEFENCES = [Temperature(1.0), Temperature(1.2), Temperature(6.0), Binning(0.01), Binning(0.1), LabelsOnly()]
+each = pytest.mark.parametrize("defence", DEFENCES, ids=lambda defence: defence.name)
+
+
+@each
+@pytest.mark.parametrize("learner", [LINEAR, TREE])
+def test_released_answers_are_what_is_made_of_the_answers_behind(defence, learner):
+    behind, released = (answers(model_of(one), X, 2) for one in (learner, defence.apply(learner)))
+    assert np.array_equal(defence.changed(behind), released)
+    assert np.array_equal(defence.changed(behind.reshape(8, 10, 2)), released.reshape(8, 10, 2))
+    assert defence.kind is kind_of(model_of(defence.apply(learner)))
+    assert defence.apply(learner).made_of == Changed(learner, defence)
+
+
+@each
+def test_a_model_that_could_not_be_trained_stays_one(defence):
+    logs = np.log([[0.25, 0.75], [np.nan, np.nan]])
+    assert np.isnan(defence.changed(logs)).tolist() == [[False, False], [True, True]]
+    assert not (defence.off(logs, np.full((2, 1), 0.01))[1] > 0.02).any()  # no jump, so not trained again
+
+
+@each
+def test_what_is_exact_is_not_off(defence):
+    """Level labels, edges of bins, impossible and certain labels among them."""
+    logs = np.log(np.array([[0.5, 0.5, 1e-300], [0.3, 0.3, 0.4], [0.1, 0.2, 0.7]]))
+    logs = np.concatenate([logs, [[0.0, -np.inf, -np.inf], [-1e300, 0.0, -np.inf]]])
+    assert (defence.off(logs, np.zeros((5, 1))) == 0).all()
+
+
+@each
+@pytest.mark.parametrize("size", [1e-3, 0.05, 1.0])
+def test_no_answer_is_farther_off_than_said(defence, size):
+    """2,000 answers about three classes, each moved by up to its error and made to sum to 1 again; the seed is fixed.
+
+    A bound that were 10 per cent too small for temperatures would be broken by dozens of them.
+    """
+    draw = np.random.default_rng(1)
+    logs, moved = draw.normal(size=(2000, 3)) * 2, draw.uniform(-size, size, (2000, 3))
+    logs, moved = (one - np.logaddexp.reduce(one, axis=1, keepdims=True) for one in (logs, logs + moved))
+    error = np.abs(moved - logs)
+    error[::2] = error[::2].max(axis=1, keepdims=True)
+    known = defence.off(logs, error)
+    before, after = defence.changed(logs), defence.changed(moved)
+    with np.errstate(invalid="ignore"):
+        found = np.where(before == after, 0.0, np.abs(after - before))
+    assert (found <= known + 1e-12).all()
+    assert (known > 0).any()
+    if isinstance(defence, Temperature):
+        assert (known <= 2 * error.max(axis=1, keepdims=True)).all()
+
+
+def test_a_bound_for_temperatures_is_reached():
+    """An unlikely label beside a sure one: ln p / T falls by e / T, and the logarithm of the sum grows by e / T."""
+    e, T = 0.01, 2.0
+    logs, moved = np.array([[-50.0, 0.0]]), np.array([[-e, e]])
+    raised = Temperature(T).changed(logs + moved) - Temperature(T).changed(logs)
+    assert np.abs(raised).max() == pytest.approx(2 * e / T, rel=1e-6)
+    assert Temperature(T).off(logs, np.full((1, 2), e)).max() == pytest.approx(2 * e / T)
+
+
+def test_only_answers_near_an_edge_may_jump():
+    logs = np.log([[0.399, 0.601], [0.35, 0.65], [0.005, 0.995]])
+    off = Binning(0.1).off(logs, np.full((3, 1), 0.01))
+    np.testing.assert_allclose(off[0], [np.log(0.45 / 0.35), np.log(0.65 / 0.55)])
+    assert (off[1:] == 0).all()
+
+
+def test_only_labels_that_are_nearly_level_may_jump():
+    logs = np.log([[0.49, 0.51, 1e-9], [0.4, 0.6, 1e-9]])
+    assert LabelsOnly().off(logs, np.full((2, 1), 0.03)).tolist() == [[np.inf] * 3, [0.0] * 3]
 
 
 # Refusals.

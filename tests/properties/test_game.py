@@ -10,7 +10,7 @@ from sklearn.tree import DecisionTreeClassifier
 from leakgauge.errors import ConfigError
 from leakgauge.models import AnswerKind
 from leakgauge.properties import Attack, Game, Property, hold_out, play, prepare
-from leakgauge.properties.game import judged
+from leakgauge.properties.game import CleanTest, judged, left_out, target_sets
 from leakgauge.properties.training_sets import Trainer
 from leakgauge.theory import Variant
 from leakgauge.training import SklearnLearner
@@ -125,3 +125,84 @@ def test_clean_probabilities_tell_of_a_property_that_matters(people):
 def test_no_targets_are_refused(two_sides, learner):
     with pytest.raises(ConfigError, match="n_targets must be at least 1"):
         play(learner, two_sides(), Game(0.3, 0.7, 100), n_targets=0)
+
+
+# ------------------------------------------------------------------ what the owner may notice
+
+
+def test_where_nothing_is_planted_use_is_that_of_models_trained_one_by_one(two_sides, learner):
+    """Null: no cost but what chance does, by hand, with the weights worked out apart."""
+    owner, game = two_sides().owner, Game(0.05, 0.15, n=500)
+    attack = Attack(n_ensemble=20, n_queries=20, n_shadow=20)
+    played = play(learner, two_sides(), game, attack, n_targets=2, n_test=600, seed=3)
+    sets, _ = target_sets(owner, game, 2, 3)
+    features = left_out(owner, sets, 600, 3).features
+    rows = [int(np.flatnonzero((owner.records.features == one).all(axis=1))[0]) for one in features]
+    precision, recall = [], []
+    for members in sets:
+        said = learner.fit(owner.records[np.sort(members)], seed=0).model.labels(features) == 1
+        out = ~np.isin(rows, members)
+        has, ones = owner.has[rows], owner.labels[rows]
+        weights = np.select([out & has, out & ~has], [owner.has.mean() / (out & has).sum(), 0], 0.0)
+        weights += np.where(out & ~has, (1 - owner.has.mean()) / (out & ~has).sum(), 0.0)
+        precision.append(weights[said & ones].sum() / weights[said].sum())
+        recall.append(weights[said & ones].sum() / weights[ones].sum())
+    assert played.use.precision.value == pytest.approx(np.mean(precision))
+    assert played.use.recall.value == pytest.approx(np.mean(recall))
+    assert played.use.precision.n == played.use.recall.n == 4
+    assert played.use.n_never == 0
+
+
+def test_use_is_asked_besides_and_changes_nothing_else(two_sides, learner):
+    game, attack = Game(0.05, 0.15, n=300, poison=0.1), Attack(n_ensemble=20, n_queries=20, n_shadow=20)
+    with_test, without = (play(learner, two_sides(), game, attack, n_targets=5, n_test=n, seed=1) for n in (200, 0))
+    np.testing.assert_array_equal(with_test.scores, without.scores)
+    assert without.use is None
+
+
+def test_the_test_is_of_records_left_out_with_the_property_as_frequent_as_among_all(two_sides):
+    """Whatever the sets take: at either frequency of the property the people are weighted alike."""
+    owner = two_sides().owner
+    few = type(owner)("owner", owner.records[:900], owner.has[:900], 1)
+    sets = few.draw_sets(400, np.array([0.1, 0.6, 0.9]), np.random.default_rng(0))
+    test = left_out(few, sets, 500, seed=0)
+    same = left_out(few, sets[:, :300], 500, seed=0)
+    np.testing.assert_array_equal(test.features, same.features)
+    bit = test.features[:, -1] == 1
+    np.testing.assert_allclose(test.weights.sum(axis=1), 1)
+    np.testing.assert_allclose(test.weights[:, bit].sum(axis=1), few.has.mean())
+    for members, weights in zip(sets, test.weights, strict=True):
+        taken = {tuple(one) for one in few.records.features[members].tolist()}
+        assert not any(tuple(one) in taken for one in test.features[weights > 0].tolist())
+
+
+def test_of_a_model_that_was_trained_on_everybody_of_a_kind_nothing_is_known(two_sides):
+    owner = two_sides().owner
+    few = type(owner)("owner", owner.records[:300], owner.has[:300], 1)
+    everybody = np.append(few.rows(True), few.rows(False)[:20])
+    others = np.append(few.rows(True)[1:], few.rows(False)[:21])
+    test = left_out(few, np.stack([everybody, others, others]), 300, seed=0)
+    assert np.isnan(test.weights[0]).any()
+    assert not np.isnan(test.weights[1:]).any()
+    use = test.use(np.ones((3, len(test.ones))), 0.95)
+    assert (use.recall.n, use.precision.n, use.n_never) == (2, 2, 0)
+
+
+def test_use_that_is_not_known_is_none():
+    """Of three models one never answers 1, and one was trained on all: precision is known of one, recall of two."""
+    ones = np.array([True, True, False, False])
+    weights = np.array([[0.25] * 4, [0.25] * 4, [np.nan] * 4])
+    told = np.array([[1.0, 0.0, 1.0, 0.0], [0.0] * 4, [1.0] * 4])
+    use = CleanTest(np.zeros((4, 1)), ones, weights).use(told, 0.95)
+    assert use.precision is None
+    assert use.recall.value == pytest.approx(0.25)
+    assert (use.recall.n, use.n_never) == (2, 1)
+    perfect = CleanTest(np.zeros((4, 1)), ones, weights[:2]).use(np.tile(ones, (2, 1)).astype(float), 0.95)
+    assert perfect.precision.value == perfect.recall.value == 1
+
+
+def test_use_is_for_attacks_that_ask_for_labels(two_sides, learner):
+    with pytest.raises(ConfigError, match="n_test is for attacks that ask for labels"):
+        play(learner, two_sides(), Game(0.1, 0.3, 100), Attack(answers=AnswerKind.PROBABILITIES), n_test=10)
+    with pytest.raises(ConfigError, match="n_test must be at least 0, got -1"):
+        play(learner, two_sides(), Game(0.1, 0.3, 100), n_test=-1)

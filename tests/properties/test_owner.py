@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from sklearn.naive_bayes import GaussianNB
 
 from leakgauge.errors import ConfigError, DataError, ModelError
 from leakgauge.models import AnswerKind
@@ -20,9 +21,19 @@ from leakgauge.properties import (
     power_curve,
 )
 from leakgauge.statistics import Estimate
+from leakgauge.training import SklearnLearner
 
 GAME = Game(0.05, 0.15, n=500)
 ATTACK = Attack(n_ensemble=50, n_queries=100, n_shadow=50)
+
+
+def in_order(learner, records):
+    """The later a record stands the more influential it is said to be; planted ones stand last."""
+    return np.arange(len(records))
+
+
+def backwards(learner, records):
+    return -np.arange(len(records))
 
 
 def clean(side):
@@ -83,7 +94,7 @@ def test_leaving_out_the_planted_records_ends_the_attack(two_sides, learner):
     The interval of 60 targets holds 1/2; it would not in one seed of twenty, and the seed is fixed.
     """
     game = dataclasses.replace(GAME, poison=0.1)
-    planted_last = WithoutInfluential(learner, lambda records: np.arange(len(records)), 0.1)
+    planted_last = WithoutInfluential(learner, in_order, 0.1)
     rate = play(planted_last, two_sides(), game, ATTACK, n_targets=30, seed=2).win_rate
     assert rate.low <= 0.5 <= rate.high
     assert play(learner, two_sides(), game, ATTACK, n_targets=30, seed=2).win_rate.value >= 0.9
@@ -91,14 +102,26 @@ def test_leaving_out_the_planted_records_ends_the_attack(two_sides, learner):
 
 def test_the_most_influential_records_are_left_out(people, learner):
     records, seen = people(50), []
-    learner = WithoutInfluential(learner, lambda r: (seen.append(len(r)), -r.ids.astype(float))[1], 0.2)
+    learner = WithoutInfluential(learner, lambda _, r: (seen.append(len(r)), -r.ids.astype(float))[1], 0.2)
     model = learner.fit(records, seed=0).model
     kept = learner.learner.fit(records[10:], seed=0).model
     np.testing.assert_array_equal(model.log_probabilities(records.features), kept.log_probabilities(records.features))
     assert seen == [50]
     assert "without the 20.0% most influential" in learner.name
-    assert learner.fingerprint() != learner.fingerprint()
     assert not learner.randomised
+    assert learner.fingerprint() != learner.fingerprint(), "a function that holds values is never taken for another"
+
+
+def test_an_influence_that_can_be_found_again_is_recognised(learner):
+    """So that training which was interrupted goes on; another share, learner or function is another algorithm."""
+    name = WithoutInfluential(learner, in_order, 0.2).fingerprint()
+    assert name == WithoutInfluential(learner, in_order, 0.2).fingerprint()
+    others = [
+        WithoutInfluential(learner, in_order, 0.1),
+        WithoutInfluential(learner, backwards, 0.2),
+        WithoutInfluential(SklearnLearner(GaussianNB()), in_order, 0.2),
+    ]
+    assert len({name, *(other.fingerprint() for other in others)}) == 4
 
 
 def test_noise_replaces_labels_at_its_rate(people, learner):
@@ -151,10 +174,10 @@ def test_bad_input_is_refused(two_sides, learner, people):
     with pytest.raises(ConfigError, match="power curve is for attacks that ask for labels"):
         power_curve(learner, sides, GAME, [0.1], test, Attack(answers=AnswerKind.PROBABILITIES))
     with pytest.raises(ConfigError, match="share of records to leave out must be in"):
-        WithoutInfluential(learner, lambda r: np.zeros(len(r)), 1.0)
+        WithoutInfluential(learner, in_order, 1.0)
     with pytest.raises(ConfigError, match="rate of label noise must be in"):
         NoisyLabels(learner, 1.5)
     with pytest.raises(ModelError, match=r"a number for each of 100 records, got shape \(3,\)"):
-        WithoutInfluential(learner, lambda r: np.zeros(3), 0.1).fit(test, seed=0)
+        WithoutInfluential(learner, lambda _, r: np.zeros(3), 0.1).fit(test, seed=0)
     with pytest.raises(ModelError, match="with NaN"):
-        WithoutInfluential(learner, lambda r: np.full(len(r), np.nan), 0.1).fit(test, seed=0)
+        WithoutInfluential(learner, lambda _, r: np.full(len(r), np.nan), 0.1).fit(test, seed=0)

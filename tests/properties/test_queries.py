@@ -37,13 +37,37 @@ def test_votes_against_models_trained_one_by_one(trainer):
     side = trainer.side
     sets, rows = side.draw_halves(200, 12, rng), rng.integers(0, len(side.records), 300)
     ensemble = Ensemble(trainer, side, sets, FixedBand(), seed=0)
-    votes, n_models, has = ensemble._votes(rows, 12)
+    votes = ensemble.votes(sets, rows)
     one_by_one = [trainer.learner.fit(side.records[np.sort(s)], seed=0).model for s in sets]
     expected = sum(model.labels(side.records.features[rows]) for model in one_by_one)
     np.testing.assert_array_equal(votes, expected)
-    np.testing.assert_array_equal(has, side.has[rows])
-    assert n_models == 12
-    np.testing.assert_array_equal(ensemble.keeps(rows), np.abs(12 - 2 * expected) <= 4.8)
+    few, kept, may_keep = ensemble.pilot(rows)
+    np.testing.assert_array_equal(few, votes)
+    np.testing.assert_array_equal(kept, np.abs(12 - 2 * expected) <= 4.8)
+    np.testing.assert_array_equal(may_keep, (expected > 0) & (expected < 12))
+    np.testing.assert_array_equal(ensemble.keeps(rows, few), kept)
+
+
+@pytest.mark.parametrize("band", [FixedBand(), TheoreticalBand(certainty_band(0.3, 0.7, 0.1))], ids=["fixed", "theory"])
+def test_models_that_were_asked_first_are_not_trained_again(trainer, band, monkeypatch):
+    """The votes of the few and of the rest are those of all."""
+    trained, groups = [], Trainer.groups
+
+    def counted(self, sets, queries, **how):
+        trained.append(len(sets))
+        return groups(self, sets, queries, **how)
+
+    monkeypatch.setattr(Trainer, "groups", counted)
+    side = trainer.side
+    sets, rows = side.draw_halves(100, 70, np.random.default_rng(0)), np.arange(0, 900, 3)
+    ensemble = Ensemble(trainer, side, sets, band, seed=0)
+    kept = ensemble.keeps(rows, ensemble.pilot(rows)[0])
+    assert trained == [50, 20]
+    np.testing.assert_array_equal(kept, band.keeps(ensemble.votes(sets, rows), 70, side.has[rows]))
+    trained.clear()
+    small = Ensemble(trainer, side, sets[:50], band, seed=0)
+    small.keeps(rows, small.pilot(rows)[0])
+    assert trained == [50]
 
 
 def found_by(trainer, **changes):
@@ -59,7 +83,8 @@ def test_the_first_uncertain_points_are_found_in_the_order_in_which_they_were_dr
     sets = trainer.side.draw_halves(300, 60, rng)
     drawn = queries._half_half(trainer.side, 40_000, rng)
     ensemble = Ensemble(trainer, trainer.side, sets, FixedBand(), int(rng.integers(2**32)))
-    np.testing.assert_array_equal(found.rows, drawn[ensemble.keeps(drawn)][:200])
+    kept = FixedBand().keeps(ensemble.votes(sets, drawn), 60, trainer.side.has[drawn])
+    np.testing.assert_array_equal(found.rows, drawn[kept][:200])
     monkeypatch.setattr(queries, "FIRST_LOOK", 2)
     np.testing.assert_array_equal(found_by(trainer).rows, found.rows)
 
@@ -104,7 +129,7 @@ def test_models_that_answer_labels_only_are_counted_by_their_votes(two_sides):
     sets = side.draw_halves(200, 8, np.random.default_rng(0))
     band = TheoreticalBand(certainty_band(0.3, 0.7, 0.1))
     rows = np.arange(200)
-    by_labels = Ensemble(trainer, side, sets, FixedBand(), 0)._votes(rows, 8)[0]
-    by_mean = Ensemble(trainer, side, sets, band, 0)._votes(rows, 8)[0]
+    by_labels = Ensemble(trainer, side, sets, FixedBand(), 0).votes(sets, rows)
+    by_mean = Ensemble(trainer, side, sets, band, 0).votes(sets, rows)
     assert band.kind is AnswerKind.PROBABILITIES
     np.testing.assert_allclose(by_mean, by_labels, atol=1e-10)

@@ -6,10 +6,10 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 
 from leakgauge.errors import ModelError
 from leakgauge.models import AnswerKind
-from leakgauge.properties import Side, plant, training_sets
+from leakgauge.properties import NoisyLabels, Side, WithoutInfluential, plant, training_sets
 from leakgauge.properties.training_sets import SURE, Trainer, ask, read
 from leakgauge.records import Records, concatenate
-from leakgauge.training import FunctionLearner, SklearnLearner
+from leakgauge.training import DenseSubsets, FunctionLearner, SklearnLearner, train_many
 
 
 @pytest.fixture
@@ -96,3 +96,75 @@ def test_labels_are_all_that_is_asked_for_where_labels_are_attacked(trainer, mon
     with pytest.raises(ModelError, match="asks for probabilities, which SklearnLabels does not answer"):
         ask(labels_only, records.features, 1, AnswerKind.PROBABILITIES)
     np.testing.assert_array_equal(ask(model, records.features, 1, AnswerKind.LABELS), expected == 1)
+
+
+# ------------------------------------------------------------------ learners that leave out or relabel records first
+
+
+def by_first(learner, records):
+    """Who has the largest first number is said to be the most influential."""
+    return records.features[:, 0]
+
+
+REMEDIES = {
+    "nothing": lambda learner: NoisyLabels(learner, 0.0),
+    "nothing left out": lambda learner: WithoutInfluential(learner, by_first, 0.0),
+    "noise": lambda learner: NoisyLabels(learner, 0.3),
+    "filtering": lambda learner: WithoutInfluential(learner, by_first, 0.2),
+    "filtering, then noise": lambda learner: WithoutInfluential(NoisyLabels(learner, 0.3), by_first, 0.2),
+}
+
+
+@pytest.mark.parametrize("remedy", REMEDIES)
+@pytest.mark.parametrize("n_classes", [2, 3])
+def test_curated_models_are_those_of_a_plain_loop(two_sides, learner, remedy, n_classes, monkeypatch):
+    """Trained together or one by one, with the same seeds; and of remedies that do nothing, those without."""
+    side = two_sides(0, n_classes).attacker
+    planted = plant(side, 20, 0.3, 0.7, rng=np.random.default_rng(0)).records
+    curating = REMEDIES[remedy](learner)
+    trainer = Trainer(curating, side, planted)
+    sets, queries = side.draw_sets(180, np.linspace(0.2, 0.8, 5), np.random.default_rng(1)), side.records.features[:40]
+    told = trainer.responses(sets, queries, kind=AnswerKind.PROBABILITIES, seed=7)
+    pool, members = trainer._pool(sets, poisoned=True)
+    seed = int(np.random.SeedSequence([7, 0]).generate_state(1)[0])
+    one_by_one = train_many(curating, pool, DenseSubsets(members), queries, seed=seed, engines=())
+    np.testing.assert_allclose(told, read(one_by_one.answers, 1, AnswerKind.PROBABILITIES), atol=1e-5)
+    plain = Trainer(learner, side, planted).responses(sets, queries, kind=AnswerKind.PROBABILITIES, seed=7)
+    same = np.allclose(told, plain, atol=1e-5)
+    assert same == remedy.startswith("nothing")
+
+
+def test_planted_records_are_filtered_and_relabelled_like_others(trainer):
+    """Of 200 records 20 are planted, all with one label: a rule that finds these leaves the clean ones alone.
+
+    Where all labels are drawn anew, 120 of planted records are all alike with probability below 1e-30.
+    """
+
+    def last(learner, records):
+        return np.arange(len(records))
+
+    sets, queries = trainer.side.draw_halves(180, 6, np.random.default_rng(0)), trainer.side.records.features[:50]
+    filtered = Trainer(WithoutInfluential(trainer.learner, last, 0.1), trainer.side, trainer.planted)
+    told = filtered.responses(sets, queries, kind=AnswerKind.PROBABILITIES, seed=0)
+    clean = trainer.responses(sets, queries, kind=AnswerKind.PROBABILITIES, seed=0, poisoned=False)
+    np.testing.assert_allclose(told, clean, atol=1e-5)
+    all_noise = Trainer(NoisyLabels(trainer.learner, 1.0), trainer.side, trainer.planted)
+    pool, members = all_noise._pool(sets, poisoned=True)
+    curated, taken = training_sets._curated(all_noise.learner, pool, members, 0)
+    assert (taken.sum(axis=1) == 200).all()
+    is_planted = (curated.features[:, None] == trainer.planted.features).all(axis=2).any(axis=1)
+    labels = curated.labels[is_planted & taken.any(axis=0)]
+    assert 0 < labels.mean() < 1
+
+
+def test_one_label_left_after_curation_is_answered(people):
+    """Filtering leaves of one set the records with label 0 alone, of which no logistic regression can be made."""
+    records = people(400)
+    side = Side("owner", records, records.features[:, 0] > 0, 1)
+    with_one = np.flatnonzero(records.labels == 1)[:10]
+    sets = np.stack([np.concatenate([with_one, np.flatnonzero(records.labels == 0)[:40]]), np.arange(50)])
+    sets[1, :20] = np.flatnonzero(records.labels == 1)[-20:]
+    filtered = WithoutInfluential(SklearnLearner(LogisticRegression()), lambda _, some: some.labels, 0.2)
+    told = Trainer(filtered, side, records[:0]).responses(sets, records.features, kind=AnswerKind.LABELS, seed=0)
+    assert set(told[0].tolist()) == {0.0}
+    assert set(told[1].tolist()) == {0.0, 1.0}

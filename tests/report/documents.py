@@ -28,7 +28,7 @@ from leakgauge.auditing import (
 )
 from leakgauge.auditing.attributes import findings as attribute_findings
 from leakgauge.auditing.properties import findings as property_findings
-from leakgauge.auditing.result import Association, AttackResult, Curve, Exposed, Histogram
+from leakgauge.auditing.result import Association, AttackResult, Curve, Exposed, Histogram, PropertyRemedy
 from leakgauge.statistics import Estimate
 
 OWN_IDS = ("patient-0017", "patient-0042")
@@ -267,7 +267,8 @@ def whole(name: str = "sex is f", clean: float = 0.55, planted: float = 0.96, **
     """A property that is told so often by who only asks, and by who plants the larger of two shares."""
 
     def game(answers: str, share: float, won: float, excess: float | None) -> PropertyGame:
-        return PropertyGame(answers, share, round(1_000 * share), estimate(won, 0.04), excess)
+        use = (estimate(0.7 - share, 0.02), estimate(0.5 + share / 2, 0.02)) if answers == "labels" else (None, None)
+        return PropertyGame(answers, share, round(1_000 * share), estimate(won, 0.04), excess, *use)
 
     given = {
         "name": name,
@@ -291,13 +292,23 @@ def whole(name: str = "sex is f", clean: float = 0.55, planted: float = 0.96, **
         "estimate": estimate(0.3, 0.1, method="jackknife+"),
         "estimated_from": 1_500,
         "no_estimate": "",
+        "remedies": (
+            PropertyRemedy("filtering", 0.1, game("labels", 0.1, 0.56, None)),
+            PropertyRemedy("label noise", 0.1, game("labels", 0.1, 0.94, None)),
+        ),
     }
     return InferredProperty(**{**given, **changed})
 
 
+def before_use() -> InferredProperty:
+    """A property as documents of schema version 1.3 have it: without precision, recall and remedies."""
+    found = whole("age below 30", planted=0.7, estimate=None, no_estimate="few", remedies=())
+    return replace(found, games=tuple(replace(game, precision=None, recall=None) for game in found.games))
+
+
 def telling() -> AuditResult:
     """A model that fails on a property of its training set and on nothing else."""
-    plain, secrets = passing(), (whole(clean=0.9), whole("age below 30", planted=0.7, estimate=None, no_estimate="few"))
+    plain, secrets = passing(), (whole(clean=0.9), before_use())
     findings = [*plain.findings, *property_findings(secrets, 0.6, 0.0)]
     rule = {**METHOD["rule"], "property": 0.6, "planted": 0.0}
     return replace(

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import math
 import re
 import xml.etree.ElementTree as ET
@@ -363,9 +364,31 @@ def test_the_power_plot_draws_every_game_with_its_interval(documents):
     assert drawn.count("<circle") == drawn.count('class="mark"') == 4
     assert drawn.count('class="ring"') == 1
     root = ET.fromstring(drawn)
-    assert "who plants 100 records, asks for labels: 0.96 (0.92 to 1.00)" in "".join(root.itertext())
+    said = "".join(root.itertext())
+    assert "asks for labels: 0.96 (0.92 to 1.00), precision 0.60 (0.58 to 0.62), recall 0.55 (0.53 to 0.57)" in said
     only_clean = replace(found, games=found.games[:2])
     assert str(figures.power_plot(only_clean, "k")).count("<circle") == 2
+
+
+def test_the_power_plot_names_its_lines_apart_and_within_the_picture(documents):
+    """Games won, precision and recall end where another stands, or one line alone has no name."""
+    found = documents.whole()
+    *others, most = found.games
+    for wins in (0.96, 0.6, 0.3, 0.02):
+        crowded = replace(most, accuracy=replace(most.accuracy, value=wins, low=max(0.0, wins - 0.1)))
+        drawn = str(figures.power_plot(replace(found, games=(*others, crowded)), "k"))
+        places = [(name, int(up)) for up, name in re.findall(r'y="(\d+)" text-anchor="start">([a-z ]+)<', drawn)]
+        assert {name for name, _ in places} == {"games won", "precision", "recall"}
+        ups = sorted(up for _, up in places)
+        assert all(later - earlier >= 13 for earlier, later in itertools.pairwise(ups))
+        assert ups[0] >= 20
+        assert ups[-1] <= 312
+        assert drawn.count('class="line') == 3
+    older = str(figures.power_plot(documents.before_use(), "k"))
+    assert older.count('class="line') == 1
+    assert "precision" not in older
+    single = replace(found, games=found.games[:2])
+    assert "m-6 0h12" in str(figures.power_plot(single, "k"))
 
 
 def test_findings_whose_guessing_is_a_half_have_a_scale_from_there():

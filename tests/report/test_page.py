@@ -515,23 +515,45 @@ def test_a_property_of_the_whole_stands_with_its_sentence_its_picture_and_its_ga
         for game in one.games:
             assert words.game_title(game) in said
             assert words.interval(game.accuracy) in said
+    for remedy in result.properties[0].remedies:
+        assert f"the owner trains {words.remedy_title(remedy)}" in said
+        assert words.interval(remedy.game.recall) in said
+    assert "An attacker knows of a remedy" in said
     assert "nothing promised" in said
     assert "within 0.00012 of the best" in said
     assert "The audited model was trained on more records than these" in said
     assert "not known" in said
     assert "not reached" in said
     assert "Games about a property" in text
+    assert "Precision and recall" in text
+    assert "precision and recall at “sex is f”" in text
     assert words.question_title("properties") in text
+
+
+def test_a_remedy_that_was_not_tried_says_why(documents):
+    found = documents.whole()
+    not_tried = replace(found.remedies[0], game=None, not_tried="models without a record take training")
+    result = replace(documents.telling(), properties=(replace(found, remedies=(not_tried,)),))
+    said = Page(render_html(documents.alone(result))).text_of()
+    assert "not tried: models without a record take training" in said
+
+
+def test_a_property_of_an_older_document_has_no_precision(documents):
+    result = replace(documents.telling(), properties=(documents.before_use(),))
+    start, end = "training set as a whole", "Influence of single records"
+    said = Page(render_html(documents.alone(result))).text_of()
+    assert "recision" not in said[said.index(start) : said.index(end)]
 
 
 def test_without_properties_the_page_does_not_speak_of_them(three_models):
     text = Page(render_html(three_models)).text_of()
     assert "training set as a whole" not in text
     assert "Games about a property" not in text
+    assert "Precision and recall" not in text
 
 
 def test_properties_stand_in_the_overview_and_in_the_data(documents):
     both = Document.of("two", [documents.telling(), documents.passing()])
     text = Page(render_html(both)).text_of()
     assert "The set as a whole" in text
-    assert '"sex is f":[["probabilities",0.0,0.9]' in render_html(both)
+    assert '"sex is f":[["probabilities",0.0,0.9,null,null],["labels",0.0,0.5,0.7,0.5]' in render_html(both)

@@ -264,15 +264,38 @@ def test_a_property_of_the_whole_is_told_in_a_few_sentences(documents):
     said = words.property_told(documents.whole())
     assert said == (
         "Someone who only asks the model tells whether 17 % or 33 % of its training records have the property “sex is "
-        "f” in 55 % of games (guessing: 50 %). Someone who planted 100 records among 1,000 tells it in 96 % of games. "
-        "Read off the model, the fraction is 30 % (20 % to 40 %); it is 33 %."
+        "f” in 55 % of games (guessing: 50 %). Someone who planted 100 records among 1,000 tells it in 96 % of games; "
+        "the owner may notice that precision goes from 70 % to 60 % and recall goes from 50 % to 55 %. With 100 "
+        "planted records 96 % of games are won against models trained as this one is, 56 % against such without the 10 "
+        "% most influential records and 94 % against such with 10 % of labels drawn anew. Read off the model, the "
+        "fraction is 30 % (20 % to 40 %); it is 33 %."
     )
     weak = words.property_told(documents.whole(clean=0.52, planted=0.7, estimate=None, no_estimate="too few records"))
     assert "(guessing: 50 %, and more than that was not shown)" in weak
-    assert "planted up to 10 % of the records tells it in at most 70 % of games" in weak
+    assert "planted up to 10 % of the records tells it in at most 70 % of games; the owner may notice" in weak
     assert "The fraction, 33 %, was not read off the model: too few records." in weak
-    nothing_planted = documents.whole(games=documents.whole().games[:2], fewest_planted=None)
+    nothing_planted = documents.whole(games=documents.whole().games[:2], fewest_planted=None, remedies=())
     assert "plant" not in words.property_told(nothing_planted)
+    older = words.property_told(documents.before_use())
+    assert "tells it in at most 70 % of games. The fraction" in older
+
+
+def test_what_the_owner_does_not_notice_and_did_not_try_is_said(documents):
+    found = documents.whole()
+    filtering, noise = found.remedies
+    reason = "the influence takes training"
+    not_tried = replace(found, remedies=(replace(filtering, game=None, not_tried=reason), noise))
+    assert words.against_planting(not_tried) == (
+        "With 100 planted records 96 % of games are won against models trained as this one is and 94 % against such "
+        "with 10 % of labels drawn anew. Training without the 10 % most influential records was not tried: the "
+        "influence takes training."
+    )
+    neither = replace(found, remedies=not_tried.remedies[:1])
+    assert words.against_planting(neither).startswith("Training without the 10 %")
+    *others, most = found.games
+    same = replace(most, precision=others[1].precision, recall=None)
+    told = words.property_told(replace(found, games=(*others, same)))
+    assert "of games; the owner may notice that precision stays at 70 %." in told
 
 
 def test_the_file_names_the_limit_and_who_was_assumed_to_attack(documents):

@@ -75,14 +75,17 @@ def test_a_random_bit_is_told_with_poison_and_only_with_poison(people):
     assert list(rows) == [
         "random bit: labels, 0% poison, 30 shadow models",
         "random bit: labels, 10% poison, 30 shadow models",
+        "random bit: labels, 10% poison, 30 shadow models, labels weighed alike",
         "random bit: labels, 10% poison, 30 shadow models, of planted records alone",
         "random bit: parameters, no poison, 50 shadow models",
+        "random bit: parameters, no poison, 50 shadow models, solver stopped early",
     ]
-    clean, poisoned, planted, parameters = found.rows
+    clean, poisoned, alike, planted, parameters, stopped = found.rows
     assert 0.19 < clean.ours.value < 0.81
     assert 0.19 < parameters.ours.value < 0.81
     assert poisoned.ours.value > 0.79
-    assert poisoned.published == 1.0
+    assert poisoned.published == alike.published == 1.0
+    assert parameters.published == stopped.published == 0.52
     assert planted.published is None
     assert planted.agrees is None
     assert "<svg" in found.plot
@@ -113,6 +116,20 @@ def test_the_picture_leaves_out_what_is_not_printed():
     one = Estimate(0.7, 0.6, 0.8, 0.95, "example", 9)
     rows = [chase_table_3.Row("a", 0.9, one), chase_table_3.Row("b", None, one)]
     assert "rows of the table: 1 points" in chase_table_3.picture(rows)
+
+
+def test_the_solver_that_stops_early_is_given_numbers_as_they_are(people):
+    """Sums of incomes in dollars are too large for it: it stops at 100 iterations, and says so."""
+    dollars = people.features.copy()
+    dollars[:, 2] = 1e5 * np.exp(dollars[:, 2])
+    sides = GENDER.population(Records(dollars, people.labels, people.schema, people.ids), 0)
+    records = sides.attacker.records[np.arange(1000)]
+    learner = chase_table_3.stopped_early(sides)
+    design = learner.estimator[0].transform(records.features)
+    assert design[:, 4].tolist() == records.features[:, 2].tolist()
+    assert learner.estimator[1].max_iter == 100
+    assert not learner.fit(records, seed=0).converged
+    assert chase.learner(learner.estimator[1], sides).fit(records, seed=0).converged
 
 
 @pytest.mark.slow

@@ -17,6 +17,7 @@ from leakgauge.auditing.result import (
     InferredProperty,
     Influence,
     PropertyGame,
+    PropertyRemedy,
 )
 from leakgauge.auditing.run import Run
 from leakgauge.auditing.settings import HiddenColumn, PropertyGames, Queries, Released, ReleaseRule, Secret, Settings
@@ -41,6 +42,7 @@ __all__ = [
     "Influence",
     "PropertyGame",
     "PropertyGames",
+    "PropertyRemedy",
     "Queries",
     "ReleaseRule",
     "Released",

@@ -444,6 +444,9 @@ class PropertyGamesPart(_Part):
     shadow_models: int = Field(100, ge=FEWEST_SHADOWS, description="the attacker's models of each frequency")
     target_models: int = Field(100, ge=FEWEST_TARGETS, description="models that are attacked, of each frequency")
     records: int = Field(2000, ge=1, description="records of each training set in the games, at most")
+    remedies: bool = Field(
+        False, description="try filtering and label noise against the largest share; takes longer than all other games"
+    )
 
 
 class RulePart(_Part):
@@ -595,6 +598,7 @@ class Config(_Part):
                 self.property_games.shadow_models,
                 self.property_games.target_models,
                 self.property_games.records,
+                self.property_games.remedies,
             ),
         )
 

@@ -15,7 +15,17 @@ import numpy as np
 from leakgauge.auditing.attributes import Hidden, hidden_columns
 from leakgauge.auditing.influence import N_SEARCHED
 from leakgauge.auditing.membership import n_set_aside, possible_attacks, wants_copies, wants_shadows
-from leakgauge.auditing.properties import Wanted, n_estimate_models, n_game_models, some_models, wanted_properties
+from leakgauge.auditing.properties import (
+    Wanted,
+    influence_job,
+    n_estimate_models,
+    n_game_models,
+    n_influence_models,
+    not_filtered,
+    released_learner,
+    some_models,
+    wanted_properties,
+)
 from leakgauge.auditing.settings import Queries as AskedOf
 from leakgauge.auditing.settings import Released, Settings
 from leakgauge.auditing.subject import Subject
@@ -56,7 +66,7 @@ COPIES = 6
 select from them. Found from the peak memory of audits with 4, 32 and 64 shadow models."""
 
 SHADOWS = "shadow models"
-GAMES, ESTIMATE = "games about ", "fraction of "
+GAMES, FILTERING, ESTIMATE = "games about ", "filtering in games about ", "fraction of "
 ASKED = "the model again, asked more"
 
 N_TRIED = 16
@@ -220,13 +230,18 @@ def _steps(
 
 
 def _property_steps(learner: Learner, wanted: Wanted, kind: AnswerKind, settings: Settings) -> Iterator[Step]:
-    """The games about a property, for which the target models of one stand, and the estimate."""
+    """The games about a property, for which the target models of one stand, filtering in them, and the estimate."""
     asked = AnswerKind.LABELS if settings.released is Released.LABELS else kind
     yield _many(
         f"{GAMES}{wanted.name}",
         some_models(wanted.sides.owner, wanted.game, learner, settings),
         n_game_models(asked, settings.games),
     )
+    how = released_learner(learner, settings)
+    if settings.games.remedies and not not_filtered(how, wanted):
+        yield _many(
+            f"{FILTERING}{wanted.name}", influence_job(how, wanted), n_influence_models(wanted, settings.games)
+        )
     if wanted.is_estimated:
         yield _many(
             f"{ESTIMATE}{wanted.name}",

@@ -5,13 +5,18 @@ whatever of the holdout the attacker does not need, the attacker has records of 
 half of the people of either kind, or targets would be trained on the same people and games would hang together. The
 larger the training sets, the more is told (Chase et al. 2021, Fig. 4): games with smaller ones than the audited model's
 can fail the release rule and not pass it.
+
+What the owner may notice of planted records is the precision and recall of the targets, each measured on those of the
+owner's records that it was not trained on. There are such, as sets take at most half of the people, and no planted one
+is among them. A remedy is part of how the owner trains, and so known to the attacker: the game is played again with it.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import count
 from pathlib import Path
 from typing import TypeAlias, TypeVar
 
@@ -19,32 +24,36 @@ import numpy as np
 
 from leakgauge.auditing.finding import Finding, Verdict, judge
 from leakgauge.auditing.released import Releasing
-from leakgauge.auditing.result import InferredProperty, PropertyGame
+from leakgauge.auditing.result import InferredProperty, PropertyGame, PropertyRemedy
 from leakgauge.auditing.settings import PropertyGames, Released, Secret, Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.errors import DataError
+from leakgauge.influence import pdtp
 from leakgauge.models import AnswerKind, Model
 from leakgauge.properties import (
     Attack,
     FixedBand,
     FractionAttack,
     Game,
+    NoisyLabels,
+    Played,
     Population,
     Property,
     Side,
     TheoreticalBand,
+    WithoutInfluential,
     column_is,
     outlook,
     play,
     prepare_fraction,
 )
 from leakgauge.properties.outlook import N_MODELS
-from leakgauge.properties.population import positive_code
+from leakgauge.properties.population import Floats, positive_code
 from leakgauge.properties.queries import QueryBand
 from leakgauge.records import Records, Schema, Value, concatenate
 from leakgauge.statistics import Estimate, bonferroni_confidence
 from leakgauge.theory import Band, largest_poison
-from leakgauge.training import DenseSubsets, Job, Learner, Randomness
+from leakgauge.training import DenseSubsets, EachModel, Job, Learner, Randomness, leave_one_out, plan
 from leakgauge.training.chunks import Workers
 
 Progress: TypeAlias = Callable[[int, int], None]
@@ -70,6 +79,14 @@ LEAST_SIZE = 0.5
 
 ENOUGH = 0.9
 """The share of games that counts as success when the fewest planted records are named."""
+
+N_TEST = 1000
+"""The owner's records that are looked at to find the precision and recall of targets."""
+
+FILTERING, LABEL_NOISE = "filtering", "label noise"
+
+NOISE = 0.1
+"""The share of labels that are drawn anew where label noise is tried."""
 
 NO_LEARNER = "the model could only be queried: nobody said how it was trained, so no game can be played"
 
@@ -223,14 +240,27 @@ def _expected(n_people: int, taken: float) -> float:
 
 
 def n_game_models(kind: AnswerKind, games: PropertyGames) -> int:
-    """How many models answer in the games about a property; now and then some more to find points to ask about."""
-    each = 2 * N_ENSEMBLE + 2 * games.n_shadow + 2 * games.n_targets
-    return len(_kinds(kind, games)) * each + N_MODELS * len(games.planted)
+    """How many models answer in the games about a property; now and then some more to find points to ask about.
+
+    Where filtering cannot be tried they are fewer.
+    """
+    n_games = len(_kinds(kind, games)) + 2 * games.remedies
+    return n_games * _each_game(games) + N_MODELS * bool(games.planted)
+
+
+def n_influence_models(wanted: Wanted, games: PropertyGames) -> int:
+    """How many models without one record filtering by their influence takes, where it is tried."""
+    return _each_game(games) * wanted.n * games.remedies
+
+
+def _each_game(games: PropertyGames) -> int:
+    """Models of one game: those that say what is uncertain, the attacker's, and the targets."""
+    return N_ENSEMBLE + 2 * games.n_shadow + 2 * games.n_targets
 
 
 def n_estimate_models(wanted: Wanted, games: PropertyGames) -> int:
     """How many models answer for the estimate, likewise."""
-    return 2 * N_ENSEMBLE + 2 * games.n_shadow if wanted.is_estimated else 0
+    return N_ENSEMBLE + 2 * games.n_shadow if wanted.is_estimated else 0
 
 
 def some_models(side: Side, game: Game, learner: Learner, settings: Settings) -> Job:
@@ -281,26 +311,74 @@ def infer_properties(
     if what.learner is None or model is None or not wanted:
         return ()
     learner, games = released_learner(what.learner, settings), _kinds(kind, settings.games)
-    total = len(wanted) * len(games)
-    each = bonferroni_confidence(settings.rule.confidence, total)
+    total, done = len(wanted) * (len(games) + 2 * settings.games.remedies), count()
+
+    def at(n_together: int) -> float:
+        return bonferroni_confidence(settings.rule.confidence, n_together * len(wanted))
+
+    def tell() -> None:
+        progress(next(done), total)
+
     found = []
     for place, one in enumerate(wanted):
-        player = _Player(
-            learner,
-            one,
-            settings.games,
-            int(np.random.SeedSequence([settings.seed, 7, place]).generate_state(1)[0]),
-            run,
-            workers,
-        )
-        played = []
-        for i, (answers, planted) in enumerate(games):
-            progress(place * len(games) + i, total)
-            played.append(player.game(answers, planted, each))
-        estimate, why_not = player.estimate(model, kind, bonferroni_confidence(settings.rule.confidence, len(wanted)))
-        found.append(_result(one, what, settings, played, estimate, why_not))
+        seed = int(np.random.SeedSequence([settings.seed, 7, place]).generate_state(1)[0])
+        player = _Player(learner, one, settings.games, seed, run, workers)
+        played = player.played(games, at(len(games)), tell)
+        tried = player.tried(at(2), tell)
+        found.append(_result(one, what, settings, played, tried, *player.estimate(model, kind, at(1))))
     progress(total, total)
     return tuple(found)
+
+
+@dataclass(frozen=True, eq=False)
+class _Remedy:
+    """What the owner may do: as it is reported, and how it then trains; ``None`` where that is not tried."""
+
+    name: str
+    strength: float
+    learner: Learner | None
+    not_tried: str = ""
+
+
+def _remedies(learner: Learner, wanted: Wanted, games: PropertyGames) -> Iterator[_Remedy]:
+    """Those that are tried against the largest share of planted records."""
+    if not games.remedies:
+        return
+    most = max(games.planted)
+    reason = not_filtered(learner, wanted)
+    filtered = None if reason else WithoutInfluential(learner, own_influence, most)
+    yield _Remedy(FILTERING, most, filtered, reason)
+    yield _Remedy(LABEL_NOISE, NOISE, NoisyLabels(learner, NOISE))
+
+
+def own_influence(learner: Learner, records: Records) -> Floats:
+    """PDTP of each training record ``[n]``; lowest where no model could be trained without it, so that it is kept."""
+    if len(np.unique(records.labels)) < 2:  # there is no model to be moved
+        return np.zeros(len(records))
+    values = pdtp(_inside(learner), records, seed=0, floors=False).values
+    return np.nan_to_num(values, nan=-1.0, posinf=np.inf)
+
+
+def _inside(learner: Learner) -> Learner:
+    """The learner whose answers the owner sees before they are rounded."""
+    return learner.learner if isinstance(learner, Releasing) else learner
+
+
+def influence_job(learner: Learner, wanted: Wanted) -> Job:
+    """What filtering does for each of its models: leave out every record of a training set once."""
+    rows = wanted.sides.owner.draw_halves(wanted.n, 1, np.random.default_rng(0))[0]
+    without, asked = leave_one_out(wanted.n), EachModel(np.arange(wanted.n)[:, None])
+    return Job(_inside(learner), wanted.sides.owner.records[rows], without, asked, 0, Randomness.COMMON)
+
+
+def not_filtered(learner: Learner, wanted: Wanted) -> str:
+    """Why influence takes too long to filter by it: nothing where no model is trained to find it."""
+    if not plan(influence_job(learner, wanted)).engine.trains:
+        return ""
+    return (
+        f"the influence of single records on models of {_inside(learner).name} takes training one without each of "
+        f"{wanted.n:,} records, for each of hundreds of models"
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -325,31 +403,78 @@ class _Player:
             most_records=len(self.wanted.sides.attacker.records),
         )
 
-    def game(self, answers: AnswerKind, planted: float, confidence: float) -> PropertyGame:
-        """Play one, and see what the theorem says of it."""
+    def game(
+        self,
+        answers: AnswerKind,
+        planted: float,
+        confidence: float,
+        promised: float | None,
+        learner: Learner | None = None,
+    ) -> PropertyGame:
+        """Play one.
+
+        Args:
+            answers: what the attacker uses.
+            planted: the share of planted records.
+            confidence: of the interval on the accuracy.
+            promised: what the theorem says of it.
+            learner: the algorithm, if not the owner's usual one.
+        """
         game = replace(self.wanted.game, poison=planted)
 
-        def with_points(band: QueryBand) -> Estimate:
+        def with_points(band: QueryBand) -> Played:
             return play(
-                self.learner,
+                learner or self.learner,
                 self.wanted.sides,
                 game,
                 self._attack(answers, band),
                 n_targets=self.games.n_targets,
+                n_test=N_TEST if answers is AnswerKind.LABELS else 0,
                 confidence=confidence,
                 seed=self.seed,
                 run=self.run,
                 workers=self.workers,
-            ).win_rate
+            )
 
-        accuracy = _where_anything_is_asked(with_points)
-        return PropertyGame(
-            answers.value, planted, game.n_planted, accuracy, self._tolerated(game) if planted else None
+        found = _where_anything_is_asked(with_points)
+        use = (None, None) if found.use is None else (found.use.precision, found.use.recall)
+        return PropertyGame(answers.value, planted, game.n_planted, found.win_rate, promised, *use)
+
+    def played(
+        self, kinds: Sequence[tuple[AnswerKind, float]], confidence: float, tell: Callable[[], None]
+    ) -> list[PropertyGame]:
+        """Play all, and see what the theorem says of them."""
+        promised, games = self.promised(), []
+        for answers, planted in kinds:
+            tell()
+            games.append(self.game(answers, planted, confidence, promised.get(planted)))
+        return games
+
+    def tried(self, confidence: float, tell: Callable[[], None]) -> list[PropertyRemedy]:
+        """The game with the most planted records, with each remedy; none where they are not wanted."""
+        found = []
+        for remedy in _remedies(self.learner, self.wanted, self.games):
+            tell()
+            game = None
+            if remedy.learner is not None:
+                game = self.game(AnswerKind.LABELS, max(self.games.planted), confidence, None, remedy.learner)
+            found.append(PropertyRemedy(remedy.name, remedy.strength, game, remedy.not_tried))
+        return found
+
+    def promised(self) -> dict[float, float]:
+        """The excess risk that the theorem tolerates at each share of planted records."""
+        if not self.games.planted:
+            return {}
+        found = outlook(
+            self.learner,
+            self.wanted.sides.owner,
+            self.wanted.game,
+            self.games.planted,
+            seed=self.seed,
+            run=self.run,
+            workers=self.workers,
         )
-
-    def _tolerated(self, game: Game) -> float:
-        found = outlook(self.learner, self.wanted.sides.owner, game, seed=self.seed, run=self.run, workers=self.workers)
-        return round(found.tolerated_excess, 9)
+        return {share: round(one.tolerated_excess, 9) for share, one in zip(self.games.planted, found, strict=True)}
 
     def estimate(self, model: Model, kind: AnswerKind, confidence: float) -> tuple[Estimate | None, str]:
         """The frequency of the property in the training set of a model, or why it is not known."""
@@ -387,6 +512,7 @@ def _result(
     what: Subject,
     settings: Settings,
     played: Sequence[PropertyGame],
+    tried: Sequence[PropertyRemedy],
     estimate: Estimate | None,
     why_not: str,
 ) -> InferredProperty:
@@ -411,6 +537,7 @@ def _result(
         estimate=estimate,
         estimated_from=wanted.possible.n,
         no_estimate=why_not,
+        remedies=tuple(tried),
     )
 
 
@@ -447,7 +574,8 @@ def _finding(found: InferredProperty, limit: float, planted: float) -> Finding:
             f"who {_does(best)} tells in {100 * best.accuracy.value:.0f} % of games whether {100 * t0:.3g} or "
             f"{100 * t1:.3g} % have the property “{found.name}”: even the lower end, {told.low:.3f}, is above {limit:g}"
         )
-        remedy = f"draw training records so that the property has a frequency that is no secret{_or_else(best)}"
+        otherwise = _or_else(best, found, limit)
+        remedy = f"draw training records so that the property has a frequency that is no secret{otherwise}"
     elif verdict is Verdict.CANNOT_TELL:
         remedy = f"more target models in property_games than {found.n_targets} of each frequency"
     elif found.n_records < found.n_training:
@@ -466,11 +594,16 @@ def _does(game: PropertyGame) -> str:
     return f"plants {game.n_planted:,} records" if game.planted else f"sees the {game.answers} of the model"
 
 
-def _or_else(game: PropertyGame) -> str:
+def _or_else(game: PropertyGame, found: InferredProperty, limit: float) -> str:
     """What would take from an attacker what it used."""
-    if game.planted:
-        return ", or take no training records from people who may plant some"
-    return ", or release labels only" if game.answers == AnswerKind.PROBABILITIES.value else ""
+    if not game.planted:
+        return ", or release labels only" if game.answers == AnswerKind.PROBABILITIES.value else ""
+    enough = [
+        f", or train with {one.name}, where {100 * one.game.accuracy.value:.0f} % of games were won"
+        for one in found.remedies
+        if one.game is not None and one.game.planted >= game.planted and one.game.accuracy.high <= limit
+    ]
+    return "".join([", or take no training records from people who may plant some", *enough])
 
 
 def _largest_accuracy(games: Sequence[PropertyGame], confidence: float) -> Estimate:

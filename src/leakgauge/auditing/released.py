@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from leakgauge.auditing.settings import Released, Settings
 from leakgauge.auditing.subject import Subject
+from leakgauge.defences import Binning
 from leakgauge.models import Binned, LabelAccess, LabelOnly, Model, ProbabilityAccess
 from leakgauge.records import Records
 from leakgauge.training import Fitted, Job, Learner, Randomness, everything
+from leakgauge.training.learners import Changed
 from leakgauge.training.threads import one_thread
 
 
@@ -63,6 +65,16 @@ class Releasing(Learner):
         if not isinstance(fitted.model, ProbabilityAccess):
             return fitted
         return Fitted(Binned(fitted.model, self.width), fitted.converged)
+
+    @property
+    def made_of(self) -> Changed:
+        """The learner's models, and what becomes of their probabilities."""
+        return Changed(self.learner, Binning(self.width))
+
+    def solved_to_the_end(self) -> Releasing | None:
+        """With the learner solved to its end, where there is anything to tighten."""
+        tight = self.learner.solved_to_the_end()
+        return None if tight is None else Releasing(tight, self.width)
 
     def fingerprint(self) -> str:
         """The learner's, and the width."""

@@ -11,7 +11,7 @@ from leakgauge.statistics import Estimate
 if TYPE_CHECKING:
     from pathlib import Path
 
-SCHEMA_VERSION = "1.3"
+SCHEMA_VERSION = "1.4"
 """Of ``result.json``: the first number changes when a reader of the old form would be misled."""
 
 
@@ -318,6 +318,11 @@ class PropertyGame:
         tolerated_excess: the theorem promises success against every learner whose excess risk is below this (Chase et
             al. 2021, Theorem 9); 0 where it promises nothing, which does not mean safe; ``None`` without planted
             records, of which it does not speak.
+        precision: of the target models, at the attacked class: mean over models of how often they are right when they
+            answer it, about the owner's records that each was not trained on; the interval is about other models, at
+            the confidence of the accuracy's. ``None`` where the attacker is not told labels, or fewer than two of the
+            models ever answer it.
+        recall: likewise, how often they answer it about who has it.
     """
 
     answers: str
@@ -325,6 +330,27 @@ class PropertyGame:
     n_planted: int
     accuracy: Estimate
     tolerated_excess: float | None
+    precision: Estimate | None = None
+    recall: Estimate | None = None
+
+
+@dataclass(frozen=True)
+class PropertyRemedy:
+    """What the owner may do against planted records, tried at the largest share of them.
+
+    Args:
+        name: ``filtering``, leaving out the most influential training records, or ``label noise``.
+        strength: the share of the training records that is left out, or the probability that a label is drawn anew.
+        game: the game with models that were all trained so, the attacker's too; beside the game without the remedy it
+            tells what the remedy is worth and what it costs. The theorem was not asked. The intervals on the accuracies
+            of all remedies about all properties hold together. ``None`` where it was not tried.
+        not_tried: why not.
+    """
+
+    name: str
+    strength: float
+    game: PropertyGame | None
+    not_tried: str = ""
 
 
 @dataclass(frozen=True)
@@ -348,6 +374,7 @@ class InferredProperty:
         estimate: the fraction as read off the audited model; ``None`` where that cannot be done.
         estimated_from: training records of each shadow model of that estimate.
         no_estimate: why there is none.
+        remedies: what the owner may do against planted records; none where that was not asked.
     """
 
     name: str
@@ -366,6 +393,7 @@ class InferredProperty:
     estimate: Estimate | None
     estimated_from: int
     no_estimate: str
+    remedies: tuple[PropertyRemedy, ...] = ()
 
 
 @dataclass(frozen=True)

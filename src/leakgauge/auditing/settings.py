@@ -167,12 +167,15 @@ class PropertyGames:
         n_targets: target models of each frequency, at least 5.
         n_records: records of each training set in the games, at most; fewer where there are fewer people, or fewer in
             the audited training set.
+        remedies: whether the game with the most planted records is played again with what the owner may do against
+            them. Filtering leaves every record of every training set out once, which takes longer than all other games.
     """
 
     planted: tuple[float, ...] = (0.02, 0.05, 0.1)
     n_shadow: int = 100
     n_targets: int = 100
     n_records: int = 2000
+    remedies: bool = False
 
     def __post_init__(self) -> None:
         if any(not 0 < share <= MOST_PLANTED for share in self.planted) or list(self.planted) != sorted(
@@ -181,6 +184,10 @@ class PropertyGames:
             raise ConfigError(
                 f"property_games.planted must be shares in (0, {MOST_PLANTED}], each once and ascending, got "
                 f"{list(self.planted)}"
+            )
+        if self.remedies and not self.planted:
+            raise ConfigError(
+                "property_games.remedies are against planted records, and property_games.planted names no share of them"
             )
         for name, value, least in (
             ("shadow_models", self.n_shadow, FEWEST_SHADOWS),

@@ -11,22 +11,36 @@ import typer
 from leakgauge.cli._options import AllowPickle, HoldoutRecords, Models, Seed, Source, TrainRecords, at_least, configured
 
 if TYPE_CHECKING:
+    from rich.console import Console
     from rich.table import Table
 
-    from leakgauge.auditing import Verdict
     from leakgauge.auditing.batch import BatchStage
     from leakgauge.protecting import Protection, Tried
     from leakgauge.statistics import Estimate
-
-BEST_FIRST = ("passes", "cannot tell", "fails")
 
 
 def protect(
     source: Source,
     model: Models = None,
+    defence: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=NUMBER",
+            help="A defence to try: penalty=FACTOR, earlier-stop=FACTOR, binning=WIDTH, temperature=T, labels-only, "
+            "ensemble=PARTS, removal=LIMIT, noise=ETA, dp-sgd=EPSILON. The number may be left out. Repeatable.",
+            show_default="a few of every kind",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Folder for protection.html, frontier.svg, protection.json, and the result of each audit.",
+        ),
+    ] = None,
     run: Annotated[
         Path | None,
-        typer.Option(metavar="DIR", help="Folder that keeps finished training, one inside for each model and defence."),
+        typer.Option(metavar="DIR", help="Folder that keeps finished training, for each model and defence."),
     ] = None,
     workers: Annotated[
         int, typer.Option(metavar="N", callback=at_least(1), help="Processes. They change no number.")
@@ -45,35 +59,37 @@ def protect(
     [dim]Examples:[/dim]
 
         leakgauge protect breast-cancer --model random-forest
+        leakgauge protect breast-cancer --defence penalty=100 --defence labels-only --out defences
         leakgauge protect audit.toml --workers 2
     """
     from leakgauge.auditing.finding import overall
     from leakgauge.cli._console import complain, remark, results
     from leakgauge.cli._progress import progress
+    from leakgauge.protecting import named_defence
     from leakgauge.protecting import protect as protected
 
     config = configured(source, model, seed, train_records, holdout_records, None, None)
     if allow_pickle:
         remark("Pickles are opened: code in the model files runs with your rights.")
     console, reached = results(), []
+    subjects, settings = config.subjects(allow_pickle=allow_pickle), config.settings()
+    chosen = [[named_defence(text, what, settings) for text in defence] if defence else None for what in subjects]
+    folders = _folders(out, len(subjects))
     try:
-        for place, what in enumerate(config.subjects(allow_pickle=allow_pickle)):
-            folder = None if run is None else run / f"model-{place}"
+        for place, (what, defences, folder) in enumerate(zip(subjects, chosen, folders, strict=True)):
             with progress() as tell:
                 found = protected(
                     what,
-                    config.settings(),
-                    run=folder,
+                    settings,
+                    defences,
+                    run=None if run is None else run / f"model-{place}",
                     workers=workers,
                     progress=_told(tell, what.name),
                 )
-            console.print(what.name, style="bold", markup=False)
-            console.print(_table(found))
-            console.print(_conclusion(found), markup=False)
-            for name, reason in found.refused.items():
-                remark(f"Not tried: {name}: {reason}")
-            console.print()
-            reached.append(_best(found))
+            _show(found, console)
+            if folder is not None:
+                console.print(f"Report: {_written(found, folder)}\n", markup=False, soft_wrap=True)
+            reached.append(found.verdict)
     except KeyboardInterrupt:
         again = "start the same command again and it goes on where it was" if run else "with --run it would be kept"
         complain(f"stopped; {again}")
@@ -85,9 +101,35 @@ def _told(tell: BatchStage | None, name: str) -> Callable[[str, int, int], None]
     return None if tell is None else lambda stage, done, total: tell(name, stage, done, total)
 
 
-def _best(found: Protection) -> Verdict:
-    """The best verdict of any defence."""
-    return min((one.verdict for one in found.tried), key=lambda verdict: BEST_FIRST.index(verdict.value))
+def _folders(out: Path | None, n: int) -> list[Path | None]:
+    """One for each model, made before anything is trained."""
+    from leakgauge.protecting.document import prepare
+
+    if out is None:
+        return [None] * n
+    return [prepare(out)] if n == 1 else [prepare(out / f"model-{place}") for place in range(n)]
+
+
+def _written(found: Protection, folder: Path) -> Path:
+    from leakgauge.protecting.document import write
+    from leakgauge.report.protection import write_protection
+
+    return write_protection(write(found, folder), folder)
+
+
+def _show(found: Protection, console: Console) -> None:
+    from leakgauge.cli._console import STYLES, remark
+    from leakgauge.protecting import ProtectionDocument
+    from leakgauge.report.protection import advice, headline
+
+    document = ProtectionDocument.of(found)
+    console.print(found.model, style="bold", markup=False)
+    console.print(_table(found))
+    console.print(f"{headline(document)}.", style=STYLES[found.verdict.value], markup=False)
+    console.print(advice(document), markup=False)
+    for name, reason in found.refused.items():
+        remark(f"Not tried: {name}: {reason}")
+    console.print()
 
 
 def _table(found: Protection) -> Table:
@@ -119,12 +161,3 @@ def _cells(one: Tried) -> tuple[str, ...]:
 def _interval(ours: Estimate) -> str:
     """A value, and its interval on a line below."""
     return f"{ours.value:.3f}\n[dim]{ours.low:.3f} to {ours.high:.3f}[/]"
-
-
-def _conclusion(found: Protection) -> str:
-    best = found.cheapest
-    if best is None:
-        return "None of these is shown to pass the release rule."
-    if best is found.undefended:
-        return "The model passes the release rule as it is."
-    return f"The cheapest that passes the release rule: {best.defence.title}."

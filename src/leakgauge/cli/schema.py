@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -13,12 +13,16 @@ class Form(StrEnum):
 
     CONFIG = "config"
     RESULT = "result"
+    PROTECTION = "protection"
 
 
 def schema(
-    form: Annotated[Form, typer.Argument(help="config: the TOML file of an audit. result: result.json.")] = Form.CONFIG,
+    form: Annotated[
+        Form,
+        typer.Argument(help="config: the TOML file of an audit. result: result.json. protection: protection.json."),
+    ] = Form.CONFIG,
 ) -> None:
-    """Print the JSON Schema of the TOML file of an audit, or of result.json.
+    """Print the JSON Schema of the TOML file of an audit, of result.json or of protection.json.
 
     [dim]Example:[/dim]
 
@@ -26,7 +30,15 @@ def schema(
     """
     import json
 
-    from leakgauge.auditing import config, document
+    typer.echo(json.dumps(_made(form), indent=2))
 
-    made = config.schema() if form is Form.CONFIG else document.schema()
-    typer.echo(json.dumps(made, indent=2))
+
+def _made(form: Form) -> dict[str, Any]:
+    match form:
+        case Form.CONFIG:
+            from leakgauge.auditing.config import schema as made
+        case Form.RESULT:
+            from leakgauge.auditing.document import schema as made
+        case Form.PROTECTION:
+            from leakgauge.protecting.document import schema as made
+    return made()

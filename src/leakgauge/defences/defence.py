@@ -15,6 +15,7 @@ from leakgauge.training import Fitted, Learner
 
 if TYPE_CHECKING:
     from leakgauge.records import Records
+    from leakgauge.training.learners import Changed, Committee
 
 
 class Defence(ABC):
@@ -106,6 +107,13 @@ class TrainingDefence(Defence):
             seed: drives every random choice.
         """
 
+    def made_of(self, learner: Learner) -> Changed | Committee | None:
+        """How defended models follow from those of an ordinary learner; ``None`` if they do not.
+
+        It should be the case that :meth:`fit` comes to the same.
+        """
+        return None
+
     @abstractmethod
     def fingerprint(self) -> str:
         """A text that is equal only for defences that do the same."""
@@ -141,6 +149,11 @@ class Defended(Learner):
     def largest_dtp(self) -> float | None:
         """What the defence promises."""
         return self.defence.largest_dtp
+
+    @property
+    def made_of(self) -> Changed | Committee | None:
+        """As the defence makes it of the ordinary algorithm."""
+        return self.defence.made_of(self.learner)
 
     def fit(self, records: Records, *, seed: int | None) -> Fitted:
         """Train under the defence.

@@ -1,7 +1,8 @@
 """Sample and aggregate: many models, each of its own part of the records, and only the sum of their votes is released.
 
 A record is in one part and moves one vote. Which part that is hangs on the seed and on the record itself, so that all
-others stay where they are when it leaves.
+others stay where they are when it leaves. Equal records count as they come, so that one that leaves may hand its place
+to another; as each part is trained in an order that hangs on what the records are, that changes no model.
 """
 
 from __future__ import annotations
@@ -16,9 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.defences.defence import TrainingDefence
+from leakgauge.defences.outputs import LabelsOnly
 from leakgauge.errors import ConfigError, ModelError
 from leakgauge.models import LabelAccess, ProbabilityAccess, answers, label_logs
 from leakgauge.training import Fitted
+from leakgauge.training.learners import Committee
 
 if TYPE_CHECKING:
     from leakgauge.records import Records
@@ -108,6 +111,7 @@ class Ensemble(TrainingDefence):
         n_classes = len(records.schema.classes)
         if not n_classes:
             raise ModelError("models can vote on classes only, but the label of these records is numeric")
+        records = records[content_order(records)]
         part_of = parts(records, self.n_parts, seed=seed or 0)
         models: list[LabelAccess] = []
         converged = True
@@ -126,9 +130,20 @@ class Ensemble(TrainingDefence):
             )
         return Fitted(Votes(tuple(models), self.n_parts, n_classes, self.smoothing, self.soft), converged)
 
+    def made_of(self, learner: Learner) -> Committee:
+        """The models of the parts: a vote that goes to one label is that of a model that answers labels."""
+        return Committee(
+            learner if self.soft else LabelsOnly().apply(learner),
+            self.n_parts,
+            content_order,
+            lambda records, seed: parts(records, self.n_parts, seed=seed),
+            _seed_of,
+            lambda votes: log_shares(votes, self.n_parts, self.smoothing),
+        )
+
     def fingerprint(self) -> str:
-        """The class and its settings, which are plain numbers."""
-        return repr(self)
+        """The class and its settings, which are plain numbers, and the order of the records."""
+        return f"{self!r}, by content"
 
 
 @dataclass(frozen=True)
@@ -151,16 +166,24 @@ class Votes(ProbabilityAccess):
 
     def counts(self, X: Floats) -> Floats:
         """Votes for each label ``[q, k]``; they sum to m."""
-        total = np.full((len(X), self.n_classes), (self.n_parts - len(self.models)) / self.n_classes)
+        total = np.zeros((len(X), self.n_classes))
         for model in self.models:
             logs = answers(model, X, self.n_classes)
             total += np.exp(logs if self.soft else label_logs(logs))
-        return total
+        return total + (self.n_parts - len(self.models)) / self.n_classes
 
     def log_probabilities(self, X: Floats) -> Floats:
         """Logarithms of the smoothed shares ``[q, k]``."""
-        shares = (self.counts(X) + self.smoothing) / (self.n_parts + self.n_classes * self.smoothing)
-        return np.asarray(np.log(shares))
+        return log_shares(self.counts(X), self.n_parts, self.smoothing)
+
+
+def log_shares(votes: Floats, n_parts: int, smoothing: float) -> Floats:
+    """Logarithms of the smoothed shares of votes ``[..., k]`` that sum to ``n_parts``.
+
+    >>> np.exp(log_shares(np.array([2.0, 0.0]), 2, 1.0)).tolist()
+    [0.75, 0.25]
+    """
+    return np.asarray(np.log((votes + smoothing) / (n_parts + votes.shape[-1] * smoothing)))
 
 
 def parts(records: Records, n_parts: int, *, seed: int) -> Indices:
@@ -174,15 +197,26 @@ def parts(records: Records, n_parts: int, *, seed: int) -> Indices:
         n_parts: m.
         seed: who knows it knows the part of everyone.
     """
-    rows = np.ascontiguousarray(np.column_stack([records.features, records.labels]), dtype="<f8") + 0.0
+    rows = _content(records)
+    content, width, tail = rows.tobytes(), rows.shape[1] * rows.itemsize, (seed % 2**64).to_bytes(8, "little")
     before: Counter[bytes] = Counter()
-    found = np.empty(len(rows), dtype=np.int64)
-    for place, row in enumerate(rows):
-        content = row.tobytes()
-        name = content + before[content].to_bytes(8, "little") + (seed % 2**64).to_bytes(8, "little")
-        found[place] = int.from_bytes(hashlib.blake2b(name, digest_size=8).digest(), "little") % n_parts
-        before[content] += 1
-    return found
+    drawn = []
+    for start in range(0, len(content), width):
+        row = content[start : start + width]
+        drawn.append(hashlib.blake2b(row + before[row].to_bytes(8, "little") + tail, digest_size=8).digest())
+        before[row] += 1
+    return (np.frombuffer(b"".join(drawn), dtype="<u8") % np.uint64(n_parts)).astype(np.int64)
+
+
+def content_order(records: Records) -> Indices:
+    """The rows of the records in an order that hangs on what they are, int ``[n]``; equal ones are together."""
+    rows = _content(records)
+    return np.argsort(rows.view(np.dtype((np.void, rows.shape[1] * rows.itemsize)))[:, 0], kind="stable")
+
+
+def _content(records: Records) -> Floats:
+    """What the records are: features and label ``[n, d + 1]``, without a negative 0."""
+    return np.ascontiguousarray(np.column_stack([records.features, records.labels]), dtype="<f8") + 0.0
 
 
 def _seed_of(part: int, seed: int) -> int:

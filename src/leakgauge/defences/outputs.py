@@ -11,8 +11,18 @@ from numpy.typing import NDArray
 
 from leakgauge.defences.defence import TrainingDefence
 from leakgauge.errors import ConfigError, ModelError
-from leakgauge.models import Binned, LabelAccess, LabelOnly, Model, ProbabilityAccess
+from leakgauge.models import (
+    AnswerKind,
+    Binned,
+    LabelAccess,
+    LabelOnly,
+    Model,
+    ProbabilityAccess,
+    binned_logs,
+    label_logs,
+)
 from leakgauge.theory import largest_binned_log_ratio
+from leakgauge.training.learners import Changed
 
 if TYPE_CHECKING:
     from leakgauge.records import Records
@@ -22,7 +32,16 @@ Floats: TypeAlias = NDArray[np.float64]
 
 
 class OutputDefence(TrainingDefence):
-    """A defence that changes answers only: it works on models that nobody can train again, too."""
+    """A defence that changes answers only: it works on models that nobody can train again, too.
+
+    It should be the case that ``answers(wrap(model), X, k)`` equals ``changed(answers(model, X, k))``. It is a
+    :class:`~leakgauge.training.learners.Change`, so that engines for the ordinary learner do for the defended one.
+    """
+
+    @property
+    def kind(self) -> AnswerKind:
+        """What is released: probabilities."""
+        return AnswerKind.PROBABILITIES
 
     @abstractmethod
     def wrap(self, model: Model) -> Model:
@@ -31,6 +50,22 @@ class OutputDefence(TrainingDefence):
         Raises:
             ModelError: the model has no such answers.
         """
+
+    @abstractmethod
+    def changed(self, logs: Floats) -> Floats:
+        """Released answers ``[..., k]``, from log-probabilities ``[..., k]``; NaN stays NaN."""
+
+    @abstractmethod
+    def off(self, logs: Floats, error: Floats) -> Floats:
+        """How far they may be off, in nats; see :meth:`leakgauge.training.learners.Change.off`."""
+
+    @abstractmethod
+    def largest(self, moves: Floats) -> Floats:
+        """What no released answer moves by, in nats; see :meth:`leakgauge.training.learners.Change.largest`."""
+
+    def made_of(self, learner: Learner) -> Changed:
+        """The ordinary models, and what becomes of their answers."""
+        return Changed(learner, self)
 
     def fit(self, learner: Learner, records: Records, *, seed: int | None) -> Fitted:
         """Train as ever, and release less."""
@@ -95,6 +130,19 @@ class Binning(OutputDefence):
             raise ModelError(f"only probabilities can be binned; {type(model).__name__} answers none")
         return Binned(model, self.width)
 
+    def changed(self, logs: Floats) -> Floats:
+        """Logarithms of the bin centres."""
+        return binned_logs(logs, self.width)
+
+    def off(self, logs: Floats, error: Floats) -> Floats:
+        """0, but for answers so near the edge of a bin that they may belong to the next."""
+        low, here, high = (self.changed(one) for one in (logs - error, logs, np.minimum(logs + error, 0.0)))
+        return np.asarray(np.maximum(high - here, here - low))
+
+    def largest(self, moves: Floats) -> Floats:
+        """From the first bin to the last: a move of any size may be over the edge of a bin."""
+        return np.where((moves > 0) & np.isfinite(moves), largest_binned_log_ratio(self.width), moves)
+
 
 @dataclass(frozen=True)
 class LabelsOnly(OutputDefence):
@@ -120,6 +168,11 @@ class LabelsOnly(OutputDefence):
         """Where it comes from."""
         return "Shokri et al. 2017, section VIII"
 
+    @property
+    def kind(self) -> AnswerKind:
+        """What is released: labels."""
+        return AnswerKind.LABELS
+
     def wrap(self, model: Model) -> LabelOnly:
         """Labels instead of probabilities.
 
@@ -129,6 +182,23 @@ class LabelsOnly(OutputDefence):
         if not isinstance(model, LabelAccess):
             raise ModelError(f"only a classifier answers labels; {type(model).__name__} answers numbers")
         return LabelOnly(model)
+
+    def changed(self, logs: Floats) -> Floats:
+        """0 at the most likely label, the first of equals, and ``-inf`` elsewhere."""
+        return label_logs(logs)
+
+    def off(self, logs: Floats, error: Floats) -> Floats:
+        """0, but infinite where another label may be the most likely one."""
+        error = np.broadcast_to(error, logs.shape)
+        top = np.argmax(logs, axis=-1, keepdims=True)
+        least = np.take_along_axis(logs - error, top, axis=-1)
+        rival = logs + error > least
+        np.put_along_axis(rival, top, False, axis=-1)
+        return np.where(rival.any(axis=-1, keepdims=True), np.inf, np.zeros(logs.shape))
+
+    def largest(self, moves: Floats) -> Floats:
+        """Infinite: a move of any size may make another label the most likely one."""
+        return np.where(moves > 0, np.inf, 0.0)
 
 
 @dataclass(frozen=True)
@@ -178,6 +248,21 @@ class Temperature(OutputDefence):
             raise ModelError(f"only probabilities have a temperature; {type(model).__name__} answers none")
         return Tempered(model, self.temperature)
 
+    def changed(self, logs: Floats) -> Floats:
+        """``ln p / T``, less the logarithm of their sum."""
+        return tempered_logs(logs, self.temperature)
+
+    def off(self, logs: Floats, error: Floats) -> Floats:
+        """``ln p`` and the logarithm of the sum are off by at most ``1 / T`` of what the log-probabilities are."""
+        error = np.broadcast_to(error, logs.shape)
+        if self.temperature == 1:
+            return error
+        return np.asarray((error + error.max(axis=-1, keepdims=True)) / self.temperature)
+
+    def largest(self, moves: Floats) -> Floats:
+        """``2 / T`` of it, as ``ln p`` and the logarithm of the sum may move apart; for T = 1 the same."""
+        return moves if self.temperature == 1 else 2 * moves / self.temperature
+
 
 @dataclass(frozen=True)
 class Tempered(ProbabilityAccess):
@@ -193,8 +278,17 @@ class Tempered(ProbabilityAccess):
 
     def log_probabilities(self, X: Floats) -> Floats:
         """``ln p / T``, less the logarithm of their sum, ``[m, k]``."""
-        logs = self.model.log_probabilities(X)
-        if self.temperature == 1:
-            return logs
-        cooled = logs / self.temperature
-        return np.asarray(cooled - np.logaddexp.reduce(cooled, axis=1, keepdims=True))
+        return tempered_logs(self.model.log_probabilities(X), self.temperature)
+
+
+def tempered_logs(log_probabilities: Floats, temperature: float) -> Floats:
+    """Log-probabilities ``[..., k]`` as they are at a temperature T: ``ln p / T``, less the logarithm of their sum.
+
+    >>> np.exp(tempered_logs(np.log([0.8, 0.2]), 2.0)).round(3).tolist()
+    [0.667, 0.333]
+    """
+    if temperature == 1:
+        return log_probabilities
+    cooled = log_probabilities / temperature
+    with np.errstate(invalid="ignore"):  # NaN is a model that could not be trained, and stays one
+        return np.asarray(cooled - np.logaddexp.reduce(cooled, axis=-1, keepdims=True))

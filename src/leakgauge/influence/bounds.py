@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, leave_one_out
 from leakgauge.training.engines.logistic import LogisticRegressionNewton
 from leakgauge.training.engines.stateless import Transform, split
+from leakgauge.training.learners import Changed
 from leakgauge.training.recipes import FixedDesign
 
 if TYPE_CHECKING:
@@ -45,7 +46,8 @@ def dtp_upper_bound(learner: Learner, records: Records) -> DtpBound | None:
     """An upper bound on the DTP of every record, or ``None`` where none is known.
 
     Known for categorical naive Bayes with smoothing and for binary logistic regression with a squared penalty, alone
-    or behind steps that do not depend on the data; and for learners that bring a proof of their own.
+    or behind steps that do not depend on the data; for these with answers that are changed; and for learners that
+    bring a proof of their own.
 
     Args:
         learner: the algorithm.
@@ -53,6 +55,8 @@ def dtp_upper_bound(learner: Learner, records: Records) -> DtpBound | None:
     """
     if learner.largest_dtp is not None:
         return DtpBound(np.full(len(records), learner.largest_dtp), EVERY_QUERY)
+    if isinstance(learner.made_of, Changed):
+        return _of_changed(learner.made_of, records)
     if not isinstance(learner, SklearnLearner):
         return None
     parts = split(learner.estimator)
@@ -60,6 +64,14 @@ def dtp_upper_bound(learner: Learner, records: Records) -> DtpBound | None:
         return None
     transform, estimator = parts
     return _of_naive_bayes(transform, estimator, records) or _of_logistic_regression(learner, estimator, records)
+
+
+def _of_changed(made: Changed, records: Records) -> DtpBound | None:
+    behind = dtp_upper_bound(made.learner, records)
+    if behind is None:
+        return None
+    values = made.change.largest(behind.values)
+    return DtpBound(values, behind.covers) if np.isfinite(values).any() else None
 
 
 def _of_naive_bayes(transform: Transform, estimator: Any, records: Records) -> DtpBound | None:

@@ -9,25 +9,43 @@ Source: Chase et al. 2021, section IV.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from leakgauge.errors import ConfigError
+from leakgauge.models import AnswerKind
 from leakgauge.properties.inference import Attack, Prepared, prepare
 from leakgauge.properties.parameters import Game
 from leakgauge.properties.population import Floats, Indices, Population, Side
 from leakgauge.properties.property import Flags
 from leakgauge.properties.training_sets import Trainer
-from leakgauge.statistics import Estimate, advantage_of_decisions
+from leakgauge.statistics import Estimate, advantage_of_decisions, mean
 
 if TYPE_CHECKING:
     from leakgauge.training import Learner
     from leakgauge.training.chunks import Workers
 
 N_TARGETS = 100
+
+
+@dataclass(frozen=True)
+class Use:
+    """How well target models do on clean records that they were not trained on: what their owner may notice.
+
+    The intervals are about models, given the records.
+
+    Args:
+        precision: of label 1, mean over models; ``None`` where fewer than two of them ever answer 1.
+        recall: likewise; ``None`` where fewer than two of them are asked about a record with label 1.
+        n_never: models that never answer 1, which have no precision and are left out of its mean.
+    """
+
+    precision: Estimate | None
+    recall: Estimate | None
+    n_never: int
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +60,7 @@ class Played:
         win_rate: share of targets that it named rightly; 0.5 is guessing. The interval is about targets, given what
             the attacker had drawn and trained.
         advantage: `2 win_rate - 1`.
+        use: precision and recall of the targets; ``None`` where they were not asked for.
     """
 
     game: Game
@@ -50,6 +69,63 @@ class Played:
     is_t1: Flags
     win_rate: Estimate
     advantage: Estimate
+    use: Use | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class CleanTest:
+    """Clean records on which target models are measured.
+
+    Args:
+        features: encoded ``[n, d]``.
+        ones: whether each has label 1, bool ``[n]``.
+        weights: of each record for each model, ``[models, n]``: 0 where it is in the training set.
+    """
+
+    features: Floats
+    ones: Flags
+    weights: Floats
+
+    def use(self, told: Floats, confidence: float) -> Use:
+        """Precision and recall over models from the labels that they answered ``[models, n]``."""
+        said = told > 0
+        right, all_said, all_ones = (
+            (self.weights * chosen).sum(axis=1) for chosen in (said & self.ones, said, self.ones)
+        )
+        with np.errstate(invalid="ignore"):
+            precision, recall = right / all_said, right / all_ones
+        return Use(_mean(precision, confidence), _mean(recall, confidence), int((all_said == 0).sum()))
+
+
+def left_out(owner: Side, sets: Indices, n: int, seed: int) -> CleanTest:
+    """The owner's records that a model was not trained on, weighted so that the property is as frequent as among all.
+
+    Without the weights the sets of either frequency would leave different people.
+
+    Args:
+        owner: whose records they are.
+        sets: rows of the models' training sets, int ``[models, size]``.
+        n: records to look at, half of them with the property as far as there are so many.
+        seed: draws them: the same ones whatever the sets.
+    """
+    rng = np.random.default_rng([seed, 8])
+    chosen = [owner.draw(min((n + 1) // 2, len(owner.rows(has))), has, rng) for has in (True, False)]
+    rows = np.concatenate(chosen)
+    out = np.ones((len(sets), len(owner.records)), dtype=bool)
+    np.put_along_axis(out, sets, False, axis=1)
+    shares = (owner.has.mean(), 1 - owner.has.mean())
+    with np.errstate(invalid="ignore"):  # of a model that was trained on all of a kind nothing is known
+        weights = [
+            share * out[:, own] / out[:, own].sum(axis=1, keepdims=True)
+            for own, share in zip(chosen, shares, strict=True)
+        ]
+    return CleanTest(owner.records.features[rows], owner.labels[rows], np.concatenate(weights, axis=1))
+
+
+def _mean(values: Floats, confidence: float) -> Estimate | None:
+    """Of shares that are known; ``None`` where fewer than two are."""
+    known = values[~np.isnan(values)]
+    return mean(known, confidence=confidence, lower=0.0, upper=1.0) if len(known) > 1 else None
 
 
 def play(
@@ -59,6 +135,7 @@ def play(
     attack: Attack | None = None,
     *,
     n_targets: int = N_TARGETS,
+    n_test: int = 0,
     confidence: float = 0.95,
     seed: int = 0,
     run: Path | None = None,
@@ -72,7 +149,9 @@ def play(
         game: the parameters.
         attack: how it is done; by default as published.
         n_targets: target models for each frequency, at least 1.
-        confidence: of the intervals, in (0, 1).
+        n_test: of the owner's records, how many are looked at to find the precision and recall of targets, each on
+            those that it was not trained on; 0 for none. The attack must ask for labels, from which these follow.
+        confidence: of each interval, in (0, 1).
         seed: drives every random choice.
         run: folder that keeps finished chunks.
         workers: processes, or the address of a Dask scheduler.
@@ -82,11 +161,46 @@ def play(
         DataError: there are too few records.
         ModelError: a model could not be trained, or does not answer what the attack asks.
     """
+    attack = attack or Attack()
+    if n_test < 0:
+        raise ConfigError(f"n_test must be at least 0, got {n_test}; 0 measures neither precision nor recall.")
+    if n_test and attack.answers is not AnswerKind.LABELS:
+        raise ConfigError("n_test is for attacks that ask for labels, from which precision and recall follow.")
     sets, is_t1 = target_sets(population.owner, game, n_targets, seed)
-    prepared = prepare(learner, population.attacker, game, attack or Attack(), seed=seed, run=run, workers=workers)
+    prepared = prepare(learner, population.attacker, game, attack, seed=seed, run=run, workers=workers)
     trainer = Trainer(learner, population.owner, prepared.planted.records, workers, run)
-    told = trainer.responses(sets, prepared.features, kind=prepared.attack.answers, seed=target_seed(seed))
-    return judged(game, prepared, prepared.scores(told), is_t1, confidence)
+    test = left_out(population.owner, sets, n_test, seed) if n_test else None
+    return confront(trainer, game, prepared, sets, is_t1, test, confidence=confidence, seed=seed)
+
+
+def confront(
+    trainer: Trainer,
+    game: Game,
+    attack: Prepared,
+    sets: Indices,
+    is_t1: Flags,
+    test: CleanTest | None = None,
+    *,
+    confidence: float = 0.95,
+    seed: int,
+) -> Played:
+    """Train the targets, ask them, and count how often the attack is right.
+
+    Args:
+        trainer: trains on the owner's records and the planted ones.
+        game: the parameters.
+        attack: as it was prepared.
+        sets: the clean part of the targets' training sets, int ``[targets, n_clean]``.
+        is_t1: the truth, bool ``[targets]``.
+        test: what they are measured on besides.
+        confidence: of each interval, in (0, 1).
+        seed: as it was for the sets.
+    """
+    asked = attack.features if test is None else np.concatenate([attack.features, test.features])
+    told = trainer.responses(sets, asked, kind=attack.attack.answers, seed=target_seed(seed))
+    split = len(attack.features)
+    found = judged(game, attack, attack.scores(told[:, :split]), is_t1, confidence)
+    return found if test is None else replace(found, use=test.use(told[:, split:], confidence))
 
 
 def target_sets(owner: Side, game: Game, n_targets: int, seed: int) -> tuple[Indices, Flags]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,6 +27,7 @@ def outlook(
     learner: Learner,
     side: Side,
     game: Game,
+    poisons: Sequence[float],
     *,
     variant: Variant | None = None,
     n_models: int = N_MODELS,
@@ -33,7 +35,7 @@ def outlook(
     seed: int = 0,
     run: Path | None = None,
     workers: Workers = 1,
-) -> Prospect:
+) -> tuple[Prospect, ...]:
     """How many points are uncertain in the way that planted records can turn, by clean models.
 
     What takes the place of `Pr[Y = 1 | x]` is the mean probability of clean models: exact where the learner is
@@ -42,7 +44,8 @@ def outlook(
     Args:
         learner: the owner's algorithm; its models should answer probabilities.
         side: whose records are looked at; the owner may look at its own.
-        game: the parameters.
+        game: the parameters; its own poison share is not used.
+        poisons: the shares that are asked about, each in [0, 1). Clean models know none of them, and are trained once.
         variant: what would be planted; by default what Algorithm 1 would.
         n_models: clean models, trained on halves with and without the property.
         n_points: records to look at, as far as there are so many like the planted ones.
@@ -65,5 +68,5 @@ def outlook(
     odds = trainer.responses(
         sets, side.records.features[rows], kind=AnswerKind.PROBABILITIES, seed=seed, poisoned=False
     )
-    certainties = 1 - 2 * (1 / (1 + np.exp(-odds))).mean(axis=0)
-    return prospect(certainties.tolist(), game.t0, game.t1, game.poison, variant=variant)
+    certainties = (1 - 2 * (1 / (1 + np.exp(-odds))).mean(axis=0)).tolist()
+    return tuple(prospect(certainties, game.t0, game.t1, poison, variant=variant) for poison in poisons)

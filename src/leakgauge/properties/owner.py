@@ -10,20 +10,20 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 
 from leakgauge.errors import ConfigError, DataError, ModelError
 from leakgauge.models import AnswerKind
-from leakgauge.properties.game import N_TARGETS, judged, target_seed, target_sets
+from leakgauge.properties.game import N_TARGETS, CleanTest, confront, target_sets
 from leakgauge.properties.inference import Attack, prepare
 from leakgauge.properties.parameters import Game
-from leakgauge.properties.population import Floats, Population
-from leakgauge.properties.training_sets import Trainer
+from leakgauge.properties.population import Floats, Indices, Population
+from leakgauge.properties.training_sets import Curating, Trainer
 from leakgauge.records import Records
-from leakgauge.statistics import Estimate, mean
-from leakgauge.training import Fitted, Learner
+from leakgauge.statistics import Estimate
+from leakgauge.training import FunctionLearner, Learner
 
 if TYPE_CHECKING:
     from leakgauge.training.chunks import Workers
@@ -97,11 +97,12 @@ def power_curve(
         sets, is_t1 = target_sets(population.owner, played, n_targets, seed)
         prepared = prepare(learner, population.attacker, played, attack, seed=seed, run=run, workers=workers)
         trainer = Trainer(learner, population.owner, prepared.planted.records, workers, run)
-        queries = np.concatenate([prepared.features, test.features])
-        told = trainer.responses(sets, queries, kind=attack.answers, seed=target_seed(seed))
-        split = len(prepared.features)
-        win_rate = judged(played, prepared, prepared.scores(told[:, :split]), is_t1, confidence).win_rate
-        points.append(Power(poison, played.n_planted, win_rate, *_use(told[:, split:] > 0, ones, confidence)))
+        measured = CleanTest(test.features, ones, np.ones((len(sets), len(test))))
+        found = confront(trainer, played, prepared, sets, is_t1, measured, confidence=confidence, seed=seed)
+        use = found.use
+        assert use is not None
+        assert use.recall is not None  # some record has label 1
+        points.append(Power(poison, played.n_planted, found.win_rate, use.precision, use.recall, use.n_never))
     return tuple(points)
 
 
@@ -118,19 +119,20 @@ def fewest_planted(curve: Sequence[Power], win_rate: float = 0.9) -> Power | Non
     return min(enough, key=lambda point: point.n_planted, default=None)
 
 
-class WithoutInfluential(Learner):
+class WithoutInfluential(Curating):
     """Train after the most influential records are left out, as planted ones may be.
 
     Args:
         learner: what then trains.
-        influence: training records to how far each moves the model, ``[n]``; higher means further.
+        influence: from a learner and its training records to how far each moves the model, ``[n]``; higher means
+            further.
         share: of the training records that is left out, in [0, 1).
 
     Raises:
         ConfigError: the share is out of range.
     """
 
-    def __init__(self, learner: Learner, influence: Callable[[Records], Floats], share: float) -> None:
+    def __init__(self, learner: Learner, influence: Callable[[Learner, Records], Floats], share: float) -> None:
         if not 0 <= share < 1:
             raise ConfigError(f"the share of records to leave out must be in [0, 1), got {share}.")
         self.learner = learner
@@ -147,13 +149,13 @@ class WithoutInfluential(Learner):
         """Whether the learner is."""
         return self.learner.randomised
 
-    def fit(self, records: Records, *, seed: int | None) -> Fitted:
-        """Leave out, of equals the later ones, and train.
+    def curated(self, records: Records, *, seed: int | None) -> tuple[Indices, Indices]:
+        """The least influential records, of equals the earlier ones, as they are labelled.
 
         Raises:
-            ModelError: there is not one number for each record, one is NaN, or training fails.
+            ModelError: there is not one number for each record, or one is NaN.
         """
-        values = np.asarray(self.influence(records), dtype=np.float64)
+        values = np.asarray(self.influence(self.learner, records), dtype=np.float64)
         if values.shape != (len(records),) or np.isnan(values).any():
             raise ModelError(
                 f"influence must give a number for each of {len(records)} records, got shape {values.shape}"
@@ -161,16 +163,15 @@ class WithoutInfluential(Learner):
             )
         n_kept = len(records) - round(self.share * len(records))
         kept = np.sort(np.argsort(values, kind="stable")[:n_kept])
-        return self.learner.fit(records[kept], seed=seed)
+        return kept, records.labels[kept].astype(np.int64)
 
     def fingerprint(self) -> str:
-        """Never the same twice: what a function computes cannot be known from outside."""
-        from leakgauge.training.learners import unrepeatable
+        """The learner's, the share, and the function's, as :class:`FunctionLearner` recognises functions."""
+        influence = FunctionLearner(cast(Any, self.influence)).fingerprint()
+        return f"without-influential-{self.share!r}-{influence}-{self.learner.fingerprint()}"
 
-        return unrepeatable()
 
-
-class NoisyLabels(Learner):
+class NoisyLabels(Curating):
     """Train after some labels are replaced by random ones.
 
     Args:
@@ -197,24 +198,13 @@ class NoisyLabels(Learner):
         """Whether there is noise, or the learner is randomised."""
         return self.rate > 0 or self.learner.randomised
 
-    def fit(self, records: Records, *, seed: int | None) -> Fitted:
-        """Draw the noise from the seed, and train."""
+    def curated(self, records: Records, *, seed: int | None) -> tuple[Indices, Indices]:
+        """All records, and labels with noise drawn from the seed."""
         rng = np.random.default_rng([0 if seed is None else seed, 4])
         fresh = rng.integers(0, len(records.schema.classes), len(records))
         labels = np.where(rng.random(len(records)) < self.rate, fresh, records.labels)
-        noisy = Records(records.features, labels.astype(np.int64), records.schema, records.ids)
-        return self.learner.fit(noisy, seed=seed)
+        return np.arange(len(records)), labels.astype(np.int64)
 
     def fingerprint(self) -> str:
         """The learner's, and the rate."""
         return f"noisy-labels-{self.rate!r}-{self.learner.fingerprint()}"
-
-
-def _use(said: np.ndarray, ones: np.ndarray, confidence: float) -> tuple[Estimate | None, Estimate, int]:
-    """Precision and recall over models from what they said ``[models, n]``, and how many never said 1."""
-    right = (said & ones).sum(axis=1)
-    any_said = said.any(axis=1)
-    precision = right[any_said] / said[any_said].sum(axis=1)
-    recall = mean(right / ones.sum(), confidence=confidence, lower=0.0, upper=1.0)
-    known = mean(precision, confidence=confidence, lower=0.0, upper=1.0) if len(precision) > 1 else None
-    return known, recall, int((~any_said).sum())

@@ -21,6 +21,11 @@ N_PILOT = 50
 FIRST_LOOK = 20
 """Points drawn for each query before it is known how many are uncertain."""
 
+ROOM = 1.5
+"""How many times as many points are looked at as a few models say are needed: all models agree more often than a few,
+and where points are missing in the end all are trained again.
+"""
+
 
 @dataclass(frozen=True)
 class FixedBand:
@@ -114,25 +119,34 @@ class Ensemble:
     band: QueryBand
     seed: int
 
-    def keeps(self, rows: Indices) -> Flags:
-        """Whether each of the points is uncertain."""
-        if not len(rows):  # few models answer questions about nobody
-            return np.zeros(0, dtype=np.bool_)
-        return self.band.keeps(*self._votes(rows, len(self.sets)))
+    def pilot(self, rows: Indices) -> tuple[Floats, Flags, Flags]:
+        """Votes of a few of the models; whether each point is uncertain by them; and whether it may be by all."""
+        first, has = self.sets[:N_PILOT], self.attacker.has[rows]
+        votes = self.votes(first, rows)
+        return votes, self.band.keeps(votes, len(first), has), self.band.may_keep(votes, len(first), has)
 
-    def pilot(self, rows: Indices) -> tuple[Flags, Flags]:
-        """Whether each of the points is uncertain by a few of the models; and whether it may be by all."""
-        votes = self._votes(rows, min(N_PILOT, len(self.sets)))
-        return self.band.keeps(*votes), self.band.may_keep(*votes)
+    def keeps(self, rows: Indices, votes: Floats) -> Flags:
+        """Whether each point is uncertain by all models, from the votes of the few; those are not trained again."""
+        rest = self.sets[N_PILOT:]
+        if len(rows) and len(rest):  # few models answer questions about nobody
+            votes = votes + self.votes(rest, rows, start=N_PILOT)
+        return self.band.keeps(votes, len(self.sets), self.attacker.has[rows])
 
-    def _votes(self, rows: Indices, n_models: int) -> tuple[Floats, int, Flags]:
+    def votes(self, sets: Indices, rows: Indices, start: int = 0) -> Floats:
+        """How many models say 1 of each point, or the sum of their probabilities.
+
+        Args:
+            sets: training sets of some of the models, int ``[models, n]``.
+            rows: the points.
+            start: place of the first of these models in the ensemble.
+        """
         asked, places = np.unique(rows, return_inverse=True)
-        kind = self.band.kind
+        kind, seed = self.band.kind, self.seed + start
         queries, votes = self.attacker.records.features[asked], np.zeros(len(asked))
-        for told in self.trainer.groups(self.sets[:n_models], queries, kind=kind, seed=self.seed, poisoned=False):
+        for told in self.trainer.groups(sets, queries, kind=kind, seed=seed, poisoned=False):
             ones = told if kind is AnswerKind.LABELS else 1 / (1 + np.exp(-told))
             votes += ones.sum(axis=0)
-        return votes[places], n_models, self.attacker.has[rows]
+        return votes[places]
 
 
 def uncertain(
@@ -174,28 +188,30 @@ def uncertain(
         part = _likely(ensemble, drawn[start:], n_queries - len(found))
         start += len(part.rows)
         survivors = part.rows[part.may_keep]
-        found = np.concatenate([found, survivors[ensemble.keeps(survivors)]])
+        found = np.concatenate([found, survivors[ensemble.keeps(survivors, part.votes[part.may_keep])]])
     return Uncertain(found[:n_queries], start)
 
 
 @dataclass(frozen=True, eq=False)
 class _Part:
-    """Points in the order in which they were drawn, and whether they may be uncertain."""
+    """Points in the order in which they were drawn, what a few models vote, and whether all may keep them."""
 
     rows: Indices
+    votes: Floats
     may_keep: Flags
 
 
 def _likely(ensemble: Ensemble, drawn: Indices, missing: int) -> _Part:
     """As many points as a few models say are needed to find so many uncertain ones."""
     first = drawn[: FIRST_LOOK * missing]
-    kept, may_keep = ensemble.pilot(first)
-    wanted = missing + 4 * np.sqrt(missing)  # not to be a few points short, for which all models are trained again
-    n_rows = int(1.1 * wanted * len(first) / max(1, np.count_nonzero(kept))) + 1
+    votes, kept, may_keep = ensemble.pilot(first)
+    wanted = missing + 4 * np.sqrt(missing)
+    n_rows = int(ROOM * wanted * len(first) / max(1, np.count_nonzero(kept))) + 1
     rest = drawn[len(first) : n_rows]
     if len(rest):
-        may_keep = np.concatenate([may_keep, ensemble.pilot(rest)[1]])
-    return _Part(drawn[:n_rows], may_keep[:n_rows])
+        more = ensemble.pilot(rest)
+        votes, may_keep = np.concatenate([votes, more[0]]), np.concatenate([may_keep, more[2]])
+    return _Part(drawn[:n_rows], votes[:n_rows], may_keep[:n_rows])
 
 
 def _half_half(attacker: Side, n: int, rng: np.random.Generator) -> Indices:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,10 +15,9 @@ from leakgauge.models import AnswerKind, LabelAccess, LabelOnly, Model, Probabil
 from leakgauge.properties.population import Floats, Indices, Side
 from leakgauge.properties.property import Flags
 from leakgauge.records import Records
-from leakgauge.training import DenseSubsets, PredictionTable, train_many
+from leakgauge.training import DenseSubsets, Fitted, Job, Learner, PredictionTable, Randomness, train_many
 
 if TYPE_CHECKING:
-    from leakgauge.training import Learner
     from leakgauge.training.chunks import Workers
 
 MOST_ROWS = 2**17
@@ -28,6 +28,29 @@ MOST_NUMBERS = 2**24
 
 SURE = 30.0
 """Log-odds beyond which a probability is taken for 0 or 1."""
+
+
+class Curating(Learner):
+    """A learner that first leaves out or relabels some of its training records.
+
+    The models of a :class:`Trainer` are curated one by one, and then trained together by the learner inside.
+    """
+
+    learner: Learner
+
+    @abstractmethod
+    def curated(self, records: Records, *, seed: int | None) -> tuple[Indices, Indices]:
+        """What is trained on: rows of the records, ascending, and the label of each, both int ``[kept]``.
+
+        Raises:
+            ModelError: that cannot be told.
+        """
+
+    def fit(self, records: Records, *, seed: int | None) -> Fitted:
+        """Curate, and train."""
+        rows, labels = self.curated(records, seed=seed)
+        kept = records[rows]
+        return self.learner.fit(Records(kept.features, labels, kept.schema, kept.ids), seed=seed)
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,12 +96,16 @@ class Trainer:
         most = max(1, MOST_NUMBERS // max(1, len(queries) * n_classes))
         for start, stop in _cuts(sets, most, len(self.side.records)):
             pool, members = self._pool(sets[start:stop], poisoned)
+            learner, group_seed = self.learner, int(np.random.SeedSequence([seed, start]).generate_state(1)[0])
+            while isinstance(learner, Curating):
+                pool, members = _curated(learner, pool, members, group_seed)
+                learner = learner.learner
             table = train_many(
-                self.learner,
+                learner,
                 pool,
                 DenseSubsets(members),
                 queries,
-                seed=int(np.random.SeedSequence([seed, start]).generate_state(1)[0]),
+                seed=group_seed,
                 workers=self.workers,
                 run=None if self.run is None else Path(self.run) / f"{seed}-{start}",
             )
@@ -151,6 +178,26 @@ def _with(records: Records, planted: Records, copies: int) -> Records:
     features = np.concatenate([records.features, *[planted.features] * copies])
     labels = np.concatenate([records.labels, *[planted.labels] * copies])
     return Records(features, labels, records.schema, np.arange(len(features)))
+
+
+def _curated(learner: Curating, pool: Records, members: Flags, seed: int) -> tuple[Records, Flags]:
+    """The pool, with records under other labels after those they are made from, and what each model is trained on.
+
+    Each model's set is curated with the seed that the model is trained with.
+    """
+    job = Job(learner, pool, DenseSubsets(members), pool.features[:0], seed, Randomness.INDEPENDENT)
+    n_classes = len(pool.schema.classes)
+    there = np.arange(len(pool)) * n_classes + pool.labels
+    wanted = []
+    for model, row in enumerate(members):
+        own = np.flatnonzero(row)
+        rows, labels = learner.curated(pool[own], seed=job.seed_of(model))
+        wanted.append(own[rows] * n_classes + labels)
+    both = np.unique(np.concatenate([there, *wanted]))
+    curated = np.zeros((len(members), len(both)), dtype=bool)
+    for row, codes in zip(curated, wanted, strict=True):
+        row[np.searchsorted(both, codes)] = True
+    return Records(pool.features[both // n_classes], both % n_classes, pool.schema, np.arange(len(both))), curated
 
 
 def _read_table(table: PredictionTable, pool: Records, positive: int, kind: AnswerKind) -> Floats:

@@ -362,7 +362,7 @@ def _visible_start(curve: Curve, x: Axis, y: Axis) -> tuple[float, float]:
 
 
 def power_plot(found: InferredProperty, key: str) -> Markup:
-    """How often the right frequency is named, by the share of planted records, with intervals.
+    """How often the right frequency is named, and what it costs in precision and recall, by the planted share.
 
     A line joins the games in which labels are asked for; a ring marks the one for the confidences of a clean model.
 
@@ -370,33 +370,71 @@ def power_plot(found: InferredProperty, key: str) -> Markup:
         found: what to draw; at least one game.
         key: distinguishes the ids of this picture from all others on the page.
     """
-    games = found.games
-    lowest = min([0.4, *(math.floor(10 * game.accuracy.low) / 10 for game in games)])
+    games, lines = found.games, _power_lines(found.games)
+    lowest = min([0.4, *(game.accuracy.low for game in games), *(up for line in lines.values() for _, up in line)])
     most = max([0.01, *(game.planted for game in games)])
-    x, y = Axis(-0.06 * most, 1.04 * most, 54, 468), Axis(lowest, 1.0, 264, 28)
-    by_labels = [game for game in games if game.answers == "labels"]
-    line = "L".join(f"{_c(x.at(game.planted))} {_c(y.at(game.accuracy.value))}" for game in by_labels)
+    named = len(lines) > 1
+    x = Axis(-0.06 * most, 1.04 * most, 54, 400 if named else 468)
+    y = Axis(math.floor(10 * lowest) / 10, 1.0, 264, 28)
     return Markup(
         '<svg class="plot" viewBox="0 0 480 312" role="img" aria-labelledby="{key}-t {key}-d">'
         '<title id="{key}-t">{title}</title><desc id="{key}-d">{desc}</desc>{frame}'
-        '<path class="guess" d="M{left} {half}H{right}"/><path class="line s0" d="{line}"/>{marks}{guessing}</svg>'
+        '<path class="guess" d="M{left} {half}H{right}"/>{lines}{marks}{names}{guessing}</svg>'
     ).format(
         key=key,
         title=f"Accuracy of telling “{found.name}” by the share of planted records",
         desc=_power_description(games),
-        frame=_frame(x, y, "planted share of the training records", "games won"),
+        frame=_frame(x, y, "planted share of the training records", "share" if named else "games won"),
         left=_c(x.start),
         right=_c(x.end),
         half=_c(y.at(0.5)),
-        line=f"M{line}" if by_labels else "",
+        lines=Markup("").join(
+            Markup('<path class="line s{}" d="{}"/>').format(_POWER_LINES.index(name), _line(points, x, y))
+            for name, points in lines.items()
+        ),
         marks=Markup("").join(_game_mark(game, x, y) for game in games),
+        names=_names({name: y.at(points[-1][1]) for name, points in lines.items()}, x.end + 4) if named else "",
         guessing=_note(x.end, y.at(0.5) + 14, "end", "guessing"),
     )
 
 
+_POWER_LINES = ("games won", "precision", "recall")
+
+
+def _power_lines(games: Sequence[PropertyGame]) -> dict[str, list[tuple[float, float]]]:
+    """By name, planted shares and values in the games in which labels are asked for; no line without a point."""
+    by_labels = [game for game in games if game.answers == "labels"]
+    values = zip(*((game.accuracy, game.precision, game.recall) for game in by_labels), strict=True)
+    lines = {
+        name: [(game.planted, one.value) for game, one in zip(by_labels, line, strict=True) if one is not None]
+        for name, line in zip(_POWER_LINES, values, strict=False)
+    }
+    return {name: points for name, points in lines.items() if points}
+
+
+def _line(points: Sequence[tuple[float, float]], x: Axis, y: Axis) -> str:
+    """A line through points, which is a dash where there is only one."""
+    joined = "L".join(f"{_c(x.at(across))} {_c(y.at(up))}" for across, up in points)
+    return f"M{joined}" if len(points) > 1 else f"M{joined}m-6 0h12"
+
+
+def _names(ends: dict[str, float], across: float) -> Markup:
+    """The names of lines beside their ends, moved down where they would stand on each other."""
+    said, lowest = Markup(""), -math.inf
+    for name, up in sorted(ends.items(), key=lambda item: item[1]):
+        lowest = max(up + 4, lowest + 14)
+        said += _note(across, lowest, "start", name)
+    return said
+
+
 def _power_description(games: Sequence[PropertyGame]) -> str:
-    won = "; ".join(f"who {game_title(game)}: {value_and_interval(game.accuracy, 2)}" for game in games)
+    won = "; ".join(f"who {game_title(game)}: {value_and_interval(game.accuracy, 2)}{_use(game)}" for game in games)
     return f"Guessing wins half of the games. The share won by {won}."
+
+
+def _use(game: PropertyGame) -> str:
+    known = (("precision", game.precision), ("recall", game.recall))
+    return "".join(f", {name} {value_and_interval(one, 2)}" for name, one in known if one is not None)
 
 
 def _game_mark(game: PropertyGame, x: Axis, y: Axis) -> Markup:

@@ -16,7 +16,7 @@ from typing import Any
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from leakgauge.auditing import AuditDocument, Document, Finding
+from leakgauge.auditing import AuditDocument, Document, Finding, PropertyGame
 from leakgauge.report import figures, words
 from leakgauge.statistics import Estimate
 from leakgauge.training import write_atomically
@@ -171,7 +171,12 @@ def _ways(audit: AuditDocument) -> tuple[Way, ...]:
                 (f"gains at “{column.name}”", one.gain_others),
             ]
     for found in audit.properties:
-        estimates += [(f"accuracy at “{found.name}”", game.accuracy) for game in found.games]
+        for game in (*found.games, *(remedy.game for remedy in found.remedies if remedy.game is not None)):
+            estimates += [
+                (f"accuracy at “{found.name}”", game.accuracy),
+                (f"precision and recall at “{found.name}”", game.precision),
+                (f"precision and recall at “{found.name}”", game.recall),
+            ]
         estimates.append((f"fraction of “{found.name}”", found.estimate))
     if audit.influence is not None and audit.influence.with_success is not None:
         estimates.append(("correlation of PDTP and success", audit.influence.with_success.correlation))
@@ -232,11 +237,14 @@ def _drawn(audit: AuditDocument) -> dict[str, Any]:
             for column in audit.attributes
         }
     if audit.properties:
-        drawn["properties"] = {
-            one.name: [[game.answers, game.planted, *_digits([game.accuracy.value])] for game in one.games]
-            for one in audit.properties
-        }
+        drawn["properties"] = {one.name: [_game(game) for game in one.games] for one in audit.properties}
     return drawn
+
+
+def _game(game: PropertyGame) -> list[Any]:
+    """What the attacker uses, the planted share, the share of games won, precision and recall."""
+    use = [None if one is None else _digits([one.value])[0] for one in (game.precision, game.recall)]
+    return [game.answers, game.planted, *_digits([game.accuracy.value]), *use]
 
 
 def _digits(values: Iterable[float]) -> list[float | str]:

@@ -22,6 +22,7 @@ from leakgauge.auditing import (
     PropertyGame,
     Verdict,
 )
+from leakgauge.auditing.result import PropertyRemedy
 from leakgauge.statistics import Estimate
 
 HEADLINES = {
@@ -541,10 +542,12 @@ def property_told(found: InferredProperty) -> str:
     clean = [game for game in found.games if not game.planted]
     best = max(clean, key=lambda game: game.accuracy.value)
     shown = "" if best.accuracy.low > 0.5 else ", and more than that was not shown"
-    return (
+    asked = (
         f"Someone who only asks the model tells {asks} in {percent(best.accuracy.value)} of games (guessing: "
-        f"50 %{shown}). {_planted_told(found)}{estimated_fraction(found)}"
+        f"50 %{shown})."
     )
+    told = (asked, _planted_told(found), against_planting(found), estimated_fraction(found))
+    return " ".join(filter(None, told))
 
 
 def _planted_told(found: InferredProperty) -> str:
@@ -555,13 +558,65 @@ def _planted_told(found: InferredProperty) -> str:
     if enough is not None:
         return (
             f"Someone who planted {counted(enough.n_planted, 'record')} among {found.n_records:,} tells it in "
-            f"{percent(enough.accuracy.value)} of games. "
+            f"{percent(enough.accuracy.value)} of games{_noticed(found, enough)}."
         )
     best = max(planted, key=lambda game: game.accuracy.value)
     return (
         f"Someone who planted up to {share(max(game.planted for game in planted))} of the records tells it in at most "
-        f"{percent(best.accuracy.value)} of games. "
+        f"{percent(best.accuracy.value)} of games{_noticed(found, best)}."
     )
+
+
+def _noticed(found: InferredProperty, game: PropertyGame) -> str:
+    """What planted records do to the use of the models, beside those that are trained without any."""
+    clean = next((one for one in found.games if one.recall is not None and not one.planted), None)
+    if clean is None:
+        return ""
+    known = [
+        f"{name} {_moves(before, after)}"
+        for name, before, after in (
+            ("precision", clean.precision, game.precision),
+            ("recall", clean.recall, game.recall),
+        )
+        if before is not None and after is not None
+    ]
+    return f"; the owner may notice that {listing(known)}" if known else ""
+
+
+def _moves(before: Estimate, after: Estimate) -> str:
+    was, now = percent(before.value), percent(after.value)
+    return f"stays at {now}" if was == now else f"goes from {was} to {now}"
+
+
+def against_planting(found: InferredProperty) -> str:
+    """What remedies of the owner's are worth against the most planted records; nothing where none was asked for."""
+    tried = [
+        f"{percent(remedy.game.accuracy.value)} against such {remedy_title(remedy)}"
+        for remedy in found.remedies
+        if remedy.game is not None
+    ]
+    not_tried = [
+        sentence(f"training {remedy_title(remedy)} was not tried: {remedy.not_tried}")
+        for remedy in found.remedies
+        if remedy.game is None
+    ]
+    most = max((game for game in found.games if game.planted), key=lambda game: game.planted, default=None)
+    if most is None:
+        return ""
+    usual = f"{percent(most.accuracy.value)} of games are won against models trained as this one is"
+    games = f"With {counted(most.n_planted, 'planted record')} {listing([usual, *tried])}."
+    return " ".join([games] * bool(tried) + not_tried)
+
+
+def remedy_title(remedy: PropertyRemedy) -> str:
+    """How the owner trains then.
+
+    >>> remedy_title(PropertyRemedy("filtering", 0.1, None)), remedy_title(PropertyRemedy("label noise", 0.1, None))
+    ('without the 10 % most influential records', 'with 10 % of labels drawn anew')
+    """
+    if remedy.name == "filtering":
+        return f"without the {share(remedy.strength)} most influential records"
+    return f"with {share(remedy.strength)} of labels drawn anew"
 
 
 def estimated_fraction(found: InferredProperty) -> str:

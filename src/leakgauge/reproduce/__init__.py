@@ -8,6 +8,11 @@ from __future__ import annotations
 
 from leakgauge.errors import ConfigError
 from leakgauge.reproduce import (
+    chase_figure_1,
+    chase_figure_2,
+    chase_figure_3,
+    chase_figure_4,
+    chase_figures_5_6,
     chase_table_2,
     chase_table_3,
     izzo_figure_1,
@@ -52,6 +57,11 @@ EXPERIMENTS: tuple[Experiment, ...] = (
     izzo_section_8.EXPERIMENT,
     chase_table_2.EXPERIMENT,
     chase_table_3.EXPERIMENT,
+    chase_figure_1.EXPERIMENT,
+    chase_figure_2.EXPERIMENT,
+    chase_figure_3.EXPERIMENT,
+    chase_figure_4.EXPERIMENT,
+    chase_figures_5_6.EXPERIMENT,
 )
 """All there is, by paper."""
 

@@ -1,6 +1,6 @@
-"""Chase et al. 2021, section VII: the secrets of Census-Income, the learners, and what the paper leaves open.
+"""Chase et al. 2021, section VII: secrets of Census-Income and Enron-Spam, the learners, what the paper leaves open.
 
-A third of the people is the attacker's, and shadow models, ensemble, poison and queries come from there; targets are
+A third of the records is the attacker's, and shadow models, ensemble, poison and queries come from there; targets are
 trained on the others. The numbers of shadow models are read as those for each frequency.
 """
 
@@ -8,16 +8,19 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 from leakgauge.properties import Attack, Game, Played, Population, Property, column_is, hold_out, play, with_random_bit
 from leakgauge.records import Records
+from leakgauge.reproduce.sentiment import negative_sentiment
 from leakgauge.training import Learner, SklearnLearner
 from leakgauge.training.recipes import fixed_design
 
 N_TRAINING = 1000
 PEOPLE = "census-income"
+MAIL = "enron-spam"
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,9 +57,25 @@ def _column(name: str, value: str) -> Callable[[Records, int], tuple[Records, Pr
     return lambda people, seed: (people, column_is(name, value))
 
 
+def _negative(mail: Records, seed: int) -> tuple[Records, Property]:
+    return mail, _negative_mail()
+
+
+@cache
+def _negative_mail() -> Property:
+    """Of the messages of Enron-Spam, each of which is read once."""
+    from leakgauge.records.datasets._catalogue import ENTRIES
+    from leakgauge.records.datasets._files import obtain
+
+    corpus = obtain(MAIL, ENTRIES[MAIL].forms, path=None, progress=True).content
+    return negative_sentiment({message.id: message.text for message in corpus.messages})
+
+
 RANDOM_BIT = Secret("random bit", 0.05, 0.15, _random_bit)
 GENDER = Secret("gender", 0.4, 0.6, _column("sex", "Female"))
 RACE = Secret("race", 0.1, 0.25, _column("race", "Black"))
+RANDOM_BIT_OF_MAIL = Secret("random bit", 0.3, 0.7, _random_bit)
+SENTIMENT = Secret("negative sentiment", 0.05, 0.10, _negative)
 
 
 @dataclass(frozen=True)
@@ -97,6 +116,14 @@ def learner(estimator: Any, sides: Population) -> Learner:
     from sklearn.pipeline import make_pipeline
 
     return SklearnLearner(make_pipeline(fixed_design(sides.attacker.records), estimator))
+
+
+def learner_of_words(estimator: Any, sides: Population) -> Learner:
+    """An estimator that is told which words there are in a message, not how often."""
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import Binarizer
+
+    return SklearnLearner(make_pipeline(Binarizer(), estimator))
 
 
 def played(

@@ -8,14 +8,20 @@ import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
 
 from leakgauge.errors import ModelError
-from leakgauge.models import Model, wrap
+from leakgauge.models import AnswerKind, Model, wrap
 from leakgauge.models.sklearn import fit, name_of
 
 if TYPE_CHECKING:
     from leakgauge.records import Records
+
+Floats: TypeAlias = NDArray[np.float64]
+Indices: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -24,6 +30,77 @@ class Fitted:
 
     model: Model
     converged: bool
+
+
+class Change(Protocol):
+    """What becomes of log-probabilities before anyone sees them: a fixed function of each answer alone."""
+
+    @property
+    def kind(self) -> AnswerKind:
+        """What is answered in the end."""
+
+    def changed(self, logs: Floats) -> Floats:
+        """Answers as they are seen ``[..., k]``, from log-probabilities ``[..., k]``; NaN stays NaN."""
+
+    def off(self, logs: Floats, error: Floats) -> Floats:
+        """How far what is seen may be off, in nats, where log-probabilities are off by no more than ``error``.
+
+        It should be the case that this is at most twice the largest error, except where an answer jumps.
+
+        Args:
+            logs: log-probabilities ``[..., k]``.
+            error: at least 0, of a shape that broadcasts with them.
+
+        Returns:
+            ``[..., k]``; infinite where a label may become certain or impossible.
+        """
+
+    def largest(self, moves: Floats) -> Floats:
+        """What no answer that is seen moves by, in nats, where no log-probability moves by more than ``moves``.
+
+        Args:
+            moves: at least 0, of any shape, which is the result's; infinite where nothing is known, and that stays so.
+        """
+
+
+@dataclass(frozen=True)
+class Changed:
+    """A learner whose models answer what is made of the answers of another's, trained on the same with the same seed.
+
+    Args:
+        learner: trains the models behind.
+        change: what becomes of their answers.
+    """
+
+    learner: Learner
+    change: Change
+
+
+@dataclass(frozen=True)
+class Committee:
+    """A learner whose models are many models of another, each trained on a part of the records, that vote.
+
+    A part with fewer than two classes has no model, and votes for all classes alike.
+
+    It should be the case that a record's part hangs on the seed, on the record, and on how many that equal it come
+    before: without a record all parts are as they were, but for the one that has the last of those that equal it.
+
+    Args:
+        learner: trains the models of the parts; their votes are their probabilities.
+        n_parts: m.
+        order: from training records to the order in which all parts are trained, rows ``[n]``. It hangs on what the
+            records are, so that it does not matter which of several equal ones is in a part.
+        part_of: from training records and a seed to the part of each, in [0, m), int ``[n]``.
+        seed_of: from a part and a seed to the seed of the part's model.
+        log_shares: from the sums of all votes ``[..., k]``, which sum to m, to log-probabilities ``[..., k]``.
+    """
+
+    learner: Learner
+    n_parts: int
+    order: Callable[[Records], Indices]
+    part_of: Callable[[Records, int], Indices]
+    seed_of: Callable[[int, int], int]
+    log_shares: Callable[[Floats], Floats]
 
 
 class Learner(ABC):
@@ -65,6 +142,14 @@ class Learner(ABC):
     @property
     def largest_dtp(self) -> float | None:
         """What no record's DTP exceeds for any records and any query, in nats, by proof; ``None`` if none is known."""
+        return None
+
+    @property
+    def made_of(self) -> Changed | Committee | None:
+        """How its models follow from another learner's, for engines that know that one; ``None`` if they do not.
+
+        It should be the case that training by :meth:`fit` comes to the same.
+        """
         return None
 
     @abstractmethod

@@ -30,6 +30,11 @@ class Message:
     label: str
     text: str
 
+    @property
+    def id(self) -> str:
+        """What its record is called."""
+        return f"{self.part}/{self.file}"
+
 
 @dataclass(frozen=True)
 class Corpus:
@@ -86,7 +91,7 @@ def word_counts(corpus: Corpus, n_words: int) -> Records:
     columns = tuple(Column(str(word), dtype="int64") for word in vectorizer.get_feature_names_out())
     target = Column(_unlike(columns), Kind.CATEGORICAL, Role.TARGET, ("ham", "spam"), dtype="string")
     labels = np.array([message.label == "spam" for message in corpus.messages], dtype=np.int64)
-    ids = np.array([f"{message.part}/{message.file}" for message in corpus.messages])
+    ids = np.array([message.id for message in corpus.messages])
     return Records(counts.toarray().astype(np.float64), labels, Schema(columns, target), ids)
 
 

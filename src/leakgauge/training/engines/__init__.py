@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from leakgauge.training.engines.base import Engine
+from leakgauge.training.engines.composed import Released, Voting
 from leakgauge.training.engines.discriminants import LinearDiscriminants, QuadraticDiscriminants
 from leakgauge.training.engines.kernels import GaussianProcessRegression, KernelRidgeRegression
 from leakgauge.training.engines.linear import LinearLeastSquares, RidgeRegression
@@ -49,7 +50,10 @@ FAST: tuple[Engine, ...] = (
 )
 """Engines that train many models at once."""
 
-ENGINES: tuple[Engine, ...] = EXACT + FAST
-"""All engines, in the order in which they are tried before the plain loop."""
+VOTING: tuple[Engine, ...] = tuple(Voting(engine) for engine in EXACT + FAST)
+RELEASED: tuple[Engine, ...] = tuple(Released(engine) for engine in EXACT + FAST + VOTING)
+
+ENGINES: tuple[Engine, ...] = EXACT + FAST + VOTING + RELEASED
+"""All engines, in the order in which they are tried before the plain loop; last those for learners made of others."""
 
 __all__ = ["ENGINES", "EXACT", "FAST", "Engine"]

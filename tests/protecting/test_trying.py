@@ -13,12 +13,11 @@ from sklearn.naive_bayes import CategoricalNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from leakgauge import protecting
 from leakgauge.auditing import Queries, Released, ReleaseRule, Settings, Subject, Verdict, audit_subject, subject
 from leakgauge.defences import Binning, EarlierStop, Ensemble, LabelsOnly, StrongerPenalty, Temperature
-from leakgauge.errors import ConfigError, ModelError
+from leakgauge.errors import ConfigError, MissingExtra, ModelError
 from leakgauge.models import FunctionProbabilities, wrap
-from leakgauge.protecting import Protection, Tried, default_defences, protect
+from leakgauge.protecting import Protection, Tried, default_defences, protect, trying
 from leakgauge.records import from_pair
 from leakgauge.statistics import Estimate
 
@@ -161,10 +160,10 @@ def test_the_frontier_and_the_cheapest_by_hand():
     c = outcome("c", 0.2, 0.3, Verdict.PASSES)
     d = outcome("d", 0.3, 0.2, Verdict.CANNOT_TELL)
     e = outcome("e", 0.1, 0.3, Verdict.PASSES)
-    found = Protection((a, b, c, d, e), {}, ReleaseRule(), 0.99)
+    found = Protection("model", (a, b, c, d, e), {}, ReleaseRule(), 0.99)
     assert found.frontier == (e, b, a)
     assert found.cheapest is b
-    assert Protection((a, d), {}, ReleaseRule(), 0.99).cheapest is None  # not knowing is not passing
+    assert Protection("model", (a, d), {}, ReleaseRule(), 0.99).cheapest is None  # not knowing is not passing
 
 
 def test_the_largest_of_several_advantages():
@@ -222,7 +221,7 @@ def test_the_defaults_follow_the_rule():
 
 def test_no_more_records_are_left_out_than_there_is_time_for(monkeypatch):
     """Where each takes a model; the rule is then not kept for all that was measured."""
-    monkeypatch.setattr(protecting, "MOST_REFITS", 10)
+    monkeypatch.setattr(trying, "MOST_REFITS", 10)
     found = by_name(protect(TREE, INFLUENCE_ONLY, [Ensemble(5, smoothing=0.5)]))
     assert {one.result.influence.n_measured for one in found.values()} == {10}
     assert found["ensemble-5-smoothing-0.5"].verdict is Verdict.CANNOT_TELL  # what is proven is ln 3
@@ -271,6 +270,25 @@ def test_a_run_goes_on_and_tells_where_it_is(tmp_path):
     assert [one.result.influence for one in first.tried] == [one.result.influence for one in again.tried]
     assert (tmp_path / "ensemble-3" / "chunks").is_dir()
     assert ("ensemble-3: leave-one-out models", 5, 5) in stages
+
+
+def test_defences_of_answers_train_nothing_of_their_own(tmp_path):
+    """Their shadow models are those of the model without a defence, answering in another form."""
+    settings = Settings(n_shadows=4, n_influence=0, attacks=("distance",), rule=ReleaseRule(dtp=None))
+    found = by_name(protect(TREE, settings, [Binning(0.1), LabelsOnly(), StrongerPenalty(5)], run=tmp_path))
+    assert sorted(os.listdir(tmp_path)) == ["penalty-5", "unchanged"]
+    alone = by_name(protect(TREE, settings, [Binning(0.1), LabelsOnly(), StrongerPenalty(5)]))
+    assert [one.result for one in found.values()] == [one.result for one in alone.values()]
+
+
+def test_an_extra_that_is_not_installed_is_a_reason_not_a_crash(monkeypatch):
+    def missing(self, learner):
+        raise MissingExtra("it needs something; install it")
+
+    monkeypatch.setattr(StrongerPenalty, "apply", missing)
+    found = protect(TREE, ATTACKS_ONLY, [StrongerPenalty(10), LabelsOnly()])
+    assert found.refused == {"penalty-10": "it needs something; install it"}
+    assert "labels-only" in by_name(found)
 
 
 # Refusals.

@@ -1,0 +1,23 @@
+"""Which change makes a model safe to release, and what does it cost? Defences tried on one model and its records.
+
+Every defended model is audited like any other: by the same attacks, which know the defence (their shadow models are
+models of the defended learner), and by the same release rule. What it costs is how much worse it does on the holdout.
+"""
+
+from leakgauge.protecting.choice import KINDS, DefenceKind, default_defences, named_defence, own_influence
+from leakgauge.protecting.document import ProtectionDocument, TriedDocument
+from leakgauge.protecting.outcome import Protection, Tried
+from leakgauge.protecting.trying import protect
+
+__all__ = [
+    "KINDS",
+    "DefenceKind",
+    "Protection",
+    "ProtectionDocument",
+    "Tried",
+    "TriedDocument",
+    "default_defences",
+    "named_defence",
+    "own_influence",
+    "protect",
+]

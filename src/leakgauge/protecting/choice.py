@@ -1,0 +1,184 @@
+"""Which defences are tried: those named, or a few settings of every kind."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakgauge.auditing import Settings, Subject
+from leakgauge.defences import (
+    Binning,
+    Defence,
+    DpSgd,
+    EarlierStop,
+    Ensemble,
+    LabelsOnly,
+    OutputDefence,
+    ParameterNoise,
+    Removal,
+    StrongerPenalty,
+    Temperature,
+)
+from leakgauge.errors import ConfigError
+from leakgauge.influence import pdtp
+from leakgauge.records import Records, Task, concatenate
+from leakgauge.training import EachModel, Job, Learner, Randomness, leave_one_out
+from leakgauge.training import plan as plan_of
+
+Floats: TypeAlias = NDArray[np.float64]
+
+MOST_REMOVABLE = 2000
+"""Records of a training set from which the riskiest are removed unless that is asked for: it measures all, again."""
+
+
+@dataclass(frozen=True)
+class DefenceKind:
+    """A kind of defence that can be named, as ``penalty=100`` or ``labels-only``.
+
+    Args:
+        name: what it is called; its defences are called so as well, with their number.
+        number: what its number is, in capitals; empty if it takes none.
+        meaning: what it does, in a few words, and what the number is without being given.
+        make: the number, or ``None`` for that which suits, the model and the settings of the audit to the defence.
+    """
+
+    name: str
+    number: str
+    meaning: str
+    make: Callable[[float | None, Subject, Settings], Defence]
+
+    @property
+    def usage(self) -> str:
+        """How it is written."""
+        return f"{self.name}={self.number}" if self.number else self.name
+
+
+def named_defence(text: str, what: Subject, settings: Settings) -> Defence:
+    """A defence by its name, such as ``penalty=100``, ``binning`` or ``labels-only``.
+
+    Args:
+        text: the name, with a number behind an equals sign where there is one.
+        what: the model or learner that is to be defended.
+        settings: of the audit; what is not given follows from its rule.
+
+    Raises:
+        ConfigError: no such kind, a number that is none or out of range, or one where there is none to be had.
+
+    >>> from leakgauge.auditing import subject
+    >>> from sklearn.linear_model import LogisticRegression
+    >>> pair = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]
+    >>> named_defence("penalty=100", subject(LogisticRegression(), pair, pair), Settings())
+    StrongerPenalty(factor=100.0)
+    """
+    name, sign, number = (part.strip() for part in text.partition("="))
+    kind = next((one for one in KINDS if one.name == name), None)
+    if kind is None:
+        known = "; ".join(f"{one.usage}: {one.meaning}" for one in KINDS)
+        raise ConfigError(f"defence {name!r} is not known; the defences are {known}")
+    if sign and not kind.number:
+        raise ConfigError(f"defence {name!r} takes no number, got {text!r}; write {name} alone")
+    return kind.make(_number(number, text) if sign else None, what, settings)
+
+
+def _number(number: str, text: str) -> float:
+    if re.fullmatch(r"[0-9.]+([eE][-+]?[0-9]+)?", number):
+        try:
+            return float(number)
+        except ValueError:
+            pass
+    raise ConfigError(f"defence {text!r}: {number!r} is no number; write it as in binning=0.1")
+
+
+def _plain(made: Callable[..., Defence]) -> Callable[[float | None, Subject, Settings], Defence]:
+    """A defence of one number that has a default of its own."""
+    return lambda number, what, settings: made() if number is None else made(number)
+
+
+def _ensemble(number: float | None, what: Subject, settings: Settings) -> Defence:
+    if number is None:
+        return Ensemble(10)
+    if number != int(number):
+        raise ConfigError(f"the parts of an ensemble are a whole number, got {number:g}; 10 is the default")
+    return Ensemble(int(number))
+
+
+def _removal(number: float | None, what: Subject, settings: Settings) -> Defence:
+    limit = settings.rule.dtp or 1.0
+    return Removal(own_influence, limit if number is None else number)
+
+
+def _noise(number: float | None, what: Subject, settings: Settings) -> Defence:
+    """By default so much that the guarantee is the limit on the advantage: 2 eta where half of the pool are members."""
+    pool = concatenate(what.train, what.holdout)
+    share = min(len(what.train), len(what.holdout)) / len(pool)
+    eta = share * (settings.rule.advantage or 0.1) if number is None else number
+    return ParameterNoise(pool, len(what.train), eta=eta)
+
+
+def _dp_sgd(number: float | None, what: Subject, settings: Settings) -> Defence:
+    return DpSgd(len(what.train), epsilon=3.0 if number is None else number)
+
+
+KINDS: tuple[DefenceKind, ...] = (
+    DefenceKind("penalty", "FACTOR", "regularise so many times as strongly (10)", _plain(StrongerPenalty)),
+    DefenceKind("earlier-stop", "FACTOR", "divide the rounds of training (by 2)", _plain(EarlierStop)),
+    DefenceKind("binning", "WIDTH", "release probabilities in bins (of 0.01)", _plain(Binning)),
+    DefenceKind("temperature", "T", "release probabilities that are less sure (2)", _plain(Temperature)),
+    DefenceKind("labels-only", "", "release labels without probabilities", lambda *_: LabelsOnly()),
+    DefenceKind("ensemble", "PARTS", "release votes of models of disjoint parts (10)", _ensemble),
+    DefenceKind("removal", "LIMIT", "leave out records of a larger influence in nats (as the rule says)", _removal),
+    DefenceKind("noise", "ETA", "noise on the parameters: what attacks may gain (as the rule says)", _noise),
+    DefenceKind("dp-sgd", "EPSILON", "train with differential privacy (3)", _dp_sgd),
+)
+"""All kinds of defences that can be named."""
+
+
+def default_defences(what: Subject, settings: Settings) -> tuple[Defence, ...]:
+    """A few settings of every kind of defence, those that leave most as it is first.
+
+    Args:
+        what: the model or learner; what does not suit it is refused later, with a reason.
+        settings: of the audit. The limit on the advantage says how much noise is added, and that on DTP which records
+            are removed; they are removed only where that takes no models to be trained.
+    """
+    found: list[Defence] = [
+        *(StrongerPenalty(factor) for factor in (10, 100)),
+        *(EarlierStop(factor) for factor in (2, 4)),
+        *(Binning(width) for width in (0.01, 0.1)),
+        Temperature(2),
+        LabelsOnly(),
+        Ensemble(10),
+    ]
+    learner, train, rule = what.learner, what.train, settings.rule
+    if learner is None:
+        return tuple(one for one in found if isinstance(one, OutputDefence))
+    is_small = len(train) <= MOST_REMOVABLE and train.schema.task is Task.CLASSIFICATION
+    if rule.dtp is not None and is_small and n_refits(learner, train, settings) == 0:
+        found.append(Removal(own_influence, rule.dtp))
+    found.append(_noise(None, what, settings))
+    return tuple(found)
+
+
+def own_influence(learner: Learner, records: Records, seed: int) -> Floats:
+    """PDTP of each record of a training set ``[n]``, in nats, for :class:`leakgauge.defences.Removal`."""
+    return pdtp(learner, records, seed=seed, floors=False).values
+
+
+def n_refits(learner: Learner, train: Records, settings: Settings) -> int:
+    """How many models must be trained to leave every record out."""
+    everyone = np.arange(len(train))
+    job = Job(
+        learner,
+        train,
+        leave_one_out(len(train)),
+        EachModel(everyone[:, None]),
+        settings.seed,
+        Randomness.COMMON,
+        settings.device,
+    )
+    return plan_of(job).n_trained

@@ -1,0 +1,214 @@
+"""What is left of a comparison: ``protection.json``, for machines, and the audit of each defended model.
+
+.. code-block:: text
+
+    protection.json         all defences, versioned, and no person's id in it
+    <defence>/result.json   the audit of each, with records.csv and ids.csv, as of any other model
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+
+from leakgauge._version import __version__
+from leakgauge.auditing import AuditDocument, AuditResult, Document, ReleaseRule, Run, Verdict
+from leakgauge.auditing.document import _InfinityAsText
+from leakgauge.auditing.result import Curve, Histogram
+from leakgauge.errors import StoreError
+from leakgauge.statistics import Estimate
+
+if TYPE_CHECKING:
+    from leakgauge.protecting.outcome import Protection, Tried
+
+FILE = "protection.json"
+
+SCHEMA_VERSION = "1.0"
+"""Of ``protection.json``: the first number changes when a reader of the old form would be misled."""
+
+
+@dataclass(frozen=True)
+class TriedDocument:
+    """One defence and what became of the model.
+
+    Args:
+        name: short name, with the settings.
+        title: what was done.
+        source: where the defence comes from.
+        guarantee: what is proven of every model defended so, and under which conditions; ``None`` if nothing is.
+        risk: the largest advantage of all membership attacks; ``None`` where none could be carried out.
+        error: on the holdout: the share of records classified wrongly, or the mean squared error.
+        cost: how much larger that is than without a defence.
+        audit: of the defended model, without people, curves and histogram, which are in its own ``result.json``.
+    """
+
+    name: str
+    title: str
+    source: str
+    guarantee: str | None
+    risk: Estimate | None
+    error: Estimate
+    cost: Estimate
+    audit: AuditDocument
+
+    @classmethod
+    def of(cls, one: Tried) -> TriedDocument:
+        """What may leave the run folder."""
+        defence = one.defence
+        return cls(
+            defence.name,
+            defence.title,
+            defence.source,
+            defence.guarantee,
+            one.risk,
+            one.error,
+            one.cost,
+            _summary(one.result),
+        )
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the defended model passes the release rule."""
+        return self.audit.verdict
+
+
+@dataclass(frozen=True)
+class ProtectionDocument:
+    """A whole ``protection.json``.
+
+    Args:
+        schema_version: of this form.
+        leakgauge: the version that wrote it.
+        model: its name.
+        verdict: the best that any defence reached.
+        cheapest: name of the defence that costs least of those that pass the rule; ``None`` if none does.
+        frontier: names of those that no other beats in risk and error, lowest risk first.
+        rule: the release rule, as asked.
+        confidence: what each was audited at, so that the rule's confidence holds for all of them together.
+        tried: those that could be applied, first the model without any.
+        refused: name of each that could not, with the reason.
+    """
+
+    __pydantic_config__ = ConfigDict(ser_json_inf_nan="strings", extra="forbid")
+
+    schema_version: str
+    leakgauge: str
+    model: str
+    verdict: Verdict
+    cheapest: str | None
+    frontier: tuple[str, ...]
+    rule: ReleaseRule
+    confidence: float
+    tried: tuple[TriedDocument, ...]
+    refused: dict[str, str]
+
+    @classmethod
+    def of(cls, found: Protection) -> ProtectionDocument:
+        """The document of one model."""
+        return cls(
+            schema_version=SCHEMA_VERSION,
+            leakgauge=__version__,
+            model=found.model,
+            verdict=found.verdict,
+            cheapest=None if found.cheapest is None else found.cheapest.defence.name,
+            frontier=tuple(one.defence.name for one in found.frontier),
+            rule=found.rule,
+            confidence=found.confidence,
+            tried=tuple(TriedDocument.of(one) for one in found.tried),
+            refused=found.refused,
+        )
+
+    @property
+    def undefended(self) -> TriedDocument:
+        """What the others are held against."""
+        return self.tried[0]
+
+    def of_name(self, name: str) -> TriedDocument:
+        """The defence of this name."""
+        return next(one for one in self.tried if one.name == name)
+
+
+def _summary(result: AuditResult) -> AuditDocument:
+    influence = result.influence
+    if influence is not None:
+        influence = replace(influence, histogram=Histogram((), (), influence.histogram.n_infinite), with_success=None)
+    attacks = tuple(replace(attack, roc=Curve((), ())) for attack in result.attacks)
+    return replace(AuditDocument.of(result), attacks=attacks, influence=influence, most_exposed=())
+
+
+@cache
+def _adapter() -> TypeAdapter[ProtectionDocument]:
+    return TypeAdapter(ProtectionDocument)
+
+
+def dump(document: ProtectionDocument) -> str:
+    """The text of ``protection.json``: the same document gives the same text."""
+    return _adapter().dump_json(document, indent=2).decode() + "\n"
+
+
+def load(path: str | Path) -> ProtectionDocument:
+    """Read ``protection.json`` again.
+
+    Raises:
+        StoreError: it is not there, is not one, or has a form this version does not know.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+        version = json.loads(text).get("schema_version", "")
+        if version.split(".")[0] != SCHEMA_VERSION.split(".")[0]:
+            raise StoreError(f"{path} has schema version {version!r}, this leakgauge reads {SCHEMA_VERSION!r}")
+        return _adapter().validate_json(text)
+    except FileNotFoundError:
+        raise StoreError(f"{path} does not exist; give a file that leakgauge protect --out wrote") from None
+    except (ValidationError, ValueError, AttributeError, OSError) as error:
+        reason = str(error).split("\n")[0]
+        raise StoreError(f"{path} was not written by leakgauge protect ({reason}); run it again") from error
+
+
+def prepare(folder: str | Path) -> Path:
+    """A folder for a comparison, readable by its owner alone: a new one, an empty one, or that of an earlier one.
+
+    Raises:
+        StoreError: it holds something else, or cannot be made.
+    """
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+        folder.chmod(0o700)
+        known = {entry.name for entry in folder.iterdir()}
+    except OSError as error:
+        raise StoreError(f"folder {folder} cannot be made ({error.strerror}); choose another") from error
+    if known and FILE not in known:
+        raise StoreError(f"folder {folder} is not empty and holds no {FILE}; name another folder with --out")
+    return folder
+
+
+def write(found: Protection, folder: str | Path) -> ProtectionDocument:
+    """Write ``protection.json``, and ``result.json``, ``records.csv`` and ``ids.csv`` of each audit.
+
+    Args:
+        found: what became of the model.
+        folder: where; see :func:`prepare`.
+
+    Raises:
+        StoreError: the folder holds something else, or cannot be written.
+    """
+    folder, document = prepare(folder), ProtectionDocument.of(found)
+    Run(folder).write_text(FILE, dump(document))
+    for one in found.tried:
+        own = folder / one.defence.name
+        own.mkdir(exist_ok=True, mode=0o700)
+        Run(own).write_results(Document.of(one.defence.name, [one.result]), [one.result])
+    return document
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema (2020-12) of ``protection.json``."""
+    made = _adapter().json_schema(schema_generator=_InfinityAsText, mode="serialization")
+    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "leakgauge protection", **made}

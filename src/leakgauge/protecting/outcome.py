@@ -1,0 +1,107 @@
+"""What became of a model under each defence: frozen values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from leakgauge.auditing import AuditResult, ReleaseRule, Verdict
+from leakgauge.defences import Defence
+from leakgauge.statistics import Estimate
+
+BEST_FIRST = (Verdict.PASSES, Verdict.CANNOT_TELL, Verdict.FAILS)
+
+
+@dataclass(frozen=True)
+class Tried:
+    """One defence and what became of the model.
+
+    Args:
+        defence: what was done.
+        result: the audit of the defended model; its intervals hold together over all defences tried.
+        error: on the holdout, lower is better: the share of records classified wrongly, or the mean squared error.
+        cost: how much larger that is than without a defence, record by record; below 0 it is better than before.
+    """
+
+    defence: Defence
+    result: AuditResult
+    error: Estimate
+    cost: Estimate
+
+    @property
+    def verdict(self) -> Verdict:
+        """Whether the defended model passes the release rule."""
+        return self.result.verdict
+
+    @property
+    def risk(self) -> Estimate | None:
+        """The largest advantage of all membership attacks; ``None`` where none could be carried out.
+
+        The intervals of the attacks hold together, so the largest lies between the largest of either end.
+        """
+        gained = [attack.advantage for attack in self.result.attacks]
+        if not gained:
+            return None
+        value, low, high = (max(getattr(one, end) for one in gained) for end in ("value", "low", "high"))
+        return Estimate(value, low, high, self.error.confidence, "largest advantage", gained[0].n)
+
+
+@dataclass(frozen=True)
+class Protection:
+    """The defences tried on one model, the undefended one first.
+
+    Args:
+        model: its name.
+        tried: those that could be applied, in the order given.
+        refused: name of each that could not, with the reason.
+        rule: the release rule, as asked.
+        confidence: what each defence was audited at, so that the rule's confidence holds for all of them together.
+    """
+
+    model: str
+    tried: tuple[Tried, ...]
+    refused: dict[str, str]
+    rule: ReleaseRule
+    confidence: float
+
+    @property
+    def undefended(self) -> Tried:
+        """What the others are held against."""
+        return self.tried[0]
+
+    @property
+    def verdict(self) -> Verdict:
+        """The best that any of them reached."""
+        return min((one.verdict for one in self.tried), key=BEST_FIRST.index)
+
+    @property
+    def cheapest(self) -> Tried | None:
+        """Of those that pass the release rule the one that costs least, the first of equals; ``None`` if none does."""
+        passing = [one for one in self.tried if one.verdict is Verdict.PASSES]
+        return min(passing, key=lambda one: one.cost.value, default=None)
+
+    @property
+    def frontier(self) -> tuple[Tried, ...]:
+        """Those that no other beats in risk and error, lowest risk first: a line to draw, not a claim.
+
+        Two whose intervals overlap may well be the other way round.
+        """
+        known = [(one.risk.value, one.error.value, one) for one in self.tried if one.risk is not None]
+        ordered = sorted(known, key=lambda each: each[:2])
+        best, found = np.inf, []
+        for _, error, one in ordered:
+            if error < best:
+                best = error
+                found.append(one)
+        return tuple(found)
+
+    def to_dict(self) -> dict[str, Any]:
+        """What ``protection.json`` holds, as plain values; an infinite number is text."""
+        import json
+
+        from leakgauge.protecting.document import ProtectionDocument, dump
+
+        found: dict[str, Any] = json.loads(dump(ProtectionDocument.of(self)))
+        return found

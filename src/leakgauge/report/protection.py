@@ -1,0 +1,129 @@
+"""The page of ``leakgauge protect``: which change makes a model safe to release, and what it costs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from markupsafe import Markup
+
+from leakgauge.auditing import Verdict
+from leakgauge.protecting import ProtectionDocument, TriedDocument
+from leakgauge.report import frontier, words
+from leakgauge.report.page import _environment, _sha256, _source
+from leakgauge.training import write_atomically
+
+NEAREST = 3
+"""How many of those that might pass are named where none does."""
+
+
+def render_protection(document: ProtectionDocument) -> str:
+    """The page: what to do and what it costs, the picture, the numbers, what is proven, and how it was measured.
+
+    It is about no single person. The same document gives the same bytes.
+
+    Args:
+        document: the defences that were tried on one model.
+
+    Returns:
+        The text of an HTML file. Its content policy allows its own style, by hash, and nothing else.
+    """
+    unsettled = nearest(document)
+    style = _source("style.css") + _source("frontier.css")
+    policy = f"default-src 'none'; style-src 'sha256-{_sha256(style)}'; base-uri 'none'; form-action 'none'"
+    return (
+        _environment()
+        .get_template("protection.html")
+        .render(
+            document=document,
+            headline=headline(document),
+            advice=advice(document),
+            nearest=unsettled,
+            settle=list(dict.fromkeys(said for one in unsettled for said in words.remedies(one.audit))),
+            chosen=None if document.cheapest is None else document.of_name(document.cheapest),
+            cost=cost,
+            strongest=strongest,
+            frontier=frontier,
+            policy=Markup(policy),
+            style=Markup(style),
+        )
+    )
+
+
+def write_protection(document: ProtectionDocument, folder: str | Path) -> Path:
+    """Write ``protection.html`` and ``frontier.svg``, whole or not at all, readable by their owner alone.
+
+    Args:
+        document: the defences that were tried on one model.
+        folder: where; it must exist.
+
+    Returns:
+        The path of the page.
+
+    Raises:
+        StoreError: a file cannot be written.
+    """
+    page = Path(folder) / "protection.html"
+    for path, text in (
+        (page, render_protection(document)),
+        (page.with_name("frontier.svg"), frontier.frontier_svg(document)),
+    ):
+        content = text.encode("utf-8", "replace")
+        write_atomically(path, lambda file, content=content: file.write(content))
+    return page
+
+
+def headline(document: ProtectionDocument) -> str:
+    """The answer in one line."""
+    if document.cheapest is None:
+        none = document.verdict is Verdict.FAILS
+        return "Fails the release rule under every defence" if none else "No defence is shown to pass the release rule"
+    if document.cheapest == document.undefended.name:
+        return "Passes the release rule as it is"
+    return f"Passes the release rule under a defence: {document.of_name(document.cheapest).title}"
+
+
+def advice(document: ProtectionDocument) -> str:
+    """What to do, and what it costs."""
+    if document.cheapest is None:
+        return words.ADVICE[document.verdict]
+    if document.cheapest == document.undefended.name:
+        return words.ADVICE[Verdict.PASSES]
+    return f"It is the cheapest of those that pass. {cost(document, document.of_name(document.cheapest))}"
+
+
+def cost(document: ProtectionDocument, one: TriedDocument) -> str:
+    """What a defence costs, in a sentence."""
+    before, after, more = document.undefended.error, one.error, one.cost
+    if one.audit.description.answers == "values":
+        now, then = words.short(after.value), words.short(before.value)
+        errors = f"The mean squared error on the holdout is {now} instead of {then}"
+        between = f"{words.short(more.low)} to {words.short(more.high)}"
+    else:
+        errors = (
+            f"Of the holdout {100 * after.value:.1f} % are classified wrongly instead of {100 * before.value:.1f} %"
+        )
+        between = f"{words.number(100 * more.low, 1)} to {words.number(100 * more.high, 1)} points"
+    if more.low > 0:
+        return f"{errors} ({between} more)."
+    if more.high < 0:
+        return f"{errors}: it is better than without ({between})."
+    return f"{errors}; that it costs anything is not shown ({between})."
+
+
+def nearest(document: ProtectionDocument) -> list[TriedDocument]:
+    """Where none passes: those about which nothing is shown, those of the least risk first."""
+    if document.cheapest is not None:
+        return []
+    unsettled = [one for one in document.tried if one.verdict is Verdict.CANNOT_TELL]
+    return sorted(unsettled, key=_beyond)[:NEAREST]
+
+
+def _beyond(one: TriedDocument) -> float:
+    """How far the risk may reach; what was not measured may reach anywhere."""
+    return float("inf") if one.risk is None else one.risk.high
+
+
+def strongest(one: TriedDocument) -> str:
+    """The attack of the largest advantage."""
+    attacks = one.audit.attacks
+    return max(attacks, key=lambda attack: attack.advantage.value).title if attacks else ""

@@ -1,0 +1,119 @@
+"""``protection.json`` and the folder it stands in."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from dataclasses import replace
+
+import jsonschema
+import numpy as np
+import pytest
+from sklearn.tree import DecisionTreeClassifier
+
+from leakgauge.auditing import ReleaseRule, Run, Settings, subject
+from leakgauge.defences import EarlierStop, Ensemble, LabelsOnly
+from leakgauge.errors import StoreError
+from leakgauge.protecting import ProtectionDocument, protect
+from leakgauge.protecting.document import dump, load, prepare, schema, write
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(200, 3))
+Y = (X[:, 0] + rng.normal(size=200) > 0).astype(int)
+SETTINGS = Settings(n_shadows=0, n_influence=20, attacks=("gap", "loss-threshold"), rule=ReleaseRule(advantage=0.2))
+
+
+@pytest.fixture(scope="module")
+def found():
+    tree = subject(DecisionTreeClassifier(random_state=0), (X[:100], Y[:100]), (X[100:], Y[100:]))
+    return protect(tree, SETTINGS, [LabelsOnly(), Ensemble(5), EarlierStop(2)])
+
+
+def test_a_model_without_any_attack_has_no_risk_rather_than_none_at_all(found):
+    bare = replace(found.undefended, result=replace(found.undefended.result, attacks=()))
+    document = ProtectionDocument.of(replace(found, tried=(bare,)))
+    assert json.loads(dump(document))["tried"][0]["risk"] is None
+    assert document.frontier == ()
+
+
+def test_it_says_what_was_found(found):
+    document = ProtectionDocument.of(found)
+    assert [one.name for one in document.tried] == ["unchanged", "labels-only", "ensemble-5"]
+    assert list(document.refused) == ["earlier-stop-2"]
+    assert document.undefended.verdict is found.undefended.verdict
+    assert document.verdict is found.verdict
+    assert document.cheapest == (None if found.cheapest is None else found.cheapest.defence.name)
+    assert document.frontier == tuple(one.defence.name for one in found.frontier)
+    for ours, theirs in zip(document.tried, found.tried, strict=True):
+        assert (ours.risk, ours.error, ours.cost) == (theirs.risk, theirs.error, theirs.cost)
+        assert ours.audit.findings == theirs.result.findings
+        assert ours.guarantee == theirs.defence.guarantee
+    assert found.to_dict() == json.loads(dump(document))
+
+
+def test_nobody_is_in_it(found):
+    text = dump(ProtectionDocument.of(found))
+    for one in found.tried:
+        assert not any(record.record in text for record in one.result.records)
+    assert json.loads(text)["tried"][0]["audit"]["most_exposed"] == []
+
+
+def test_it_is_read_as_it_was_written(found, tmp_path):
+    document = write(found, tmp_path / "out")
+    assert load(tmp_path / "out" / "protection.json") == document
+    assert found.undefended.result.influence.largest == np.inf  # JSON has no infinity
+    assert load(tmp_path / "out" / "protection.json").undefended.audit.influence.largest == np.inf
+
+
+def test_it_keeps_to_its_schema(found):
+    made = schema()
+    jsonschema.Draft202012Validator.check_schema(made)
+    jsonschema.validate(found.to_dict(), made)
+    with pytest.raises(jsonschema.ValidationError):
+        jsonschema.validate({**found.to_dict(), "extra": 1}, made)
+
+
+def test_each_audit_is_kept_as_audits_are(found, tmp_path):
+    write(found, tmp_path / "out")
+    assert sorted(os.listdir(tmp_path / "out")) == ["ensemble-5", "labels-only", "protection.json", "unchanged"]
+    for one in found.tried:
+        run = Run(tmp_path / "out" / one.defence.name)
+        assert run.document().audits[0].findings == one.result.findings
+        assert len(run.records()) == 200
+        assert stat.S_IMODE(run.folder.stat().st_mode) == 0o700
+    assert all(stat.S_IMODE(path.stat().st_mode) & 0o077 == 0 for path in (tmp_path / "out").rglob("*"))
+
+
+def test_a_folder_may_be_new_or_empty_or_an_earlier_one(found, tmp_path):
+    (tmp_path / "empty").mkdir()
+    for name in ("new", "empty", "new"):
+        assert write(found, tmp_path / name) == ProtectionDocument.of(found)
+
+
+def test_a_folder_with_something_else_is_left_alone(tmp_path):
+    (tmp_path / "letter.txt").write_text("dear")
+    with pytest.raises(StoreError, match=r"is not empty and holds no protection\.json; name another folder"):
+        prepare(tmp_path)
+    with pytest.raises(StoreError, match=r"letter\.txt cannot be made"):
+        prepare(tmp_path / "letter.txt")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"schema_version": "2.0"}', r"has schema version '2\.0', this leakgauge reads '1\.0'"),
+        ('{"schema_version": "1.0"}', "was not written by leakgauge protect"),
+        ("[]", "was not written by leakgauge protect"),
+        ("no json", "was not written by leakgauge protect"),
+    ],
+)
+def test_what_is_none_is_refused(tmp_path, text, said):
+    (tmp_path / "protection.json").write_text(text)
+    with pytest.raises(StoreError, match=said):
+        load(tmp_path / "protection.json")
+
+
+def test_what_is_not_there_is_said(tmp_path):
+    with pytest.raises(StoreError, match=r"does not exist; give a file that leakgauge protect --out wrote"):
+        load(tmp_path / "protection.json")

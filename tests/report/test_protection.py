@@ -1,0 +1,357 @@
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import stat
+import xml.etree.ElementTree as ET
+from dataclasses import replace
+from itertools import pairwise
+from pathlib import Path
+from types import ModuleType
+
+import numpy as np
+import pytest
+
+from leakgauge.auditing import ReleaseRule, Verdict
+from leakgauge.defences import Binning, Ensemble, LabelsOnly, StrongerPenalty, Unchanged
+from leakgauge.errors import StoreError
+from leakgauge.protecting.document import dump, load
+from leakgauge.report.frontier import Box, describe, frontier_plot, frontier_svg, label_of, place_labels
+from leakgauge.report.protection import advice, headline, nearest, render_protection, write_protection
+from leakgauge.statistics import Estimate
+
+HOSTILE = "</style><img src=x onerror=alert(1)>\"'&{{7*7}}"
+SVG = "{http://www.w3.org/2000/svg}"
+AREA = Box(0.0, 0.0, 640.0, 360.0)
+
+
+@pytest.fixture(scope="module")
+def protections() -> ModuleType:
+    """The documents made by hand; the tests in the browser use the same."""
+    spec = importlib.util.spec_from_file_location("protections", Path(__file__).with_name("protections.py"))
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def drawn(document) -> ET.Element:
+    return ET.fromstring(str(frontier_plot(document, "k")))
+
+
+def of_class(root: ET.Element, name: str) -> list[ET.Element]:
+    return [element for element in root.iter() if name in (element.get("class") or "").split()]
+
+
+def texts(html: str) -> str:
+    bare = re.sub(r"<(style|svg)\b.*?</\1>", " ", html, flags=re.DOTALL)
+    return " ".join(re.sub(r"<[^>]+>", " ", bare).split())
+
+
+# Nothing to protect, nothing known.
+
+
+def test_a_model_that_gives_nothing_away_passes_as_it_is(protections):
+    document = protections.harmless()
+    assert headline(document) == "Passes the release rule as it is"
+    said = texts(render_protection(document))
+    assert "Passes the release rule as it is" in said
+    assert "does not stand in the way of a release" in said
+    assert "no defence, cheapest that passes" in "".join(drawn(document).itertext())
+
+
+def test_what_was_not_measured_is_drawn_apart_and_never_at_nothing(protections):
+    """Its sign stands above the axes, further up than any measured risk, and no words call it small or safe."""
+    document = protections.unsettled()
+    signs = of_class(drawn(document), "icon")[: len(document.tried)]
+    heights = [float(sign.get("y")) for sign in signs]
+    assert heights[2] < min(heights[:2])
+    assert "advantage not measured" in "".join(drawn(document).itertext())
+    assert "ensemble 10: cannot tell, advantage not measured" in describe(document)
+    assert document.frontier == ("penalty-10", "unchanged")
+    said = texts(render_protection(document))
+    assert "not measured" in said[said.index("The numbers") :]
+    assert "which is not a small one" in said
+
+
+def test_where_nothing_is_shown_nothing_is_recommended(protections):
+    document = protections.unsettled()
+    assert headline(document) == "No defence is shown to pass the release rule"
+    said = texts(render_protection(document))
+    assert "what is not known does not count as safe" in said
+    assert "What might pass Regularised 10 times as strongly. The interval lies on both sides of 0.1." in said
+    assert "What would settle it About 9,000 records would settle it." in said
+    assert not of_class(drawn(document), "chosen")
+    assert "cheapest that passes" not in said
+
+
+def test_those_about_which_nothing_is_shown_stand_by_their_risk_the_unmeasured_last(protections):
+    assert [one.name for one in nearest(protections.unsettled())] == ["penalty-10", "ensemble-10"]
+    assert nearest(protections.usual()) == nearest(protections.hopeless()) == []
+
+
+def test_where_all_fail_it_says_so(protections):
+    document = protections.hopeless()
+    assert headline(document) == "Fails the release rule under every defence"
+    said = texts(render_protection(document))
+    assert "Do not release this model as it is." in said
+    assert "passes" not in said[: said.index("The numbers")].replace("Whether it passes", "")
+
+
+def test_no_defence_at_all(protections):
+    document = protections.protection(protections.outcome(Unchanged(), 0.5, 0.0))
+    said = texts(render_protection(document))
+    assert "0 defences were tried" in said
+    assert "No defence could be applied." in said
+
+
+def test_nothing_measured_at_all(protections):
+    document = protections.protection(protections.outcome(Unchanged(), None, 0.0))
+    assert document.verdict is Verdict.CANNOT_TELL
+    assert document.frontier == ()
+    assert len(of_class(drawn(document), "cross")) == 1  # that of the legend
+    render_protection(document)
+
+
+# Known answers.
+
+
+def test_the_cheapest_is_named_with_what_it_costs(protections):
+    document = protections.usual()
+    assert headline(document) == "Passes the release rule under a defence: regularised 10 times as strongly"
+    assert advice(document) == (
+        "It is the cheapest of those that pass. Of the holdout 23.0 % are classified wrongly instead of 20.0 % "
+        "(2.0 to 4.0 points more)."
+    )
+    ring = of_class(drawn(document), "chosen")[0]
+    sign = of_class(drawn(document), "icon")[1]
+    assert float(ring.get("cx")) == pytest.approx(float(sign.get("x")) + 8)
+    assert float(ring.get("cy")) == pytest.approx(float(sign.get("y")) + 8)
+
+
+@pytest.mark.parametrize(
+    ("cost", "said"),
+    [
+        (0.005, "; that it costs anything is not shown (−0.5 to 1.5 points)."),
+        (-0.05, ": it is better than without (−6.0 to −4.0 points)."),
+        (0.05, "instead of 20.0 % (4.0 to 6.0 points more)."),
+    ],
+)
+def test_a_cost_that_is_not_shown_is_called_none_that_is_shown(protections, cost, said):
+    plain, better = protections.outcome(Unchanged(), 0.4, 0.0), protections.outcome(StrongerPenalty(10), 0.02, cost)
+    assert advice(protections.protection(plain, better)).endswith(said)
+
+
+def test_each_point_stands_where_its_risk_and_cost_are(protections):
+    """Three points on a line stay on a line, and those of equal cost stand above each other."""
+    tried = [
+        (Unchanged(), 0.4, 0.0),
+        (Binning(0.1), 0.3, 0.05),
+        (StrongerPenalty(10), 0.2, 0.1),
+        (LabelsOnly(), 0.0, 0.1),
+    ]
+    document = protections.protection(*(protections.outcome(*one) for one in tried))
+    places = [(float(sign.get("x")), float(sign.get("y"))) for sign in of_class(drawn(document), "icon")[:4]]
+    (x0, y0), (x1, y1), (x2, y2), (x3, y3) = places
+    assert (x1 - x0, y1 - y0) == pytest.approx((x2 - x1, y2 - y1), abs=0.2)
+    assert x2 == x3
+    assert y0 < y1 < y2 < y3  # the y of a picture grows downwards
+
+
+def test_the_frontier_runs_in_steps_and_the_limit_is_level(protections):
+    document = protections.usual()
+    assert document.frontier == ("penalty-100", "penalty-10", "labels-only")
+    edge = of_class(drawn(document), "edge")[0].get("d")
+    assert re.fullmatch(r"M[\d.]+ [\d.]+(V[\d.]+H[\d.]+){2}", edge)
+    assert "release rule: advantage at most 0.1" in "".join(drawn(document).itertext())
+    without = replace(document, rule=ReleaseRule(dtp=1.0, advantage=None))
+    assert not of_class(drawn(without), "limit")
+
+
+def test_verdicts_differ_by_shape(protections):
+    signs = of_class(drawn(protections.usual()), "icon")[:7]
+    kinds = ["fails", "passes", "passes", "fails", "fails", "fails", "cannot-tell"]
+    assert [sign.get("href") for sign in signs] == [f"#{kind}" for kind in kinds]
+
+
+def test_names_of_points():
+    assert label_of("dp-sgd-epsilon-3") == "DP-SGD epsilon 3"
+    assert label_of("ensemble-10-smoothing-0.5") == "ensemble 10 smoothing 0.5"
+
+
+def test_the_picture_in_words_has_every_number(protections):
+    document = protections.usual()
+    said = describe(document)
+    for one in document.tried:
+        assert f"{label_of(one.name)}: {one.verdict}" in said
+    assert "penalty 10: passes, advantage 0.060 (0.040 to 0.080), cost 0.030 (0.020 to 0.040)" in said
+    assert "The cheapest that passes the release rule is penalty 10." in said
+
+
+def test_every_defence_stands_with_numbers_reason_and_guarantee(protections):
+    document = protections.usual()
+    said = texts(render_protection(document))
+    for one in document.tried:
+        assert said.count(one.title[1:]) >= 2
+        assert f"{one.risk.value:.3f} {one.risk.low:.3f} to {one.risk.high:.3f}" in said
+        assert one.guarantee is None or one.guarantee[1:] in said
+    assert "Earlier stop 2. LogisticRegression is not trained in rounds that could be fewer." in said
+    assert "Each was therefore audited at confidence 0.9929, so that all intervals of all 7 models hold" in said
+    assert "32 shadow models are models of the defended learner" in said
+    for item in document.undefended.audit.not_tested:
+        assert item in said
+
+
+def test_pdtp_has_a_column_where_it_was_measured(protections):
+    document = protections.usual()
+    influence = replace(protections.documents.influence(0.42, 0.8), n_measured=500)
+    first = replace(document.tried[0], audit=replace(document.tried[0].audit, influence=influence))
+    said = texts(render_protection(replace(document, tried=(first, *document.tried[1:]))))
+    assert "Largest PDTP Error" in said
+    assert "0.42 500 records measured" in said
+    assert said.count("not measured") == 6
+    assert "PDTP" not in texts(render_protection(document))
+
+
+def test_numbers_are_errors_not_shares_for_regression(protections):
+    document = protections.usual()
+    description = replace(document.undefended.audit.description, answers="values")
+    tried = tuple(replace(one, audit=replace(one.audit, description=description)) for one in document.tried)
+    values = replace(document, tried=tried)
+    assert "mean squared error" in "".join(drawn(values).itertext())
+    assert advice(values).endswith("The mean squared error on the holdout is 0.23 instead of 0.2 (0.02 to 0.04 more).")
+    assert "%" not in advice(values)
+
+
+def test_infinite_ends_stay_within_the_picture(protections):
+    """Without bounds the interval of equal squared errors is the whole line."""
+    document = protections.usual()
+    endless = Estimate(0.0, -np.inf, np.inf, 0.99, "equal values, distribution-free", 9)
+    tried = (document.tried[0], replace(document.tried[1], cost=endless), *document.tried[2:])
+    markup = str(frontier_plot(replace(document, tried=tried), "k"))
+    assert "inf" not in markup.replace("infinit", "")
+    assert "nan" not in markup
+
+
+# Labels.
+
+
+def boxes_of(places):
+    names = {key: f"defence {key} 0.01" for key in places}
+    return place_labels(names, places, AREA)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_no_label_covers_another_or_a_point(seed):
+    """Twelve points anywhere; the seeds are fixed, so that this either holds or does not."""
+    rng = np.random.default_rng(seed)
+    places = {str(i): (float(x), float(y)) for i, (x, y) in enumerate(rng.uniform((10, 10), (630, 350), (12, 2)))}
+    check_apart(boxes_of(places), places)
+
+
+def test_twelve_points_in_one_place():
+    places = {str(i): (320.0 + i % 3, 180.0 + i % 2) for i in range(12)}
+    check_apart(boxes_of(places), places)
+
+
+def check_apart(labels, places):
+    """Pair by pair."""
+    boxes = [label.box for label in labels.values()]
+    for i, box in enumerate(boxes):
+        assert box.within(AREA)
+        assert all(box.overlap(other) == 0 for other in boxes[:i])
+        for x, y in places.values():
+            assert not (box.left < x < box.right and box.top < y < box.bottom)
+
+
+def test_overlapping_boxes_are_found():
+    assert Box(0, 0, 2, 2).overlap(Box(1, 1, 3, 4)) == 1
+    assert Box(0, 0, 1, 1).overlap(Box(1, 0, 2, 1)) == 0
+    assert Box(1, 1, 2, 2).within(Box(0, 0, 2, 2))
+    assert not Box(-1, 1, 2, 2).within(Box(0, 0, 2, 2))
+
+
+# The page and the file.
+
+
+def test_the_same_document_gives_the_same_bytes_and_so_does_its_file(protections, tmp_path):
+    document = protections.usual()
+    (tmp_path / "protection.json").write_text(dump(document))
+    again = load(tmp_path / "protection.json")
+    assert again == document
+    assert render_protection(document) == render_protection(protections.usual()) == render_protection(again)
+    assert frontier_svg(document) == frontier_svg(again)
+
+
+def test_the_page_loads_nothing_and_runs_nothing(protections):
+    html = render_protection(protections.usual())
+    assert "<script" not in html
+    (policy,) = re.findall(r'Content-Security-Policy" content="([^"]+)"', html)
+    assert policy.startswith("default-src 'none'; style-src 'sha256-")
+    assert "unsafe" not in policy
+    assert not re.search(r"https?://|url\(|@import", html)
+    assert set(re.findall(r'href="(.)', html)) == {"#"}
+    ids = re.findall(r'\bid="([^"]+)"', html)
+    assert len(ids) == len(set(ids))
+    assert set(re.findall(r'href="#([^"]+)"', html)) <= set(ids)
+
+
+def test_tables_have_headers_and_the_picture_has_words(protections):
+    html = render_protection(protections.usual())
+    assert html.count('<th scope="col">') == 5 + 3 + 3
+    assert html.count('<th scope="row">') == 7 + 7 + 6
+    assert 'role="img" aria-labelledby="frontier-t frontier-d"' in html
+    for table in re.findall(r'<div class="stack">(.*?)</div>', html, re.DOTALL):
+        assert all("data-label=" in cell for cell in re.findall(r"<td[^>]*>", table))
+    levels = [int(level) for level in re.findall(r"<h(\d)", html)]
+    assert levels[0] == 1
+    assert all(after - before <= 1 for before, after in pairwise(levels))
+
+
+def test_hostile_names_stay_text(protections):
+    document = protections.usual()
+    worst = replace(document.tried[1], name=HOSTILE, title=HOSTILE, source=HOSTILE, guarantee=HOSTILE)
+    hostile = replace(
+        document, model=HOSTILE, tried=(document.tried[0], worst), frontier=(HOSTILE,), cheapest=HOSTILE,
+        refused={HOSTILE: HOSTILE},
+    )  # fmt: skip
+    html, svg = render_protection(hostile), frontier_svg(hostile)
+    assert "<img" not in html
+    assert "<img" not in svg
+    assert "&lt;img" in html
+    ET.fromstring(svg)
+
+
+def test_no_own_id_of_a_person_is_anywhere(protections):
+    document = protections.usual()
+    for text in (dump(document), render_protection(document), frontier_svg(document)):
+        assert not any(own in text for own in protections.documents.OWN_IDS)
+
+
+def test_the_picture_is_a_file_of_its_own_for_light_and_dark(protections):
+    root = ET.fromstring(frontier_svg(protections.usual()))
+    assert root.tag == f"{SVG}svg"
+    style = root.findtext(f"{SVG}style")
+    assert "prefers-color-scheme: dark" in style
+    assert {element.get("id") for element in root.iter(f"{SVG}symbol")} == {"passes", "fails", "cannot-tell"}
+    assert "Loans: risk against cost of 6 defences" in "".join(root.itertext())
+
+
+def test_both_files_are_written_for_the_owner_alone(protections, tmp_path):
+    page = write_protection(protections.usual(), tmp_path)
+    assert page.read_text() == render_protection(protections.usual())
+    assert sorted(os.listdir(tmp_path)) == ["frontier.svg", "protection.html"]
+    assert all(stat.S_IMODE(path.stat().st_mode) == 0o600 for path in tmp_path.iterdir())
+    with pytest.raises(StoreError, match="cannot be written"):
+        write_protection(protections.usual(), tmp_path / "missing")
+
+
+def test_a_guarantee_is_told_beside_the_verdict(protections):
+    votes = protections.outcome(Ensemble(10), 0.02, 0.05)
+    said = texts(render_protection(protections.protection(protections.outcome(Unchanged(), 0.5, 0.0), votes)))
+    start = said.index("What is proven For any query, no answer changes by more than 0.693 nats")
+    assert start < said.index("Risk against cost")
+    nothing = texts(render_protection(protections.usual()))
+    assert "Nothing: it passes by what was measured." in nothing
