@@ -1,6 +1,6 @@
 """What the engines cost against the plain loop, row by row of what was promised, in one run.
 
-    python -m benchmarks.engines [--quick] [--only WORD] [--art PYTHON] [--write FOLDER]
+    python benchmarks/engines.py [--quick] [--only WORD] [--art PYTHON] [--write FOLDER]
 
 Every row states a task: many models trained on nearly the same data, and asked. The engine does all of it, through
 `train_many` with its checks. The plain loop (clone, fit, predict, on bare arrays) is timed on a random sample and
@@ -29,8 +29,6 @@ from typing import Any
 
 import numpy as np
 import sklearn
-from benchmarks import people
-from benchmarks.people import ADULT_LIKE, Table
 from rich.console import Console
 from rich.table import Table as Shown
 from sklearn.base import clone, is_classifier
@@ -43,6 +41,7 @@ from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB, Multinom
 from sklearn.neighbors import KNeighborsClassifier
 from threadpoolctl import threadpool_limits
 
+import people
 from leakgauge.records import Records
 from leakgauge.training import (
     DenseSubsets,
@@ -57,6 +56,7 @@ from leakgauge.training import (
     random_subsets,
     train_many,
 )
+from people import ADULT_LIKE, Table
 
 REPETITIONS_OF_ART = 10
 

@@ -52,7 +52,7 @@ def test_what_is_not_given_follows_from_the_rule():
 
 def test_dp_sgd_knows_how_many_records_there_are():
     made = named("dp-sgd=2")
-    assert (made.epsilon, made.size) == (2.0, 50)
+    assert (made.epsilon, made.size, made.share) == (2.0, 50, 0.5)
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)

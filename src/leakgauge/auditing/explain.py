@@ -239,9 +239,7 @@ def _property_steps(learner: Learner, wanted: Wanted, kind: AnswerKind, settings
     )
     how = released_learner(learner, settings)
     if settings.games.remedies and not not_filtered(how, wanted):
-        yield _many(
-            f"{FILTERING}{wanted.name}", influence_job(how, wanted), n_influence_models(wanted, settings.games)
-        )
+        yield _many(f"{FILTERING}{wanted.name}", influence_job(how, wanted), n_influence_models(wanted, settings.games))
     if wanted.is_estimated:
         yield _many(
             f"{ESTIMATE}{wanted.name}",

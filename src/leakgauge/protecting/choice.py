@@ -121,7 +121,8 @@ def _noise(number: float | None, what: Subject, settings: Settings) -> Defence:
 
 
 def _dp_sgd(number: float | None, what: Subject, settings: Settings) -> Defence:
-    return DpSgd(len(what.train), epsilon=3.0 if number is None else number)
+    share = len(what.train) / (len(what.train) + len(what.holdout))
+    return DpSgd(len(what.train), epsilon=3.0 if number is None else number, share=share)
 
 
 KINDS: tuple[DefenceKind, ...] = (
