@@ -49,6 +49,26 @@ def test_what_is_released_is_what_was_analysed():
     assert learner.randomised
 
 
+def test_noise_on_logistic_regression_has_the_shape_of_the_curvature():
+    """Of the pool's loss; that on other models is independent."""
+    learner = ParameterNoise(POOL, 30, eta=0.3, n_splits=16).apply(LINEAR)
+    root, covariance = learner.noise.root, learner.algorithm.covariance(30)
+    np.testing.assert_allclose(root @ root.T / root[0, 0] ** 2, covariance / covariance[0, 0])
+    assert ParameterNoise(NUMBERS, 30, eta=0.3, n_splits=16).apply(RIDGE).noise.root.ndim == 1
+
+
+def test_the_noise_does_not_hang_on_the_training_set():
+    """What is added to the parameters of two training sets is the same for the same seed."""
+    learner = ParameterNoise(POOL, 30, eta=0.3, n_splits=16).apply(LINEAR)
+    layout = learner.algorithm.layout
+    added = [
+        layout.vector(learner.fit(train, seed=5).model)
+        - layout.vector(learner.algorithm.learner.fit(train, seed=5).model)
+        for train in (POOL[np.arange(30)], POOL[np.arange(20, 50)])
+    ]
+    np.testing.assert_allclose(*added, rtol=1e-9)
+
+
 # Refusals.
 
 

@@ -17,7 +17,7 @@ TOLD = 0.9
 ENOUGH = {PEOPLE: (0.05, 0.10), MAIL: (0.10,)}
 """Shares of poison with which the attacker is said to be right more often than that (section VII-E)."""
 
-TOO_FEW = "between the frequencies too few labels turn"
+TOO_FEW = "too few labels turn between the frequencies"
 
 
 def run(*, quick: bool, seed: int, workers: int, folder: Path | None) -> Reproduction:

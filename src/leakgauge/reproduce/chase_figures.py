@@ -240,8 +240,13 @@ SENTIMENT_BY = (
     f"{NEGATIVE:g} or less, as its authors have it: 4,633 of 33,715 messages. It is no feature, and words are a poor "
     "substitute: a regression on them tells negative messages from others with an area under the curve of 0.83."
 )
+AS_A_COLUMN = (
+    "With the sentiment as one more column its frequency is told with 0.88 at 5 % poison and 0.91 at 10 %, from words "
+    "with 0.67 at 5 % and 400 shadow models (150 models in the ensemble, 300 points, else 100 shadow models, "
+    "50 targets of each frequency)."
+)
 FEWER = (
     "For Enron-Spam and the network, whose models take longer, there are fewer models than printed; how many is among "
     "the settings."
 )
-REMARKS = (chase.NOT_PRINTED, MAIL_AS_WORDS, SENTIMENT_BY, FEWER, chase.ONE_ATTACK)
+REMARKS = (chase.NOT_PRINTED, MAIL_AS_WORDS, SENTIMENT_BY, AS_A_COLUMN, FEWER, chase.ONE_ATTACK)

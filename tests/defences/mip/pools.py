@@ -68,6 +68,9 @@ class Tabled(Algorithm):
             self.moves[members.tobytes()] = self._removals(members)
         return self.moves[members.tobytes()]
 
+    def covariance(self, size):
+        return self.algorithm.covariance(size)
+
     def _removals(self, members):
         moves = []
         for record in np.flatnonzero(members):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import ElasticNet, Lasso, LinearRegression, LogisticRegression, Ridge
@@ -150,6 +151,92 @@ def test_a_training_set_without_a_class_gives_nothing():
     one_left[np.flatnonzero(~members)[0]] = True
     moves = algorithm.removals(one_left)
     assert np.isnan(moves).any(axis=1).sum() == 1
+
+
+# The curvature of the loss.
+
+
+def test_the_curvature_by_hand():
+    """Labels that do not depend on the one column: p = 1/2, and 8 people count as 4; 4/4 + 1/C for the coefficient."""
+    records = Records.from_arrays(np.tile([[-1.0], [-1.0], [1.0], [1.0]], (2, 1)), np.tile([0, 1], 4))
+    algorithm = ModelParameters(SklearnLearner(LogisticRegression(C=2.0)), records)
+    np.testing.assert_allclose(algorithm.covariance(4), [[2 / 3, 0], [0, 1]], atol=1e-12)
+    np.testing.assert_allclose(algorithm.covariance(2), [[1, 0], [0, 2]], atol=1e-12)
+
+
+SPARSE = OneHotEncoder(categories=[[0, 1, 2]] * 3)
+CURVED = [
+    (LogisticRegression(C=0.5), "two"),
+    (LogisticRegression(C=0.5, fit_intercept=False), "two"),
+    (LogisticRegression(C=0.5, solver="liblinear", intercept_scaling=2.0), "two"),
+    (LogisticRegression(class_weight={"yes": 3.0, "no": 0.5}), "two"),
+    (LogisticRegression(), "three"),
+    (LogisticRegression(fit_intercept=False, class_weight="balanced"), "three"),
+    (make_pipeline(SPARSE, LogisticRegression(solver="newton-cholesky")), "codes"),
+]
+
+
+@pytest.mark.parametrize(("estimator", "task"), CURVED, ids=[str(row) for row in range(len(CURVED))])
+def test_the_curvature_is_that_of_second_differences(estimator, task):
+    """Of the penalised loss over a pool of which each record counts a third, at its minimum.
+
+    To raise all intercepts of three classes alike changes no answer: there, alone, the loss has no curvature.
+    """
+    records, last, share = people(task), estimator, 1 / 3
+    while hasattr(last, "steps"):
+        last = last.steps[-1][1]
+    algorithm = ModelParameters(SklearnLearner(estimator), records)
+    weights = {"yes": 3.0, "no": 0.5} if last.class_weight not in (None, "balanced") else dict.fromkeys("abc", 1.0)
+    names = records.schema.decode_labels(records.labels)
+    if last.class_weight == "balanced":
+        weights = {name: N / (3 * (names == name).sum()) for name in "abc"}
+    weight = np.array([weights.get(name, 1.0) for name in names])
+    k = len(records.schema.classes) if task != "two" else 1
+    intercepts = np.zeros((k, algorithm.layout.dimension // k))
+    intercepts[:, -1] = last.fit_intercept
+    penalty = 1 - intercepts.ravel()
+    if last.solver == "liblinear":
+        penalty[-1] = 1 / 4
+
+    def loss(vector):
+        said = answers(algorithm.model(vector), records.features, len(records.schema.classes))
+        return -share * weight @ said[np.arange(N), records.labels] + 0.5 * penalty @ vector**2 / last.C
+
+    scaled = clone(estimator)
+    (scaled if scaled is last or not hasattr(scaled, "steps") else scaled[-1]).set_params(C=share * last.C)
+    lowest = ModelParameters(SklearnLearner(scaled), records).output(everyone())
+    d, step = len(lowest), 1e-3 * np.eye(len(lowest))
+    hessian = np.array(
+        [
+            [sum(a * b * loss(lowest + a * step[i] + b * step[j]) for a in (1, -1) for b in (1, -1)) for i in range(d)]
+            for j in range(d)
+        ]
+    ) / (4 * step[0, 0] ** 2)
+    free = intercepts.ravel() / np.sqrt(k) if k > 1 else np.zeros(d)
+    np.testing.assert_allclose(algorithm.covariance(N // 3) @ hessian, np.eye(d) - np.outer(free, free), atol=2e-3)
+
+
+def one_hot(**settings):
+    return make_pipeline(ONE_HOT, LogisticRegression(**settings))
+
+
+@pytest.mark.parametrize(
+    ("estimator", "task", "records"),
+    [
+        (one_hot(C=np.inf), "codes", slice(None)),  # the columns of an attribute sum to the intercept's
+        (LogisticRegression(l1_ratio=1.0, solver="saga"), "two", slice(None)),
+        (Ridge(), "numbers", slice(None)),
+        (LogisticRegression(), "three", people("three").labels != 1),
+    ],
+)
+def test_no_curvature_is_known(estimator, task, records):
+    pool = people(task)[np.arange(N)[records]]
+    assert ModelParameters(SklearnLearner(estimator), pool).covariance(len(pool) // 2) is None
+
+
+def test_without_a_penalty_there_is_a_curvature_where_columns_differ():
+    found = ModelParameters(SklearnLearner(LogisticRegression(C=np.inf)), people("two")).covariance(N // 2)
+    assert (np.linalg.eigvalsh(found) > 0).all()
 
 
 def test_a_release_of_a_model():

@@ -53,6 +53,17 @@ class Algorithm(ABC):
         """How far the output moves without each member in turn ``[k, d]``; ``None`` where there is no short cut."""
         return None
 
+    def covariance(self, size: int) -> Floats | None:
+        """What noise on the output should be like, from the pool alone and never from one training set.
+
+        Args:
+            size: k, records in a training set.
+
+        Returns:
+            ``[d, d]``, positive definite, up to a factor; ``None`` where none is known.
+        """
+        return None
+
 
 class Mean(Algorithm):
     """The mean of one vector for each record: of numbers, of products, or of indicators, which gives a table of shares.
@@ -181,6 +192,10 @@ class ModelParameters(Algorithm):
                 same = moves.shape[1] == self.layout.dimension
                 return moves if same else np.full((len(records), self.layout.dimension), np.nan)
         return None
+
+    def covariance(self, size: int) -> Floats | None:
+        """As the curvature of the loss over the pool has it ``[d, d]``, for ``LogisticRegression``; else ``None``."""
+        return self.layout.covariance(self.records, size / self.n_pool)
 
     def model(self, parameters: Floats) -> Model:
         """A usable model with these parameters and nothing else of any training set.

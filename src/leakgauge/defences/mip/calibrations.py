@@ -123,15 +123,16 @@ class Swap(Calibration):
         n_splits: random training sets (pairs of them for leave-one-out engines) that are tested, at least 1; an eighth
             as many again are drawn for the shape of the noise.
         shape: which coordinates get how much of the noise: ``diagonal`` in proportion to how far an exchange moves
-            them; ``identity`` all the same; deviations ``[d]``; or a covariance ``[d, d]``, positive definite, both up
-            to a factor and fixed in advance.
+            them; ``identity`` all the same; ``curvature`` as :meth:`Algorithm.covariance` has it, and as ``diagonal``
+            where that is ``None``; deviations ``[d]``; or a covariance ``[d, d]``, positive definite, both up to a
+            factor and fixed in advance. The promise is kept with any; what they differ in is what the noise costs.
 
     Source: derived in :mod:`leakgauge.defences.mip.exchanges`.
     """
 
     confidence: float = 0.95
     n_splits: int = 256
-    shape: Literal["diagonal", "identity"] | ArrayLike = "diagonal"
+    shape: Literal["diagonal", "identity", "curvature"] | ArrayLike = "diagonal"
 
     def calibrated(self, algorithm: Algorithm, *, eta: float, size: int, rng: np.random.Generator) -> Calibrated:
         """The noise; see :meth:`Calibration.calibrated`."""
@@ -158,13 +159,13 @@ class Swap(Calibration):
     def _evidence(self, algorithm: Algorithm, size: int, rng: np.random.Generator) -> tuple[Floats, Evidence]:
         n, n_drawn = algorithm.n_pool, self.n_splits * (1 + min(size, algorithm.n_pool - size))
         if isinstance(algorithm, Mean):
-            root = self._root(algorithm.about_mean(size))
+            root = self._root(algorithm, size, algorithm.about_mean(size))
             if n <= MOST_PAIRED and n * algorithm.rows.size <= MOST_DIFFERENCES:
                 return root, Enumerated(exchanges_of_mean(algorithm, size, root), size / n)
             return root, Farthest(far_in_mean(algorithm, size, root), min(size, n - size) / n)
         if not algorithm.randomised and n <= MOST_ENUMERATED and math.comb(n, size) <= n_drawn:
             moves, pairs = all_exchanges(*enumerated(algorithm, size))
-            root = self._root(moves)
+            root = self._root(algorithm, size, moves)
             return root, Enumerated(of_each(lengths(moves, root), pairs, n), size / n)
         members = drawn(n, size, rng)
         removed = algorithm.removals(members, seed=0)
@@ -174,7 +175,7 @@ class Swap(Calibration):
 
     def _exchanges(self, algorithm: Algorithm, size: int, rng: np.random.Generator) -> tuple[Floats, Evidence]:
         first = [drawn_exchanges(algorithm, size, rng)[0] for _ in range(self._n_first)]
-        root = self._root(np.concatenate(first))
+        root = self._root(algorithm, size, np.concatenate(first))
         found = np.full((self.n_splits, algorithm.n_pool), np.nan)
         for row in found:
             moves, leaving, coming = drawn_exchanges(algorithm, size, rng)
@@ -187,7 +188,7 @@ class Swap(Calibration):
             return np.full((size, d), np.nan) if moves is None else moves  # no model: infinitely far
 
         first = [removed(drawn(algorithm.n_pool, size, rng)) for _ in range(self._n_first)]
-        root = self._root(np.concatenate(first))
+        root = self._root(algorithm, size, np.concatenate(first))
         found = np.full((self.n_splits, 2, algorithm.n_pool), np.nan)
         for pair in found:
             members = drawn(algorithm.n_pool, size, rng)
@@ -199,21 +200,25 @@ class Swap(Calibration):
     def _n_first(self) -> int:
         return max(4, self.n_splits // 8)
 
-    def _root(self, moves: Floats) -> Floats:
+    def _root(self, algorithm: Algorithm, size: int, moves: Floats) -> Floats:
         """The shape of the noise, for moves ``[m, d]``."""
         d = moves.shape[1]
-        if isinstance(self.shape, str):
-            if self.shape not in ("diagonal", "identity"):
+        shape = self.shape
+        if isinstance(shape, str) and shape == "curvature":
+            own = algorithm.covariance(size)
+            shape = "diagonal" if own is None else own
+        if isinstance(shape, str):
+            if shape not in ("diagonal", "identity"):
                 raise ConfigError(
-                    f"shape must be 'diagonal', 'identity', deviations or a covariance, got {self.shape!r}"
+                    f"shape must be 'diagonal', 'identity', 'curvature', deviations or a covariance, got {shape!r}"
                 )
-            if self.shape == "identity":
+            if shape == "identity":
                 return np.ones(d)
             known = moves[np.isfinite(moves).all(axis=1)]
             if not len(known):
                 raise ModelError("no exchange of a record leaves a model; use a larger training set, or more smoothing")
             return np.asarray(np.sqrt((known**2).mean(axis=0)))
-        given = np.asarray(self.shape, dtype=np.float64)
+        given = np.asarray(shape, dtype=np.float64)
         if given.shape == (d,) and np.isfinite(given).all() and (given >= 0).all():
             return given
         if given.shape == (d, d) and np.isfinite(given).all() and np.allclose(given, given.T):

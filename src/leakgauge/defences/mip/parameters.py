@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from itertools import combinations_with_replacement
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -22,8 +23,14 @@ from leakgauge.training.modules import seeded
 
 if TYPE_CHECKING:
     from leakgauge.models import Model
-    from leakgauge.records import Schema
+    from leakgauge.records import Records, Schema
     from leakgauge.training import Learner
+
+MOST_SHAPED = 2000
+"""Parameters whose covariance may be found."""
+
+SINGULAR = 1e-10
+"""Ratio of the smallest curvature to the largest, per unit of each parameter, below which a Hessian is singular."""
 
 
 class Layout(ABC):
@@ -45,6 +52,18 @@ class Layout(ABC):
     def model(self, vector: Floats) -> Model:
         """A model with these parameters ``[d]``."""
 
+    def covariance(self, pool: Records, share: float) -> Floats | None:
+        """What the curvature of the loss over a pool says that noise on the parameters should be like ``[d, d]``.
+
+        Args:
+            pool: everyone who might be in the training set.
+            share: of the pool that is in it.
+
+        Returns:
+            A covariance, positive definite, up to a factor; ``None`` where none is known.
+        """
+        return None
+
 
 def layout_of(learner: Learner, schema: Schema) -> Layout:
     """How the models of a learner are vectors.
@@ -65,10 +84,11 @@ def layout_of(learner: Learner, schema: Schema) -> Layout:
             f"{learner.name} cannot be released with noise on its parameters: {parts}, and that would be released "
             "without noise; use steps that learn nothing from the records"
         )
-    for kind in (LinearRegressor, LinearClassifier, Discriminant, NaiveBayes, GaussianBayes, CategoricalBayes):
+    kinds = LinearRegressor, LinearClassifier, Logistic, Discriminant, NaiveBayes, GaussianBayes, CategoricalBayes
+    for kind in kinds:
         if type(parts[1]).__name__ in kind.names and type(parts[1]).__module__.startswith("sklearn."):
             return kind(learner.estimator, schema)
-    known = [name for kind in (LinearRegressor, LinearClassifier, NaiveBayes) for name in kind.names]
+    known = [name for kind in (LinearRegressor, LinearClassifier, Logistic, NaiveBayes) for name in kind.names]
     raise ModelError(
         f"{type(parts[1]).__name__} has no vector of parameters that noise could be added to; there are: "
         f"{', '.join(known)}, GaussianNB, CategoricalNB, LinearDiscriminantAnalysis and PyTorch modules"
@@ -150,7 +170,7 @@ class LinearRegressor(Estimator):
 class LinearClassifier(Estimator):
     """For the one score of two classes, or for each class in the order of the schema: coefficients, then intercept."""
 
-    names: ClassVar[tuple[str, ...]] = ("LogisticRegression", "LinearSVC")
+    names: ClassVar[tuple[str, ...]] = ("LinearSVC",)
 
     @property
     def _n_scores(self) -> int:
@@ -169,6 +189,58 @@ class LinearClassifier(Estimator):
             rows = rows[np.argsort(self.places)]
         last.coef_ = rows[:, : self.n_features].copy()
         last.intercept_ = rows[:, -1].copy() if last.fit_intercept else np.zeros(len(rows))
+
+
+class Logistic(LinearClassifier):
+    """Like other linear classifiers, with a loss whose curvature is known."""
+
+    names: ClassVar[tuple[str, ...]] = ("LogisticRegression",)
+
+    def covariance(self, pool: Records, share: float) -> Floats | None:
+        """The inverse Hessian of the penalised loss over the pool, each record counted ``share`` times, at its minimum.
+
+        Noise e costs a model ``e'He / 2``, to second order. Exchanging one record moves the minimum by ``H^-1`` times
+        a difference of gradients, whose second moment over records is like H itself where the model fits; so noise of
+        covariance ``H^-1`` is as large in each direction as the moves are that it hides, and costs the same in each.
+
+        ``None`` for another penalty than the squared one, a class without records, more than 2,000 parameters, and
+        where the Hessian is singular: hardly any penalty, and columns that depend on each other.
+
+        Source: influence functions (Cook and Weisberg 1982) and the information equality.
+        """
+        from sklearn.base import clone
+
+        last = _last(self.estimator)
+        squared = not last.l1_ratio and last.penalty in ("deprecated", "l2")
+        if not squared or self.dimension > MOST_SHAPED or len(np.unique(pool.labels)) < len(self.classes):
+            return None
+        estimator = clone(self.estimator)
+        _last(estimator).set_params(C=share * last.C)
+        model: Any = SklearnLearner(estimator).fit(pool, seed=0).model
+        return _inverse(share * self._hessian(model.estimator, pool) + self._penalty(last))
+
+    def _hessian(self, fitted: Any, pool: Records) -> Floats:
+        """Of the loss ``[d, d]``: the sum over records."""
+        from sklearn.utils.class_weight import compute_sample_weight
+
+        table, k = pool.schema.decode(pool.features), self._n_scores
+        X = _design(self.estimator, table)
+        p = fitted.predict_proba(table)[:, self.places if k > 1 else [1]]
+        weights = compute_sample_weight(_last(fitted).class_weight, pool.schema.decode_labels(pool.labels))
+        blocks = np.empty((k, X.shape[1], k, X.shape[1]))
+        for a, b in combinations_with_replacement(range(k), 2):
+            curvature = weights * p[:, a] * ((a == b) - p[:, b])
+            blocks[a, :, b] = blocks[b, :, a] = (curvature[:, None] * X).T @ X
+        if k > 1 and _last(fitted).fit_intercept:  # to raise all intercepts alike changes no answer: as if it did
+            blocks[:, -1, :, -1] += np.mean([blocks[a, -1, a, -1] for a in range(k)])
+        return blocks.reshape(self.dimension, self.dimension)
+
+    def _penalty(self, last: Any) -> Floats:
+        """The Hessian of the penalty, in units of one record's loss ``[d, d]``."""
+        row = np.full(self.dimension // self._n_scores, 1 / last.C)
+        if last.fit_intercept:
+            row[-1] = 1 / (last.C * last.intercept_scaling**2) if last.solver == "liblinear" else 0.0
+        return np.diag(np.tile(row, self._n_scores))
 
 
 class Discriminant(LinearClassifier):
@@ -317,6 +389,28 @@ def _width(estimator: Any, schema: Schema) -> int:
     assert not isinstance(parts, str)
     table = schema.decode(np.zeros((1, len(schema.columns))))
     return int(np.shape(parts[0](table))[1])
+
+
+def _design(estimator: Any, table: Any) -> Floats:
+    """What reaches the last step, and last a column of ones if it has an intercept ``[n, columns]``."""
+    parts = split(estimator)
+    assert not isinstance(parts, str)
+    X = parts[0](table)
+    X = X.toarray() if hasattr(X, "toarray") else np.asarray(X, dtype=np.float64)
+    return np.column_stack([X, np.ones(len(X))]) if _last(estimator).fit_intercept else X
+
+
+def _inverse(hessian: Floats) -> Floats | None:
+    """Of a matrix that is symmetric and has no negative eigenvalue; ``None`` if it is singular."""
+    curvature = hessian.diagonal()
+    if not (curvature > 0).all():
+        return None
+    units = 1 / np.sqrt(curvature)
+    values, vectors = np.linalg.eigh(hessian * np.outer(units, units))
+    if values[0] < SINGULAR * values[-1]:
+        return None
+    root = units[:, None] * vectors / np.sqrt(values)
+    return np.asarray(root @ root.T)
 
 
 def _normalised(logs: Floats) -> Floats:
