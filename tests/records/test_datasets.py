@@ -11,7 +11,7 @@ from sklearn import datasets as sklearn_datasets
 
 from leakgauge.errors import DataError, MissingExtra
 from leakgauge.records import Kind, Native, Task, find_duplicates
-from leakgauge.records.datasets import _catalogue, enron_spam, load, names
+from leakgauge.records.datasets import _catalogue, enron_messages, enron_spam, load, names
 
 
 def counts(dataset) -> dict:
@@ -182,6 +182,9 @@ def test_enron_spam(get, data_folder):
         np.testing.assert_array_equal(
             few.records.features[:, j], spam.records.features[:, spam.records.schema.index(word)]
         )
+    messages = enron_messages(path=data_folder)
+    assert [message.id for message in messages] == spam.records.ids.tolist()
+    assert all(message.text.startswith("Subject:") for message in messages)
     with pytest.raises(DataError, match="n_words must be at least 1, got 0"):
         enron_spam(0, path=data_folder)
 

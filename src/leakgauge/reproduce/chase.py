@@ -64,11 +64,9 @@ def _negative(mail: Records, seed: int) -> tuple[Records, Property]:
 @cache
 def _negative_mail() -> Property:
     """Of the messages of Enron-Spam, each of which is read once."""
-    from leakgauge.records.datasets._catalogue import ENTRIES
-    from leakgauge.records.datasets._files import obtain
+    from leakgauge.records.datasets import enron_messages
 
-    corpus = obtain(MAIL, ENTRIES[MAIL].forms, path=None, progress=True).content
-    return negative_sentiment({message.id: message.text for message in corpus.messages})
+    return negative_sentiment({message.id: message.text for message in enron_messages()})
 
 
 RANDOM_BIT = Secret("random bit", 0.05, 0.15, _random_bit)

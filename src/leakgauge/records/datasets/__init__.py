@@ -5,6 +5,6 @@ Those of scikit-learn come with it; the others are read from local copies or fet
 
 from __future__ import annotations
 
-from leakgauge.records.datasets._loading import Dataset, enron_spam, load, names
+from leakgauge.records.datasets._loading import Dataset, enron_messages, enron_spam, load, names
 
-__all__ = ["Dataset", "enron_spam", "load", "names"]
+__all__ = ["Dataset", "enron_messages", "enron_spam", "load", "names"]

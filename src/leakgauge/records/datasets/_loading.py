@@ -91,6 +91,21 @@ def enron_spam(n_words: int = 1000, *, path: str | Path | None = None, progress:
     return _dataset("enron-spam", entry, _text.word_counts(content, n_words), note)
 
 
+def enron_messages(*, path: str | Path | None = None, progress: bool = True) -> tuple[_text.Message, ...]:
+    """The messages of enron-spam themselves, in the order of its records.
+
+    Args:
+        path: As for `load`.
+        progress: As for `load`.
+
+    Raises:
+        DataError: As for `load`.
+    """
+    content, _ = _content("enron-spam", ENTRIES["enron-spam"], path, progress)
+    messages: tuple[_text.Message, ...] = content.messages
+    return messages
+
+
 def _content(name: str, entry: Entry, path: str | Path | None, progress: bool) -> tuple[Any, str]:
     if not entry.forms:
         return None, ""
