@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
-from functools import cache
-from pathlib import Path
 from typing import Any
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic import ConfigDict
 
 from leakgauge._version import __version__
 from leakgauge.auditing.finding import Finding, Verdict, overall
+from leakgauge.auditing.form import Form
 from leakgauge.auditing.result import (
     SCHEMA_VERSION,
     AttackResult,
@@ -24,7 +21,6 @@ from leakgauge.auditing.result import (
     InferredProperty,
     Influence,
 )
-from leakgauge.errors import StoreError
 
 N_LISTED = 20
 """How many of the most exposed records a document lists."""
@@ -98,45 +94,13 @@ class Document:
         )
 
 
-class _InfinityAsText(GenerateJsonSchema):
-    """JSON has no infinity: where a number may be infinite it is written as text."""
+FORM = Form(
+    Document,
+    SCHEMA_VERSION,
+    "leakgauge result",
+    "the folder of a finished audit",
+    "is not a result of leakgauge ({}); run the audit again",
+)
+"""Of ``result.json``."""
 
-    def float_schema(self, schema: Any) -> JsonSchemaValue:
-        number = super().float_schema(schema)
-        return {"anyOf": [number, {"enum": ["Infinity", "-Infinity"]}]}
-
-
-@cache
-def _adapter() -> TypeAdapter[Document]:
-    return TypeAdapter(Document)
-
-
-def dump(document: Document) -> str:
-    """The text of ``result.json``: the same document gives the same text."""
-    return _adapter().dump_json(document, indent=2).decode() + "\n"
-
-
-def load(path: str | Path) -> Document:
-    """Read ``result.json`` again.
-
-    Raises:
-        StoreError: it is not there, is not one, or has a form this version does not know.
-    """
-    path = Path(path)
-    try:
-        text = path.read_text()
-        version = json.loads(text).get("schema_version", "")
-        if version.split(".")[0] != SCHEMA_VERSION.split(".")[0]:
-            raise StoreError(f"{path} has schema version {version!r}, this leakgauge reads {SCHEMA_VERSION!r}")
-        return _adapter().validate_json(text)
-    except FileNotFoundError:
-        raise StoreError(f"{path} does not exist; give the folder of a finished audit") from None
-    except (ValidationError, ValueError, AttributeError, OSError) as error:
-        reason = str(error).split("\n")[0]
-        raise StoreError(f"{path} is not a result of leakgauge ({reason}); run the audit again") from error
-
-
-def schema() -> dict[str, Any]:
-    """The JSON Schema (2020-12) of ``result.json``."""
-    made = _adapter().json_schema(schema_generator=_InfinityAsText, mode="serialization")
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "leakgauge result", **made}
+dump, load, schema = FORM.dump, FORM.load, FORM.schema

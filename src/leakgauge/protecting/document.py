@@ -8,17 +8,15 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, replace
-from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic import ConfigDict
 
 from leakgauge._version import __version__
 from leakgauge.auditing import AuditDocument, AuditResult, Document, ReleaseRule, Run, Verdict
-from leakgauge.auditing.document import _InfinityAsText
+from leakgauge.auditing.form import Form
 from leakgauge.auditing.result import Curve, Histogram
 from leakgauge.errors import StoreError
 from leakgauge.statistics import Estimate
@@ -141,34 +139,16 @@ def _summary(result: AuditResult) -> AuditDocument:
     return replace(AuditDocument.of(result), attacks=attacks, influence=influence, most_exposed=())
 
 
-@cache
-def _adapter() -> TypeAdapter[ProtectionDocument]:
-    return TypeAdapter(ProtectionDocument)
+FORM = Form(
+    ProtectionDocument,
+    SCHEMA_VERSION,
+    "leakgauge protection",
+    "a file that leakgauge protect --out wrote",
+    "was not written by leakgauge protect ({}); run it again",
+)
+"""Of ``protection.json``."""
 
-
-def dump(document: ProtectionDocument) -> str:
-    """The text of ``protection.json``: the same document gives the same text."""
-    return _adapter().dump_json(document, indent=2).decode() + "\n"
-
-
-def load(path: str | Path) -> ProtectionDocument:
-    """Read ``protection.json`` again.
-
-    Raises:
-        StoreError: it is not there, is not one, or has a form this version does not know.
-    """
-    path = Path(path)
-    try:
-        text = path.read_text(encoding="utf-8")
-        version = json.loads(text).get("schema_version", "")
-        if version.split(".")[0] != SCHEMA_VERSION.split(".")[0]:
-            raise StoreError(f"{path} has schema version {version!r}, this leakgauge reads {SCHEMA_VERSION!r}")
-        return _adapter().validate_json(text)
-    except FileNotFoundError:
-        raise StoreError(f"{path} does not exist; give a file that leakgauge protect --out wrote") from None
-    except (ValidationError, ValueError, AttributeError, OSError) as error:
-        reason = str(error).split("\n")[0]
-        raise StoreError(f"{path} was not written by leakgauge protect ({reason}); run it again") from error
+dump, load, schema = FORM.dump, FORM.load, FORM.schema
 
 
 def prepare(folder: str | Path) -> Path:
@@ -206,9 +186,3 @@ def write(found: Protection, folder: str | Path) -> ProtectionDocument:
         own.mkdir(exist_ok=True, mode=0o700)
         Run(own).write_results(Document.of(one.defence.name, [one.result]), [one.result])
     return document
-
-
-def schema() -> dict[str, Any]:
-    """The JSON Schema (2020-12) of ``protection.json``."""
-    made = _adapter().json_schema(schema_generator=_InfinityAsText, mode="serialization")
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": "leakgauge protection", **made}

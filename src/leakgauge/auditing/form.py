@@ -1,0 +1,75 @@
+"""The versioned form of a JSON file: how it is written, read again, and described."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from pydantic import TypeAdapter, ValidationError
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+
+from leakgauge.errors import StoreError
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, eq=False)
+class Form(Generic[T]):
+    """The form of the files that hold one document each.
+
+    Args:
+        document: a frozen dataclass with a ``schema_version``.
+        version: of the form; readers of another first number would be misled.
+        title: of its schema.
+        where: what to give where a file is missing, in words.
+        again: what a file is not that cannot be read, and what to do, in words; ``{}`` stands for the reason.
+    """
+
+    document: type[T]
+    version: str
+    title: str
+    where: str
+    again: str
+
+    @cached_property
+    def _adapter(self) -> TypeAdapter[T]:
+        return TypeAdapter(self.document)
+
+    def dump(self, document: T) -> str:
+        """The text of a file: the same document gives the same text."""
+        return self._adapter.dump_json(document, indent=2).decode() + "\n"
+
+    def load(self, path: str | Path) -> T:
+        """Read a file again.
+
+        Raises:
+            StoreError: it is not there, is not one, or has a form this version does not know.
+        """
+        path = Path(path)
+        try:
+            text = path.read_text(encoding="utf-8")
+            version = json.loads(text).get("schema_version", "")
+            if version.split(".")[0] != self.version.split(".")[0]:
+                raise StoreError(f"{path} has schema version {version!r}, this leakgauge reads {self.version!r}")
+            return self._adapter.validate_json(text)
+        except FileNotFoundError:
+            raise StoreError(f"{path} does not exist; give {self.where}") from None
+        except (ValidationError, ValueError, AttributeError, OSError) as error:
+            reason = str(error).split("\n")[0]
+            raise StoreError(f"{path} {self.again.format(reason)}") from error
+
+    def schema(self) -> dict[str, Any]:
+        """The JSON Schema (2020-12)."""
+        made = self._adapter.json_schema(schema_generator=_InfinityAsText, mode="serialization")
+        return {"$schema": "https://json-schema.org/draft/2020-12/schema", "title": self.title, **made}
+
+
+class _InfinityAsText(GenerateJsonSchema):
+    """JSON has no infinity: where a number may be infinite it is written as text."""
+
+    def float_schema(self, schema: Any) -> JsonSchemaValue:
+        number = super().float_schema(schema)
+        return {"anyOf": [number, {"enum": ["Infinity", "-Infinity"]}]}
