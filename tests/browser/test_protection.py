@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -17,13 +16,6 @@ from leakgauge.report.protection import write_protection
 pytestmark = pytest.mark.browser
 
 
-def missing(what: str) -> None:
-    """Without a browser these tests are skipped, unless whoever runs them says that there must be one."""
-    if os.environ.get("LEAKGAUGE_REQUIRE_BROWSER") == "1":
-        pytest.fail(f"{what}, and LEAKGAUGE_REQUIRE_BROWSER=1 forbids to skip this")
-    pytest.skip(what)
-
-
 @pytest.fixture(scope="module")
 def protections() -> ModuleType:
     path = Path(__file__).parents[1] / "report" / "protections.py"
@@ -33,21 +25,6 @@ def protections() -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        missing("Playwright is not installed")
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if path is None:
-        missing("Chromium is not installed")
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="module", params=["usual", "unsettled"])

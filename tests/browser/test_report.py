@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -14,39 +13,6 @@ import pytest
 from leakgauge.report import write_html
 
 pytestmark = pytest.mark.browser
-
-REQUIRED = os.environ.get("LEAKGAUGE_REQUIRE_BROWSER") == "1"
-SWITCHES = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-
-
-def missing(what: str) -> None:
-    """Without a browser these tests are skipped, unless whoever runs them says that there must be one."""
-    if REQUIRED:
-        pytest.fail(f"{what}, and LEAKGAUGE_REQUIRE_BROWSER=1 forbids to skip this")
-    pytest.skip(what)
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    try:
-        from playwright.sync_api import sync_playwright
-    except ImportError:
-        missing("Playwright is not installed")
-    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if path is None:
-        missing("Chromium is not installed")
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=path, args=list(SWITCHES))
-        yield started
-        started.close()
 
 
 @pytest.fixture(scope="module")

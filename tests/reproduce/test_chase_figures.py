@@ -5,7 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 
-from leakgauge.properties import Property, Side
+from leakgauge.properties import Power, Property, Side
 from leakgauge.properties.game import judged
 from leakgauge.records import Column, Kind, Records, Role, Schema
 from leakgauge.reproduce import (
@@ -221,6 +221,15 @@ def test_poison_costs_precision_and_brings_recall(data):
     assert rows["0% poison: recall"].ours.high < rows["20% poison: recall"].ours.low
     assert rows["0% poison: precision"].published == 0.5
     assert rows["0% poison: recall"].published is None
+
+
+@pytest.mark.parametrize("case", [CENSUS[0], ENRON[0]])
+def test_a_precision_that_is_not_known_is_no_number(case):
+    """Where no target ever answers the second class, the row of its recall says so, and there is none of precision."""
+    point = Power(0.1, 100, exact(0.5, "example"), None, exact(0.0, "example"), 10)
+    (row,) = chase_figures_5_6.said(case, point)
+    assert row.what.endswith("recall")
+    assert row.note == "10 targets never answer the second class and have no precision"
 
 
 def test_records_tested_on_are_like_those_of_a_training_set(data):

@@ -14,7 +14,6 @@ from leakgauge.reproduce.chase import FULL, MAIL, PEOPLE, QUICK, Budget
 from leakgauge.reproduce.chase_figures import CENSUS, ENRON, Case, Data, below
 from leakgauge.reproduce.plots import Series, panels
 from leakgauge.reproduce.result import Experiment, Reproduction, Row
-from leakgauge.statistics import Estimate
 
 POISONS = (0.0, 0.05, 0.10, 0.15, 0.20)
 QUICK_POISONS = (0.0, 0.10, 0.20)
@@ -78,10 +77,10 @@ def reproduced(
             workers=workers,
         )
         rows += [row for point in found for row in said(case, point)]
-        precision, recall = [precision_of(point).value for point in found], [point.recall.value for point in found]
+        known = [(point.poison, point.precision.value) for point in found if point.precision]
         drawn += [
-            Series(f"{case.name}: precision", poisons, precision, "line"),
-            Series(f"{case.name}: recall", poisons, recall, "line"),
+            Series(f"{case.name}: precision", [x for x, _ in known], [y for _, y in known], "line"),
+            Series(f"{case.name}: recall", poisons, [point.recall.value for point in found], "line"),
         ]
     settings = {"seed": seed, "targets of each frequency": budget.n_targets, "records tested on": n_test}
     remarks = (chase.NOT_PRINTED, chase_figures.MAIL_AS_WORDS, chase_figures.SENTIMENT_BY, TESTED_ON, PLANTED)
@@ -96,19 +95,14 @@ def drawn_from(side: Side, n: int, frequency: float, seed: int) -> Records:
 
 
 def said(case: Case, point: Power) -> Iterator[Row]:
-    """Precision and recall at one share of poison."""
-    what, precision = f"{case.name}, {point.poison:.0%} poison", precision_of(point)
-    if case.data == PEOPLE and point.precision:
-        yield below(f"{what}: precision", LARGEST_ON_CENSUS, precision, why_not=BETTER)
-    else:
-        yield Row(f"{what}: precision", None, precision)
-    note = f"{point.n_never} targets never answer the second class" if point.n_never else ""
+    """Precision, where it is known, and recall at one share of poison."""
+    what = f"{case.name}, {point.poison:.0%} poison"
+    if point.precision and case.data == PEOPLE:
+        yield below(f"{what}: precision", LARGEST_ON_CENSUS, point.precision, why_not=BETTER)
+    elif point.precision:
+        yield Row(f"{what}: precision", None, point.precision)
+    note = f"{point.n_never} targets never answer the second class and have no precision" if point.n_never else ""
     yield Row(f"{what}: recall", None, point.recall, None, note)
-
-
-def precision_of(point: Power) -> Estimate:
-    """The precision, or that nothing is known about it."""
-    return point.precision or Estimate(0.0, 0.0, 1.0, 0.95, "the second class is hardly ever answered", 0)
 
 
 EXPERIMENT = Experiment(
