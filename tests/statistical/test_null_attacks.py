@@ -63,14 +63,15 @@ def coverage(attacks, kind):
 
 @pytest.mark.parametrize("kind", [AnswerKind.PROBABILITIES, AnswerKind.VALUES], ids=str)
 def test_intervals_cover_nothing_at_their_rate(kind):
-    """At least 93 % of the 95 % intervals cover 0 (AUC: 0.5), for each attack.
+    """At least 92 % of the 95 % intervals cover 0 (AUC: 0.5), for each attack.
 
-    An interval that covers in exactly 95 % misses this with probability 0.03 for one attack and one seed; the seeds are
-    fixed. One that covers in 90 % is caught with probability 0.98.
+    An interval that covers in exactly 95 % misses this with probability 0.004 for one attack and one seed; the seeds
+    are fixed. One that covers in 88 % is caught with probability 0.99. RMIA calls exactly half of all records members,
+    so that its advantage moves in steps of 0.02 and its interval covers in 93.4 %.
     """
     rates = coverage([attack for attack in NEW if kind in attack.kinds], kind)
     assert len(rates) == (5 if kind is AnswerKind.PROBABILITIES else 3)
-    assert min(rate for pair in rates.values() for rate in pair) >= 0.93, rates
+    assert min(rate for pair in rates.values() for rate in pair) >= 0.92, rates
 
 
 @pytest.mark.slow
@@ -111,6 +112,40 @@ def test_games_among_complementary_halves_find_nothing(attack, grid):
         error = np.std(found) / np.sqrt(len(found))
         assert error < 0.005
         assert abs(np.mean(found)) < 4 * error
+
+
+def models_with_effects(rng, members, spread):
+    """Signals about 400 records that every model's own training set shifts, but no record's own membership.
+
+    Each model deviates from the mean of all models along 60 hidden directions, complementary sets in opposite ones.
+    """
+    share = members.mean(axis=1, keepdims=True)
+    n = members.shape[1]
+    model = (members - share) @ rng.normal(size=(n, 60)) / np.sqrt(n * share * (1 - share))
+    records = rng.normal(size=(n, 60))
+    return 2 * rng.normal(size=n) + model @ records.T / np.sqrt(60) + spread * rng.normal(size=members.shape)
+
+
+@pytest.mark.parametrize("share", [0.5, 0.67])
+def test_what_a_training_set_does_to_all_answers_tells_nobody(share):
+    """LiRA among 64 models that differ as models do, where membership of a record does not change its own answer.
+
+    A shadow model trained on the target's complement would give an advantage of 0.03 to 0.08 and 0.015 or more at a
+    false-positive rate of 1 %. Six tables; standard error of the mean advantage 0.003 to 0.005 (over tables), so that a
+    new seed fails once in about 400.
+    """
+    (lira,) = (attack for attack in ATTACKS if attack.name == "lira")
+    gained, rate = [], []
+    for seed in range(6):
+        rng = np.random.default_rng([seed, 6])
+        subsets = balanced_subsets(400, int(share * 400), 64, rng)
+        answers = answers_of(models_with_effects(rng, subsets.members, 0.3), AnswerKind.PROBABILITIES)
+        table = PredictionTable(answers, AnswerKind.PROBABILITIES, subsets, np.arange(64), "synthetic")
+        success = everyone_as_target(table, np.zeros(400, dtype=int), lira)
+        gained.append(np.mean(success.inside > 0) - np.mean(success.outside > 0))
+        rate.append(tpr_at_fpr(success.inside, success.outside, 0.01).value)
+    assert abs(np.mean(gained)) < 0.015, gained
+    assert 0.007 < np.mean(rate) < 0.013, rate
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from leakgauge.theory import (
     ReciprocalSum,
     accuracy_bound,
+    accuracy_from_advantage,
     advantage_bound,
     advantage_from_eta,
     epsilon_from_eta,
@@ -91,6 +92,54 @@ def test_theorem_4_is_tight(epsilon):
 def test_theorem_5_published_records(n, k, p, expected):
     # Specification of MIP, section 3.
     assert published_records_accuracy(n, k, p) == pytest.approx(expected, abs=1e-12)
+
+
+@pytest.mark.parametrize("n", [2, 3, 5, 6, 7])
+@pytest.mark.parametrize("part", [0.0, 0.3, 1.0])
+def test_what_eta_allows_of_an_advantage_is_reached_by_an_algorithm_that_keeps_it(n, part):
+    """By enumeration of all training sets, every k: the output is 1 with z* = 0, else 1 with probability f.
+
+    The best attack on every record is right with probability ``max(q, 1 - q) + eta`` at most, and the best on z* has
+    the advantage that the theorem allows.
+    """
+    for k in range(1, n):
+        q = k / n
+        eta = part * min(q, 1 - q)
+        allowed = advantage_from_eta(eta, share=q)
+        sets = [set(one) for one in itertools.combinations(range(n), k)]
+        # For q above 1/2 the two worlds of z* change places.
+        ones = [1.0 if (0 in one) == (q <= 0.5) else 1 - allowed for one in sets]
+        for record in range(n):
+            inside = float(np.mean([p for one, p in zip(sets, ones, strict=True) if record in one]))
+            outside = float(np.mean([p for one, p in zip(sets, ones, strict=True) if record not in one]))
+            accuracy = membership_accuracy([inside, 1 - inside], [outside, 1 - outside], share=q)
+            assert accuracy <= max(q, 1 - q) + eta + 1e-12
+            if record == 0:
+                assert abs(inside - outside) == pytest.approx(allowed, abs=1e-12)
+                assert accuracy == pytest.approx(max(q, 1 - q) + eta, abs=1e-12)
+
+
+@given(st.lists(st.floats(0.01, 1), min_size=4, max_size=4), shares)
+def test_no_attack_beats_what_eta_allows(weights, share):
+    """Any two laws of two outputs: their eta, and the advantage of the best attack, by hand."""
+    a, b = weights[0] / (weights[0] + weights[1]), weights[2] / (weights[2] + weights[3])
+    eta = max(0.0, membership_accuracy([a, 1 - a], [b, 1 - b], share=share) - max(share, 1 - share))
+    assert abs(a - b) <= advantage_from_eta(min(eta, share, 1 - share), share=share) + 1e-9
+
+
+def test_an_eta_says_little_about_an_advantage_where_most_are_members():
+    """10 of 12: eta = 0.1 / 6, meant as an advantage of 0.1, allows 0.82; even eta = 0 allows 0.8."""
+    assert advantage_from_eta(0.1 / 6, share=10 / 12) == pytest.approx(0.82)
+    assert advantage_from_eta(0.0, share=10 / 12) == pytest.approx(0.8)
+
+
+@pytest.mark.parametrize("share", [0.1, 0.5, 10 / 12])
+def test_a_bound_on_the_advantage_bounds_the_accuracy(share):
+    """The two worlds of which an output tells nothing, except that it gives a record away with that probability."""
+    assert accuracy_from_advantage(0.0, share=share) == max(share, 1 - share)
+    assert accuracy_from_advantage(1.0, share=share) == pytest.approx(1.0)
+    told = [0.3, 0.0, 0.7], [0.0, 0.3, 0.7]
+    assert membership_accuracy(*told, share=share) == pytest.approx(accuracy_from_advantage(0.3, share=share))
 
 
 @pytest.mark.parametrize(

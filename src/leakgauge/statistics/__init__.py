@@ -38,6 +38,7 @@ from leakgauge.statistics.exposure import (
 )
 from leakgauge.statistics.intervals import clopper_pearson, mean, wilson
 from leakgauge.statistics.multiple import benjamini_hochberg, benjamini_yekutieli, bonferroni_confidence, holm
+from leakgauge.statistics.overlap import most_to_tell, odds_without_overlap, shared_share, without_overlap
 from leakgauge.statistics.roc import (
     Roc,
     auc,
@@ -47,8 +48,10 @@ from leakgauge.statistics.roc import (
     tpr_at_fpr,
     tpr_at_fpr_bootstrap,
 )
+from leakgauge.statistics.tail import SMALLEST_GROUP, TailOdds, smallest_sure_tail, tail_odds
 
 __all__ = [
+    "SMALLEST_GROUP",
     "Correlation",
     "Dependence",
     "Estimate",
@@ -57,6 +60,7 @@ __all__ = [
     "HeldOut",
     "RankGrid",
     "Roc",
+    "TailOdds",
     "ThresholdGrid",
     "advantage",
     "advantage_exact",
@@ -78,15 +82,21 @@ __all__ = [
     "holm",
     "mean",
     "mean_difference",
+    "most_to_tell",
+    "odds_without_overlap",
     "outside_p_values",
     "p_value_one_run",
     "pearson",
     "resolvable_epsilon",
     "resolvable_fpr",
     "roc",
+    "shared_share",
+    "smallest_sure_tail",
     "spearman",
+    "tail_odds",
     "tpr_at_fpr",
     "tpr_at_fpr_bootstrap",
     "wilson",
     "win_p_values",
+    "without_overlap",
 ]

@@ -22,7 +22,7 @@ from leakgauge.statistics.estimate import Estimate
 from leakgauge.statistics.intervals import clopper_pearson, welch_half_width, wilson
 
 FEW = 10
-"""Records in a group below which no approximation is used."""
+"""Decisions of either kind in the smaller group, found or expected, below which no approximation is used."""
 
 
 def advantage(
@@ -36,7 +36,9 @@ def advantage(
     """Estimate the advantage of yes/no decisions with Newcombe's hybrid score interval.
 
     Coverage is nominal on average over rates, and lower when both rates are within a few `1 / n` of 0 or 1: at
-    worst 0.90 for 30 records a side and 0.92 for 100, at 95 %. For a bound that must hold use `advantage_exact`.
+    worst 0.90 for 30 records a side and 0.92 for 100, at 95 %. Between groups of unequal size it errs to one side: one
+    end misses in up to 8 % of cases for 300 members against 10 others. For a bound that must hold use
+    `advantage_exact`, and `advantage_of_decisions` where a decision hangs on either end.
 
     Args:
         members_called: Number of members called member, 0 to `n_members`.
@@ -108,8 +110,10 @@ def advantage_of_decisions(
 ) -> Estimate:
     """Estimate the advantage from one decision per record; `advantage` of the counted decisions.
 
-    Where either group has fewer than ten records it is `advantage_exact`: the other's interval excludes an advantage
-    of 0 in up to 14 % of cases for one member against a hundred others, at 95 %.
+    The interval is that of `advantage_exact` where either group has fewer than ten records, and where one is more than
+    twice as large as the other and the smaller has fewer than ten records called member or fewer than ten not called,
+    or would have at the rate of both groups together. So for groups of 20 to 1,000 records no end misses in more than
+    3.8 % of cases at 95 % (nominal 2.5 %), where `advantage` alone misses in up to 8 %.
 
     Args:
         member_decisions: bool [n_members], True where a member was called member.
@@ -128,8 +132,13 @@ def advantage_of_decisions(
     """
     members = _check_decisions("member_decisions", member_decisions)
     nonmembers = _check_decisions("nonmember_decisions", nonmember_decisions)
-    estimate = advantage_exact if min(members.size, nonmembers.size) < FEW else advantage
-    return estimate(int(members.sum()), members.size, int(nonmembers.sum()), nonmembers.size, confidence=confidence)
+    counts = int(members.sum()), members.size, int(nonmembers.sum()), nonmembers.size
+    usual = advantage(*counts, confidence=confidence)
+    smaller, larger = sorted((members.size, nonmembers.size))
+    if smaller >= FEW and (larger <= 2 * smaller or _fewest(*counts) >= FEW):
+        return usual
+    exact = advantage_exact(*counts, confidence=confidence)
+    return dataclasses.replace(exact, low=min(exact.low, usual.low), high=max(exact.high, usual.high))
 
 
 def balanced_accuracy(
@@ -197,7 +206,7 @@ def mean_difference(
     54 (2000), here for values in [0, upper] instead of {0, 1}.
 
     >>> print(mean_difference([1.0, 1.0, 0.8, 0.6], [0.9, 0.5, 0.1, 0.5]))
-    0.35 [-0.28, 0.747]
+    0.35 [−0.28, 0.747]
     """
     members = _check_bounded("member_values", member_values, upper)
     nonmembers = _check_bounded("nonmember_values", nonmember_values, upper)
@@ -211,6 +220,15 @@ def mean_difference(
     return Estimate(
         value, low, high, confidence, "Welch t, plus one record at either end", members.size + nonmembers.size
     )
+
+
+def _fewest(members_called: int, n_members: int, nonmembers_called: int, n_nonmembers: int) -> float:
+    """Decisions of the rarer kind in the smaller group: those found, or those expected at the pooled rate if fewer."""
+    rate = (members_called + nonmembers_called) / (n_members + n_nonmembers)
+    smaller = min(n_members, n_nonmembers)
+    groups = ((members_called, n_members), (nonmembers_called, n_nonmembers))
+    found = min(min(called, n - called) for called, n in groups if n == smaller)
+    return min(found, smaller * min(rate, 1 - rate))
 
 
 def _check_table(members_called: int, n_members: int, nonmembers_called: int, n_nonmembers: int) -> None:

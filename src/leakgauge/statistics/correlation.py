@@ -54,7 +54,7 @@ def pearson(x: ArrayLike, y: ArrayLike, *, confidence: float = 0.95) -> Correlat
 
     >>> result = pearson([1.0, 2.0, 3.0, 4.0, 5.0], [2.0, 1.0, 4.0, 3.0, 5.0])
     >>> print(result.estimate)
-    0.8 [-0.28, 0.986]
+    0.8 [−0.28, 0.986]
     >>> round(result.p_value, 6)
     0.104088
     """
@@ -85,7 +85,7 @@ def spearman(x: ArrayLike, y: ArrayLike, *, confidence: float = 0.95) -> Correla
     correlations", Psychometrika 65 (2000).
 
     >>> print(spearman([1.0, 2.0, 3.0, 4.0, 5.0], [1.0, 4.0, 9.0, 16.0, 25.0]).estimate)
-    1 [-0.169, 1]
+    1 [−0.169, 1]
     """
     a, b = _check_columns(x, y)
     n = a.size

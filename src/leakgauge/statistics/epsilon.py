@@ -143,9 +143,9 @@ def epsilon_clopper_pearson(
 
     >>> in_scores, out_scores = range(1500, 2500), range(1000)
     >>> print(epsilon_clopper_pearson(in_scores, out_scores))
-    5 [5, inf]
+    5 [5, ∞]
     >>> print(epsilon_clopper_pearson(out_scores, out_scores))
-    0 [0, inf]
+    0 [0, ∞]
     """
     delta = _check_delta(delta)
 
@@ -192,7 +192,7 @@ def epsilon_gaussian(
 
     >>> in_scores, out_scores = range(1500, 2500), range(1000)
     >>> print(epsilon_gaussian(in_scores, out_scores, delta=1e-5))
-    32.6 [32.6, inf]
+    32.6 [32.6, ∞]
     """
     delta = check_fraction("delta", delta)
 
@@ -308,7 +308,7 @@ def epsilon_one_run(
 
     >>> coins = np.random.default_rng(0).random(200) < 0.5
     >>> print(epsilon_one_run(1.0 * coins, coins, guesses=GuessGrid(((50, 50),))))
-    3.49 [3.49, inf]
+    3.49 [3.49, ∞]
     """
     scores, included = check_values("scores", scores), _check_coins(included)
     if scores.size != included.size:

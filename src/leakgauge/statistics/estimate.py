@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 
 from leakgauge.statistics._checks import check_fraction
+from leakgauge.statistics.numerals import short
 
 _ROUNDING = 1e-12
 
@@ -67,9 +68,26 @@ class Estimate:
         """Half the length of the interval; 0 where both ends are the same infinity."""
         return 0.0 if self.low == self.high else (self.high - self.low) / 2
 
+    @property
+    def magnitude(self) -> Estimate:
+        """The absolute value with its interval: how large something is, whichever way it points.
+
+        Whenever the interval holds the true value, this one holds its absolute value. No sign is chosen, so nothing is
+        lost by choosing.
+
+        >>> print(Estimate(-0.3, -0.4, -0.2, 0.95, "example", 10).magnitude)
+        0.3 [0.2, 0.4]
+        >>> print(Estimate(0.1, -0.3, 0.2, 0.95, "example", 10).magnitude)
+        0.1 [0, 0.3]
+        """
+        if self.low >= 0:
+            return self
+        low = max(0.0, -self.high)
+        return dataclasses.replace(self, value=abs(self.value), low=low, high=max(-self.low, self.high))
+
     def to_dict(self) -> dict[str, float | int | str]:
         """Return the fields as plain Python values, in the order of the class."""
         return dataclasses.asdict(self)
 
     def __str__(self) -> str:
-        return f"{self.value:.3g} [{self.low:.3g}, {self.high:.3g}]"
+        return f"{short(self.value, 3)} [{short(self.low, 3)}, {short(self.high, 3)}]"

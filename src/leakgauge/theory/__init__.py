@@ -36,6 +36,7 @@ from leakgauge.theory.gaussian_error import (
 from leakgauge.theory.membership_privacy import (
     ReciprocalSum,
     accuracy_bound,
+    accuracy_from_advantage,
     advantage_from_eta,
     epsilon_from_eta,
     eta_from_advantage,
@@ -91,6 +92,7 @@ __all__ = [
     "ReciprocalSum",
     "Variant",
     "accuracy_bound",
+    "accuracy_from_advantage",
     "add_remove_to_replace_one",
     "advantage_bound",
     "advantage_bound_erlingsson",

@@ -166,26 +166,61 @@ def eta_from_advantage(advantage: float, *, share: float = 0.5) -> float:
     return min(q, 1 - q) * advantage
 
 
-def advantage_from_eta(eta: float, *, share: float = 0.5) -> float:
-    """Return how large an attack's advantage may be where the algorithm is eta-MIP.
-
-    Where the shares differ, eta = 0 does not forbid an advantage: one that never makes a majority guess wrong shows
-    nowhere in the accuracy.
+def accuracy_from_advantage(advantage: float, *, share: float = 0.5) -> float:
+    """Return how often an attack may be right where no attack has a larger advantage.
 
     Args:
-        eta: In [0, min(q, 1 - q)].
-        share: k / n.
+        advantage: Largest `tpr - fpr` of any attack, in [0, 1].
+        share: Probability that the record is in the training set.
 
     Returns:
-        `(|1 - 2 q| + eta) / max(q, 1 - q)`, in [0, 1]; `2 eta` for q = 1/2. No smaller value follows.
+        `max(q, 1 - q) + min(q, 1 - q) advantage`. No smaller value follows.
 
     Raises:
         ValueError: If a number is out of range or NaN.
 
-    Derivation: for q <= 1/2, eta-MIP says `q tpr - (1 - q) fpr <= eta`; `tpr - fpr` is then largest at tpr = 1.
+    Derivation: `eta_from_advantage`.
+
+    >>> accuracy_from_advantage(0.1), round(accuracy_from_advantage(0.1, share=10 / 12), 4)
+    (0.55, 0.85)
+    """
+    return max(share, 1 - share) + eta_from_advantage(advantage, share=share)
+
+
+def advantage_from_eta(eta: float, *, share: float = 0.5) -> float:
+    """Return how large the advantage `tpr - fpr` of an attack may be where the algorithm is eta-MIP.
+
+    At a share other than 1/2 an eta says little about it. An attack that never answers against the majority adds
+    nothing to the accuracy of guessing, so that even eta = 0 allows an advantage of `|1 - 2 q| / max(q, 1 - q)`: 0.8
+    for 10 of 12 records. Where an advantage is to be limited, limit it: `Swap(prior=0.5)` in
+    `leakgauge.defences.mip` finds the noise for `eta = advantage / 2` in the balanced game, at every share.
+
+    Args:
+        eta: In [0, min(q, 1 - q)].
+        share: q = k / n.
+
+    Returns:
+        `(|1 - 2 q| + eta) / max(q, 1 - q)`, in [0, 1]; `2 eta` for q = 1/2. No smaller value follows, for any n and k.
+
+    Raises:
+        ValueError: If a number is out of range or NaN.
+
+    Proof: let q <= 1/2 (else swap the two answers, and with them q and 1 - q). An attack with rates tpr and fpr is
+    right with probability `q tpr + (1 - q)(1 - fpr)`, so eta-MIP says `q tpr - (1 - q) fpr <= eta`, hence
+    `tpr - fpr <= tpr - (q tpr - eta) / (1 - q) = ((1 - 2 q) tpr + eta) / (1 - q)`. That is largest at tpr = 1.
+    An algorithm that reaches it: fix z*, and release 1 if z* is in S, else 1 with probability
+    `f = (q - eta) / (1 - q)` and 0 otherwise. The attack "member at 1" has tpr 1 and fpr f, an advantage of
+    `1 - f = (1 - 2 q + eta) / (1 - q)`. It is eta-MIP: about z* the best accuracy at prior q is
+    `max(q, (1 - q) f) + (1 - q)(1 - f)`, where `(1 - q) f = q - eta <= q`, so `1 - q + eta`. About another record z
+    the output is a function of whether z* is in S, and of a coin. 0 says that z* is out, which makes z more likely to
+    be in. To answer "in" at 0 and "out" at 1 beats "out" by
+    `(1 - f) (Pr[z in, z* out] - Pr[z out, z* out]) = (1 - f) (1 - q) (2 k - n + 1) / (n - 1)`,
+    which is at most 0 for 2 k < n and `(1 - f) / (2 (n - 1)) <= eta` for 2 k = n, where `eta = (1 - f) / 2`.
 
     >>> advantage_from_eta(0.1)
     0.2
+    >>> round(advantage_from_eta(1 / 60, share=10 / 12), 4)
+    0.82
     """
     q = _share(share)
     return (abs(1 - 2 * q) + _eta(eta, q)) / max(q, 1 - q)

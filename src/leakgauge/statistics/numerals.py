@@ -1,0 +1,37 @@
+"""How numbers are written for people: one minus sign (−) everywhere, and ∞ for what is infinite.
+
+Files for machines (JSON, CSV) hold numbers as such, with the ASCII hyphen; what is written here stands in sentences,
+tables and figures.
+"""
+
+from __future__ import annotations
+
+import math
+
+MINUS = "\N{MINUS SIGN}"
+
+
+def number(value: float, places: int = 3) -> str:
+    """Return a number with a fixed number of decimals.
+
+    >>> number(0.12349), number(-0.5, 2), number(float("inf")), number(-0.0001, 2)
+    ('0.123', '−0.50', '∞', '0.00')
+    """
+    return _signed(value, "∞" if math.isinf(value) else f"{abs(value):,.{places}f}")
+
+
+def short(value: float, digits: int = 4) -> str:
+    """Return a number with as many digits as it needs, at most some, or all before the point.
+
+    >>> short(0.1), short(1.0), short(0.001), short(12345.6), short(-2.5), short(-0.00001234, 2)
+    ('0.1', '1', '0.001', '12,346', '−2.5', '−1.2e−05')
+    """
+    if math.isinf(value):
+        return number(value)
+    size = abs(value)
+    return _signed(value, f"{size:,.0f}" if size >= 1000 else f"{size:.{digits}g}".replace("-", MINUS))
+
+
+def _signed(value: float, size: str) -> str:
+    is_zero = not size.strip("0.,")
+    return MINUS + size if value < 0 and not is_zero else size

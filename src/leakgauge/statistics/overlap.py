@@ -1,0 +1,226 @@
+"""What share of the holdout stands in the training set, and what that does to a measured leak.
+
+A holdout record that equals a training record may be the same person, who is then no non-member at all, or another
+person who happens to look the same, as happens all the time in tables of few categories. The two are told apart by
+counting: between the sets chance produces as many pairs of equal records, for their sizes, as within either of them.
+What there is beyond that are records that stand in both.
+
+If a share `d` of the holdout are members, an attack calls `(1 - d) fpr + d tpr` of it member, so that the measured
+advantage is `1 - d` times the true one: overlap hides leaks.
+
+Sources: derived; the null distribution is that of the degenerate U-statistics of Hoeffding, Annals of Mathematical
+Statistics 19 (1948). For equal sets and frequent records it is Pearson's chi-squared test, lower tail.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy import special
+
+from leakgauge.statistics._checks import check_fraction
+from leakgauge.statistics.estimate import Estimate
+
+_METHOD = "equal records across the sets beyond those within"
+
+
+def shared_share(train: ArrayLike, holdout: ArrayLike, *, confidence: float = 0.95) -> Estimate | None:
+    """Estimate the share of the holdout that was taken from the training set.
+
+    It assumes that the other holdout records and the training records are drawn alike. Sets with repeated records
+    (a training set whose rare class was drawn several times) widen the interval: what chance produces is estimated
+    from either set, and the interval reaches from the lowest end to the highest.
+
+    The upper end is the one that a release hangs on. In simulations (0 to 90 % shared, 8 to 100,000 kinds of records,
+    uniform and Zipf, 500 to 2,000 records a side) the truth exceeds it in at most 4 % at a confidence of 97.5 %.
+
+    Args:
+        train: One code for each training record [n_train]: equal codes for equal records, and for no others.
+        holdout: The same codes for the holdout [n_holdout].
+        confidence: In (0, 1).
+
+    Returns:
+        The share, in [0, 1], or `None` where no holdout record equals a training record, so that it is 0 for certain.
+
+    Raises:
+        ValueError: If a set is empty or the confidence out of range.
+
+    >>> print(shared_share(range(1000), range(900, 1900)))  # records that never occur twice by chance
+    0.1 [0.0764, 0.1]
+    >>> coarse = np.random.default_rng(0).integers(64, size=(2, 4000))  # 64 kinds of records, nobody in both
+    >>> shared = shared_share(*coarse)
+    >>> shared.low, shared.high < 0.5
+    (0.0, True)
+    """
+    tail = (1 - check_fraction("confidence", confidence)) / 2
+    inside, outside = np.asarray(train), np.asarray(holdout)
+    n1, n0 = inside.size, outside.size
+    if not n1 or not n0:
+        raise ValueError("train and holdout must hold at least one record each; there is nothing to compare.")
+    kinds, code = np.unique(np.concatenate([inside, outside]), return_inverse=True)
+    c1, c0 = (np.bincount(part, minlength=kinds.size).astype(np.float64) for part in (code[:n1], code[n1:]))
+    most = float(c0[c1 > 0].sum()) / n0
+    if most == 0:
+        return None
+    ends = [_ends(c1, c0, own, tail) for own in (c0, c1)]
+    low, high = (min(max(pick(end[side] for end in ends), 0.0), most) for side, pick in ((0, min), (2, max)))
+    value = min(max(sum(end[1] for end in ends) / 2, low), high)
+    return Estimate(value, low, high, confidence, _METHOD, n0)
+
+
+def most_to_tell(train: ArrayLike, *, confidence: float = 0.95) -> float:
+    """Bound what any attack on one model may gain, by how far a training set can be from its population.
+
+    Equal records get equal answers. So the advantage of any attack is at most the total variation distance between the
+    kinds of records that the training set holds and those of the population, which is small where there are many
+    records of few kinds, whatever the model does and whatever the holdout holds.
+
+    It is `sum over kinds of sqrt(p (1 - p) / n) / 2`, which the expected distance does not exceed, with the shares
+    observed for `p`; the share of kinds that occur once, for kinds that were not seen (Good and Turing); and what the
+    distance may exceed its expectation by (McDiarmid's inequality).
+
+    Args:
+        train: One code for each training record [n]: equal codes for equal records.
+        confidence: In (0, 1); of a two-sided statement, so that this bound errs with half of what is left.
+
+    Returns:
+        In [0, 1].
+
+    Source: McDiarmid, "On the method of bounded differences", 1989: one record moves the distance by at most 1/n.
+
+    >>> round(most_to_tell(np.random.default_rng(0).integers(16, size=4000)), 3)
+    0.052
+    """
+    tail = (1 - check_fraction("confidence", confidence)) / 2
+    _, counts = np.unique(np.asarray(train), return_counts=True)
+    n = int(counts.sum())
+    shares = counts / n
+    expected = float(np.sqrt(shares * (1 - shares) / n).sum()) / 2 + np.count_nonzero(counts == 1) / n
+    return float(min(1.0, expected + math.sqrt(-math.log(tail) / (2 * n))))
+
+
+def without_overlap(advantage: Estimate, shared: Estimate | None, *, most: float = 1.0) -> Estimate:
+    """The advantage against records that were not trained on, where a share of the holdout was.
+
+    The value is divided by `1 - d`. The interval of the quotient is put together from those of its two parts by MOVER:
+    an end R is where `R (1 - d)` and the advantage are as far apart as the distances of both from their own ends, added
+    in squares, allow. Both parts need the same confidence, which is that of the quotient; that a share and an advantage
+    err at once in the worst way is not charged twice, as dividing end by end would.
+
+    Args:
+        advantage: As measured, in [-1, 1].
+        shared: The share of the holdout that stands in the training set, at the same confidence; `None` for none.
+        most: What the advantage cannot exceed in size, from `most_to_tell`; no end is moved beyond it.
+
+    Returns:
+        In [-1, 1]; the whole range where all of the holdout may have been trained on.
+
+    Raises:
+        ValueError: If the two confidences differ.
+
+    Source: Donner and Zou, "Closed-form confidence intervals for functions of the normal mean and standard deviation",
+    Statistical Methods in Medical Research 21 (2012), for ratios.
+
+    >>> measured, shared = Estimate(0.09, 0.05, 0.13, 0.95, "example", 400), Estimate(0.1, 0.05, 0.2, 0.95, "", 200)
+    >>> print(without_overlap(measured, shared))
+    0.1 [0.0554, 0.147]
+    """
+    if shared is None or advantage.confidence == 1:
+        return advantage
+    if not math.isclose(advantage.confidence, shared.confidence):
+        raise ValueError(
+            f"advantage and share need the same confidence, got {advantage.confidence} and {shared.confidence}; "
+            "estimate the share at that of the advantage."
+        )
+    low = -_within(-advantage.low, _upper_end(-advantage.value, -advantage.low, shared), most)
+    high = _within(advantage.high, _upper_end(advantage.value, advantage.high, shared), most)
+    left = 1 - shared.value
+    value = advantage.value / left if left > abs(advantage.value) else math.copysign(1.0, advantage.value)
+    value = min(max(value if advantage.value else 0.0, low), high)
+    method = f"{advantage.method}, corrected for shared records"
+    return dataclasses.replace(advantage, value=value, low=low, high=high, method=method)
+
+
+def odds_without_overlap(odds: float, shared: Estimate | None) -> float:
+    """A lower bound on odds of membership in a tail, against records that were not trained on.
+
+    With a share `d` of the holdout trained on, odds of R become `(1 - d) R / (1 - d R)`; `d` is taken at its lower end.
+
+    Args:
+        odds: Lower bound as measured, over the odds among all records.
+        shared: The share of the holdout that stands in the training set; `None` for none.
+
+    >>> odds_without_overlap(2.0, Estimate(0.3, 0.25, 0.35, 0.975, "example", 200))
+    3.0
+    """
+    if shared is None or odds <= 1:
+        return odds
+    d = shared.low
+    return (1 - d) * odds / (1 - d * odds) if d * odds < 1 else math.inf
+
+
+def _ends(
+    c1: NDArray[np.float64], c0: NDArray[np.float64], own: NDArray[np.float64], tail: float
+) -> tuple[float, float, float]:
+    """Lower end, value and upper end of the share, where chance pairs are judged by those within one set.
+
+    Args:
+        c1: how often each kind of record occurs in the training set.
+        c0: how often in the holdout.
+        own: of these two the one within which chance pairs are counted.
+        tail: probability of an error at either end.
+    """
+    n1, n0 = c1.sum(), c0.sum()
+    n, n_own = n1 + n0, own.sum()
+    m = c1 + c0
+    again = m > 1
+    # One over the chances that a record of this kind has to find an equal one: the least variance of the sum below.
+    weight = np.zeros_like(m)
+    weight[again] = 1 / (m[again] - 1)
+    copied = c1 > 0
+    typical = float((weight * c0)[copied].sum() / c0[copied].sum())
+    # Pairs across, less those within the one set as far as the sizes of the two differ: 0 on average by chance, for
+    # any weights that are functions of m. Each copied record adds a pair.
+    within = own * (own - 1) * (n - n_own) / max(n_own - 1, 1)
+    excess = float((weight * (c1 * c0 - within)).sum()) / n0
+    # Variance given m, records assigned to the sets at random: Hoeffding's decomposition into pairs and single records.
+    pairs = float((weight**2 * m * (m - 1)).sum() / 2)
+    with_twin = float(m[again].sum()) / n
+    single = with_twin * (1 - with_twin) * n1 * n0 / n
+    sd = math.sqrt((2 * (n - n_own) / n) ** 2 * pairs + single) / n0
+    low = excess + float(special.ndtri(tail)) * sd  # no pair weighs more than 1, so no copy adds more
+    likely = typical * (1 - 1 / len(m))  # a copy is no surprise where its kind is frequent anyway
+    if likely == 0:  # all records are equal
+        return 0.0, 0.0, 1.0
+    value, sd = excess / likely, sd / likely
+    # Copies have no chance pairs of their own: deviations shrink with 1 - d for sets of equal size, and less for a
+    # small holdout. They are sums of squares, so chi-squared with as many degrees of freedom as fit their variance.
+    shrink = min(1.0, 2 * n0 / n)
+    degrees = 2 / max(shrink * sd, 1e-6) ** 2
+    high = (1 - (1 - shrink * value) * degrees / float(special.chdtri(degrees, tail))) / shrink
+    return low, value, high
+
+
+def _within(measured: float, corrected: float, most: float) -> float:
+    """An end moved from where it was measured to where it is corrected to, but outwards no further than `most`."""
+    return min(corrected, max(measured, most))
+
+
+def _upper_end(value: float, end: float, shared: Estimate) -> float:
+    """Upper end of `value / (1 - d)` in [-1, 1], by bisection; `end` is that of the value."""
+
+    def beyond(ratio: float) -> float:
+        # A positive ratio grows with the share, a negative one shrinks with it.
+        error = shared.high - shared.value if ratio > 0 else shared.value - shared.low
+        return ratio * (1 - shared.value) - value - math.hypot(end - value, ratio * error)  # rises with the ratio
+
+    low, high = -1.0, 1.0
+    if beyond(high) <= 0:
+        return high
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if beyond(middle) > 0 else (middle, high)
+    return high

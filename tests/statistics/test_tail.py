@@ -1,0 +1,97 @@
+"""The odds of membership in the tails of a score: no leak, nothing found; a few members given away surely are found."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from leakgauge.statistics import tail_odds
+from leakgauge.statistics.tail import _lower_odds
+
+LEVEL = 0.0125
+
+
+@pytest.mark.parametrize(
+    ("n_members", "k", "share"),
+    [(32, 32, 0.772662), (31, 32, 0.711540), (64, 64, 0.879012), (60, 64, 0.765423)],
+)
+def test_the_bound_is_that_of_the_worked_example(n_members: int, k: int, share: float) -> None:
+    """Specification of the verdict, section 10: one-sided Clopper-Pearson bounds at level 0.0125/48."""
+    odds = _lower_odds(n_members, k, LEVEL / 48)
+    assert odds / (1 + odds) == pytest.approx(share, abs=5e-7)
+    # Slow twin: the share at which so many or more have exactly that probability.
+    assert stats.binom.sf(n_members - 1, k, share) == pytest.approx(LEVEL / 48, rel=1e-4)
+
+
+@pytest.mark.parametrize("n", [64, 300, 1000])
+def test_no_leak_exceeds_even_odds_as_rarely_as_stated(n: int) -> None:
+    """500 audits without a leak: the bound exceeds 1 with probability at most 0.05 each; more than 43 by chance has
+    probability 4e-4 even if the level were used up, and a test at twice the level would be found nearly always."""
+    rng = np.random.default_rng(n)
+    above = sum(
+        tail_odds(*rng.normal(size=(2, n)), level=0.05, rng=rng).odds > 1  # type: ignore[union-attr]
+        for _ in range(500)
+    )
+    assert above <= 43
+
+
+@pytest.mark.parametrize("n", [300, 1000, 3000])
+@pytest.mark.parametrize("upper", [True, False])
+def test_a_few_people_given_away_surely_are_found_whatever_the_size(n: int, upper: bool) -> None:
+    rng = np.random.default_rng(n)
+    inside, outside = rng.normal(size=(2, n))
+    sign = 1 if upper else -1
+    inside[:32] = 99 * sign
+    found = tail_odds(inside, outside, level=LEVEL / 8, rng=rng)
+    assert found is not None
+    assert found.odds > math.e
+    assert (found.k, found.n_members, found.upper) == (32, 32, upper)
+    inside[20:32] = 0.0
+    missed = tail_odds(inside, outside, level=LEVEL / 8, rng=rng)
+    assert missed is not None
+    assert missed.odds < math.e  # twenty cannot be shown
+
+
+def test_the_low_tail_is_left_alone_on_request() -> None:
+    rng = np.random.default_rng(0)
+    inside, outside = rng.normal(size=(2, 300))
+    inside[:60] = -99
+    found = tail_odds(inside, outside, level=LEVEL, rng=rng, two_sided=False)
+    assert found is not None
+    assert found.odds < 1
+
+
+def test_group_sizes_are_divided_out() -> None:
+    """Four times as many members as others: four of five in any tail are members, and nothing leaks."""
+    rng = np.random.default_rng(1)
+    above = sum(
+        tail_odds(rng.normal(size=4000), rng.normal(size=1000), level=0.05, rng=rng).odds > 1  # type: ignore[union-attr]
+        for _ in range(300)
+    )
+    assert above <= 27
+
+
+def test_ties_and_infinities() -> None:
+    """Equal scores are broken at random: all equal is no leak, whichever group comes first."""
+    rng = np.random.default_rng(2)
+    equal = tail_odds(np.zeros(500), np.zeros(500), level=LEVEL, rng=rng)
+    assert equal is not None
+    assert equal.odds < 1.5
+    inside = np.r_[np.full(64, np.inf), np.zeros(436)]
+    sure = tail_odds(inside, np.r_[-np.inf, np.zeros(499)], level=LEVEL, rng=rng)
+    assert sure is not None
+    assert (sure.k, sure.n_members) == (64, 64)
+
+
+def test_too_few_records_have_no_tail() -> None:
+    assert tail_odds(np.ones(31), np.zeros(500), level=LEVEL, rng=np.random.default_rng(0)) is None
+    assert tail_odds(np.ones(32), np.zeros(500), level=LEVEL, rng=np.random.default_rng(0)) is not None
+
+
+@pytest.mark.parametrize("level", [0.0, 1.0, float("nan")])
+def test_a_level_outside_its_range_is_refused(level: float) -> None:
+    with pytest.raises(ValueError, match="level must be in"):
+        tail_odds([1.0], [0.0], level=level, rng=np.random.default_rng(0))
