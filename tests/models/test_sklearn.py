@@ -119,5 +119,5 @@ def test_errors_say_what_to_do():
         wrap(LinearRegression().fit(X, X[:, 0]), RECORDS.schema)
     with pytest.raises(ModelError, match="GaussianNB is a classifier but the label 'y' is numeric"):
         wrap(GaussianNB().fit(X, y), Records.from_arrays(X, X[:, 0]).schema)
-    with pytest.raises(ModelError, match="fitted on the label 'unheard'"):
+    with pytest.raises(ModelError, match="fitted on a label that the table does not have"):
         wrap(GaussianNB().fit(X, np.where(y == "low", "unheard", y)), RECORDS.schema)

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from leakgauge.errors import DataError
-from leakgauge.records import Records, Twins, duplicates, find_duplicates, from_pair
+from leakgauge.records import Records, Twins, duplicates, find_duplicates, from_pair, record_codes
 
 NONE = Twins(0, 0, 0, ())
 
@@ -149,3 +149,23 @@ def test_rows_are_compared_across_blocks():
 def test_different_schemas_are_refused(few):
     with pytest.raises(DataError, match="different schemas, so their rows cannot be compared"):
         find_duplicates(few, few.as_codes())
+
+
+def test_codes_tell_records_apart_as_far_as_asked():
+    places = np.array([0.0, 1e-9, 50.0, 100.0, 150.0])
+    records = Records.from_arrays(places[:, None], ["a", "a", "b", "b", "b"], ids=np.arange(5))
+    train, holdout = records[[0, 2, 4]], records[[1, 3]]
+    exact = record_codes(train, holdout)
+    assert len({*exact.train.tolist(), *exact.holdout.tolist()}) == 5
+    near = record_codes(train, holdout, grid=0.01)
+    assert near.holdout[0] == near.train[0]
+    assert len({*near.train.tolist(), near.holdout[1]}) == 4
+
+
+def test_codes_of_numbers_to_be_predicted_are_rounded_like_features():
+    labels = np.array([1.0, 2.0, 1.0 + 1e-9, 1.5])
+    records = Records.from_arrays(np.zeros((4, 1)), labels, ids=np.arange(4))
+    near = record_codes(records[:2], records[2:], grid=0.01)
+    assert near.holdout[0] == near.train[0]
+    assert near.holdout[1] not in near.train
+    assert record_codes(records[:2], records[2:]).holdout[0] not in record_codes(records[:2], records[2:]).train

@@ -215,7 +215,7 @@ def test_a_packed_file_is_checked_by_what_it_holds(server):
     assert get(form(at(server, unpacked=True))) == BODY
     server.answers["b.csv"] = b"<html>not found</html>"
     refuses(
-        "what .*b.csv sent cannot be read: Not a gzipped file",
+        "what .*b.csv sent cannot be read .BadGzipFile.",
         lambda: get(form(at(server, "set/b.csv", unpacked=True))),
     )
 
@@ -296,7 +296,7 @@ def test_folders_must_exist(server, tmp_path, monkeypatch):
 def test_a_cache_that_cannot_be_made(server, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
-    refuses("cannot be made: .*; set XDG_CACHE_HOME", lambda: get(form(at(server))))
+    refuses("cannot be made .*; set XDG_CACHE_HOME", lambda: get(form(at(server))))
 
 
 def test_where_the_cache_is(monkeypatch, tmp_path):
@@ -531,9 +531,9 @@ def test_another_version_of_purchase100_is_loaded_with_a_warning(monkeypatch, se
         (lambda rows: [*rows[:3], "2,1,2,1"], "with values up to 2"),
         (lambda rows: ["1,0,1,1", *rows[1:3], "1,1,1,1"], "4 rows of 1 classes"),
         (lambda rows: ["3,0,1,1", *rows[1:]], "4 rows of 3 classes"),
-        (lambda rows: [*rows[:3], "2,1,1"], "cannot be read: CSV parse error: Expected 4 columns, got 3"),
-        (lambda rows: [*rows[:3], "2,1,,1"], "cannot be read: .*uint8"),
-        (lambda rows: [], "cannot be read: Empty CSV file"),
+        (lambda rows: [*rows[:3], "2,1,1"], "cannot be read .ArrowInvalid."),
+        (lambda rows: [*rows[:3], "2,1,,1"], "cannot be read .ArrowInvalid."),
+        (lambda rows: [], "cannot be read .ArrowInvalid."),
     ],
 )
 def test_what_is_not_purchase100_is_refused(monkeypatch, server, cache, small_purchase, change, said):
@@ -556,7 +556,7 @@ def test_errors_of_archives(tmp_path):
     (tmp_path / "b").write_bytes(idx(np.zeros((2, 2), np.uint8))[:-1])
     refuses("is not an IDX file of bytes", lambda: _images.read_mnist_originals([tmp_path / "b"] * 4))
     (tmp_path / "c").write_bytes(b"race,age\nwhite,old\n")
-    refuses("the table cannot be read: .*'old'", lambda: _tabular.read_warfarin([tmp_path / "c"]))
+    refuses("the table cannot be read .ArrowInvalid.", lambda: _tabular.read_warfarin([tmp_path / "c"]))
 
 
 def test_no_archive_member_is_written_to_disk(tmp_path):

@@ -84,7 +84,7 @@ def test_errors_of_csv(tmp_path):
     refuses("has no rows", write(tmp_path / "b.csv", "a,b\n"))
     refuses("cannot be read as CSV", write(tmp_path / "c.csv", "\n\n"))
     refuses("two columns called 'a'", write(tmp_path / "d.csv", "a,a\n1,2\n"))
-    refuses("column 'b': the text is not UTF-8", write(tmp_path / "e.csv", b"a,b\n1,M\xfcller\n"))
+    refuses(r"column 2 \(counting from 1\): the text is not UTF-8", write(tmp_path / "e.csv", b"a,b\n1,M\xfcller\n"))
     message = refuses(
         "line 3: expected 2 cells as in the first line, found 3", write(tmp_path / "f.csv", "a,b\n1,2\nMeyer,3,4\n")
     )
@@ -99,7 +99,7 @@ def test_damaged_archives(tmp_path, name, pack):
 
 
 def test_errors_of_parquet(tmp_path):
-    refuses("cannot be read as Parquet: .*damaged", write(tmp_path / "t.parquet", "a,b\n1,2\n"))
+    refuses("cannot be read as Parquet .*damaged", write(tmp_path / "t.parquet", "a,b\n1,2\n"))
     table = pa.table({"a": pa.array([], pa.int64())})
     pyarrow.parquet.write_table(table, tmp_path / "none.parquet")
     refuses("has no rows", tmp_path / "none.parquet")
@@ -113,8 +113,18 @@ class Trap:
 def test_a_numpy_archive_of_objects_is_refused_and_not_run(tmp_path, monkeypatch):
     monkeypatch.setenv("TRAP", str(tmp_path / "sprung"))
     np.savez(tmp_path / "t.npz", X=np.array([[Trap()]], dtype=object))
-    refuses("Arrays of objects would run code from the file", tmp_path / "t.npz")
+    refuses("of objects, which would run code from the file", tmp_path / "t.npz")
     assert not (tmp_path / "sprung").exists()
+
+
+@pytest.mark.parametrize("dtype", ["f2", ">f2", ">f4", ">f8", ">i2", ">i8", ">u4", "u1", "?", ">U4"])
+def test_npz_of_few_bits_or_in_another_order_of_bytes(tmp_path, dtype):
+    X = np.array([[1, 0], [3, 200], [0, 7]]).astype(dtype)
+    np.savez(tmp_path / "t.npz", X=X, y=X[:, 0])
+    table = read_table(tmp_path / "t.npz")
+    assert table.to_pydict() == {"x0": X[:, 0].tolist(), "x1": X[:, 1].tolist(), "y": X[:, 0].tolist()}
+    if dtype != ">U4":
+        assert Records.from_frame(table, target="y").features.tolist() == X.astype(float).tolist()
 
 
 def test_errors_of_npz(tmp_path):
@@ -132,5 +142,5 @@ def test_errors_of_npz(tmp_path):
     refuses("is not an archive made by numpy.savez", (tmp_path / "w.npy").rename(tmp_path / "w.npz"))
     damaged = bytearray(saved(X=np.zeros((50, 50))).read_bytes())
     damaged[5000] ^= 1
-    refuses("cannot be read: Bad CRC-32", write(tmp_path / "t.npz", bytes(damaged)))
+    refuses("cannot be read: it is a damaged archive", write(tmp_path / "t.npz", bytes(damaged)))
     refuses("has no rows", saved(X=np.zeros((0, 2))))

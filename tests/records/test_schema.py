@@ -126,18 +126,18 @@ def test_errors_of_columns():
     refuses("name must be non-empty text, got ''; rename", lambda: Column(""))
     refuses("dtype must be one of .*, got 'float'", lambda: Column("age", dtype="float"))
     refuses("'age' is numeric and cannot have categories", lambda: Column("age", categories=(1, 2)))
-    refuses("the category 'a' is listed twice", lambda: Column("city", Kind.CATEGORICAL, categories=("b", "a", "a")))
-    refuses("NaN cannot be a category", lambda: Column("city", Kind.CATEGORICAL, categories=(float("nan"),)))
     refuses(
-        "the category b'x' is of type bytes, expected text", lambda: Column("c", Kind.CATEGORICAL, categories=(b"x",))
+        "a category is listed twice .number 3,", lambda: Column("city", Kind.CATEGORICAL, categories=("b", "a", "a"))
     )
+    refuses("NaN cannot be a category", lambda: Column("city", Kind.CATEGORICAL, categories=(float("nan"),)))
+    refuses("a category is of type bytes, expected text", lambda: Column("c", Kind.CATEGORICAL, categories=(b"x",)))
 
 
 def test_errors_of_schemas():
     open_city = Column("city", Kind.CATEGORICAL)
     target_with_none = dataclasses.replace(ILL, categories=("yes", None))
     refuses("needs at least one feature column", lambda: Schema((), ILL))
-    refuses("two columns are called 'age'", lambda: Schema((AGE, AGE), ILL))
+    refuses("two columns called 'age'", lambda: Schema((AGE, AGE), ILL))
     refuses("'ill' has role target; a schema's columns are features", lambda: Schema((ILL,), DOSE))
     refuses("'city' is categorical and has no categories yet", lambda: Schema((open_city,), ILL))
     refuses("the target 'age' has role feature", lambda: Schema((CITY,), AGE))
@@ -147,16 +147,18 @@ def test_errors_of_schemas():
 
 def test_errors_of_index():
     refuses("no feature called 'ages'; did you mean 'age'", lambda: SCHEMA.index("ages"))
-    refuses("no feature called 'zzz'; known are 'age', 'city', 'grade'", lambda: SCHEMA.index("zzz"))
+    refuses("no feature called 'zzz'; it has 3 columns of other names", lambda: SCHEMA.index("zzz"))
     refuses("'ill' is the target, not a feature", lambda: SCHEMA.index("ill"))
 
 
 def test_errors_of_decode():
     refuses(r"shape \[rows, 3\], got shape \(3,\)", lambda: SCHEMA.decode([1.0, 2.0, 3.0]))
-    refuses(r"'city', row 1 .*: 3 is not the code .* from 0 to 2", lambda: SCHEMA.decode([[1, 0, 0], [1, 3, 0]]))
-    refuses(r"'grade', row 0 .*: 0.5 is not the code", lambda: SCHEMA.decode([[1, 0, 0.5]]))
-    refuses(r"'grade', row 0 .*: nan is not the code", lambda: SCHEMA.decode([[1, 0, float("nan")]]))
-    refuses(r"'ill', row 0 .*: -1 is not the code", lambda: SCHEMA.decode_labels([-1]))
+    refuses(
+        r"'city', row 1 .*: the number is not the code .* from 0 to 2", lambda: SCHEMA.decode([[1, 0, 0], [1, 3, 0]])
+    )
+    refuses(r"'grade', row 0 .*: the number is not the code", lambda: SCHEMA.decode([[1, 0, 0.5]]))
+    refuses(r"'grade', row 0 .*: the number is not the code", lambda: SCHEMA.decode([[1, 0, float("nan")]]))
+    refuses(r"'ill', row 0 .*: the number is not the code", lambda: SCHEMA.decode_labels([-1]))
 
 
 def test_decode_says_when_the_table_type_is_not_installed(monkeypatch):
@@ -173,7 +175,7 @@ def test_errors_of_encode():
     refuses("lacks the columns 'age', 'city'", lambda: SCHEMA.encode(good[["grade"]]))
     refuses("has a column that the model does not know, 'x'", lambda: SCHEMA.encode(good.assign(x=1)))
     refuses(
-        r"'city' of the table, row 2 .*: the value 'Köln' is not among the known ones, 'Bonn', 'Ulm', None",
+        r"'city' of the table, row 2 .*: the value is not among the known ones, of which there are 3",
         lambda: SCHEMA.encode(good.assign(city=["Ulm", "Bonn", "Köln"])),
     )
     refuses(
@@ -182,11 +184,11 @@ def test_errors_of_encode():
     )
     refuses(r"1 value infinite of 3, the first in row 0", lambda: SCHEMA.encode(good.assign(age=[np.inf, 1, 2])))
     refuses(
-        r"'age' of the table is to be numeric but holds text \('old' in row 1, counting from 0\)",
+        r"'age' of the table is to be numeric but holds text \(first in row 1, counting from 0\)",
         lambda: SCHEMA.encode(good.assign(age=[None, "old", "x"])),
     )
     refuses(
-        r"is to be numeric but holds mixed values \('x' in row 2",
+        r"is to be numeric but holds mixed values \(first in row 2",
         lambda: SCHEMA.encode(good.assign(age=pd.Series([1, 2, "x"], dtype=object))),
     )
     refuses(
@@ -195,7 +197,10 @@ def test_errors_of_encode():
     )
     refuses("has 2 columns, expected 3: 'age', 'city', 'grade'", lambda: SCHEMA.encode(np.zeros((4, 2))))
     refuses(r"must be a data frame .* got list of shape \(3,\)", lambda: SCHEMA.encode([1, 2, 3]))
-    refuses("column names must be non-empty text, but the table has 0", lambda: SCHEMA.encode(pd.DataFrame([[1]])))
+    refuses(
+        "column names must be non-empty text, but the table has 1 column without such a name",
+        lambda: SCHEMA.encode(pd.DataFrame([[1]])),
+    )
     refuses("sparse matrices are not supported; call .toarray", lambda: SCHEMA.encode(_Sparse()))
     refuses("rows are not equally long", lambda: SCHEMA.encode([[1, 2, 3], [1, 2]]))
     refuses("rows are not equally long", lambda: SCHEMA.encode([np.zeros((2, 2)), np.zeros((2, 3))]))
@@ -217,7 +222,7 @@ class _Sparse:
 
 def test_errors_of_labels():
     refuses(
-        r"'ill' of the table, row 1 .*'maybe' is not among the known ones",
+        r"'ill' of the table, row 1 .*the value is not among the known ones, of which there are 2",
         lambda: SCHEMA.encode_labels(["no", "maybe"]),
     )
     refuses(r"2 labels missing, the first in row 1", lambda: SCHEMA.encode_labels(["no", None, None]))
@@ -227,4 +232,4 @@ def test_errors_of_labels():
 
 def test_long_lists_of_known_values_are_shortened():
     many = Column("code", Kind.CATEGORICAL, categories=tuple(range(100)))
-    refuses("0, 1, 2, 3, 4, 5, 6, 7 and 92 more", lambda: Schema((many,), ILL).encode([[100]]))
+    refuses("not among the known ones, of which there are 100", lambda: Schema((many,), ILL).encode([[100]]))

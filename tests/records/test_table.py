@@ -63,12 +63,12 @@ def test_errors_of_the_constructor():
     refuses(r"labels must have shape \(2,\), .* got \(3,\)", lambda: made(labels=[0, 1, 0]))
     refuses(r"ids must have shape \(2,\), .* got \(1,\)", lambda: made(ids=[1]))
     refuses(r"'age', row 1 .*: nan is not a finite number", lambda: made(features=[[1, 1], [np.nan, 0]]))
-    refuses(r"'city', row 0 .*: 2 is not the code", lambda: made(features=[[1, 2], [1, 0]]))
-    refuses(r"'ill', row 1 .*: 2 is not the code", lambda: made(labels=[0, 2]))
+    refuses(r"'city', row 0 .*: the number is not the code", lambda: made(features=[[1, 2], [1, 0]]))
+    refuses(r"'ill', row 1 .*: the number is not the code", lambda: made(labels=[0, 2]))
     refuses(r"labels must be finite numbers .* got <U1", lambda: made(labels=["a", "b"]))
     regression = Schema(SCHEMA.columns, Column("dose", role=Role.TARGET))
     refuses("labels must be finite numbers", lambda: made(labels=[1.0, np.inf], schema=regression))
-    refuses(r"the id 7 occurs twice, in rows 0 and 1 .*; every record needs", lambda: made(ids=[7, 7]))
+    refuses(r"an id occurs twice, in rows 0 and 1 .*; every record needs", lambda: made(ids=[7, 7]))
     refuses("ids must be whole numbers or text, got float64", lambda: made(ids=[1.5, 2.5]))
 
 
@@ -178,7 +178,7 @@ def test_errors_of_from_arrays():
         lambda: Records.from_arrays(X, [0, 1], classes=[0, 1], task=Task.REGRESSION),
     )
     refuses(
-        "'y' of the table, row 1 .*: the value 1 is not among", lambda: Records.from_arrays(X, [0, 1], classes=[0, 2])
+        "'y' of the table, row 1 .*: the value is not among", lambda: Records.from_arrays(X, [0, 1], classes=[0, 2])
     )
     refuses(
         "column 'x1' of the table: 1 value missing of 2, the first in row 0",
@@ -275,7 +275,7 @@ def test_errors_of_from_frame():
     refuses("is to be numeric but holds text", lambda: declared(Column("city")))
     refuses("declared ordinal but its values have no order", lambda: declared(Column("city", Kind.ORDINAL)))
     refuses(
-        "'Bonn' is not among the known ones, 'Ulm'",
+        "the value is not among the known ones",
         lambda: declared(Column("city", Kind.CATEGORICAL, categories=("Ulm",))),
     )
     refuses("has no feature column left", lambda: Records.from_frame(frame[["ill"]], target="ill"))
@@ -293,7 +293,7 @@ def test_errors_of_from_frame():
     )
     refuses("has no values at all", lambda: Records.from_frame(pl.DataFrame({"a": [None], "t": [1]}), target="t"))
     refuses(
-        r"the category \[1\] is of type list",
+        r"a category is of type list",
         lambda: Records.from_frame(frame.assign(age=[[1], [2], [3]]), target="ill"),
     )
 
@@ -302,7 +302,7 @@ def test_errors_of_ids():
     frame = table()
     with_ids = lambda ids: Records.from_frame(frame.assign(pid=ids), target="ill", id_column="pid")  # noqa: E731
     refuses("the id of row 1 .* is missing", lambda: with_ids(["a", None, "b"]))
-    refuses("the id 'a' occurs twice, in rows 0 and 2", lambda: with_ids(["a", "b", "a"]))
+    refuses("an id occurs twice, in rows 0 and 2", lambda: with_ids(["a", "b", "a"]))
     refuses("must hold ids that are all text or all whole numbers", lambda: with_ids([0.5, 1.5, 2.5]))
 
 
@@ -377,7 +377,7 @@ def test_concatenate_keeps_order_and_ids():
 
 
 def test_errors_of_concatenate(few):
-    refuses("the id 0 occurs twice", lambda: concatenate(few, few))
+    refuses("an id occurs twice", lambda: concatenate(few, few))
     refuses("different schemas; bring one into the form", lambda: concatenate(few, few.as_codes()))
     text_ids = dataclasses.replace(few, ids=np.array(list("abcde")))
     refuses("the ids are int64 in one set of records and <U1 in the other", lambda: concatenate(few, text_ids))
@@ -406,7 +406,7 @@ def test_errors_of_encoded_as(few):
         ),
     )
     refuses(
-        r"'city', row 0 .*: the value 'Ulm' is not among the other schema's, 'Bonn'",
+        r"'city', row 0 .*: the value is not among the other schema's",
         lambda: few.encoded_as(Schema((age, dataclasses.replace(city, categories=("Bonn",))), target)),
     )
 

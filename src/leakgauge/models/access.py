@@ -14,7 +14,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from leakgauge.errors import ModelError
+from leakgauge.errors import ModelError, user_code
 
 Floats: TypeAlias = NDArray[np.float64]
 Labels: TypeAlias = NDArray[np.int64]
@@ -98,15 +98,51 @@ def answers(model: Model, X: Floats, n_classes: int) -> Floats:
     Returns:
         ``[m, k]`` log-probabilities; for a label-only model ``0`` at the class it names and ``-inf`` elsewhere;
         for a regressor ``[m, 1]`` predicted values.
+
+    Raises:
+        ModelError: the model raises an exception, or its answers are not of that kind.
     """
+    who = type(model).__name__
     match model:
         case ProbabilityAccess():
-            return model.log_probabilities(X)
+            with user_code(who, "log_probabilities"):
+                logs = np.asarray(model.log_probabilities(X), dtype=np.float64)
+            _check_shape(logs, (len(X), n_classes), who)
+            silent = np.isnan(logs).all(axis=1) & getattr(model, "may_not_know", False)
+            _refuse_rows(
+                ~((logs <= SUM_SLACK).all(axis=1) | silent),
+                f"{who} answered NaN or a log-probability above 0",
+                "natural logarithms of probabilities",
+            )
+            return logs
         case RegressionAccess():
-            return model.predict(X)[:, None]
+            with user_code(who, "predict"):
+                values = np.asarray(model.predict(X), dtype=np.float64)
+            return checked_values(values, len(X), who)[:, None]
         case LabelAccess():
-            return one_hot_logs(model.labels(X), n_classes)
+            labels = labels_of(model, X)
+            _refuse_rows(
+                (labels < 0) | (labels >= n_classes), f"{who} answered a label that is no class", "a class code"
+            )
+            return one_hot_logs(labels, n_classes)
     raise ModelError(f"a model must answer queries, got {type(model).__name__}")
+
+
+def labels_of(model: LabelAccess, X: Floats) -> Labels:
+    """The class codes ``[m]`` that the model answers to the queries ``X [m, d]``.
+
+    Raises:
+        ModelError: the model raises an exception, or answers anything but a whole number for each query.
+    """
+    who = type(model).__name__
+    with user_code(who, "labels"):
+        labels = np.asarray(model.labels(X))
+    if labels.shape != (len(X),) or labels.dtype.kind not in "iu":
+        raise ModelError(
+            f"{who} answered labels of shape {labels.shape} and type {labels.dtype}; "
+            f"expected one class code for each of {len(X)} records"
+        )
+    return labels.astype(np.int64)
 
 
 def one_hot_logs(labels: Labels, n_classes: int) -> Floats:

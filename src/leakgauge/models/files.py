@@ -8,15 +8,20 @@ the user first.
 from __future__ import annotations
 
 import importlib
+import re
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from leakgauge.errors import MissingExtra, ModelError
+from leakgauge.errors import InputError, MissingExtra, ModelError, UserCodeError, place_of
+from leakgauge.records.reading import require_proportion, unpacked_zip
 
 PICKLE_SUFFIXES = frozenset({".pkl", ".pickle", ".joblib", ".jl", ".sav"})
 SKOPS_SUFFIXES = frozenset({".skops"})
+
+SAFE_SKOPS = (0, 13)
+"""Earlier releases run code that a file brings along though they trust all its types (CVE-2025-54412, 54413, 54886)."""
 
 SKLEARN_INTERNALS = frozenset(
     {
@@ -70,7 +75,13 @@ def load_estimator(path: str | Path, *, trusted: Sequence[str] = (), allow_pickl
         MissingExtra: skops is not installed.
     """
     path = Path(path)
-    if not path.is_file():
+    try:
+        there = path.is_file()
+    except OSError as error:
+        raise ModelError(
+            f"the model file cannot be opened ({error.strerror}); give the path of a .skops file"
+        ) from error
+    if not there:
         raise ModelError(f"model file {path} does not exist; give the path of a .skops file")
     suffix = path.suffix.lower()
     if suffix in SKOPS_SUFFIXES:
@@ -85,22 +96,77 @@ def load_estimator(path: str | Path, *, trusted: Sequence[str] = (), allow_pickl
     raise ModelError(f"model file {path} is of no known kind ({suffix or 'no ending'}); expected a .skops file")
 
 
-def load_factory(reference: str) -> Callable[..., Any]:
-    """The function that ``module:function`` names; this imports the module, which the user named on purpose."""
+def load_factory(reference: str, folder: str | Path = "") -> Callable[..., Any]:
+    """The function that ``module:function`` names; this imports the module, which the user named on purpose.
+
+    Modules of the folder and of the working folder are found where no installed one has their name: a ``random.py``
+    there stands in for nothing. The folders stay at the end of ``sys.path``, since worker processes import the module
+    as well.
+
+    Args:
+        reference: what to import.
+        folder: where else to look for the module.
+
+    Raises:
+        ModelError: there is no such function, its module cannot be imported, or an installed one has its name.
+    """
     module_name, separator, attribute = reference.partition(":")
     if not (separator and module_name and attribute):
         raise ModelError(f"factory {reference!r} must have the form 'module:function'")
-    here = str(Path.cwd())
-    if here not in sys.path:
-        sys.path.insert(0, here)
+    places = list(dict.fromkeys([str(Path(folder).resolve()), str(Path.cwd())]))
+    _put_last(places)
+    _forget_others(places)
     try:
         module = importlib.import_module(module_name)
-    except ImportError as error:
-        raise ModelError(f"factory {reference!r}: module {module_name!r} cannot be imported ({error})") from error
+    except (Exception, SystemExit) as error:  # a module of the user's may raise anything
+        reason = f"no module {error.name!r}" if isinstance(error, ModuleNotFoundError) else type(error).__name__
+        raise UserCodeError(f"factory {reference!r}: module {module_name!r} cannot be imported ({reason})") from None
+    meant, imported = _file_of(module_name, places), getattr(module, "__file__", None)
+    if meant is not None and (imported is None or Path(imported).resolve() != meant):
+        raise ModelError(
+            f"factory {reference!r}: {meant} has the name of another module, {imported or 'a part of Python'}, which "
+            "comes first; rename the file"
+        )
     factory = getattr(module, attribute, None)
     if not callable(factory):
         raise ModelError(f"factory {reference!r}: {module_name} has no function {attribute!r}")
     return factory  # type: ignore[no-any-return]
+
+
+_FOLDERS: list[str] = []
+"""Folders that modules of users were looked for in, the latest first; they stand at the end of ``sys.path``."""
+
+
+def _put_last(places: Sequence[str]) -> None:
+    new = [place for place in places if place in _FOLDERS or place not in sys.path]
+    kept = [place for place in sys.path if place not in _FOLDERS]
+    _FOLDERS[:] = [*new, *(place for place in _FOLDERS if place not in new)]
+    sys.path[:] = [*kept, *_FOLDERS]
+    importlib.invalidate_caches()
+
+
+def _forget_others(places: Sequence[str]) -> None:
+    """Forget modules that were imported from the folder of another configuration, where these have their own."""
+    others = {Path(place) for place in _FOLDERS if place not in places}
+    for name, module in list(sys.modules.items()):
+        file = getattr(module, "__file__", None)
+        if file and not others.isdisjoint(Path(file).parents) and _file_of(name, places):
+            del sys.modules[name]
+            _stop_workers()
+
+
+def _stop_workers() -> None:
+    """Worker processes are kept for a while, and know the module as well."""
+    from joblib.externals.loky import get_reusable_executor
+
+    get_reusable_executor().shutdown(wait=True)
+
+
+def _file_of(module_name: str, places: Sequence[str]) -> Path | None:
+    """The file of that name in the first of the folders that has one."""
+    path = Path(*module_name.split("."))
+    forms = (Path(place) / form for place in places for form in (path.with_suffix(".py"), path / "__init__.py"))
+    return next((form.resolve() for form in forms if form.is_file()), None)
 
 
 def _load_skops(path: Path, trusted: Sequence[str]) -> Any:
@@ -110,7 +176,13 @@ def _load_skops(path: Path, trusted: Sequence[str]) -> Any:
         raise MissingExtra(
             f"reading {path} needs skops; install it with: pip install 'leakgauge[sklearn-io]'"
         ) from None
+    if tuple(int(part) for part in re.findall(r"\d+", skops.__version__)[:2]) < SAFE_SKOPS:
+        raise MissingExtra(
+            f"reading {path} needs skops {'.'.join(map(str, SAFE_SKOPS))} or later, since a file can make earlier ones "
+            f"run code, and {skops.__version__} is installed; run: pip install --upgrade 'leakgauge[sklearn-io]'"
+        )
     try:
+        require_proportion(unpacked_zip(path), path)
         found = skops.io.get_untrusted_types(file=path)
         unknown = sorted(set(found) - SKLEARN_INTERNALS - set(trusted))
         if unknown:
@@ -119,10 +191,12 @@ def _load_skops(path: Path, trusted: Sequence[str]) -> Any:
                 "if you know them, list them under [model] trusted"
             )
         return skops.io.load(path, trusted=sorted(set(found)))
-    except ModelError:
+    except InputError:
         raise
     except Exception as error:  # a damaged or foreign zip raises whatever its parser met first
-        raise ModelError(f"model file {path} cannot be read as skops ({type(error).__name__}: {error})") from error
+        raise ModelError(
+            f"model file {path} cannot be read as skops ({type(error).__name__}); save the model with skops.io.dump"
+        ) from None
 
 
 def _load_pickle(path: Path) -> Any:
@@ -131,7 +205,10 @@ def _load_pickle(path: Path) -> Any:
     try:
         return joblib.load(path)
     except Exception as error:  # unpickling can raise anything
-        raise ModelError(f"model file {path} cannot be unpickled ({type(error).__name__}: {error})") from error
+        raise ModelError(
+            f"model file {path} cannot be unpickled ({place_of(error)}); it may be damaged, or need a module that is "
+            "not installed"
+        ) from None
 
 
 def _looks_like_pickle(path: Path) -> bool:

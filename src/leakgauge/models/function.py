@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from leakgauge.errors import user_code
 from leakgauge.models.access import (
     Floats,
     ProbabilityAccess,
@@ -32,7 +35,9 @@ class FunctionProbabilities(ProbabilityAccess):
 
     def log_probabilities(self, X: Floats) -> Floats:
         """Log-probabilities ``[m, k]``."""
-        answered = self.function(self.schema.decode(X))
+        queries = self.schema.decode(X)
+        with user_code(_name(self.function), "predict_proba"):
+            answered = np.asarray(self.function(queries), dtype=np.float64)
         return checked_probabilities(answered, len(X), len(self.schema.classes), _name(self.function))
 
 
@@ -45,7 +50,10 @@ class FunctionRegression(RegressionAccess):
 
     def predict(self, X: Floats) -> Floats:
         """Predicted values ``[m]``."""
-        return checked_values(self.function(self.schema.decode(X)), len(X), _name(self.function))
+        queries = self.schema.decode(X)
+        with user_code(_name(self.function), "predict"):
+            answered = np.asarray(self.function(queries), dtype=np.float64)
+        return checked_values(answered, len(X), _name(self.function))
 
 
 def _name(function: Callable[..., object]) -> str:

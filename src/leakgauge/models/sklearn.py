@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from leakgauge.errors import ModelError
+from leakgauge.errors import ModelError, user_code
 from leakgauge.models.access import (
     Floats,
     LabelAccess,
@@ -75,6 +75,8 @@ class SklearnLabels(LabelAccess):
                 f"of {len(X)} records"
             )
         own = dict(zip(self.estimator.classes_.tolist(), self._columns, strict=True))
+        if not own.keys() >= set(predicted.tolist()):
+            raise ModelError(f"{name_of(self.estimator)} answered a label that is not among its classes_")
         return np.array([own[value] for value in predicted.tolist()], dtype=np.int64)
 
 
@@ -133,8 +135,8 @@ def wrap(estimator: Estimator, schema: Schema) -> SklearnModel:
     return SklearnLabels(estimator, schema)
 
 
-def fit(estimator: Estimator, X: object, y: object) -> tuple[Estimator, bool]:
-    """Fit quietly; the flag says whether the solver reported that it had converged.
+def fit(estimator: Estimator, X: object, y: object, **given: object) -> tuple[Estimator, bool]:
+    """Fit quietly, with further arguments; the flag says whether the solver reported that it had converged.
 
     A network that is to be trained for a fixed number of epochs (``n_iter_no_change`` infinite) always has.
     scikit-learn's networks answer Ctrl-C with a warning and go on half trained; here it stops the work.
@@ -143,12 +145,18 @@ def fit(estimator: Estimator, X: object, y: object) -> tuple[Estimator, bool]:
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        fitted = estimator.fit(_writable(X), y)
+        fitted = estimator.fit(_writable(X), y, **given)
     if any("interrupted by user" in str(w.message) for w in caught):
         raise KeyboardInterrupt
     stopped = any(issubclass(w.category, ConvergenceWarning) for w in caught)
     last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
     return fitted, not stopped or getattr(last, "n_iter_no_change", 0) == np.inf
+
+
+def refuse_class(model: object) -> None:
+    """Raise ModelError for a class where an instance of it is expected."""
+    if isinstance(model, type):
+        raise ModelError(f"{model.__name__} is a class; give an instance of it, such as {model.__name__}()")
 
 
 def name_of(estimator: object) -> str:
@@ -166,11 +174,8 @@ def _writable(table: object) -> object:
 
 def _asked(estimator: Estimator, method: str, queries: object) -> Any:
     """What the estimator answers; whatever it raises becomes an error that names it."""
-    try:
+    with user_code(name_of(estimator), method):
         return getattr(estimator, method)(_writable(queries))
-    except Exception as error:  # an estimator may raise anything at all on queries it does not like
-        reason = str(error).strip().split("\n")[0]
-        raise ModelError(f"{name_of(estimator)} cannot answer {method}: {reason}") from error
 
 
 def _logs_of_scores(estimator: Estimator, queries: object) -> Floats | None:
@@ -184,13 +189,15 @@ def _logs_of_scores(estimator: Estimator, queries: object) -> Floats | None:
     if not ours or type(last).__name__ not in LOGISTIC:
         return None
     one_against_rest = getattr(last, "solver", None) == "liblinear" or getattr(last, "multi_class", None) == "ovr"
-    scores = np.asarray(estimator.decision_function(queries), dtype=np.float64)
+    given = np.asarray(_asked(estimator, "decision_function", queries))
+    scores = given.astype(np.float64)
+    digits = np.float32 if given.dtype == np.float32 else np.float64  # no more than the scores have
     if scores.ndim == 1:
-        return -np.logaddexp(0.0, np.column_stack([scores, -scores]))
+        return (-np.logaddexp(0.0, np.column_stack([scores, -scores]))).astype(digits)
     if one_against_rest:
         return None
     shifted = scores - scores.max(axis=1, keepdims=True)
-    logs: Floats = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+    logs: Floats = (shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))).astype(digits)
     return logs
 
 
@@ -205,8 +212,10 @@ def _class_columns(estimator: Estimator, schema: Schema) -> list[int]:
         )
     unknown = [value for value in own.tolist() if value not in known]
     if unknown:
+        labels = "a label" if len(unknown) == 1 else f"{len(unknown)} labels"
         raise ModelError(
-            f"{name_of(estimator)} was fitted on the label {unknown[0]!r}, which the table does not have "
-            f"(its labels: {', '.join(map(repr, schema.classes[:10]))}); declare all classes, or check the label column"
+            f"{name_of(estimator)} was fitted on {labels} that the table does not have (of type "
+            f"{type(unknown[0]).__name__}, those of the table are {type(schema.classes[0]).__name__}); declare all "
+            "classes, or check the label column"
         )
     return [known[value] for value in own.tolist()]

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from leakgauge.errors import ConfigError, MissingExtra, ModelError
+from leakgauge.errors import ConfigError, MissingExtra, ModelError, user_code
 from leakgauge.models.access import (
     Floats,
     ProbabilityAccess,
@@ -117,13 +117,9 @@ def features_of(X: Floats, schema: Schema, design: Design | None) -> NDArray[np.
     if design is None:
         return _singles(X, len(X), "the table")
     who = f"the design {type(design).__name__}"
-    try:
+    with user_code(who, "transform"):
         matrix = design.transform(schema.decode(X))
         return _singles(matrix.toarray() if hasattr(matrix, "toarray") else matrix, len(X), who)
-    except ModelError:
-        raise
-    except Exception as error:  # a transformer may raise anything at all on a table it does not like
-        raise ModelError(f"{who} cannot be applied to the table: {first_line(error)}") from error
 
 
 def outputs(module: Module, features: NDArray[np.float32], width: int) -> Floats:
@@ -154,12 +150,8 @@ def answered_by(module: Module, batch: Any, width: int) -> Any:
     Raises:
         ModelError: the module cannot take the batch, or answers another shape.
     """
-    try:
+    with user_code(name_of(module), f"forward, given {len(batch)} rows of {batch.shape[1]} features"):
         answered = module(batch)
-    except Exception as error:  # a module may raise anything at all
-        raise ModelError(
-            f"{name_of(module)} cannot be given {len(batch)} rows of {batch.shape[1]} features: {first_line(error)}"
-        ) from error
     shape = tuple(getattr(answered, "shape", ()))
     if shape != (len(batch), width):
         meaning = "one number for each row" if width == 1 else "one logit for each row and class"
@@ -210,11 +202,6 @@ def device_named(name: str) -> Any:
 def name_of(module: Module) -> str:
     """How messages call a module."""
     return type(module).__name__
-
-
-def first_line(error: Exception) -> str:
-    """What an error says, in one line."""
-    return str(error).strip().split("\n")[0] or type(error).__name__
 
 
 def _singles(matrix: Any, n_rows: int, who: str) -> NDArray[np.float32]:

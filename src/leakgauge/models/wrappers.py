@@ -74,3 +74,31 @@ def binned_logs(log_probabilities: Floats, width: float = 0.01) -> Floats:
     binned = np.full(logs.shape, np.nan)
     binned[known] = np.log(bin_centres(np.exp(logs[known]), width))
     return binned
+
+
+def released_off(released: Release, logs: Floats, error: Floats) -> Floats:
+    """How far released answers may be off, in nats, where log-probabilities are off by no more than ``error``.
+
+    Args:
+        released: one of the functions above, or any that does not decrease in each log-probability alone.
+        logs: log-probabilities ``[..., k]``.
+        error: at least 0, of a shape that broadcasts with them.
+
+    Returns:
+        ``[..., k]``; infinite where a label may become certain or impossible.
+
+    >>> released_off(label_logs, np.log([[0.51, 0.49], [0.9, 0.1]]), np.full((2, 1), 0.03)).tolist()
+    [[inf, inf], [0.0, 0.0]]
+    """
+    error = np.broadcast_to(error, np.shape(logs))
+    if released is as_is:
+        return error
+    with np.errstate(invalid="ignore"):
+        least, most = logs - error, np.where(np.isinf(error), 0.0, np.minimum(logs + error, 0.0))
+    if released is not label_logs:
+        low, here, high = released(least), released(logs), released(most)
+        return np.asarray(np.maximum(high - here, here - low))
+    top = np.argmax(logs, axis=-1, keepdims=True)
+    rival = most > np.take_along_axis(least, top, axis=-1)
+    np.put_along_axis(rival, top, False, axis=-1)
+    return np.where(rival.any(axis=-1, keepdims=True), np.inf, np.zeros(np.shape(logs)))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from leakgauge.records.duplicates import Duplicates, Twins, find_duplicates
+from leakgauge.records.duplicates import Codes, Duplicates, Twins, find_duplicates, record_codes
 from leakgauge.records.reading import read_table
 from leakgauge.records.schema import Column, Kind, Native, Role, Schema, Task, Value
 from leakgauge.records.splitting import random_half, split
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from leakgauge.records.discretise import Edges, FixedBins, bin_counts, bin_edges
 
 __all__ = [
+    "Codes",
     "Column",
     "Duplicates",
     "Edges",
@@ -37,6 +38,7 @@ __all__ = [
     "from_pair",
     "random_half",
     "read_table",
+    "record_codes",
     "split",
 ]
 

@@ -53,7 +53,7 @@ def as_codes(column: Column, numbers: FloatVector) -> npt.NDArray[np.int64]:
     if not valid.all():
         row = int(np.argmin(valid))
         raise DataError(
-            f"column {column.name!r}, row {row} (counting from 0): {numbers[row]:g} is not the code of a category, "
+            f"column {column.name!r}, row {row} (counting from 0): the number is not the code of a category, "
             f"expected a whole number from 0 to {n - 1}."
         )
     return numbers.astype(np.int64)

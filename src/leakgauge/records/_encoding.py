@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from leakgauge.errors import DataError
-from leakgauge.records._messages import closest, counted, quoted, shortened
+from leakgauge.records._messages import closest_column, counted, shortened
 from leakgauge.records._tables import FIRST_INEXACT, RawColumn, RawTable
 from leakgauge.records.columns import Value
 
@@ -53,9 +53,8 @@ def codes(raw: RawColumn, categories: Sequence[Value]) -> npt.NDArray[np.int64]:
     if (codes_of_rows < 0).any():
         row = int(np.argmax(codes_of_rows < 0))
         raise DataError(
-            f"{raw.where}, row {row} (counting from 0): the value {values[int(value_of_row[row])]!r} is not among the "
-            f"known ones, {shortened(categories)}; correct it, or declare the column's categories so that they "
-            "include it."
+            f"{raw.where}, row {row} (counting from 0): the value is not among the known ones, of which there are "
+            f"{len(categories)}; correct it, or declare the column's categories so that they include it."
         )
     return codes_of_rows
 
@@ -85,7 +84,8 @@ def require_columns(expected: Sequence[str], table: RawTable, passed_over: str |
     missing = [name for name in expected if name not in set(table.names)]
     extra = [name for name in table.names if name not in {*expected, passed_over}]
     if missing:
-        hint = f" It has instead {shortened(extra)}: {closest(missing[0], extra)}" if extra else ""
+        known = any(name in table.names for name in expected)  # else its own may be no names at all
+        hint = f" It has instead {shortened(extra)}: {closest_column(missing[0], extra)}" if extra and known else ""
         raise DataError(
             f"{table.place} lacks the {'column' if len(missing) == 1 else 'columns'} {shortened(missing)}; add what "
             f"is missing, or correct the names.{hint}"
@@ -93,8 +93,7 @@ def require_columns(expected: Sequence[str], table: RawTable, passed_over: str |
     if extra:
         raise DataError(
             f"{table.place} has {'a column' if len(extra) == 1 else 'columns'} that the model does not know, "
-            f"{shortened(extra)}; remove what is too much. Expected are {quoted(expected[:8])}"
-            f"{', …' if len(expected) > 8 else ''}."
+            f"{shortened(extra)}; remove what is too much. Expected are {shortened(expected)}."
         )
 
 

@@ -9,8 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from leakgauge.errors import DataError
+from leakgauge.escaping import shapes
 from leakgauge.records import _encoding
-from leakgauge.records._messages import closest, quoted
+from leakgauge.records._messages import closest_column, shortened
 from leakgauge.records._tables import RawColumn, RawTable
 from leakgauge.records.columns import Column, Kind, Native, Role, Task, Value, in_order
 from leakgauge.records.schema import Schema
@@ -33,6 +34,8 @@ class Part:
     target: RawColumn
     ids: npt.NDArray[np.generic]
 
+    __repr__ = shapes
+
 
 @dataclass(frozen=True)
 class Wishes:
@@ -53,6 +56,8 @@ class Wishes:
     left_out: Collection[str] = ()
     task: Task | None = None
     classes: tuple[Value, ...] | None = None
+
+    __repr__ = shapes
 
 
 def freeze(parts: Sequence[Part], wishes: Wishes, native: Native | None = None) -> Schema:
@@ -89,7 +94,10 @@ def identifiers(raw: RawColumn) -> npt.NDArray[np.generic]:
     kinds = {type(value) for value in values}
     if not kinds <= {int} and not kinds <= {str}:
         raise DataError(f"{raw.where} must hold ids that are all text or all whole numbers; turn them into text.")
-    return np.array(values, dtype=np.int64 if kinds == {int} else np.str_)[value_of_row]
+    try:
+        return np.array(values, dtype=np.int64 if kinds == {int} else np.str_)[value_of_row]
+    except OverflowError:
+        raise DataError(f"{raw.where} holds ids of 2**63 or more; turn them into text.") from None
 
 
 def _require_known(wishes: Wishes, table: RawTable) -> None:
@@ -102,7 +110,8 @@ def _require_known(wishes: Wishes, table: RawTable) -> None:
         unknown = [name for name in names if name not in table.names]
         if unknown:
             raise DataError(
-                f"{table.place} has no column {unknown[0]!r}, which is {wish}; {closest(unknown[0], table.names)}"
+                f"{table.place} has no column {unknown[0]!r}, which is {wish}; "
+                f"{closest_column(unknown[0], table.names)}"
             )
     for name in (*wishes.sensitive, *wishes.categorical):
         if name in wishes.left_out:
@@ -115,9 +124,14 @@ def _require_known(wishes: Wishes, table: RawTable) -> None:
 def _require_same_columns(first: RawTable, other: RawTable, left_out: Collection[str]) -> None:
     missing = [n for n in first.names if n not in other.names and n not in left_out]
     extra = [n for n in other.names if n not in first.names and n not in left_out]
+    if (missing or extra) and not {*first.names} & {*other.names}:
+        raise DataError(
+            f"{first.place} and {other.place} have no column in common; both must have the same ones, named in the "
+            "first line of each file."
+        )
     if missing or extra:
-        parts = [f"{other.place} lacks {quoted(missing)}, which {first.place} has"] if missing else []
-        parts += [f"{other.place} has {quoted(extra)}, which {first.place} lacks"] if extra else []
+        parts = [f"{other.place} lacks {shortened(missing)}, which {first.place} has"] if missing else []
+        parts += [f"{other.place} has {shortened(extra)}, which {first.place} lacks"] if extra else []
         raise DataError(f"{'; '.join(parts)}: both must have the same columns, so rename, add or ignore these.")
 
 
@@ -183,6 +197,7 @@ def _common_dtype(raws: Sequence[RawColumn]) -> str:
 def _freeze_target(raws: Sequence[RawColumn], wishes: Wishes) -> Column:
     for raw in raws:
         _encoding.require_no_missing_label(raw)
+    _require_alike(raws)
     name, dtype = raws[0].name, _common_dtype(raws)
     declared = wishes.columns.get(name)
     classes = wishes.classes or (declared.categories if declared else ())
@@ -190,6 +205,17 @@ def _freeze_target(raws: Sequence[RawColumn], wishes: Wishes) -> Column:
         return Column(name, Kind.NUMERIC, Role.TARGET, dtype=dtype)
     kind = declared.kind if declared and declared.is_categorical else Kind.CATEGORICAL
     return Column(name, kind, Role.TARGET, classes or _frozen_categories(raws), dtype)
+
+
+def _require_alike(raws: Sequence[RawColumn]) -> None:
+    """Refuse labels that are numbers in one table and anything else in the other: no class would be in both."""
+    numbers = [raw for raw in raws if raw.is_number]
+    others = [raw for raw in raws if not raw.is_number]
+    if numbers and others:
+        raise DataError(
+            f"{numbers[0].where} holds numbers but {others[0].place} holds other values there, so that no label of "
+            "one stands in the other; write the labels alike in both."
+        )
 
 
 def _task(raws: Sequence[RawColumn], wishes: Wishes, declared: Column | None, classes: tuple[Value, ...]) -> Task:

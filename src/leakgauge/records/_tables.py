@@ -16,8 +16,9 @@ import numpy as np
 import numpy.typing as npt
 
 from leakgauge.errors import DataError
-from leakgauge.records._messages import counted, quoted
-from leakgauge.records.columns import FLOATS, INTEGERS, Native, Value, first_repeated, plain_value
+from leakgauge.escaping import shapes
+from leakgauge.records._messages import counted, repeated, shortened
+from leakgauge.records.columns import FLOATS, INTEGERS, Native, Value, plain_value
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -38,6 +39,8 @@ class RawColumn:
     name: str
     values: Any
     place: str = "the table"
+
+    __repr__ = shapes
 
     def __len__(self) -> int:
         return len(self.values)
@@ -90,6 +93,7 @@ class RawColumn:
         Raises:
             DataError: If a value is no plain value (a date, a list, …).
         """
+        _ = self.dtype  # refuses lists, dates and the like
         raw_codes, raw_values = self._raw_distinct()
         places: dict[Value, int] = {}
         place_of = np.array(
@@ -113,14 +117,14 @@ class RawColumn:
         return None
 
     def _described(self) -> str:
-        """What it holds instead of numbers, with the first example."""
+        """What it holds instead of numbers, and where first."""
         codes, values = self.distinct()
         texts = [place for place, value in enumerate(values) if isinstance(value, str)]
         if not texts:
             return "categories"
         row = int(np.flatnonzero(np.isin(codes, texts))[0])
         what = "text" if len(texts) == len(values) - (None in values) else "mixed values"
-        return f"{what} ({values[int(codes[row])]!r} in row {row}, counting from 0)"
+        return f"{what} (first in row {row}, counting from 0)"
 
     def _plain(self, value: object) -> Value:
         return None if _is_missing(value) else plain_value(value, self.name)
@@ -150,6 +154,8 @@ class RawTable:
     native: Native
     data: Any
     place: str = "the table"
+
+    __repr__ = shapes
 
     def column(self, name: str) -> RawColumn:
         """The column of that name."""
@@ -224,15 +230,15 @@ def _require_unique_columns(table: Any, place: str) -> None:
     # narwhals refuses repeated names in words of its own, so look before it does; Polars cannot have any
     names = list(table.columns) if hasattr(table, "iloc") else list(getattr(table, "column_names", ()))
     if len({str(name) for name in names}) < len(names):
-        repeated = first_repeated(str(name) for name in names)
-        raise DataError(f"{place} has two columns called {repeated!r}; rename one, names must be unique.")
+        raise DataError(f"{place} has {repeated(str(name) for name in names)}; rename one, names must be unique.")
 
 
 def _require_text_names(names: Sequence[object], place: str) -> None:
     wrong = [name for name in names if not isinstance(name, str) or not name]
     if wrong:
         raise DataError(
-            f"column names must be non-empty text, but {place} has {quoted(wrong[:3])}; rename the columns."
+            f"column names must be non-empty text, but {place} has {counted(len(wrong), 'column')} without "
+            "such a name; rename the columns."
         )
 
 
@@ -246,12 +252,12 @@ def _as_matrix(table: Any, names: Sequence[str] | None, place: str) -> RawTable:
     names = tuple(names) if names is not None else tuple(f"x{j}" for j in range(array.shape[1]))
     if len(names) != array.shape[1]:
         raise DataError(
-            f"{place} has {counted(array.shape[1], 'column')}, expected {len(names)}: {quoted(names[:8])}"
-            f"{', …' if len(names) > 8 else ''}; pass the columns in this order."
+            f"{place} has {counted(array.shape[1], 'column')}, expected {len(names)}: {shortened(names)}; "
+            "pass the columns in this order."
         )
     _require_text_names(names, place)
     if len(set(names)) < len(names):
-        raise DataError(f"{place} has two columns called {first_repeated(names)!r}; rename one, names must be unique.")
+        raise DataError(f"{place} has {repeated(names)}; rename one, names must be unique.")
     return RawTable(names, array.shape[0], Native.NUMPY, array, place)
 
 

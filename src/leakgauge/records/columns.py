@@ -11,6 +11,7 @@ from typing import TypeAlias
 import numpy as np
 
 from leakgauge.errors import DataError
+from leakgauge.escaping import shapes
 
 Value: TypeAlias = str | int | bool | float | None
 """An original value of a categorical column or a class; None stands for a missing value."""
@@ -82,6 +83,8 @@ class Column:
     categories: tuple[Value, ...] = ()
     dtype: str = "float64"
 
+    __repr__ = shapes
+
     def __post_init__(self) -> None:
         if not isinstance(self.name, str) or not self.name:
             raise DataError(f"a column's name must be non-empty text, got {self.name!r}; rename the column.")
@@ -98,9 +101,10 @@ class Column:
                 "or leave the categories out."
             )
         if len(set(self.categories)) < len(self.categories):
+            second = next(i for i, value in enumerate(self.categories) if value in self.categories[:i])
             raise DataError(
-                f"column {self.name!r}: the category {first_repeated(self.categories)!r} is listed twice; list "
-                "each value once."
+                f"column {self.name!r}: a category is listed twice (number {second + 1}, counting from 1); "
+                "list each value once."
             )
 
     @property
@@ -122,19 +126,9 @@ def plain_value(value: object, name: str) -> Value:
     if value is None or isinstance(value, str | bool | int | float):
         return value
     raise DataError(
-        f"column {name!r}: the category {value!r} is of type {type(value).__name__}, expected text, a number, "
-        "true or false, or None for missing; turn such values into text."
+        f"column {name!r}: a category is of type {type(value).__name__}, expected text, a number, true or false, or "
+        "None for missing; turn such values into text."
     )
-
-
-def first_repeated(values: Iterable[Value]) -> Value:
-    """The first value that occurs for the second time."""
-    seen: set[Value] = set()
-    for value in values:
-        if value in seen:
-            return value
-        seen.add(value)
-    raise AssertionError("no value is repeated")
 
 
 def in_order(values: Iterable[Value]) -> tuple[Value, ...]:

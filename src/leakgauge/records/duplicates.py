@@ -128,9 +128,7 @@ def find_duplicates(train: Records, holdout: Records | None = None, *, n_ids: in
             "from_pair, or use encoded_as(schema)."
         )
     n_train = len(train)
-    rows = _row_groups(np.concatenate([train.features, holdout.features]))
-    _, label = np.unique(np.concatenate([train.labels, holdout.labels]) + 0.0, return_inverse=True)
-    _, full = np.unique(rows * (label.max(initial=0) + 1) + label, return_inverse=True)
+    rows, full = _codes(train, holdout)
     left = _Side(rows[:n_train], full[:n_train], train.ids)
     right = _Side(rows[n_train:], full[n_train:], holdout.ids)
     return Duplicates(
@@ -146,6 +144,56 @@ def find_duplicates(train: Records, holdout: Records | None = None, *, n_ids: in
         n_repeats_in_holdout=len(holdout) - len(np.unique(right.row)),
         n_shared_ids=_n_shared(train.ids, holdout.ids),
     )
+
+
+@dataclass(frozen=True)
+class Codes:
+    """Numbers that are equal for two records exactly if the records are.
+
+    Attributes:
+        train: One for each training record, int [n_train].
+        holdout: One for each holdout record, int [n_holdout].
+    """
+
+    train: npt.NDArray[np.int64]
+    holdout: npt.NDArray[np.int64]
+
+
+def record_codes(train: Records, holdout: Records, *, grid: float = 0.0) -> Codes:
+    """Number the distinct records of both sets, by features and label.
+
+    Args:
+        train: The training records.
+        holdout: The holdout records, under the same schema.
+        grid: Features and values to be predicted are rounded to this share of their column's standard deviation first,
+            so that records which differ by much less in every column mostly count as equal; 0 for none.
+
+    >>> train = Records.from_arrays([[1.0], [2.0]], ["a", "a"])
+    >>> codes = record_codes(train, train[[1]])
+    >>> (codes.train == codes.holdout[0]).tolist()
+    [False, True]
+    """
+    found, n = _codes(train, holdout, grid)[1], len(train)
+    return Codes(found[:n], found[n:])
+
+
+def _codes(train: Records, holdout: Records, grid: float = 0.0) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+    """Distinct feature rows and distinct rows with label, numbered, training records first."""
+    features = np.concatenate([train.features, holdout.features])
+    labels = np.concatenate([train.labels, holdout.labels])
+    if grid:
+        features = np.column_stack([_rounded(column, grid) for column in features.T])
+        labels = labels if train.schema.classes else _rounded(labels, grid)
+    rows = _row_groups(features)
+    _, label = np.unique(labels + 0.0, return_inverse=True)
+    _, full = np.unique(rows * (label.max(initial=0) + 1) + label, return_inverse=True)
+    return rows, full
+
+
+def _rounded(column: npt.NDArray[np.float64], grid: float) -> npt.NDArray[np.float64]:
+    """Numbers in steps of a share of their standard deviation."""
+    width = grid * float(np.std(column))
+    return np.round(column / width) if 0 < width < np.inf else column
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gzip
+import io
 import lzma
+import re
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -15,11 +17,16 @@ import numpy as np
 import numpy.typing as npt
 
 from leakgauge.errors import DataError
-from leakgauge.records._messages import quoted
-from leakgauge.records.columns import first_repeated
+from leakgauge.records._messages import quoted, repeated
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+MOST_UNPACKED = 64 * 1024**2
+"""Bytes to which any file may unpack, however small it is."""
+
+MOST_TIMES = 100
+"""How many times its size a larger one may unpack to; tables of zeros and ones reach about half of that."""
 
 
 def read_table(path: str | Path) -> pa.Table:
@@ -37,18 +44,18 @@ def read_table(path: str | Path) -> pa.Table:
         DataError: If the file is missing, of another sort, damaged, empty, or has a line that cannot be read.
     """
     path = Path(path)
-    _require_file(path)
     try:
+        _require_file(path)
         table = _reader(path)(path)
     except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
-        raise DataError(
-            f"{path} cannot be read: {error}; it may be damaged or cut short, so fetch it again."
-        ) from error
+        reason = getattr(error, "strerror", None) or "it is damaged or cut short, so fetch it again"
+        raise DataError(f"{path} cannot be read: {reason}.") from None
+    except MemoryError:
+        raise DataError(f"{path} is larger than the memory that is left; give fewer rows or columns.") from None
     if table.num_rows == 0:
         raise DataError(f"{path} has no rows; a table needs one row per record.")
     if len(set(table.column_names)) < table.num_columns:
-        repeated = first_repeated(table.column_names)
-        raise DataError(f"{path} has two columns called {repeated!r}; rename one, names must be unique.")
+        raise DataError(f"{path} has {repeated(table.column_names)}; rename one, names must be unique.")
     return table
 
 
@@ -81,43 +88,87 @@ def _read_csv(path: Path) -> pa.Table:
 
 
 def _opened(path: Path) -> IO[bytes]:
-    match path.suffix.lower():
-        case ".gz":
-            return gzip.open(path)  # type: ignore[return-value]
-        case ".xz":
-            return lzma.open(path)
-    return path.open("rb")
+    packed = {".gz": gzip.open, ".xz": lzma.open}.get(path.suffix.lower())
+    if packed is None:
+        return path.open("rb")
+    return io.BufferedReader(_Unpacked(packed(path), path), buffer_size=1 << 20)  # type: ignore[operator]
+
+
+class _Unpacked(io.RawIOBase):
+    """What a compressed file holds, and an error where that is out of all proportion to its size."""
+
+    def __init__(self, stream: IO[bytes], path: Path) -> None:
+        self._stream, self._path, self._size = stream, path, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        block = self._stream.read(len(buffer))
+        self._size += len(block)
+        require_proportion(self._size, self._path)
+        buffer[: len(block)] = block
+        return len(block)
+
+    def close(self) -> None:
+        self._stream.close()
+        super().close()
+
+
+def require_proportion(n_bytes: int, path: Path, n_packed: int | None = None) -> None:
+    """Refuse to unpack what fills the memory though it is small on disk.
+
+    Args:
+        n_bytes: what it is unpacked, or would be.
+        path: the file.
+        n_packed: what it is packed; by default the size of the file.
+
+    Raises:
+        DataError: it is more than `MOST_UNPACKED` and more than `MOST_TIMES` what it is packed.
+    """
+    packed = path.stat().st_size if n_packed is None else n_packed
+    if n_bytes > max(MOST_UNPACKED, MOST_TIMES * packed):
+        raise DataError(
+            f"{path} holds {packed:,} bytes that unpack to more than {MOST_TIMES} times as many, which would fill the "
+            "memory; if the file is yours, unpack it or save it as plain CSV, and name that file."
+        )
 
 
 def _parsed_csv(stream: IO[bytes], path: Path) -> pa.Table:
     import pyarrow as pa
     from pyarrow import csv
 
-    bad_rows: list[Any] = []
-
-    def refuse(row: Any) -> str:
-        bad_rows.append(row)
-        return "error"
-
     try:
         table = csv.read_csv(
             stream,
             read_options=csv.ReadOptions(use_threads=False),  # only then are bad rows numbered
-            parse_options=csv.ParseOptions(newlines_in_values=True, invalid_row_handler=refuse),
+            parse_options=csv.ParseOptions(newlines_in_values=True),
             convert_options=csv.ConvertOptions(null_values=[""], strings_can_be_null=True),
         )
-    except pa.ArrowInvalid as error:
-        if bad_rows:  # Arrow's own message quotes the row, which may name a person
-            row = bad_rows[0]
+        _ = table.column_names  # decodes them
+    except pa.ArrowException as error:
+        raise DataError(f"{path}{_csv_problem(str(error))}") from None
+    except UnicodeDecodeError:
+        raise DataError(f"{path}: the first line is not UTF-8; save the file in that encoding.") from None
+    for place, column in enumerate(table.columns, start=1):
+        if pa.types.is_binary(column.type):  # its name is perhaps none: the file may lack a line of names
             raise DataError(
-                f"{path}, line {row.number}: expected {row.expected_columns} cells as in the first line, found "
-                f"{row.actual_columns}; correct the line, and quote cells that contain commas."
-            ) from None
-        raise DataError(f"{path} cannot be read as CSV: {_first_line(error)}; correct the file.") from None
-    for name, column in zip(table.column_names, table.columns, strict=True):
-        if pa.types.is_binary(column.type):
-            raise DataError(f"{path}, column {name!r}: the text is not UTF-8; save the file in that encoding.")
+                f"{path}, column {place} (counting from 1): the text is not UTF-8; save it in that encoding."
+            )
     return table
+
+
+def _csv_problem(said: str) -> str:
+    """What Arrow has against a CSV file, in words of ours: its own quote the row, which may name a person."""
+    row = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", said)
+    if row is not None:
+        return (
+            f", line {row[1]}: expected {row[2]} cells as in the first line, found {row[3]}; correct the line, and "
+            "quote cells that contain commas."
+        )
+    column = re.search(r"In CSV column #(\d+)", said)
+    where = "" if column is None else f", column {int(column[1]) + 1}"
+    return f"{where} cannot be read as CSV in UTF-8 with commas; correct the file."
 
 
 def _read_parquet(path: Path) -> pa.Table:
@@ -126,9 +177,33 @@ def _read_parquet(path: Path) -> pa.Table:
 
     try:
         with parquet.ParquetFile(path) as file:
-            return file.read()
-    except pa.ArrowException as error:
-        raise DataError(f"{path} cannot be read as Parquet: {_first_line(error)}; it may be damaged.") from None
+            about, schema = file.metadata, file.schema_arrow
+        require_proportion(_least_unpacked(about), path)
+        texts = {
+            about.schema.column(j).path
+            for j in range(about.num_columns)
+            if about.schema.column(j).physical_type == "BYTE_ARRAY"
+        } & {field.name for field in schema if not pa.types.is_dictionary(field.type)}
+        with parquet.ParquetFile(path, read_dictionary=sorted(texts)) as file:
+            table = file.read()
+        require_proportion(sum(_length_of_texts(table.column(name)) for name in texts), path)
+        return table.cast(schema)
+    except (pa.ArrowException, UnicodeDecodeError) as error:
+        raise DataError(f"{path} cannot be read as Parquet ({type(error).__name__}); it may be damaged.") from None
+
+
+def _least_unpacked(about: Any) -> int:
+    """Bytes of the table in memory, at least: a number that is in the file once may stand in many rows."""
+    chunks = (about.row_group(i).column(j) for i in range(about.num_row_groups) for j in range(about.num_columns))
+    return sum(max(chunk.total_uncompressed_size, 8 * chunk.num_values) for chunk in chunks)
+
+
+def _length_of_texts(column: Any) -> int:
+    """Bytes of a column of texts that was read as a dictionary, once every row has its own."""
+    import pyarrow.compute as pc
+
+    lengths = (pc.take(pc.binary_length(part.dictionary), part.indices) for part in column.chunks)
+    return sum(int(pc.sum(part).as_py() or 0) for part in lengths)
 
 
 def _read_npz(path: Path) -> pa.Table:
@@ -141,13 +216,25 @@ def _read_npz(path: Path) -> pa.Table:
     if X.ndim != 2 or (y is not None and y.shape != (len(X),)):
         shapes = f"X {X.shape}" + ("" if y is None else f" and y {y.shape}")
         raise DataError(f"{path} holds {shapes}, expected X of shape [n, d] and y of shape [n]; reshape them.")
-    names = [str(name) for name in arrays.get("names", [f"x{j}" for j in range(X.shape[1])])]
-    if len(names) != X.shape[1]:
+    given = arrays.get("names", np.array([f"x{j}" for j in range(X.shape[1])], dtype=np.str_))
+    names = [str(name) for name in given.ravel()]
+    if given.ndim != 1 or len(names) != X.shape[1]:
         raise DataError(f"{path} has {len(names)} names for {X.shape[1]} columns of X; give one per column.")
+    X = _plain(X, "X", path)
     columns = [pa.array(X[:, j]) for j in range(X.shape[1])]
     if y is None:
         return pa.Table.from_arrays(columns, names)
-    return pa.Table.from_arrays([*columns, pa.array(y)], [*names, "y"])
+    return pa.Table.from_arrays([*columns, pa.array(_plain(y, "y", path))], [*names, "y"])
+
+
+def _plain(array: npt.NDArray[Any], name: str, path: Path) -> npt.NDArray[Any]:
+    """An array of a type that Arrow knows, in this machine's order of bytes."""
+    if array.dtype.kind not in "biufU" or (array.dtype.kind == "f" and array.dtype.itemsize > 8):
+        raise DataError(
+            f"{path}: array {name} is of type {array.dtype}, expected numbers of at most 64 bits, text or true/false; "
+            "convert it, for example with astype(float)."
+        )
+    return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
 def _npz_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
@@ -156,19 +243,28 @@ def _npz_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
             f"{path} is not an archive made by numpy.savez, or it is damaged; save X and y with numpy.savez."
         )
     try:
+        require_proportion(unpacked_zip(path), path)
         with path.open("rb") as stream, np.load(stream, allow_pickle=False) as archive:
-            return {name: archive[name] for name in ("X", "y", "names") if name in archive.files}
-    except zipfile.BadZipFile as error:
-        raise DataError(f"{path} cannot be read: {error}; it may be damaged, so fetch it again.") from None
-    except ValueError as error:
+            found = {name: archive[name] for name in ("X", "y", "names") if name in archive.files}
+    except DataError:
+        raise
+    except zipfile.BadZipFile:
+        raise DataError(f"{path} cannot be read: it is a damaged archive, so fetch it again.") from None
+    except (ValueError, SyntaxError) as error:  # what NumPy raises on a header that makes no sense
         raise DataError(
-            f"{path} cannot be read: {_first_line(error)} Arrays of objects would run code from the file; save "
-            "numbers or text instead."
+            f"{path} cannot be read ({type(error).__name__}): an array in it is damaged, or of objects, which would "
+            "run code from the file; save numbers or text with numpy.savez."
         ) from None
+    foreign = next((name for name, array in found.items() if not isinstance(array, np.ndarray)), None)
+    if foreign is not None:
+        raise DataError(f"{path}: {foreign} is no NumPy array; save X and y with numpy.savez.")
+    return found
 
 
-def _first_line(error: Exception) -> str:
-    return str(error).splitlines()[0].rstrip(".") + "." if str(error) else type(error).__name__
+def unpacked_zip(path: Path) -> int:
+    """Bytes to which an archive says that it unpacks; no more are ever read from it."""
+    with zipfile.ZipFile(path) as archive:
+        return sum(member.file_size for member in archive.infolist())
 
 
 _READERS: dict[str, Callable[[Path], Any]] = {

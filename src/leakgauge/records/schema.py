@@ -20,9 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from leakgauge.errors import DataError
+from leakgauge.escaping import shapes
 from leakgauge.records import _decoding, _encoding, _tables
-from leakgauge.records._messages import closest
-from leakgauge.records.columns import Column, Kind, Native, Role, Task, Value, first_repeated
+from leakgauge.records._messages import closest_column, repeated
+from leakgauge.records.columns import Column, Kind, Native, Role, Task, Value
 
 __all__ = ["Column", "Kind", "Native", "Role", "Schema", "Task", "Value"]
 
@@ -59,6 +60,8 @@ class Schema:
     target: Column
     native: Native = Native.NUMPY
 
+    __repr__ = shapes
+
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
         object.__setattr__(self, "native", Native(self.native))
@@ -66,8 +69,8 @@ class Schema:
             raise DataError("a schema needs at least one feature column, got none; give the model something to see.")
         names = {column.name for column in self.columns}
         if len(names) < len(self.columns):
-            repeated = first_repeated(column.name for column in self.columns)
-            raise DataError(f"two columns are called {repeated!r}; rename one, names must be unique.")
+            twice = repeated(column.name for column in self.columns)
+            raise DataError(f"a schema has {twice}; rename one, names must be unique.")
         for column in self.columns:
             _require_frozen_feature(column)
         if self.target.role is not Role.TARGET:
@@ -79,8 +82,8 @@ class Schema:
             )
         if self.target.is_categorical and (not self.target.categories or None in self.target.categories):
             raise DataError(
-                f"target {self.target.name!r}: classes must be known and none may be missing (None), got "
-                f"{self.target.categories}; list the classes, or drop rows without a label."
+                f"target {self.target.name!r}: classes must be known and none may be missing (None); list "
+                "the classes, or drop rows without a label."
             )
 
     @property
@@ -128,7 +131,7 @@ class Schema:
             return self._places[name]
         if name == self.target.name:
             raise DataError(f"{name!r} is the target, not a feature; ask for one of the features.")
-        raise DataError(f"there is no feature called {name!r}; {closest(name, self.names)}")
+        raise DataError(f"there is no feature called {name!r}; {closest_column(name, self.names)}")
 
     def decode(self, features: npt.ArrayLike) -> Any:
         """The table that a model is asked with, for a matrix of encoded rows; row i out belongs to row i in.

@@ -13,10 +13,11 @@ import numpy as np
 import numpy.typing as npt
 
 from leakgauge.errors import DataError
+from leakgauge.escaping import shapes
 from leakgauge.records import _encoding, _freezing, _tables
 from leakgauge.records._decoding import as_codes
-from leakgauge.records._messages import closest, shortened
-from leakgauge.records.columns import Column, Native, Role, Task, Value, first_repeated
+from leakgauge.records._messages import closest_column, shortened
+from leakgauge.records.columns import Column, Native, Role, Task, Value
 from leakgauge.records.schema import Schema
 
 Index: TypeAlias = int | slice | npt.NDArray[np.bool_] | npt.NDArray[np.integer[Any]] | Sequence[int]
@@ -55,6 +56,8 @@ class Records:
     labels: npt.NDArray[np.int64] | npt.NDArray[np.float64]
     schema: Schema
     ids: npt.NDArray[Any]
+
+    __repr__ = shapes
 
     def __post_init__(self) -> None:
         features = np.ascontiguousarray(self.features, dtype=np.float64)
@@ -356,11 +359,10 @@ def _checked_labels(labels: npt.NDArray[Any], schema: Schema) -> npt.NDArray[Any
 def _require_unique(ids: npt.NDArray[Any]) -> None:
     values, counts = np.unique(ids, return_counts=True)
     if len(values) < len(ids):
-        repeated = values[np.argmax(counts > 1)]
-        rows = np.flatnonzero(ids == repeated)[:2]
+        rows = np.flatnonzero(ids == values[np.argmax(counts > 1)])[:2]
         raise DataError(
-            f"the id {repeated.item()!r} occurs twice, in rows {rows[0]} and {rows[1]} (counting from 0); every "
-            "record needs an id of its own."
+            f"an id occurs twice, in rows {rows[0]} and {rows[1]} (counting from 0); every record needs an id of its "
+            "own."
         )
 
 
@@ -377,8 +379,8 @@ def _recoded(old: Column, new: Column, numbers: npt.NDArray[np.float64]) -> npt.
     if (recoded < 0).any():
         row = int(np.argmax(recoded < 0))
         raise DataError(
-            f"column {old.name!r}, row {row} (counting from 0): the value {old.categories[int(numbers[row])]!r} is "
-            f"not among the other schema's, {shortened(new.categories)}; declare it there too."
+            f"column {old.name!r}, row {row} (counting from 0): the value is not among the other schema's; "
+            "declare it there too."
         )
     return recoded
 
@@ -401,7 +403,7 @@ def _part_from_frame(frame: Any, target: str, id_column: str | None, place: str)
     table = _tables.as_table(frame, place=place)
     for name in (target, id_column):
         if name is not None and name not in table.names:
-            raise DataError(f"{place} has no column {name!r}; {closest(name, table.names)}")
+            raise DataError(f"{place} has no column {name!r}; {closest_column(name, table.names)}")
     ids = np.arange(table.n_rows) if id_column is None else _freezing.identifiers(table.column(id_column))
     return _freezing.Part(table, table.column(target), ids)
 
@@ -497,8 +499,8 @@ def _pair_wishes(
 def _by_name(columns: Sequence[Column] | None) -> dict[str, Column]:
     declared = {column.name: column for column in columns or ()}
     if len(declared) < len(columns or ()):
-        repeated = first_repeated(column.name for column in columns or ())
-        raise DataError(f"column {repeated!r} is declared twice; declare each once.")
+        twice = next(name for name in declared if sum(column.name == name for column in columns or ()) > 1)
+        raise DataError(f"column {twice!r} is declared twice; declare each once.")
     return declared
 
 

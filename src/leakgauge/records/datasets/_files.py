@@ -178,7 +178,7 @@ def _read_and_checked(form: Form, paths: Sequence[Path], where: str) -> Any:
         raise DataError(
             f"{where} cannot be parsed ({type(error).__name__}): it is damaged, or another version; delete it and "
             "fetch it again."
-        ) from error
+        ) from None
     if any(file.sha256 is None for file in form.files) and not form.reader_checks:
         if form.digest is None:
             raise AssertionError("a form without checksums of its files needs the digest of its content")
@@ -205,7 +205,7 @@ def _sha256(path: Path, where: str, *, unpacked: bool) -> str:
             while chunk := stream.read(_CHUNK):
                 hasher.update(chunk)
     except (OSError, EOFError) as error:
-        raise DataError(f"{where} cannot be read: {error}; delete it and fetch it again.") from error
+        raise DataError(f"{where} cannot be read ({type(error).__name__}); delete it and fetch it again.") from None
     return hasher.hexdigest()
 
 
@@ -241,7 +241,7 @@ def _make_private(folder: Path) -> None:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise DataError(
-            f"the cache {folder} cannot be made: {error}; set XDG_CACHE_HOME to a folder of yours."
+            f"the cache {folder} cannot be made ({error.strerror}); set XDG_CACHE_HOME to a folder of yours."
         ) from None
 
 
@@ -350,7 +350,7 @@ def unpacked(path: Path, max_bytes: int) -> bytes:
         with opened(path, "rb") as stream:
             content: bytes = stream.read(max_bytes + 1)
     except (OSError, EOFError, lzma.LZMAError) as error:
-        raise DataError(f"{path} cannot be unpacked: {error}; delete it and fetch it again.") from error
+        raise DataError(f"{path} cannot be unpacked ({type(error).__name__}); delete it and fetch it again.") from None
     if len(content) > max_bytes:
         raise DataError(f"{path} unpacks to more than {max_bytes} bytes; it is not the file that is meant.")
     return content

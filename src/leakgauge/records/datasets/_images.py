@@ -63,7 +63,9 @@ def read_cifar10_binary(paths: Sequence[Path]) -> Records:
                 if stream is not None and member.size % _CIFAR_RECORD == 0:
                     batches[name] = np.frombuffer(stream.read(), dtype=np.uint8).reshape(-1, _CIFAR_RECORD)
     except (tarfile.TarError, OSError, EOFError) as error:
-        raise DataError(f"{path} cannot be read as a tar archive: {error}; delete it and fetch it again.") from error
+        raise DataError(
+            f"{path} cannot be read as a tar archive ({type(error).__name__}); delete it and fetch it again."
+        ) from None
     missing = [name for name in _BATCHES if name not in batches]
     if missing:
         raise DataError(f"{path} lacks {', '.join(missing)}; it is not the archive that is meant, so fetch it again.")

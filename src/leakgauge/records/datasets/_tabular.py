@@ -266,7 +266,7 @@ def _table_of_bits(text: bytes, where: str) -> npt.NDArray[np.uint8]:
             convert_options=csv.ConvertOptions(column_types=dict.fromkeys(names, pa.uint8()), null_values=[]),
         )
     except pa.ArrowInvalid as error:
-        raise DataError(f"{where} cannot be read: {str(error).splitlines()[0]}; fetch it again.") from None
+        raise DataError(f"{where} cannot be read ({type(error).__name__}); fetch it again.") from None
     table = np.stack([parsed[name].to_numpy() for name in names], axis=1)
     classes = np.unique(table[:, 0])
     largest = int(table[:, 1:].max(initial=0))
@@ -292,7 +292,9 @@ def tar_member(path: Path, name: str) -> bytes:
                     stream = archive.extractfile(member)
                     return stream.read() if stream else b""
     except (tarfile.TarError, OSError, EOFError) as error:
-        raise DataError(f"{path} cannot be read as a tar archive: {error}; delete it and fetch it again.") from error
+        raise DataError(
+            f"{path} cannot be read as a tar archive ({type(error).__name__}); delete it and fetch it again."
+        ) from None
     raise DataError(f"{path} holds no file {name!r}; it is not the archive that is meant, so fetch it again.")
 
 
@@ -314,7 +316,7 @@ def _parsed(content: bytes, columns: Sequence[Column]) -> pa.Table:
             io.BytesIO(content), convert_options=csv.ConvertOptions(column_types=types, null_values=[])
         )
     except pa.ArrowInvalid as error:
-        raise DataError(f"the table cannot be read: {str(error).splitlines()[0]}; fetch its file again.") from None
+        raise DataError(f"the table cannot be read ({type(error).__name__}); fetch its file again.") from None
     for place, column in enumerate(columns):  # codes such as 1.0 are whole numbers
         if column.dtype in INTEGERS and column.is_feature:
             table = table.set_column(place, column.name, table[column.name].cast(pa.int64()))

@@ -71,8 +71,8 @@ def read_archives(paths: Sequence[Path]) -> Corpus:
                 messages += _archived(archive)
         except (tarfile.TarError, OSError, EOFError) as error:
             raise DataError(
-                f"{path} cannot be read as a tar archive: {error}; delete it and fetch it again."
-            ) from error
+                f"{path} cannot be read as a tar archive ({type(error).__name__}); delete it and fetch it again."
+            ) from None
     return _in_order(messages)
 
 
