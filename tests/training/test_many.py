@@ -23,6 +23,7 @@ from leakgauge.training import (
     leave_one_out,
     train_many,
 )
+from leakgauge.training.store import litter
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(50, 3))
@@ -83,15 +84,18 @@ def test_regressors_and_label_only_classifiers_say_what_they_are():
 
 
 class Counted:
-    """A learner whose fits can be counted, and which can be told to die."""
+    """A learner whose fits are counted in a folder, and which dies after 35 while a file beside it says so.
+
+    What it holds itself never changes, or it would be taken for another learner.
+    """
 
     def __init__(self, folder):
         self.folder = folder
-        self.die_after = None
+        self.dying = folder.parent / "dying"
 
     def __call__(self, records, seed):
         n = len(list(self.folder.iterdir()))
-        if self.die_after is not None and n >= self.die_after:
+        if n >= 35 and self.dying.exists():
             raise KeyboardInterrupt
         (self.folder / f"{n}").touch()
         return SklearnLearner(GaussianNB()).fit(records, seed=seed).model
@@ -111,10 +115,10 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path, monkeypatch):
     monkeypatch.setattr(f"{__name__}.CURRENT", [counted])
     learner = FunctionLearner(counted_learner)
     expected = train_many(SklearnLearner(GaussianNB()), RECORDS, HALVES, seed=0).answers
-    counted.die_after = 35
+    counted.dying.touch()
     with pytest.raises(KeyboardInterrupt):
         train_many(learner, RECORDS, HALVES, seed=0, run=tmp_path / "run")
-    counted.die_after = None
+    counted.dying.unlink()
     table = train_many(learner, RECORDS, HALVES, seed=0, run=tmp_path / "run")
     # two chunks of 16 were finished; the third was begun twice
     assert len(list((tmp_path / "fits").iterdir())) == 35 + (40 - 32)
@@ -182,13 +186,13 @@ def test_a_solver_that_did_not_converge_is_counted():
 
 
 def test_a_learner_that_cannot_be_recognised_is_never_taken_from_the_store(tmp_path):
-    def learner():
-        secret = np.ones(1)
-        return FunctionLearner(
-            lambda records, seed: SklearnLearner(GaussianNB()).fit(records, seed=int(secret[0])).model
-        )
-
-    assert learner().fingerprint() != learner().fingerprint()
+    scope = {"SklearnLearner": SklearnLearner, "GaussianNB": GaussianNB}
+    exec("def typed(records, seed):\n    return SklearnLearner(GaussianNB()).fit(records, seed=seed).model", scope)
+    learner = FunctionLearner(scope["typed"])
+    assert learner.fingerprint() != learner.fingerprint()
+    for n_chunks in (3, 6):
+        train_many(learner, RECORDS, HALVES, seed=0, run=tmp_path)
+        assert len(list((tmp_path / "chunks").iterdir())) == n_chunks
 
 
 def test_wrong_shapes_are_refused():
@@ -208,7 +212,8 @@ def test_half_written_files_are_never_read(tmp_path):
     store = ChunkStore(tmp_path)
     (tmp_path / ".abc.npz.1234.part").write_bytes(b"half")
     assert store.load("abc") is None
-    store.sweep()
+    for path in litter(tmp_path):
+        path.unlink()
     assert os.listdir(tmp_path) == []
 
 

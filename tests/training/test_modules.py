@@ -180,7 +180,7 @@ def test_a_design_stands_between_the_table_and_the_module():
     records = Records.from_arrays(np.column_stack([X[:, 0], np.arange(N) % 3]), RECORDS.labels, categorical=[1])
     design = FixedDesign((0, 3), (0.0, 0.0), (1.0, 1.0))
     assert asked(TorchLearner(classes, design=design, n_epochs=2), records=records).shape == (N, 2)
-    with pytest.raises(ModelError, match="cannot be given 50 rows of 2 features"):
+    with pytest.raises(ModelError, match="given 50 rows of 2 features"):
         TorchLearner(classes, n_epochs=2).fit(records, seed=0)
 
 
@@ -232,13 +232,21 @@ def test_defaults_and_widths_are_part_of_the_fingerprint():
 
 
 def test_what_cannot_be_recognised_is_never_taken_for_another():
-    width = 8
-    closure = TorchLearner(lambda: torch.nn.Linear(D, width))
     scope = {"torch": torch}
     exec("def typed():\n    return torch.nn.Linear(4, 2)", scope)
-    for learner in (closure, TorchLearner(scope["typed"])):
-        assert learner.fingerprint().startswith("unrepeatable")
-        assert learner.fingerprint() != learner.fingerprint()
+    learner = TorchLearner(scope["typed"])
+    assert learner.fingerprint().startswith("unrepeatable")
+    assert learner.fingerprint() != learner.fingerprint()
+
+
+def test_what_a_factory_holds_and_calls_is_part_of_the_fingerprint(monkeypatch):
+    def made(width):
+        return lambda: torch.nn.Sequential(torch.nn.Linear(D, width), Twice())
+
+    assert TorchLearner(made(D)).fingerprint() == TorchLearner(made(D)).fingerprint()
+    first = TorchLearner(lambda: Twice()).fingerprint()
+    monkeypatch.setattr(Twice, "forward", lambda self, x: self.inner(x))
+    assert TorchLearner(lambda: Twice()).fingerprint() != first
 
 
 def test_the_fingerprint_is_the_same_in_another_process(tmp_path, monkeypatch):
@@ -246,7 +254,7 @@ def test_the_fingerprint_is_the_same_in_another_process(tmp_path, monkeypatch):
     code = (
         "import nets\nfrom leakgauge.training.modules import TorchLearner\nprint(TorchLearner(nets.net).fingerprint())"
     )
-    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")]))
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     monkeypatch.syspath_prepend(str(tmp_path))
     import nets
@@ -271,13 +279,16 @@ def broken():
     ("learner", "message"),
     [
         (lambda: TorchLearner(lambda: [1]), "must make a torch.nn.Module, got list"),
-        (lambda: TorchLearner(broken), "factory broken cannot make a module: no such file$"),
+        (lambda: TorchLearner(broken), "factory broken raised RuntimeError in making a module$"),
         (lambda: TorchLearner(frozen), "factory frozen makes a Linear without parameters to train"),
         (
             lambda: TorchLearner(lambda: torch.nn.Linear(D, 3)),
             r"outputs of shape \(50, 3\); expected \(50, 2\), one logit",
         ),
-        (lambda: TorchLearner(lambda: torch.nn.Linear(5, 2)), "Linear cannot be given 50 rows of 4 features"),
+        (
+            lambda: TorchLearner(lambda: torch.nn.Linear(5, 2)),
+            "Linear raised RuntimeError in forward, given 50 rows of 4 features",
+        ),
         (
             lambda: TorchLearner(numbers, loss="squared-error"),
             "does not fit the task, which is classification; use loss='cross-entropy'",

@@ -137,7 +137,7 @@ class TestRandomTrees:
         assert (table.log_probabilities[0] != table.log_probabilities[1]).any()
 
     def test_errors(self):
-        with pytest.raises(ConfigError, match=r"depth in \[0, 20\], got 1 and 21"):
+        with pytest.raises(ConfigError, match=r"depth must be in \[0, 20\], got 21"):
             RandomTrees(THRESHOLDS, n_trees=1, depth=21)
         with pytest.raises(ConfigError, match=r"alpha must be finite and above 0, got 0\.0"):
             RandomTrees(THRESHOLDS, alpha=0.0)

@@ -263,7 +263,10 @@ def test_a_recipe_for_another_task_is_refused() -> None:
 
 @pytest.mark.parametrize("value", [0, -1, 2.5, "3", True, float("nan"), float("inf"), None])
 def test_a_whole_number_must_be_one(value: object) -> None:
-    with pytest.raises(ConfigError, match="option 'trees' of recipe 'random-forest' must be a whole number above 0"):
+    with pytest.raises(
+        ConfigError,
+        match="option 'trees' of recipe 'random-forest' must be a whole number of at most 1,000,000 and above 0",
+    ):
         recipe("random-forest", numeric().as_codes(), trees=value)
 
 

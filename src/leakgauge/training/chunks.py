@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import os
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TypeAlias
@@ -50,7 +52,8 @@ def finished(
 def _taken(job: Job, engine: Engine, missing: list[range], store: ChunkStore | None) -> Iterator[tuple[range, Outcome]]:
     """Take what is stored out of the list of what is missing."""
     for models in missing.copy():
-        stored = None if store is None else load(store, job.chunk_name(models, engine.name))
+        shape = len(models), job.n_queries, job.n_answers
+        stored = None if store is None else load(store, job.chunk_name(models, engine.name), shape)
         if stored is not None:
             missing.remove(models)
             yield models, stored
@@ -68,8 +71,10 @@ def _on_processes(
         n_missing = len(missing)
         tasks = [joblib.delayed(_run_chunk)(job, engine, models, store) for models in missing]
         try:
-            with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
-                for models, outcome in joblib.Parallel(n_jobs=workers, return_as="generator_unordered")(tasks):
+            with _safe_path(), joblib.parallel_config(backend="loky", inner_max_num_threads=1):
+                with _deaf_to_ctrl_c():
+                    outcomes = joblib.Parallel(n_jobs=workers, return_as="generator_unordered")(tasks)
+                for models, outcome in outcomes:
                     missing.remove(models)
                     yield models, outcome
         except TerminatedWorkerError as error:
@@ -81,6 +86,42 @@ def _on_processes(
                     f"worker processes died {MOST_DEATHS} times in a row without finishing anything, perhaps for want "
                     "of memory; use fewer workers. Finished chunks in the run folder are kept"
                 ) from error
+
+
+@contextmanager
+def _deaf_to_ctrl_c() -> Iterator[None]:
+    """Processes that are started inside do not hear Ctrl-C, and print no traceback; this one ends them instead.
+
+    A signal that comes meanwhile is answered afterwards.
+    """
+    if not hasattr(signal, "pthread_sigmask"):
+        yield
+        return
+    from joblib.externals.loky.backend import resource_tracker
+
+    resource_tracker.ensure_running()  # which would hear signals again
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+@contextmanager
+def _safe_path() -> Iterator[None]:
+    """Keep the working folder out of the import path of processes that are started.
+
+    Python puts it first for ``python -m``, by which workers are started, so that a ``random.py`` there would stand in
+    for the library. From wherever this process imports modules, workers import them anyway.
+    """
+    known = os.environ.get("PYTHONSAFEPATH")
+    os.environ["PYTHONSAFEPATH"] = known or "1"
+    try:
+        yield
+    finally:
+        os.environ.pop("PYTHONSAFEPATH")
+        if known is not None:
+            os.environ["PYTHONSAFEPATH"] = known
 
 
 def _on_cluster(
@@ -111,7 +152,7 @@ def _connected(address: str) -> Iterator[None]:
         client = Client(address, timeout=CONNECT_SECONDS)
     except (OSError, ValueError) as error:
         raise WorkerError(
-            f"no Dask scheduler answers at {address} ({str(error).splitlines()[0]}); "
+            f"no Dask scheduler answers at {address} ({type(error).__name__}); "
             "start one with `dask scheduler`, or give the address that it prints"
         ) from error
     with client:
@@ -142,12 +183,18 @@ def save(store: ChunkStore, name: str, outcome: Outcome) -> None:
     store.save(name, outcome.answers, notes)
 
 
-def load(store: ChunkStore, name: str) -> Outcome | None:
-    """What became of a chunk, or ``None`` when it is not there or is damaged."""
+def load(store: ChunkStore, name: str, shape: tuple[int, int, int]) -> Outcome | None:
+    """What became of a chunk with answers of this shape, or ``None`` when it is not there or is damaged."""
     stored = store.load(name)
     if stored is None:
         return None
     answers, notes = stored
-    kind = None if notes["kind"] is None else AnswerKind(notes["kind"])
-    failures = {int(model): reason for model, reason in notes["failures"].items()}
-    return Outcome(answers, kind, failures, notes["n_unconverged"])
+    try:
+        if answers.shape != shape or answers.dtype != np.float64:
+            raise ValueError(f"answers of shape {answers.shape} and type {answers.dtype}")
+        kind = None if notes["kind"] is None else AnswerKind(notes["kind"])
+        failures = {int(model): str(reason) for model, reason in notes["failures"].items()}
+        return Outcome(answers, kind, failures, int(notes["n_unconverged"]))
+    except (AttributeError, KeyError, TypeError, ValueError):
+        log.warning("chunk %s is damaged and is made again", store.path(name).name)
+        return None

@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge._version import __version__
-from leakgauge.training.learners import Learner
+from leakgauge.escaping import shapes
+from leakgauge.training.learners import Learner, identity
 from leakgauge.training.subsets import DenseSubsets, Indices, LeaveOneOut, Subsets
 from leakgauge.training.table import EachModel
 
@@ -61,6 +62,8 @@ class Job:
     randomness: Randomness
     device: str = "cpu"
     places: Indices | None = None
+
+    __repr__ = shapes
 
     def __post_init__(self) -> None:
         if self.subsets.n_records != len(self.records):
@@ -132,7 +135,7 @@ class Job:
 
     @cached_property
     def _common_digest(self) -> bytes:
-        text = f"{FORMAT}|{__version__}|{self.learner.fingerprint()}|{self.records.digest()}|{len(self.records)}"
+        text = f"{FORMAT}|{__version__}|{identity(self.learner)}|{self.records.digest()}|{len(self.records)}"
         digest = hashlib.sha256(f"{text}|{self.records.schema.native.value}|{self.device}".encode())
         if not isinstance(self.queries, EachModel):
             digest.update(repr(self.queries.shape).encode())

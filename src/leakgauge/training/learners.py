@@ -2,20 +2,21 @@
 
 from __future__ import annotations
 
-import hashlib
-import inspect
-import secrets
 from abc import ABC, abstractmethod
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leakgauge.errors import ModelError
-from leakgauge.models import AnswerKind, Model, wrap
-from leakgauge.models.sklearn import fit, name_of
+from leakgauge.errors import DataError, ModelError, user_code
+from leakgauge.escaping import shapes
+from leakgauge.models import AnswerKind, Model, answers, kind_of, wrap
+from leakgauge.models.sklearn import fit, name_of, refuse_class
+from leakgauge.training.fingerprints import UNREPEATABLE, fingerprint
+from leakgauge.training.threads import one_thread
 
 if TYPE_CHECKING:
     from leakgauge.records import Records
@@ -26,10 +27,20 @@ Indices: TypeAlias = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Fitted:
-    """A trained model and whether its solver said that it had converged."""
+    """A trained model.
+
+    Args:
+        model: what answers.
+        converged: whether its solver said that it had converged.
+        guarantee: what is proven of this very model, in words, or why nothing is where a defence with a guarantee made
+            it; ``None`` where there is none.
+    """
 
     model: Model
     converged: bool
+    guarantee: str | None = None
+
+    __repr__ = shapes
 
 
 class Change(Protocol):
@@ -139,9 +150,49 @@ class Learner(ABC):
         """
         return None
 
+    def without_unused_seed(self, records: Records, *, seed: int) -> Learner:
+        """Return the learner as deterministic where two seeds make the same model of these records.
+
+        Many algorithms take a seed and do not use it, or use it for some settings only. Two fits tell, compared at the
+        records and at mixtures of them; a learner whose seed is known to matter, or not to, needs none.
+
+        It should be the case that what is returned trains the same models. With the records that it was tried on, that
+        is: of a part of them an algorithm may draw at random all the same, such as between two equally good splits.
+
+        Args:
+            records: the training set S.
+            seed: one of the two seeds; the other follows from it.
+        """
+        return self
+
+    @property
+    def seed_tried(self) -> bool:
+        """Whether it counts as deterministic because two seeds made the same model, and for no other reason."""
+        return False
+
+    def rounding_otherwise(self, twin: int) -> Learner | None:
+        """Return the same learner with arithmetic that rounds in another way; ``None`` where that cannot be had.
+
+        Only for learners that compute in single precision and amplify what that rounds, by splits between columns that
+        are nearly level: how far their answers are apart is what rounding may do.
+
+        Args:
+            twin: from 0; each rounds in a way of its own.
+        """
+        return None
+
     @property
     def largest_dtp(self) -> float | None:
         """What no record's DTP exceeds for any records and any query, in nats, by proof; ``None`` if none is known."""
+        return None
+
+    @property
+    def input_range(self) -> tuple[Floats, Floats] | None:
+        """Lowest and highest number of each column ``[d]`` to which its models clip every query before they answer.
+
+        It was fixed before training: a range that is read off the records would itself tell who was among them. Bounds
+        for queries within the range then hold for every query. ``None``: queries are answered as they come.
+        """
         return None
 
     @property
@@ -171,12 +222,15 @@ class SklearnLearner(Learner):
     def __init__(self, estimator: Any) -> None:
         from sklearn.base import clone
 
+        refuse_class(estimator)
         if not hasattr(estimator, "get_params") or not hasattr(estimator, "fit"):
             raise ModelError(
                 f"{name_of(estimator)} cannot be trained again: expected a scikit-learn estimator or pipeline; "
                 "give a FunctionLearner for anything else"
             )
-        self.estimator = clone(estimator)
+        with user_code(name_of(estimator), "clone"):
+            self.estimator = clone(estimator)
+        self._seed_matters, self._tried, self._twin = True, False, -1
         self._seeded = sorted(
             name for name in self.estimator.get_params() if name == "random_state" or name.endswith("__random_state")
         )
@@ -188,53 +242,86 @@ class SklearnLearner(Learner):
 
     @property
     def randomised(self) -> bool:
-        """Whether some part of it uses its ``random_state``."""
-        parameters = self.estimator.get_params()
-        owners = [parameters.get(name.rpartition("__")[0], self.estimator) for name in self._seeded]
-        return any(_uses_seed(owner) for owner in owners)
+        """Whether some part of it uses its ``random_state``, as far as is known."""
+        return self._seed_matters and any(_uses_seed(owner) for owner in self._owners())
 
     def fit(self, records: Records, *, seed: int | None) -> Fitted:
         """Clone, seed every ``random_state``, fit, wrap."""
         from sklearn.base import clone
 
-        estimator = clone(self.estimator)
-        if seed is not None and self._seeded:
-            estimator.set_params(**dict.fromkeys(self._seeded, seed % 2**32))
         schema = records.schema
-        try:
-            fitted, converged = fit(estimator, schema.decode(records.features), schema.decode_labels(records.labels))
-        except Exception as error:  # an estimator may raise anything at all on data it does not like
-            reason = str(error).strip().split("\n")[0]
-            raise ModelError(f"{self.name} cannot be trained on {len(records)} records: {reason}") from error
-        return Fitted(wrap(fitted, schema), converged)
+        X, y = schema.decode(records.features), schema.decode_labels(records.labels)
+        with user_code(self.name, f"fit on {len(records)} records"):
+            estimator = clone(self.estimator)
+            if seed is not None and self._seeded:
+                estimator.set_params(**dict.fromkeys(self._seeded, seed % 2**32))
+            fitted, converged = fit(estimator, X, y, **self._nudges(len(records)))
+            return Fitted(wrap(fitted, schema), converged)
 
     def solved_to_the_end(self) -> SklearnLearner | None:
-        """With a tolerance of 1e-10 and iterations to get there, where there are parameters for both."""
+        """With a tolerance of 1e-10 and iterations to get there, where there are parameters for both.
+
+        Every step of a pipeline counts. Where training in epochs or rounds stops for want of gain
+        (``n_iter_no_change``), that is a rule of the learner, and stays as it is.
+        """
         from sklearn.base import clone
 
         if self.randomised:
             return None
         parameters = self.estimator.get_params()
         owners = [name[: -len("tol")] for name in parameters if name.split("__")[-1] == "tol"]
-        coarse = [name for name in owners if name + "max_iter" in parameters and _is_coarse(parameters[name + "tol"])]
+        coarse = [
+            name
+            for name in owners
+            if name + "max_iter" in parameters and name + "n_iter_no_change" not in parameters
+            if _is_coarse(parameters[name + "tol"])
+        ]
         steps = {name: parameters[name + "max_iter"] or 0 for name in coarse}
         tighter = {name + "tol": END for name in coarse} | {
             name + "max_iter": max(MANY_STEPS, most)
             for name, most in steps.items()
             if most >= 0  # -1 is scikit-learn's word for no limit
         }
-        return SklearnLearner(clone(self.estimator).set_params(**tighter)) if tighter else None
+        return self._but(estimator=clone(self.estimator).set_params(**tighter)) if tighter else None
+
+    def without_unused_seed(self, records: Records, *, seed: int) -> SklearnLearner:
+        """See :meth:`Learner.without_unused_seed`; boosting on all records and columns draws nothing, untried."""
+        if not self.randomised:
+            return self
+        if not any(_may_draw(owner, len(records)) for owner in self._owners()):
+            return self._but(_seed_matters=False)
+        return self._but(_seed_matters=False, _tried=True) if seeds_agree(self, records, seed=seed) else self
+
+    @property
+    def seed_tried(self) -> bool:
+        """See :attr:`Learner.seed_tried`."""
+        return self._tried
+
+    def rounding_otherwise(self, twin: int) -> SklearnLearner | None:
+        """Of boosting in single precision: with weights of the records that are 1 but for the last digit."""
+        boosts = type(_last(self.estimator)[1]).__module__.startswith(BOOSTING)
+        return self._but(_twin=twin) if boosts else None
+
+    def _nudges(self, n_records: int) -> dict[str, Any]:
+        if self._twin < 0:
+            return {}
+        signs = np.random.default_rng([self._twin, n_records]).integers(-1, 2, n_records)
+        return {_last(self.estimator)[0] + "sample_weight": 1 + float(np.finfo(np.float32).eps) * signs}
+
+    def _owners(self) -> list[Any]:
+        """The parts that take a ``random_state``."""
+        parameters = self.estimator.get_params()
+        return [parameters.get(name.rpartition("__")[0], self.estimator) for name in self._seeded]
+
+    def _but(self, **changes: Any) -> SklearnLearner:
+        """A copy with other attributes."""
+        other = copy(self)
+        vars(other).update(changes)
+        return other
 
     def fingerprint(self) -> str:
-        """Hash of the estimator's class, parameters and the installed scikit-learn."""
-        import joblib
-        import sklearn
-
-        try:
-            state = joblib.hash((type(self.estimator), self.estimator, sklearn.__version__), hash_name="sha1")
-        except Exception:  # not picklable, say a lambda inside: no name can be trusted to mean the same next time
-            return unrepeatable()
-        return f"sklearn-{state}"
+        """Hash of the estimator's code and parameters, and of the versions of the libraries behind them."""
+        return fingerprint("sklearn", self.estimator, self._twin)
 
 
 class FunctionLearner(Learner):
@@ -242,7 +329,8 @@ class FunctionLearner(Learner):
 
     Args:
         function: trains on the given records and returns a model (see :mod:`leakgauge.models`); it must draw all its
-            random numbers from ``seed`` and must not keep state between calls.
+            random numbers from ``seed`` and must not keep state between calls. One that opens files, or whose code
+            cannot be followed otherwise (:mod:`leakgauge.training.fingerprints`), is never taken from a run folder.
         randomised: whether ``seed`` may change the result.
         name: how reports call it; by default the function's own name.
     """
@@ -251,7 +339,7 @@ class FunctionLearner(Learner):
         self, function: Callable[[Records, int], Model], *, randomised: bool = True, name: str | None = None
     ) -> None:
         self.function = function
-        self._randomised = randomised
+        self._randomised, self._tried = randomised, False
         self._name: str = name or str(getattr(function, "__name__", type(function).__name__))
 
     @property
@@ -264,26 +352,89 @@ class FunctionLearner(Learner):
         """As declared."""
         return self._randomised
 
+    def without_unused_seed(self, records: Records, *, seed: int) -> FunctionLearner:
+        """See :meth:`Learner.without_unused_seed`."""
+        if not self.randomised or not seeds_agree(self, records, seed=seed):
+            return self
+        found = FunctionLearner(self.function, randomised=False, name=self.name)
+        found._tried = True
+        return found
+
+    @property
+    def seed_tried(self) -> bool:
+        """See :attr:`Learner.seed_tried`."""
+        return self._tried
+
     def fit(self, records: Records, *, seed: int | None) -> Fitted:
         """Call the function."""
-        return Fitted(self.function(records, 0 if seed is None else seed), converged=True)
+        with user_code(self.name, f"training on {len(records)} records"):
+            model = self.function(records, 0 if seed is None else seed)
+        kind_of(model)  # refuses what is no model
+        return Fitted(model, converged=True)
 
     def fingerprint(self) -> str:
-        """Hash of where the function lives and of its source; what it calls is not part of it.
+        """Hash of the function's code, of what it holds and of all that it names."""
+        return fingerprint("function", self.function)
 
-        A function that holds values, in a closure or as defaults, is not recognised when it comes again.
-        """
+
+SAME = 1e-9
+"""How far two answers may be apart that differ by rounding alone, in nats, or relative to the largest value."""
+
+MOST_PROBED = 1000
+"""Records, and as many mixtures of them, at which two models are compared."""
+
+
+def probing_queries(records: Records, *, seed: int) -> Floats:
+    """Return records, then mixtures that have each column from another one, encoded ``[q, d]``.
+
+    Two models that agree about the records they were trained on may differ anywhere else.
+    """
+    rng = np.random.default_rng([seed, 4])
+    own = records.features[np.sort(rng.permutation(len(records))[:MOST_PROBED])]
+    return np.concatenate([own, rng.permuted(own, axis=0)])
+
+
+def answer_alike(first: Floats, second: Floats) -> bool:
+    """Whether two models gave the same answers but for rounding; answers of the same shape."""
+    known = np.abs(first[np.isfinite(first)])
+    return np.allclose(first, second, rtol=0.0, atol=SAME * max(1.0, float(known.max(initial=0.0))), equal_nan=True)
+
+
+def seeds_agree(learner: Learner, records: Records, *, seed: int) -> bool:
+    """Whether models of these records with two seeds answer alike; no where one of them cannot be trained."""
+    queries, n_classes = probing_queries(records, seed=seed), len(records.schema.classes)
+    try:
+        with one_thread():  # as engines train them
+            models = [learner.fit(records, seed=one).model for one in (seed, seed + OTHER_SEED)]
+            return answer_alike(*(answers(model, queries, n_classes) for model in models))
+    except ModelError:
+        return False
+
+
+OTHER_SEED = 179_424_673
+"""What the second seed is apart from the first."""
+
+
+def identity(learner: Learner) -> str:
+    """Return what names the models of a learner wherever they are kept: its fingerprint, and the code of its class.
+
+    A learner of the user's says in its fingerprint which settings it has; when its code changes, this changes too.
+    """
+    code = fingerprint("class", type(learner))
+    return code if code.startswith(UNREPEATABLE) else f"{learner.fingerprint()}-{code}"
+
+
+def trained(learner: Learner, records: Records, *, seed: int | None) -> Fitted:
+    """A model of the learner, which may be of the user's own making.
+
+    Raises:
+        ModelError: the learner cannot be trained on these records, or raised an exception.
+    """
+    with user_code(learner.name, f"training on {len(records)} records"):
         try:
-            source = inspect.getsource(self.function)
-        except (OSError, TypeError):
-            return unrepeatable()
-        module = getattr(self.function, "__module__", "")
-        # What a function holds does not stand in its source.
-        held = [getattr(self.function, name, None) for name in ("__closure__", "__defaults__", "__kwdefaults__")]
-        if any(held):
-            return unrepeatable()
-        text = f"{module}:{getattr(self.function, '__qualname__', '')}:{source}"
-        return f"function-{hashlib.sha256(text.encode()).hexdigest()}"
+            return learner.fit(records, seed=seed)
+        except DataError as error:  # of a learner of leakgauge's own, which quotes no cell
+            raise ModelError(str(error)) from error
 
 
 END = 1e-10
@@ -306,10 +457,32 @@ def _uses_seed(estimator: Any) -> bool:
     return shuffling is None or estimator.solver in shuffling
 
 
+def _may_draw(estimator: Any, n_records: int) -> bool:
+    """Whether an estimator that takes a ``random_state`` may use it on at most so many records."""
+    if type(estimator).__module__.startswith("sklearn.ensemble._hist_gradient_boosting"):
+        stops_early = estimator.early_stopping is True or (
+            estimator.early_stopping == "auto" and n_records > MOST_WITHOUT_STOP
+        )
+        return bool(stops_early or estimator.max_features != 1.0 or n_records > MOST_BINNED)
+    return _uses_seed(estimator)
+
+
+MOST_WITHOUT_STOP, MOST_BINNED = 10_000, 200_000
+"""Records up to which scikit-learn's histogram boosting holds none out by itself, and bins all of them."""
+
+
+BOOSTING = ("sklearn.ensemble._hist_gradient_boosting", "xgboost", "lightgbm", "catboost")
+"""Modules of boosting that adds up gradients of single precision."""
+
+
+def _last(estimator: Any) -> tuple[str, Any]:
+    """The estimator that ends a pipeline, and what the names of its arguments begin with."""
+    prefix = ""
+    while hasattr(estimator, "steps"):
+        name, estimator = estimator.steps[-1]
+        prefix += f"{name}__"
+    return prefix, estimator
+
+
 def _is_coarse(tol: object) -> bool:
     return isinstance(tol, int | float) and tol > END
-
-
-def unrepeatable() -> str:
-    """A name that never comes again: what cannot be recognised is trained anew, never mistaken for another."""
-    return f"unrepeatable-{secrets.token_hex(16)}"

@@ -5,7 +5,6 @@ torch is an optional extra and is imported when it is first needed.
 
 from __future__ import annotations
 
-import inspect
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -15,18 +14,19 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from leakgauge.errors import ModelError
+from leakgauge.errors import ModelError, user_code
+from leakgauge.escaping import shapes
 from leakgauge.models.torch import (
     Design,
     Module,
     answered_by,
     features_of,
-    first_line,
     imported,
     name_of,
     wrap_module,
 )
-from leakgauge.training.learners import Fitted, Learner, unrepeatable
+from leakgauge.training.fingerprints import fingerprint
+from leakgauge.training.learners import Fitted, Learner
 from leakgauge.training.subsets import Indices
 from leakgauge.training.threads import one_thread
 
@@ -49,6 +49,8 @@ class Examples:
     X: NDArray[np.float32]
     y: NDArray[Any]
     width: int
+
+    __repr__ = shapes
 
     def of(self, rows: Indices) -> Examples:
         """Some of them, in the given order."""
@@ -169,10 +171,8 @@ class TorchLearner(Learner):
             ModelError: what the factory makes is not a fresh module with parameters to train.
         """
         torch = imported()
-        try:
+        with user_code(f"factory {self.name}", "making a module"):
             module = self.factory()
-        except Exception as error:  # a factory may raise anything at all
-            raise ModelError(f"factory {self.name} cannot make a module: {first_line(error)}") from error
         if not isinstance(module, torch.nn.Module):
             raise ModelError(f"factory {self.name} must make a torch.nn.Module, got {type(module).__name__}")
         if getattr(module, _USED, False):
@@ -203,7 +203,7 @@ class TorchLearner(Learner):
         torch = imported()
         X, y = torch.tensor(examples.X, device=device), torch.tensor(examples.y, device=device)
         losses = loss_of_each(self.loss)
-        with one_thread(), seeded(seed, device):
+        with one_thread(), seeded(seed, device), user_code(self.name, "training"):
             module = self.made().to(device)
             optimiser = self._optimiser([p for p in module.parameters() if p.requires_grad])
             for epoch in range(self.n_epochs):
@@ -237,28 +237,11 @@ class TorchLearner(Learner):
         )
 
     def fingerprint(self) -> str:
-        """Hash of the factory (where it lives, its source, what it makes with seed 0), the settings and torch.
-
-        What else the factory and the module call is not part of it. A closure, or a factory or module whose source is
-        not to be found, is never recognised.
-        """
-        import joblib
-
-        torch = imported()
-        if getattr(self.factory, "__closure__", None):
-            return unrepeatable()
+        """Hash of the factory's code, of what it makes with seed 0 and of the code of that, and of the settings."""
         with one_thread(), seeded(0, "cpu"):
             module = self.made()
-        classes = {type(part) for part in module.modules() if not type(part).__module__.startswith("torch.")}
-        try:
-            sources = [_source(thing) for thing in (self.factory, *sorted(classes, key=_place))]
-            defaults = [getattr(self.factory, key, None) for key in ("__defaults__", "__kwdefaults__")]
-            made = [(name, tensor.numpy()) for name, tensor in module.state_dict().items()]
-            settings = {key: value for key, value in vars(self).items() if key not in ("factory", "_name")}
-            state = joblib.hash((sources, defaults, repr(module), made, settings, torch.__version__), hash_name="sha1")
-        except Exception:  # no source, or a design that cannot be pickled: nothing that means the same next time
-            return unrepeatable()
-        return f"torch-{state}"
+        settings = {key: value for key, value in vars(self).items() if key not in ("factory", "_name")}
+        return fingerprint("torch", imported(), self.factory, module, settings)
 
     def _optimiser(self, parameters: list[Any]) -> Any:
         from torch.optim import SGD, Adam
@@ -308,11 +291,3 @@ _USED = "_leakgauge_used"
 def _require(name: str, value: object, sound: bool, expected: str) -> None:
     if not sound:
         raise ModelError(f"{name} must be {expected}, got {value!r}")
-
-
-def _place(thing: Any) -> str:
-    return f"{thing.__module__}.{thing.__qualname__}"
-
-
-def _source(thing: Any) -> str:
-    return f"{_place(thing)}:{inspect.getsource(thing)}"

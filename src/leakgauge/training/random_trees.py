@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.checking import check_fields, flag, number, whole
 from leakgauge.errors import ConfigError, ModelError
 from leakgauge.models import ProbabilityAccess
 from leakgauge.records import Records
@@ -81,6 +82,7 @@ class FrequencyTable(ProbabilityAccess):
     cells: dict[bytes, Floats]
     n_classes: int
     uniform: bool
+    may_not_know: ClassVar[bool] = True
 
     def log_probabilities(self, X: Floats) -> Floats:
         """Logs of conditional frequencies ``[m, k]``."""
@@ -112,11 +114,10 @@ class RandomTrees(Learner):
     normalised: bool = True
 
     def __post_init__(self) -> None:
-        if self.n_trees < 1 or not 0 <= self.depth <= DEEPEST:
-            raise ConfigError(
-                f"n_trees must be at least 1 and depth in [0, {DEEPEST}], got {self.n_trees} and {self.depth}"
-            )
-        if not 0 <= self.alpha < np.inf or (self.normalised and self.alpha == 0):
+        check_fields(self, n_trees=whole(1), depth=whole(0), alpha=number(least=0), normalised=flag)
+        if self.depth > DEEPEST:
+            raise ConfigError(f"depth must be in [0, {DEEPEST}], got {self.depth}")
+        if self.normalised and self.alpha == 0:
             raise ConfigError(
                 f"alpha must be finite and above 0, got {self.alpha}; 0 is allowed with normalised=False only, since "
                 "the geometric mean may then be 0 for all labels"

@@ -11,9 +11,10 @@ Solvers run until they have converged: one that stops early hides the influence 
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Self, TypeAlias
+from typing import Any, Self, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -41,6 +42,10 @@ MOST_NEWTON = 300
 """Coefficients up to which Newton's method, which solves for all of them at once, is the quicker solver."""
 
 
+MOST = 1_000_000
+"""Of trees, bins or epochs: more would not fit into memory or time."""
+
+
 @dataclass(frozen=True)
 class Option:
     """A number that a recipe may be given.
@@ -61,11 +66,11 @@ class Option:
         """The value, or a :class:`ConfigError` that says what was expected."""
         if value is None and self.default is None:
             return None
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        number = float(value) if whole or isinstance(value, float) else float("nan")  # type: ignore[arg-type]
-        if number > self.above and number < float("inf") and (whole or self.kind is float):
+        is_number = isinstance(value, int if self.kind is int else int | float) and not isinstance(value, bool)
+        largest = MOST if self.kind is int else sys.float_info.max
+        if is_number and self.above < (number := cast(float, value)) <= largest:
             return self.kind(number)
-        noun = "a whole number" if self.kind is int else "a number"
+        noun = f"a whole number of at most {MOST:,} and" if self.kind is int else "a number"
         raise ConfigError(
             f"option {name!r} of recipe {recipe!r} must be {noun} above {self.above:g}, got {value!r}; "
             f"it is {self.meaning}"

@@ -11,7 +11,7 @@ import json
 import logging
 import os
 import secrets
-import zipfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -31,10 +31,12 @@ class ChunkStore:
     folder: Path
 
     def __post_init__(self) -> None:
+        if self.folder.is_symlink():
+            raise StoreError(f"{self.folder} is a link, and what it points to is not ours; remove it")
         try:
             self.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         except OSError as error:
-            raise StoreError(f"run folder {self.folder} cannot be made ({error.strerror}); choose another") from error
+            raise StoreError(f"run folder {self.folder} cannot be made ({error.strerror}); choose another") from None
 
     def path(self, name: str) -> Path:
         """The file of the chunk ``name``."""
@@ -44,12 +46,12 @@ class ChunkStore:
         """The answers and the notes of a chunk, or ``None`` when it is not there or is damaged."""
         path = self.path(name)
         try:
-            with np.load(path, allow_pickle=False) as archive:
+            with open(path, "rb", opener=not_through_links) as file, np.load(file, allow_pickle=False) as archive:
                 return archive["answers"], json.loads(archive["notes"].tobytes().decode())
         except FileNotFoundError:
             return None
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-            log.warning("chunk %s is damaged (%s) and is made again", path.name, error)
+        except Exception as error:  # a damaged file may make its parser raise anything
+            log.warning("chunk %s is damaged (%s) and is made again", path.name, type(error).__name__)
             return None
 
     def save(self, name: str, answers: NDArray[np.float64], notes: dict[str, Any]) -> None:
@@ -57,10 +59,41 @@ class ChunkStore:
         text = np.frombuffer(json.dumps(notes).encode(), dtype=np.uint8)
         write_atomically(self.path(name), lambda file: np.savez(file, answers=answers, notes=text))
 
-    def sweep(self) -> None:
-        """Remove what a killed process left half written."""
-        for litter in self.folder.glob(".*.part"):
-            litter.unlink(missing_ok=True)
+
+def not_through_links(path: str, flags: int) -> int:
+    """An opener of files that refuses a link in place of the file itself."""
+    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
+
+
+def litter(folder: Path) -> list[Path]:
+    """The files that a killed process left half written in a folder, as :func:`write_atomically` names them."""
+    with os.scandir(folder) as entries:
+        return [
+            folder / entry.name
+            for entry in entries
+            if entry.name.startswith(".") and entry.name.endswith(".part") and entry.is_file(follow_symlinks=False)
+        ]
+
+
+def refuse_links(folder: Path) -> None:
+    """Refuse a folder of ours in which somebody has put links, or pipes and devices: reading or writing goes astray.
+
+    Raises:
+        StoreError: there is one in it, or it cannot be listed. A folder that is not there is not refused.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            links = [entry.name for entry in entries if not _is_plain(entry)]
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    except OSError as error:
+        raise StoreError(f"folder {folder} cannot be read ({error.strerror}); choose another") from None
+    if links:
+        raise StoreError(f"{folder / links[0]} is a link or no file at all, and none of ours; remove it")
+
+
+def _is_plain(entry: os.DirEntry[str]) -> bool:
+    return entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False)
 
 
 def write_atomically(path: Path, write: Any) -> None:
@@ -79,8 +112,11 @@ def write_atomically(path: Path, write: Any) -> None:
             os.fsync(file.fileno())
         os.replace(temporary, path)
         _fsync_folder(path.parent)
-    except OSError as error:
-        temporary.unlink(missing_ok=True)
+    except BaseException as error:
+        with suppress(OSError):
+            temporary.unlink()
+        if not isinstance(error, OSError):
+            raise
         raise StoreError(
             f"{path} cannot be written ({error.strerror or error}); free space or choose another folder"
         ) from error

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.errors import ModelError
+from leakgauge.escaping import shapes
 from leakgauge.models import AnswerKind, binned_logs
 from leakgauge.training.subsets import Indices, Members, Subsets
 
@@ -58,6 +59,8 @@ class PredictionTable:
     query_index: Indices | None = None
     failures: dict[int, str] = field(default_factory=dict)
     n_unconverged: int = 0
+
+    __repr__ = shapes
 
     def __len__(self) -> int:
         return len(self.answers)

@@ -10,7 +10,8 @@ import json
 import mmap
 import os
 import tempfile
-import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
@@ -41,23 +42,41 @@ class AnswersFile:
     """
 
     def __init__(self, folder: Path, shape: tuple[int, ...]) -> None:
+        self._folder = folder
         self._shape = shape
         self._row = 8 * int(np.prod(shape[1:]))
-        self._file = tempfile.TemporaryFile(dir=folder, prefix=".table.", suffix=".part")  # noqa: SIM115
-        self._file.truncate(self._row * shape[0])
+        with self._told():
+            self._file = tempfile.TemporaryFile(dir=folder, prefix=".table.", suffix=".part", buffering=0)  # noqa: SIM115
+        with self._told():
+            self._file.truncate(self._row * shape[0])
 
     def write(self, models: range, answers: Floats) -> None:
         """Write the answers of some models."""
-        self._file.seek(self._row * models.start)
-        self._file.write(np.ascontiguousarray(answers, dtype=np.float64).data)
+        with self._told():
+            self._file.seek(self._row * models.start)
+            rest = np.ascontiguousarray(answers, dtype=np.float64).data.cast("B")
+            while len(rest):  # a full disk takes a part first
+                rest = rest[self._file.write(rest) :]
 
     def mapped(self) -> Floats:
         """All answers, mapped and read-only."""
-        self._file.flush()
-        _drop_cache(self._file)
-        answers = np.memmap(self._file, dtype=np.float64, mode="r", shape=self._shape)
+        with self._told():
+            _drop_cache(self._file)
+            answers = np.memmap(self._file, dtype=np.float64, mode="r", shape=self._shape)
         self._file.close()  # the mapping keeps it
         return answers
+
+    @contextmanager
+    def _told(self) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            if hasattr(self, "_file"):
+                self._file.close()
+            raise StoreError(
+                f"{self._folder} has no room for a table of {self._row * self._shape[0] / 1e6:,.0f} MB "
+                f"({error.strerror}); free space, name another run folder, or give fewer records or shadow models"
+            ) from error
 
 
 def save(table: PredictionTable, folder: Path) -> None:
@@ -108,20 +127,22 @@ def load(folder: Path) -> PredictionTable:
         answers = np.load(folder / "answers.npy", mmap_mode="r", allow_pickle=False)
         with open(folder / "arrays.npz", "rb") as file, np.load(file, allow_pickle=False) as archive:
             arrays = dict(archive)
+        return PredictionTable(
+            answers=answers,
+            kind=AnswerKind(about["kind"]),
+            subsets=_subsets(arrays, about["n_records"]),
+            seeds=arrays["seeds"],
+            engine=about["engine"],
+            query_index=arrays.get("query_index"),
+            failures={int(model): reason for model, reason in about["failures"].items()},
+            n_unconverged=about["n_unconverged"],
+        )
+    except StoreError:
+        raise
     except FileNotFoundError as error:
-        raise StoreError(f"no table in {folder} ({Path(error.filename).name} is missing)") from error
-    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-        raise StoreError(f"the table in {folder} is damaged ({error}); make it again") from error
-    return PredictionTable(
-        answers=answers,
-        kind=AnswerKind(about["kind"]),
-        subsets=_subsets(arrays, about["n_records"]),
-        seeds=arrays["seeds"],
-        engine=about["engine"],
-        query_index=arrays.get("query_index"),
-        failures={int(model): reason for model, reason in about["failures"].items()},
-        n_unconverged=about["n_unconverged"],
-    )
+        raise StoreError(f"no table in {folder} ({Path(error.filename).name} is missing)") from None
+    except Exception as error:  # a damaged file may make its parser raise anything
+        raise StoreError(f"the table in {folder} is damaged ({type(error).__name__}); make it again") from None
 
 
 def _subsets(arrays: dict[str, NDArray[Any]], n_records: int) -> Subsets:

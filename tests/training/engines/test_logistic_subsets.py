@@ -277,7 +277,7 @@ def test_one_class_only_is_a_failure_as_in_the_plain_loop():
     outcome, plain = ENGINE.outcome(job), Refit().outcome(job)
     assert list(outcome.failures) == list(plain.failures) == [1]
     assert outcome.failures[1] == (
-        f"LogisticRegression cannot be trained on {members[1].sum()} records that all have the label 'no'"
+        f"LogisticRegression cannot be trained on {members[1].sum()} records that all have the same label"
     )
     assert np.isnan(outcome.answers[1]).all()
     assert np.isfinite(outcome.answers[[0, 2]]).all()

@@ -370,9 +370,7 @@ def test_in_batch_normalisation_a_skipped_record_leaves_no_trace():
 
 
 def test_a_record_alone_in_a_batch_of_batch_normalisation_is_an_error_that_says_so():
-    with pytest.raises(
-        ModelError, match="cannot be given 1 rows of 5 features: Expected more than 1 value per channel"
-    ):
+    with pytest.raises(ModelError, match="raised ValueError in forward, given 1 rows of 5 features"):
         train_many(learner_of(batch_norm), RECORDS, everything(N, 2), seed=0, engines=[Modules()])
 
 

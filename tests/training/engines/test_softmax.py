@@ -484,7 +484,7 @@ def test_hardly_any_penalty_on_classes_that_can_be_told_apart(C):
         (LogisticRegression(solver="liblinear"), "does not fit all classes together"),
         (LogisticRegression(dual=True), "does not fit all classes together"),
         (LogisticRegression(class_weight={"c00": 0.0}), "weights above 0 only"),
-        (LogisticRegression(class_weight={"c00": 1.0, "c99": 1.0}), "not in class_weight"),
+        (LogisticRegression(class_weight={"c00": 1.0, "c99": 1.0}), "cannot use these weights"),
         (make_pipeline(StandardScaler(), LogisticRegression()), "StandardScaler is fitted on the data"),
     ],
 )

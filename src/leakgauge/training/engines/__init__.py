@@ -56,4 +56,7 @@ RELEASED: tuple[Engine, ...] = tuple(Released(engine) for engine in EXACT + FAST
 ENGINES: tuple[Engine, ...] = EXACT + FAST + VOTING + RELEASED
 """All engines, in the order in which they are tried before the plain loop; last those for learners made of others."""
 
-__all__ = ["ENGINES", "EXACT", "FAST", "Engine"]
+STOPPING: tuple[Engine, ...] = tuple(engine for engine in ENGINES if not engine.converges)
+"""Those that answer for the learner's own models, wherever its solver stops."""
+
+__all__ = ["ENGINES", "EXACT", "FAST", "STOPPING", "Engine"]

@@ -44,6 +44,7 @@ class Engine(ABC):
         method: in a few words, how the answers are had.
         tolerance: see above.
         trains: whether every model is trained, though many at once; otherwise no model but a few is.
+        converges: whether it finds the minimum of an objective, which the learner's own solver may stop short of.
         chunk: how many models are done, stored and handed to a worker together; ``None`` for all at once.
     """
 
@@ -51,6 +52,7 @@ class Engine(ABC):
     method: ClassVar[str]
     tolerance: ClassVar[float]
     trains: ClassVar[bool] = False
+    converges: ClassVar[bool] = False
     chunk: ClassVar[int | None] = None
 
     @abstractmethod

@@ -19,6 +19,7 @@ from leakgauge.errors import ModelError
 from leakgauge.training.engines.base import Engine
 from leakgauge.training.engines.stateless import Flags, Floats, Given, fill_by_training, given
 from leakgauge.training.job import Job
+from leakgauge.training.learners import trained
 from leakgauge.training.subsets import Indices
 from leakgauge.training.threads import one_thread
 
@@ -158,7 +159,7 @@ class Displacing(ClosedForm):
         found = []
         for records in (job.records, job.records[job.subsets.row(model)]):
             try:
-                fitted: Any = job.learner.fit(records, seed=job.seed_of(model)).model
+                fitted: Any = trained(job.learner, records, seed=job.seed_of(model)).model
             except ModelError:
                 return np.full(n_parameters, np.nan)
             last = fitted.estimator

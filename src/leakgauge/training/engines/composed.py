@@ -52,6 +52,7 @@ class Composed(Engine):
         self.name = f"{inner.name}-{self.suffix}"  # type: ignore[misc]
         self.tolerance = 2 * inner.tolerance  # type: ignore[misc]
         self.trains = inner.trains  # type: ignore[misc]
+        self.converges = inner.converges  # type: ignore[misc]
         self.chunk = inner.chunk  # type: ignore[misc]
 
     def run(self, job: Job) -> Floats:

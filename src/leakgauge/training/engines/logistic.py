@@ -96,6 +96,7 @@ class LogisticRegressionNewton(Engine):
     name = "logistic-regression"
     method = "shared-Hessian Newton iteration from the full fit, to convergence"
     tolerance = CLOSE
+    converges = True
     chunk = 12_288
 
     def __post_init__(self) -> None:
@@ -150,6 +151,17 @@ class LogisticRegressionNewton(Engine):
             scores[:, place] += _dots(full.white[asked], moved)
         return scores
 
+    def coefficients(self, job: Job) -> Floats:
+        """The coefficients, and last the intercept if there is one, of the model of all records ``[d]``.
+
+        Raises:
+            numpy.linalg.LinAlgError: there is hardly any penalty, and the classes can be told apart.
+        """
+        case = leaving_out(job)
+        assert isinstance(case, Given)  # a job that is refused is not run
+        with arithmetic():
+            return _about_zero(case, minimum(problem_of(case)).weights)
+
     def displacements(self, job: Job) -> Floats:
         """How far the coefficients, and last the intercept if there is one, move without each record ``[models, d]``.
 
@@ -169,9 +181,7 @@ class LogisticRegressionNewton(Engine):
                 far = np.full(len(group.records), group.full.reach)
                 moved = displaced(group.full, group.records, far, close)
                 moves[group.models] = group.full.weights - whole + group.full.unwhitened(moved)
-        if case.estimator.fit_intercept:
-            moves[:, -1] -= moves[:, :-1] @ case.matrix.mean(axis=0)
-        return moves
+        return _about_zero(case, moves)
 
 
 def leaving_out(job: Job) -> Given | str:
@@ -870,6 +880,14 @@ def _design(case: Given, matrix: Floats) -> Floats:
     if not case.estimator.fit_intercept:
         return matrix
     return np.concatenate([matrix - case.matrix.mean(axis=0), np.ones((len(matrix), 1))], axis=1)
+
+
+def _about_zero(case: Given, weights: Floats) -> Floats:
+    """Weights ``[..., d]`` for the features themselves: the intercept is no longer that at their means."""
+    if not case.estimator.fit_intercept:
+        return weights
+    intercept = weights[..., -1] - weights[..., :-1] @ case.matrix.mean(axis=0)
+    return np.concatenate([weights[..., :-1], intercept[..., None]], axis=-1)
 
 
 def _positive(case: Given) -> int:

@@ -37,6 +37,7 @@ from leakgauge.training.engines.base import Engine, Outcome
 from leakgauge.training.engines.refit import Refit
 from leakgauge.training.engines.stateless import Given, given
 from leakgauge.training.job import Job
+from leakgauge.training.learners import identity
 from leakgauge.training.subsets import Indices, Members, everything
 from leakgauge.training.table import EachModel
 from leakgauge.training.threads import one_thread
@@ -91,6 +92,7 @@ class LogisticRegressionSubsets(Engine):
     method = "conjugate gradients for many models at once, each to a verified minimum"
     tolerance = 1e-6
     trains = True
+    converges = True
     chunk = 256
 
     def refuses(self, job: Job) -> str | None:
@@ -145,7 +147,7 @@ class Source:
     def of(cls, job: Job) -> Source:
         """The source of a job."""
         schema = job.records.schema
-        return cls((job.records.digest(), schema.native.value, job.learner.fingerprint()), job)
+        return cls((job.records.digest(), schema.native.value, identity(job.learner)), job)
 
 
 @dataclass(frozen=True, eq=False)
@@ -283,7 +285,7 @@ def _unsupported(case: Given) -> str | None:
         return "LogisticRegression(solver='liblinear') penalises the intercept"
     weight = estimator.class_weight
     if weight not in (None, "balanced") and not (isinstance(weight, dict) and _names_classes(weight, case)):
-        return f"LogisticRegression(class_weight={weight!r}) must give classes a number above 0, or be 'balanced'"
+        return "LogisticRegression(class_weight=...) must give classes a number above 0, or be 'balanced'"
     n_rows, n_columns = case.matrix.shape
     if n_columns > MOST_COLUMNS or n_rows * n_columns > MOST_CELLS:
         return f"a table of {n_rows:,} x {n_columns:,} is too large: {MOST_COLUMNS:,} columns, {MOST_CELLS:,} cells"
@@ -296,8 +298,7 @@ def _names_classes(weight: dict[Any, Any], case: Given) -> bool:
 
 def one_class(job: Job, members: Flags) -> str:
     """Why a model cannot be trained on these records ``[n]``, which have one label."""
-    label = job.records.schema.classes[int(job.records.labels[members][0])]
-    return f"{job.learner.name} cannot be trained on {members.sum()} records that all have the label {label!r}"
+    return f"{job.learner.name} cannot be trained on {members.sum()} records that all have the same label"
 
 
 def _asked(job: Job, pool: _Pool, queries: Floats | None, model: int) -> Floats:

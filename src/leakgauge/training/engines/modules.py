@@ -12,7 +12,8 @@ from __future__ import annotations
 import logging
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
+from copy import copy
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -20,12 +21,12 @@ from numpy.typing import NDArray
 
 from leakgauge.errors import ModelError
 from leakgauge.models import AnswerKind, answers
-from leakgauge.models.torch import Module, answered_by, device_named, first_line, imported, wrap_module
+from leakgauge.models.torch import Module, answered_by, device_named, imported, wrap_module
 from leakgauge.training.engines.base import Engine, Outcome
 from leakgauge.training.engines.stacked import Adam, Momentum, Optimiser
 from leakgauge.training.job import Job, Randomness
 from leakgauge.training.modules import Examples, TorchLearner, epoch_order, loss_of_each, seeded, shares
-from leakgauge.training.subsets import Indices, LeaveOneOut
+from leakgauge.training.subsets import Indices, LeaveOneOut, everything
 from leakgauge.training.threads import one_thread
 
 Tensor: TypeAlias = Any
@@ -38,6 +39,14 @@ TOGETHER = 64
 PROBED = 32
 """Records that a module is tried on."""
 
+N_TWINS = 16
+"""Trainings of the same model from which the effect of rounding is found."""
+
+LAST_DIGIT = float(np.finfo(np.float32).eps)
+
+NEGLIGIBLE = 1e-6
+"""The least that rounding moves answers of single precision by, in nats."""
+
 CLOSE = 1e-4
 """How far two ways to the same numbers in single precision may be apart, relative to the largest of them."""
 
@@ -49,7 +58,8 @@ class Modules(Engine):
     batched product rounds can depend on the place of a model in its group. The groups do not depend on the workers.
 
     The ``tolerance`` is that of trainings which do not amplify rounding. Long ones can, above all where units switch on
-    and off: there the plain loop, too, ends elsewhere when the last digit of a first weight is changed.
+    and off: there the plain loop, too, ends elsewhere when the last digit of a first weight is changed. By how much,
+    :meth:`floor` measures.
     """
 
     name = "modules"
@@ -65,6 +75,23 @@ class Modules(Engine):
     def run(self, job: Job) -> NDArray[np.float64]:
         """The answers ``[models, queries, k]``; NaN for a model whose training went astray."""
         return self.outcome(job).answers
+
+    def floor(self, job: Job) -> NDArray[np.float64]:
+        """How far rounding alone moves the log-probabilities of the one model of the job ``[queries]``.
+
+        It is the range of 16 models of the same records in the same order whose first weights differ in the last digit
+        of single precision, as :meth:`leakgauge.training.engines.networks.engine.Networks.rounding` has it.
+
+        Raises:
+            ModelError: training went astray.
+        """
+        learner = copy(job.learner)
+        assert isinstance(learner, TorchLearner)  # a job that is refused is not run
+        learner.factory = Nudging(learner.factory)
+        found = self.outcome(replace(job, learner=learner, subsets=everything(len(job.records), N_TWINS)))
+        if found.failures:
+            raise ModelError(next(iter(found.failures.values())))
+        return np.asarray(np.maximum(np.ptp(found.answers, axis=0).max(axis=1), NEGLIGIBLE))
 
     def outcome(self, job: Job) -> Outcome:
         """The answers, and the reasons why models could not be trained.
@@ -95,6 +122,31 @@ class Modules(Engine):
                         failures[run.model] = str(error)
         kind = AnswerKind.PROBABILITIES if job.records.schema.classes else AnswerKind.VALUES
         return Outcome(table, None if len(failures) == len(table) else kind, dict(sorted(failures.items())))
+
+
+@dataclass
+class Nudging:
+    """A factory whose modules start with weights that differ in the last digit of single precision.
+
+    Args:
+        factory: makes the modules.
+        n_made: how many were made; each is nudged in its own way.
+    """
+
+    factory: Any
+    n_made: int = 0
+
+    def __call__(self) -> Module:
+        """A module, nudged; what it draws while it is trained is as ever."""
+        torch = imported()
+        module = self.factory()
+        self.n_made += 1
+        rng = np.random.default_rng([self.n_made, *b"nudges"])
+        with torch.no_grad():
+            for parameter in module.parameters():
+                signs = torch.tensor(rng.integers(-1, 2, tuple(parameter.shape)))
+                parameter.mul_((1 + LAST_DIGIT * signs).to(parameter.dtype))
+        return module
 
 
 def why_apart(job: Job) -> str | None:
@@ -215,7 +267,7 @@ def _why_not_stacked(learner: TorchLearner, pool: Examples, draws: bool) -> str 
             stack = _Stack(modules, learner.loss, "cpu")
             found = stack.gradient(X, y, torch.full((2, len(y)), 1 / len(y)))[0]
         except Exception as error:  # whatever the module or torch.func raises: the plain way may still work
-            return f"torch.func cannot stack the module ({first_line(error)})"
+            return f"torch.func cannot stack the module ({type(error).__name__})"
     for module, gradient in zip(modules, found, strict=True):
         with seeded(0, "cpu"):
             loss = loss_of_each(learner.loss)(answered_by(module, X.clone(), pool.width), y).mean()

@@ -11,6 +11,7 @@ from leakgauge.errors import ModelError
 from leakgauge.models import AnswerKind, answers, kind_of
 from leakgauge.training.engines.base import Engine, Outcome
 from leakgauge.training.job import Job
+from leakgauge.training.learners import trained
 from leakgauge.training.threads import one_thread
 
 
@@ -49,7 +50,7 @@ class Refit(Engine):
         with one_thread():
             for model in range(len(job.subsets)):
                 try:
-                    fitted = job.learner.fit(job.records[job.subsets.row(model)], seed=job.seed_of(model))
+                    fitted = trained(job.learner, job.records[job.subsets.row(model)], seed=job.seed_of(model))
                     table[model] = answers(fitted.model, job.queries_of(model), job.n_answers)
                 except ModelError as error:
                     failures[model] = str(error)

@@ -96,6 +96,7 @@ class MultinomialLogisticRegression(Engine):
     name = "multinomial-logistic-regression"
     method = "L-BFGS from the full fit for blocks of records, to convergence"
     tolerance = CLOSE
+    converges = True
     chunk = 512
 
     def __init__(self, close: float = CLOSE) -> None:
@@ -921,7 +922,7 @@ def unsupported(case: Given) -> str | None:
     try:
         weights = class_weights(case, case.labels)
     except ValueError as error:
-        return f"LogisticRegression cannot use these weights: {error}"
+        return f"LogisticRegression cannot use these weights ({type(error).__name__})"
     if not (weights[case.counts > 0] > 0).all():
         return "LogisticRegression(class_weight=...) is supported with weights above 0 only"
     n, d = case.matrix.shape

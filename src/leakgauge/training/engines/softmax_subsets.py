@@ -104,6 +104,7 @@ class MultinomialLogisticRegressionSubsets(Engine):
     method = "conjugate gradients for many models at once, each to a verified minimum"
     tolerance = TOLERANCE
     trains = True
+    converges = True
     chunk = 64
 
     def refuses(self, job: Job) -> str | None:

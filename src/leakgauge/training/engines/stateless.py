@@ -15,7 +15,6 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from leakgauge.errors import ModelError
 from leakgauge.models.sklearn import name_of
 from leakgauge.training.engines.refit import Refit
 from leakgauge.training.job import Job
@@ -286,8 +285,8 @@ def _matrix(job: Job, transform: Transform, last: Any, features: Floats) -> Any:
     try:
         table = transform(job.records.schema.decode(features))
         matrix = check_array(table, accept_sparse="csr", dtype="numeric")
-    except (ValueError, TypeError, ModelError) as error:
-        return f"{name_of(last)} cannot be given this table: {str(error).strip().splitlines()[0]}"
+    except Exception as error:  # a transformer may raise anything at all
+        return f"{name_of(last)} cannot be given this table ({type(error).__name__})"
     if matrix.dtype.kind == "f" and matrix.dtype != np.float64:
         return f"the features reach {name_of(last)} as {matrix.dtype}, which rounds; use float64"
     if issparse(matrix):

@@ -94,7 +94,7 @@ class Mine(MLPClassifier):
         (MLPClassifier(solver="lbfgs"), "solver='lbfgs'\\) does not train in batches"),
         (MLPClassifier(early_stopping=True), "takes a validation set out of the training records"),
         (MLPClassifier(epsilon=1e-30), "epsilon=1e-30\\) is 0 in single precision"),
-        (MLPClassifier(alpha=-1.0), "'alpha' parameter of MLPClassifier must be"),
+        (MLPClassifier(alpha=-1.0), "scikit-learn refuses the parameters of the MLPClassifier"),
         (MLPClassifier((3, 0)), "hidden_layer_sizes must be whole numbers above 0"),
         (MLPClassifier((3, 2.5)), "hidden_layer_sizes must be whole numbers above 0"),
     ],

@@ -51,9 +51,6 @@ TOGETHER = 1 << 26
 N_TWINS = 16
 """Trainings of the same model from which the effect of rounding is found."""
 
-NOT_FINITE = (
-    "Solver produced non-finite parameter weights. The input data may contain large values and need to be preprocessed."
-)
 """scikit-learn's words."""
 
 
@@ -100,7 +97,7 @@ class Networks(Engine):
                         n_unconverged += bool(np.isfinite(group.network.patience)) and not trained.converged[place]
                     else:
                         n = int(job.subsets.row(model).sum())
-                        failures[model] = f"{job.learner.name} cannot be trained on {n} records: {NOT_FINITE}"
+                        failures[model] = f"{job.learner.name} raised ValueError in fit on {n} records"
         others = np.flatnonzero(_lacks_a_class(job, case))
         if len(others):
             plain = Refit().outcome(job.part(others))
@@ -141,7 +138,7 @@ class Networks(Engine):
         with one_thread():
             trained = self.train(group, job.device)
         if not all(_is_finite(trained, twin) for twin in range(n_twins)):
-            raise ModelError(f"{job.learner.name} cannot be trained on {len(case.y)} records: {NOT_FINITE}")
+            raise ModelError(f"{job.learner.name} raised ValueError in fit on {len(case.y)} records")
         asked = case.X if isinstance(job.queries, EachModel) else case.queries
         logs = [_log_probabilities(_scores(case, trained, twin, asked)) for twin in range(n_twins)]
         floor = np.ptp(np.stack(logs), axis=0).max(axis=1)
@@ -292,8 +289,8 @@ def _matrix(job: Job, transform: Any, last: Any, features: Floats) -> Any:
     try:
         table = transform(job.records.schema.decode(features))
         return check_array(table, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
-    except (ValueError, TypeError, ModelError) as error:
-        return f"{name_of(last)} cannot be given this table: {str(error).strip().splitlines()[0]}"
+    except Exception as error:  # a transformer may raise anything at all
+        return f"{name_of(last)} cannot be given this table ({type(error).__name__})"
 
 
 def _deviation(matrix: Any) -> Floats:

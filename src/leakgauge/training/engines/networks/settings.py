@@ -92,8 +92,8 @@ def _why_not(estimator: Any, n_classes: int) -> str | None:
         return f"{type(estimator).__name__} is not MLPClassifier"
     try:
         estimator._validate_params()
-    except ValueError as error:
-        return str(error)
+    except ValueError:
+        return "scikit-learn refuses the parameters of the MLPClassifier"
     if not all(isinstance(width, int | np.integer) and width > 0 for width in _hidden(estimator)):
         return f"hidden_layer_sizes must be whole numbers above 0, got {estimator.hidden_layer_sizes!r}"
     if estimator.solver == "lbfgs":
