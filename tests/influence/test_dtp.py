@@ -319,7 +319,8 @@ class TestEdgeCases:
         assert (found.values <= found.upper).all()
         assert (found.values >= pdtp(learner, records, np.arange(6), seed=0).values - 1e-7).all()
         assert not found.exact.any()
-        assert found.release(limit=5.0) == "pass"
+        assert found.release(limit=5.0, in_range=True) == "pass"
+        assert found.release(limit=5.0) == "undecided", "further out an answer may change without limit"
         unbounded = dtp(SklearnLearner(GaussianNB()), records, np.arange(2), seed=0, n_queries=50)
         assert (unbounded.upper == np.inf).all()
         assert unbounded.release(limit=100.0) == "undecided"

@@ -14,6 +14,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from leakgauge.auditing import Queries, ReleaseRule, Settings, Subject, Verdict, audit_subject, influence, subject
+from leakgauge.auditing.advice import UNKNOWN_OUTPUTS as HERE
 from leakgauge.errors import ModelError
 from leakgauge.influence import DtpBound, pdtp
 from leakgauge.records import Records, concatenate
@@ -157,20 +158,22 @@ def test_a_record_whose_value_is_not_known_lets_nothing_pass() -> None:
     people, learner = scaled(), SklearnLearner(GaussianNB())
     found = pdtp(learner, people, seed=0)
     settings = Settings(rule=ReleaseRule(dtp=2 * float(found.values.max()), queries=Queries.DIRECT))
-    (known,) = influence.findings(influence.Measured(found, None, None, None, None), learner, "", settings)
+    (known,) = influence.findings(influence.Measured(found, None, None, None, None), learner, "", settings, HERE)
     assert known.verdict is Verdict.PASSES
     values = found.values.copy()
     values[7] = np.nan
     missing = influence.Measured(replace(found, values=values), None, None, None, None)
-    (finding,) = influence.findings(missing, learner, "", settings)
+    (finding,) = influence.findings(missing, learner, "", settings, HERE)
     assert finding.verdict is Verdict.CANNOT_TELL
     proven = DtpBound(np.full(len(people), float(found.values.max())), "every query")
     any_query = replace(settings, rule=replace(settings.rule, queries=Queries.ANY))
     for lost in (replace(found, values=values), replace(found, failures={7: "one class only"})):
         promised = influence.Measured(lost, proven, None, None, np.zeros(0))
-        assert {one.verdict for one in influence.findings(promised, learner, "", any_query)} == {Verdict.CANNOT_TELL}
+        assert {one.verdict for one in influence.findings(promised, learner, "", any_query, HERE)} == {
+            Verdict.CANNOT_TELL
+        }
     promised = influence.Measured(found, proven, None, None, np.zeros(0))
-    assert {one.verdict for one in influence.findings(promised, learner, "", any_query)} == {Verdict.PASSES}
+    assert {one.verdict for one in influence.findings(promised, learner, "", any_query, HERE)} == {Verdict.PASSES}
 
 
 class Fails(Learner):

@@ -1,7 +1,9 @@
 """How far does one record move the model?"""
 
 from leakgauge.influence.bounds import EVERY_QUERY, DtpBound, dtp_upper_bound, linear_bound, naive_bayes_bound
+from leakgauge.influence.change import Changes, confirm_change, prediction_change
 from leakgauge.influence.confirmation import Confirmation, confirm
+from leakgauge.influence.delivered import OwnModels
 from leakgauge.influence.dtp import Dtp, dtp
 from leakgauge.influence.pdtp import Pdtp, pairwise_floor, pdtp
 from leakgauge.influence.removal import Removals, categorical_pdtp, remove_most_exposed
@@ -13,10 +15,12 @@ from leakgauge.influence.variation import Variation, sample_variation, seed_vari
 
 __all__ = [
     "EVERY_QUERY",
+    "Changes",
     "Confirmation",
     "Dtp",
     "DtpBound",
     "MostInfluential",
+    "OwnModels",
     "Pdtp",
     "RemovalCurve",
     "Removals",
@@ -25,6 +29,7 @@ __all__ = [
     "categorical_pdtp",
     "coarse_tolerance",
     "confirm",
+    "confirm_change",
     "dtp",
     "dtp_upper_bound",
     "linear_bound",
@@ -32,6 +37,7 @@ __all__ = [
     "naive_bayes_bound",
     "pairwise_floor",
     "pdtp",
+    "prediction_change",
     "removal_curve",
     "remove_most_exposed",
     "sample_variation",

@@ -6,23 +6,31 @@ PDTP asks about the record itself; a DTP-1 release rule can pass only on a bound
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.influence.delivered import NEGLIGIBLE, OwnModels, unchanged
 from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, leave_one_out
 from leakgauge.training.engines.logistic import LogisticRegressionNewton
 from leakgauge.training.engines.stateless import Transform, split
-from leakgauge.training.learners import Changed
+from leakgauge.training.learners import Change, Changed
 from leakgauge.training.recipes import FixedDesign
 
 if TYPE_CHECKING:
+    from leakgauge.models import Model
     from leakgauge.records import Records
     from leakgauge.training import Learner
 
 Floats: TypeAlias = NDArray[np.float64]
+Range: TypeAlias = tuple[Floats, Floats]
+"""Lowest and highest number of each column ``[d]``."""
+
+
+EVERY_QUERY = "every query"
+QUERIES_IN_RANGE = "every query whose numeric columns lie within the range of the training records"
 
 
 @dataclass(frozen=True)
@@ -30,48 +38,85 @@ class DtpBound:
     """What the DTP of each record cannot exceed.
 
     Args:
-        values: ``[n]`` in nats; infinite for a record without which no model can be trained.
+        values: ``[n]`` in nats; infinite for a record without which no model can be trained, or where the solver of the
+            learner stops too far from the minimum that the bound is about.
         covers: which queries it covers, in words.
+        at_minimum: the largest bound for a solver that finds the minimum; ``values`` add what the learner's own may be
+            away from it.
+        n_checked: models that the learner trained itself to see how far they are away: what is added is measured on
+            these. 0 where nothing had to be measured, and the bound is a proof about what is delivered.
+        n_unconverged: of those, how many did not converge.
     """
 
     values: Floats
     covers: str
+    at_minimum: float = np.inf
+    n_checked: int = 0
+    n_unconverged: int = 0
+
+    @property
+    def proven(self) -> bool:
+        """Whether nothing in it was measured."""
+        return self.n_checked == 0
 
 
-EVERY_QUERY = "every query"
-QUERIES_IN_RANGE = "every query whose numeric columns lie within the range of the training records"
-
-
-def dtp_upper_bound(learner: Learner, records: Records) -> DtpBound | None:
+def dtp_upper_bound(
+    learner: Learner,
+    records: Records,
+    *,
+    seed: int = 0,
+    model: Model | None = None,
+    own: OwnModels | None = None,
+) -> DtpBound | None:
     """An upper bound on the DTP of every record, or ``None`` where none is known.
 
     Known for categorical naive Bayes with smoothing and for binary logistic regression with a squared penalty, alone
     or behind steps that do not depend on the data; for these with answers that are changed; and for learners that
     bring a proof of their own.
 
+    Logistic regression is released where its solver stops, and the proof is about the minimum. So the bound adds how
+    far the released model is from the minimum, which is known for every query, and how far the learner's models without
+    a record are, which is measured on a sample of them. Where those do not converge there is no bound.
+
     Args:
         learner: the algorithm.
         records: the training set S.
+        seed: that the models of the sample are trained with.
+        model: the released model; by default the one that the learner makes of S.
+        own: models that the learner trains itself, where they are wanted for more than this.
     """
+    made = learner.made_of
+    if isinstance(made, Changed) and learner.largest_dtp is None and model is not None:
+        model = unchanged(learner, model)
+        if model is None:
+            return None  # not what this learner makes
+    own = own or OwnModels(learner, records, seed)
+    return _bound(learner, own, model, learner.input_range)
+
+
+def _bound(learner: Learner, own: OwnModels, model: Model | None, clipped: Range | None) -> DtpBound | None:
     if learner.largest_dtp is not None:
-        return DtpBound(np.full(len(records), learner.largest_dtp), EVERY_QUERY)
+        return DtpBound(np.full(len(own.records), learner.largest_dtp), EVERY_QUERY, learner.largest_dtp)
     if isinstance(learner.made_of, Changed):
-        return _of_changed(learner.made_of, records)
+        inner = learner.made_of.learner
+        behind = _bound(inner, own, model, clipped or inner.input_range)
+        return None if behind is None else _of_changed(learner.made_of.change, behind)
     if not isinstance(learner, SklearnLearner):
         return None
     parts = split(learner.estimator)
     if isinstance(parts, str):
         return None
     transform, estimator = parts
-    return _of_naive_bayes(transform, estimator, records) or _of_logistic_regression(learner, estimator, records)
+    return _of_naive_bayes(transform, estimator, own.records) or _of_logistic_regression(
+        learner, estimator, own, model, clipped
+    )
 
 
-def _of_changed(made: Changed, records: Records) -> DtpBound | None:
-    behind = dtp_upper_bound(made.learner, records)
-    if behind is None:
+def _of_changed(change: Change, behind: DtpBound) -> DtpBound | None:
+    values = change.largest(np.append(behind.values, behind.at_minimum))
+    if not np.isfinite(values).any():
         return None
-    values = made.change.largest(behind.values)
-    return DtpBound(values, behind.covers) if np.isfinite(values).any() else None
+    return replace(behind, values=values[:-1], at_minimum=float(values[-1]))
 
 
 def _of_naive_bayes(transform: Transform, estimator: Any, records: Records) -> DtpBound | None:
@@ -90,10 +135,13 @@ def _of_naive_bayes(transform: Transform, estimator: Any, records: Records) -> D
         alpha=float(estimator.alpha),
         fit_prior=bool(estimator.fit_prior),
     )
-    return DtpBound(values, EVERY_QUERY)
+    return DtpBound(values, EVERY_QUERY, float(values.max()))
 
 
-def _of_logistic_regression(learner: SklearnLearner, estimator: Any, records: Records) -> DtpBound | None:
+def _of_logistic_regression(
+    learner: SklearnLearner, estimator: Any, own: OwnModels, model: Model | None, clipped: Range | None
+) -> DtpBound | None:
+    records = own.records
     earlier = [step for _, step in getattr(learner.estimator, "steps", [])[:-1]]
     design = earlier[0] if earlier else None
     if len(earlier) > 1 or type(design) not in (FixedDesign, type(None)) or records.schema.task == "regression":
@@ -104,18 +152,60 @@ def _of_logistic_regression(learner: SklearnLearner, estimator: Any, records: Re
     engine = LogisticRegressionNewton()
     if engine.refuses(job) is not None:
         return None
+    table = np.stack([records.features.min(axis=0), records.features.max(axis=0)])
+    if clipped is not None:
+        table = np.where(records.schema.categorical, table, np.stack(clipped))
     widths = np.zeros(records.features.shape[1], dtype=np.int64)
-    matrix = np.asarray(records.schema.decode(records.features), dtype=np.float64)
+    matrix = np.asarray(records.schema.decode(table), dtype=np.float64)
     if design is not None:
         widths, matrix = np.asarray(design.n_categories, dtype=np.int64), design.transform(matrix)
     try:
-        moves = engine.displacements(job)
+        whole, moves = engine.coefficients(job), engine.displacements(job)
     except np.linalg.LinAlgError:
         return None
-    offset = moves[:, -1] if estimator.fit_intercept else np.zeros(len(moves))
-    values = linear_bound(moves[:, : matrix.shape[1]], offset, widths, matrix.min(axis=0), matrix.max(axis=0))
+
+    def largest(moved: Floats) -> Floats:
+        """What no answer to a query moves by ``[m]`` where the parameters move by so much ``[m, d]``."""
+        offset = moved[:, -1] if estimator.fit_intercept else np.zeros(len(moved))
+        return linear_bound(moved[:, : matrix.shape[1]], offset, widths, matrix[0], matrix[1])
+
+    def away(found: Model | None, minimum: Floats) -> float:
+        parameters = _parameters(found, learner)
+        if parameters is None or parameters.shape != minimum.shape:
+            return np.inf
+        return float(largest((parameters - minimum)[None])[0])
+
+    values = largest(moves)
+    without = own.distance(everyone, values, lambda row, found: away(found, whole + moves[row]))
+    full = own.without(None) if model is None else None
+    here = away(model if full is None else full.model, whole)
+    unconverged = without.n_unconverged + int(full is not None and not full.converged and not here <= NEGLIGIBLE)
+    at_minimum = float(np.where(np.isnan(values), np.inf, values).max())
+    values = values + here + without.nats
     values[np.isnan(values)] = np.inf
-    return DtpBound(values, EVERY_QUERY if (widths > 0).all() else QUERIES_IN_RANGE)
+    covers = EVERY_QUERY if (widths > 0).all() or clipped is not None else QUERIES_IN_RANGE
+    return DtpBound(values, covers, at_minimum, without.n_models + 1, unconverged)
+
+
+def _parameters(model: Model | None, learner: SklearnLearner) -> Floats | None:
+    """Coefficients, and last the intercept if there is one, of a fitted estimator of this learner; else ``None``."""
+    estimator: Any = getattr(model, "estimator", None)
+    if type(estimator) is not type(learner.estimator) or not _same_steps(estimator, learner.estimator):
+        return None
+    last, wanted = (one.steps[-1][1] if hasattr(one, "steps") else one for one in (estimator, learner.estimator))
+    if type(last) is not type(wanted) or np.shape(getattr(last, "coef_", ()))[:1] != (1,):
+        return None
+    slope, intercept = np.asarray(last.coef_, dtype=np.float64)[0], np.asarray(last.intercept_, dtype=np.float64)
+    return np.append(slope, intercept) if wanted.fit_intercept else slope if not intercept.any() else None
+
+
+def _same_steps(estimator: Any, other: Any) -> bool:
+    """Whether the earlier steps of two pipelines are fixed designs with equal settings."""
+    steps, others = (getattr(one, "steps", [(None, None)])[:-1] for one in (estimator, other))
+    return len(steps) == len(others) and all(
+        type(a) is type(b) is FixedDesign and a.get_params() == b.get_params()
+        for (_, a), (_, b) in zip(steps, others, strict=True)
+    )
 
 
 def linear_bound(moves: Floats, offset: Floats, widths: NDArray[np.int64], lowest: Floats, highest: Floats) -> Floats:

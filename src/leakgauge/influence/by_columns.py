@@ -20,6 +20,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.escaping import shapes
 from leakgauge.theory import bin_centres
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -49,6 +50,8 @@ class Largest:
     binned: Floats
     codes: Indices
     labels: Indices
+
+    __repr__ = shapes
 
 
 def largest_by_columns(

@@ -15,14 +15,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from leakgauge.errors import ModelError
-from leakgauge.influence.bounds import EVERY_QUERY, DtpBound, dtp_upper_bound
+from leakgauge.escaping import shapes
+from leakgauge.influence.bounds import EVERY_QUERY, QUERIES_IN_RANGE, DtpBound, dtp_upper_bound
 from leakgauge.influence.by_columns import largest_by_columns
 from leakgauge.influence.naive_bayes_codes import naive_bayes_codes
 from leakgauge.influence.pdtp import known_log_ratio
-from leakgauge.influence.search import search
+from leakgauge.influence.search import search, stopping_floor
 from leakgauge.models import Release, as_is, binned_logs
 from leakgauge.theory import binned_ceiling, largest_binned_log_ratio
 from leakgauge.training import EachModel, Randomness, everything, leave_one_out, train_many
+from leakgauge.training.engines import STOPPING
 from leakgauge.training.random_trees import ConditionalFrequencies
 
 if TYPE_CHECKING:
@@ -59,6 +61,8 @@ class Dtp:
         labels: the label with it, class codes ``[m]``.
         how: how the values were found.
         covers: which queries ``upper`` speaks of, in words.
+        floor: ``[m]``: how far ``values`` may be from those of the learner's own models, whose solver may stop before
+            the end that values are about.
         failures: row to reason, for records without which no model can be trained.
     """
 
@@ -72,27 +76,35 @@ class Dtp:
     how: str
     covers: str
     failures: dict[int, str]
+    floor: Floats
+
+    __repr__ = shapes
 
     @property
     def exact(self) -> NDArray[np.bool_]:
         """Whether ``values`` is DTP itself, for each record ``[m]``."""
         return np.asarray(self.values == self.upper)
 
-    def release(self, limit: float = 1.0, *, binned: bool = False) -> Literal["fail", "pass", "undecided"]:
-        """The DTP-1 rule for the records measured: it fails on what was found, and passes only on what is proved.
+    def release(
+        self, limit: float = 1.0, *, binned: bool = False, in_range: bool = False
+    ) -> Literal["fail", "pass", "undecided"]:
+        """The DTP-1 rule for the records measured: it fails on what was found, and passes only on what is known above.
 
-        Where no record was measured, nothing is proved.
+        Where no record was measured, nothing is known.
 
         Args:
             limit: the largest DTP allowed, in nats.
             binned: whether the answers are released in bins.
+            in_range: whether a bound for queries within the range of the training records will do, as where a release
+                refuses others.
 
         Source: Long et al. 2017, section 8, a rule of thumb and no guarantee.
         """
         values, upper = (self.binned, self.binned_upper) if binned else (self.values, self.upper)
-        if (values > limit).any():
+        if (values - self.floor > limit).any():
             return "fail"
-        return "pass" if len(upper) and (upper <= limit).all() else "undecided"
+        enough = in_range or self.covers != QUERIES_IN_RANGE
+        return "pass" if enough and len(upper) and (upper <= limit).all() else "undecided"
 
 
 def dtp(
@@ -109,6 +121,8 @@ def dtp(
     device: str = "cpu",
 ) -> Dtp:
     """DTP of training records: exact where that can be had, else the best query found beside an upper bound if known.
+
+    What is enumerated is answered by the learner's own models, wherever their solver stops.
 
     Tried in this order: Bayes inference, where no other query moves and DTP is PDTP; naive Bayes for two labels, exact
     column by column however many queries there are; every combination of the columns' categories, if there are at most
@@ -137,7 +151,8 @@ def dtp(
     if records.schema.task == "regression":
         raise ModelError("DTP is defined for answers about classes; the label of these records is numeric")
     rows = leave_one_out(len(records), which).removed
-    case = _Case(learner, records, rows, seed, released, width, device)
+    tried = learner.without_unused_seed(records, seed=seed)
+    case = _Case(tried, records, rows, seed, released, width, device)
     found = _found(case, max_enumeration, domains, n_queries)
     if not learner.randomised:
         return found
@@ -186,6 +201,7 @@ class _Case:
                 queries,
                 seed=self.seed,
                 randomness=Randomness.COMMON,
+                engines=STOPPING,
                 device=self.device,
             )
             failures.update({int(part[model]): reason for model, reason in table.failures.items()})
@@ -243,6 +259,7 @@ class _Case:
             how=how,
             covers=covers,
             failures=failures,
+            floor=np.zeros(len(self.rows)),
         )
 
     def by_columns(self) -> Dtp | None:
@@ -272,6 +289,7 @@ class _Case:
             how=BY_COLUMNS,
             covers=EVERY_QUERY,
             failures={},
+            floor=np.zeros(len(self.rows)),
         )
 
     def searched(self, n_queries: int) -> Dtp:
@@ -285,7 +303,7 @@ class _Case:
             released=self.released,
             width=self.width,
         )
-        bound = dtp_upper_bound(self.learner, self.records) if self.released is as_is else None
+        bound = dtp_upper_bound(self.learner, self.records, seed=self.seed) if self.released is as_is else None
         if bound is None:
             bound = DtpBound(np.full(len(self.records), np.inf), EVERY_QUERY)
         upper = np.maximum(bound.values[self.rows], np.nan_to_num(found.values, nan=0.0, posinf=np.inf))
@@ -302,6 +320,7 @@ class _Case:
             how=SEARCHED,
             covers=bound.covers,
             failures=found.failures,
+            floor=stopping_floor(self.learner, self.records, found, self.seed, self.device),
         )
 
     def _full(self, queries: Floats) -> Floats:
@@ -313,6 +332,7 @@ class _Case:
             queries,
             seed=self.seed,
             randomness=Randomness.COMMON,
+            engines=STOPPING,
             device=self.device,
         )
         return self.released(table.log_probabilities[0])

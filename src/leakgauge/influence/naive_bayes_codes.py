@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.escaping import shapes
 from leakgauge.training import SklearnLearner
 from leakgauge.training.engines.stateless import split
 
@@ -35,6 +36,8 @@ class NaiveBayesCodes:
     encoded: list[Floats]
     alpha: float
     fit_prior: bool
+
+    __repr__ = shapes
 
 
 def naive_bayes_codes(learner: Learner, records: Records) -> NaiveBayesCodes | None:

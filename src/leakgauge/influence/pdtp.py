@@ -12,12 +12,17 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.checking import number, whole
 from leakgauge.errors import ModelError
-from leakgauge.models import Release, as_is, binned_logs
+from leakgauge.escaping import shapes
+from leakgauge.influence.delivered import OwnModels, answer_errors
+from leakgauge.influence.precision import Precision
+from leakgauge.models import Model, Release, as_is, binned_logs, released_off
 from leakgauge.theory import log_ratio
 from leakgauge.training import EachModel, Job, PredictionTable, Randomness, everything, leave_one_out, train_many
 from leakgauge.training.engines import ENGINES
 from leakgauge.training.engines.refit import Refit
+from leakgauge.training.learners import answer_alike, probing_queries
 
 if TYPE_CHECKING:
     from leakgauge.records import Records
@@ -27,6 +32,20 @@ if TYPE_CHECKING:
 
 Floats: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.int64]
+
+Pair: TypeAlias = tuple[Floats, PredictionTable]
+"""What models with each record answer about it ``[m, k]``, and the table of those without it."""
+
+COMMON = Randomness.COMMON
+
+END_ERROR = 1e-6
+"""What solvers leave at their end, in nats: a loss known to rounding fixes its minimum to the root of that."""
+
+N_TWINS = 8
+"""Models of boosting that differ in rounding alone."""
+
+N_TRIED = 8
+"""Of the worst records, and of others, how many are left out with two seeds where seeds seem to do nothing."""
 
 NOISE_QUANTILE = 0.95
 """Which quantile of the pairwise differences between equally trained models is called the noise floor."""
@@ -47,8 +66,13 @@ class Pdtp:
             different seeds: what PDTP shows when nothing is removed. 0 for a deterministic learner, infinite where
             fewer than two of those models could be trained, NaN where it was not measured.
         binned_noise_floor: the same after binning.
-        solver_floor: ``[m]``, how far arithmetic alone may move a value: rounding, or a solver that stops early. NaN
-            where it was not measured.
+        solver_floor: ``[m]``, how far arithmetic alone may move a value: rounding, digits that an answer in single
+            precision does not have, or a solver that stops early. Of models trained in the plain loop both are
+            trained once more with every solver run to its end, the one with the record and the one without it. Where
+            an engine finds minima, how far the delivered models are from them is part of it. NaN where it was not
+            measured.
+        infinite_at_least: ``[m]``, what an infinite value is at least, whatever arithmetic did: finite where a
+            probability of 0 may be one that single precision rounded. Infinite for all other values.
         with_record: log-probabilities ``[repeats, m, k]`` of the models trained on all records.
         without_record: log-probabilities ``[repeats, m, k]`` of the models trained without each record.
         width: bin width.
@@ -59,6 +83,7 @@ class Pdtp:
         n_training: records in S.
         refits: log-probabilities ``[r, m, k]`` of the models behind the noise floor that could be trained; ``r`` is 0
             for a deterministic learner, and where the floors were not measured.
+        learner: the learner that was measured; deterministic where its seeds were tried and do nothing.
     """
 
     which: Indices
@@ -68,6 +93,7 @@ class Pdtp:
     noise_floor: Floats
     binned_noise_floor: Floats
     solver_floor: Floats
+    infinite_at_least: Floats
     with_record: Floats
     without_record: Floats
     width: float
@@ -77,6 +103,16 @@ class Pdtp:
     failures: dict[int, str]
     n_training: int
     refits: Floats
+    learner: Learner
+
+    @property
+    def least(self) -> Floats:
+        """What PDTP is at least, with what arithmetic may have done taken off ``[m]``; NaN where it is not known."""
+        finite = np.isfinite(self.values)
+        taken_off = np.where(finite, self.values, 0.0) - np.where(finite, self.solver_floor, 0.0)
+        return np.where(finite, np.maximum(taken_off, 0.0), np.minimum(self.values, self.infinite_at_least))
+
+    __repr__ = shapes
 
     @property
     def floor(self) -> Floats:
@@ -103,12 +139,20 @@ def pdtp(
     run: Path | None = None,
     workers: Workers = 1,
     progress: Progress | None = None,
+    model: Model | None = None,
+    own: OwnModels | None = None,
 ) -> Pdtp:
     """PDTP of training records by leaving each of them out.
 
     ``pdtp(t) = max over labels y of |ln p(y | x_t, trained on S) - ln p(y | x_t, trained on S without t)|``
 
     It is a lower bound of the record's DTP, which also counts queries other than the record itself.
+
+    With the floors it is found out whether a learner is randomised: one whose seeds do nothing on S counts as
+    deterministic (:meth:`leakgauge.training.Learner.without_unused_seed`). Without a record seeds may do something all
+    the same. So the models without a record are then trained with two seeds, neither that of the model with all
+    records, and how far their answers are apart is part of the solver floor. If some of them, the worst records' among
+    them, are apart at any of many queries, the learner is randomised after all.
 
     Args:
         learner: the algorithm A; it must answer classes.
@@ -126,28 +170,54 @@ def pdtp(
         run: folder that keeps finished chunks.
         workers: processes, or the address of a Dask scheduler.
         progress: called after each chunk of the first repeat.
+        model: the model that is released, before ``released``; by default the one that the learner makes of S. How far
+            its answers are from the engine's is part of the solver floor.
+        own: models that the learner trains itself, where they are wanted for more than this.
 
     Raises:
         ModelError: the learner answers numbers rather than classes, or cannot be trained on S.
+        ConfigError: a number is out of range.
         ValueError: a row is not in S.
     """
     if records.schema.task == "regression":
         raise ModelError("PDTP is defined for answers about classes; the label of these records is numeric")
+    whole(1)("n_repeats", n_repeats)
+    whole(2, hint="the noise floor is what pairs of them show")("n_noise_models", n_noise_models)
+    number(above=0, most=0.5)("width", width)
     rows = leave_one_out(len(records), which).removed
-    n_repeats = n_repeats if learner.randomised else 1
-    pairs = [
-        _pair(learner, records, rows, seed + 7919 * repeat, randomness, device, run, workers, progress)
-        for repeat in range(n_repeats)
-    ]
+    settled = learner.without_unused_seed(records, seed=seed) if floors else learner
+    tried = settled.seed_tried and not settled.randomised
+
+    def pair(repeat: int) -> Pair:
+        of = seed + 7919 * repeat
+        return _pair(settled, records, rows, of, randomness, device, run, workers, progress, apart=tried)
+
+    pairs = [pair(0)]
+    if not tried or _agree_without(settled, records, rows, pairs[0], seed, run, workers):
+        learner = settled
+    pairs += [pair(repeat) for repeat in range(1, n_repeats if learner.randomised else 1)]
     with_record = released(np.stack([full for full, _ in pairs]))
     without_record = released(np.stack([table.log_probabilities[:, 0] for _, table in pairs]))
     ratios = known_log_ratio(with_record, without_record)
     binned = known_log_ratio(binned_logs(with_record, width), binned_logs(without_record, width))
-    table = pairs[0][1]
+    full, table = pairs[0]
+    certain = np.full(len(rows), np.inf)
     if floors:
         refits = _refits(learner, records, rows, seed, n_noise_models, released, device, run, workers)
         noise_floor, binned_noise_floor = (_noise_floor(learner, logs) for logs in (refits, binned_logs(refits, width)))
-        solver_floor = _solver_floor(table.engine, learner, records, rows, seed, device)
+        logs = full, table.log_probabilities[:, 0]
+        solver = _solver_errors(settled, records, rows, pairs[0], seed, device, run, workers, apart=tried)
+        rounding, certain = _rounding(*logs, ratios[0])
+        own = own or OwnModels(learner, records, seed)
+        delivered = answer_errors(own, learner, rows, *logs, table.engine, model)
+        solver_floor = np.sum(
+            [
+                released_off(released, one, np.sum(errors, axis=0)[:, None]).max(axis=1)
+                for one, *errors in zip(logs, solver, rounding, delivered, strict=True)
+            ],
+            axis=0,
+        )
+        certain = np.where(np.isinf(solver_floor), 0.0, certain)  # a 0 that is none once the solver has come to its end
     else:
         refits = with_record[:0]
         noise_floor = binned_noise_floor = solver_floor = np.full(len(rows), np.nan)
@@ -159,6 +229,7 @@ def pdtp(
         noise_floor=noise_floor,
         binned_noise_floor=binned_noise_floor,
         solver_floor=solver_floor,
+        infinite_at_least=certain,
         with_record=with_record,
         without_record=without_record,
         width=width,
@@ -168,6 +239,7 @@ def pdtp(
         failures={int(rows[model]): reason for model, reason in table.failures.items()},
         n_training=len(records),
         refits=refits,
+        learner=learner,
     )
 
 
@@ -201,8 +273,13 @@ def _pair(
     run: Path | None,
     workers: Workers,
     progress: Progress | None,
-) -> tuple[Floats, PredictionTable]:
-    """Answers about each record of the model trained on everything, and of the one trained without it."""
+    *,
+    apart: bool = False,
+) -> Pair:
+    """Answers about each record of the model trained on everything, and of the one trained without it.
+
+    With ``apart`` the two have seeds of their own although their random numbers are in common.
+    """
     full_seed = seed if randomness is Randomness.COMMON else seed + 104_729
     full = train_many(
         learner,
@@ -219,7 +296,7 @@ def _pair(
         records,
         leave_one_out(len(records), rows),
         EachModel(rows[:, None]),
-        seed=seed,
+        seed=seed + 104_729 if apart else seed,
         randomness=randomness,
         device=device,
         run=run,
@@ -229,14 +306,111 @@ def _pair(
     return full.log_probabilities[0], left_out
 
 
-def _solver_floor(engine: str, learner: Learner, records: Records, rows: Indices, seed: int, device: str) -> Floats:
-    """Twice the error of one answer, as PDTP compares two; infinite where the model cannot be trained to see."""
-    whole = Job(learner, records, everything(len(records)), records.features[rows], seed, Randomness.COMMON, device)
-    did_it = next((one for one in ENGINES if one.name == engine), Refit())
+def _solver_errors(
+    learner: Learner,
+    records: Records,
+    rows: Indices,
+    pair: Pair,
+    seed: int,
+    device: str,
+    run: Path | None,
+    workers: Workers,
+    *,
+    apart: bool,
+) -> tuple[Floats, Floats]:
+    """How far engines and solvers may have moved the answers with and without each record, ``[m]`` each.
+
+    Of an engine: the error of one answer. In the plain loop: how far the two answers move when the solver goes on to
+    its end, each of them by itself. Infinite where that cannot be seen.
+    """
+    full, table = pair
+    engine = next((one for one in ENGINES if one.name == table.engine), None)
     try:
-        return np.nan_to_num(2 * did_it.floor(whole), nan=np.inf)
+        if engine is not None:
+            whole = Job(learner, records, everything(len(records)), records.features[rows], seed, COMMON, device)
+            error = np.nan_to_num(engine.floor(whole), nan=np.inf)
+            return error, error
+        rounded = _rounded_otherwise(learner, records, rows, seed, full)
+        tight = learner.solved_to_the_end() or (learner if apart else None)
+        if tight is None:
+            return rounded, rounded
+        # Where seeds seemed to do nothing, with others: where they do something after all, the floor shows it.
+        other = seed + 224_737 if apart else seed
+        end = _pair(tight, records, rows, other, COMMON, device, run, workers, None, apart=apart)
     except ModelError:  # one of the models that it takes could not be trained
-        return np.full(len(rows), np.inf)
+        unknown = np.full(len(rows), np.inf)
+        return unknown, unknown
+    without, without_end = table.log_probabilities[:, 0], end[1].log_probabilities[:, 0]
+    lost = np.isnan(without).all(axis=1)  # there is no value whose floor this would be
+    left = 0.0 if tight is learner else END_ERROR / 2
+    return rounded + left + _moved(full, end[0]), rounded + left + np.where(lost, 0.0, _moved(without, without_end))
+
+
+def _rounded_otherwise(learner: Learner, records: Records, rows: Indices, seed: int, full: Floats) -> Floats:
+    """Range of the answers of models that differ in rounding alone ``[m]``; 0 where that cannot be had."""
+    twins = [learner.rounding_otherwise(twin) for twin in range(N_TWINS)]
+    answers = [
+        train_many(
+            twin, records, everything(len(records)), records.features[rows], seed=seed, randomness=COMMON, engines=()
+        ).log_probabilities[0]
+        for twin in twins
+        if twin is not None
+    ]
+    with np.errstate(invalid="ignore"):
+        apart = np.ptp(np.stack([full, *answers]), axis=0)
+    return np.asarray(np.nan_to_num(apart, nan=0.0).max(axis=1))  # NaN where all are 0
+
+
+def _moved(near: Floats, end: Floats) -> Floats:
+    """Largest difference of two answers ``[m]``; infinite where one of them is not known."""
+    with np.errstate(invalid="ignore"):
+        moved = np.where(near == end, 0.0, np.abs(near - end))
+    return np.asarray(np.nan_to_num(moved, nan=np.inf).max(axis=1))
+
+
+def _rounding(full: Floats, without: Floats, ratios: Floats) -> tuple[tuple[Floats, Floats], Floats]:
+    """How far off digits that they do not have may leave both answers, and what infinite values are at least ``[m]``.
+
+    Args:
+        full: log-probabilities of the models with the record ``[m, k]``, before they are released.
+        without: of those without it.
+        ratios: log ratios of what is released.
+    """
+    precision = Precision.of(full, without)
+    both = np.isneginf(full) & np.isneginf(without)  # two answers of 0 are the same answer
+    errors = precision.error(full), precision.error(without)
+    resolved = known_log_ratio(precision.least(full), precision.least(without))
+    rounded = np.isneginf(full) != np.isneginf(without)
+    certain = np.where(np.isinf(ratios), np.where(rounded, resolved, np.inf), 0.0).max(axis=1)
+    # What is infinite is said by the other.
+    first, second = (np.where(both | rounded, 0.0, error).max(axis=1) for error in errors)
+    return (first, second), np.where(np.isinf(ratios.max(axis=1)), certain, np.inf)
+
+
+def _agree_without(
+    learner: Learner, records: Records, rows: Indices, pair: Pair, seed: int, run: Path | None, workers: Workers
+) -> bool:
+    """Whether two seeds make the same models without some of the records: the worst, and others from all over S."""
+    full, table = pair
+    if table.engine != Refit.name:
+        return True
+    values = known_log_ratio(full, table.log_probabilities[:, 0]).max(axis=1)
+    order = np.argsort(-np.nan_to_num(values, nan=-1.0, posinf=np.inf), kind="stable")
+    others = np.sort(order[N_TRIED:])
+    others = others[np.linspace(0, len(others) - 1, min(N_TRIED, len(others))).astype(np.int64)]
+    tried = rows[np.sort(np.concatenate([order[:N_TRIED], others]))]
+    queries = probing_queries(records, seed=seed)
+    subsets = leave_one_out(len(records), tried)
+    try:
+        first, second = (
+            train_many(
+                learner, records, subsets, queries, seed=one, randomness=COMMON, engines=(), run=run, workers=workers
+            ).answers
+            for one in (seed + 104_729, seed + 350_377)
+        )
+    except ModelError:  # none of them could be trained
+        return False
+    return answer_alike(first, second)
 
 
 def _refits(

@@ -17,6 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.escaping import shapes
 from leakgauge.training.engines.cells import ROOM, packed
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -42,6 +43,8 @@ class Removals:
     values: Floats
     left: float
     n_unknown: int
+
+    __repr__ = shapes
 
 
 def categorical_pdtp(
@@ -182,6 +185,8 @@ class Cells:
     of_record: Indices
     widths: Indices
     n_classes: int
+
+    __repr__ = shapes
 
     @classmethod
     def of(cls, codes: NDArray[Any], labels: NDArray[Any], n_categories: NDArray[Any]) -> Cells:

@@ -8,17 +8,22 @@ nothing was found may still have a query that gives it away.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.checking import number, whole
 from leakgauge.errors import ModelError
+from leakgauge.escaping import shapes
 from leakgauge.influence.pdtp import known_log_ratio
+from leakgauge.influence.precision import Precision
 from leakgauge.models import Release, answers, as_is, binned_logs
 from leakgauge.theory import largest_binned_log_ratio
-from leakgauge.training import leave_one_out
+from leakgauge.training import Job, Randomness, everything, leave_one_out
+from leakgauge.training.engines.refit import Refit
+from leakgauge.training.learners import trained
 from leakgauge.training.threads import one_thread
 
 if TYPE_CHECKING:
@@ -42,18 +47,22 @@ class Search:
 
     Args:
         which: row of each record, int ``[m]``.
-        values: largest log ratio found, in nats ``[m]``: a lower bound of DTP; NaN where no model exists without it.
+        values: largest log ratio found, in nats ``[m]``: a lower bound of DTP; NaN where no model exists without it. A
+            probability that single precision rounds to 0 counts as the largest one that it may round to 0.
+        floor: how far the digits that the two answers behind ``values`` do not have may have moved it ``[m]``.
         binned: largest log ratio found after binning ``[m]``; it may belong to another query.
         own: log ratio at the record itself (PDTP) ``[m]``, never more than ``values``.
         binned_own: the same after binning.
         queries: the query with ``values``, encoded ``[m, d]``.
         labels: the label with it, class codes ``[m]``.
         n_asked: queries put to both models of each record ``[m]``.
-        failures: row to reason, for records without which no model can be trained.
+        failures: row to reason, for records whose search stopped because a model could not be trained or did not
+            answer; what was found before counts.
     """
 
     which: Indices
     values: Floats
+    floor: Floats
     binned: Floats
     own: Floats
     binned_own: Floats
@@ -61,6 +70,14 @@ class Search:
     labels: Indices
     n_asked: Indices
     failures: dict[int, str]
+
+    __repr__ = shapes
+
+    def known(self) -> Search:
+        """The part about records for which any query was answered by both models."""
+        rows = np.flatnonzero(~np.isnan(self.values))
+        arrays: dict[str, Any] = {name: part[rows] for name, part in vars(self).items() if isinstance(part, np.ndarray)}
+        return replace(self, **arrays)
 
 
 def search(
@@ -100,27 +117,29 @@ def search(
     """
     if records.schema.task == "regression":
         raise ModelError("DTP is defined for answers about classes; the label of these records is numeric")
-    if n_queries < 1 or not beyond >= 0:
-        raise ValueError(f"n_queries must be at least 1 and beyond at least 0, got {n_queries} and {beyond}")
+    whole(1)("n_queries", n_queries)
+    number(least=0)("beyond", beyond)
     rows = leave_one_out(len(records), which).removed
     tight = learner.solved_to_the_end() or learner
     space = _Space.of(records, beyond)
     found: list[_Climb] = []
     failures: dict[int, str] = {}
     with one_thread():
-        full = tight.fit(records, seed=seed).model
+        full = trained(tight, records, seed=seed).model
         for t in rows.tolist():
             climb = _Climb(space, n_queries, np.random.default_rng([seed, t]), released, width)
             found.append(climb)
             try:
-                without = tight.fit(records[np.arange(len(records)) != t], seed=seed).model
+                without = trained(tight, records[np.arange(len(records)) != t], seed=seed).model
                 climb.run(full, without, t)
             except ModelError as error:
                 failures[t] = str(error)
-                climb.fail()
+                if climb.value < 0:
+                    climb.fail()
     return Search(
         which=rows,
         values=np.array([climb.value for climb in found], dtype=np.float64),
+        floor=np.array([climb.floor for climb in found], dtype=np.float64),
         binned=np.array([climb.binned for climb in found], dtype=np.float64),
         own=np.array([climb.own for climb in found], dtype=np.float64),
         binned_own=np.array([climb.binned_own for climb in found], dtype=np.float64),
@@ -129,6 +148,17 @@ def search(
         n_asked=np.array([climb.n_asked for climb in found], dtype=np.int64),
         failures=failures,
     )
+
+
+def stopping_floor(learner: Learner, records: Records, found: Search, seed: int, device: str = "cpu") -> Floats:
+    """Twice how far the learner's own solver stops from the end, at each of the queries found ``[m]``.
+
+    Queries are searched for with models solved to their end; what is delivered are the learner's own.
+    """
+    asked = np.nan_to_num(found.queries)
+    job = Job(learner, records, everything(len(records)), asked, seed, Randomness.COMMON, device)
+    floor = 2 * Refit().floor(job)
+    return np.where(np.isnan(floor), np.inf, floor)
 
 
 @dataclass(frozen=True)
@@ -216,7 +246,8 @@ class _Climb:
         self.cap = largest_binned_log_ratio(width)
         self.value = self.binned = -1.0
         self.own = self.binned_own = np.nan
-        self.query, self.label, self.n_asked = space.low, 0, 0
+        self.query, self.label, self.floor, self.n_asked = space.low, 0, 0.0, 0
+        self.precision: Precision | None = None
 
     def run(self, full: Model, without: Model, t: int) -> None:
         """Spend the budget on the two models of record t."""
@@ -233,7 +264,7 @@ class _Climb:
             self.fail()
 
     def fail(self) -> None:
-        """There is no model without the record."""
+        """No query was answered by both models."""
         self.value = self.binned = np.nan
 
     def _ascend(self, point: Floats, height: float) -> None:
@@ -266,13 +297,17 @@ class _Climb:
         if not len(queries):
             return np.empty((3, 0))
         self.n_asked += len(queries)
-        logs = [self.released(answers(model, queries, self.space.n_classes)) for model in self.models]
+        given = [answers(model, queries, self.space.n_classes) for model in self.models]
+        self.precision = precision = self.precision or Precision.of(*given)  # there are many starts
+        logs = [self.released(precision.least(part)) for part in given]
         plain, binned = known_log_ratio(*logs), known_log_ratio(*(binned_logs(part, self.width) for part in logs))
         largest = np.stack([plain.max(axis=1), binned.max(axis=1)])
         top = int(np.argmax(np.nan_to_num(largest[0], nan=-1.0, posinf=np.inf)))
         if largest[0, top] > self.value:
             self.value, self.query = float(largest[0, top]), queries[top]
             self.label = int(np.argmax(plain[top]))
+            errors = (np.where(np.isneginf(part), 0.0, precision.error(part))[top, self.label] for part in given)
+            self.floor = float(sum(errors))
         self.binned = max(self.binned, float(np.nan_to_num(largest[1], nan=-1.0).max()))
         return np.vstack([np.minimum(largest[0], 2 * self.cap) + largest[1], largest])
 

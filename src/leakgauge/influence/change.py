@@ -1,0 +1,265 @@
+"""How far one record moves a regressor's prediction about itself.
+
+PDTP is defined for answers about classes. What a regressor answers moves in the units of the label, and how much that
+is shows beside its usual error: a prediction that moves by less than the error on records it was not trained on says
+little that the error does not hide.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakgauge.errors import ModelError
+from leakgauge.influence.delivered import OwnModels, answer_errors
+from leakgauge.influence.pdtp import NOISE_QUANTILE
+from leakgauge.models import Model
+from leakgauge.statistics import Estimate, bonferroni_confidence
+from leakgauge.training import (
+    EachModel,
+    Job,
+    LeaveOneOut,
+    PredictionTable,
+    Randomness,
+    everything,
+    leave_one_out,
+    train_many,
+)
+from leakgauge.training.engines import ENGINES
+from leakgauge.training.engines.base import Engine
+from leakgauge.training.engines.refit import Refit
+
+if TYPE_CHECKING:
+    from leakgauge.records import Records
+    from leakgauge.training import Learner
+    from leakgauge.training.chunks import Workers
+    from leakgauge.training.job import Queries
+    from leakgauge.training.many import Progress
+    from leakgauge.training.subsets import Subsets
+
+Floats: TypeAlias = NDArray[np.float64]
+Indices: TypeAlias = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Changes:
+    """How far leaving out each record moves the prediction about it, in the units of the label.
+
+    Args:
+        which: row of each record, int ``[m]``.
+        values: absolute change of the prediction ``[m]``, the mean over repeats; NaN where no model could be trained
+            without the record.
+        noise_floor: ``[m]``, the 95 % quantile of the same between models trained on all records with different seeds;
+            0 for a deterministic learner, infinite where fewer than two of those models could be trained.
+        solver_floor: ``[m]``, how far arithmetic alone may move a value: rounding, a solver that stops early, and a
+            released model that is not quite what the learner makes.
+        left_out_errors: label less prediction of the model trained without the record ``[m]``, of the first repeat.
+        engine: how the models without each record were had.
+        n_unconverged: models whose solver did not converge.
+        failures: row to reason, for records without a value.
+        n_training: records in S.
+        predictions: of the model trained on all records, in the first repeat ``[m]``.
+    """
+
+    which: Indices
+    values: Floats
+    noise_floor: Floats
+    solver_floor: Floats
+    left_out_errors: Floats
+    engine: str
+    n_unconverged: int
+    failures: dict[int, str]
+    n_training: int
+    predictions: Floats
+
+
+def prediction_change(
+    learner: Learner,
+    records: Records,
+    which: Indices | None = None,
+    *,
+    seed: int,
+    n_repeats: int = 1,
+    n_noise_models: int = 8,
+    device: str = "cpu",
+    run: Path | None = None,
+    workers: Workers = 1,
+    progress: Progress | None = None,
+    model: Model | None = None,
+) -> Changes:
+    """How far leaving out each record moves the prediction about it.
+
+    ``change(t) = |f(x_t), trained on S - f(x_t), trained on S without t|``
+
+    Args:
+        learner: the algorithm; it must answer numbers.
+        records: the training set S.
+        which: rows of S to measure; by default all.
+        seed: drives every random choice.
+        n_repeats: for randomised learners, how many seeds to average over.
+        n_noise_models: for randomised learners, models trained on all of S to find the noise floor; at least 2.
+        device: where engines that can use an accelerator run.
+        run: folder that keeps finished chunks.
+        workers: processes, or the address of a Dask scheduler.
+        progress: called after each chunk of the first repeat.
+        model: the released model; by default the one that the learner makes of S.
+
+    Raises:
+        ModelError: the learner answers classes rather than numbers, or cannot be trained on S.
+        ValueError: a row is not in S.
+
+    >>> from sklearn.linear_model import LinearRegression
+    >>> from leakgauge.records import Records, Task
+    >>> from leakgauge.training import SklearnLearner
+    >>> records = Records.from_arrays([[0.0], [1.0], [2.0], [3.0]], [0.0, 1.0, 2.0, 7.0], task=Task.REGRESSION)
+    >>> prediction_change(SklearnLearner(LinearRegression()), records, seed=0).values.round(3).tolist()
+    [1.867, 0.171, 0.686, 2.8]
+    """
+    if records.schema.task != "regression":
+        raise ModelError("predictions of classes have PDTP; this is for records whose label is a number")
+    rows = leave_one_out(len(records), which).removed
+    asked = records.features[rows]
+
+    def trained(subsets: Subsets, queries: Queries, seed: int, randomness: Randomness, **how: Any) -> PredictionTable:
+        return train_many(
+            learner, records, subsets, queries, seed=seed, randomness=randomness, device=device, run=run, **how
+        )  # fmt: skip
+
+    moved, first = [], None
+    for repeat in range(n_repeats if learner.randomised else 1):
+        own_seed = seed + 7919 * repeat
+        whole = trained(everything(len(records)), asked, own_seed, Randomness.COMMON).values[0]
+        without = trained(
+            leave_one_out(len(records), rows),
+            EachModel(rows[:, None]),
+            own_seed,
+            Randomness.COMMON,
+            workers=workers,
+            progress=progress,
+        )
+        moved.append(np.abs(whole - without.values[:, 0]))
+        first = first or (whole, without)
+    assert first is not None
+    whole, without = first
+    errors = answer_errors(
+        OwnModels(learner, records, seed), learner, rows, whole[:, None], without.answers[:, 0], without.engine, model
+    )
+    noise = np.zeros(len(rows))
+    if learner.randomised:
+        refits = trained(everything(len(records), n_noise_models), asked, seed + 15_485_863, Randomness.INDEPENDENT)
+        noise = _noise(refits.values)
+    return Changes(
+        which=rows,
+        values=np.mean(moved, axis=0),
+        noise_floor=noise,
+        solver_floor=_solver_floor(without.engine, learner, records, rows, seed, device) + errors[0] + errors[1],
+        left_out_errors=np.asarray(records.labels[rows] - without.values[:, 0], dtype=np.float64),
+        engine=without.engine,
+        n_unconverged=without.n_unconverged,
+        failures={int(rows[place]): reason for place, reason in without.failures.items()},
+        n_training=len(records),
+        predictions=whole,
+    )
+
+
+def confirm_change(
+    learner: Learner,
+    records: Records,
+    found: Changes,
+    *,
+    seed: int,
+    n_candidates: int = 8,
+    n_models: int = 16,
+    confidence: float = 0.95,
+    device: str = "cpu",
+    run: Path | None = None,
+    workers: Workers = 1,
+) -> Estimate:
+    """Measure the records of the largest change again with fresh seeds: is it the record or the seed?
+
+    What is estimated is how far the *mean* prediction moves, over seeds that had no say in which records are looked at,
+    so that noise cancels; the intervals of all candidates hold together (Student's for two samples, Welch).
+
+    Args:
+        learner: the randomised algorithm.
+        records: the training set S.
+        found: the first look.
+        seed: of the first look; the fresh seeds are derived from it and differ from all used there.
+        n_candidates: how many records to measure again.
+        n_models: models with, and for each candidate as many without; at least 4.
+        confidence: of all intervals together.
+        device: where engines that can use an accelerator run.
+        run: folder that keeps finished chunks.
+        workers: processes, or the address of a Dask scheduler.
+
+    Returns:
+        The estimate, in the units of the label, whose lower end is highest.
+    """
+    order = np.argsort(-np.nan_to_num(found.values, nan=-np.inf), kind="stable")
+    rows = found.which[order[:n_candidates]]
+    removed = np.repeat(rows, n_models)
+
+    def fresh(subsets: Subsets, queries: Queries, place: int) -> Floats:
+        return train_many(
+            learner,
+            records,
+            subsets,
+            queries,
+            seed=seed + 32_452_843 + place,
+            randomness=Randomness.INDEPENDENT,
+            device=device,
+            run=run,
+            workers=workers,
+        ).values
+
+    whole = fresh(everything(len(records), n_models), records.features[rows], 0)
+    without = fresh(LeaveOneOut(len(records), removed), EachModel(removed[:, None]), 1)
+    single = bonferroni_confidence(confidence, max(1, len(rows)))
+    apart = [
+        _difference(whole[:, place], part, single) for place, part in enumerate(without.reshape(len(rows), n_models))
+    ]
+    return max(apart, key=lambda estimate: (estimate.low, estimate.value))
+
+
+def _difference(a: Floats, b: Floats, confidence: float) -> Estimate:
+    """The absolute difference of the means of two samples, with an interval; NaN is left out."""
+    from scipy import stats
+
+    a, b = a[~np.isnan(a)], b[~np.isnan(b)]
+    method, n = "difference of mean predictions over seeds, t interval", len(a) + len(b)
+    if len(a) < 2 or len(b) < 2:
+        return Estimate(0.0, 0.0, np.inf, confidence, "fewer than two models on one side", n)
+    apart = float(a.mean() - b.mean())
+    parts = a.var(ddof=1) / len(a), b.var(ddof=1) / len(b)
+    total = parts[0] + parts[1]
+    half = 0.0
+    if total > 0:
+        freedom = total**2 / (parts[0] ** 2 / (len(a) - 1) + parts[1] ** 2 / (len(b) - 1))
+        half = float(stats.t.isf((1 - confidence) / 2, freedom) * np.sqrt(total))
+    return Estimate(abs(apart), max(0.0, abs(apart) - half), abs(apart) + half, confidence, method, n)
+
+
+def _noise(values: Floats) -> Floats:
+    """The 95 % quantile over pairs of models of how far apart their predictions are ``[m]``."""
+    known = values[~np.isnan(values).any(axis=1)]
+    if len(known) < 2:
+        return np.full(values.shape[1], np.inf)
+    first, second = np.triu_indices(len(known), k=1)
+    return np.asarray(np.quantile(np.abs(known[first] - known[second]), NOISE_QUANTILE, axis=0, method="higher"))
+
+
+def _solver_floor(engine: str, learner: Learner, records: Records, rows: Indices, seed: int, device: str) -> Floats:
+    """Twice the error of one prediction; tolerances are relative to the scale of the label."""
+    whole = Job(learner, records, everything(len(records)), records.features[rows], seed, Randomness.COMMON, device)
+    did_it = next((one for one in ENGINES if one.name == engine), None)
+    try:
+        off = (did_it or Refit()).floor(whole)
+        if did_it is not None and type(did_it).floor is Engine.floor:
+            off = off * float(np.abs(records.labels).max(initial=0.0))
+        return np.nan_to_num(2 * off, nan=np.inf, posinf=np.inf)
+    except ModelError:  # one of the models that it takes could not be trained
+        return np.full(len(rows), np.inf)

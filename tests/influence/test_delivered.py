@@ -1,0 +1,208 @@
+"""The bound and PDTP of logistic regression are about what the learner delivers, not about the minimum it aims at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.linear_model import LogisticRegression
+
+from leakgauge.defences import Binning, Temperature
+from leakgauge.influence import dtp, dtp_upper_bound, linear_bound, pdtp
+from leakgauge.influence.bounds import QUERIES_IN_RANGE
+from leakgauge.models import wrap
+from leakgauge.records import Records
+from leakgauge.training import Learner, SklearnLearner
+from leakgauge.training.learners import Changed
+
+
+def table(n: int, d: int, seed: int, magnitude: float) -> tuple[np.ndarray, np.ndarray]:
+    """Numeric columns whose scales differ by up to ``10 ** magnitude``, and labels that depend on all of them."""
+    rng = np.random.default_rng(seed)
+    scale, noise = 10 ** rng.uniform(0, magnitude, d), rng.normal(size=(n, d))
+    y = (noise @ rng.normal(size=d) + rng.logistic(size=n) > 0).astype(int)
+    return (noise + rng.normal(size=d)) * scale, y
+
+
+def own_moves(estimator: Any, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """How far the parameters that scikit-learn itself delivers move without each record ``[n, d + 1]``."""
+
+    def parameters(kept: np.ndarray) -> np.ndarray:
+        fitted = clone(estimator).fit(X[kept], y[kept])
+        return np.append(fitted.coef_[0], fitted.intercept_)
+
+    everyone = np.arange(len(y))
+    return parameters(everyone >= 0) - np.stack([parameters(everyone != t) for t in everyone])
+
+
+def largest_anywhere(moves: np.ndarray, X: np.ndarray) -> np.ndarray:
+    """The largest change of a score within the range of the records, record by record."""
+    ends = np.stack([X.min(axis=0), X.max(axis=0)])
+    up = np.maximum(moves[:, :-1] * ends[0], moves[:, :-1] * ends[1]).sum(axis=1) + moves[:, -1]
+    down = np.minimum(moves[:, :-1] * ends[0], moves[:, :-1] * ends[1]).sum(axis=1) + moves[:, -1]
+    return np.maximum(np.abs(up), np.abs(down))
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_solver_that_stops_early_has_no_bound() -> None:
+    """Unscaled columns: the learner's own models move further than those at the minimum, so there is no bound."""
+    X, y = table(120, 7, seed=2, magnitude=3.5)
+    estimator = LogisticRegression()
+    own = largest_anywhere(own_moves(estimator, X, y), X).max()
+    bound = dtp_upper_bound(SklearnLearner(estimator), Records.from_arrays(X, y))
+    assert bound is not None
+    assert own > 1.2 * bound.at_minimum  # what used to be called proven
+    assert np.isinf(bound.values).all()
+    assert bound.n_unconverged > 0
+    assert not bound.proven
+
+
+@pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("magnitude", [0.0, 1.0])
+def test_a_converged_solver_keeps_its_bound_and_loses_little(C: float, magnitude: float) -> None:
+    """Every record's own change stays below its bound, which is hardly larger than that of the minimum."""
+    X, y = table(90, 4, seed=3, magnitude=magnitude)
+    estimator = LogisticRegression(C=C, tol=1e-6, max_iter=10_000)
+    own = largest_anywhere(own_moves(estimator, X, y), X)
+    bound = dtp_upper_bound(SklearnLearner(estimator), Records.from_arrays(X, y))
+    assert bound is not None
+    assert (own <= bound.values).all()
+    assert bound.values.max() < bound.at_minimum + 0.05
+    assert own.max() > 0.9 * bound.values.max()
+
+
+@pytest.mark.parametrize("change", [0.0, 0.3])
+def test_a_fitted_model_counts_with_its_own_parameters(change: float) -> None:
+    """A model that was altered after training: the bound grows by what its answers moved, exactly."""
+    X, y = table(90, 4, seed=4, magnitude=0.5)
+    records = Records.from_arrays(X, y)
+    estimator = LogisticRegression(tol=1e-8, max_iter=10_000)
+    fitted = clone(estimator).fit(X, y)
+    fitted.intercept_ = fitted.intercept_ + change
+    as_trained = dtp_upper_bound(SklearnLearner(estimator), records)
+    delivered = dtp_upper_bound(SklearnLearner(estimator), records, model=wrap(fitted, records.schema))
+    assert as_trained is not None
+    assert delivered is not None
+    np.testing.assert_allclose(delivered.values - as_trained.values, change, atol=1e-5)
+    found = pdtp(SklearnLearner(estimator), records, seed=0, model=wrap(fitted, records.schema))
+    score = fitted.decision_function(X)
+    here = -np.logaddexp(0, np.stack([score, -score]))
+    there = -np.logaddexp(0, np.stack([score - change, change - score]))
+    np.testing.assert_allclose(found.solver_floor, np.abs(here - there).max(axis=0), atol=1e-5)
+
+
+def test_a_model_of_another_sort_has_no_bound() -> None:
+    X, y = table(60, 3, seed=5, magnitude=0.5)
+    records = Records.from_arrays(X, y)
+    other = wrap(LogisticRegression(tol=1e-8).fit(X, y), records.schema)
+    warm = Temperature(2.0).apply(SklearnLearner(LogisticRegression(tol=1e-8)))
+    assert dtp_upper_bound(warm, records, model=other) is None, "answers that were not changed as the learner says"
+    right = dtp_upper_bound(warm, records, model=Temperature(2.0).wrap(other))
+    assert right is not None
+    assert np.isfinite(right.values).all()
+    assert dtp_upper_bound(warm, records, model=Temperature(3.0).wrap(other)) is None
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("max_iter", [100, 10_000])
+@pytest.mark.parametrize("defence", [None, Temperature(2.0), Binning(0.1)])
+def test_pdtp_with_its_floor_holds_what_the_learner_delivers(max_iter: int, defence: Any) -> None:
+    """The largest log ratio of the learner's own models lies within the floors, for changed answers too."""
+    X, y = table(60, 5, seed=6, magnitude=3.0)
+    records = Records.from_arrays(X, y)
+    learner: Learner = SklearnLearner(LogisticRegression(max_iter=max_iter))
+    learner = learner if defence is None else defence.apply(learner)
+    found = pdtp(learner, records, seed=0)
+    whole = learner.fit(records, seed=0).model
+    everyone = np.arange(60)
+    own = np.array(
+        [
+            np.abs(
+                whole.log_probabilities(X[t : t + 1])  # type: ignore[attr-defined]
+                - learner.fit(records[everyone != t], seed=0).model.log_probabilities(X[t : t + 1])  # type: ignore[attr-defined]
+            ).max()
+            for t in everyone
+        ]
+    )
+    assert (np.abs(found.values - own) <= found.solver_floor + 1e-9).all()
+
+
+def test_pdtp_of_many_classes_counts_where_the_solver_stops() -> None:
+    """Three classes: no bound, but the floor says how far the learner's own models are."""
+    X, y = table(60, 3, seed=7, magnitude=0.0)
+    y = y + (X[:, 0] > X[:, 0].mean())
+    records = Records.from_arrays(X, y)
+    coarse, fine = (
+        pdtp(SklearnLearner(LogisticRegression(tol=tol, max_iter=10_000)), records, seed=0) for tol in (1e-2, 1e-8)
+    )
+    assert fine.solver_floor.max() < 1e-4 < coarse.solver_floor.max()
+    np.testing.assert_allclose(fine.values, coarse.values, atol=1e-6)
+
+
+def test_enumerated_dtp_is_that_of_the_learners_own_models() -> None:
+    rng = np.random.default_rng(8)
+    X = rng.integers(0, 2, (40, 3)).astype(float)
+    y = (X.sum(axis=1) + rng.normal(size=40) > 1.5).astype(int)
+    records = Records.from_arrays(X, y, categorical=[0, 1, 2])
+    estimator = LogisticRegression(tol=0.05)
+    found = dtp(SklearnLearner(estimator), records, seed=0)
+    moves = own_moves(estimator, X, y)
+    corners = np.array(np.meshgrid([0, 1], [0, 1], [0, 1], indexing="ij")).reshape(3, -1).T
+    whole = clone(estimator).fit(X, y)
+    score = corners @ whole.coef_[0] + whole.intercept_
+    without = score[None] - (moves[:, :-1] @ corners.T + moves[:, -1:])
+    change = np.abs(np.logaddexp(0, -score)[None] - np.logaddexp(0, -without))
+    other = np.abs(np.logaddexp(0, score)[None] - np.logaddexp(0, without))
+    np.testing.assert_allclose(found.values, np.maximum(change, other).max(axis=1), atol=1e-9)
+
+
+class Clipping(Learner):
+    """Test double: logistic regression whose models clip their queries to a range fixed before training."""
+
+    def __init__(self, inner: Learner, ends: tuple[np.ndarray, np.ndarray] | None) -> None:
+        self.inner, self.ends = inner, ends
+
+    name = "clipping"
+    randomised = False
+    input_range = property(lambda self: self.ends)  # type: ignore[assignment]
+    made_of = property(lambda self: Changed(self.inner, Temperature(1.0)))  # type: ignore[assignment]
+
+    def fit(self, records: Records, *, seed: int | None) -> Any:
+        return self.inner.fit(records, seed=seed)
+
+    def fingerprint(self) -> str:
+        return "clipping"
+
+
+def test_a_bound_covers_every_query_only_where_inputs_are_clipped() -> None:
+    """At the ends of a wider range the bound is larger, and reaches what answers there really move by."""
+    X, y = table(60, 3, seed=9, magnitude=0.0)
+    records = Records.from_arrays(X, y)
+    learner = SklearnLearner(LogisticRegression(tol=1e-8))
+    plain = dtp_upper_bound(learner, records)
+    ends = np.full(3, -60.0), np.full(3, 60.0)
+    clipped = dtp_upper_bound(Clipping(learner, ends), records)
+    assert plain is not None
+    assert clipped is not None
+    assert plain.covers == QUERIES_IN_RANGE
+    assert clipped.covers == "every query"
+    moves = own_moves(learner.estimator, X, y)
+    widths = np.zeros(3, dtype=np.int64)
+    far = linear_bound(moves[:, :-1], moves[:, -1], widths, *ends)
+    np.testing.assert_allclose(clipped.values, far, rtol=1e-3)
+    assert clipped.values.max() > 5 * plain.values.max()
+
+
+def test_a_bound_in_range_passes_only_who_accepts_it() -> None:
+    X, y = table(400, 2, seed=10, magnitude=0.0)
+    found = dtp(
+        SklearnLearner(LogisticRegression(C=0.01, tol=1e-8)),
+        Records.from_arrays(X, y),
+        np.arange(3),
+        seed=0,
+        n_queries=20,
+    )
+    assert found.covers == QUERIES_IN_RANGE
+    assert (found.release(), found.release(in_range=True)) == ("undecided", "pass")
