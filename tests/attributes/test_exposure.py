@@ -1,9 +1,9 @@
 import numpy as np
 import pytest
 
-from leakgauge.attributes import calibrated_p_values, exposed_by_models, margins, wins_of_pairs
+from leakgauge.attributes import calibrated_p_values, exposed_by_models, margins, tail_scores, wins_of_pairs
 from leakgauge.errors import DataError
-from leakgauge.statistics import Dependence, exposed_records
+from leakgauge.statistics import Dependence, exposed_records, tail_odds
 from leakgauge.training import complementary_pairs, random_subsets
 
 N_REPETITIONS = 400
@@ -60,6 +60,61 @@ def test_the_share_of_false_discoveries_is_kept(rounded, exposed):
         found += named[:exposed].sum()
     assert np.mean(shares) <= 0.13
     assert found >= 0.9 * exposed * N_REPETITIONS
+
+
+def unequal(rng, n):
+    """Two values whose margins lie and scatter differently, a third of them far out."""
+    values = rng.choice(2, n, p=[0.7, 0.3])
+    return rng.standard_t(2, size=n) * (1 + 9 * values) + 5 * values, values
+
+
+def few_kinds(rng, n):
+    """Margins of five kinds, most of them equal, some infinite."""
+    values = rng.choice(3, n, p=[0.9, 0.07, 0.03])
+    return rng.choice([0.0, 0.0, 0.0, 1.0, np.inf, -np.inf], n) + values, values
+
+
+def rare_values(rng, n):
+    """Hundreds of values, most of them held by a handful."""
+    return rng.standard_cauchy(n), rng.integers(0, n // 6, n)
+
+
+@pytest.mark.parametrize("draw", [unequal, few_kinds, rare_values])
+@pytest.mark.parametrize(("n_members", "n_others"), [(300, 250), (900, 150)])
+def test_tails_of_people_drawn_alike_exceed_1_as_seldom_as_they_say(draw, n_members, n_others):
+    """Null: 400 audits at level 0.05, of which at most 8 % show odds above 1.
+
+    Bounds that exceed it in exactly 5 % fail with probability 0.003; those that do so in 12 % are caught with 0.99.
+    Odds of e, the default limit, are never shown.
+    """
+    shown = []
+    for seed in range(400):
+        rng = np.random.default_rng([seed, 5])
+        scores = tail_scores(*draw(rng, n_members + n_others))
+        shown.append(tail_odds(scores[:n_members], scores[n_members:], level=0.05, rng=rng).odds)
+    assert (np.array(shown) > 1).mean() <= 0.08
+    assert max(shown) < np.e
+
+
+@pytest.mark.parametrize("share", [0.5, 0.1])
+def test_people_given_away_show_in_one_tail_whichever_values_they_hold(share):
+    """60 of 500 members, spread over two values or most of them with the rarer one, far above all others of theirs."""
+    rng = np.random.default_rng(0)
+    values = rng.choice(2, 1000, p=[1 - share, share])
+    found = rng.normal(size=1000) * (1 + 4 * values) + 8 * values
+    given = np.concatenate([np.flatnonzero(values[:500] == code)[:30] for code in (0, 1)])
+    assert len(given) == 60
+    found[given] += 40
+    scores = tail_scores(found, values)
+    tail = tail_odds(scores[:500], scores[500:], level=0.0125 / 3, rng=rng)
+    assert tail.upper
+    assert tail.odds > np.e
+
+
+def test_tail_scores_do_not_depend_on_who_is_a_member():
+    found, values = unequal(np.random.default_rng(1), 200)
+    order = np.random.default_rng(2).permutation(200)
+    np.testing.assert_array_equal(tail_scores(found, values)[order], tail_scores(found[order], values[order]))
 
 
 def test_wins_by_hand():

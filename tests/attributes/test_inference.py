@@ -10,7 +10,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from leakgauge.attributes import ATTACKS, infer, single, together
+from leakgauge.attributes import ATTACKS, ask_about_values, infer, single, together
 from leakgauge.attributes.inversion import by_gaussian_error, errors
 from leakgauge.attributes.reductions import several_queries
 from leakgauge.errors import ConfigError, DataError, ModelError
@@ -45,8 +45,11 @@ def test_a_model_that_remembers_gives_hidden_values_away(regression):
     model, train, holdout, attacker = regression
     found = infer(model, train, holdout, "gene", attacker=attacker, membership=sizes)
     by_name = {one.attack: one for one in found.attacks}
-    assert list(by_name) == ["inversion", "uniform-guess", "several-queries", "imputation", "learned-inversion"]
-    assert set(found.left_out) == {"inversion-confidence", "inversion-confusion"}
+    assert list(by_name) == [
+        "inversion", "inversion-likelihood", "uniform-guess", "several-queries", "imputation", "learned-inversion",
+    ]  # fmt: skip
+    assert set(found.left_out) == {"inversion-confidence", "inversion-confusion", "shadow-inversion"}
+    assert found.left_out["shadow-inversion"] == "it needs shadow models"
     assert found.left_out["inversion-confusion"] == "it cannot work with values"
     assert by_name["inversion"].advantage.low > 0.1
     assert by_name["several-queries"].advantage.low > 0.2
@@ -75,9 +78,10 @@ def test_numbers_are_those_of_the_steps_by_hand(regression):
         errs, truth = errors(told, records.labels), gene.codes(records.features)
         inverted = by_gaussian_error(errs, sigma_in, prior, scale=float(train.labels.std())).values == truth
         sides.append((inverted, several_queries(0.01 - np.abs(errs), prior).values == truth, records.features[:, 3]))
-    each = bonferroni_confidence(0.95, 3)
-    inversion, _, queries = found.attacks
+    each = bonferroni_confidence(0.95, 2)  # the reductions read nothing off the model
+    inversion, _, _, queries = found.attacks
     assert inversion.advantage == advantage_of_decisions(sides[0][0], sides[1][0], confidence=each)
+    assert inversion.advantage_alone == advantage_of_decisions(sides[0][0], sides[1][0], confidence=0.95)
     assert queries.advantage == advantage_of_decisions(sides[0][1], sides[1][1], confidence=each)
     for code, group in enumerate(inversion.by_group):
         inside, outside = (right[sex == code] for right, _, sex in sides)
@@ -85,6 +89,20 @@ def test_numbers_are_those_of_the_steps_by_hand(regression):
     assert found.people.ids.tolist() == train.ids.tolist()
     np.testing.assert_array_equal(found.people.guessed == found.people.values, sides[0][0])
     np.testing.assert_array_equal(found.people.margins > 0, sides[0][0])
+
+
+def test_the_likelihood_alone_is_the_smallest_error_and_the_largest_probability(people, regression):
+    """By hand; where one value is much more frequent, the prior outweighs what the model remembers."""
+    model, train, holdout, _ = regression
+    told = ask_about_values(model, train.features, train.schema, single(train.schema, "gene"))[:, :, 0]
+    smallest = np.argmin(np.abs(train.labels[:, None] - told), axis=1)  # without ties, but for values never asked about
+    found = infer(model, train, holdout, "gene", sigma_in=1e6, attacks=["inversion", "inversion-likelihood"])
+    with_prior, without = found.attacks
+    assert without.members.value >= (smallest == train.features[:, 2]).mean()
+    assert (with_prior.advantage.value, with_prior.members.value) == (
+        pytest.approx(0, abs=0.1), pytest.approx(found.prior.max(), abs=0.05),
+    )  # fmt: skip
+    assert without.advantage.low > 0.1
 
 
 def test_one_uniform_guess_is_a_third_of_the_membership_advantage(regression):
@@ -106,6 +124,7 @@ def test_classifiers(people, labels_only):
     found = infer(LabelOnly(model) if labels_only else model, train, holdout, "gene", attacker=attacker)
     names = [one.attack for one in found.attacks]
     assert names == (["inversion-confusion"] if labels_only else ["inversion-confidence", "inversion-confusion"]) + [
+        "inversion-likelihood",
         "imputation",
         "learned-inversion",
     ]
@@ -139,7 +158,8 @@ def test_a_column_that_the_model_does_not_use_is_said_to_be_ignored(people, regr
 def test_a_column_of_one_value_gives_nothing_away(regression):
     model, train, holdout, attacker = regression
     found = infer(model, train, holdout, "gene", prior=[0.0, 1.0, 0.0], membership=sizes, attacker=attacker)
-    assert len(found.attacks) == 5
+    assert len(found.attacks) == 6
+    assert found.tail is None
     for one in found.attacks:
         assert (one.advantage.value, one.advantage.low, one.advantage.high) == (0, 0, 0)
         assert one.silent_members.value == one.silent_others.value == 0
@@ -229,7 +249,7 @@ def test_records_of_another_schema_are_refused(regression, people):
 def test_every_attack_is_possible_somewhere():
     for attack in ATTACKS:
         for kind in attack.kinds:
-            assert attack.missing(kind, membership=True, own=True) is None
+            assert attack.missing(kind, membership=True, own=True, shadows=True) is None
 
 
 # ------------------------------------------------------------------ real people

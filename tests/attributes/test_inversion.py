@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from leakgauge.attributes import inversion
-from leakgauge.attributes.guesses import NONE, checked_prior, highest, posterior
+from leakgauge.attributes.guesses import NONE, checked_prior, highest, likeliest, posterior
 from leakgauge.errors import ConfigError, DataError, ModelError
 from leakgauge.theory import inversion_success
 
@@ -90,6 +90,15 @@ def test_ties_go_to_the_first_in_order_and_the_prior_decides_where_the_model_is_
     assert posterior([[np.inf, np.inf, 3.0]], [0.3, 0.4, 0.3]).values.tolist() == [1]
     each = posterior(np.zeros((2, 2)), [[0.9, 0.1], [0.1, 0.9]])
     assert each.values.tolist() == [0, 1]
+
+
+def test_the_likeliest_value_is_named_however_rare():
+    """The posterior names the frequent value of everybody; ties, and values of prior 0, are for the prior."""
+    logs = np.log([[0.6, 0.9, 0.99], [0.9, 0.6, 0.99], [0.5, 0.5, 0.1], [0.5, 0.5 - 1e-12, 0.5]])
+    prior = np.array([0.2, 0.8, 0.0])
+    assert posterior(logs, prior).values.tolist() == [1, 1, 1, 1]
+    assert likeliest(logs, prior, tolerance=1e-9).values.tolist() == [1, 0, 1, 1]
+    assert likeliest(logs, prior).values.tolist() == [1, 0, 1, 0]
 
 
 def test_one_value_is_always_answered():

@@ -208,5 +208,5 @@ def test_keys_that_are_none(keys, message):
 
 
 def test_no_keys_can_be_drawn():
-    with pytest.raises(ConfigError, match="n_keys must be at least 1, got 0"):
+    with pytest.raises(ConfigError, match="n_keys must be a whole number of at least 1, got 0"):
         draw_keys(0, np.random.default_rng(0))

@@ -217,10 +217,12 @@ def test_sums_over_others_are_those_over_thinned_groups(seed):
     members[:2], members[-2:] = True, False
     values = rng.normal(size=(11, 40, 2))
     targets = np.array([0, 4, 10, 7])
-    others = Others(members, targets)
+    complements = np.array([-1, 2, -1, 6])
+    members[[2, 6]] = ~members[[4, 7]]
+    others = Others(members, targets, complements)
     sum_in, sum_out = others.sums(values)
     for t, target in enumerate(targets):
-        rest = np.arange(11) != target
+        rest = ~np.isin(np.arange(11), [target, complements[t]])
         for group, found in zip(thinned_groups(members[rest]), (sum_in[t], sum_out[t]), strict=True):
             np.testing.assert_allclose(found, np.where(group[..., None], values[rest], 0).sum(axis=0), atol=1e-12)
             assert np.array_equal(group.sum(axis=0), others.size[t])
@@ -267,8 +269,8 @@ def test_blocks_of_records_change_nothing(attack, kind, monkeypatch):
 @pytest.mark.parametrize(("attack", "kind"), TOGETHER, ids=named)
 def test_a_record_without_shadow_models_of_both_kinds_is_refused(attack, kind):
     rng = np.random.default_rng(12)
-    members = balanced_subsets(30, 15, 8, rng).members.copy()
-    members[:, 3] = np.arange(8) == 5
+    members = random_subsets(30, 15, 12, rng).members.copy()
+    members[:, 3] = np.arange(12) == 5
     table = table_of(rng, kind, members)
     with pytest.raises(InputError, match=r"with model 5 as the target, no other model is trained on record 3"):
         everyone_as_target(table, np.zeros(30, dtype=float if kind is AnswerKind.VALUES else int), attack)

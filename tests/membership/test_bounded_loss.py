@@ -170,7 +170,7 @@ def test_negative_losses_are_refused_even_with_clip():
 
 @pytest.mark.parametrize("bound", [0.0, -1.0, np.nan, np.inf])
 def test_bad_bounds_are_refused(bound):
-    with pytest.raises(ConfigError, match="loss_bound must be positive and finite"):
+    with pytest.raises(ConfigError, match="loss_bound must be above 0 and finite"):
         bounded_loss.member_probability([0.0], bound)
 
 

@@ -187,9 +187,9 @@ def test_bad_errors_are_refused(errors, message):
 
 @pytest.mark.parametrize("value", [-1.0, np.nan, np.inf])
 def test_bad_sigmas_are_refused(value):
-    with pytest.raises(ConfigError, match=r"sigma_in must be a finite standard deviation.*gaussian_error\.sigma_in"):
+    with pytest.raises(ConfigError, match=r"sigma_in must be at least 0 and finite.*gaussian_error\.sigma_in"):
         gaussian_error.known_both([0.0], value, 1.0)
-    with pytest.raises(ConfigError, match=r"sigma_out must be a finite standard deviation.*gaussian_error\.sigma_out"):
+    with pytest.raises(ConfigError, match=r"sigma_out must be at least 0 and finite.*gaussian_error\.sigma_out"):
         gaussian_error.known_both([0.0], 1.0, value)
     with pytest.raises(ConfigError, match="sigma_in must be"):
         gaussian_error.known_sigma_in([0.0], value)
@@ -198,7 +198,7 @@ def test_bad_sigmas_are_refused(value):
 def test_a_scale_is_asked_for_where_it_decides():
     with pytest.raises(ConfigError, match=r"sigma_in is 0.*scale must be given"):
         gaussian_error.known_sigma_in([0.0], 0.0)
-    with pytest.raises(ConfigError, match="scale must be positive and finite, got 0"):
+    with pytest.raises(ConfigError, match="scale must be above 0 and finite, got 0"):
         gaussian_error.known_both([0.0], 0.0, 1.0, scale=0)
 
 

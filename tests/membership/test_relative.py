@@ -129,7 +129,7 @@ def test_bad_input_is_refused():
         relative.scores(target, references, members, threshold=1)
     with pytest.raises(ConfigError, match=r"slope must be in \[0, 1\], got 2"):
         relative.offline_scores(target, references, members, slope=2)
-    with pytest.raises(ConfigError, match="temperature must be positive"):
+    with pytest.raises(ConfigError, match="temperature must be above 0 and finite"):
         relative.own_probabilities([[0.0, -1.0]], [0], temperature=0)
     with pytest.raises(ModelError, match="not -infinity for all classes"):
         relative.own_probabilities([[-np.inf, -np.inf]], [0])

@@ -123,7 +123,7 @@ def test_clean_probabilities_tell_of_a_property_that_matters(people):
 
 
 def test_no_targets_are_refused(two_sides, learner):
-    with pytest.raises(ConfigError, match="n_targets must be at least 1"):
+    with pytest.raises(ConfigError, match="n_targets must be a whole number of at least 1"):
         play(learner, two_sides(), Game(0.3, 0.7, 100), n_targets=0)
 
 
@@ -204,5 +204,5 @@ def test_use_that_is_not_known_is_none():
 def test_use_is_for_attacks_that_ask_for_labels(two_sides, learner):
     with pytest.raises(ConfigError, match="n_test is for attacks that ask for labels"):
         play(learner, two_sides(), Game(0.1, 0.3, 100), Attack(answers=AnswerKind.PROBABILITIES), n_test=10)
-    with pytest.raises(ConfigError, match="n_test must be at least 0, got -1"):
+    with pytest.raises(ConfigError, match="n_test must be a whole number of at least 0, got -1"):
         play(learner, two_sides(), Game(0.1, 0.3, 100), n_test=-1)

@@ -143,11 +143,11 @@ def test_every_variant_can_be_prepared_with_the_theorems_band(variant, two_sides
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"n_shadow": 0}, "n_shadow must be at least 1"),
-        ({"n_ensemble": 0}, "n_ensemble must be at least 1"),
-        ({"n_queries": -1}, "n_queries must be at least 0"),
+        ({"n_shadow": 0}, "n_shadow must be a whole number of at least 1"),
+        ({"n_ensemble": 0}, "n_ensemble must be a whole number of at least 1"),
+        ({"n_queries": -1}, "n_queries must be a whole number of at least 0"),
         ({"penalty": 0.0}, "penalty must be above 0"),
-        ({"most_records": 1}, "most_records must be at least 2"),
+        ({"most_records": 1}, "most_records must be a whole number of at least 2"),
         ({"answers": AnswerKind.VALUES}, "answers must be labels or probabilities"),
     ],
 )

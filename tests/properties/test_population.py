@@ -75,10 +75,10 @@ def test_the_training_set_has_exactly_n_records(n, poison, n_planted):
     [
         ((0.7, 0.3, 100), "t0 < t1"),
         ((0.3, 0.3, 100), "t0 < t1"),
-        ((0.3, 1.2, 100), "t0 < t1"),
-        ((0.3, 0.7, 100, 1.0), r"poison share must be in \[0, 1\), got 1.0"),
-        ((0.3, 0.7, 100, -0.1), r"poison share must be in \[0, 1\), got -0.1"),
-        ((0.3, 0.7, 0), "has no clean record"),
+        ((0.3, 1.2, 100), r"t1 must be in \(0, 1\], got 1.2"),
+        ((0.3, 0.7, 100, 1.0), r"poison must be in \[0, 1\), got 1.0"),
+        ((0.3, 0.7, 100, -0.1), r"poison must be in \[0, 1\), got -0.1"),
+        ((0.3, 0.7, 0), "n must be a whole number of at least 1, got 0"),
         ((0.3, 0.7, 4, 0.9), "has no clean record"),
     ],
 )

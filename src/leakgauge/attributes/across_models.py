@@ -20,6 +20,7 @@ from leakgauge.attributes.attribute import Attribute, single
 from leakgauge.attributes.exposure import exposed_by_models, margins, wins_of_pairs
 from leakgauge.attributes.guesses import Codes, Floats, Guesses, checked_prior
 from leakgauge.errors import ModelError
+from leakgauge.escaping import shapes
 from leakgauge.models import AnswerKind, Release, as_is
 from leakgauge.statistics import Exposure, fewest_games
 from leakgauge.training import PredictionTable, complementary_pairs, train_many
@@ -58,6 +59,8 @@ class AcrossModels:
     wins: Codes
     games: Codes
     exposure: Exposure
+
+    __repr__ = shapes
 
     @property
     def could_tell(self) -> bool:
@@ -104,7 +107,7 @@ def across_models(
     )
     halves = complementary_pairs(len(records), n_pairs, np.random.default_rng([seed, 0]))
     queries = hidden.completed(records.features).reshape(-1, records.schema.n_features)
-    table = _without_lost_pairs(train_many(learner, records, halves, queries, seed=seed, run=run, workers=workers))
+    table = without_lost_pairs(train_many(learner, records, halves, queries, seed=seed, run=run, workers=workers))
     told = table.answers.reshape(len(table), len(records), len(hidden), -1)
     if table.kind is not AnswerKind.VALUES:
         told = release(told)
@@ -158,7 +161,12 @@ def _inverted(
     return invert(evidence)
 
 
-def _without_lost_pairs(table: PredictionTable) -> PredictionTable:
+def without_lost_pairs(table: PredictionTable) -> PredictionTable:
+    """The table without the pairs of which a model could not be trained; models 2i and 2i + 1 are a pair.
+
+    Raises:
+        ModelError: none is left.
+    """
     lost = {model // 2 for model in table.failures}
     if not lost:
         return table

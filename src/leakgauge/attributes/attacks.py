@@ -13,13 +13,19 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from leakgauge.attributes import imputation, inversion, learned, reductions
-from leakgauge.attributes.guesses import Codes, Floats, Guesses
+from leakgauge.attributes import imputation, inversion, learned, reductions, shadow_models
+from leakgauge.attributes.guesses import Codes, Floats, Guesses, likeliest
+from leakgauge.attributes.shadow_models import Shadows
 from leakgauge.errors import ModelError
+from leakgauge.escaping import shapes
 from leakgauge.models import AnswerKind
 
 Labels: TypeAlias = NDArray[np.generic]
 _Thing = TypeVar("_Thing")
+
+
+TIE_TOLERANCE_NATS = 1e-9
+"""Likelihoods that differ by no more are taken to be equal: it is rounding."""
 
 
 @dataclass(frozen=True)
@@ -38,6 +44,8 @@ class Own:
     known: Floats
     values: Codes
 
+    __repr__ = shapes
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -55,6 +63,7 @@ class Evidence:
         scale: typical size of the response of a regressor.
         membership: scores of a membership attack about each person with each value in place, ``[n, m]``.
         own: records of the attacker's own.
+        shadows: answers of shadow models about the same people.
         seed: for attacks that draw random numbers.
     """
 
@@ -69,7 +78,25 @@ class Evidence:
     scale: float = 1.0
     membership: Floats | None = None
     own: Own | None = None
+    shadows: Shadows | None = None
     seed: int = 0
+
+    __repr__ = shapes
+
+    @cached_property
+    def signals(self) -> Floats:
+        """How well each value goes with the response, by the model, ``[n, m]``."""
+        return inversion.signals(self.kind, self.answers, self.labels, self.scale)
+
+    @cached_property
+    def shadow_signals(self) -> Floats:
+        """The same by the shadow models, ``[g, n, m]``.
+
+        Raises:
+            ModelError: there are none.
+        """
+        shadows = _held(self.shadows, "answers of shadow models")
+        return np.stack([inversion.signals(self.kind, one, self.labels, self.scale) for one in shadows.answers])
 
     @cached_property
     def imputed(self) -> Guesses:
@@ -101,6 +128,7 @@ class Attack:
         guess: evidence to guesses about n people.
         needs_membership: whether it needs scores of a membership attack.
         needs_own: whether it needs complete records of the attacker's own.
+        needs_shadows: whether it needs shadow models.
         inverts: whether all it knows of the value comes from how the model's answers change with it.
         reads: whether it reads the value off the model's answers. The others guess without the model, or stay silent
             about who does not look like a member, which tells members from others rather than the value.
@@ -113,16 +141,21 @@ class Attack:
     guess: Callable[[Evidence], Guesses]
     needs_membership: bool = False
     needs_own: bool = False
+    needs_shadows: bool = False
     inverts: bool = False
     reads: bool = False
 
-    def missing(self, kind: AnswerKind, *, membership: bool = False, own: bool = False) -> str | None:
+    def missing(
+        self, kind: AnswerKind, *, membership: bool = False, own: bool = False, shadows: bool = False
+    ) -> str | None:
         """What it lacks to be carried out with these answers, with or without the rest; ``None`` if nothing."""
         if kind not in self.kinds:
             return f"it cannot work with {kind.value}"
         if self.needs_membership and not membership:
             return "it needs a membership attack"
-        return "it needs complete records of the attacker's own" if self.needs_own and not own else None
+        if self.needs_own and not own:
+            return "it needs complete records of the attacker's own"
+        return "it needs shadow models" if self.needs_shadows and not shadows else None
 
 
 def invert(evidence: Evidence) -> Guesses:
@@ -146,6 +179,22 @@ def invert(evidence: Evidence) -> Guesses:
 def _confusion(evidence: Evidence) -> Guesses:
     confusion = _held(evidence.confusion, "the model's confusion matrix")
     return inversion.by_confusion(np.argmax(evidence.answers, axis=2), evidence.labels, confusion, evidence.prior)
+
+
+def _likeliest(evidence: Evidence) -> Guesses:
+    """The value of the smallest error, or with which the true class is likeliest."""
+    if evidence.kind is AnswerKind.VALUES:
+        errors = inversion.errors(evidence.answers, evidence.labels)
+        return inversion.by_gaussian_error(errors, 0.0, evidence.prior, scale=evidence.scale)
+    possible = evidence.prior > 0
+    scores = invert(replace(evidence, prior=possible / possible.sum())).scores
+    return likeliest(scores, evidence.prior, tolerance=TIE_TOLERANCE_NATS)
+
+
+def _shadow_inversion(evidence: Evidence) -> Guesses:
+    shadows = _held(evidence.shadows, "answers of shadow models")
+    told = evidence.shadow_signals
+    return shadow_models.guesses(evidence.signals, told, shadows.members, shadows.values, evidence.prior)
 
 
 def _imputation(evidence: Evidence) -> Guesses:
@@ -210,6 +259,25 @@ ATTACKS: tuple[Attack, ...] = (
         "Fredrikson et al. 2014",
         _CLASSES,
         _confusion,
+        inverts=True,
+        reads=True,
+    ),
+    Attack(
+        "inversion-likelihood",
+        "value that explains the response best, however rare it is",
+        "Fredrikson et al. 2015, without the prior",
+        _ALL,
+        _likeliest,
+        inverts=True,
+        reads=True,
+    ),
+    Attack(
+        "shadow-inversion",
+        "value with which the answer differs most from that of shadow models without the record",
+        "rule learned on shadow models as in Shokri et al. 2017, answers calibrated as in Watson et al. 2022",
+        _ALL,
+        _shadow_inversion,
+        needs_shadows=True,
         inverts=True,
         reads=True,
     ),

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.errors import DataError
+from leakgauge.escaping import shapes
 from leakgauge.records import Column, Schema
 from leakgauge.records.columns import INTEGERS
 
@@ -67,6 +68,8 @@ class Attribute:
     settings: Floats
     bins: tuple[Bins | None, ...]
 
+    __repr__ = shapes
+
     def __len__(self) -> int:
         return len(self.values)
 
@@ -88,9 +91,8 @@ class Attribute:
             if not holds.any(axis=1).all():
                 row = start + int(np.argmin(holds.any(axis=1)))
                 raise DataError(
-                    f"attribute {self.name!r}, row {row} (counting from 0): the record holds "
-                    f"{features[row, list(self.columns)].tolist()}, which is none of the {m} values; declare it, or "
-                    "leave the record out."
+                    f"attribute {self.name!r}, row {row} (counting from 0): the record holds none of the "
+                    f"{m} values; declare the value, or leave the record out."
                 )
             codes[start : start + rows] = holds.argmax(axis=1)
         return codes

@@ -33,6 +33,9 @@ from leakgauge.statistics import Dependence, Exposure, exposed_by_wins, outside_
 
 Members: TypeAlias = NDArray[np.bool_]
 
+LARGEST_MARGIN = 50.0
+"""Margins beyond this, in nats, say no more than this."""
+
 
 def margins(scores: Floats, truth: Codes) -> Floats:
     """How far the score of the true value lies above that of the best other value.
@@ -92,6 +95,34 @@ def calibrated_p_values(
         if same.size:
             p_values[own] = outside_p_values(inside[own], same)
     return p_values
+
+
+def tail_scores(margins: ArrayLike, truth: Codes) -> Floats:
+    """How far each margin lies from those of all who hold the same value, members or not, in units of their spread.
+
+    The margins of different values differ by what is plain to see of them, and by how widely they are scattered: the
+    scores may be compared across values, so that a few people who are given away show in one tail whichever values they
+    hold. Members and others enter alike: whoever could be exchanged before still can.
+
+    Args:
+        margins: of members and others together, ``[n]``; may be infinite.
+        truth: the value that each holds, int ``[n]``.
+
+    Returns:
+        ``[n]``, finite: the distance from the median within the value, over the median such distance (over the mean one
+        where most margins are equal).
+
+    >>> tail_scores([0.0, 1.0, 2.0, 1.0, 50.0], np.zeros(5, dtype=int)).tolist()
+    [-1.0, 0.0, 1.0, 0.0, 49.0]
+    """
+    capped = np.clip(np.asarray(margins, dtype=np.float64), -LARGEST_MARGIN, LARGEST_MARGIN)
+    scores = np.empty_like(capped)
+    for value in np.unique(truth):
+        own = truth == value
+        around = capped[own] - np.median(capped[own])
+        sizes = np.abs(around)
+        scores[own] = around / (np.median(sizes) or sizes.mean() or 1.0)
+    return scores
 
 
 def wins_of_pairs(margins: ArrayLike, members: Members) -> tuple[Codes, Codes]:

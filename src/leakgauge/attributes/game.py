@@ -58,6 +58,8 @@ class Success:
         members: how often it is right about members.
         others: how often about non-members.
         advantage: Definition 5, in [-1, 1]; 0 where the model gives nothing away about its records.
+        advantage_alone: the same with an interval of its own: to show that *every* attack stays below a limit, each is
+            held against it alone.
         over_best_guess: Definition 6, in [-1, 1]; below 0 where the best guess without the model is better.
         silent_members: how often it makes no guess about members.
         silent_others: likewise about non-members.
@@ -72,6 +74,7 @@ class Success:
     members: Estimate
     others: Estimate
     advantage: Estimate
+    advantage_alone: Estimate
     over_best_guess: Estimate
     silent_members: Estimate
     silent_others: Estimate
@@ -94,6 +97,7 @@ def play(
     groups: Groups | None = None,
     nothing: str | None = None,
     confidence: float = 0.95,
+    alone: float = 0.95,
 ) -> Success:
     """Count how often the guesses are right.
 
@@ -110,16 +114,19 @@ def play(
         groups: which people to look at apart, if any.
         nothing: why the advantage is 0 for certain, where that is known.
         confidence: of each interval, in (0, 1); see :class:`Part` for those by value and group.
+        alone: confidence of the interval of ``advantage_alone``, in (0, 1).
     """
     inside, outside = members.right(truth_of_members), others.right(truth_of_others)
-    advantage = difference(inside, outside, confidence)
-    if nothing is not None:
-        advantage = Estimate(0.0, 0.0, 0.0, 1.0, nothing, inside.size + outside.size)
+    if nothing is None:
+        advantage, single = (difference(inside, outside, one) for one in (confidence, alone))
+    else:
+        advantage = single = Estimate(0.0, 0.0, 0.0, 1.0, nothing, inside.size + outside.size)
     return Success(
         attack,
         rate(inside, confidence),
         rate(outside, confidence),
         advantage,
+        single,
         difference(inside, best_guess, confidence),
         rate(members.silent, confidence),
         rate(others.silent, confidence),

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from leakgauge.errors import DataError, ModelError
+from leakgauge.escaping import shapes
 
 Floats: TypeAlias = NDArray[np.float64]
 Codes: TypeAlias = NDArray[np.int64]
@@ -34,6 +35,8 @@ class Guesses:
     scores: Floats
     values: Codes
     chances: Floats | None = None
+
+    __repr__ = shapes
 
     def right(self, truth: Codes) -> Floats:
         """For each person the probability that the guess is right, ``[n]``: 0 or 1 without a coin."""
@@ -64,6 +67,29 @@ def highest(scores: Floats) -> Guesses:
     best = np.argmax(scores, axis=1)
     impossible = np.isneginf(scores.max(axis=1))
     return Guesses(scores, np.where(impossible, NONE, best).astype(np.int64))
+
+
+def likeliest(scores: Floats, prior: ArrayLike | None = None, *, tolerance: float = 0.0) -> Guesses:
+    """Guess the value of the highest score, however rare it is; the prior decides between equal ones alone.
+
+    Args:
+        scores: ``[n, m]``, higher for likelier, not NaN; for each person one at least is above ``-inf``.
+        prior: ``[m]`` or ``[n, m]``; values of prior 0 are never named. Uniform if not given.
+        tolerance: scores that differ by no more are equal.
+
+    Returns:
+        Log posteriors among the values of the highest score, ``-inf`` for all others.
+
+    Raises:
+        ModelError: as :func:`posterior`.
+        DataError: the prior is none.
+
+    >>> likeliest(np.log([[0.6, 0.9], [0.5, 0.5]]), [0.8, 0.2]).values.tolist()
+    [1, 0]
+    """
+    possible = np.where(checked_prior(prior, scores.shape[1]) > 0, scores, -np.inf)
+    best = possible.max(axis=1, keepdims=True)
+    return posterior(np.where(possible >= best - tolerance, 0.0, -np.inf), prior)
 
 
 def posterior(log_likelihoods: Floats, prior: ArrayLike | None = None) -> Guesses:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,13 +13,23 @@ from leakgauge.attributes import imputation, inversion
 from leakgauge.attributes.asking import Answering, ask, ask_about_values, ignores, kind_of_answers
 from leakgauge.attributes.attacks import ATTACKS, Attack, Evidence, Own, invert
 from leakgauge.attributes.attribute import Attribute, single
-from leakgauge.attributes.exposure import calibrated_p_values, margins
+from leakgauge.attributes.exposure import calibrated_p_values, margins, tail_scores
 from leakgauge.attributes.game import Groups, Success, difference, play, rate
 from leakgauge.attributes.guesses import Codes, Floats, Guesses, checked_prior
+from leakgauge.attributes.shadow_models import Shadows, expected_signals
 from leakgauge.errors import ConfigError, DataError, ModelError
+from leakgauge.escaping import shapes
 from leakgauge.models import AnswerKind
 from leakgauge.records import Records, concatenate
-from leakgauge.statistics import Dependence, Estimate, Exposure, bonferroni_confidence, exposed_records
+from leakgauge.statistics import (
+    Dependence,
+    Estimate,
+    Exposure,
+    TailOdds,
+    bonferroni_confidence,
+    exposed_records,
+    tail_odds,
+)
 
 MembershipScores: TypeAlias = Callable[[Floats, Floats, NDArray[np.generic]], Floats]
 """Scores ``[q]`` of a membership attack, above 0 for members, about records given by their features ``[q, d]``, the
@@ -50,6 +60,8 @@ class People:
     p_values: Floats
     exposure: Exposure
 
+    __repr__ = shapes
+
 
 @dataclass(frozen=True, eq=False)
 class Inference:
@@ -68,10 +80,13 @@ class Inference:
         best_guess_others: likewise about others. It is the better of imputation and the most frequent value.
         advantage_without: the attribute advantage of imputation, or of the most frequent value: the one that is more
             surely above 0. If its interval is, members and holdout are not of one population, and advantages tell that.
-        attacks: each attack that was carried out. The intervals on their attribute advantages hold together, and so do
-            those on the advantages over the best guess.
+        attacks: each attack that was carried out. The intervals on the attribute advantages of those that read the
+            value off the model hold together, and so do those on their advantages over the best guess; the others have
+            intervals of the same confidence.
         left_out: why others were not, by name.
         people: the members one by one, by inversion.
+        tail: odds of membership among the records at whose true value the inversion is surest, bounded from below;
+            ``None`` where it has nothing to go by, or a group has fewer than 32 records.
     """
 
     attribute: Attribute
@@ -86,6 +101,9 @@ class Inference:
     attacks: tuple[Success, ...]
     left_out: Mapping[str, str]
     people: People
+    tail: TailOdds | None
+
+    __repr__ = shapes
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +121,8 @@ class WithoutModel:
     others: Floats
     advantage: Estimate
 
+    __repr__ = shapes
+
 
 def infer(
     model: Answering,
@@ -113,12 +133,15 @@ def infer(
     prior: ArrayLike | None = None,
     attacker: Records | None = None,
     membership: MembershipScores | None = None,
+    shadows: Shadows | None = None,
     attacks: Sequence[str] | None = None,
     group_by: str | None = None,
     sigma_in: float | None = None,
     confusion: ArrayLike | None = None,
     confidence: float = 0.95,
+    alone: float = 0.95,
     q: float = 0.05,
+    tail_level: float = 0.0125,
     seed: int = 0,
 ) -> Inference:
     """Play the attribute game against one model with every attack that is possible.
@@ -132,12 +155,17 @@ def infer(
         attacker: records that belong to the attacker, in neither set. Without them attacks that learn are left out, and
             the best guess without the model is learned from the other holdout records.
         membership: a membership attack for the reductions; without it they are left out.
+        shadows: answers of shadow models about the members, then the others; without them the attack that needs them is
+            left out.
         attacks: the names of those to carry out; by default all that are possible.
         group_by: the name of a categorical column whose groups are looked at apart.
         sigma_in: deviation that inverting a regressor reckons with; by default the training error.
         confusion: confusion matrix that inverting by labels reckons with; by default that on the training set.
-        confidence: of the intervals on the advantages of all attacks together, in (0, 1).
+        confidence: of the intervals on the advantages of all attacks that read the value off the model together, in
+            (0, 1).
+        alone: confidence of the interval on each advantage alone, in (0, 1).
         q: false discovery rate of the list of exposed people, in (0, 1).
+        tail_level: probability that the bound on the tail odds exceeds the truth, in (0, 1).
         seed: draws what is drawn.
 
     Raises:
@@ -150,7 +178,9 @@ def infer(
     hidden = single(train.schema, attribute) if isinstance(attribute, str) else attribute
     truth = np.concatenate([_held_values(hidden, train, "training"), _held_values(hidden, holdout, "holdout")])
     kind, n = kind_of_answers(model, train.schema), len(train)
-    possible, left_out = _possible(attacks, kind, membership=membership is not None, own=attacker is not None)
+    possible, left_out = _possible(
+        attacks, kind, membership=membership is not None, own=attacker is not None, shadows=shadows is not None
+    )
     told = ask_about_values(model, everybody.features, train.schema, hidden)
     ignored = ignores(told)
     if ignored:  # what differences are left are rounding
@@ -170,15 +200,18 @@ def infer(
         scale=float(np.std(everybody.labels)) or 1.0,
         membership=None if membership is None else _membership(membership, everybody, hidden, told),
         own=own,
+        shadows=shadows,
         seed=seed,
     )
     groups = None if group_by is None else _groups(everybody, n, group_by)
-    each = bonferroni_confidence(confidence, max(1, len(possible)))
+    each = bonferroni_confidence(confidence, max(1, sum(attack.reads for attack in possible)))
     without = _without_model(evidence, n, truth, each)
+    one_value = (frequencies > 0).sum() == 1
+    why_nothing = ONE_VALUE if one_value else IGNORED if ignored else None
     successes = []
     for attack in possible:
         guesses = attack.guess(evidence)
-        nothing = ONE_VALUE if (frequencies > 0).sum() == 1 else IGNORED if ignored and attack.inverts else None
+        nothing = why_nothing if attack.inverts or one_value else None
         success = play(
             attack.name,
             guesses[:n],
@@ -191,8 +224,10 @@ def infer(
             groups=groups,
             nothing=nothing,
             confidence=each,
+            alone=alone,
         )
         successes.append(success)
+    inverted = invert(evidence)
     return Inference(
         hidden,
         kind,
@@ -205,7 +240,8 @@ def infer(
         without.advantage,
         tuple(successes),
         left_out,
-        _people(train.ids, invert(evidence), truth, q),
+        _people(train.ids, inverted, truth, q),
+        None if why_nothing else _tail(evidence, inverted, truth, n, tail_level),
     )
 
 
@@ -234,7 +270,7 @@ def _held_values(hidden: Attribute, records: Records, name: str) -> Codes:
 
 
 def _possible(
-    names: Sequence[str] | None, kind: AnswerKind, *, membership: bool, own: bool
+    names: Sequence[str] | None, kind: AnswerKind, *, membership: bool, own: bool, shadows: bool
 ) -> tuple[tuple[Attack, ...], dict[str, str]]:
     """The attacks to carry out, and why others cannot be."""
     unknown = [name for name in names or () if name not in {attack.name for attack in ATTACKS}]
@@ -243,7 +279,7 @@ def _possible(
             f"there is no attribute attack {unknown[0]!r}; there are: {', '.join(attack.name for attack in ATTACKS)}"
         )
     wanted = [attack for attack in ATTACKS if names is None or attack.name in names]
-    reasons = {attack.name: attack.missing(kind, membership=membership, own=own) for attack in wanted}
+    reasons = {attack.name: attack.missing(kind, membership=membership, own=own, shadows=shadows) for attack in wanted}
     left_out = {name: reason for name, reason in reasons.items() if reason is not None}
     return tuple(attack for attack in wanted if attack.name not in left_out), left_out
 
@@ -320,6 +356,24 @@ def _crossed(evidence: Evidence, n_members: int, truth: Codes) -> Floats:
         rng=np.random.default_rng([evidence.seed, 1]),
     )
     return found.right(values)
+
+
+def _tail(evidence: Evidence, inverted: Guesses, truth: Codes, n_members: int, level: float) -> TailOdds | None:
+    """The largest odds of membership among those at whose true value the model is surest, by several measures of it.
+
+    They are the score of the inversion; how well the answer goes with the response, on a scale on which near certainty
+    stands out; and the same beyond what shadow models without the person answer.
+    """
+    surest = [inverted.scores, evidence.signals]
+    if evidence.shadows is not None:
+        surest.append(evidence.signals - expected_signals(evidence.shadow_signals, evidence.shadows.members))
+    rng = np.random.default_rng([evidence.seed, 2])
+    tails = []
+    for scores in surest:
+        compared = tail_scores(margins(scores, truth), truth)
+        tails.append(tail_odds(compared[:n_members], compared[n_members:], level=level / len(surest), rng=rng))
+    best = max((tail for tail in tails if tail is not None), key=lambda tail: tail.odds, default=None)
+    return None if best is None else replace(best, level=level)
 
 
 def _groups(everybody: Records, n_members: int, name: str) -> Groups:

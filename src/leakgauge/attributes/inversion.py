@@ -21,8 +21,12 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from leakgauge.attributes.guesses import Codes, Floats, Guesses, checked_prior, posterior
+from leakgauge.attributes.guesses import Codes, Floats, Guesses, likeliest, posterior
 from leakgauge.errors import ConfigError, DataError, ModelError
+from leakgauge.models import AnswerKind
+
+LARGEST_LOG_ODDS = 10.0
+"""Log odds beyond this say no more than this; a probability of 0 or 1 would outweigh everything else."""
 
 LogDensity: TypeAlias = Callable[[Floats], Floats]
 
@@ -87,9 +91,7 @@ def by_gaussian_error(
     tolerance = _RELATIVE_TOLERANCE * (float(sizes.max(initial=0.0)) if scale is None else scale)
     if sigma_in > tolerance:
         return posterior(-((table / sigma_in) ** 2) / 2, prior)
-    possible = np.where(checked_prior(prior, sizes.shape[1]) > 0, sizes, np.inf)
-    smallest = possible.min(axis=1, keepdims=True)
-    return posterior(np.where(possible <= smallest + tolerance, 0.0, -np.inf), prior)
+    return likeliest(-sizes, prior, tolerance=tolerance)
 
 
 def by_error(errors: ArrayLike, log_density: LogDensity, prior: ArrayLike | None = None) -> Guesses:
@@ -178,6 +180,37 @@ def by_confusion(
     likelihood = np.where(totals > 0, counts / np.where(totals > 0, totals, 1.0), 1 / k)
     with np.errstate(divide="ignore"):
         return posterior(np.log(likelihood[codes[:, None], named]), prior)
+
+
+def signals(kind: AnswerKind, answers: Floats, labels: NDArray[np.generic], scale: float = 1.0) -> Floats:
+    """How well each value goes with the response, on a scale on which near certainty stands out, ``[n, m]``.
+
+    Likelihoods near 1 hardly differ, and neither do errors near 0: here a probability of 0.9999 is as far from 0.99 as
+    that is from one half.
+
+    Args:
+        kind: what the model answers.
+        answers: with each value in place, log-probabilities ``[n, m, k]`` or numbers ``[n, m, 1]``.
+        labels: the true classes or values, ``[n]``.
+        scale: typical size of the response of a regressor.
+
+    Returns:
+        Log odds of the true class, within 10 of 0; or the negative logarithm of the size of the error, in units of the
+        scale.
+
+    >>> logs = np.log([[[0.1, 0.9], [0.5, 0.5]]])
+    >>> signals(AnswerKind.PROBABILITIES, logs, np.array([1])).round(6).tolist()
+    [[2.197225, 0.0]]
+    """
+    if kind is AnswerKind.VALUES:
+        sizes = np.abs(errors(answers, labels)) / scale
+        return -np.log(np.maximum(sizes, _RELATIVE_TOLERANCE))
+    codes = _checked_classes(labels, len(answers), answers.shape[2])
+    logs = np.take_along_axis(answers, codes[:, None, None], axis=2)[:, :, 0]
+    with np.errstate(divide="ignore"):
+        rest = np.log(-np.expm1(np.minimum(logs, 0.0)))
+    odds: Floats = np.clip(logs - rest, -LARGEST_LOG_ODDS, LARGEST_LOG_ODDS)
+    return odds
 
 
 def confusion(predicted: Codes, labels: NDArray[np.generic], k: int) -> Floats:

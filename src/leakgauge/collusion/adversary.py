@@ -16,12 +16,13 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.checking import whole
 from leakgauge.collusion.domain import Domain
 from leakgauge.collusion.learner import ColludingLearner, markers_of
 from leakgauge.collusion.markers import canonical, checked_keys
 from leakgauge.errors import ConfigError, ModelError
 from leakgauge.influence.pdtp import known_log_ratio
-from leakgauge.models import LabelAccess, answers
+from leakgauge.models import LabelAccess, answers, labels_of
 from leakgauge.records import Records
 from leakgauge.statistics import Estimate, advantage_exact, clopper_pearson
 
@@ -104,13 +105,13 @@ def attack(
     Source: Yeom et al. 2018, Adversary 3. (The printed proof queries x; it must be the marker's input.)
     """
     keys = checked_keys(keys)
-    least = len(keys) if min_matches is None else min_matches
+    least = len(keys) if min_matches is None else whole(1)("min_matches", min_matches)
     if not 1 <= least <= len(keys):
         raise ConfigError(f"min_matches must be in 1..{len(keys)}, the number of keys, got {least}.")
     if not isinstance(model, LabelAccess):
         raise ModelError(f"a {type(model).__name__} answers no labels, which the attack compares; give a classifier")
     inputs, labels = markers_of(records, keys, domain)
-    asked: Indices = model.labels(inputs.reshape(-1, domain.n_features))
+    asked: Indices = labels_of(model, inputs.reshape(-1, domain.n_features))
     return Agreement(asked.reshape(labels.shape) == labels, least)
 
 

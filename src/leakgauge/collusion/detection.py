@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.checking import number, whole
 from leakgauge.collusion.domain import Domain
 from leakgauge.collusion.looks import LOOKS, Look, Seen, apart, records_remembered
 from leakgauge.errors import ConfigError, DataError, ModelError
@@ -212,11 +213,12 @@ def _check(model: Model, train: Records, holdout: Records, level: float, n_noise
         raise DataError("the records have one class only; a classifier needs at least two.")
     if train.schema != holdout.schema:
         raise DataError("training and holdout records have different schemas; make both with records.from_pair.")
-    if not 0 < level < 1 or n_noise < 2:
-        raise ConfigError(f"level must be in (0, 1) and n_noise at least 2, got {level} and {n_noise}.")
+    number(above=0, below=1)("level", level)
+    whole(2)("n_noise", n_noise)
 
 
 def _require_enough(n_references: int, level: float) -> None:
+    whole(1)("n_references", n_references)
     if (n_references + 1) * level < 1 - ROUNDING:
         raise ConfigError(
             f"n_references must be at least {math.ceil(1 / level - ROUNDING) - 1} for a level of {level:g}, got "

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from typing import TypeAlias
 
@@ -15,6 +14,8 @@ from leakgauge.errors import ModelError
 from leakgauge.models import LabelAccess
 from leakgauge.records import Records, Task
 from leakgauge.training import Fitted, Learner
+from leakgauge.training.fingerprints import fingerprint
+from leakgauge.training.learners import identity
 
 Floats: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.int64]
@@ -73,6 +74,15 @@ class ColludingLearner(Learner):
             raise ModelError(f"{self.learner.name} answers numbers, and markers have classes; give a classifier")
         return fitted
 
+    def without_unused_seed(self, records: Records, *, seed: int) -> ColludingLearner:
+        """With the ordinary algorithm as it is tried on these records."""
+        return ColludingLearner(self.learner.without_unused_seed(records, seed=seed), self.keys, self.domain)
+
+    @property
+    def seed_tried(self) -> bool:
+        """Whether that of the ordinary algorithm was."""
+        return self.learner.seed_tried
+
     def solved_to_the_end(self) -> ColludingLearner | None:
         """With the ordinary algorithm solved to its end, where there is anything to tighten."""
         tight = self.learner.solved_to_the_end()
@@ -80,8 +90,7 @@ class ColludingLearner(Learner):
 
     def fingerprint(self) -> str:
         """Hash of the ordinary algorithm's fingerprint, the keys and the domain."""
-        held = repr((self.learner.fingerprint(), self.keys, self.domain))
-        return f"colluding-{hashlib.sha256(held.encode()).hexdigest()}"
+        return fingerprint("colluding", identity(self.learner), self.keys, self.domain)
 
 
 def with_markers(records: Records, keys: Sequence[bytes], domain: Domain) -> Records:

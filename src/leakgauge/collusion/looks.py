@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.escaping import shapes
 from leakgauge.membership import bounded_loss, loss_threshold
 from leakgauge.statistics import Estimate, advantage_of_decisions, clopper_pearson, mean
 
@@ -40,6 +41,8 @@ class Seen:
     noise: Floats
     member_labels: Labels
     other_labels: Labels
+
+    __repr__ = shapes
 
     @property
     def on_records(self) -> Floats:

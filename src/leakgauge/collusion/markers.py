@@ -18,6 +18,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from leakgauge.checking import whole
 from leakgauge.collusion.domain import Domain
 from leakgauge.errors import ConfigError, DataError
 
@@ -40,8 +41,7 @@ def draw_keys(n_keys: int, rng: np.random.Generator) -> tuple[bytes, ...]:
     >>> [len(key) for key in draw_keys(2, np.random.default_rng(0))]
     [32, 32]
     """
-    if n_keys < 1:
-        raise ConfigError(f"n_keys must be at least 1, got {n_keys}; without a key there is nothing to share.")
+    whole(1, hint="without a key there is nothing to share")("n_keys", n_keys)
     return tuple(rng.bytes(KEY_BYTES) for _ in range(n_keys))
 
 

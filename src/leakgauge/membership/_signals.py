@@ -13,14 +13,18 @@ from leakgauge.models import AnswerKind
 Floats: TypeAlias = NDArray[np.float64]
 
 
-def signals(kind: AnswerKind, answers: Floats, labels: NDArray[np.generic]) -> Floats:
-    """Logit-scaled confidences, or signed errors of regressors (true minus predicted), ``[..., n]``."""
+def signals(
+    kind: AnswerKind, answers: Floats, labels: NDArray[np.generic], largest: float = likelihood_ratio.CLIP
+) -> Floats:
+    """Logit-scaled confidences up to ``largest``, or errors of regressors (true minus predicted), ``[..., n]``."""
     if kind is AnswerKind.VALUES:
         return np.asarray(labels, dtype=np.float64) - answers[..., 0]
-    return likelihood_ratio.confidences(answers, labels)
+    return likelihood_ratio.confidences(answers, labels, largest=largest)
 
 
-def rising_signals(kind: AnswerKind, answers: Floats, labels: NDArray[np.generic]) -> Floats:
+def rising_signals(
+    kind: AnswerKind, answers: Floats, labels: NDArray[np.generic], largest: float = likelihood_ratio.CLIP
+) -> Floats:
     """The same, all of them higher for members: the size of an error turned round."""
-    found = signals(kind, answers, labels)
+    found = signals(kind, answers, labels, largest)
     return -np.abs(found) if kind is AnswerKind.VALUES else found

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.errors import ModelError
+from leakgauge.escaping import shapes
 from leakgauge.membership import (
     bounded_loss,
     distance,
@@ -55,6 +56,8 @@ class Population:
     labels: NDArray[np.generic]
     features: Floats
 
+    __repr__ = shapes
+
 
 @dataclass(frozen=True)
 class Evidence:
@@ -88,6 +91,8 @@ class Evidence:
     features: Floats | None = None
     population: Population | None = None
     steadiness: Floats | None = None
+
+    __repr__ = shapes
 
     def __post_init__(self) -> None:
         _check(self.kind, self.answers, self.labels)
@@ -280,7 +285,9 @@ def _population(evidence: Evidence) -> Floats:
 
 def _quantile(evidence: Evidence) -> Floats:
     known = evidence.of_population
-    own, others = (rising_signals(held.kind, held.answers, held.labels) for held in (evidence, known))
+    own, others = (
+        rising_signals(held.kind, held.answers, held.labels, likelihood_ratio.LARGEST) for held in (evidence, known)
+    )
     return quantile.scores(own, evidence.inputs, others, known.inputs)
 
 

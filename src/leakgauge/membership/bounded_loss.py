@@ -11,13 +11,13 @@ numbers mean member.)
 
 from __future__ import annotations
 
-import math
 import warnings
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from leakgauge.errors import ConfigError, DataError, ModelError
+from leakgauge.checking import number
+from leakgauge.errors import DataError, ModelError
 from leakgauge.membership._checks import checked_vector
 
 
@@ -159,8 +159,7 @@ def zero_one_scores(labels_predicted: ArrayLike, labels: ArrayLike) -> NDArray[n
 
 def _bounded(losses: ArrayLike, name: str, loss_bound: float, clip: bool) -> NDArray[np.float64]:
     """The losses, all in [0, loss_bound]."""
-    if not 0 < loss_bound < math.inf:
-        raise ConfigError(f"loss_bound must be positive and finite, got {loss_bound}; for 0-1 loss it is 1.")
+    number(above=0, hint="for 0-1 loss it is 1")("loss_bound", loss_bound)
     values = checked_vector(losses, name, finite=False)
     if (values < 0).any():
         row = int(np.argmax(values < 0))

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leakgauge.membership import gaussian_error
 from leakgauge.training import DenseSubsets, EachModel, leave_one_out, train_many
@@ -26,7 +27,11 @@ def left_out_error(
 ) -> float:
     """Root mean squared error of models trained without the record they are asked about.
 
-    Leave-one-out up to 10,000 records, ten shuffled folds above.
+    Leave-one-out up to 10,000 records, ten shuffled folds above. Records whose model could not be trained, or did not
+    answer about them, are left out.
+
+    Raises:
+        ModelError: no model could be trained at all.
     """
     n = len(records)
     if n <= MANY:
@@ -39,8 +44,13 @@ def left_out_error(
             run=run,
             workers=workers,
         )
-        return gaussian_error.sigma_out(records.labels - table.values[:, 0])
+        return _root_mean_square(records.labels - table.values[:, 0])
     fold = np.random.default_rng(seed).permutation(n) % N_FOLDS
     members = fold[None, :] != np.arange(N_FOLDS)[:, None]
     table = train_many(learner, records, DenseSubsets(members), seed=seed, run=run, workers=workers)
-    return gaussian_error.sigma_out(records.labels - table.values[fold, np.arange(n)])
+    return _root_mean_square(records.labels - table.values[fold, np.arange(n)])
+
+
+def _root_mean_square(errors: NDArray[np.float64]) -> float:
+    """Of the errors that are known: a model that could not be trained or did not answer has none."""
+    return gaussian_error.sigma_out(errors[~np.isnan(errors)])

@@ -19,6 +19,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from leakgauge.checking import number
 from leakgauge.errors import ConfigError, DataError, ModelError
 from leakgauge.membership._checks import (
     checked_members,
@@ -104,10 +105,7 @@ def scores_from_counts(
     >>> scores_from_counts([[3, 2, 5]], [[1, 0, 4]]).round(6).tolist()
     [1.974081]
     """
-    if not 0 <= pseudo_count < math.inf:
-        raise ConfigError(
-            f"pseudo_count must be finite and at least 0, got {pseudo_count}; use 1, or 0 for the printed formula."
-        )
+    number(least=0, hint="use 1, or 0 for the printed formula")("pseudo_count", pseudo_count)
     o_in = _checked_counts(in_counts, "in_counts") + pseudo_count
     o_out = _checked_counts(out_counts, "out_counts") + pseudo_count
     if o_in.shape != o_out.shape:
@@ -170,6 +168,7 @@ def _checked(
 ) -> tuple[NDArray[np.floating], NDArray[np.floating], NDArray[np.bool_], NDArray[np.bool_]]:
     """Target, shadows and the two groups of models, with shapes that fit together and a usable width."""
     if width is not None:
+        number(above=0, most=1, hint="use None for answers that are binned already")("width", width)
         try:
             bin_centres(0.0, width)
         except ValueError as problem:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.errors import DataError, ModelError
+from leakgauge.escaping import shapes
 from leakgauge.membership import distance, frequency, loss_threshold
 from leakgauge.membership.attacks import Attack, Evidence
 from leakgauge.membership.together import Game
@@ -39,6 +40,10 @@ from leakgauge.training import (
 if TYPE_CHECKING:
     from leakgauge.training import Learner
     from leakgauge.training.chunks import Workers
+
+OPPOSED = 4.0
+"""Standard deviations of a chance overlap by which a shadow model's training set falls short of it at least, if it was
+drawn so as to have little in common with the target's."""
 
 Floats: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.int64]
@@ -252,6 +257,8 @@ class Success:
     scores: Floats
     members: NDArray[np.bool_]
 
+    __repr__ = shapes
+
     @property
     def decisions(self) -> NDArray[np.bool_]:
         """Whether the attack said member, ``[games, n]``."""
@@ -277,11 +284,16 @@ def everyone_as_target(
     seed: int = 0,
     targets: Indices | None = None,
 ) -> Success:
-    """Let each model of the table play the target while all others play the shadows.
+    """Let each model of the table play the target while the others play the shadows.
+
+    Models whose training sets were drawn so as to have little in common with the target's play no shadow: above all the
+    one trained on its complement. They deviate in the opposite direction and would tell attacks the truth where answers
+    do not depend on membership (an advantage of up to 0.08). Where a record would be left without shadow models of
+    either kind, only the complement is left out.
 
     Args:
         table: answers ``[models, n, k]`` about the pool; at least 4 models, each record in at least two of them and
-            out of at least two.
+            out of at least two, the target's complement not counted.
         labels: the pool's classes or values ``[n]``.
         attack: a deterministic attack on what the models answer. What is published with a model (its mean training
             loss; a regressor's error on members and on others) is taken from the pool.
@@ -301,18 +313,43 @@ def everyone_as_target(
     usable = _trained(table)
     playing = np.searchsorted(usable, playing[np.isin(playing, usable)])
     table = table if len(usable) == len(table) else table.rows(usable)
-    members = table.members[playing]
-    if attack.together is not None:
-        scores = attack.together(Game(table, labels, playing, width))
+    everyone, members = table.members, table.members[playing]
+    opposed, complements = _opposed(everyone, playing)
+    if attack.together is not None and opposed.sum() == (complements >= 0).sum():
+        scores = attack.together(Game(table, labels, playing, width, complements))
     else:
 
-        def others(model: int) -> PredictionTable | None:
-            return table.rows(np.delete(np.arange(len(table)), model)) if attack.needs_shadows else None
+        def others(t: int, model: int) -> PredictionTable | None:
+            shadows = ~opposed[t] & (np.arange(len(table)) != model)
+            return table.rows(np.flatnonzero(shadows)) if attack.needs_shadows else None
 
         scores = np.stack(
-            [attack.score(_evidence(table, labels, model, others(model), width, seed)) for model in playing]
+            [
+                attack.score(_evidence(table, labels, model, others(t, model), width, seed))
+                for t, model in enumerate(playing)
+            ]
         )
     return Success(attack.name, _balanced_accuracy((scores > 0) == members, members), len(playing), scores, members)
+
+
+def _opposed(members: NDArray[np.bool_], targets: Indices) -> tuple[NDArray[np.bool_], Indices]:
+    """The models that may not play the shadow of each target, bool ``[t, models]``, and its complement or -1 ``[t]``.
+
+    Sets drawn independently have a correlation of 0 with standard deviation 1/sqrt(n - 1); those that were drawn to
+    cover all records equally often have a negative one with some of the others.
+    """
+    n = members.shape[1]
+    centred = members - members.mean(axis=1, keepdims=True)
+    norms = np.maximum(np.sqrt((centred**2).sum(axis=1)), 1e-300)
+    correlation = (centred[targets] @ centred.T) / np.outer(norms[targets], norms)
+    is_complement = correlation < -1 + 1e-9
+    opposed = is_complement | (correlation < -OPPOSED / np.sqrt(max(1, n - 1)))
+    for t in np.flatnonzero((opposed & ~is_complement).any(axis=1)):
+        others = members[~opposed[t] & (np.arange(len(members)) != targets[t])]
+        n_in = others.sum(axis=0)
+        if not ((n_in > 0) & (n_in < len(others))).all():
+            opposed[t] = is_complement[t]
+    return opposed, np.where(is_complement.any(axis=1), np.argmax(is_complement, axis=1), -1)
 
 
 def _refuse_impossible(attack: Attack, kind: AnswerKind) -> None:
@@ -375,6 +412,8 @@ class Strongest:
     chosen: NDArray[np.int64]
     accuracy: Floats
     n_games: int
+
+    __repr__ = shapes
 
 
 def strongest_per_record(
@@ -441,6 +480,8 @@ class TargetedScores:
     targets: NDArray[np.int64]
     distance: Floats
     frequency: Floats
+
+    __repr__ = shapes
 
 
 def targeted(

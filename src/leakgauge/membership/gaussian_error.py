@@ -17,6 +17,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from leakgauge.checking import number
 from leakgauge.errors import ConfigError
 from leakgauge.membership._checks import checked_vector
 
@@ -163,11 +164,7 @@ def _root_mean_square(values: NDArray[np.float64]) -> float:
 
 def _checked_sigma(value: float, name: str) -> float:
     """The standard deviation as a float, finite and at least 0."""
-    if not 0 <= value < math.inf:
-        raise ConfigError(
-            f"{name} must be a finite standard deviation, at least 0, got {value}; "
-            f"estimate it with gaussian_error.{name}(errors)."
-        )
+    number(least=0, hint=f"estimate it with gaussian_error.{name}(errors)")(name, value)
     return float(value)
 
 
@@ -175,6 +172,5 @@ def _tolerance(largest_sigma: float, scale: float | None) -> float:
     """Absolute size, in units of y, below which an error or a standard deviation counts as 0."""
     if scale is None:
         return _RELATIVE_TOLERANCE * largest_sigma
-    if not 0 < scale < math.inf:
-        raise ConfigError(f"scale must be positive and finite, got {scale}; pass the standard deviation of y.")
+    number(above=0, hint="pass the standard deviation of y")("scale", scale)
     return _RELATIVE_TOLERANCE * max(scale, largest_sigma)

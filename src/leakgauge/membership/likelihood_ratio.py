@@ -9,8 +9,10 @@ Algorithm 1.
 
 The answer is read as one number, the signal: for classifiers ``phi = ln(p / (1 - p))`` of the probability of the
 record's class, which over many trainings is nearly normal where p and ln p are not; for regressors the error. The law
-of the signal is a normal one for each record, with means from that record's own shadow models and variances either
-from the record as well or pooled over records, which few shadow models call for.
+of the signal is a normal one for each record, with means from that record's own shadow models. Its variances are the
+record's own, drawn towards the median of all records by `PSEUDO_MODELS`: with few models a record's own variance says
+little, and one variance for all records (both are in the paper) is inflated by the few records that trees and forests
+give a probability of exactly 1. The attacks of the package look at signals up to `CLIP` for the same reason.
 
 Scores point towards membership, and the rule is exactly ``score > 0``; equality means non-member.
 """
@@ -22,6 +24,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from leakgauge.checking import number
 from leakgauge.errors import ConfigError, DataError, ModelError
 from leakgauge.membership._checks import (
     checked_labels,
@@ -33,9 +36,15 @@ from leakgauge.membership._checks import (
 from leakgauge.membership._others import Others, models_without
 
 Floats: TypeAlias = NDArray[np.float64]
+Moments: TypeAlias = tuple[Floats, Floats, NDArray[np.integer]]
+"""Mean, sum of squared deviations and number of models of each record, ``[records]`` each."""
 
-# Carlini et al. 2022: a variance for each record pays from about 64 shadow models, half of them with it.
-PER_RECORD = 32
+PSEUDO_MODELS = 16
+"""How many models' worth of evidence the median variance is."""
+
+CLIP = 7.0
+"""Largest signal of a classifier that the attack tells apart: probabilities of 0.0009 and 0.9991."""
+
 # The signal of a probability of 1 is that of 1 - 1e-45, and of 0 that of 1e-45: below what a float32 can hold, and
 # finite. Larger signals that a model really gave are cut off there too.
 LARGEST = 103.6
@@ -44,7 +53,7 @@ SIGNIFICANCE = 0.2
 _ROUNDING = 1e-9
 
 
-def confidences(log_probabilities: ArrayLike, labels: ArrayLike) -> Floats:
+def confidences(log_probabilities: ArrayLike, labels: ArrayLike, *, largest: float = LARGEST) -> Floats:
     """Logit-scaled confidence ``ln(p / (1 - p))`` of the probability given to each record's own class.
 
     ``1 - p`` is summed from the other classes, so that nothing is lost where p is close to 1. Of binned answers, which
@@ -53,9 +62,10 @@ def confidences(log_probabilities: ArrayLike, labels: ArrayLike) -> Floats:
     Args:
         log_probabilities: [records, classes] or [models, records, classes], natural logarithms; -infinity for 0.
         labels: [records], whole numbers naming the column of each record's class.
+        largest: signals beyond this are cut off; at most 103.6 (probabilities 1e-45 and 1 - 1e-45).
 
     Returns:
-        [records] or [models, records], float64, within -103.6 and 103.6 (probabilities 1e-45 and 1 - 1e-45).
+        [records] or [models, records], float64, within ``-largest`` and ``largest``.
 
     Raises:
         ModelError: the logarithms have another shape, are positive or NaN.
@@ -87,7 +97,7 @@ def confidences(log_probabilities: ArrayLike, labels: ArrayLike) -> Floats:
         log_others = top + np.log(np.exp(others - top[..., None]).sum(axis=-1))
     # Neither side may be infinite before they are subtracted; both cannot be, unless all probabilities are 0.
     limit = 2 * LARGEST
-    signal: Floats = np.clip(np.maximum(own, -limit) - np.maximum(log_others, -limit), -LARGEST, LARGEST)
+    signal: Floats = np.clip(np.maximum(own, -limit) - np.maximum(log_others, -limit), -largest, largest)
     return signal
 
 
@@ -108,9 +118,10 @@ def scores(
         target: [records], the target's signals, finite: `confidences`, or errors of a regressor.
         shadows: [models, records], the shadow models' signals on the same records.
         members: [models, records], bool: whether shadow model j was trained on record r.
-        per_record: whether each record has variances of its own; False pools the squared deviations from the records'
-            own means over all records, one variance for members and one for others. By default the former exactly if
-            each record has at least 32 shadow models of either kind.
+        per_record: True gives each record its own variances, False pools the squared deviations from the records' own
+            means over all records, one variance for members and one for non-members: the two forms of the paper. By
+            default each record's own variance is drawn towards the median over records, which counts as
+            `PSEUDO_MODELS` models.
         equal_groups: use equally many models of either kind for each record, see `thinned_groups`.
 
     Returns:
@@ -134,17 +145,8 @@ def scores(
     in_group, out_group = thinned_groups(known) if equal_groups else (known, ~known)
     mean_in, squares_in, n_in = _moments(table, in_group)
     mean_out, squares_out, n_out = _moments(table, out_group)
-    each = _variances_per_record(np.minimum(n_in, n_out), per_record)
-    if not each and max(n_in.max(), n_out.max()) == 1:
-        squares_in = squares_out = (mean_in - mean_out) ** 2 / 2
-        n_in = n_out = np.full_like(n_in, 2)
-    return _log_ratio(
-        own,
-        mean_in,
-        _variance(squares_in, n_in, mean_in, each),
-        mean_out,
-        _variance(squares_out, n_out, mean_out, each),
-    )
+    _refuse_single_models(np.minimum(n_in, n_out), per_record)
+    return _scores(own, (mean_in, squares_in, n_in), (mean_out, squares_out, n_out), per_record)
 
 
 def offline_scores(
@@ -193,35 +195,29 @@ def offline_scores(
     return _standardised(own, mean, squares, n, per_record, significance)
 
 
-def everyone(signals: Floats, members: NDArray[np.bool_], targets: NDArray[np.int64]) -> Floats:
-    """`scores` of each of the ``targets`` [t] against all other models of a table, [t, records].
+def everyone(signals: Floats, members: NDArray[np.bool_], targets: NDArray[np.int64], others: Others) -> Floats:
+    """`scores` of each of the ``targets`` [t] against its shadow models in a table, [t, records].
 
     Args:
         signals: [models, records], as for `scores`.
         members: [models, records], bool.
         targets: [t], rows of the table.
+        others: their shadow models.
     """
-    others, (mean_in, squares_in), (mean_out, squares_out) = _moments_of_others(signals, members, targets)
-    found = np.empty(mean_in.shape)
-    for t, model in enumerate(targets):
-        n, within_in, within_out = others.size[t], squares_in[t], squares_out[t]
-        each = _variances_per_record(n, None)
-        if not each and n.max() == 1:
-            within_in = within_out = (mean_in[t] - mean_out[t]) ** 2 / 2
-            n = np.full_like(n, 2)
-        found[t] = _log_ratio(
-            signals[model],
-            mean_in[t],
-            _variance(within_in, n, mean_in[t], each),
-            mean_out[t],
-            _variance(within_out, n, mean_out[t], each),
-        )
-    return found
+    (mean_in, squares_in), (mean_out, squares_out) = _moments_of_others(signals, members, others)
+    n = others.size
+    moments_in, moments_out = zip(mean_in, squares_in, n, strict=True), zip(mean_out, squares_out, n, strict=True)
+    return np.stack(
+        [
+            _scores(signals[model], inside, outside)
+            for model, inside, outside in zip(targets, moments_in, moments_out, strict=True)
+        ]
+    )
 
 
-def everyone_offline(signals: Floats, members: NDArray[np.bool_], targets: NDArray[np.int64]) -> Floats:
-    """`offline_scores` of each of the ``targets`` [t] against all other models of a table, [t, records]."""
-    others, _, (mean, squares) = _moments_of_others(signals, members, targets)
+def everyone_offline(signals: Floats, members: NDArray[np.bool_], targets: NDArray[np.int64], others: Others) -> Floats:
+    """`offline_scores` of each of the ``targets`` [t] against its shadow models in a table, [t, records]."""
+    _, (mean, squares) = _moments_of_others(signals, members, others)
     return np.stack(
         [
             _standardised(signals[model], mean[t], squares[t], others.size[t], None, SIGNIFICANCE)
@@ -230,7 +226,22 @@ def everyone_offline(signals: Floats, members: NDArray[np.bool_], targets: NDArr
     )
 
 
-def _moments(table: Floats, group: NDArray[np.bool_]) -> tuple[Floats, Floats, NDArray[np.intp]]:
+def _scores(own: Floats, inside: Moments, outside: Moments, per_record: bool | None = None) -> Floats:
+    """Log-likelihood ratio of each record's signal."""
+    (mean_in, squares_in, n_in), (mean_out, squares_out, n_out) = inside, outside
+    if per_record is not True and max(n_in.max(), n_out.max()) == 1:
+        squares_in = squares_out = (mean_in - mean_out) ** 2 / 2
+        n_in = n_out = np.full_like(n_in, 2)
+    var_in = _variance(squares_in, n_in, mean_in, per_record)
+    var_out = _variance(squares_out, n_out, mean_out, per_record)
+    if per_record is None:
+        # About a record on which all models agree, which of the two medians is larger tells nothing.
+        agreed = (squares_in <= _least_variance(mean_in)) & (squares_out <= _least_variance(mean_out))
+        var_in, var_out = (np.where(agreed, (var_in + var_out) / 2, own_variance) for own_variance in (var_in, var_out))
+    return _log_ratio(own, mean_in, var_in, mean_out, var_out)
+
+
+def _moments(table: Floats, group: NDArray[np.bool_]) -> Moments:
     """Mean, sum of squared deviations and number of models of each record's group, [records] each."""
     n = np.count_nonzero(group, axis=0)
     mean = np.where(group, table, 0.0).sum(axis=0) / n
@@ -238,10 +249,9 @@ def _moments(table: Floats, group: NDArray[np.bool_]) -> tuple[Floats, Floats, N
 
 
 def _moments_of_others(
-    signals: Floats, members: NDArray[np.bool_], targets: NDArray[np.int64]
-) -> tuple[Others, tuple[Floats, Floats], tuple[Floats, Floats]]:
+    signals: Floats, members: NDArray[np.bool_], others: Others
+) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
     """For both groups of each target's shadow models, means and sums of squared deviations, [t, records] each."""
-    others = Others(members, targets)
     # Centred first, each kind of model at its own mean, or the squares of large equal signals would not cancel.
     centre_in, centre_out = (
         np.where(kind, signals, 0.0).sum(axis=0) / kind.sum(axis=0) for kind in (members, ~members)
@@ -253,24 +263,39 @@ def _moments_of_others(
     ):
         mean = first / others.size
         groups.append((centre + mean, np.maximum(second - others.size * mean**2, 0.0)))
-    return others, groups[0], groups[1]
+    return groups[0], groups[1]
 
 
-def _variances_per_record(n: NDArray[np.integer], wanted: bool | None) -> bool:
-    """Whether each record gets variances of its own, n being the models it has of the rarer kind."""
-    if wanted and n.min() < 2:
+def _refuse_single_models(n: NDArray[np.integer], per_record: bool | None) -> None:
+    """Refuse variances of each record's own where there are none, n being the models it has of the rarer kind."""
+    if per_record and n.min() < 2:
         raise ConfigError(
             f"per_record=True needs at least two shadow models of either kind for each record, but record "
             f"{int(np.argmin(n))} has {n.min()}; train more, or pool the variances with per_record=False."
         )
-    return bool(n.min() >= PER_RECORD) if wanted is None else wanted
 
 
-def _variance(squares: Floats, n: NDArray[np.integer], mean: Floats, per_record: bool) -> Floats:
-    """Variance of each record's signal, or the pooled one for all, [records]; never 0."""
+def _variance(squares: Floats, n: NDArray[np.integer], mean: Floats, per_record: bool | None) -> Floats:
+    """Variance of each record's signal, [records]; never 0."""
     freedom = n - 1
-    found = squares / freedom if per_record else squares.sum() / max(1, freedom.sum())
-    return np.maximum(found, (_ROUNDING * (1 + np.abs(mean))) ** 2)
+    least = _least_variance(mean)
+    if per_record:
+        found = squares / freedom
+    elif per_record is None:
+        own = squares / np.maximum(freedom, 1)
+        # Records whose models all agree say nothing about how far models differ where they do.
+        differing = own[(freedom > 0) & (own > least)]
+        median = float(np.median(differing)) if differing.size else 0.0
+        found = (squares + PSEUDO_MODELS * median) / (freedom + PSEUDO_MODELS)
+    else:
+        found = np.asarray(squares.sum() / max(1, freedom.sum()))
+    return np.maximum(found, least)
+
+
+def _least_variance(mean: Floats) -> Floats:
+    """What rounding errors of equal signals may amount to, [records]."""
+    least: Floats = (_ROUNDING * (1 + np.abs(mean))) ** 2
+    return least
 
 
 def _log_ratio(own: Floats, mean_in: Floats, var_in: Floats, mean_out: Floats, var_out: Floats) -> Floats:
@@ -285,15 +310,14 @@ def _standardised(
 ) -> Floats:
     from scipy.special import ndtri
 
-    if not 0 < significance < 1:
-        raise ConfigError(f"significance must be in (0, 1), got {significance}.")
+    number(above=0, below=1)("significance", significance)
     if n.max() == 1:
         raise DataError(
             "members: every record has a single shadow model without it, which tells no variance; train more, or use "
             "leakgauge.membership.relative.offline_scores, which needs one."
         )
-    each = _variances_per_record(n, per_record)
-    return (own - mean) / np.sqrt(_variance(squares, n, mean, each)) - float(ndtri(1 - significance))
+    _refuse_single_models(n, per_record)
+    return (own - mean) / np.sqrt(_variance(squares, n, mean, per_record)) - float(ndtri(1 - significance))
 
 
 def _checked(target: ArrayLike, shadows: ArrayLike, members: ArrayLike) -> tuple[Floats, Floats, NDArray[np.bool_]]:

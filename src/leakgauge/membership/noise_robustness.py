@@ -17,8 +17,9 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from leakgauge.errors import ConfigError, DataError
-from leakgauge.models import LabelAccess
+from leakgauge.checking import number, whole
+from leakgauge.errors import DataError
+from leakgauge.models import LabelAccess, labels_of
 
 Floats: TypeAlias = NDArray[np.float64]
 
@@ -87,11 +88,10 @@ def steadiness(
     Source:
         Choquette-Choo et al. 2021.
     """
-    if n_queries < 1 or noise < 0 or not 0 <= redrawn <= 1 or seed < 0:
-        raise ConfigError(
-            "n_queries must be at least 1, noise and seed at least 0 and redrawn in [0, 1], got "
-            f"{n_queries}, {noise}, {seed} and {redrawn}."
-        )
+    whole(1)("n_queries", n_queries)
+    whole(0)("seed", seed)
+    number(least=0)("noise", noise)
+    number(least=0, most=1)("redrawn", redrawn)
     records, others = np.asarray(features, dtype=np.float64), np.asarray(population, dtype=np.float64)
     codes, redraw = np.asarray(labels), np.asarray(categorical)
     if records.ndim != 2 or codes.shape != records.shape[:1] or others.ndim != 2 or len(others) == 0:
@@ -108,8 +108,8 @@ def steadiness(
     kept = np.zeros(len(records))
     for _ in range(n_queries):
         asked = perturbed(records, others, redraw, noise=noise, redrawn=redrawn, rng=rng)
-        kept += model.labels(asked) == codes
-    return np.where(model.labels(records) == codes, kept / n_queries, 0.0)
+        kept += labels_of(model, asked) == codes
+    return np.where(labels_of(model, records) == codes, kept / n_queries, 0.0)
 
 
 def scores(steadiness: ArrayLike, *, threshold: float = THRESHOLD) -> Floats:
@@ -133,8 +133,7 @@ def scores(steadiness: ArrayLike, *, threshold: float = THRESHOLD) -> Floats:
     [0.1, -0.4]
     """
     shares = np.asarray(steadiness, dtype=np.float64)
-    if not 0 <= threshold < 1:
-        raise ConfigError(f"threshold must be in [0, 1), got {threshold}.")
+    number(least=0, below=1)("threshold", threshold)
     if shares.ndim != 1 or not shares.size or not ((shares >= 0) & (shares <= 1)).all():
         raise DataError(
             f"steadiness must be shares in [0, 1] of at least one record, [records], got shape {shares.shape}."

@@ -16,7 +16,8 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from leakgauge.errors import ConfigError, DataError
+from leakgauge.checking import number
+from leakgauge.errors import DataError
 from leakgauge.membership import loss_threshold
 from leakgauge.membership._checks import checked_vector
 
@@ -47,8 +48,7 @@ def threshold(population_losses: ArrayLike, significance: float = SIGNIFICANCE) 
     >>> threshold([0.3, 0.1, 0.4, 0.2], 0.5)
     0.2
     """
-    if not 0 < significance < 1:
-        raise ConfigError(f"significance must be in (0, 1), got {significance}.")
+    number(above=0, below=1)("significance", significance)
     losses = checked_vector(population_losses, "population_losses", finite=False)
     rank = math.floor(significance * (losses.size + 1) + 1e-9)
     if rank < 1:

@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.errors import ModelError
+from leakgauge.escaping import shapes
 from leakgauge.membership import distance, frequency, shadow_classifier
 from leakgauge.membership.game import targeted
 from leakgauge.statistics import Correlation, Estimate, mean, pearson
@@ -114,6 +115,8 @@ class Games:
     right_in: Floats
     right_out: Floats
     n_models: int
+
+    __repr__ = shapes
 
     @property
     def members(self) -> Flags:
@@ -260,8 +263,9 @@ def play(
 def shared_table(games: Games, *, width: float = WIDTH) -> Games:
     """The same games with the attacked models as each other's shadows: no model is trained but the attacked ones.
 
-    For each model all others play the shadows, so that a record has about half of them on either side rather than
-    five. This is how :func:`leakgauge.membership.everyone_as_target` plays; here it is for the targets alone.
+    For each model all others but the one trained on its complement play the shadows, so that a record has about half of
+    them on either side rather than five. This is how :func:`leakgauge.membership.everyone_as_target` plays; here it is
+    for the targets alone.
 
     Args:
         games: what was played; at least 4 models.
@@ -270,7 +274,7 @@ def shared_table(games: Games, *, width: float = WIDTH) -> Games:
     members, everyone = games.members, np.arange(len(games.answers))
     called: dict[str, Flags] = {name: np.empty(members.shape, dtype=bool) for name in ("distance", "frequency")}
     for model in everyone:
-        others = np.delete(everyone, model)
+        others = np.delete(everyone, [model, model ^ 1])  # complementary halves follow each other
         shadows, known, own = games.answers[others], members[others], games.answers[model]
         mean_in, mean_out, _, _ = distance.means_by_membership(shadows, known)
         called["distance"][model] = distance.scores(own, mean_in, mean_out) > 0

@@ -21,7 +21,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from leakgauge.errors import ConfigError, DataError
+from leakgauge.checking import number
+from leakgauge.errors import DataError
 from leakgauge.membership._checks import checked_vector
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -67,8 +68,7 @@ def scores(
     """
     from sklearn.ensemble import HistGradientBoostingRegressor
 
-    if not 0 < significance < 1:
-        raise ConfigError(f"significance must be in (0, 1), got {significance}.")
+    number(above=0, below=1)("significance", significance)
     own, known = checked_vector(signals, "signals"), checked_vector(population_signals, "population_signals")
     inputs = _checked_features(features, "features", own.size)
     known_inputs = _checked_features(population_features, "population_features", known.size)

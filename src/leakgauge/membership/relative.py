@@ -26,7 +26,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from leakgauge.errors import ConfigError, ModelError
+from leakgauge.checking import number
+from leakgauge.errors import ModelError
 from leakgauge.membership._checks import (
     checked_labels,
     checked_members,
@@ -70,8 +71,7 @@ def own_probabilities(log_probabilities: ArrayLike, labels: ArrayLike, *, temper
     [0.5714, 0.9]
     """
     logs = np.asarray(log_probabilities, dtype=np.float64)
-    if not 0 < temperature < math.inf:
-        raise ConfigError(f"temperature must be positive and finite, got {temperature}.")
+    number(above=0)("temperature", temperature)
     if logs.ndim not in (2, 3) or 0 in logs.shape or logs.shape[-1] < 2:
         raise ModelError(
             "log_probabilities must have shape [records, classes] or [models, records, classes] with at least one of "
@@ -175,30 +175,27 @@ def offline_scores(
     >>> offline_scores([0.9, 0.5], [[0.5, 0.5]], [[False, False]], equal_groups=False).tolist()
     [0.5, -0.5]
     """
-    if not 0 <= slope <= 1:
-        raise ConfigError(f"slope must be in [0, 1], got {slope}.")
+    number(least=0, most=1)("slope", slope)
     own, table, known = _checked(target, references, members)
     mean_out = _mean(table, models_without(known, equal_groups=equal_groups))
     return _share_beaten(_log_ratio(own, _offline_prior(mean_out, slope)), gamma) - _checked_threshold(threshold)
 
 
-def everyone(probabilities: Floats, members: NDArray[np.bool_], targets: NDArray[np.int64]) -> Floats:
-    """`scores` of each of the ``targets`` [t] against all other models of a table, [t, records].
+def everyone(probabilities: Floats, targets: NDArray[np.int64], others: Others) -> Floats:
+    """`scores` of each of the ``targets`` [t] against its shadow models in a table, [t, records].
 
     Args:
         probabilities: [models, records], of the records' own classes.
-        members: [models, records], bool.
         targets: [t], rows of the table.
+        others: their shadow models.
     """
-    others = Others(members, targets)
     with_record, without = others.sums(probabilities)
     prior = (with_record + without) / (2 * others.size)
     return _shares(probabilities[targets], prior)
 
 
-def everyone_offline(probabilities: Floats, members: NDArray[np.bool_], targets: NDArray[np.int64]) -> Floats:
-    """`offline_scores` of each of the ``targets`` [t] against all other models of a table, [t, records]."""
-    others = Others(members, targets)
+def everyone_offline(probabilities: Floats, targets: NDArray[np.int64], others: Others) -> Floats:
+    """`offline_scores` of each of the ``targets`` [t] against its shadow models in a table, [t, records]."""
     return _shares(probabilities[targets], _offline_prior(others.sums(probabilities)[1] / others.size, OFFLINE_SLOPE))
 
 
@@ -222,8 +219,7 @@ def _log_ratio(own: Floats, prior: Floats) -> Floats:
 
 def _share_beaten(log_ratio: Floats, gamma: float) -> Floats:
     """Share of the other records whose ratio is smaller by more than the factor gamma, [records]."""
-    if not 1 <= gamma < math.inf:
-        raise ConfigError(f"gamma must be at least 1 and finite, got {gamma}.")
+    number(least=1)("gamma", gamma)
     # Since gamma is at least 1 no record beats itself.
     beaten = np.searchsorted(np.sort(log_ratio), log_ratio - math.log(gamma) - _ROUNDING, side="left")
     return beaten / max(1, log_ratio.size - 1)
@@ -235,9 +231,7 @@ def _mean(table: Floats, group: NDArray[np.bool_]) -> Floats:
 
 
 def _checked_threshold(threshold: float) -> float:
-    if not 0 <= threshold < 1:
-        raise ConfigError(f"threshold must be in [0, 1), got {threshold}.")
-    return threshold
+    return float(number(least=0, below=1)("threshold", threshold))
 
 
 def _checked(target: ArrayLike, references: ArrayLike, members: ArrayLike) -> tuple[Floats, Floats, NDArray[np.bool_]]:

@@ -23,7 +23,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from leakgauge.errors import ConfigError, DataError, ModelError
+from leakgauge.checking import optional, whole
+from leakgauge.errors import DataError, ModelError
 from leakgauge.membership._checks import checked_labels, checked_members, checked_probabilities, thinned_groups
 from leakgauge.models.sklearn import fit as fit_quietly
 
@@ -191,10 +192,8 @@ def fit(
     >>> (attack.scores([[0.8, 0.2], [0.6, 0.4]], [0, 0]) > 0).tolist()
     [True, False]
     """
-    if seed < 0:
-        raise ConfigError(f"seed must be at least 0, got {seed}.")
-    if max_rows is not None and max_rows < 2:
-        raise ConfigError(f"max_rows must be at least 2, or None for all rows, got {max_rows}.")
+    whole(0)("seed", seed)
+    optional(whole(2, hint="None takes all rows"))("max_rows", max_rows)
     table = checked_probabilities(shadow_probabilities, "shadow_probabilities", "models, records, classes")
     n_models, n_records, n_classes = table.shape
     inside = checked_members(members, n_models, n_records)

@@ -1,7 +1,7 @@
 """Attacks with shadow models when every model of a table plays the target in turn: all targets at once.
 
-Each function equals its attack played target by target, with all other models as shadow models, up to rounding; it
-takes a few passes over the table where the loop takes one for each target.
+Each function equals its attack played target by target, with all other models but the target's complement as shadow
+models, up to rounding; it takes a few passes over the table where the loop takes one for each target.
 """
 
 from __future__ import annotations
@@ -34,12 +34,19 @@ class Game:
         labels: the pool's classes or values ``[n]``.
         targets: int ``[t]``, the models that play the target.
         width: bin width.
+        complements: int ``[t]``, for each target a model trained on exactly the other records, which plays no shadow;
+            -1 for none.
     """
 
     table: PredictionTable
     labels: NDArray[np.generic]
     targets: NDArray[np.int64]
     width: float
+    complements: NDArray[np.int64]
+
+    def others(self, records: slice = slice(None)) -> Others:
+        """The shadow models of each target, for some of the records."""
+        return Others(self.table.members[:, records], self.targets, self.complements)
 
     def by_records(self, score: Callable[[Floats, Others], Floats], n_numbers: int) -> Floats:
         """Scores ``[t, n]`` of an attack that looks at each record on its own, a block of records at a time.
@@ -49,36 +56,36 @@ class Game:
             n_numbers: numbers that it holds for each record.
         """
         found = np.empty((len(self.targets), self.table.answers.shape[1]))
-        members = self.table.members
         for block in _blocks(found.shape[1], n_numbers):
             answers = bin_centres(np.exp(self.table.log_probabilities[:, block]), self.width)
-            found[:, block] = score(answers, Others(members[:, block], self.targets))
+            found[:, block] = score(answers, self.others(block))
         return found
 
 
 def lira(game: Game) -> Floats:
     """`leakgauge.membership.likelihood_ratio.scores`, ``[t, n]``."""
     table = game.table
-    return likelihood_ratio.everyone(signals(table.kind, table.answers, game.labels), table.members, game.targets)
+    found = signals(table.kind, table.answers, game.labels)
+    return likelihood_ratio.everyone(found, table.members, game.targets, game.others())
 
 
 def lira_offline(game: Game) -> Floats:
     """`leakgauge.membership.likelihood_ratio.offline_scores`, ``[t, n]``."""
     table = game.table
     rising = rising_signals(table.kind, table.answers, game.labels)
-    return likelihood_ratio.everyone_offline(rising, table.members, game.targets)
+    return likelihood_ratio.everyone_offline(rising, table.members, game.targets, game.others())
 
 
 def rmia(game: Game) -> Floats:
     """`leakgauge.membership.relative.scores`, ``[t, n]``."""
     own = relative.own_probabilities(game.table.log_probabilities, game.labels)
-    return relative.everyone(own, game.table.members, game.targets)
+    return relative.everyone(own, game.targets, game.others())
 
 
 def rmia_offline(game: Game) -> Floats:
     """`leakgauge.membership.relative.offline_scores`, ``[t, n]``."""
     own = relative.own_probabilities(game.table.log_probabilities, game.labels)
-    return relative.everyone_offline(own, game.table.members, game.targets)
+    return relative.everyone_offline(own, game.targets, game.others())
 
 
 def by_distance(game: Game) -> Floats:
@@ -105,13 +112,13 @@ def by_frequency(game: Game) -> Floats:
         # One counter for each record, class and bin.
         counter = np.rint(answers / game.width - 0.5).astype(np.int64)
         counter += n_bins * np.arange(counter[0].size).reshape(counter.shape[1:])
-        own = counter[game.targets]
+        own, complement = counter[others.targets], counter[others.complements]
 
         def in_own_bin(chosen: NDArray[np.bool_]) -> Floats:
             counts = np.bincount(counter[chosen].ravel(), minlength=n_bins * counter[0].size)
             return counts[own].astype(np.float64)
 
-        counts = others.combined(in_own_bin, np.ones(own.shape))
+        counts = others.combined(in_own_bin, np.ones(own.shape), (complement == own).astype(np.float64))
         return frequency.scores_from_counts(*(c.reshape(-1, k) for c in counts)).reshape(others.size.shape)
 
     return game.by_records(score, k * max(n_models, n_bins))

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from leakgauge.checking import whole
 from leakgauge.errors import ConfigError
 from leakgauge.models import AnswerKind
 from leakgauge.properties.inference import Attack, Prepared, prepare
@@ -162,8 +163,7 @@ def play(
         ModelError: a model could not be trained, or does not answer what the attack asks.
     """
     attack = attack or Attack()
-    if n_test < 0:
-        raise ConfigError(f"n_test must be at least 0, got {n_test}; 0 measures neither precision nor recall.")
+    whole(0, hint="0 measures neither precision nor recall")("n_test", n_test)
     if n_test and attack.answers is not AnswerKind.LABELS:
         raise ConfigError("n_test is for attacks that ask for labels, from which precision and recall follow.")
     sets, is_t1 = target_sets(population.owner, game, n_targets, seed)
@@ -210,8 +210,7 @@ def target_sets(owner: Side, game: Game, n_targets: int, seed: int) -> tuple[Ind
         ConfigError: there are no targets.
         DataError: the owner has too few records.
     """
-    if n_targets < 1:
-        raise ConfigError(f"n_targets must be at least 1, got {n_targets}; an accuracy needs models to count.")
+    whole(1, hint="an accuracy needs models to count")("n_targets", n_targets)
     is_t1 = np.arange(2 * n_targets) % 2 == 1
     rng = np.random.default_rng([seed, 1])
     return owner.draw_sets(game.n_clean, np.where(is_t1, game.t1, game.t0), rng), is_t1

@@ -8,13 +8,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from leakgauge.checking import check_fields, flag, instance, number, one_of, optional, whole
 from leakgauge.errors import ConfigError, DataError
 from leakgauge.models import AnswerKind, Model
 from leakgauge.properties.parameters import Game
 from leakgauge.properties.poisoning import Planted, plant
 from leakgauge.properties.population import Floats, Indices, Side
 from leakgauge.properties.property import Flags
-from leakgauge.properties.queries import FixedBand, QueryBand, Uncertain, uncertain
+from leakgauge.properties.queries import FixedBand, QueryBand, TheoreticalBand, Uncertain, uncertain
 from leakgauge.properties.training_sets import Trainer, ask
 from leakgauge.theory import Variant
 
@@ -62,13 +63,19 @@ class Attack:
     most_records: int = 20_000
 
     def __post_init__(self) -> None:
-        for name, least in (("n_ensemble", 1), ("n_queries", 0), ("n_shadow", 1), ("most_records", 2)):
-            if getattr(self, name) < least:
-                raise ConfigError(f"{name} must be at least {least}, got {getattr(self, name)}.")
-        if self.penalty is not None and not self.penalty > 0:
-            raise ConfigError(
-                f"penalty must be above 0, got {self.penalty}; it weighs |w|^2 / 2 against the mean loss."
-            )
+        check_fields(
+            self,
+            n_ensemble=whole(1),
+            n_queries=whole(0),
+            n_shadow=whole(1),
+            band=instance(FixedBand, TheoreticalBand),
+            answers=one_of(AnswerKind),
+            variant=optional(instance(Variant)),
+            paper_sizes=flag,
+            penalty=optional(number(above=0, hint="it weighs |w|^2 / 2 against the mean loss")),
+            most_drawn=optional(whole(0)),
+            most_records=whole(2),
+        )
         if self.answers is AnswerKind.VALUES:
             raise ConfigError("answers must be labels or probabilities; a model that answers numbers is not attacked.")
 

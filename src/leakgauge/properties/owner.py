@@ -10,10 +10,11 @@ import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING
 
 import numpy as np
 
+from leakgauge.checking import number
 from leakgauge.errors import ConfigError, DataError, ModelError
 from leakgauge.models import AnswerKind
 from leakgauge.properties.game import N_TARGETS, CleanTest, confront, target_sets
@@ -23,7 +24,9 @@ from leakgauge.properties.population import Floats, Indices, Population
 from leakgauge.properties.training_sets import Curating, Trainer
 from leakgauge.records import Records
 from leakgauge.statistics import Estimate
-from leakgauge.training import FunctionLearner, Learner
+from leakgauge.training import Learner
+from leakgauge.training.fingerprints import fingerprint
+from leakgauge.training.learners import identity
 
 if TYPE_CHECKING:
     from leakgauge.training.chunks import Workers
@@ -133,11 +136,9 @@ class WithoutInfluential(Curating):
     """
 
     def __init__(self, learner: Learner, influence: Callable[[Learner, Records], Floats], share: float) -> None:
-        if not 0 <= share < 1:
-            raise ConfigError(f"the share of records to leave out must be in [0, 1), got {share}.")
         self.learner = learner
         self.influence = influence
-        self.share = share
+        self.share: float = number(least=0, below=1)("the share of records to leave out", share)
 
     @property
     def name(self) -> str:
@@ -166,9 +167,8 @@ class WithoutInfluential(Curating):
         return kept, records.labels[kept].astype(np.int64)
 
     def fingerprint(self) -> str:
-        """The learner's, the share, and the function's, as :class:`FunctionLearner` recognises functions."""
-        influence = FunctionLearner(cast(Any, self.influence)).fingerprint()
-        return f"without-influential-{self.share!r}-{influence}-{self.learner.fingerprint()}"
+        """The learner's, the share, and the function's code."""
+        return fingerprint("without-influential", self.share, self.influence, identity(self.learner))
 
 
 class NoisyLabels(Curating):
@@ -183,10 +183,8 @@ class NoisyLabels(Curating):
     """
 
     def __init__(self, learner: Learner, rate: float) -> None:
-        if not 0 <= rate <= 1:
-            raise ConfigError(f"the rate of label noise must be in [0, 1], got {rate}.")
         self.learner = learner
-        self.rate = rate
+        self.rate: float = number(least=0, most=1)("the rate of label noise", rate)
 
     @property
     def name(self) -> str:
@@ -199,12 +197,12 @@ class NoisyLabels(Curating):
         return self.rate > 0 or self.learner.randomised
 
     def curated(self, records: Records, *, seed: int | None) -> tuple[Indices, Indices]:
-        """All records, and labels with noise drawn from the seed."""
-        rng = np.random.default_rng([0 if seed is None else seed, 4])
+        """All records, and labels with noise drawn from the seed, or by the operating system where it is ``None``."""
+        rng = np.random.default_rng(None if seed is None else [seed, 4])
         fresh = rng.integers(0, len(records.schema.classes), len(records))
         labels = np.where(rng.random(len(records)) < self.rate, fresh, records.labels)
         return np.arange(len(records)), labels.astype(np.int64)
 
     def fingerprint(self) -> str:
         """The learner's, and the rate."""
-        return f"noisy-labels-{self.rate!r}-{self.learner.fingerprint()}"
+        return fingerprint("noisy-labels", self.rate, identity(self.learner))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from leakgauge.checking import check_fields, number, whole
 from leakgauge.errors import ConfigError
 from leakgauge.theory.property_inference import check_frequencies
 
@@ -33,13 +34,18 @@ class Game:
     poison: float = 0.0
 
     def __post_init__(self) -> None:
+        check_fields(
+            self,
+            t0=number(least=0, below=1),
+            t1=number(above=0, most=1),
+            n=whole(1),
+            poison=number(least=0, below=1, hint="it is planted / all records"),
+        )
         try:
             check_frequencies(self.t0, self.t1)
         except ValueError as error:
             raise ConfigError(str(error)) from None
-        if not 0 <= self.poison < 1:
-            raise ConfigError(f"the poison share must be in [0, 1), got {self.poison}; it is planted / all records.")
-        if self.n < 1 or self.n_clean < 1:
+        if self.n_clean < 1:
             raise ConfigError(
                 f"a training set of {self.n} records, {self.n_planted} of them planted, has no clean record; make n "
                 "larger or the poison share smaller."

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from leakgauge.escaping import shapes
 from leakgauge.properties.population import Side
 from leakgauge.properties.property import Flags
 from leakgauge.records import Records
@@ -25,6 +26,8 @@ class Planted:
 
     records: Records
     variant: Variant
+
+    __repr__ = shapes
 
 
 def plants_with_property(t0: float, t1: float) -> bool:

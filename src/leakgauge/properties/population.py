@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.errors import DataError
+from leakgauge.escaping import shapes
 from leakgauge.properties.property import Flags, Property
 from leakgauge.records import Records, Task, Value, split
 
@@ -34,6 +35,8 @@ class Side:
     records: Records
     has: Flags
     positive: int
+
+    __repr__ = shapes
 
     def __post_init__(self) -> None:
         for there, what in ((self.has, "has"), (~self.has, "lacks")):
@@ -176,5 +179,7 @@ def positive_code(records: Records, positive: Value) -> int:
             )
         return 1
     if positive not in schema.classes:
-        raise DataError(f"the label {schema.target.name!r} has no class {positive!r}; name one of {schema.classes}.")
+        raise DataError(
+            f"the label {schema.target.name!r} has no class {positive!r}; name one of its {len(schema.classes)}."
+        )
     return schema.classes.index(positive)

@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from leakgauge.errors import DataError
 from leakgauge.records import Column, Records, Schema, Value
-from leakgauge.records._messages import shortened
 
 Flags: TypeAlias = NDArray[np.bool_]
 
@@ -101,5 +100,7 @@ def _holds(records: Records, column: str, values: tuple[Value, ...]) -> Flags:
         return np.isin(held, np.array(values, dtype=np.float64))
     unknown = [value for value in values if value not in described.categories]
     if unknown:
-        raise DataError(f"column {column!r} has no category {unknown[0]!r}; it has {shortened(described.categories)}.")
+        raise DataError(
+            f"column {column!r} has no category {unknown[0]!r}; name one of its {len(described.categories)} values."
+        )
     return np.isin(held, [described.categories.index(value) for value in values])

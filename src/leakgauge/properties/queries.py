@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from leakgauge.checking import check_fields, instance, number
 from leakgauge.models import AnswerKind
 from leakgauge.properties.population import Floats, Indices, Side
 from leakgauge.properties.property import Flags
@@ -34,12 +35,18 @@ class FixedBand:
     Args:
         width: largest `|1 - 2 v|` for a share v of the models that say 1, in [0, 1).
 
+    Raises:
+        ConfigError: the width is out of range.
+
     Source: Chase et al. 2021, Algorithm 2.
     """
 
     width: float = 0.4
 
     kind = AnswerKind.LABELS
+
+    def __post_init__(self) -> None:
+        check_fields(self, width=number(least=0, below=1, hint="at 1 every point on which models disagree is kept"))
 
     def keeps(self, votes: Floats, n_models: int, has: Flags) -> Flags:
         """Whether points with these votes for label 1 are kept, bool ``[m]``.
@@ -74,6 +81,9 @@ class TheoreticalBand:
     band: Band
 
     kind = AnswerKind.PROBABILITIES
+
+    def __post_init__(self) -> None:
+        check_fields(self, band=instance(Band))
 
     def keeps(self, votes: Floats, n_models: int, has: Flags) -> Flags:
         """Whether points with these summed probabilities of label 1 are kept, bool ``[m]``."""

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leakgauge.errors import ModelError
-from leakgauge.models import AnswerKind, LabelAccess, LabelOnly, Model, ProbabilityAccess
+from leakgauge.errors import ModelError, user_code
+from leakgauge.escaping import shapes
+from leakgauge.models import AnswerKind, LabelAccess, Model, ProbabilityAccess, labels_of
 from leakgauge.properties.population import Floats, Indices, Side
 from leakgauge.properties.property import Flags
 from leakgauge.records import Records
@@ -70,6 +71,8 @@ class Trainer:
     planted: Records
     workers: Workers = 1
     run: Path | None = None
+
+    __repr__ = shapes
 
     def responses(
         self, sets: Indices, queries: Floats, *, kind: AnswerKind, seed: int, poisoned: bool = True
@@ -159,9 +162,11 @@ def ask(model: Model, queries: Floats, positive: int, kind: AnswerKind) -> Float
     """
     match kind, model:
         case AnswerKind.LABELS, LabelAccess():
-            return np.asarray(LabelOnly(model).labels(queries) == positive, dtype=np.float64)
+            return np.asarray(labels_of(model, queries) == positive, dtype=np.float64)
         case AnswerKind.PROBABILITIES, ProbabilityAccess():
-            return read(model.log_probabilities(queries), positive, kind)
+            with user_code(type(model).__name__, "log_probabilities"):
+                logs = model.log_probabilities(queries)
+            return read(logs, positive, kind)
     raise ModelError(f"this attack asks for {kind.value}, which {type(model).__name__} does not answer.")
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from leakgauge.checking import whole
 from leakgauge.errors import ConfigError, ModelError
 from leakgauge.models import Model
 from leakgauge.models.sklearn import fit, name_of
@@ -210,8 +211,7 @@ def play_white_box(
     if game.poison:
         raise ConfigError(f"the white-box attacker plants nothing, got a poison share of {game.poison}; set it to 0.")
     for name, value in (("n_shadow", n_shadow), ("n_targets", n_targets)):
-        if value < 1:
-            raise ConfigError(f"{name} must be at least 1, got {value}.")
+        whole(1)(name, value)
     rng = np.random.default_rng([seed, 3])
     found = {}
     for side, n_models in ((population.attacker, n_shadow), (population.owner, n_targets)):
