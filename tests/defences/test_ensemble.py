@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
 from sklearn.tree import DecisionTreeClassifier
 
 from leakgauge.defences import Ensemble, Votes, parts
@@ -159,7 +161,7 @@ def test_a_part_of_one_class_has_no_model():
 
 
 def test_settings_out_of_range():
-    with pytest.raises(ConfigError, match="n_parts must be at least 2, got 1"):
+    with pytest.raises(ConfigError, match="n_parts must be a whole number of at least 2, got 1"):
         Ensemble(1)
     with pytest.raises(ConfigError, match="smoothing must be above 0 and finite, got 0"):
         Ensemble(4, 0.0)
@@ -175,3 +177,22 @@ def test_numbers_are_no_votes():
     numbers = Records.from_arrays(QUERIES, rng.normal(size=80))
     with pytest.raises(ModelError, match="models can vote on classes only"):
         Ensemble(2).apply(SklearnLearner(LinearRegression())).fit(numbers, seed=0)
+
+
+def test_a_part_that_does_not_know_a_category_votes_for_all_labels_alike():
+    """An error would tell that nobody with the category is in the training set: it is no answer, and no leak."""
+    rng = np.random.default_rng(3)
+    town = rng.integers(0, 3, 60).astype(float)
+    town[0] = 3.0  # one person alone in a town
+    records = Records.from_arrays(town[:, None], (rng.random(60) < 0.3 + 0.1 * town).astype(int), categorical=[0])
+    learner = Ensemble(4).apply(SklearnLearner(make_pipeline(OneHotEncoder(), LogisticRegression())))
+    query = records.features[:1]
+    whole = learner.fit(records, seed=0).model.log_probabilities(query)
+    without = learner.fit(records[np.arange(60) > 0], seed=0).model.log_probabilities(query)
+    assert np.abs(whole - without).max() <= Ensemble(4).largest_dtp + 1e-12
+    np.testing.assert_allclose(np.exp(without), 0.5)
+    asked = np.concatenate([query, records.features[1:3]])
+    both = learner.fit(records, seed=0).model
+    np.testing.assert_allclose(both.log_probabilities(asked)[:1], whole)
+    with pytest.raises(ModelError, match="columns"):
+        both.log_probabilities(np.zeros((1, 2)))

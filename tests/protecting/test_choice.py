@@ -41,13 +41,22 @@ def test_a_name_and_a_number_make_a_defence(text, defence):
 
 
 def test_what_is_not_given_follows_from_the_rule():
-    """Half of the pool are members, so the advantage is twice eta."""
+    """The advantage is twice eta."""
     assert named("removal").limit == 0.5
     assert named("removal=2").limit == 2.0
     assert named("noise").eta == pytest.approx(0.1)
     assert named("noise=0.05").eta == 0.05
     assert named("noise").n_records == 50
     assert named_defence("removal", MODEL, Settings(rule=ReleaseRule(dtp=None))).limit == 1.0
+
+
+@pytest.mark.parametrize("k", [10, 50, 83])
+def test_the_limit_on_the_advantage_is_kept_however_many_are_members(k):
+    """What is proven is the limit itself; that it is kept is tested with the noise."""
+    model = subject(LogisticRegression(), (X[:k], Y[:k]), (X[k:], Y[k:]))
+    made = named_defence("noise", model, SETTINGS)
+    assert made.eta == pytest.approx(0.1)
+    assert "true-positive rate more than 0.2 above its false-positive rate" in made.guarantee
 
 
 def test_dp_sgd_knows_how_many_records_there_are():

@@ -102,8 +102,8 @@ def test_a_folder_with_something_else_is_left_alone(tmp_path):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('{"schema_version": "2.0"}', r"has schema version '2\.0', this leakgauge reads '1\.0'"),
-        ('{"schema_version": "1.0"}', "was not written by leakgauge protect"),
+        ('{"schema_version": "1.0"}', r"has schema version '1\.0', this leakgauge reads '2\.0'"),
+        ('{"schema_version": "2.0"}', "was not written by leakgauge protect"),
         ("[]", "was not written by leakgauge protect"),
         ("no json", "was not written by leakgauge protect"),
     ],

@@ -15,9 +15,10 @@ from sklearn.tree import DecisionTreeClassifier
 
 from leakgauge.auditing import Queries, Released, ReleaseRule, Settings, Subject, Verdict, audit_subject, subject
 from leakgauge.defences import Binning, EarlierStop, Ensemble, LabelsOnly, StrongerPenalty, Temperature
-from leakgauge.errors import ConfigError, MissingExtra, ModelError
+from leakgauge.errors import ConfigError, DataError, MissingExtra, ModelError, StoreError, WorkerError
 from leakgauge.models import FunctionProbabilities, wrap
-from leakgauge.protecting import Protection, Tried, default_defences, protect, trying
+from leakgauge.protecting import Protection, ProtectionDocument, Refused, Tried, default_defences, protect, trying
+from leakgauge.protecting.document import dump
 from leakgauge.records import from_pair
 from leakgauge.statistics import Estimate
 
@@ -90,7 +91,11 @@ def test_labels_only_of_a_memorising_tree_leave_the_gap():
     assert labels.risk.value == pytest.approx(plain.error.value) == pytest.approx(plain.risk.value)
     assert labels.result.description.answers == "labels"
     assert labels.verdict is Verdict.FAILS
-    assert [one.cost.value for one in found.values()] == [0, 0, 0]
+    # The tree's probabilities are 0 and 1: as labels they say as much.
+    assert [one.more_error.value for one in found.values()] == [0, 0, 0]
+    assert [one.cost.value for one in found.values()] == pytest.approx([0, 0, 0], abs=1e-9)
+    assert found["labels-only"].calibration is None
+    assert found["unchanged"].calibration == pytest.approx(plain.error.value)  # always sure, and wrong so often
 
 
 def test_bins_bound_pdtp_by_ln_199():
@@ -108,10 +113,11 @@ def test_the_ensemble_keeps_its_bound_under_audit():
 def test_larger_leaves_lower_the_risk_of_a_tree():
     plain, pruned = protect(TREE, ATTACKS_ONLY, [StrongerPenalty(40)]).tried
     assert pruned.risk.value < plain.risk.value / 2
-    assert pruned.cost.value == pytest.approx(pruned.error.value - plain.error.value)
-    assert pruned.cost.low < pruned.cost.value < pruned.cost.high
+    assert pruned.cost.value == pytest.approx(pruned.log_loss.value - plain.log_loss.value)
+    assert pruned.more_error.value == pytest.approx(pruned.error.value - plain.error.value)
+    assert pruned.more_error.low < pruned.more_error.value < pruned.more_error.high
     # Paired: record by record the difference is better known than either error.
-    assert pruned.cost.half_width < plain.error.half_width + pruned.error.half_width
+    assert pruned.more_error.half_width < plain.error.half_width + pruned.error.half_width
 
 
 def test_labels_need_no_training():
@@ -153,7 +159,7 @@ def test_the_frontier_and_the_cheapest_by_hand():
     def outcome(name, risk, error, verdict):
         attack = replace(real.result.attacks[0], name=name, advantage=estimate(risk))
         result = replace(real.result, attacks=(attack,), verdict=verdict)
-        return Tried(Temperature(), result, estimate(error), estimate(error - 0.1))
+        return Tried(Temperature(), result, estimate(error), estimate(0), estimate(1), 0.0, estimate(error - 0.1))
 
     a = outcome("a", 0.5, 0.1, Verdict.FAILS)
     b = outcome("b", 0.2, 0.2, Verdict.PASSES)
@@ -182,17 +188,160 @@ def test_regression():
     plain, strong = found.tried
     assert strong.cost.value > 0.5  # the penalty is 1,000 for 150 records
     assert plain.error.value == pytest.approx(plain.result.description.holdout_score.value**2)
-    assert "is for classifiers" in found.refused["labels-only"]
+    assert strong.cost == strong.more_error
+    assert strong.log_loss is strong.calibration is None
+    assert "is for classifiers" in found.refused["labels-only"].reason
+
+
+# What costs nothing, and what labels cost.
+
+
+def test_labels_of_a_model_that_is_never_sure_lose_what_it_knew():
+    """Known answer: two groups, right in 0.9 and 0.6 of cases, and the model says so.
+
+    Its log loss is the mean of both entropies, 0.499 nats; that of its labels, believed in 0.75 of cases, 0.562.
+    """
+    from leakgauge.protecting.cost import quality
+
+    groups, n = np.repeat([0.9, 0.6], 500), np.arange(1000) % 500
+    codes = (n >= 500 * groups).astype(int)
+    logs = np.log(np.column_stack([groups, 1 - groups]))
+    given = quality(logs, codes, probabilities=True)
+    labels = quality(np.where(logs == logs.max(axis=1, keepdims=True), 0.0, -np.inf), codes, probabilities=False)
+    entropy = [-(p * np.log(p) + (1 - p) * np.log(1 - p)) for p in (0.9, 0.6, 0.75)]
+    assert given.log_losses.mean() == pytest.approx(np.mean(entropy[:2]), abs=1e-6)
+    assert labels.log_losses.mean() == pytest.approx(entropy[2], abs=1e-6)
+    assert given.errors.mean() == labels.errors.mean() == 0.25
+    assert given.calibration == pytest.approx(0, abs=1e-12)
+    assert labels.calibration is None
+
+
+def test_equal_probabilities_for_all_are_worth_what_they_are():
+    """No information: ln k, whatever k; and answers that are wrong every time are worth no more than that."""
+    from leakgauge.protecting.cost import quality
+
+    for k in (2, 5):
+        codes = np.arange(100) % k
+        flat = quality(np.full((100, k), -np.log(k)), codes, probabilities=True)
+        wrong = quality(np.where(np.eye(k)[(codes + 1) % k] > 0, 0.0, -np.inf), codes, probabilities=True)
+        for one in (flat, wrong):
+            assert one.log_losses.mean() == pytest.approx(np.log(k), abs=1e-5)
+        assert wrong.calibration == 1.0
+
+
+def test_labels_are_not_free():
+    """Logistic regression on a noisy label, 2,000 people: all pass the loose rule and none makes a mistake more.
+
+    The labels cost 0.053 nats (0.030 to 0.075).
+    """
+    draw = np.random.default_rng(1)
+    X = draw.normal(size=(2000, 2))
+    y = (X[:, 0] + draw.normal(size=2000) > 0).astype(int)
+    noisy = subject(LogisticRegression(), (X[:1000], y[:1000]), (X[1000:], y[1000:]))
+    settings = Settings(n_shadows=0, n_influence=0, attacks=("gap",), rule=ReleaseRule(dtp=None, advantage=0.5))
+    found = protect(noisy, settings, [LabelsOnly(), Binning(0.1)])
+    plain, labels, binned = found.tried
+    assert {one.verdict for one in found.tried} == {Verdict.PASSES}
+    assert labels.more_error.value == binned.more_error.value == 0
+    assert labels.cost.low > 0.02
+    assert binned.cost.high < 0.01
+    failing = replace(plain, result=replace(plain.result, verdict=Verdict.FAILS))
+    assert replace(found, tried=(failing, labels, binned)).cheapest is binned
+    assert replace(found, tried=(failing, labels)).cheapest is labels
+
+
+# Equal error budgets.
+
+
+def test_whoever_faces_fewer_attacks_has_no_shorter_intervals():
+    """All attacks that there are: four times as many on probabilities as on labels, each at the same confidence."""
+    settings = Settings(n_shadows=4, n_influence=0, rule=ReleaseRule(dtp=None, advantage=0.2))
+    tree = subject(DecisionTreeClassifier(max_depth=3), TRAIN, HOLDOUT)
+    found = by_name(protect(tree, settings, [LabelsOnly(), StrongerPenalty(5)]))
+    attacks = {name: {a.name: a.advantage for a in one.result.attacks} for name, one in found.items()}
+    assert len(attacks["unchanged"]) > len(attacks["labels-only"]) + 2
+    confidences = {gained.confidence for one in attacks.values() for gained in one.values()}
+    assert len(confidences) == 1
+    assert attacks["labels-only"]["gap"] == attacks["unchanged"]["gap"]  # the same labels are attacked
+    alone = audit_subject(
+        tree,
+        replace(
+            settings,
+            released=Released.LABELS,
+            rule=replace(settings.rule, confidence=found["unchanged"].error.confidence),
+        ),
+    )
+    assert alone.attacks[0].advantage.half_width < attacks["labels-only"]["gap"].half_width
 
 
 # What is tried and what is not.
+
+
+class Quoting(StrongerPenalty):
+    """A defence whose code fails with somebody's record in its message."""
+
+    def apply(self, learner):
+        raise self.failure
+
+
+def foreign():
+    try:
+        raise ValueError("could not convert string to float: 'Smith, 12 Elm Road'")
+    except ValueError as error:
+        raised = DataError(f"column 3 cannot be read: {error}")
+        raised.__cause__ = error
+        return raised
+
+
+@pytest.mark.parametrize(
+    ("failure", "error", "reason"),
+    [
+        (DataError("changed copies of coded columns are no codes; name other attacks"), "DataError", "are no codes"),
+        (ConfigError("out of range; take less"), "ConfigError", "out of range; take less"),
+        (KeyError("Smith, 12 Elm Road"), "KeyError", "the code of the model or of a library failed"),
+        (MemoryError("Smith, 12 Elm Road"), "MemoryError", "the code of the model or of a library failed"),
+        (foreign(), "DataError", "column 3 cannot be read: ValueError"),
+    ],
+)
+def test_one_defence_that_fails_does_not_lose_the_others(failure, error, reason, monkeypatch):
+    """Whatever it fails with, its row says so in our words, and the others are tried."""
+    monkeypatch.setattr(Quoting, "failure", failure, raising=False)
+    found = protect(TREE, ATTACKS_ONLY, [Quoting(3), LabelsOnly()])
+    assert list(by_name(found)) == ["unchanged", "labels-only"]
+    refused = found.refused["penalty-3"]
+    assert refused.error == error
+    assert reason in refused.reason
+    assert "Smith" not in dump(ProtectionDocument.of(found))
+
+
+def test_a_defence_whose_audit_fails_does_not_lose_the_others(monkeypatch):
+    """The attack that asks about changed copies cannot be carried out on this model's labels."""
+    from leakgauge.membership import noise_robustness
+
+    def steadiness(*given, **settings):
+        raise DataError("column 'a' holds codes, and 0.3 is none; name other attacks")
+
+    monkeypatch.setattr(noise_robustness, "steadiness", steadiness)
+    settings = replace(ATTACKS_ONLY, attacks=None)
+    found = protect(TREE, settings, [LabelsOnly(), StrongerPenalty(5)])
+    assert list(by_name(found)) == ["unchanged", "penalty-5"]
+    assert found.refused["labels-only"].reason == "column 'a' holds codes, and 0.3 is none; name other attacks"
+
+
+@pytest.mark.parametrize("error", [StoreError("the disk is full"), WorkerError("workers die"), KeyboardInterrupt()])
+def test_what_is_wrong_with_the_run_ends_it(error, monkeypatch):
+    monkeypatch.setattr(Quoting, "failure", error, raising=False)
+    with pytest.raises(type(error)):
+        protect(TREE, ATTACKS_ONLY, [Quoting(3), LabelsOnly()])
 
 
 def test_what_does_not_suit_the_learner_is_refused_with_a_reason():
     found = protect(TREE, ATTACKS_ONLY, [EarlierStop(2), Temperature(2)])
     assert list(by_name(found)) == ["unchanged", "temperature-2"]
     assert list(found.refused) == ["earlier-stop-2"]
-    assert "not trained in rounds" in found.refused["earlier-stop-2"]
+    assert found.refused["earlier-stop-2"].title == "rounds of training divided by 2"
+    assert found.refused["earlier-stop-2"].error == "ModelError"
+    assert "not trained in rounds" in found.refused["earlier-stop-2"].reason
 
 
 def test_a_model_that_can_only_be_queried():
@@ -202,19 +351,19 @@ def test_a_model_that_can_only_be_queried():
     assert named == ["binning-0.01", "binning-0.1", "temperature-2", "labels-only"]
     found = protect(alone, ATTACKS_ONLY, [Temperature(2), LabelsOnly(), StrongerPenalty(10)])
     assert list(by_name(found)) == ["unchanged", "temperature-2", "labels-only"]
-    assert "nobody said how the model was trained" in found.refused["penalty-10"]
+    assert "nobody said how the model was trained" in found.refused["penalty-10"].reason
 
 
 def test_answers_that_are_released_in_another_form_already():
     found = protect(TREE, replace(ATTACKS_ONLY, released=Released.LABELS), [Binning(), StrongerPenalty(10)])
-    assert "the answers are labels already" in found.refused["binning-0.01"]
+    assert "the answers are labels already" in found.refused["binning-0.01"].reason
     assert by_name(found)["penalty-10"].result.description.answers == "labels"
 
 
 def test_the_defaults_follow_the_rule():
     names = {one.name: one for one in default_defences(LINEAR, Settings(rule=ReleaseRule(dtp=0.5, advantage=0.2)))}
     assert names["removal-0.5"].limit == 0.5
-    assert names["noise-0.1"].eta == pytest.approx(0.1)  # half of the records are in: advantage 2 eta
+    assert names["noise-0.1"].eta == pytest.approx(0.1)  # an advantage of 2 eta
     assert "removal-1" not in {one.name for one in default_defences(TREE, Settings())}  # each would train 150 trees
     assert len({one.name for one in default_defences(LINEAR, Settings())}) == 11
 
@@ -287,7 +436,8 @@ def test_an_extra_that_is_not_installed_is_a_reason_not_a_crash(monkeypatch):
 
     monkeypatch.setattr(StrongerPenalty, "apply", missing)
     found = protect(TREE, ATTACKS_ONLY, [StrongerPenalty(10), LabelsOnly()])
-    assert found.refused == {"penalty-10": "it needs something; install it"}
+    reason = Refused("regularised 10 times as strongly", "MissingExtra", "it needs something; install it")
+    assert found.refused == {"penalty-10": reason}
     assert "labels-only" in by_name(found)
 
 
@@ -311,7 +461,7 @@ def test_a_model_that_cannot_be_audited_at_all():
 
 @pytest.mark.skipif("LEAKGAUGE_DATA" not in os.environ, reason="needs the data set adult: set LEAKGAUGE_DATA")
 def test_logistic_regression_on_adult():
-    """1,000 people of Adult: a stronger penalty lowers PDTP; bins and labels cost no accuracy."""
+    """1,000 people of Adult: a stronger penalty lowers PDTP; labels cost no accuracy, but the probabilities."""
     from leakgauge.records import datasets
     from leakgauge.training import recipe
 
@@ -325,7 +475,8 @@ def test_logistic_regression_on_adult():
     assert largest["penalty-100"] < largest["unchanged"] / 2
     assert largest["binning-0.01"] <= np.log(199) + 1e-12
     assert largest["labels-only"] == np.inf
-    assert found["binning-0.01"].cost.value == found["labels-only"].cost.value == 0
+    assert found["binning-0.01"].more_error.value == found["labels-only"].more_error.value == 0
+    assert found["binning-0.01"].cost.high < 0.01 < 0.05 < found["labels-only"].cost.low
     assert found["penalty-100"].error.value < 0.3
     assert all(one.risk.low < 0.15 for one in found.values())
     engines = {name: one.result.influence.engine for name, one in found.items()}

@@ -6,16 +6,17 @@ defended learner, models without a record have been defended as well, and every 
 
 from __future__ import annotations
 
-import hashlib
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from leakgauge.training import Fitted, Learner
+from leakgauge.training.fingerprints import fingerprint
+from leakgauge.training.learners import Committee, identity
 
 if TYPE_CHECKING:
     from leakgauge.records import Records
-    from leakgauge.training.learners import Changed, Committee
+    from leakgauge.training.learners import Changed
 
 
 class Defence(ABC):
@@ -43,6 +44,11 @@ class Defence(ABC):
     def guarantee(self) -> str | None:
         """What is proven of every defended model, and under which conditions; ``None`` if nothing is."""
         return None
+
+    @property
+    def needs_secrecy(self) -> bool:
+        """Whether the guarantee rests on random numbers that nobody knows: it is void where a seed is given."""
+        return False
 
     @abstractmethod
     def apply(self, learner: Learner) -> Learner:
@@ -99,12 +105,13 @@ class TrainingDefence(Defence):
 
     @abstractmethod
     def fit(self, learner: Learner, records: Records, *, seed: int | None) -> Fitted:
-        """Train a defended model; a function of the arguments alone.
+        """Train a defended model; with a seed a function of the arguments alone.
 
         Args:
             learner: the ordinary algorithm.
             records: the training set S.
-            seed: drives every random choice.
+            seed: drives every random choice. ``None`` is for a release: where a guarantee rests on random numbers they
+                come from the operating system and are kept nowhere.
         """
 
     def made_of(self, learner: Learner) -> Changed | Committee | None:
@@ -163,12 +170,29 @@ class Defended(Learner):
         """
         return self.defence.fit(self.learner, records, seed=seed)
 
+    def without_unused_seed(self, records: Records, *, seed: int) -> Defended:
+        """With the ordinary algorithm as it is tried on these records."""
+        return replace(self, learner=self.learner.without_unused_seed(records, seed=seed))
+
+    @property
+    def seed_tried(self) -> bool:
+        """Whether that of the ordinary algorithm was."""
+        return self.learner.seed_tried
+
+    def rounding_otherwise(self, twin: int) -> Defended | None:
+        """With the ordinary algorithm rounding otherwise."""
+        other = self.learner.rounding_otherwise(twin)
+        return None if other is None else replace(self, learner=other)
+
     def solved_to_the_end(self) -> Defended | None:
-        """With the ordinary algorithm solved to its end, where nothing is random and there is anything to tighten."""
-        tight = None if self.randomised else self.learner.solved_to_the_end()
+        """With the ordinary algorithm solved to its end, where there is anything to tighten.
+
+        Of the defences that draw at random only committees have one: the same seed draws the same parts.
+        """
+        drawn = self.defence.adds_randomness and not isinstance(self.made_of, Committee)
+        tight = None if drawn else self.learner.solved_to_the_end()
         return None if tight is None else Defended(tight, self.defence)
 
     def fingerprint(self) -> str:
-        """Hash of both fingerprints."""
-        held = repr((self.defence.fingerprint(), self.learner.fingerprint()))
-        return f"defended-{hashlib.sha256(held.encode()).hexdigest()}"
+        """Hash of both fingerprints, and of the defence's code."""
+        return fingerprint("defended", self.defence.fingerprint(), type(self.defence), identity(self.learner))

@@ -7,7 +7,8 @@ attacker is bounded whatever the records, the algorithm and the attack are.
 How much noise a promise takes is found by numerical accounting (dp-accounting). Dense networks, with logistic
 regression as the one without a hidden layer, are trained here in numpy: the length of one record's gradient follows
 from the activations and the errors of the layers, so that no gradient of a single record is ever formed. PyTorch
-modules are trained by opacus. Both are optional (``pip install 'leakgauge[dp]'``).
+modules are trained record by record (:mod:`leakgauge.defences.private_modules`). Both need optional packages
+(``pip install 'leakgauge[dp]'``).
 
 Sources: Abadi et al., "Deep Learning with Differential Privacy", CCS 2016; Goodfellow, "Efficient Per-Example Gradient
 Computations", 2015 (the lengths); Zhu, Dong and Wang, "Optimal Accounting of Differential Privacy via Characteristic
@@ -17,10 +18,8 @@ Function", AISTATS 2022 (composition); Doroshenko et al., "Connect the Dots", PE
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from decimal import ROUND_CEILING, Context
 from enum import StrEnum
 from functools import cached_property, lru_cache
 from itertools import pairwise
@@ -29,14 +28,15 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.checking import check_fields, number, one_of, optional, whole
 from leakgauge.defences.defence import Defended, TrainingDefence
 from leakgauge.defences.mip.parameters import Estimator, LinearClassifier
+from leakgauge.defences.private_modules import Step, descend_module
+from leakgauge.defences.randomness import SECRET_CONDITION, SEED_GIVEN, rounded_up, streams
 from leakgauge.errors import ConfigError, MissingExtra, ModelError
 from leakgauge.models import wrap_module
-from leakgauge.models.torch import answered_by, first_line, imported
 from leakgauge.training import Fitted, Learner, SklearnLearner, TorchLearner
 from leakgauge.training.engines.stateless import split
-from leakgauge.training.modules import loss_of_each, seeded
 from leakgauge.training.threads import one_thread
 
 if TYPE_CHECKING:
@@ -46,7 +46,6 @@ if TYPE_CHECKING:
 Floats: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.int64]
 Weights: TypeAlias = list[Floats]
-Seeds: TypeAlias = list[np.random.SeedSequence]
 
 LEAST_NOISE = 0.3
 """The smallest noise multiplier: less promises nothing worth having and takes long to account for."""
@@ -62,9 +61,6 @@ MANY_BINS = 20.0
 
 LEAST = 1e-300
 """Stands for a probability of 0 where its logarithm is asked for."""
-
-AT_ONCE = 256
-"""Records whose gradients opacus holds at once."""
 
 
 class Adjacency(StrEnum):
@@ -87,9 +83,12 @@ class DpSgd(TrainingDefence):
     ``batch / size``, and sums are divided by ``batch``, so that the promise holds for it as well. Settings that were
     chosen by what they did to these records are not covered.
 
-    The guarantee is one of real numbers, true randomness and a secret seed. Floating-point noise has gaps that may tell
-    more (Mironov 2012), and the generators are no cryptographic ones: for a release, fit with a seed that nobody can
-    guess and that is kept by nobody (``secrets.randbits(64)``). An audit draws everything from its seed.
+    Two ways to fit. With ``seed=None`` all random numbers come from the operating system and are kept nowhere: a
+    release, and what is fitted carries :attr:`guarantee`. With a seed the same numbers come again, as audits need it:
+    a measurement, and what is fitted says that nothing is promised of it.
+
+    The guarantee is one of real numbers and of true randomness. Floating-point noise has gaps that may tell more
+    (Mironov 2012), and the generators (PCG64) are no cryptographic ones.
 
     Args:
         size: records of a training set.
@@ -124,10 +123,20 @@ class DpSgd(TrainingDefence):
     rate: float = 2.0
 
     def __post_init__(self) -> None:
-        _whole("size", self.size, 2, "records of a training set")
-        _whole("epochs", self.epochs, 1, "how often a record takes part")
-        if self.batch is not None:
-            _whole("batch", self.batch, 1, "records that take part in a step")
+        any_number = number()
+        check_fields(
+            self,
+            size=whole(2, hint="it is records of a training set"),
+            epochs=whole(1, hint="it is how often a record takes part"),
+            batch=optional(whole(1, hint="it is records that take part in a step")),
+            adjacency=one_of(Adjacency),
+            epsilon=optional(any_number),
+            eta=optional(any_number),
+            share=any_number,
+            delta=optional(any_number),
+            clip=any_number,
+            rate=any_number,
+        )
         if not self.records_per_step <= self.size:
             raise ConfigError(f"batch must be at most size = {self.size}, got {self.batch}; at size all take part")
         if (self.epsilon is None) == (self.eta is None):
@@ -197,13 +206,12 @@ class DpSgd(TrainingDefence):
     @property
     def guarantee(self) -> str:
         """Differential privacy by either adjacency, and what follows for membership; all rounded up."""
-        added, replaced = (rounded_up(self.privacy(one)) for one in Adjacency)
-        return (
-            f"({added}, {rounded_up(self.failure)})-differentially private when one record is added or removed, and "
-            f"with epsilon {replaced} when one is replaced; no attack on any one record is right with probability "
-            f"above {rounded_up(self.accuracy)}, if the training set is a random draw of {self.share:.3g} of a pool; "
-            "it is on one release"
-        )
+        return self._promise
+
+    @property
+    def needs_secrecy(self) -> bool:
+        """Yes: whoever knows the noise can subtract it."""
+        return True
 
     @property
     def adds_randomness(self) -> bool:
@@ -223,39 +231,69 @@ class DpSgd(TrainingDefence):
         """How often an attack on a record is right at most, in [max(q, 1 - q), 1]."""
         return max(self.share, 1 - self.share) + self._eta(self.noise)
 
+    @property
+    def advantage(self) -> float:
+        """How far the true-positive rate of an attack may be above its false-positive rate, in [0, 1].
+
+        For a training set of any share of a pool: the distance in total variation of the models with a record and
+        without it, which is at most that of two training sets that differ by one replacement.
+        """
+        return float(losses(self._probability, self.n_steps, self.noise, Adjacency.REPLACE_ONE).get_delta(0.0))
+
     def apply(self, learner: Learner) -> Learner:
         """The algorithm, trained privately.
 
         Raises:
             ModelError: it cannot be; the message says why.
-            MissingExtra: opacus or dp-accounting is not installed.
+            MissingExtra: dp-accounting is not installed.
         """
         reason = why_not(learner)
         if reason:
             raise ModelError(f"{learner.name} cannot be trained with DP-SGD: {reason}")
-        if type(learner) is TorchLearner:
-            _opacus()
         _ = self.noise  # so that what is missing is said now
         return Defended(learner, self)
 
     def fit(self, learner: Learner, records: Records, *, seed: int | None) -> Fitted:
-        """Train privately; a seed of ``None`` is 0.
+        """Train privately.
+
+        Args:
+            learner: the ordinary algorithm.
+            records: the training set.
+            seed: ``None`` for a release. A number makes the same model again, and voids the guarantee.
 
         Raises:
-            ModelError: the algorithm cannot be given these records.
+            ModelError: the algorithm cannot be given these records, or keeps something of them that no noise covers.
         """
-        # Seeds of their own: who takes part does not depend on what is trained.
-        coins, *seeds = np.random.SeedSequence([seed or 0, *b"dp-sgd"]).spawn(3)
+        # Sources of their own: who takes part does not depend on what is trained.
+        coins, start, noise = streams(seed, b"dp-sgd", 3)
         batches = self._batches(len(records), np.random.default_rng(coins))
+        draw = np.random.default_rng(noise)
+        said = self.guarantee if seed is None else SEED_GIVEN
         if isinstance(learner, TorchLearner):
-            return Fitted(_private_module(self, learner, records, batches, seeds), converged=True)
+            step = Step(self.clip, self.noise, self.rate, self.records_per_step)
+            first = int(start.generate_state(1, np.uint64)[0] >> np.uint64(1))
+            module = descend_module(learner, records, batches, step, start=first, rng=draw)
+            return Fitted(wrap_module(module, records.schema, learner.design), converged=True, guarantee=said)
         assert isinstance(learner, SklearnLearner)  # other learners are refused
         with one_thread():
-            return Fitted(_private_estimator(self, learner.estimator, records, batches, seeds), converged=True)
+            model = _private_estimator(self, learner.estimator, records, batches, np.random.default_rng(start), draw)
+        return Fitted(model, converged=True, guarantee=said)
 
     def fingerprint(self) -> str:
         """The class and its settings, and the noise that the accounting finds for them."""
         return f"{self!r}, noise {self.noise!r}"
+
+    @cached_property
+    def _promise(self) -> str:
+        added, replaced = (rounded_up(self.privacy(one)) for one in Adjacency)
+        return (
+            f"({added}, {rounded_up(self.failure)})-differentially private when one record is added or removed, and "
+            f"with epsilon {replaced} when one is replaced; no attack on any one record is right with probability "
+            f"above {rounded_up(self.accuracy)}, if the training set is a random draw of {self.share:.3g} of a pool, "
+            f"or has a true-positive rate more than {rounded_up(self.advantage)} above its false-positive rate; "
+            "the columns with their categories, the classes, the number of records and what fixed earlier steps hold "
+            f"count as public; it is on one release, {SECRET_CONDITION}"
+        )
 
     @property
     def _probability(self) -> float:
@@ -307,11 +345,6 @@ def why_not(learner: Learner) -> str | None:
     if last.l1_ratio or last.penalty not in ("deprecated", "l2") or last.class_weight is not None:
         return "LogisticRegression must have a squared penalty (l1_ratio=0; C=inf for none) and no class_weight"
     return "solver='liblinear' has another penalty; use another solver" if last.solver == "liblinear" else None
-
-
-def _whole(name: str, value: float, least: int, meaning: str) -> None:
-    if not (value >= least and value == int(value)):
-        raise ConfigError(f"{name} must be a whole number of at least {least}, got {value}; it is {meaning}")
 
 
 # ---------------------------------------------------------------- accounting
@@ -376,15 +409,6 @@ def least_noise(excess: Callable[[float], float], start: float = 1.0) -> float:
     return math.exp(brentq(lambda log: excess(math.exp(log)), math.log(low), math.log(high), xtol=error) + error)
 
 
-def rounded_up(value: float) -> str:
-    """In three significant digits, no less than the value: how promises are written.
-
-    >>> rounded_up(0.12345), rounded_up(3.0)
-    ('0.124', '3')
-    """
-    return f"{float(Context(prec=3, rounding=ROUND_CEILING).create_decimal(value * (1 - 1e-9))):g}"
-
-
 # ---------------------------------------------------------------- dense networks
 
 
@@ -404,8 +428,11 @@ class Dense:
     constants: bool
     penalty: float
 
+    @np.errstate(over="ignore", invalid="ignore")
     def sum_of_clipped(self, weights: Weights, inputs: Floats, targets: Floats, clip: float) -> Weights:
         """The sum of the gradients of the records' cross-entropies, each cut down to a length of at most ``clip``.
+
+        A gradient that is not finite counts as 0: whatever a record is, it moves the sum by no more than ``clip``.
 
         The gradient of a record in a layer is the product of what goes in and the error of what comes out, so that its
         length is the product of their lengths.
@@ -424,7 +451,10 @@ class Dense:
             width = len(layer) - self.constants
             errors.append(errors[-1] @ layer[:width].T * _slopes(self.activation, before[:, :width]))
         errors.reverse()
-        squares = sum(_squares(a) * _squares(e) for a, e in zip(given, errors, strict=True))
+        squares = np.sum([_squares(a) * _squares(e) for a, e in zip(given, errors, strict=True)], axis=0)
+        sound = np.isfinite(squares)
+        if not sound.all():  # such a record counts as one without a gradient: 0 times infinity would be NaN
+            given, errors, squares = [a[sound] for a in given], [e[sound] for e in errors], squares[sound]
         kept = clip / np.maximum(np.sqrt(squares), clip)
         return [a.T @ (e * kept[:, None]) for a, e in zip(given, errors, strict=True)]
 
@@ -590,7 +620,12 @@ class Perceptron(Estimator):
 
 
 def _private_estimator(
-    defence: DpSgd, estimator: Any, records: Records, batches: Iterator[Indices], seeds: Seeds
+    defence: DpSgd,
+    estimator: Any,
+    records: Records,
+    batches: Iterator[Indices],
+    start: np.random.Generator,
+    rng: np.random.Generator,
 ) -> Model:
     """A scikit-learn estimator with privately trained parameters and nothing else of the records."""
     parts = split(estimator)
@@ -605,7 +640,6 @@ def _private_estimator(
         )
     later = [1] if len(layout.classes) == 2 else np.arange(len(layout.classes))
     targets = (layout.places[records.labels][:, None] == later).astype(np.float64)
-    start, rng = (np.random.default_rng(seed) for seed in seeds)
     trained = descend(
         layout.network(defence),
         layout.first(start),
@@ -623,76 +657,3 @@ def _private_estimator(
 
 def _last(estimator: Any) -> Any:
     return _last(estimator.steps[-1][1]) if hasattr(estimator, "steps") else estimator
-
-
-# ---------------------------------------------------------------- PyTorch modules
-
-
-def _private_module(
-    defence: DpSgd, learner: TorchLearner, records: Records, batches: Iterator[Indices], seeds: Seeds
-) -> Model:
-    """A module trained by opacus."""
-    torch, opacus = imported(), _opacus()
-    examples, each = learner.examples(records), loss_of_each(learner.loss)
-    X, y = torch.tensor(examples.X), torch.tensor(examples.y)
-    start, noise = (int(seed.generate_state(1, np.uint64)[0] >> np.uint64(1)) for seed in seeds)
-    with one_thread(), seeded(start, "cpu"), warnings.catch_warnings():
-        # Of torch, on hooks where no gradient of the features is asked for: there none is needed.
-        warnings.filterwarnings("ignore", message="Full backward hook is firing")
-        module = learner.made()
-        private = _with_gradients_of_each(opacus, module, learner.name)
-        parameters = [one for one in private.parameters() if one.requires_grad]
-        optimiser = opacus.optimizers.DPOptimizer(
-            torch.optim.SGD(parameters, lr=defence.rate, weight_decay=learner.weight_decay),
-            noise_multiplier=defence.noise,
-            max_grad_norm=defence.clip,
-            expected_batch_size=defence.records_per_step,
-            generator=torch.Generator().manual_seed(noise),
-        )
-        for rows in batches:
-            parts = np.array_split(rows, max(1, -(-len(rows) // AT_ONCE)))
-            for place, part in enumerate(parts):
-                optimiser.zero_grad()
-                if len(part):
-                    index = torch.tensor(part)
-                    each(answered_by(private, X[index], examples.width), y[index]).sum().backward()
-                else:
-                    for one in parameters:
-                        one.grad_sample = torch.zeros(0, *one.shape)
-                optimiser.signal_skip_step(place < len(parts) - 1)
-                optimiser.step()
-        if not all(bool(torch.isfinite(one).all()) for one in parameters):
-            raise ModelError(
-                f"the weights of {learner.name} were not finite any more; lower the rate ({defence.rate:g})"
-            )
-    return wrap_module(_plain(private, parameters), records.schema, learner.design)
-
-
-def _with_gradients_of_each(opacus: Any, module: Any, name: str) -> Any:
-    """The module, made to find the gradient of each record."""
-    try:
-        opacus.validators.ModuleValidator.validate(module, strict=True)
-        return opacus.GradSampleModule(module, loss_reduction="sum")
-    except Exception as error:  # whatever opacus has against it
-        raise ModelError(f"{name} cannot be trained with DP-SGD: {first_line(error)}") from error
-
-
-def _plain(private: Any, parameters: list[Any]) -> Any:
-    """The module without what opacus hung on it, gradients of single records above all."""
-    private.remove_hooks()
-    for one in parameters:
-        one.grad = None
-        for name in ("grad_sample", "summed_grad", "_forward_counter", "_current_grad_sample"):
-            if hasattr(one, name):
-                delattr(one, name)
-    return private._module
-
-
-def _opacus() -> Any:
-    try:
-        import opacus
-    except ImportError:
-        raise MissingExtra(
-            "PyTorch modules are trained with DP-SGD by opacus; install it with: pip install 'leakgauge[dp]'"
-        ) from None
-    return opacus

@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.checking import check_fields, flag, number, whole
 from leakgauge.defences.defence import TrainingDefence
 from leakgauge.defences.outputs import LabelsOnly
-from leakgauge.errors import ConfigError, ModelError
+from leakgauge.defences.randomness import seed_of_training
+from leakgauge.errors import ModelError
 from leakgauge.models import LabelAccess, ProbabilityAccess, answers, label_logs
 from leakgauge.training import Fitted
 from leakgauge.training.learners import Committee
@@ -35,7 +37,8 @@ Indices: TypeAlias = NDArray[np.int64]
 class Ensemble(TrainingDefence):
     """Models of disjoint parts vote, and the smoothed shares of the votes are the probabilities.
 
-    A part with fewer than two classes has no model and votes for all classes alike.
+    A part with fewer than two classes has no model and votes for all classes alike; so does a model that cannot answer
+    a query, say for a category that its part does not have: an error would tell who is not in it.
 
     Args:
         n_parts: m, at least 2; each part has about n / m of n records.
@@ -58,10 +61,12 @@ class Ensemble(TrainingDefence):
     soft: bool = True
 
     def __post_init__(self) -> None:
-        if self.n_parts < 2:
-            raise ConfigError(f"n_parts must be at least 2, got {self.n_parts}; 10 is the default")
-        if not 0 < self.smoothing < math.inf:
-            raise ConfigError(f"smoothing must be above 0 and finite, got {self.smoothing}; 1 is the default")
+        check_fields(
+            self,
+            n_parts=whole(2, hint="10 is the default"),
+            smoothing=number(above=0, hint="1 is the default"),
+            soft=flag,
+        )
 
     @property
     def name(self) -> str:
@@ -102,7 +107,7 @@ class Ensemble(TrainingDefence):
         return True
 
     def fit(self, learner: Learner, records: Records, *, seed: int | None) -> Fitted:
-        """Train one model for each part.
+        """Train one model for each part; a seed of ``None`` is one that the operating system draws.
 
         Raises:
             ModelError: the labels are no classes, no part has two of them, or the algorithm cannot be trained on a
@@ -111,15 +116,16 @@ class Ensemble(TrainingDefence):
         n_classes = len(records.schema.classes)
         if not n_classes:
             raise ModelError("models can vote on classes only, but the label of these records is numeric")
+        seed = seed_of_training(seed)
         records = records[content_order(records)]
-        part_of = parts(records, self.n_parts, seed=seed or 0)
+        part_of = parts(records, self.n_parts, seed=seed)
         models: list[LabelAccess] = []
         converged = True
         for part in range(self.n_parts):
             own = records[np.flatnonzero(part_of == part)]
             if len(np.unique(own.labels)) < 2:
                 continue
-            fitted = learner.fit(own, seed=_seed_of(part, seed or 0))
+            fitted = learner.fit(own, seed=_seed_of(part, seed))
             if not isinstance(fitted.model, LabelAccess):
                 raise ModelError(f"{learner.name} answers numbers, and models vote on classes; give a classifier")
             models.append(fitted.model)
@@ -128,7 +134,8 @@ class Ensemble(TrainingDefence):
             raise ModelError(
                 f"none of {self.n_parts} parts of {len(records)} records has two classes; take fewer parts"
             )
-        return Fitted(Votes(tuple(models), self.n_parts, n_classes, self.smoothing, self.soft), converged)
+        votes = Votes(tuple(models), self.n_parts, n_classes, self.smoothing, self.soft, records.features.shape[1])
+        return Fitted(votes, converged, self.guarantee)  # whatever the seed is: the bound holds for every partition
 
     def made_of(self, learner: Learner) -> Committee:
         """The models of the parts: a vote that goes to one label is that of a model that answers labels."""
@@ -156,6 +163,7 @@ class Votes(ProbabilityAccess):
         n_classes: k.
         smoothing: added to the votes for each label.
         soft: whether a vote is spread as the probabilities are.
+        n_features: columns of a query, where that is known.
     """
 
     models: tuple[LabelAccess, ...]
@@ -163,14 +171,31 @@ class Votes(ProbabilityAccess):
     n_classes: int
     smoothing: float
     soft: bool
+    n_features: int | None = None
 
     def counts(self, X: Floats) -> Floats:
-        """Votes for each label ``[q, k]``; they sum to m."""
+        """Votes for each label ``[q, k]``; they sum to m.
+
+        Raises:
+            ModelError: the queries have another number of columns than the training records.
+        """
+        if self.n_features is not None and X.shape[1:] != (self.n_features,):
+            raise ModelError(f"queries must have {self.n_features} columns as the training records, got {X.shape}")
         total = np.zeros((len(X), self.n_classes))
         for model in self.models:
-            logs = answers(model, X, self.n_classes)
-            total += np.exp(logs if self.soft else label_logs(logs))
+            total += self._votes(model, X)
         return total + (self.n_parts - len(self.models)) / self.n_classes
+
+    def _votes(self, model: LabelAccess, X: Floats) -> Floats:
+        """Of one model ``[q, k]``; for all labels alike where it cannot answer."""
+        try:
+            logs = answers(model, X, self.n_classes)
+        except ModelError:
+            if len(X) > 1:
+                return np.concatenate([self._votes(model, X[place : place + 1]) for place in range(len(X))])
+            logs = np.full((len(X), self.n_classes), np.nan)
+        given = np.exp(logs if self.soft else label_logs(logs))
+        return np.where(np.isnan(given).any(axis=1, keepdims=True), 1 / self.n_classes, given)
 
     def log_probabilities(self, X: Floats) -> Floats:
         """Logarithms of the smoothed shares ``[q, k]``."""

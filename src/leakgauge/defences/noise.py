@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
-import hashlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.checking import check_fields, number, optional, whole
 from leakgauge.defences.defence import Defence
+from leakgauge.defences.memory import changed
+from leakgauge.defences.private_modules import kept_by
+from leakgauge.defences.randomness import SECRET_CONDITION, SEED_GIVEN, rounded_up, seed_of_training, streams
 from leakgauge.errors import ConfigError, DataError, ModelError
+from leakgauge.theory import accuracy_from_advantage
 from leakgauge.training import Fitted, Learner
+from leakgauge.training.fingerprints import fingerprint
+from leakgauge.training.learners import identity
 
 if TYPE_CHECKING:
     from leakgauge.defences.mip import ModelParameters, Noise
@@ -28,16 +34,22 @@ class ParameterNoise(Defence):
     which costs least accuracy (:meth:`leakgauge.defences.mip.Algorithm.covariance`); else each parameter has its own,
     in proportion to how far an exchange moves it. Neither hangs on the training set, and the promise is the same.
 
-    The noise of an audit is drawn from the audit's seed. For a release, fit with a seed that nobody can guess and that
-    is kept by nobody (``secrets.randbits(64)``).
+    What is promised is about the advantage of an attack on one record, its true-positive less its false-positive rate,
+    and so holds whatever share of the pool is in the training set. (An attack's accuracy at a share q other than 1/2
+    says little about its advantage: :func:`leakgauge.theory.advantage_from_eta`.)
+
+    Two ways to fit. With ``seed=None`` the noise comes from the operating system and is kept nowhere: a release, and
+    what is fitted carries :attr:`guarantee`. With a seed the same noise comes again, as audits need it: a measurement,
+    and what is fitted says that nothing is promised of it.
 
     Args:
         pool: everyone who might have been in the training set, members and not.
         size: k, records in a training set; by default half of the pool.
-        eta: how much better than guessing an attack may be, in (0, min(q, 1 - q)), q = k / n.
+        eta: half of the largest advantage of an attack, in (0, 1/2): where a coin decides whether a record is in, no
+            attack is right with probability above ``1/2 + eta``.
         confidence: of the guarantee, over the random training sets that the noise is calibrated with.
         n_splits: how many of those.
-        seed: draws them.
+        seed: draws them; it need not be secret, since the noise itself does not come from it.
 
     Raises:
         ConfigError: a number is out of range.
@@ -54,14 +66,23 @@ class ParameterNoise(Defence):
     seed: int = 0
 
     def __post_init__(self) -> None:
+        check_fields(
+            self,
+            size=optional(whole(1)),
+            eta=number(above=0),
+            confidence=number(above=0, below=1),
+            n_splits=whole(1),
+        )
         if len(self.pool) < 2 or not 0 < self.n_records < len(self.pool):
             raise DataError(
                 f"a pool of {len(self.pool)} records has no training sets of {self.n_records} to draw; give everyone "
                 "who might have been in the training set"
             )
-        least = min(self.n_records, len(self.pool) - self.n_records) / len(self.pool)
-        if not 0 < self.eta < least:
-            raise ConfigError(f"eta must be in (0, {least:.3g}), got {self.eta}; at {least:.3g} no noise is needed")
+        if not 0 < self.eta < 0.5:
+            raise ConfigError(
+                f"eta must be in (0, 0.5), got {self.eta}; it is half of the largest advantage, and at 0.5 no noise is "
+                "needed"
+            )
 
     @property
     def n_records(self) -> int:
@@ -85,13 +106,20 @@ class ParameterNoise(Defence):
 
     @property
     def guarantee(self) -> str:
-        """Membership inference privacy."""
+        """A bound on the advantage of every attack, and what follows for its accuracy."""
         share = self.n_records / len(self.pool)
+        accuracy = accuracy_from_advantage(2 * self.eta, share=share)
         return (
-            f"no attack on any one record is right with probability above {max(share, 1 - share) + self.eta:.3g}, if "
-            f"the training set is a random draw of {self.n_records:,} of these {len(self.pool):,} records; with "
-            f"confidence {self.confidence:g}; it is on one release"
+            f"no attack on any one record has a true-positive rate more than {rounded_up(2 * self.eta)} above its "
+            f"false-positive rate, or is right with probability above {rounded_up(accuracy)}, if the training set is a "
+            f"random draw of {self.n_records:,} of these {len(self.pool):,} records; with confidence "
+            f"{self.confidence:g}; it is on one release, {SECRET_CONDITION}"
         )
+
+    @property
+    def needs_secrecy(self) -> bool:
+        """Yes: whoever knows the noise can subtract it."""
+        return True
 
     def apply(self, learner: Learner) -> Learner:
         """The learner whose models have noise on their parameters; the noise is calibrated here, once.
@@ -109,9 +137,9 @@ class ParameterNoise(Defence):
                 eta=self.eta,
                 rng=np.random.default_rng(self.seed),
                 size=self.n_records,
-                calibration=Swap(confidence=self.confidence, n_splits=self.n_splits, shape="curvature"),
+                calibration=Swap(self.confidence, self.n_splits, "curvature", prior=0.5),
             )
-        return NoisyParameters(algorithm, found.noise, f"{learner.name}, {self.title}")
+        return NoisyParameters(algorithm, found.noise, f"{learner.name}, {self.title}", self.guarantee)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,11 +150,13 @@ class NoisyParameters(Learner):
         algorithm: the learner without noise, and how its models are vectors; its pool is not looked at.
         noise: the law of the noise.
         title: how reports call it.
+        guarantee: what is promised of a model that is fitted with ``seed=None``.
     """
 
     algorithm: ModelParameters
     noise: Noise
     title: str
+    guarantee: str
 
     @property
     def name(self) -> str:
@@ -141,21 +171,32 @@ class NoisyParameters(Learner):
     def fit(self, records: Records, *, seed: int | None) -> Fitted:
         """Train, add noise, and make a model of nothing else.
 
+        Args:
+            records: the training set.
+            seed: ``None`` for a release. A number makes the same model again, and voids the guarantee.
+
         Raises:
-            ModelError: the training set gives no parameters that are finite, say for want of a class.
+            ModelError: the training set gives no parameters that are finite, say for want of a class; or the code of a
+                module keeps something of the records outside of its parameters.
         """
-        fitted = self.algorithm.learner.fit(records, seed=seed)
+        learner = self.algorithm.learner
+        before = kept_by(learner)
+        fitted = learner.fit(records, seed=seed_of_training(seed))
+        place = changed(before, kept_by(learner))
+        if place is not None:
+            raise ModelError(
+                f"{self.name}: {place} changes while the model is trained, and what it holds of the records would be "
+                "released without noise; let the module depend on its parameters and on its input alone"
+            )
         parameters = self.algorithm.layout.vector(fitted.model)
         if not np.isfinite(parameters).all():
             raise ModelError(
                 f"{self.name}: {len(records)} records give parameters that are not finite, or lack a class"
             )
-        rng = np.random.default_rng([seed or 0, *b"noise on the parameters"])
-        return Fitted(self.algorithm.model(parameters + self.noise.draw(1, rng)[0]), fitted.converged)
+        (source,) = streams(seed, b"noise on the parameters", 1)
+        model = self.algorithm.model(parameters + self.noise.draw(1, np.random.default_rng(source))[0])
+        return Fitted(model, fitted.converged, self.guarantee if seed is None else SEED_GIVEN)
 
     def fingerprint(self) -> str:
         """Hash of the ordinary algorithm's fingerprint and the law of the noise."""
-        import joblib
-
-        held = repr((self.algorithm.learner.fingerprint(), joblib.hash(self.noise, hash_name="sha1")))
-        return f"noisy-{hashlib.sha256(held.encode()).hexdigest()}"
+        return fingerprint("noisy", identity(self.algorithm.learner), self.noise)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.checking import check_fields, number
 from leakgauge.defences.defence import TrainingDefence
 from leakgauge.errors import ConfigError, ModelError
 from leakgauge.models import (
@@ -20,6 +21,7 @@ from leakgauge.models import (
     ProbabilityAccess,
     binned_logs,
     label_logs,
+    released_off,
 )
 from leakgauge.theory import largest_binned_log_ratio
 from leakgauge.training.learners import Changed
@@ -93,8 +95,8 @@ class Binning(OutputDefence):
     width: float = 0.01
 
     def __post_init__(self) -> None:
-        n_bins = round(1 / self.width) if 0 < self.width <= 0.5 else 0
-        if not n_bins or abs(n_bins * self.width - 1) > 1e-9:
+        check_fields(self, width=number(above=0, most=0.5, hint="0.01 is the default, 0.1 is coarse"))
+        if abs(round(1 / self.width) * self.width - 1) > 1e-9:
             raise ConfigError(
                 f"width of bins must be in (0, 0.5] and divide 1, got {self.width}; 0.01 is the default, 0.1 is coarse"
             )
@@ -136,8 +138,7 @@ class Binning(OutputDefence):
 
     def off(self, logs: Floats, error: Floats) -> Floats:
         """0, but for answers so near the edge of a bin that they may belong to the next."""
-        low, here, high = (self.changed(one) for one in (logs - error, logs, np.minimum(logs + error, 0.0)))
-        return np.asarray(np.maximum(high - here, here - low))
+        return released_off(self.changed, logs, error)
 
     def largest(self, moves: Floats) -> Floats:
         """From the first bin to the last: a move of any size may be over the edge of a bin."""
@@ -189,12 +190,7 @@ class LabelsOnly(OutputDefence):
 
     def off(self, logs: Floats, error: Floats) -> Floats:
         """0, but infinite where another label may be the most likely one."""
-        error = np.broadcast_to(error, logs.shape)
-        top = np.argmax(logs, axis=-1, keepdims=True)
-        least = np.take_along_axis(logs - error, top, axis=-1)
-        rival = logs + error > least
-        np.put_along_axis(rival, top, False, axis=-1)
-        return np.where(rival.any(axis=-1, keepdims=True), np.inf, np.zeros(logs.shape))
+        return released_off(label_logs, logs, error)
 
     def largest(self, moves: Floats) -> Floats:
         """Infinite: a move of any size may make another label the most likely one."""
@@ -220,8 +216,7 @@ class Temperature(OutputDefence):
     temperature: float = 2.0
 
     def __post_init__(self) -> None:
-        if not 1 <= self.temperature < np.inf:
-            raise ConfigError(f"temperature must be at least 1 and finite, got {self.temperature}; 2 is the default")
+        check_fields(self, temperature=number(least=1, hint="2 is the default"))
 
     @property
     def name(self) -> str:

@@ -12,9 +12,13 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, TypeAlias
 
+from leakgauge.checking import check_fields, number
 from leakgauge.defences.defence import Defence
-from leakgauge.errors import ConfigError, ModelError
+from leakgauge.errors import ModelError
 from leakgauge.training import DecisionTree, Learner, RandomForest, SklearnLearner, TorchLearner
+
+FACTOR = number(above=1, hint="1 would change nothing")
+"""What a factor may be."""
 
 Change: TypeAlias = Callable[[Any, float], Any]
 """A parameter's value and a factor above 1 to the value that fits less; ``None`` where there is nothing to change."""
@@ -90,7 +94,7 @@ class StrongerPenalty(Defence):
     factor: float = 10.0
 
     def __post_init__(self) -> None:
-        _check(self.factor)
+        check_fields(self, factor=FACTOR)
 
     @property
     def name(self) -> str:
@@ -146,7 +150,7 @@ class EarlierStop(Defence):
     factor: float = 2.0
 
     def __post_init__(self) -> None:
-        _check(self.factor)
+        check_fields(self, factor=FACTOR)
 
     @property
     def name(self) -> str:
@@ -202,8 +206,3 @@ def _changed(learner: Learner, rules: Mapping[str, tuple[str, Change]], factor: 
 
 def _is_sklearn(part: object) -> bool:
     return type(part).__module__.startswith("sklearn.") and hasattr(part, "get_params")
-
-
-def _check(factor: float) -> None:
-    if not 1 < factor < math.inf:
-        raise ConfigError(f"factor must be above 1 and finite, got {factor}; 1 would change nothing")

@@ -13,9 +13,11 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.checking import check_fields, number, whole
 from leakgauge.defences.defence import TrainingDefence
-from leakgauge.errors import ConfigError, ModelError
-from leakgauge.training import FunctionLearner, Learner
+from leakgauge.errors import ModelError
+from leakgauge.training import Learner
+from leakgauge.training.fingerprints import fingerprint
 
 if TYPE_CHECKING:
     from leakgauge.records import Records
@@ -53,12 +55,12 @@ class Removal(TrainingDefence):
     most: float = 0.2
 
     def __post_init__(self) -> None:
-        if not self.limit > 0:
-            raise ConfigError(f"limit must be above 0 (nats), got {self.limit}; 1 is the default")
-        if self.n_rounds < 1:
-            raise ConfigError(f"n_rounds must be at least 1, got {self.n_rounds}; 10 is the default")
-        if not 0 < self.most < 1:
-            raise ConfigError(f"most must be in (0, 1), got {self.most}; it is a share of the records")
+        check_fields(
+            self,
+            limit=number(above=0, hint="it is in nats, and 1 is the default"),
+            n_rounds=whole(1, hint="10 is the default"),
+            most=number(above=0, below=1, hint="it is a share of the records"),
+        )
 
     @property
     def name(self) -> str:
@@ -107,5 +109,4 @@ class Removal(TrainingDefence):
 
     def fingerprint(self) -> str:
         """The function, as far as it can be recognised, and the settings."""
-        function = FunctionLearner(self.influence).fingerprint()  # type: ignore[arg-type]
-        return f"Removal({function}, {self.limit}, {self.n_rounds}, {self.most})"
+        return fingerprint("Removal", self.influence, self.limit, self.n_rounds, self.most)

@@ -1,12 +1,13 @@
 """Which change makes a model safe to release, and what does it cost? Defences tried on one model and its records.
 
 Every defended model is audited like any other: by the same attacks, which know the defence (their shadow models are
-models of the defended learner), and by the same release rule. What it costs is how much worse it does on the holdout.
+models of the defended learner), and by the same release rule. What it costs is how much worse it does on the holdout,
+and lost probabilities count.
 """
 
 from leakgauge.protecting.choice import KINDS, DefenceKind, default_defences, named_defence, own_influence
 from leakgauge.protecting.document import ProtectionDocument, TriedDocument
-from leakgauge.protecting.outcome import Protection, Tried
+from leakgauge.protecting.outcome import Protection, Refused, Tried
 from leakgauge.protecting.trying import protect
 
 __all__ = [
@@ -14,6 +15,7 @@ __all__ = [
     "DefenceKind",
     "Protection",
     "ProtectionDocument",
+    "Refused",
     "Tried",
     "TriedDocument",
     "default_defences",

@@ -113,11 +113,9 @@ def _removal(number: float | None, what: Subject, settings: Settings) -> Defence
 
 
 def _noise(number: float | None, what: Subject, settings: Settings) -> Defence:
-    """By default so much that the guarantee is the limit on the advantage: 2 eta where half of the pool are members."""
-    pool = concatenate(what.train, what.holdout)
-    share = min(len(what.train), len(what.holdout)) / len(pool)
-    eta = share * (settings.rule.advantage or 0.1) if number is None else number
-    return ParameterNoise(pool, len(what.train), eta=eta)
+    """By default so much that the rule's limit on the advantage, 2 eta, is kept by proof, however many are members."""
+    eta = (settings.rule.advantage or 0.1) / 2 if number is None else number
+    return ParameterNoise(concatenate(what.train, what.holdout), len(what.train), eta=eta)
 
 
 def _dp_sgd(number: float | None, what: Subject, settings: Settings) -> Defence:
@@ -133,7 +131,7 @@ KINDS: tuple[DefenceKind, ...] = (
     DefenceKind("labels-only", "", "release labels without probabilities", lambda *_: LabelsOnly()),
     DefenceKind("ensemble", "PARTS", "release votes of models of disjoint parts (10)", _ensemble),
     DefenceKind("removal", "LIMIT", "leave out records of a larger influence in nats (as the rule says)", _removal),
-    DefenceKind("noise", "ETA", "noise on the parameters: what attacks may gain (as the rule says)", _noise),
+    DefenceKind("noise", "ETA", "noise on the parameters: half of the largest advantage (as the rule says)", _noise),
     DefenceKind("dp-sgd", "EPSILON", "train with differential privacy (3)", _dp_sgd),
 )
 """All kinds of defences that can be named."""

@@ -18,16 +18,27 @@ from leakgauge._version import __version__
 from leakgauge.auditing import AuditDocument, AuditResult, Document, ReleaseRule, Run, Verdict
 from leakgauge.auditing.form import Form
 from leakgauge.auditing.result import Curve, Histogram
+from leakgauge.auditing.run import make_private
 from leakgauge.errors import StoreError
+from leakgauge.escaping import every_line
+from leakgauge.protecting.outcome import Refused
 from leakgauge.statistics import Estimate
+from leakgauge.training.store import refuse_links
 
 if TYPE_CHECKING:
+    from leakgauge.defences import Defence
     from leakgauge.protecting.outcome import Protection, Tried
 
 FILE = "protection.json"
 
-SCHEMA_VERSION = "1.0"
+SCHEMA_VERSION = "2.0"
 """Of ``protection.json``: the first number changes when a reader of the old form would be misled."""
+
+
+MEASURED = (
+    "Nothing is promised of the model that was measured here: its random numbers come from the seed of the audit, and "
+    "whoever knows that seed can subtract the noise"
+)
 
 
 @dataclass(frozen=True)
@@ -38,10 +49,15 @@ class TriedDocument:
         name: short name, with the settings.
         title: what was done.
         source: where the defence comes from.
-        guarantee: what is proven of every model defended so, and under which conditions; ``None`` if nothing is.
+        guarantee: what is proven of every model defended so, under which conditions, and whether it holds for the
+            model that was measured; ``None`` if nothing is.
         risk: the largest advantage of all membership attacks; ``None`` where none could be carried out.
         error: on the holdout: the share of records classified wrongly, or the mean squared error.
-        cost: how much larger that is than without a defence.
+        more_error: how much larger that is than without a defence.
+        log_loss: on the holdout, in nats per record; ``None`` for a regressor.
+        calibration: expected calibration error on the holdout; ``None`` where no probabilities are released.
+        cost: what defences are compared by: how much larger the log loss is than without a defence; where the model
+            answers labels or numbers without a defence, as ``more_error``.
         audit: of the defended model, without people, curves and histogram, which are in its own ``result.json``.
     """
 
@@ -51,6 +67,9 @@ class TriedDocument:
     guarantee: str | None
     risk: Estimate | None
     error: Estimate
+    more_error: Estimate
+    log_loss: Estimate | None
+    calibration: float | None
     cost: Estimate
     audit: AuditDocument
 
@@ -62,9 +81,12 @@ class TriedDocument:
             defence.name,
             defence.title,
             defence.source,
-            defence.guarantee,
+            _guarantee(defence),
             one.risk,
             one.error,
+            one.more_error,
+            one.log_loss,
+            one.calibration,
             one.cost,
             _summary(one.result),
         )
@@ -85,11 +107,11 @@ class ProtectionDocument:
         model: its name.
         verdict: the best that any defence reached.
         cheapest: name of the defence that costs least of those that pass the rule; ``None`` if none does.
-        frontier: names of those that no other beats in risk and error, lowest risk first.
+        frontier: names of those that no other beats in risk and cost, lowest risk first.
         rule: the release rule, as asked.
         confidence: what each was audited at, so that the rule's confidence holds for all of them together.
         tried: those that could be applied, first the model without any.
-        refused: name of each that could not, with the reason.
+        refused: those that could not, by name.
     """
 
     __pydantic_config__ = ConfigDict(ser_json_inf_nan="strings", extra="forbid")
@@ -103,12 +125,12 @@ class ProtectionDocument:
     rule: ReleaseRule
     confidence: float
     tried: tuple[TriedDocument, ...]
-    refused: dict[str, str]
+    refused: dict[str, Refused]
 
     @classmethod
     def of(cls, found: Protection) -> ProtectionDocument:
         """The document of one model."""
-        return cls(
+        document = cls(
             schema_version=SCHEMA_VERSION,
             leakgauge=__version__,
             model=found.model,
@@ -120,6 +142,7 @@ class ProtectionDocument:
             tried=tuple(TriedDocument.of(one) for one in found.tried),
             refused=found.refused,
         )
+        return every_line(document)
 
     @property
     def undefended(self) -> TriedDocument:
@@ -129,6 +152,13 @@ class ProtectionDocument:
     def of_name(self, name: str) -> TriedDocument:
         """The defence of this name."""
         return next(one for one in self.tried if one.name == name)
+
+
+def _guarantee(defence: Defence) -> str | None:
+    """What is proven, and that it is not of the model measured where it rests on numbers that nobody may know."""
+    if defence.guarantee is None or not defence.needs_secrecy:
+        return defence.guarantee
+    return f"{defence.guarantee}. {MEASURED}"
 
 
 def _summary(result: AuditResult) -> AuditDocument:
@@ -160,12 +190,15 @@ def prepare(folder: str | Path) -> Path:
     folder = Path(folder)
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        folder.chmod(0o700)
         known = {entry.name for entry in folder.iterdir()}
     except OSError as error:
-        raise StoreError(f"folder {folder} cannot be made ({error.strerror}); choose another") from error
+        raise StoreError(f"folder {folder} cannot be made ({error.strerror}); choose another") from None
     if known and FILE not in known:
         raise StoreError(f"folder {folder} is not empty and holds no {FILE}; name another folder with --out")
+    if known:
+        load(folder / FILE)  # whoever else may have a file of that name: theirs is refused
+    refuse_links(folder)
+    make_private(folder)
     return folder
 
 

@@ -13,6 +13,9 @@ from leakgauge.statistics import Estimate
 
 BEST_FIRST = (Verdict.PASSES, Verdict.CANNOT_TELL, Verdict.FAILS)
 
+COST_PLACES = 9
+"""Decimals in which costs are compared: what differs further on is rounding."""
+
 
 @dataclass(frozen=True)
 class Tried:
@@ -22,12 +25,21 @@ class Tried:
         defence: what was done.
         result: the audit of the defended model; its intervals hold together over all defences tried.
         error: on the holdout, lower is better: the share of records classified wrongly, or the mean squared error.
-        cost: how much larger that is than without a defence, record by record; below 0 it is better than before.
+        more_error: how much larger that is than without a defence, record by record; below 0 it is smaller.
+        log_loss: on the holdout in nats per record, see :func:`leakgauge.protecting.cost.log_losses`; ``None`` for a
+            regressor.
+        calibration: expected calibration error on the holdout; ``None`` where no probabilities are released.
+        cost: what defences are compared by: how much larger the log loss is than without a defence, record by record,
+            so that lost probabilities count; where the model answers labels or numbers without a defence, as
+            ``more_error``.
     """
 
     defence: Defence
     result: AuditResult
     error: Estimate
+    more_error: Estimate
+    log_loss: Estimate | None
+    calibration: float | None
     cost: Estimate
 
     @property
@@ -37,15 +49,30 @@ class Tried:
 
     @property
     def risk(self) -> Estimate | None:
-        """The largest advantage of all membership attacks; ``None`` where none could be carried out.
+        """The largest advantage of all membership attacks, whichever way they point; ``None`` where there was none.
 
         The intervals of the attacks hold together, so the largest lies between the largest of either end.
         """
-        gained = [attack.advantage for attack in self.result.attacks]
+        gained = [attack.advantage.magnitude for attack in self.result.attacks]
         if not gained:
             return None
         value, low, high = (max(getattr(one, end) for one in gained) for end in ("value", "low", "high"))
         return Estimate(value, low, high, self.error.confidence, "largest advantage", gained[0].n)
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A defence that could not be tried.
+
+    Args:
+        title: what it does.
+        error: class of the error.
+        reason: why not, in our own words.
+    """
+
+    title: str
+    error: str
+    reason: str
 
 
 @dataclass(frozen=True)
@@ -55,14 +82,14 @@ class Protection:
     Args:
         model: its name.
         tried: those that could be applied, in the order given.
-        refused: name of each that could not, with the reason.
+        refused: those that could not, by name.
         rule: the release rule, as asked.
         confidence: what each defence was audited at, so that the rule's confidence holds for all of them together.
     """
 
     model: str
     tried: tuple[Tried, ...]
-    refused: dict[str, str]
+    refused: dict[str, Refused]
     rule: ReleaseRule
     confidence: float
 
@@ -80,20 +107,22 @@ class Protection:
     def cheapest(self) -> Tried | None:
         """Of those that pass the release rule the one that costs least, the first of equals; ``None`` if none does."""
         passing = [one for one in self.tried if one.verdict is Verdict.PASSES]
-        return min(passing, key=lambda one: one.cost.value, default=None)
+        return min(passing, key=lambda one: round(one.cost.value, COST_PLACES), default=None)
 
     @property
     def frontier(self) -> tuple[Tried, ...]:
-        """Those that no other beats in risk and error, lowest risk first: a line to draw, not a claim.
+        """Those that no other beats in risk and cost, lowest risk first: a line to draw, not a claim.
 
         Two whose intervals overlap may well be the other way round.
         """
-        known = [(one.risk.value, one.error.value, one) for one in self.tried if one.risk is not None]
+        known = [
+            (one.risk.value, round(one.cost.value, COST_PLACES), one) for one in self.tried if one.risk is not None
+        ]
         ordered = sorted(known, key=lambda each: each[:2])
         best, found = np.inf, []
-        for _, error, one in ordered:
-            if error < best:
-                best = error
+        for _, cost, one in ordered:
+            if cost < best:
+                best = cost
                 found.append(one)
         return tuple(found)
 

@@ -7,26 +7,27 @@ from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from leakgauge.auditing import Released, Settings, Subject, audit_subject
+from leakgauge.auditing import AuditResult, Released, Settings, Subject, audit_subject, membership
+from leakgauge.auditing.attributes import hidden_columns
 from leakgauge.auditing.released import released_model
+from leakgauge.checking import instance, many, optional
 from leakgauge.defences import Binning, Defence, LabelsOnly, OutputDefence, Unchanged
-from leakgauge.errors import ConfigError, MissingExtra, ModelError
-from leakgauge.models import answers
+from leakgauge.errors import ConfigError, InputError, LeakgaugeError, ModelError, StoreError, WorkerError
+from leakgauge.models import AnswerKind, answers, kind_of
 from leakgauge.protecting.choice import default_defences, n_refits
-from leakgauge.protecting.outcome import Protection, Tried
+from leakgauge.protecting.cost import Quality, estimated_error, increase, quality
+from leakgauge.protecting.outcome import Protection, Refused, Tried
 from leakgauge.records import Task
-from leakgauge.statistics import Estimate, bonferroni_confidence, clopper_pearson, mean
+from leakgauge.statistics import bonferroni_confidence, mean
+from leakgauge.training.store import refuse_links
 
 if TYPE_CHECKING:
     from leakgauge.auditing.audit import Stage
     from leakgauge.training.chunks import Workers
-
-Floats: TypeAlias = NDArray[np.float64]
 
 MOST_REFITS = 500
 """Records left out, at most, where that takes a model for each; the DTP rule is then *cannot tell* at best."""
@@ -44,7 +45,11 @@ def protect(
     """Try defences on a model and its records: what each is worth, and what it costs.
 
     Choosing the best of many is a chance to be lucky. So each is audited at a confidence at which all intervals of all
-    defences hold together, and the undefended model, which is audited first, at the same.
+    defences hold together, and the undefended model, which is audited first, at the same. In each audit the confidence
+    is divided among as many attacks as any of them could face: a model that answers labels faces fewer, and would
+    otherwise seem safer for having shorter intervals.
+
+    A defence that cannot be tried is left out with the reason, and the others are tried all the same.
 
     Args:
         what: the model or learner, with its training set and holdout. Where there is no learner only defences that
@@ -60,16 +65,18 @@ def protect(
         InputError: the model without any defence cannot be audited.
         ConfigError: two defences have one name.
     """
+    optional(many(instance(Defence)))("defences", defences)
     chosen = [Unchanged(), *(default_defences(what, settings) if defences is None else defences)]
     names = [one.name for one in chosen]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise ConfigError(f"defence {twice!r} is named twice; name it once")
     confidence = bonferroni_confidence(settings.rule.confidence, len(chosen))
-    strict = replace(settings, rule=replace(settings.rule, confidence=confidence))
+    rule = replace(settings.rule, confidence=confidence)
+    strict = replace(settings, rule=rule, n_attacks=_most_attacks(what, settings))
     tried: list[Tried] = []
-    refused: dict[str, str] = {}
-    before: Floats | None = None
+    refused: dict[str, Refused] = {}
+    before: Quality | None = None
     with _kept(run) as folder:
         for defence in chosen:
             try:
@@ -83,14 +90,16 @@ def protect(
                     workers=workers,
                     progress=None if progress is None else _named(progress, defence),
                 )
-                errors = _errors(defended, own)
-            except (ModelError, MissingExtra) as reason:
+                found = _quality(defended, own)
+            except (StoreError, WorkerError):  # of the run, not of the defence
+                raise
+            except Exception as error:  # the code of models and libraries may raise anything at all
                 if before is None:
                     raise
-                refused[defence.name] = str(reason)
+                refused[defence.name] = Refused(defence.title, type(error).__name__, _in_our_words(error))
                 continue
-            before = errors if before is None else before
-            tried.append(Tried(defence, result, *_error_and_cost(errors, before, what.train.schema.task, confidence)))
+            before = found if before is None else before
+            tried.append(_tried(defence, result, found, before, confidence))
     return Protection(what.name, tuple(tried), refused, settings.rule, confidence)
 
 
@@ -98,6 +107,7 @@ def protect(
 def _kept(run: str | Path | None) -> Iterator[Path]:
     """The folder of finished training, which several defences share; where none is named one that does not last."""
     if run is not None:
+        refuse_links(Path(run))
         yield Path(run)
         return
     with TemporaryDirectory(prefix="leakgauge-") as folder:
@@ -134,22 +144,59 @@ def _affordable(what: Subject, settings: Settings) -> Settings:
     return replace(settings, n_influence=MOST_REFITS) if dear else settings
 
 
-def _errors(what: Subject, settings: Settings) -> Floats:
-    """What the released model gets wrong about each holdout record ``[n]``: 0 or 1, or the squared error."""
+def _most_attacks(what: Subject, settings: Settings) -> int:
+    """The most membership attacks that the model or a defended one could face."""
+    learner = what.learner is not None
+    is_class = what.train.schema.task is Task.CLASSIFICATION
+    kinds = (AnswerKind.PROBABILITIES, AnswerKind.LABELS) if is_class else (AnswerKind.VALUES,)
+    hidden = bool(hidden_columns(what, settings))
+    return max(
+        len(
+            membership.possible_attacks(
+                kind,
+                settings.attacks,
+                shadows=membership.wants_shadows(kind, settings, learner=learner),
+                population=membership.n_set_aside(kind, settings, len(what.holdout), learner=learner, attributes=hidden)
+                > 0,
+            )
+        )
+        for kind in kinds
+    )
+
+
+def _quality(what: Subject, settings: Settings) -> Quality:
+    """How well the released model answers about the holdout."""
     holdout = what.holdout
-    n_classes = len(holdout.schema.classes)
-    given = answers(released_model(what, settings), holdout.features, n_classes)
-    if n_classes:
-        return np.asarray(np.argmax(given, axis=1) != holdout.labels, dtype=np.float64)
-    return np.asarray((given[:, 0] - holdout.labels) ** 2, dtype=np.float64)
+    model = released_model(what, settings)
+    given = answers(model, holdout.features, len(holdout.schema.classes))
+    return quality(given, holdout.labels, probabilities=kind_of(model) is AnswerKind.PROBABILITIES)
 
 
-def _error_and_cost(errors: Floats, before: Floats, task: Task, confidence: float) -> tuple[Estimate, Estimate]:
-    """The mean error, and how much larger it is than without a defence, on the same records."""
-    if task is Task.CLASSIFICATION:
-        error = clopper_pearson(int(errors.sum()), len(errors), confidence=confidence)
-        return error, mean(errors - before, confidence=confidence, lower=-1.0, upper=1.0)
-    return mean(errors, confidence=confidence, lower=0.0), mean(errors - before, confidence=confidence)
+def _tried(defence: Defence, result: AuditResult, now: Quality, before: Quality, confidence: float) -> Tried:
+    """What became of the model, held against the one without a defence."""
+    is_class = now.log_losses is not None
+    more_error = increase(now.errors, before.errors, confidence, largest=1.0 if is_class else np.inf)
+    log_loss, cost = None, more_error
+    if now.log_losses is not None and before.log_losses is not None:
+        log_loss = mean(now.log_losses, confidence=confidence, lower=0.0)
+        if before.calibration is not None:
+            largest = max(now.largest, before.largest)
+            cost = increase(now.log_losses, before.log_losses, confidence, largest=largest)
+    return Tried(defence, result, estimated_error(now, confidence), more_error, log_loss, now.calibration, cost)
+
+
+def _in_our_words(error: Exception) -> str:
+    """Why a defence could not be tried, without the text of anybody else's exception: that may quote records."""
+    if not isinstance(error, InputError):
+        return "the code of the model or of a library failed; look into it with the model under this defence alone"
+    said, cause = str(error), error.__cause__ or error.__context__
+    while cause is not None:
+        foreign = str(cause).strip()
+        if not isinstance(cause, LeakgaugeError) and foreign:
+            for part in (foreign, foreign.split("\n")[0]):
+                said = said.replace(part, type(cause).__name__)
+        cause = cause.__cause__ or cause.__context__
+    return said
 
 
 def _named(progress: Stage, defence: Defence) -> Stage:

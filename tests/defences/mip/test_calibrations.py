@@ -11,10 +11,12 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.pipeline import make_pipeline
 
 from leakgauge.defences.mip import (
+    Algorithm,
     GaussianNoise,
     GuaranteeWarning,
     Mean,
     ModelParameters,
+    NoGuarantee,
     NormNoise,
     Paper,
     Radius,
@@ -30,7 +32,7 @@ from leakgauge.defences.mip import (
 )
 from leakgauge.errors import ConfigError, ModelError
 from leakgauge.records import Records
-from leakgauge.theory import noise_factor, noise_factor_izzo
+from leakgauge.theory import advantage_from_eta, noise_factor, noise_factor_izzo
 from leakgauge.training import SklearnLearner
 
 from . import pools
@@ -101,6 +103,56 @@ def test_the_best_attack_keeps_the_promise_and_swap_is_not_far_above_it(kind):
                     promised_of_found.append(eta / attack.eta)
     assert max(promised_of_found) < 2
     assert len(promised_of_found) > 30
+
+
+@pytest.mark.parametrize("k", [1, 2, 6, 10, 11])
+@pytest.mark.parametrize("kind", ["mean", "enumerated", "exchanges", "removals"])
+def test_with_a_prior_of_one_half_no_attack_has_a_larger_advantage(kind, k):
+    """Training sets of k of 12, promised advantage 0.1: the best attack, by integration.
+
+    One record is far from all others. By k / n as the prior the same eta, a share of the limit, would allow 0.34 to
+    0.59 except at k = 6. Where exchanges are drawn the promise has confidence 0.95; with this seed it is kept.
+    """
+    rows = rng(2).normal(size=12)
+    rows[0] = 6.0
+    algorithm = {
+        "mean": Mean(rows),
+        "enumerated": pools.Tabled(Statistic(lambda rows: rows.mean(axis=0), rows), k),
+        "exchanges": Unenumerated(Statistic(lambda rows: rows.mean(axis=0), rows)),
+        "removals": Unenumerated(pools.Tabled(Statistic(lambda rows: rows.sum(axis=0) / k, rows), k, removals=True)),
+    }[kind]
+    outputs, members = enumerated(Mean(rows), k)
+    found = calibrate(algorithm, eta=0.05, rng=rng(), size=k, calibration=Swap(n_splits=800, prior=0.5))
+    assert (found.guarantee.accuracy, found.guarantee.prior) == (0.55, 0.5)
+    assert (found.guarantee.confidence == 1.0) == (kind in ("mean", "enumerated"))
+    advantage = pools.best_advantage(outputs, members, found.noise)
+    assert advantage.max() <= 0.1 + 1e-6
+    assert advantage.max() > {"mean": 0.08, "enumerated": 0.08, "exchanges": 0.05, "removals": 0.03}[kind]
+    if k != 6 and kind == "mean":
+        share = k / 12
+        eta = min(share, 1 - share) * 0.1
+        usual = calibrate(algorithm, eta=eta, rng=rng(), size=k)
+        reached = pools.best_advantage(outputs, members, usual.noise).max()
+        assert 0.25 < reached <= advantage_from_eta(eta, share=share)
+
+
+class Unenumerated(Algorithm):
+    """An algorithm of which only drawn training sets are looked at."""
+
+    randomised = True
+
+    def __init__(self, algorithm):
+        self.algorithm = algorithm
+
+    @property
+    def n_pool(self):
+        return self.algorithm.n_pool
+
+    def output(self, members, *, seed=0):
+        return self.algorithm.output(members, seed=seed)
+
+    def removals(self, members, *, seed=0):
+        return self.algorithm.removals(members, seed=seed)
 
 
 @pytest.mark.parametrize("eta", [0.2, 0.1, 0.05])
@@ -286,7 +338,7 @@ def test_the_printed_radius_warns_and_promises_nothing():
     algorithm = Mean(rng().normal(size=(8, 2)))
     with pytest.warns(GuaranteeWarning, match="as printed keeps no promise in two dimensions or more"):
         found = calibrate(algorithm, eta=0.1, rng=rng(), calibration=Paper(radius="laplace_paper"))
-    assert found.guarantee is None
+    assert found.guarantee == NoGuarantee("the length of the noise as printed keeps no promise")
     assert found.noise.radius is Radius.LAPLACE_PAPER
     one = calibrate(Mean(algorithm.rows[:, 0]), eta=0.1, rng=rng(), calibration=Paper(radius="laplace_paper"))
     assert one.guarantee.eta == 0.1  # in one dimension it is the same
@@ -320,6 +372,7 @@ def test_the_paper_takes_hundreds_of_times_the_noise():
         ({"calibration": Tight(moment=4, n_splits=1)}, "n_splits must be at least 2, got 1"),
         ({"calibration": Tight(sigma=[-1.0])}, "sigma must hold one finite number of at least 0"),
         ({"calibration": Swap(confidence=1.0)}, r"confidence must be in \(0, 1\), got 1.0"),
+        ({"eta": 0.5, "size": 2, "calibration": Swap(prior=0.5)}, r"eta must be in \(0, 0.5\) for a prior of 0.5"),
         ({"calibration": Swap(n_splits=0)}, "n_splits must be at least 1, got 0"),
         ({"calibration": Swap(shape="round")}, "shape must be .* 'curvature', deviations or a cov.*'round'"),
         ({"calibration": Swap(shape=[1.0, 2.0])}, "shape must be 1 deviations of at least 0 or .* got an array of"),
@@ -330,6 +383,12 @@ def test_refuses(changed, message):
     given = {"eta": 0.1, "rng": rng(), **changed}
     with pytest.raises(ConfigError, match=message):
         calibrate(Mean(np.arange(8.0)), **given)
+
+
+@pytest.mark.parametrize("prior", [0.0, 1.0, math.nan])
+def test_a_prior_out_of_range(prior):
+    with pytest.raises(ConfigError, match=r"prior must be in \(0, 1\), got .*; 0.5 bounds the advantage"):
+        Swap(prior=prior)
 
 
 def test_numbers_that_are_not_finite_are_refused():

@@ -239,12 +239,12 @@ def test_without_a_penalty_there_is_a_curvature_where_columns_differ():
 
 
 def test_a_release_of_a_model():
-    """Nearly as accurate as without noise, where there are people enough."""
+    """Nearly as accurate as without noise, where there are people enough: noise of any seed costs below 0.01."""
     rng = np.random.default_rng(0)
     X = rng.normal(size=(2_000, 2))
     records = Records.from_arrays(X, (X[:, 0] + 0.5 * rng.normal(size=2_000) > 0).astype(int))
     algorithm = ModelParameters(SklearnLearner(LogisticRegression()), records)
-    shown = release(algorithm, eta=0.1, rng=rng, calibration=Swap(n_splits=100))
+    shown = release(algorithm, eta=0.1, calibration=Swap(n_splits=100))
     model = algorithm.model(shown.values)
     plain = algorithm.model(algorithm.output(np.arange(2_000) < 1_000))
     accuracy, before = ((one.labels(X) == records.labels).mean() for one in (model, plain))

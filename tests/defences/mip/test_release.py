@@ -7,7 +7,18 @@ import math
 import numpy as np
 import pytest
 
-from leakgauge.defences.mip import Calibration, Mean, Statistic, Swap, Tight, calibrate, release
+from leakgauge.defences.memory import snapshot
+from leakgauge.defences.mip import (
+    Calibration,
+    Guarantee,
+    Mean,
+    NoGuarantee,
+    Statistic,
+    Swap,
+    Tight,
+    calibrate,
+    release,
+)
 from leakgauge.errors import ConfigError, DataError, ModelError
 
 
@@ -16,7 +27,7 @@ def rng(seed=0):
 
 
 def test_values_that_nobody_changes_are_released_as_they_are():
-    shown = release(Mean(np.full((6, 2), 3.0)), eta=0.1, rng=rng())
+    shown = release(Mean(np.full((6, 2), 3.0)), eta=0.1)
     assert shown.values.tolist() == [3.0, 3.0]
     assert shown.guarantee.confidence == 1
 
@@ -62,6 +73,37 @@ def test_the_default_is_swap_with_half_of_the_pool():
     assert found.size == 4
     assert found.guarantee.source == "coupling by the exchange of one record, with Gaussian noise"
     assert found.guarantee.accuracy == 5 / 9 + 0.1
+
+
+# Who knows the random numbers.
+
+
+def test_a_release_draws_from_the_operating_system_and_keeps_nothing():
+    """Two releases differ, whatever the state of numpy's own generator; nothing of it holds a generator or a seed."""
+    algorithm = Mean(np.arange(8.0))
+    members = np.arange(8) < 4
+    np.random.seed(0)  # noqa: NPY002 - a habit of users
+    state = np.random.get_state()[1].copy()  # noqa: NPY002
+    first, second = (release(algorithm, eta=0.1, members=members) for _ in range(2))
+    assert first.values != second.values
+    assert np.array_equal(np.random.get_state()[1], state)  # noqa: NPY002
+    assert isinstance(first.guarantee, Guarantee)
+    assert set(vars(first)) == {"values", "noise", "guarantee", "size"}
+    places = snapshot(first, "release")
+    assert not any("Generator" in digest or "SeedSequence" in digest for digest in places.values())
+
+
+def test_a_generator_that_is_given_voids_the_guarantee_in_words():
+    """Whoever knows its seed makes the same release on both candidates' sets, and reads off which it was."""
+    algorithm = Mean(np.arange(8.0))
+    worlds = [np.arange(8) < 4, np.arange(8) >= 4]
+    for truth in (0, 1):
+        shown = release(algorithm, eta=0.01, members=worlds[truth], rng=rng(5))
+        again = [release(algorithm, eta=0.01, members=members, rng=rng(5)).values for members in worlds]
+        assert [bool(one == shown.values) for one in again] == [truth == 0, truth == 1]
+        assert isinstance(shown.guarantee, NoGuarantee)
+        assert "whoever knows its seed can subtract the noise" in shown.guarantee.reason
+    assert isinstance(calibrate(algorithm, eta=0.01, rng=rng(5)).guarantee, Guarantee)  # of the law of the noise
 
 
 # Refusals.

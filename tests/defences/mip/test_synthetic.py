@@ -7,7 +7,7 @@ from itertools import product
 import numpy as np
 import pytest
 
-from leakgauge.defences.mip import Mean, Paper, Release, release
+from leakgauge.defences.mip import Mean, NoGuarantee, Paper, Release, release
 from leakgauge.defences.mip.noise import GaussianNoise
 from leakgauge.defences.mip.synthetic import _pairs, _tree, gaussian, linear_gaussian, root_of, second_moments, tables
 from leakgauge.errors import ConfigError, DataError
@@ -28,9 +28,10 @@ def vectors(n, seed=0):
 
 
 def test_a_release_of_nothing_draws_nothing():
-    generator = linear_gaussian(Release(-np.ones(4), GaussianNoise(np.ones(4)), None, 1))
+    nothing = NoGuarantee("made by hand")
+    generator = linear_gaussian(Release(-np.ones(4), GaussianNoise(np.ones(4)), nothing, 1))
     assert (generator.draw(5, rng()) == 0).all()  # negative eigenvalues are clipped
-    assert generator.guarantee is None
+    assert generator.guarantee is nothing
 
 
 def test_independent_columns_stay_independent():
@@ -62,7 +63,7 @@ def test_vectors_have_the_covariance_of_the_data():
 
 def test_with_a_mean():
     """The same, moved: means within 0.03."""
-    generator = gaussian(vectors(100_000) + np.array([1.0, 0.0, -2.0]), eta=0.1, rng=rng(1))
+    generator = gaussian(vectors(100_000) + np.array([1.0, 0.0, -2.0]), eta=0.1)
     drawn = generator.draw(100_000, rng(2))
     np.testing.assert_allclose(drawn.mean(axis=0), [1.0, 0.0, -2.0], atol=0.03)
     np.testing.assert_allclose(np.cov(drawn.T), COVARIANCE, atol=0.06)
@@ -106,7 +107,7 @@ EDGES = (None, None, (0.0, 25.0, 32.0, 38.0, 44.0, 50.0, 56.0, 62.0, 68.0, 75.0,
 def test_a_table_is_drawn_like_the_pool():
     """20,000 records: correlations within 0.08, means within 0.15 deviations; wide bins cost most of that."""
     pool = survey(20_000)
-    generator = tables(pool, EDGES, eta=0.1, rng=rng(1))
+    generator = tables(pool, EDGES, eta=0.1)
     drawn = generator.draw(20_000, rng(2))
     assert drawn.schema == pool.schema
     assert generator.parents.tolist() == [-1, 3, 2, 1]  # label, number, copy, gene: what follows from what
@@ -121,6 +122,14 @@ def test_a_table_is_drawn_like_the_pool():
 def test_the_generator_holds_no_record():
     generator = tables(survey(300), EDGES, eta=0.2, rng=rng())
     assert not any(isinstance(value, Records) for value in vars(generator).values())
+
+
+def test_a_generator_that_is_given_voids_what_is_drawn_from_it():
+    for generator in (
+        gaussian(vectors(50), eta=0.2, rng=rng()),
+        tables(survey(300), EDGES, eta=0.2, rng=rng()),
+    ):
+        assert "can subtract the noise" in generator.guarantee.reason
 
 
 def test_a_numeric_label_and_hardly_any_records():
@@ -169,6 +178,6 @@ def test_refuses():
     with pytest.raises(ConfigError, match="label_edges must be given for a numeric label, and only then"):
         tables(pool, EDGES, eta=0.1, rng=rng(), label_edges=(0.0, 1.0))
     with pytest.raises(DataError, match="second moments of d columns are d \\* d numbers, got 5"):
-        linear_gaussian(Release(np.ones(5), GaussianNoise(np.ones(5)), None, 1))
+        linear_gaussian(Release(np.ones(5), GaussianNoise(np.ones(5)), NoGuarantee("made by hand"), 1))
     with pytest.raises(DataError, match=r"rows must be \[records, columns\], got shape \(4,\)"):
         gaussian(np.ones(4), eta=0.1, rng=rng())

@@ -48,6 +48,10 @@ MOST_DIFFERENCES = 10**8
 """Numbers in all differences of pairs that may be looked at."""
 
 
+SECRETS = "the training set is drawn uniformly from the pool, and neither it nor the random numbers become known"
+"""What every guarantee assumes."""
+
+
 class GuaranteeWarning(UserWarning):
     """Something weakens a guarantee, or voids it."""
 
@@ -58,7 +62,9 @@ class Guarantee:
 
     Args:
         eta: no attack on any record of the pool is right with probability above ``accuracy``.
-        accuracy: ``max(q, 1 - q) + eta``.
+        accuracy: ``max(p, 1 - p) + eta``, p the ``prior``.
+        prior: the probability of membership that the attacker starts from: k / n, or 1/2, where ``2 eta`` bounds the
+            advantage of every attack whatever k / n is.
         confidence: with which this holds, over the random splits that the noise was calibrated with; 1 where nothing
             was drawn, ``None`` where it hangs on estimates whose error is not known.
         source: the theorem.
@@ -70,10 +76,22 @@ class Guarantee:
 
     eta: float
     accuracy: float
+    prior: float
     confidence: float | None
     source: str
     assumption: str
     etas: Floats | None = None
+
+
+@dataclass(frozen=True)
+class NoGuarantee:
+    """Nothing is promised.
+
+    Args:
+        reason: why not, in words.
+    """
+
+    reason: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,12 +100,12 @@ class Calibrated:
 
     Args:
         noise: what is added.
-        guarantee: what is promised; ``None`` if nothing is.
+        guarantee: what is promised of a release with this noise, its random numbers from the operating system.
         size: k, records in a training set.
     """
 
     noise: Noise
-    guarantee: Guarantee | None
+    guarantee: Guarantee | NoGuarantee
     size: int
 
 
@@ -100,7 +118,7 @@ class Calibration(ABC):
 
         Args:
             algorithm: what is protected.
-            eta: in (0, min(q, 1 - q)).
+            eta: in (0, min(p, 1 - p)), p = k / n unless the calibration has another prior.
             size: k, records in a training set.
             rng: draws the splits that the noise is calibrated with; they must be independent of the training set.
 
@@ -126,6 +144,13 @@ class Swap(Calibration):
             them; ``identity`` all the same; ``curvature`` as :meth:`Algorithm.covariance` has it, and as ``diagonal``
             where that is ``None``; deviations ``[d]``; or a covariance ``[d, d]``, positive definite, both up to a
             factor and fixed in advance. The promise is kept with any; what they differ in is what the noise costs.
+        prior: the probability p of membership, in (0, 1), in the game that eta is about: a coin with this probability
+            decides whether the record is in, and the training set is a random one of k with or without it. By default
+            k / n, as Izzo et al. define it. At 1/2 the promise is that no attack has an advantage above ``2 eta``; at
+            k / n the advantage may be far larger than eta (:func:`leakgauge.theory.advantage_from_eta`).
+
+    Raises:
+        ConfigError: the prior is out of range.
 
     Source: derived in :mod:`leakgauge.defences.mip.exchanges`.
     """
@@ -133,15 +158,20 @@ class Swap(Calibration):
     confidence: float = 0.95
     n_splits: int = 256
     shape: Literal["diagonal", "identity", "curvature"] | ArrayLike = "diagonal"
+    prior: float | None = None
+
+    def __post_init__(self) -> None:
+        if self.prior is not None and not 0 < self.prior < 1:
+            raise ConfigError(f"prior must be in (0, 1), got {self.prior}; 0.5 bounds the advantage")
 
     def calibrated(self, algorithm: Algorithm, *, eta: float, size: int, rng: np.random.Generator) -> Calibrated:
         """The noise; see :meth:`Calibration.calibrated`."""
-        share = _checked(algorithm, eta, size)
+        share = _checked(algorithm, eta, size, self.prior)
         if not 0 < self.confidence < 1:
             raise ConfigError(f"confidence must be in (0, 1), got {self.confidence}; write a fraction, such as 0.95")
         if self.n_splits < 1:
             raise ConfigError(f"n_splits must be at least 1, got {self.n_splits}")
-        root, evidence = self._evidence(algorithm, size, rng)
+        root, evidence = self._evidence(algorithm, size, share, rng)
         scale = evidence.least_scale(eta)
         certain = not isinstance(evidence, Exchanges | Removals)
         if not certain:
@@ -149,40 +179,47 @@ class Swap(Calibration):
         guarantee = Guarantee(
             eta,
             max(share, 1 - share) + eta,
+            share,
             1.0 if certain else self.confidence,
             "coupling by the exchange of one record, with Gaussian noise",
-            "the training set is drawn uniformly from the pool, and neither it nor the random numbers become known",
+            SECRETS,
             evidence.etas(scale),
         )
         return Calibrated(GaussianNoise(scale * root), guarantee, size)
 
-    def _evidence(self, algorithm: Algorithm, size: int, rng: np.random.Generator) -> tuple[Floats, Evidence]:
+    def _evidence(
+        self, algorithm: Algorithm, size: int, share: float, rng: np.random.Generator
+    ) -> tuple[Floats, Evidence]:
         n, n_drawn = algorithm.n_pool, self.n_splits * (1 + min(size, algorithm.n_pool - size))
         if isinstance(algorithm, Mean):
             root = self._root(algorithm, size, algorithm.about_mean(size))
             if n <= MOST_PAIRED and n * algorithm.rows.size <= MOST_DIFFERENCES:
-                return root, Enumerated(exchanges_of_mean(algorithm, size, root), size / n)
-            return root, Farthest(far_in_mean(algorithm, size, root), min(size, n - size) / n)
+                return root, Enumerated(exchanges_of_mean(algorithm, size, root), share)
+            return root, Farthest(far_in_mean(algorithm, size, root), min(share, 1 - share))
         if not algorithm.randomised and n <= MOST_ENUMERATED and math.comb(n, size) <= n_drawn:
             moves, pairs = all_exchanges(*enumerated(algorithm, size))
             root = self._root(algorithm, size, moves)
-            return root, Enumerated(of_each(lengths(moves, root), pairs, n), size / n)
+            return root, Enumerated(of_each(lengths(moves, root), pairs, n), share)
         members = drawn(n, size, rng)
         removed = algorithm.removals(members, seed=0)
         if removed is None:
-            return self._exchanges(algorithm, size, rng)
-        return self._removals(algorithm, size, removed.shape[1], rng)
+            return self._exchanges(algorithm, size, share, rng)
+        return self._removals(algorithm, size, share, removed.shape[1], rng)
 
-    def _exchanges(self, algorithm: Algorithm, size: int, rng: np.random.Generator) -> tuple[Floats, Evidence]:
+    def _exchanges(
+        self, algorithm: Algorithm, size: int, share: float, rng: np.random.Generator
+    ) -> tuple[Floats, Evidence]:
         first = [drawn_exchanges(algorithm, size, rng)[0] for _ in range(self._n_first)]
         root = self._root(algorithm, size, np.concatenate(first))
         found = np.full((self.n_splits, algorithm.n_pool), np.nan)
         for row in found:
             moves, leaving, coming = drawn_exchanges(algorithm, size, rng)
             row[leaving] = row[coming] = lengths(moves, root)
-        return root, Exchanges(found, size / algorithm.n_pool, self.confidence)
+        return root, Exchanges(found, share, self.confidence)
 
-    def _removals(self, algorithm: Algorithm, size: int, d: int, rng: np.random.Generator) -> tuple[Floats, Evidence]:
+    def _removals(
+        self, algorithm: Algorithm, size: int, share: float, d: int, rng: np.random.Generator
+    ) -> tuple[Floats, Evidence]:
         def removed(members: Members) -> Floats:
             moves = algorithm.removals(members, seed=0)
             return np.full((size, d), np.nan) if moves is None else moves  # no model: infinitely far
@@ -194,7 +231,7 @@ class Swap(Calibration):
             members = drawn(algorithm.n_pool, size, rng)
             for row, inside in zip(pair, (members, opposite(members, rng)), strict=True):
                 row[inside] = lengths(removed(inside), root)
-        return root, Removals(found, size / algorithm.n_pool, self.confidence)
+        return root, Removals(found, share, self.confidence)
 
     @property
     def _n_first(self) -> int:
@@ -317,7 +354,7 @@ class Paper(Calibration):
                 GuaranteeWarning,
                 stacklevel=2,
             )
-            return Calibrated(noise, None, size)
+            return Calibrated(noise, NoGuarantee("the length of the noise as printed keeps no promise"), size)
         return Calibrated(noise, moments.guarantee(eta, share, "Izzo et al. 2022, Theorem 7"), size)
 
 
@@ -337,9 +374,8 @@ class Moments:
 
     def guarantee(self, eta: float, share: float, source: str) -> Guarantee:
         """What follows from them."""
-        drawn = "the training set is drawn uniformly from the pool, and neither it nor the random numbers become known"
-        assumption = "; ".join(part for part in (drawn, self.assumption) if part)
-        return Guarantee(eta, max(share, 1 - share) + eta, self.confidence, source, assumption)
+        assumption = "; ".join(part for part in (SECRETS, self.assumption) if part)
+        return Guarantee(eta, max(share, 1 - share) + eta, share, self.confidence, source, assumption)
 
 
 def moments_of_splits(outputs: Floats, moment: float) -> Floats:
@@ -398,14 +434,15 @@ def _moments(
     return Moments(found, f"sigma, estimated from {n_splits} random splits of the pool, bounds the moments", None)
 
 
-def _checked(algorithm: Algorithm, eta: float, size: int) -> float:
-    """q, once k and eta have been looked at."""
+def _checked(algorithm: Algorithm, eta: float, size: int, prior: float | None = None) -> float:
+    """The attacker's prior, q = k / n if there is no other, once k and eta have been looked at."""
     n = algorithm.n_pool
     share = checked_size(n, size) / n
+    share, meaning = (share, f"{size} of {n} records") if prior is None else (prior, f"a prior of {prior:g}")
     most = min(share, 1 - share)
     if not 0 < eta < most:
         raise ConfigError(
-            f"eta must be in (0, {most:g}) for {size} of {n} records, got {eta}; at 0 no noise is enough, and from "
+            f"eta must be in (0, {most:g}) for {meaning}, got {eta}; at 0 no noise is enough, and from "
             f"{most:g} on nothing is promised and no noise is needed"
         )
     return share

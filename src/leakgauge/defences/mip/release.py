@@ -8,11 +8,16 @@ import numpy as np
 
 from leakgauge.defences.mip.algorithms import Algorithm
 from leakgauge.defences.mip.attacker import checked_size
-from leakgauge.defences.mip.calibrations import Calibrated, Calibration, Guarantee, Swap
+from leakgauge.defences.mip.calibrations import Calibrated, Calibration, Guarantee, NoGuarantee, Swap
 from leakgauge.defences.mip.exchanges import drawn
 from leakgauge.defences.mip.noise import Floats, Noise
 from leakgauge.errors import ConfigError, DataError, ModelError
 from leakgauge.training.subsets import Members
+
+GENERATOR_GIVEN = (
+    "its random numbers come from a generator that was given, and whoever knows its seed can subtract the noise; for a "
+    "release leave rng out, and they come from the operating system"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,13 +27,13 @@ class Release:
     Args:
         values: the output with noise ``[d]``.
         noise: the law of the noise.
-        guarantee: what is promised; ``None`` if nothing is.
+        guarantee: what is promised, or that nothing is and why.
         size: k, records in the training set.
     """
 
     values: Floats
     noise: Noise
-    guarantee: Guarantee | None
+    guarantee: Guarantee | NoGuarantee
     size: int
 
 
@@ -46,7 +51,7 @@ def calibrate(
         algorithm: what is protected, with its pool.
         eta: how much better than guessing an attack may be, in (0, min(q, 1 - q)); smaller is more private. It must not
             be chosen by looking at a training set.
-        rng: draws what the calibration draws.
+        rng: draws what the calibration draws; its seed need not be secret, as long as nothing else comes from it.
         size: k, records in a training set; by default half of the pool.
         calibration: how the noise is found; by default :class:`Swap`.
 
@@ -70,23 +75,24 @@ def release(
     algorithm: Algorithm,
     *,
     eta: float,
-    rng: np.random.Generator,
     size: int | None = None,
     calibration: Calibration | None = None,
     members: Members | None = None,
+    rng: np.random.Generator | None = None,
 ) -> Release:
     """Draw a training set, train on it, add noise.
 
-    Each release of the same pool costs: the guarantee is on one.
+    Each release of the same pool costs: the guarantee is on one. All random numbers come from the operating system and
+    are kept nowhere.
 
     Args:
         algorithm: what is protected, with its pool.
         eta: see :func:`calibrate`.
-        rng: draws the splits of the calibration, the training set and the noise. Who knows its seed knows all of them:
-            take ``numpy.random.default_rng()`` for a real release, and keep no seed.
         size: k, records in the training set; by default half of the pool.
         calibration: how the noise is found; by default :class:`Swap`.
         members: the training set, bool ``[n]``, if it was drawn already: uniformly, from this pool, and kept secret.
+        rng: for measuring only: draws the splits of the calibration, the training set and the noise, so that they come
+            again. It voids the guarantee, since whoever knows its seed can subtract the noise.
 
     Raises:
         ConfigError: a number is out of range.
@@ -101,6 +107,8 @@ def release(
         k = int(members.sum())
         if size not in (None, k):
             raise ConfigError(f"size is {size}, but members names {k} records; give one of them")
+    guarantee_stands = rng is None
+    rng = np.random.default_rng() if rng is None else rng
     found = calibrate(algorithm, eta=eta, rng=rng, size=k, calibration=calibration)
     if members is None:
         members = drawn(algorithm.n_pool, found.size, rng)
@@ -112,4 +120,5 @@ def release(
         )
     if len(output) != len(found.noise.deviations):
         raise ModelError(f"the algorithm gave {len(output)} numbers, but noise is for {len(found.noise.deviations)}")
-    return Release(output + found.noise.draw(1, rng)[0], found.noise, found.guarantee, found.size)
+    promise = found.guarantee if guarantee_stands else NoGuarantee(GENERATOR_GIVEN)
+    return Release(output + found.noise.draw(1, rng)[0], found.noise, promise, found.size)

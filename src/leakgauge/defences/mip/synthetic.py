@@ -15,10 +15,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.defences.mip.algorithms import Mean
-from leakgauge.defences.mip.calibrations import Calibration, Guarantee, Swap
+from leakgauge.defences.mip.calibrations import Calibration, Guarantee, NoGuarantee, Swap
 from leakgauge.defences.mip.noise import Floats
 from leakgauge.defences.mip.release import Release, release
 from leakgauge.errors import ConfigError, DataError
+from leakgauge.escaping import shapes
 from leakgauge.records import Column, Records, Schema, Task
 
 if TYPE_CHECKING:
@@ -43,12 +44,14 @@ class GaussianGenerator:
     Args:
         mean: ``[d]``.
         root: W ``[d, d]``, symmetric.
-        guarantee: of the release that it was made from; ``None`` if nothing is promised.
+        guarantee: of the release that it was made from.
     """
 
     mean: Floats
     root: Floats
-    guarantee: Guarantee | None
+    guarantee: Guarantee | NoGuarantee
+
+    __repr__ = shapes
 
     def draw(self, n: int, rng: np.random.Generator) -> Floats:
         """Vectors ``[n, d]``."""
@@ -69,7 +72,7 @@ def linear_gaussian(second: Release) -> GaussianGenerator:
     >>> from leakgauge.defences.mip import Mean, release
     >>> rng = np.random.default_rng(0)
     >>> data = rng.standard_normal((20_000, 2)) * [1.0, 3.0]
-    >>> generator = linear_gaussian(release(Mean(second_moments(data)), eta=0.1, rng=rng))
+    >>> generator = linear_gaussian(release(Mean(second_moments(data)), eta=0.1))
     >>> generator.draw(20_000, rng).std(axis=0).round(1)
     array([1., 3.])
     """
@@ -78,15 +81,15 @@ def linear_gaussian(second: Release) -> GaussianGenerator:
 
 
 def gaussian(
-    rows: Floats, *, eta: float, rng: np.random.Generator, calibration: Calibration | None = None
+    rows: Floats, *, eta: float, calibration: Calibration | None = None, rng: np.random.Generator | None = None
 ) -> GaussianGenerator:
     """The same with a mean that need not be 0: means and second moments are released together.
 
     Args:
         rows: the pool ``[n, d]``; scale the columns alike.
         eta: see :func:`leakgauge.defences.mip.calibrate`.
-        rng: draws the training set and the noise; keep its seed secret.
         calibration: how the noise is found.
+        rng: for measuring only; it voids the guarantee, see :func:`leakgauge.defences.mip.release`.
 
     Raises:
         ConfigError: eta is out of range.
@@ -121,7 +124,7 @@ class TableGenerator:
         order: columns, the label as d, in an order in which parents come first ``[d + 1]``.
         parents: of each in that order; -1 for the first ``[d + 1]``.
         tables: for each the probabilities of its codes, given the parent's ``[parent codes, codes]``.
-        guarantee: of the release that it was made from; ``None`` if nothing is promised.
+        guarantee: of the release that it was made from.
     """
 
     schema: Schema
@@ -130,7 +133,9 @@ class TableGenerator:
     order: Indices
     parents: Indices
     tables: tuple[Floats, ...]
-    guarantee: Guarantee | None
+    guarantee: Guarantee | NoGuarantee
+
+    __repr__ = shapes
 
     def draw(self, n: int, rng: np.random.Generator) -> Records:
         """New records, numbered from 0; numbers are uniform within their bins, and whole where the column's are."""
@@ -153,9 +158,9 @@ def tables(
     edges: Edges,
     *,
     eta: float,
-    rng: np.random.Generator,
     label_edges: tuple[float, ...] | None = None,
     calibration: Calibration | None = None,
+    rng: np.random.Generator | None = None,
 ) -> TableGenerator:
     """A generator of records from all two-way tables, with noise: marginals, pairs of columns, and nothing beyond.
 
@@ -163,13 +168,13 @@ def tables(
     tell most about each other (Chow and Liu 1968). All of that looks at the release alone.
 
     Args:
-        pool: the records.
+        pool: the records. Its columns with their categories, and its classes, count as public.
         edges: public bins of the numeric columns, as of :func:`leakgauge.records.bin_edges` on other records: edges
             that were found on the pool give away its quantiles.
         eta: see :func:`leakgauge.defences.mip.calibrate`.
-        rng: draws the training set and the noise; keep its seed secret.
         label_edges: public bins of the label, if it is numeric.
         calibration: how the noise is found; by default `Swap` with the same noise for every share.
+        rng: for measuring only; it voids the guarantee, see :func:`leakgauge.defences.mip.release`.
 
     Raises:
         ConfigError: eta is out of range, or a numeric label has no bins.
