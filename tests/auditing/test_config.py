@@ -320,7 +320,7 @@ def test_a_learner_that_cannot_be_recognised_does_not_make_every_audit_another(
 ) -> None:
     (people / "closure_here.py").write_text(
         "from leakgauge.training import FunctionLearner\n\n"
-        "def learner():\n    kept = []\n    return FunctionLearner(lambda records, seed: kept, name='mine')\n"
+        "def learner():\n    return FunctionLearner(lambda records, seed: open('model.bin'), name='mine')\n"
     )
     text = PLAIN + '[[models]]\nkind = "factory"\nfactory = "closure_here:learner"\n'
     first, again = config(text).inputs(), config(text).inputs()

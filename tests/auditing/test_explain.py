@@ -11,7 +11,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import ExtraTreeClassifier
 
 from leakgauge.auditing import Queries, ReleaseRule, Settings, Subject, audit_subject, subject
 from leakgauge.auditing.explain import Explanation, explain
@@ -44,7 +44,14 @@ SETTINGS = [
 
 @pytest.mark.parametrize("settings", SETTINGS)
 @pytest.mark.parametrize(
-    "model", [GaussianNB(), LogisticRegression(), DecisionTreeClassifier(max_depth=2), GaussianNB().fit(*TRAIN)]
+    "model",
+    [
+        GaussianNB(),
+        LogisticRegression(),
+        LogisticRegression(solver="liblinear"),
+        ExtraTreeClassifier(max_depth=2),
+        GaussianNB().fit(*TRAIN),
+    ],
 )
 def test_as_many_models_are_trained_as_was_said(
     model: object, settings: Settings, monkeypatch: pytest.MonkeyPatch
@@ -74,7 +81,11 @@ def test_a_regressor(monkeypatch: pytest.MonkeyPatch) -> None:
     found = explain(what, Settings())
     assert found.answers is AnswerKind.VALUES
     assert set(found.attacks) == {"error-both-known", "error-below-training-error", "lira"}
-    assert set(steps(found)) == {"the audited model", "shadow models", "models without one record"}
+    wanted = {"the audited model", "shadow models", "models without one record", "the model on all records, again"}
+    assert set(steps(found)) == wanted
+    unmeasured = explain(what, Settings(n_influence=0))
+    assert set(steps(unmeasured)) == {"the audited model", "shadow models", "models without one record"}
+    assert steps(unmeasured)["models without one record"] == 0, "a closed form, or none at all"
     assert found.warnings == ()
 
 
@@ -116,10 +127,11 @@ def test_a_learner_that_cannot_be_recognised_is_warned_of() -> None:
     from leakgauge.models import wrap
     from leakgauge.training import FunctionLearner
 
-    learner = FunctionLearner(lambda records, seed: wrap(GaussianNB().fit(*TRAIN), records.schema), name="mine")
-    kept = [learner]
-    learner.function = lambda records, seed: kept and wrap(GaussianNB().fit(*TRAIN), records.schema)  # type: ignore[return-value]
-    assert any("cannot be recognised" in warning for warning in explain(of(learner), Settings()).warnings)
+    scope = {"wrap": wrap, "bayes": GaussianNB(), "train": TRAIN}
+    exec("def typed(records, seed):\n    return wrap(bayes.fit(*train), records.schema)", scope)
+    for learner, warned in ((scope["typed"], True), (lambda r, s: wrap(GaussianNB().fit(*TRAIN), r.schema), False)):
+        warnings = explain(of(FunctionLearner(learner, name="mine")), Settings()).warnings
+        assert any("cannot be recognised" in warning for warning in warnings) == warned
 
 
 def test_memory_grows_with_what_is_stored() -> None:

@@ -10,8 +10,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
-from leakgauge.auditing import Document, Released, ReleaseRule, Settings, Verdict, audit
+from leakgauge.auditing import AuditDocument, Document, Finding, Released, ReleaseRule, Settings, Verdict, audit
 from leakgauge.auditing.gate import Limits, apply
+from leakgauge.auditing.membership import TAIL_MEASURE
 from leakgauge.errors import ConfigError
 from leakgauge.statistics import Estimate
 
@@ -70,7 +71,8 @@ def test_a_limit_that_is_left_out_takes_its_findings_with_it(naive_bayes: Docume
 def test_reasons_and_remedies_fit_the_new_verdict(naive_bayes: Document) -> None:
     for limits in (Limits(0.01, 0.01), Limits(50.0, 0.9)):
         for finding in apply(naive_bayes, limits).audits[0].findings:
-            assert f"{finding.threshold:g}" in finding.reason
+            digits = ".3g" if finding.measure == TAIL_MEASURE else "g"
+            assert f"{finding.threshold:{digits}}" in finding.reason
             assert bool(finding.remedy) == (finding.verdict is not Verdict.PASSES)
 
 
@@ -130,3 +132,148 @@ def test_limits_out_of_range_are_refused(limits: dict[str, float]) -> None:
 def test_no_limit_at_all_is_refused() -> None:
     with pytest.raises(ConfigError, match="no limit at all"):
         Limits(None, None)
+
+
+# Nothing that a document says about its own verdicts is believed.
+
+
+def only(document: Document) -> AuditDocument:
+    (found,) = document.audits
+    return found
+
+
+def changed(document: Document, **fields: object) -> Document:
+    """The document with other fields of its audit, and a verdict that claims the best."""
+    return dataclasses.replace(
+        document,
+        verdict=Verdict.PASSES,
+        audits=(dataclasses.replace(only(document), verdict=Verdict.PASSES, **fields),),  # type: ignore[arg-type]
+    )
+
+
+def claimed(finding: Finding) -> Finding:
+    return dataclasses.replace(finding, verdict=Verdict.PASSES, reason="all is well", remedy="")
+
+
+@pytest.fixture(scope="module")
+def tree() -> Document:
+    """It remembers everything, and fails on most."""
+    return documented(DecisionTreeClassifier(random_state=0), n_influence=20)
+
+
+def test_passes_written_over_failing_estimates_is_not_believed(tree: Document) -> None:
+    forged = changed(tree, findings=tuple(claimed(one) for one in only(tree).findings))
+    judged = apply(forged, Limits())
+    assert judged.verdict is Verdict.FAILS
+    assert [one.verdict for one in only(judged).findings] == [one.verdict for one in only(tree).findings]
+    assert all("all is well" not in one.reason for one in only(judged).findings if one.verdict is not Verdict.PASSES)
+
+
+def test_a_forged_verdict_over_honest_findings_is_not_believed(tree: Document) -> None:
+    assert apply(changed(tree), Limits()) == tree
+
+
+@pytest.mark.parametrize("question", ["influence", "membership"])
+def test_findings_that_were_taken_out_are_missed(tree: Document, question: str) -> None:
+    """Those about membership are made again from the attacks; of influence it is said that they are not there."""
+    left = tuple(one for one in only(tree).findings if one.question != question)
+    judged = apply(changed(tree, findings=left), Limits(advantage=0.99) if question == "influence" else Limits())
+    assert judged.verdict is not Verdict.PASSES
+    if question == "membership":
+        assert judged == tree
+    else:
+        assert verdicts(judged, "influence") == [Verdict.CANNOT_TELL]
+
+
+def test_a_document_without_any_finding_does_not_pass(naive_bayes: Document) -> None:
+    for document in (changed(naive_bayes, findings=()), changed(naive_bayes, findings=(), attacks=())):
+        assert apply(document, Limits()).verdict is not Verdict.PASSES
+
+
+def test_of_two_findings_about_influence_neither_can_be_left_out(naive_bayes: Document) -> None:
+    loose = apply(naive_bayes, Limits(dtp=100.0, advantage=0.95))
+    direct, anything = (one for one in only(loose).findings if one.question == "influence")
+    assert (direct.verdict, anything.verdict) == (Verdict.PASSES, Verdict.CANNOT_TELL)
+    rest = tuple(one for one in only(loose).findings if one.question != "influence")
+    for left in ((direct,), (direct, direct), (anything,)):
+        assert apply(changed(loose, findings=(*left, *rest)), Limits()).verdict is Verdict.CANNOT_TELL
+
+
+def test_a_finding_without_an_estimate_cannot_pass(naive_bayes: Document) -> None:
+    first, *rest = only(naive_bayes).findings
+    judged = apply(changed(naive_bayes, findings=(dataclasses.replace(claimed(first), estimate=None), *rest)), Limits())
+    assert only(judged).findings[0].verdict is Verdict.CANNOT_TELL
+
+
+def test_where_the_written_verdict_is_the_worse_it_is_kept(naive_bayes: Document) -> None:
+    """What an audit knew beyond the estimate, such as that few records were looked at twice, only makes it worse."""
+    loose = apply(naive_bayes, Limits(dtp=100.0, advantage=0.95))
+    found = [dataclasses.replace(one, verdict=Verdict.CANNOT_TELL, reason="known") for one in only(loose).findings]
+    judged = apply(changed(loose, findings=tuple(found)), Limits())
+    assert {one.verdict for one in only(judged).findings} == {Verdict.CANNOT_TELL}
+    assert {one.reason for one in only(judged).findings} == {"known"}
+    # Another limit is judged afresh.
+    afresh = only(apply(changed(loose, findings=tuple(found)), Limits(advantage=0.96))).findings
+    assert {one.verdict for one in afresh if one.threshold == 0.96} == {Verdict.PASSES}
+
+
+def test_a_second_look_never_passes_whatever_is_written(tree: Document) -> None:
+    direct = claimed(only(tree).findings[0])
+    looked_twice = dataclasses.replace(direct, estimate=Estimate(0.2, 0.1, 0.3, 0.95, "second look", 32))
+    judged = apply(changed(tree, findings=(looked_twice, *only(tree).findings[1:])), Limits())
+    assert only(judged).findings[0].verdict is Verdict.CANNOT_TELL
+
+
+@pytest.mark.parametrize("rule", [{}, {"advantage": None, "dtp": None}, {"advantage": 0.95, "dtp": 100.0}])
+def test_a_rule_that_does_not_agree_with_its_findings_counts_as_the_stricter(
+    tree: Document, rule: dict[str, object]
+) -> None:
+    method = {**only(tree).method, "rule": rule}
+    forged = changed(tree, method=method, findings=tuple(claimed(one) for one in only(tree).findings))
+    judged = apply(forged, Limits())
+    assert judged.verdict is Verdict.FAILS
+    assert {one.threshold for one in only(judged).findings if one.measure != TAIL_MEASURE} == {0.1, 1.0}
+
+
+def test_what_was_asked_about_and_is_not_there_is_missed(naive_bayes: Document) -> None:
+    method = {**only(naive_bayes).method, "hidden_columns": ["sex"], "properties": ["sex is f"]}
+    method["rule"] = {**method["rule"], "property": 0.6}
+    judged = apply(changed(naive_bayes, method=method), Limits())
+    assert verdicts(judged, "attributes") == [Verdict.CANNOT_TELL]
+    assert verdicts(judged, "properties") == [Verdict.CANNOT_TELL]
+
+
+def test_results_that_hold_no_tail_odds_cannot_pass(naive_bayes: Document) -> None:
+    """As older versions wrote them; or one attack's were taken out."""
+    loose = apply(naive_bayes, Limits(dtp=100.0, advantage=0.95))
+    first, *rest = only(loose).attacks
+    for attacks in (
+        (dataclasses.replace(first, tail=None), *rest),
+        [dataclasses.replace(one, tail=None) for one in rest],
+    ):
+        judged = apply(changed(loose, attacks=tuple(attacks)), Limits())
+        tail = next(one for one in only(judged).findings if one.measure == TAIL_MEASURE)
+        assert tail.verdict is Verdict.CANNOT_TELL
+        assert "audit the model again" in tail.remedy
+
+
+def test_findings_of_questions_that_are_not_known_are_judged_by_what_they_say(naive_bayes: Document) -> None:
+    strange = Finding("robots", "robots", Estimate(0.9, 0.8, 1.0, 0.95, "m", 10), 0.0, 0.1, Verdict.PASSES, "", "")
+    judged = apply(
+        changed(naive_bayes, findings=(*only(naive_bayes).findings, strange)), Limits(advantage=0.9, dtp=9.0)
+    )
+    assert only(judged).findings[-1].verdict is Verdict.FAILS
+
+
+def test_reversed_signals_are_judged_at_the_gate_too(naive_bayes: Document) -> None:
+    first, *rest = only(naive_bayes).attacks
+    turned = dataclasses.replace(first, advantage=Estimate(-0.8, -0.9, -0.7, 0.99, "m", 240))
+    judged = apply(changed(naive_bayes, attacks=(turned, *rest)), Limits(advantage=0.6))
+    assert Verdict.FAILS in verdicts(judged, "membership")
+
+
+def test_without_a_rule_nothing_passes(naive_bayes: Document) -> None:
+    strange = Finding("robots", "robots", Estimate(0.0, 0.0, 0.0, 0.95, "m", 10), 0.0, 0.1, Verdict.PASSES, "", "")
+    judged = apply(changed(naive_bayes, findings=(strange,), method={}), Limits())
+    assert judged.verdict is Verdict.CANNOT_TELL
+    assert only(judged).findings[-1].reason == "the result holds no release rule"

@@ -16,6 +16,7 @@ from leakgauge.auditing.result import (
     InferredColumn,
     InferredProperty,
     Influence,
+    PredictionChange,
     PropertyGame,
     PropertyRemedy,
 )
@@ -40,6 +41,7 @@ __all__ = [
     "InferredColumn",
     "InferredProperty",
     "Influence",
+    "PredictionChange",
     "PropertyGame",
     "PropertyGames",
     "PropertyRemedy",

@@ -8,33 +8,51 @@ held against.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any, TypeAlias
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leakgauge.attributes import ATTACKS, Attribute, Inference, MembershipScores, Part, Success, infer, single
+from leakgauge.attributes import (
+    ATTACKS,
+    Attribute,
+    Inference,
+    MembershipScores,
+    Part,
+    Shadows,
+    Success,
+    infer,
+    single,
+    without_lost_pairs,
+)
 from leakgauge.attributes.guesses import checked_prior
+from leakgauge.auditing.advice import UNKNOWN_OUTPUTS, Situation, advice, settled_by_records
 from leakgauge.auditing.finding import Finding, Verdict, judge
-from leakgauge.auditing.membership import FALSE_DISCOVERY_RATE, more_records
+from leakgauge.auditing.membership import FALSE_DISCOVERY_RATE
+from leakgauge.auditing.naming import FEWEST_SHOWN, shown_names
+from leakgauge.auditing.overlap import Overlap
+from leakgauge.auditing.released import released_answers
 from leakgauge.auditing.result import AttributeAttack, AttributePart, ExposedValue, ExposedValues, InferredColumn
 from leakgauge.auditing.settings import HiddenColumn, Settings
 from leakgauge.auditing.subject import Subject
-from leakgauge.errors import ConfigError, DataError
+from leakgauge.errors import ConfigError, DataError, ModelError
+from leakgauge.escaping import shapes
 from leakgauge.membership import ATTACKS as MEMBERSHIP_ATTACKS
 from leakgauge.membership import Evidence
 from leakgauge.models import AnswerKind, Model, answers, kind_of
-from leakgauge.records import Records, Schema
-from leakgauge.statistics import Estimate, bonferroni_confidence
+from leakgauge.records import Records, Schema, concatenate
+from leakgauge.statistics import SMALLEST_GROUP, Estimate, TailOdds, bonferroni_confidence
+from leakgauge.statistics.numerals import number
+from leakgauge.training import DenseSubsets, complementary_pairs, train_many
+from leakgauge.training.chunks import Workers
 
 Floats: TypeAlias = NDArray[np.float64]
 Flags: TypeAlias = NDArray[np.bool_]
 Progress: TypeAlias = Callable[[int, int], None]
-
-FEWEST_SHOWN = 5
-"""Smaller groups of people are not shown apart: their rates would be about persons."""
 
 N_LISTED = 20
 """How many of the people whose value is given away a result lists."""
@@ -45,6 +63,20 @@ MEMBERSHIP = {
     AnswerKind.VALUES: "error-below-training-error",
 }
 """The membership attack that the reductions ask: one that needs no models but the one that is asked."""
+
+N_PAIRS = 2
+"""Pairs of shadow models on complementary halves: one of each pair was not trained on a person."""
+
+SHADOW_ATTACK = next(attack.name for attack in ATTACKS if attack.needs_shadows)
+
+NO_SHADOWS = "models on halves of the records could not be trained, or not be asked with every value in place"
+
+TAIL_MEASURE = "tail odds at the hidden columns"
+
+ALIKE = "a holdout drawn from the same population as the training set"
+
+LARGEST_LIMIT_NATS = 700.0
+"""Larger limits on DTP have no power of e."""
 
 _BY_NAME = {attack.name: attack for attack in ATTACKS}
 
@@ -68,6 +100,8 @@ class Inferred:
 
     result: InferredColumn
     exposed: Flags
+
+    __repr__ = shapes
 
 
 def hidden_columns(what: Subject, settings: Settings) -> tuple[Hidden, ...]:
@@ -110,10 +144,15 @@ def infer_columns(
     opaque: Sequence[str],
     settings: Settings,
     progress: Progress,
-) -> tuple[Inferred, ...]:
+    *,
+    overlap: Overlap | None = None,
+    run: Path | None = None,
+    workers: Workers = 1,
+) -> tuple[tuple[Inferred, ...], dict[str, str]]:
     """Attack every hidden column of the members and of the holdout.
 
-    All intervals on advantages, of all attacks and columns, hold together at the rule's confidence, and the false
+    All intervals on advantages that are judged, of all attacks and columns, hold together at the rule's confidence; so
+    do, at a quarter of what is left of it, the bounds on the tail odds of all columns (0.0125 at 0.95); and the false
     discovery rate is kept over the lists of all columns.
 
     Args:
@@ -124,74 +163,251 @@ def infer_columns(
         opaque: names for the members ``[n_members]``.
         settings: of the audit.
         progress: called with the columns done and the columns in all.
+        overlap: holdout records that stand in the training set, which advantages are corrected for.
+        run: folder that keeps finished training.
+        workers: processes, or the address of a Dask scheduler.
+
+    Returns:
+        The columns that were inferred, and for each of the others why the model could not be asked about it.
     """
     if model is None or not hidden:
-        return ()
+        return (), {}
+    if overlap is not None and overlap.share(settings.rule.confidence) is None:
+        overlap = None
+    tail_level = (1 - settings.rule.confidence) / (4 * len(hidden)) / (1 if overlap is None else 2)
     membership = _membership(model, what.train)
     each = bonferroni_confidence(settings.rule.confidence, len(hidden))
     found: list[Inferred] = []
-    for column in hidden:
-        progress(len(found), len(hidden))
-        inference = infer(
-            model,
-            what.in_own_words(what.train),
-            what.in_own_words(what.holdout),
-            column.attribute,
-            prior=column.prior,
-            attacker=None if attacker is None else what.in_own_words(attacker),
-            membership=membership,
-            group_by=None if settings.group_by == column.name else settings.group_by,
-            confidence=each,
-            q=FALSE_DISCOVERY_RATE / len(hidden),
-            seed=settings.seed,
-        )
+    lost: dict[str, str] = {}
+    for place, (column, shadows) in enumerate(zip(hidden, _shadows(what, hidden, settings, run, workers), strict=True)):
+        progress(place, len(hidden))
+        try:
+            inference = infer(
+                model,
+                what.in_own_words(what.train),
+                what.in_own_words(what.holdout),
+                column.attribute,
+                prior=column.prior,
+                attacker=None if attacker is None else what.in_own_words(attacker),
+                membership=membership,
+                shadows=shadows,
+                group_by=None if settings.group_by == column.name else settings.group_by,
+                confidence=each,
+                alone=settings.rule.confidence,
+                q=FALSE_DISCOVERY_RATE / len(hidden),
+                tail_level=tail_level,
+                seed=settings.seed,
+            )
+        except ModelError as error:
+            lost[column.name] = str(error)
+            continue
         n_own = 0 if attacker is None else len(attacker)
-        result = _result(inference, n_own, opaque, settings.rule.confidence)
+        result = _result(inference, n_own, opaque, settings.rule.confidence, overlap)
+        if shadows is None and wants_shadows(hidden, settings, learner=what.learner is not None):
+            result = replace(result, left_out={**result.left_out, SHADOW_ATTACK: NO_SHADOWS})
         found.append(Inferred(result, inference.people.exposure.exposed))
     progress(len(hidden), len(hidden))
-    return tuple(found)
+    return tuple(found), lost
 
 
-def findings(columns: Sequence[InferredColumn], limit: float | None) -> list[Finding]:
-    """The largest attribute advantage at each column held against the limit."""
-    return [] if limit is None else [_finding(column, limit) for column in columns]
+def wants_shadows(hidden: Sequence[Hidden], settings: Settings, *, learner: bool) -> bool:
+    """Whether shadow models are to be trained that are asked about the hidden columns."""
+    return learner and bool(hidden) and settings.n_shadows > 0
 
 
-def _finding(column: InferredColumn, limit: float) -> Finding:
+def shadow_halves(n_people: int, settings: Settings) -> DenseSubsets:
+    """What they are trained on: halves of members and others together."""
+    return complementary_pairs(n_people, N_PAIRS, np.random.default_rng([settings.seed, 9]))
+
+
+def _shadows(
+    what: Subject, hidden: Sequence[Hidden], settings: Settings, run: Path | None, workers: Workers
+) -> list[Shadows | None]:
+    """For each column what models on halves of members and others say about everybody with every value in place."""
+    nothing: list[Shadows | None] = [None] * len(hidden)
+    if what.learner is None or not wants_shadows(hidden, settings, learner=True):
+        return nothing
+    people = concatenate(what.train, what.holdout)
+    asked = [one.attribute.completed(people.features).reshape(-1, people.schema.n_features) for one in hidden]
+    try:
+        table = without_lost_pairs(
+            train_many(
+                what.learner,
+                people,
+                shadow_halves(len(people), settings),
+                np.concatenate(asked),
+                seed=settings.seed,
+                device=settings.device,
+                run=run,
+                workers=workers,
+            )
+        )
+    except ModelError:  # no pair of halves that models could be trained on
+        return nothing
+    told = np.split(released_answers(table, settings).answers, np.cumsum([len(one) for one in asked])[:-1], axis=1)
+    return [
+        Shadows(
+            answers.reshape(len(table), len(people), len(one.attribute), -1),
+            table.members,
+            one.attribute.codes(people.features),
+        )
+        for one, answers in zip(hidden, told, strict=True)
+    ]
+
+
+def findings(
+    columns: Sequence[InferredColumn],
+    limit: float | None,
+    dtp: float | None = None,
+    situation: Situation = UNKNOWN_OUTPUTS,
+) -> list[Finding]:
+    """The largest attribute advantage at each column held against the limit, and the tail odds of all columns.
+
+    Args:
+        columns: those that were inferred.
+        limit: on the advantage, in whichever direction; ``None`` where nothing is judged.
+        dtp: limit on DTP in nats; tail odds may reach e to this power, or e where there is none.
+        situation: what is released, for the advice.
+    """
+    if limit is None:
+        return []
+    tail = _tail_finding(columns, 1.0 if dtp is None else dtp)
+    return [*(_finding(column, limit, situation) for column in columns), *([] if tail is None else [tail])]
+
+
+def unknown(lost: Mapping[str, str], limit: float | None) -> list[Finding]:
+    """One finding for each column that the model could not be asked about, with the reason; none without a limit."""
+    remedy = 'a model that answers whatever the value: let its encoding ignore unknown ones (handle_unknown="ignore")'
+    return [
+        Finding("attributes", _measure(name), None, 0.0, limit, Verdict.CANNOT_TELL, reason, remedy)
+        for name, reason in lost.items()
+        if limit is not None
+    ]
+
+
+def _measure(name: str) -> str:
+    return f"advantage at the hidden column “{name}”"
+
+
+def _finding(column: InferredColumn, limit: float, situation: Situation) -> Finding:
     deciding = [attack for attack in column.attacks if attack.decides]
-    gained = _largest([attack.advantage for attack in deciding], column.confidence)
+    gained = _largest(deciding, column.confidence)
     verdict = judge(gained, limit)
-    reason, remedy = f"the interval from {gained.low:.3f} to {gained.high:.3f} lies on both sides of {limit:g}", ""
+    reason, remedy = (
+        f"the interval from {number(gained.low)} to {number(gained.high)} lies on both sides of {limit:g}",
+        "",
+    )
     if verdict is Verdict.PASSES:
-        reason = f"even the upper end, {gained.high:.3f}, is at most {limit:g}"
+        reason = f"even the upper end, {number(gained.high)}, is at most {limit:g}"
         if column.ignored:
             reason = f"the model answers the same whatever the value of “{column.name}”"
+        elif column.left_out.get(SHADOW_ATTACK) == NO_SHADOWS:  # what was wanted and failed is not safe
+            verdict = Verdict.CANNOT_TELL
+            reason = f"the attack with shadow models could not be carried out: {NO_SHADOWS}"
+            remedy = "give a learner that can be trained on half of the records and answers whatever the value"
     elif verdict is Verdict.CANNOT_TELL:
-        remedy = more_records(gained, limit, column.n_others)
-    elif column.advantage_without.low > 0:
-        verdict = Verdict.CANNOT_TELL
-        reason = (
-            f"even who does not ask the model names “{column.name}” more often for members than for others (by "
-            f"{column.advantage_without.value:.3f}), so the holdout is not like the training set"
-        )
-        remedy = "a holdout drawn from the same population as the training set"
+        here = replace(situation, n_train=column.n_members, n_holdout=column.n_others)
+        alone = (deciding[0].advantage_alone or deciding[0].advantage).confidence
+        settle = settled_by_records(here, limit, alone, len(deciding)) if alone < 1 else ""
+        remedy = advice("attributes", verdict, situation, settle=settle)
+    elif column.advantage_without.magnitude.low > 0:
+        verdict, reason, remedy = Verdict.CANNOT_TELL, _unlike(column), ALIKE
     else:
-        best = max(deciding, key=lambda attack: attack.advantage.low)
+        best = max(deciding, key=lambda attack: attack.advantage.magnitude.low)
         reason = (
             f"“{column.name}” is named rightly for {100 * best.members.value:.0f} % of members and "
-            f"{100 * best.others.value:.0f} % of others: even the lower end, {gained.low:.3f}, is above {limit:g}"
+            f"{100 * best.others.value:.0f} % of others: even the lower end, {number(gained.low)}, is above {limit:g}"
         )
-        remedy = "regularise more strongly, train without the column, or release rounded answers or labels only"
-    measure = f"advantage at the hidden column “{column.name}”"
-    return Finding("attributes", measure, gained, 0.0, limit, verdict, reason, remedy)
+        remedy = advice("attributes", verdict, situation)
+    return Finding("attributes", _measure(column.name), gained, 0.0, limit, verdict, reason, remedy)
 
 
-def _largest(advantages: Sequence[Estimate], confidence: float) -> Estimate:
-    """The largest of several advantages whose intervals hold together."""
-    best = max(advantages, key=lambda one: one.value)
-    low, high = max(one.low for one in advantages), max(one.high for one in advantages)
-    certain = all(one.confidence == 1 for one in advantages)
-    method = best.method if certain else f"largest of {len(advantages)} attacks, {best.method}"
+def _unlike(column: InferredColumn) -> str:
+    """Why nothing can be said: members and others differ without the model."""
+    without = column.advantage_without
+    how = "more" if without.value > 0 else "less"
+    return (
+        f"even who does not ask the model names “{column.name}” {how} often for members than for others (by "
+        f"{number(without.magnitude.value)}), so the holdout is not like the training set"
+    )
+
+
+def _tail_finding(columns: Sequence[InferredColumn], dtp: float) -> Finding | None:
+    """The largest tail odds of all columns held against e to the limit on DTP; ``None`` where there are none.
+
+    Odds below the limit prove nothing; the finding passes, and says so.
+    """
+    tails = [(column, column.tail) for column in columns if column.tail is not None]
+    lacking = [
+        column.name
+        for column in columns
+        if column.tail is None and not column.ignored and min(column.n_members, column.n_others) >= SMALLEST_GROUP
+    ]
+    if not tails and not lacking:
+        return None
+    limit = math.exp(min(dtp, LARGEST_LIMIT_NATS))
+    if not tails:
+        return _untold_tail(lacking, limit, None)
+    column, tail = max(tails, key=lambda pair: pair[1].odds)
+    level = sum(each.level for _, each in tails)
+    verdict, remedy = Verdict.PASSES, ""
+    reason = (
+        f"no group of training records was shown whose hidden values are given away (odds of membership above "
+        f"{limit:.3g} times those among all records); fewer than about 32 cannot be shown in this way"
+    )
+    if tail.odds > limit and column.advantage_without.magnitude.low > 0:
+        verdict, reason, remedy = Verdict.CANNOT_TELL, _unlike(column), ALIKE
+    elif tail.odds > limit:
+        verdict = Verdict.FAILS
+        reason = (
+            f"the hidden column “{column.name}” of some training records is given away: {_in_tail(column, tail)}; "
+            f"limit {limit:.3g}"
+        )
+        remedy = "look at the people whose value is given away, train without the column, or regularise more strongly"
+    observed = _observed(column, tail, level)
+    if lacking and verdict is Verdict.PASSES:
+        return _untold_tail(lacking, limit, observed)
+    return Finding("attributes", TAIL_MEASURE, observed, 1.0, limit, verdict, reason, remedy)
+
+
+def _untold_tail(lacking: Sequence[str], limit: float, observed: Estimate | None) -> Finding:
+    """Where the tail odds of some columns are not known, although there are records enough."""
+    return Finding(
+        "attributes", TAIL_MEASURE, observed, 1.0, limit, Verdict.CANNOT_TELL,
+        f"the result does not hold the tail odds of {', '.join(f'“{name}”' for name in lacking)}",
+        "audit the model again with this version",
+    )  # fmt: skip
+
+
+def _in_tail(column: InferredColumn, tail: TailOdds) -> str:
+    """Who is in the tail, in words."""
+    most = "most surely" if tail.upper else "least"
+    return (
+        f"of the {tail.k:,} records whose own value the model points to {most}, {tail.n_members:,} are training "
+        f"records, whose odds there are at least {tail.odds:.3g} times those among all records"
+    )
+
+
+def _observed(column: InferredColumn, tail: TailOdds, level: float) -> Estimate:
+    """The odds seen in the tail, and their bound from below; the levels of all columns add up."""
+    n_in, n_out = column.n_members, column.n_others
+    seen = math.inf if tail.n_members == tail.k else tail.n_members / (tail.k - tail.n_members) * n_out / n_in
+    method = "lower bound, Clopper-Pearson"
+    return Estimate(max(seen, tail.odds), tail.odds, math.inf, 1 - level, method, n_in + n_out)
+
+
+def _largest(attacks: Sequence[AttributeAttack], confidence: float) -> Estimate:
+    """The largest advantage in size: fewer right guesses about members depend on who was trained on just as well.
+
+    The lower ends hold together for all attacks and columns, since one of them suffices to fail. The upper ends hold
+    one by one: all of them are needed to pass, which is no likelier for a larger number of attacks (Berger 1982).
+    """
+    sizes = [attack.advantage.magnitude for attack in attacks]
+    alone = [(attack.advantage_alone or attack.advantage).magnitude for attack in attacks]
+    best = max(sizes, key=lambda one: one.value)
+    low, high = max(one.low for one in sizes), max(best.value, *(one.high for one in alone))
+    certain = all(one.confidence == 1 for one in sizes)
+    method = best.method if certain else f"largest of {len(sizes)} attacks, {best.method}"
     return Estimate(best.value, low, high, 1.0 if certain else confidence, method, best.n)
 
 
@@ -211,10 +427,12 @@ def _membership(model: Model, train: Records) -> MembershipScores:
     return score
 
 
-def _result(found: Inference, n_own: int, opaque: Sequence[str], confidence: float) -> InferredColumn:
+def _result(
+    found: Inference, n_own: int, opaque: Sequence[str], confidence: float, overlap: Overlap | None
+) -> InferredColumn:
     return InferredColumn(
         name=found.attribute.name,
-        values=tuple(_text(value) for value in found.attribute.values),
+        values=_names(found.attacks[0].by_value),
         prior=tuple(round(float(share), 9) for share in found.prior),
         ignored=found.ignored,
         n_members=found.n_members,
@@ -224,14 +442,15 @@ def _result(found: Inference, n_own: int, opaque: Sequence[str], confidence: flo
         best_guess_members=found.best_guess_members,
         best_guess_others=found.best_guess_others,
         advantage_without=found.advantage_without,
-        attacks=tuple(_attack(success, ignored=found.ignored) for success in found.attacks),
+        attacks=tuple(_attack(success, overlap, ignored=found.ignored) for success in found.attacks),
         left_out=dict(found.left_out),
         exposed=_exposed(found, opaque),
+        tail=found.tail if found.tail is None or overlap is None else overlap.corrected_tail(found.tail),
     )
 
 
-def _attack(success: Success, *, ignored: bool) -> AttributeAttack:
-    attack = _BY_NAME[success.attack]
+def _attack(success: Success, overlap: Overlap | None, *, ignored: bool) -> AttributeAttack:
+    attack, alone = _BY_NAME[success.attack], success.advantage_alone
     return AttributeAttack(
         name=attack.name,
         title=attack.title,
@@ -239,7 +458,7 @@ def _attack(success: Success, *, ignored: bool) -> AttributeAttack:
         decides=attack.reads and (attack.inverts or not ignored),
         members=success.members,
         others=success.others,
-        advantage=success.advantage,
+        advantage=success.advantage if overlap is None else overlap.corrected(success.advantage),
         over_best_guess=success.over_best_guess,
         gain_members=success.gain_members,
         gain_others=success.gain_others,
@@ -247,20 +466,25 @@ def _attack(success: Success, *, ignored: bool) -> AttributeAttack:
         silent_others=success.silent_others,
         by_value=_shown(success.by_value),
         by_group=_shown(success.by_group),
+        advantage_alone=alone if alone is None or overlap is None else overlap.corrected(alone),
     )
 
 
 def _shown(parts: Sequence[Part]) -> tuple[AttributePart, ...]:
     return tuple(
-        AttributePart(_text(part.name), part.n_members, part.n_others, part.members, part.others, part.advantage)
+        AttributePart(name, part.n_members, part.n_others, part.members, part.others, part.advantage)
         if min(part.n_members, part.n_others) >= FEWEST_SHOWN
-        else AttributePart(_text(part.name), None, None, None, None, None)
-        for part in parts
+        else AttributePart(name, None, None, None, None, None)
+        for name, part in zip(_names(parts), parts, strict=True)
     )
 
 
+def _names(parts: Sequence[Part]) -> tuple[str, ...]:
+    return shown_names([part.name for part in parts], [part.n_members + part.n_others for part in parts])
+
+
 def _exposed(found: Inference, opaque: Sequence[str]) -> ExposedValues:
-    people = found.people
+    people, names = found.people, _names(found.attacks[0].by_value)
     # The smallest p-value is that of who stands above every holder of the same value in the holdout.
     same = max((part.n_others for part in found.attacks[0].by_value), default=0)
     return ExposedValues(
@@ -269,11 +493,6 @@ def _exposed(found: Inference, opaque: Sequence[str]) -> ExposedValues:
         rate=people.exposure.q,
         fewest=int(np.ceil(found.n_members / (people.exposure.q * (same + 1)))),
         people=tuple(
-            ExposedValue(opaque[row], _text(found.attribute.values[people.values[row]]))
-            for row in people.exposure.records[:N_LISTED]
+            ExposedValue(opaque[row], names[people.values[row]]) for row in people.exposure.records[:N_LISTED]
         ),
     )
-
-
-def _text(value: Any) -> str:
-    return "missing" if value is None else str(value)

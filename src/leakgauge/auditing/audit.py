@@ -11,30 +11,49 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.auditing import attributes as attributes_part
+from leakgauge.auditing import change as change_part
 from leakgauge.auditing import influence as influence_part
 from leakgauge.auditing import membership as membership_part
 from leakgauge.auditing import properties as properties_part
+from leakgauge.auditing.advice import Outputs, Situation
+from leakgauge.auditing.change import Measured as MeasuredChange
 from leakgauge.auditing.description import describe, method, not_tested, notes
 from leakgauge.auditing.finding import overall
 from leakgauge.auditing.influence import Measured
+from leakgauge.auditing.overlap import Overlap
 from leakgauge.auditing.people import opaque_ids, records_table
-from leakgauge.auditing.released import released_model
+from leakgauge.auditing.released import released_answers, released_model
 from leakgauge.auditing.result import AuditResult
-from leakgauge.auditing.settings import Released, Settings
+from leakgauge.auditing.settings import Queries, Released, Settings
 from leakgauge.auditing.subject import Data, Subject, subject
-from leakgauge.errors import ModelError
+from leakgauge.checking import either, instance, optional, whole
+from leakgauge.errors import ModelError, UserCodeError
+from leakgauge.influence import OwnModels
 from leakgauge.membership import Evidence, Population, left_out_error
-from leakgauge.models import AnswerKind, answers, kind_of, label_logs
+from leakgauge.membership.error_law import MANY
+from leakgauge.models import AnswerKind, answers, kind_of
 from leakgauge.records import Records, concatenate
-from leakgauge.training import PredictionTable, Randomness, balanced_subsets, everything, train_many
+from leakgauge.training import (
+    EachModel,
+    Job,
+    PredictionTable,
+    Randomness,
+    balanced_subsets,
+    everything,
+    leave_one_out,
+    plan,
+    train_many,
+)
 from leakgauge.training.chunks import Workers
+from leakgauge.training.engines import ENGINES, STOPPING
 
 Floats: TypeAlias = NDArray[np.float64]
 Stage: TypeAlias = Callable[[str, int, int], None]
 """Progress: called with the name of a stage, the models done and the models in all."""
 
-MISMATCH = 0.01
-"""A learner whose models differ from the audited one by more than this in mean probability did not make it."""
+MISMATCH = 0.1
+"""Of the limit on DTP: a mean log ratio between the released model and a randomised learner's, beyond that between
+seeds, at which the learner is said not to have made it."""
 
 
 def audit(
@@ -80,8 +99,9 @@ def audit(
     >>> result.verdict.value
     'fails'
     """
+    settings = optional(instance(Settings))("settings", settings) or Settings()
     what = subject(model, train, holdout, target=target, learner=learner, name=name)
-    return audit_subject(what, settings or Settings(), run=run, workers=workers, progress=progress)
+    return audit_subject(what, settings, run=run, workers=workers, progress=progress)
 
 
 def audit_subject(
@@ -93,6 +113,7 @@ def audit_subject(
     progress: Stage | None = None,
 ) -> AuditResult:
     """The same for a subject that has been brought into form."""
+    either(str, otherwise=whole(1))("workers", workers)
     folder = None if run is None else Path(run)
     tell = progress or (lambda stage, done, total: None)
     hidden = attributes_part.hidden_columns(what, settings)
@@ -105,9 +126,10 @@ def audit_subject(
     given, what = what, replace(what, holdout=candidates[~is_member])
     known = Population(all_answers[aside], everyone.labels[aside], everyone.features[aside]) if len(aside) else None
     opaque = opaque_ids(candidates)
+    overlap = Overlap.of(what.train, what.holdout)
     copies = membership_part.wants_copies(kind, settings)
     model = released_model(what, settings) if hidden or copies or wanted else None
-    inferred = attributes_part.infer_columns(
+    inferred, not_inferred = attributes_part.infer_columns(
         model,
         what,
         hidden,
@@ -115,10 +137,18 @@ def audit_subject(
         opaque,
         settings,
         progress=lambda done, total: tell("hidden columns", done, total),
+        overlap=overlap,
+        run=folder,
+        workers=workers,
     )
-    table = _shadows(what, candidates, kind, settings, folder, workers, tell)
+    own = None if what.learner is None else OwnModels(what.learner, what.train, settings.seed)
+    table, no_shadows = _shadows(what, candidates, kind, settings, own, folder, workers, tell)
+    measured, change, why_not = _influence(
+        what, kind, target_answers, candidates, is_member, settings, own, folder, workers, tell
+    )
+    usual = _usual_error(what, kind, target_answers, candidates, is_member, table, change, settings, folder, workers)
     evidence = replace(
-        _evidence(what, kind, target_answers, candidates.labels, is_member, table, settings, folder, workers),
+        _evidence(kind, target_answers, candidates.labels, is_member, table, usual, settings),
         features=candidates.features,
         population=known,
         steadiness=membership_part.steadiness(model, candidates, settings) if model is not None and copies else None,
@@ -126,10 +156,10 @@ def audit_subject(
     chosen = membership_part.possible_attacks(
         kind, settings.attacks, shadows=table is not None, population=known is not None
     )
-    attacked = membership_part.carry_out(chosen, evidence, is_member, settings.rule)
-    exposed, listed = membership_part.exposed(attacked, is_member)
+    attacked = membership_part.carry_out(chosen, evidence, is_member, settings.rule, overlap, among=settings.n_attacks)
+    exposed, listed = membership_part.exposed(attacked, is_member, among=settings.n_attacks)
     success = None if table is None else membership_part.per_record(table, candidates.labels, width=settings.bin_width)
-    told = properties_part.infer_properties(
+    told, not_told = properties_part.infer_properties(
         model,
         given,
         kind,
@@ -139,36 +169,58 @@ def audit_subject(
         workers=workers,
         progress=lambda done, total: tell("games about properties", done, total),
     )
-    measured, why_not = _influence(what, kind, target_answers, settings, folder, workers, tell)
     columns = tuple(column.result for column in inferred)
-    findings = membership_part.advantage_findings(attacked, settings.rule, len(what.holdout))
-    findings += attributes_part.findings(columns, settings.rule.advantage)
-    findings += properties_part.findings(told, settings.rule.property, settings.rule.planted)
-    findings += properties_part.unknown(settings, learner=what.learner is not None)
-    if kind is not AnswerKind.VALUES:  # differential training privacy is defined for answers about classes
-        findings = [*influence_part.findings(measured, what.learner, why_not, settings), *findings]
-    rows, ids = records_table(candidates, opaque, is_member, attacked, success, measured, listed, inferred)
+    description = describe(
+        what, kind, target_answers, candidates.labels, is_member, len(aside), settings,
+        overlap.share(settings.rule.confidence),
+    )  # fmt: skip
+    situation = _situation(what, kind, settings)
+    attacks, rule = tuple(one.result for one in attacked), settings.rule
+    findings = membership_part.findings(
+        attacks, description, situation, advantage=rule.advantage, dtp=rule.dtp, learner=what.learner is not None
+    )
+    findings += membership_part.shadows_finding(no_shadows, rule)
+    findings += attributes_part.findings(columns, rule.advantage, rule.dtp, situation)
+    findings += attributes_part.unknown(not_inferred, rule.advantage)
+    findings += properties_part.findings(told, rule.property, rule.planted, situation)
+    findings += properties_part.unknown(not_told, rule.property)
+    if kind is AnswerKind.VALUES:  # differential training privacy is defined for answers about classes
+        findings = [*change_part.finding(change, what.learner, why_not, settings, situation), *findings]
+    else:
+        findings = [*influence_part.findings(measured, what.learner, why_not, settings, situation), *findings]
+    rows, ids = records_table(candidates, opaque, is_member, attacked, success, measured or change, listed, inferred)
     return AuditResult(
-        description=describe(what, kind, target_answers, candidates.labels, is_member, len(aside), settings),
+        description=description,
         verdict=overall([finding.verdict for finding in findings]),
         findings=tuple(findings),
-        attacks=tuple(one.result for one in attacked),
+        attacks=attacks,
         influence=None if measured is None else influence_part.summarise(measured, len(what.train), settings, success),
         exposed=exposed,
         records=rows,
-        notes=tuple(notes(what, kind, table, measured, why_not, settings)),
-        not_tested=tuple(not_tested(kind, settings, table, measured, chosen, columns, told)),
-        method=method(settings, table, measured, columns, told),
+        notes=tuple(
+            notes(
+                what, kind, table, measured, why_not, no_shadows, not_inferred, not_told, settings, usual, description
+            )
+        ),
+        not_tested=tuple(not_tested(what, kind, settings, table, measured, change, chosen, columns, told)),
+        method=method(settings, table, measured, change, columns, told),
         ids=ids,
         attributes=columns,
         properties=told,
+        change=None if change is None else change_part.summarise(change, settings),
     )
 
 
 def _target_answers(what: Subject, features: Floats, settings: Settings, run: Path | None) -> tuple[AnswerKind, Floats]:
     """What the released model says about all candidates, ``[n, k]``."""
     if what.model is not None:
-        kind, given = kind_of(what.model), answers(what.model, features, len(what.train.schema.classes))
+        try:
+            kind, given = kind_of(what.model), answers(what.model, features, len(what.train.schema.classes))
+        except UserCodeError as error:
+            raise UserCodeError(
+                f"{error}; it must answer about all training and holdout records: an encoder must be given all "
+                'categories, or ignore those that it does not know (handle_unknown="ignore")'
+            ) from error
     else:
         assert what.learner is not None
         table = train_many(
@@ -178,6 +230,7 @@ def _target_answers(what: Subject, features: Floats, settings: Settings, run: Pa
             features,
             seed=settings.seed,
             randomness=Randomness.COMMON,
+            engines=STOPPING,  # what is released is where the solver stops
             device=settings.device,
             run=run,
         )
@@ -189,6 +242,17 @@ def _target_answers(what: Subject, features: Floats, settings: Settings, run: Pa
     if kind is AnswerKind.PROBABILITIES:
         given = settings.release(given)
     return _released_kind(kind, settings), given
+
+
+def _situation(what: Subject, kind: AnswerKind, settings: Settings) -> Situation:
+    """What advice depends on, before anything is found."""
+    return Situation(
+        outputs=Outputs.of(kind.value, settings.released.value),
+        dtp=None if kind is AnswerKind.VALUES else settings.rule.dtp,
+        any_query=settings.rule.queries is not Queries.DIRECT,
+        n_train=len(what.train),
+        n_holdout=len(what.holdout),
+    )
 
 
 def _released_kind(kind: AnswerKind, settings: Settings) -> AnswerKind:
@@ -210,55 +274,106 @@ def _shadows(
     candidates: Records,
     kind: AnswerKind,
     settings: Settings,
+    own: OwnModels | None,
     run: Path | None,
     workers: Workers,
     tell: Stage,
-) -> PredictionTable | None:
-    """Models of the same algorithm on random sets of candidates as large as the training set."""
-    if what.learner is None or not membership_part.wants_shadows(kind, settings, learner=True):
-        return None
+) -> tuple[PredictionTable | None, str]:
+    """Models of the same algorithm on random sets of candidates as large as the training set, or why there are none.
+
+    The reason is empty where none are wanted.
+    """
+    if what.learner is None or own is None or not membership_part.wants_shadows(kind, settings, learner=True):
+        return None, ""
     rng = np.random.default_rng([settings.seed, 2])
     # At least a tenth of the candidates stay out of every set, or too few models would be left to compare with.
     size = min(len(what.train), int(0.9 * len(candidates)))
-    table = train_many(
-        what.learner,
-        candidates,
-        balanced_subsets(len(candidates), size, settings.n_shadows, rng),
-        seed=settings.seed,
-        device=settings.device,
-        run=run,
-        workers=workers,
-        progress=lambda done, total: tell("shadow models", done, total),
-    )
-    if settings.released is Released.LABELS:
-        return replace(table, answers=label_logs(table.answers), kind=AnswerKind.LABELS)
-    if settings.released is Released.BINNED:  # the attacker's own models must answer as the target does
-        return replace(table, answers=settings.release(table.answers))
-    return table
+    subsets = balanced_subsets(len(candidates), size, settings.n_shadows, rng)
+    job = Job(what.learner, candidates, subsets, candidates.features, settings.seed, Randomness.INDEPENDENT)
+    try:
+        # The attacker's models are trained as the target was, even where that does not come to the end of its solver.
+        stops = plan(job).engine.converges and not own.converged
+        table = train_many(
+            what.learner,
+            candidates,
+            subsets,
+            seed=settings.seed,
+            engines=STOPPING if stops else ENGINES,
+            device=settings.device,
+            run=run,
+            workers=workers,
+            progress=lambda done, total: tell("shadow models", done, total),
+        )
+    except ModelError as error:
+        return (
+            None,
+            f"none of {settings.n_shadows} shadow models could be trained and answer about all records ({error})",
+        )
+    why_not = membership_part.why_no_shadows(table)
+    if why_not:
+        return None, why_not
+    return released_answers(table, settings), ""
+
+
+def _usual_error(
+    what: Subject,
+    kind: AnswerKind,
+    target_answers: Floats,
+    candidates: Records,
+    is_member: NDArray[np.bool_],
+    table: PredictionTable | None,
+    change: MeasuredChange | None,
+    settings: Settings,
+    run: Path | None,
+    workers: Workers,
+) -> tuple[float, str] | None:
+    """How far a regressor usually errs on records it was not trained on, and where that is from.
+
+    No model is trained for it. By models without each record where they have a closed form or were trained for their
+    influence; else by the shadow models that were trained without a record; else by the holdout.
+    """
+    if kind is not AnswerKind.VALUES:
+        return None
+    n = len(what.train)
+    errors = None if change is None else change.found.left_out_errors
+    if errors is not None and len(errors) == n and np.isfinite(errors).all():
+        return float(np.sqrt(np.mean(errors**2))), "all models without one record"
+    if what.learner is not None and n <= MANY:
+        everyone = np.arange(n)
+        queries = EachModel(everyone[:, None])
+        job = Job(what.learner, what.train, leave_one_out(n), queries, settings.seed, Randomness.INDEPENDENT)
+        if not plan(job).engine.trains:
+            return (
+                left_out_error(what.learner, what.train, seed=settings.seed, run=run, workers=workers),
+                "all models without one record",
+            )
+    if errors is not None and np.isfinite(errors).sum() >= change_part.FEWEST_ERRORS:
+        known = errors[np.isfinite(errors)]
+        return float(np.sqrt(np.mean(known**2))), f"models without one of {len(known):,} records"
+    if table is not None:
+        known = (table.values - candidates.labels)[~table.members]
+        known = known[np.isfinite(known)]
+        if len(known):
+            return float(np.sqrt(np.mean(known**2))), "shadow models about records that they were not trained on"
+    outside = candidates.labels[~is_member] - target_answers[~is_member, 0]
+    return float(np.sqrt(np.mean(outside**2))), "the holdout"
 
 
 def _evidence(
-    what: Subject,
     kind: AnswerKind,
     target_answers: Floats,
     labels: NDArray[Any],
     is_member: NDArray[np.bool_],
     table: PredictionTable | None,
+    usual: tuple[float, str] | None,
     settings: Settings,
-    run: Path | None,
-    workers: Workers,
 ) -> Evidence:
     evidence = Evidence(kind, target_answers, labels, shadows=table, width=settings.bin_width, seed=settings.seed)
     if kind is AnswerKind.PROBABILITIES:
         return replace(evidence, training_loss=float(np.mean(evidence.losses[is_member])))
-    if kind is AnswerKind.VALUES:
-        errors = evidence.errors
-        out = (
-            float(np.sqrt(np.mean(errors[~is_member] ** 2)))
-            if what.learner is None
-            else left_out_error(what.learner, what.train, seed=settings.seed, run=run, workers=workers)
-        )
-        return replace(evidence, sigma_in=float(np.sqrt(np.mean(errors[is_member] ** 2))), sigma_out=out)
+    if usual is not None:
+        own = float(np.sqrt(np.mean(evidence.errors[is_member] ** 2)))
+        return replace(evidence, sigma_in=own, sigma_out=usual[0])
     return evidence
 
 
@@ -266,42 +381,54 @@ def _influence(
     what: Subject,
     kind: AnswerKind,
     target_answers: Floats,
+    candidates: Records,
+    is_member: NDArray[np.bool_],
     settings: Settings,
+    own: OwnModels | None,
     run: Path | None,
     workers: Workers,
     tell: Stage,
-) -> tuple[Measured | None, str]:
-    """PDTP, or why it could not be measured."""
-    if kind is AnswerKind.VALUES:
-        return None, "PDTP is defined for answers about classes; this model answers numbers"
-    if what.learner is None:
-        return None, "the model could only be queried: nobody said how it was trained"
+) -> tuple[Measured | None, MeasuredChange | None, str]:
+    """PDTP, or of a regressor the change of its predictions; or why neither could be measured."""
+    if what.learner is None or own is None:
+        return None, None, "the model could only be queried: nobody said how it was trained"
     if settings.n_influence == 0:
-        return None, "measuring influence was switched off"
-    measured = influence_part.measure(
-        what.learner,
-        what.train,
-        settings,
-        run=run,
-        workers=workers,
-        progress=lambda done, total: tell("leave-one-out models", done, total),
-    )
-    apart = _distance_to_own(measured, target_answers)
-    if what.model is not None and apart > MISMATCH + _distance_between_own(measured):
-        return None, (
-            f"the learner does not make the audited model: trained on these records it answers differently "
-            f"(mean difference of probabilities {apart:.3f}); were these the training records and settings?"
+        return None, None, "measuring influence was switched off"
+    limit = settings.rule.dtp or 1.0
+    try:
+        if kind is AnswerKind.VALUES:
+            errors = candidates.labels - target_answers[:, 0]
+            change = change_part.measure(
+                what.learner,
+                what.train,
+                np.asarray(errors[~is_member], dtype=np.float64),
+                settings,
+                model=what.model,
+                run=run,
+                workers=workers,
+                progress=lambda done, total: tell("leave-one-out models", done, total),
+            )
+            apart = change_part.apart(change, np.asarray(target_answers[is_member, 0]))
+            return (None, change, "") if apart <= limit else (None, None, _mismatch(f"usual errors {apart:.3g}"))
+        measured = influence_part.measure(
+            what.learner,
+            what.train,
+            settings,
+            model=what.model,
+            own=own,
+            run=run,
+            workers=workers,
+            progress=lambda done, total: tell("leave-one-out models", done, total),
         )
-    return measured, ""
+    except ModelError as error:
+        return None, None, f"models without single records could not be trained, or could not answer ({error})"
+    if measured.apart > (limit * MISMATCH if measured.found.learner.randomised else limit):
+        return None, None, _mismatch(f"log ratio of probabilities {measured.apart:.3g}")
+    return measured, None, ""
 
 
-def _distance_to_own(measured: Measured, target_answers: Floats) -> float:
-    """Mean over records of the largest difference between the audited model's probabilities and the learner's."""
-    target = np.exp(target_answers[measured.found.which])
-    return float(np.abs(np.exp(measured.found.with_record[0]) - target).max(axis=1).mean())
-
-
-def _distance_between_own(measured: Measured) -> float:
-    """The same between the learner's own models with different seeds, the largest over pairs; 0 for one seed."""
-    refits = np.exp(measured.found.refits)
-    return max((float(np.abs(a - b).max(axis=1).mean()) for i, a in enumerate(refits) for b in refits[:i]), default=0.0)
+def _mismatch(how_far: str) -> str:
+    return (
+        "the learner does not make the audited model: trained on these records it answers about them differently "
+        f"({how_far}); were these the training records and settings?"
+    )

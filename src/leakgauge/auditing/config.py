@@ -19,11 +19,11 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import inspect
 import json
 import re
-import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
@@ -56,7 +56,7 @@ from leakgauge.auditing.settings import (
     Settings,
 )
 from leakgauge.auditing.subject import Subject, is_fitted, subject
-from leakgauge.errors import ConfigError, LeakgaugeError, ModelError
+from leakgauge.errors import ConfigError, ModelError, user_code
 from leakgauge.membership import ATTACKS
 from leakgauge.models import load_estimator, load_factory
 from leakgauge.records import (
@@ -74,6 +74,8 @@ from leakgauge.records import (
     split,
 )
 from leakgauge.training import RECIPES, default_recipe, recipe
+from leakgauge.training.fingerprints import UNREPEATABLE, fingerprint
+from leakgauge.training.learners import identity
 
 Pair: TypeAlias = tuple[Records, Records]
 
@@ -197,7 +199,7 @@ class DataPart(_Part):
         None, ge=1, description="how many training records to draw; by default half of a data set or file, or all"
     )
     holdout_records: int | None = Field(None, ge=1, description="how many holdout records to draw, likewise")
-    target: str | None = Field(None, description="the column that the model predicts")
+    target: str | None = Field(None, min_length=1, description="the column that the model predicts")
     task: Task | None = Field(None, description="classification or regression; by default as the target looks")
     columns: tuple[ColumnPart, ...] = Field((), description="what columns mean, where it must be said")
 
@@ -328,17 +330,10 @@ class FactoryPart(_Part):
 
     def subject(self, records: tuple[Records, Records, Records], folder: Path, *, allow_pickle: bool) -> Subject:
         """What the function returned, with its data."""
-        place = str(folder.resolve())
-        if place not in sys.path:
-            sys.path.insert(0, place)
-        factory = load_factory(self.factory)
-        try:
+        factory = load_factory(self.factory, folder)
+        _require_parameters(factory, self.factory, self.options)
+        with user_code(f"factory {self.factory!r}", "its call"):
             made = factory(**self.options)
-        except LeakgaugeError:
-            raise
-        except Exception as error:  # a function of the user's may raise anything
-            reason = str(error).strip().split("\n")[0]
-            raise ModelError(f"factory {self.factory!r} failed ({type(error).__name__}: {reason})") from error
         return _subject(made, records, self.table, self.title)
 
 
@@ -453,7 +448,9 @@ class RulePart(_Part):
     """[rule]: when the model may be released."""
 
     dtp: Limit = Field(1.0, description='largest differential training privacy, in nats, or "none"')
-    queries: Queries = Field(Queries.ANY, description="the queries that the limit on DTP covers: any or direct")
+    queries: Queries = Field(
+        Queries.ANY, description="the queries that the limit on DTP covers: any, in range or direct"
+    )
     advantage: Share = Field(0.1, description='largest advantage of a membership or attribute attack, or "none"')
     confidence: float = Field(0.95, gt=0.5, lt=1, description="of all intervals of one kind together")
     property: Accuracy = Field(
@@ -611,6 +608,11 @@ class Config(_Part):
         Raises:
             InputError: data or a model cannot be used; the message says what to change.
         """
+        if "property_games" in self.model_fields_set and not self.properties:
+            raise ConfigError(
+                "property_games: no property is named, so that no game is played; name one in [[properties]], such as "
+                'column = "sex" and value = "Female", or with --property'
+            )
         records = self.data.records(self._folder, self.seed)
         models: Sequence[ModelPart] = self.models or (
             RecipePart(kind="recipe", name=default_recipe(records[0].schema)),
@@ -633,7 +635,7 @@ class Config(_Part):
                     "name": what.name,
                     "train": what.train.digest(),
                     "holdout": what.holdout.digest(),
-                    "learner": None if what.learner is None else _repeatable(what.learner.fingerprint()),
+                    "learner": None if what.learner is None else _repeatable(identity(what.learner)),
                     "source": self._source(what.name),
                 }
                 for what in made
@@ -647,12 +649,13 @@ class Config(_Part):
         return {key: chosen[key] for key in NUMBERS} | {"attributes": attributes}
 
     def _source(self, title: str) -> str | None:
-        """Where a model came from: the checksum of its file, the factory, or nothing for a recipe."""
+        """Where a model came from: the checksum of its file, the factory and its code, or nothing for a recipe."""
         for model in self.models:
             if model.title == title and isinstance(model, FilePart):
                 return "sha256 " + hashlib.sha256((self._folder / model.path).read_bytes()).hexdigest()
             if model.title == title and isinstance(model, FactoryPart):
-                return f"{model.factory} {json.dumps(model.options, sort_keys=True)}"
+                code = _repeatable(fingerprint("code", load_factory(model.factory)))
+                return f"{model.factory} {json.dumps(model.options, sort_keys=True)} {code}"
         return None
 
 
@@ -672,11 +675,12 @@ Config.sections = {
 }
 
 
-def load_config(path: str | Path) -> Config:
+def load_config(path: str | Path, *, properties: Sequence[Mapping[str, object]] = ()) -> Config:
     """Read the description of an audit.
 
     Args:
         path: a ``.toml`` file, or a ``.json`` file of the same shape.
+        properties: secrets to play about, in place of the file's.
 
     Raises:
         ConfigError: it is not there, cannot be parsed, or says something impossible; one line for each problem.
@@ -686,11 +690,15 @@ def load_config(path: str | Path) -> Config:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise ConfigError(f"{path} does not exist; give a TOML file or the name of a data set") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"{path} cannot be read ({error}); give a TOML file in UTF-8") from error
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read ({error.strerror}); give a TOML file in UTF-8") from None
+    except ValueError:  # not UTF-8, or a path with a NUL in it
+        raise ConfigError(f"{str(path)!r} cannot be read as text; give a TOML file in UTF-8") from None
     given = _parsed(text, path)
     if not given.get("name"):
         given["name"] = path.stem
+    if properties:
+        given["properties"] = [dict(one) for one in properties]
     return _validated(given, path.name, path.parent)
 
 
@@ -704,11 +712,13 @@ def _parsed(text: str, path: Path) -> dict[str, Any]:
         given = json.loads(text) if path.suffix.lower() == ".json" else tomllib.loads(text)
     except json.JSONDecodeError as error:
         where = f"line {error.lineno}, column {error.colno}"
-        raise ConfigError(f"{path.name}: {where}: {error.msg}; this is not valid JSON") from error
+        raise ConfigError(f"{path.name}: {where}: {error.msg}; this is not valid JSON") from None
     except tomllib.TOMLDecodeError as error:
         found = re.fullmatch(r"(.*) \(at (line \d+, column \d+|end of document)\)", str(error), re.DOTALL)
         reason, where = found.groups() if found else (str(error), "somewhere")
-        raise ConfigError(f"{path.name}: {where}: {reason}; this is not valid TOML") from error
+        raise ConfigError(f"{path.name}: {where}: {reason}; this is not valid TOML") from None
+    except (RecursionError, ValueError):  # nested too deeply, or a whole number of thousands of digits
+        raise ConfigError(f"{path.name} cannot be read: it is nested too deeply, or holds too long a number") from None
     if not isinstance(given, dict):
         raise ConfigError(f"{path.name}: expected a table of settings, got a {type(given).__name__}")
     return given
@@ -719,9 +729,21 @@ def _validated(given: dict[str, Any], source: str, folder: Path) -> Config:
         # By way of JSON, where pydantic takes words for enumerations and still turns no text into a number.
         config = Config.model_validate_json(json.dumps(given, default=str))
     except ValidationError as error:
-        raise ConfigError("\n".join(f"{source}: {line}" for line in lines(error, Config.sections))) from error
+        raise ConfigError("\n".join(f"{source}: {line}" for line in lines(error, Config.sections))) from None
     config._folder = folder
     return config
+
+
+def _require_parameters(factory: Callable[..., Any], reference: str, options: Mapping[str, Value]) -> None:
+    """Refuse options that the function does not take."""
+    try:
+        signature = inspect.signature(factory)
+    except (TypeError, ValueError):  # some compiled functions have none
+        return
+    try:
+        signature.bind(**options)
+    except TypeError as error:
+        raise ConfigError(f"factory {reference!r} cannot be called with these options: {error}") from error
 
 
 def _subject(made: Any, records: tuple[Records, Records, Records], table: str | None, title: str) -> Subject:
@@ -755,4 +777,4 @@ def _drawn(records: Records, n: int | None, key: str, source: str, rng: np.rando
 
 def _repeatable(fingerprint: str) -> str:
     """A learner that cannot be recognised is named as such; its random name would make every audit another one."""
-    return "unrepeatable" if fingerprint.startswith("unrepeatable-") else fingerprint
+    return UNREPEATABLE if fingerprint.startswith(UNREPEATABLE) else fingerprint

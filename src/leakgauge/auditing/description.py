@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, TypeAlias
 
@@ -11,16 +11,19 @@ from numpy.typing import NDArray
 
 from leakgauge._version import __version__
 from leakgauge.auditing import influence as influence_part
+from leakgauge.auditing.advice import Outputs
+from leakgauge.auditing.change import Measured as MeasuredChange
 from leakgauge.auditing.influence import Measured
-from leakgauge.auditing.properties import NO_LEARNER
+from leakgauge.auditing.naming import shown_names
+from leakgauge.auditing.overlap import note
 from leakgauge.auditing.result import Description, InferredColumn, InferredProperty
 from leakgauge.auditing.settings import Queries, Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.influence import EVERY_QUERY
 from leakgauge.membership import Attack
 from leakgauge.models import AnswerKind
-from leakgauge.records import find_duplicates
-from leakgauge.statistics import Estimate, clopper_pearson, mean
+from leakgauge.records import Schema, find_duplicates
+from leakgauge.statistics import SMALLEST_GROUP, Estimate, clopper_pearson, mean
 from leakgauge.training import PredictionTable
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -34,6 +37,7 @@ def describe(
     is_member: NDArray[np.bool_],
     n_population: int,
     settings: Settings,
+    overlap: Estimate | None,
 ) -> Description:
     """The model, its records and how well it does on both sets."""
 
@@ -55,11 +59,18 @@ def describe(
         n_holdout=len(what.holdout),
         n_population=n_population,
         n_features=what.train.schema.n_features,
-        classes=tuple(str(value) for value in what.train.schema.classes),
+        classes=_class_names(what.train.schema, labels),
         train_score=score(is_member),
         holdout_score=score(~is_member),
         n_duplicates=shared.identical_across.n_right,
+        overlap=overlap,
     )
+
+
+def _class_names(schema: Schema, labels: NDArray[Any]) -> tuple[str, ...]:
+    """The classes as a result may name them; none for regression."""
+    classes = schema.classes
+    return shown_names(classes, np.bincount(labels, minlength=len(classes)).tolist()) if classes else ()
 
 
 def notes(
@@ -68,38 +79,63 @@ def notes(
     table: PredictionTable | None,
     measured: Measured | None,
     why_not: str,
+    no_shadows: str,
+    not_inferred: Mapping[str, str],
+    not_told: Mapping[str, str],
     settings: Settings,
+    usual: tuple[float, str] | None,
+    description: Description,
 ) -> list[str]:
-    """What a reader should know about the numbers."""
-    said = []
-    shared = find_duplicates(what.train, what.holdout)
-    if shared.identical_across.n_right:
-        said.append(
-            f"{shared.identical_across.n_right:,} holdout records also stand in the training set, so these non-members "
-            "look like members and attacks seem weaker than they are; remove them from the holdout."
-        )
+    """What a reader should know about the numbers.
+
+    Args:
+        what: the model and its records.
+        kind: what the model answers.
+        table: the shadow models.
+        measured: the influence of records.
+        why_not: why it was not measured; empty where it was.
+        no_shadows: why the attacks with shadow models could not be carried out; empty where they could.
+        not_inferred: columns that the model could not be asked about, with the reason.
+        not_told: properties that no game could be played about, with the reason.
+        settings: of the audit.
+        usual: how far a regressor usually errs on other records, and where that is from.
+        description: of what was audited.
+    """
+    said = [note(description.overlap, description.n_duplicates, description.n_holdout)]
     if kind is AnswerKind.LABELS:
         said.append("The model answers labels only, so the attacks that need probabilities were left out.")
     if table is not None and table.failures:
         reason = next(iter(table.failures.values()))
-        said.append(f"{len(table.failures)} of {len(table)} shadow models could not be trained: {reason}")
+        said.append(
+            f"{len(table.failures)} of {len(table)} shadow models could not be trained or could not answer: {reason}."
+        )
     if table is not None and table.n_unconverged:
         said.append(f"The solver of {table.n_unconverged} of {len(table)} shadow models had not converged.")
+    if usual is not None:
+        said.append(
+            f"The attacker is told {usual[0]:.3g} as the usual error on other records; it was taken from {usual[1]}."
+        )
     if why_not:
         said.append(f"Influence was not measured: {why_not}.")
-    if settings.properties and what.learner is None:
-        names = ", ".join(f"“{secret.name}”" for secret in settings.properties)
-        said.append(f"Whether the frequency of {names} can be told was not tested: {NO_LEARNER}.")
+    if no_shadows:
+        said.append(f"Attacks with shadow models were not carried out: {no_shadows}.")
+    said += [f"The hidden column “{name}” was not inferred: {reason}." for name, reason in not_inferred.items()]
+    said += [
+        f"Whether the frequency of “{name}” can be told was not tested: {reason}." for name, reason in not_told.items()
+    ]
     if measured is not None and what.learner is not None:
-        said.extend(influence_part.notes(measured, what.learner, len(what.train)))
-    return said
+        outputs = Outputs.of(kind.value, settings.released.value)
+        said.extend(influence_part.notes(measured, what.learner, len(what.train), outputs))
+    return list(filter(None, said))
 
 
 def not_tested(
+    what: Subject,
     kind: AnswerKind,
     settings: Settings,
     table: PredictionTable | None,
     measured: Measured | None,
+    change: MeasuredChange | None,
     attacks: Sequence[Attack],
     inferred: Sequence[InferredColumn],
     properties: Sequence[InferredProperty],
@@ -107,10 +143,12 @@ def not_tested(
     """What this audit says nothing about.
 
     Args:
+        what: the model and its records.
         kind: what the model answers.
         settings: of the audit.
         table: the shadow models.
         measured: the influence of records.
+        change: of a regressor.
         attacks: the membership attacks that were carried out.
         inferred: the hidden columns that were inferred.
         properties: the properties that games were played about.
@@ -126,11 +164,18 @@ def not_tested(
         "A trainer who hides membership in the model on purpose.",
         "Attacks with hundreds of shadow models, which are stronger at very low false-positive rates.",
     ]
-    if kind is AnswerKind.VALUES:
-        said.insert(0, "The influence of single records: differential training privacy is defined for classifiers.")
+    if change is not None:
+        said.insert(
+            0,
+            "How far a record moves predictions about others: only that about the record itself was looked at, and "
+            "differential training privacy is defined for classifiers.",
+        )
+        left = change.found.n_training - len(change.found.which)
+        if left:
+            said.insert(0, f"The influence of {left:,} training records not drawn.")
     elif measured is None:
         said.insert(0, "The influence of single records.")
-    elif measured.bound is None:
+    elif measured.bound is None or not np.isfinite(measured.bound.values).any():
         word = "accepted by the rule" if settings.rule.queries is Queries.DIRECT else "left open"
         tried = "" if measured.indirect is None else f"; {len(measured.indirect.which)} records were searched"
         said.insert(
@@ -140,6 +185,8 @@ def not_tested(
         said.insert(0, f"Queries beyond these: {measured.bound.covers}.")
     if not any(attack.needs_population for attack in attacks) and kind is not AnswerKind.LABELS:
         said.insert(-1, "Attacks by someone who holds records known to be outside (population and quantile attacks).")
+    if min(len(what.train), len(what.holdout)) < SMALLEST_GROUP:
+        said.insert(0, f"Tails of attacks' scores: they need {SMALLEST_GROUP} training and holdout records.")
     if table is None:
         said.insert(0, "Attacks with shadow models.")
     if measured is not None and len(measured.found.which) < measured.found.n_training:
@@ -153,6 +200,7 @@ def method(
     settings: Settings,
     table: PredictionTable | None,
     measured: Measured | None,
+    change: MeasuredChange | None,
     inferred: Sequence[InferredColumn],
     properties: Sequence[InferredProperty],
 ) -> dict[str, Any]:
@@ -160,13 +208,14 @@ def method(
     import sklearn
 
     rule = settings.rule
+    left_out = measured or change
     return {
         "seed": settings.seed,
         "device": settings.device,
         "bin_width": settings.bin_width,
         "shadow_models": 0 if table is None else len(table),
         "shadow_engine": None if table is None else table.engine,
-        "influence_engine": None if measured is None else measured.found.engine,
+        "influence_engine": None if left_out is None else left_out.found.engine,
         "influence_randomness": None if measured is None else measured.found.randomness.value,
         "influence_repeats": None if measured is None else len(measured.found.with_record),
         "hidden_columns": [column.name for column in inferred],

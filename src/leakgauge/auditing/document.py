@@ -20,7 +20,9 @@ from leakgauge.auditing.result import (
     InferredColumn,
     InferredProperty,
     Influence,
+    PredictionChange,
 )
+from leakgauge.escaping import every_line
 
 N_LISTED = 20
 """How many of the most exposed records a document lists."""
@@ -42,6 +44,7 @@ class AuditDocument:
     method: dict[str, Any]
     attributes: tuple[InferredColumn, ...] = ()
     properties: tuple[InferredProperty, ...] = ()
+    change: PredictionChange | None = None
 
     @classmethod
     def of(cls, result: AuditResult) -> AuditDocument:
@@ -59,6 +62,7 @@ class AuditDocument:
             method=result.method,
             attributes=result.attributes,
             properties=result.properties,
+            change=result.change,
         )
 
 
@@ -84,14 +88,15 @@ class Document:
 
     @classmethod
     def of(cls, name: str, results: list[AuditResult]) -> Document:
-        """The document of one run."""
-        return cls(
+        """The document of one run; what does not print in a name stands in it as its escape."""
+        document = cls(
             schema_version=SCHEMA_VERSION,
             leakgauge=__version__,
             name=name,
             verdict=overall([result.verdict for result in results]),
             audits=tuple(AuditDocument.of(result) for result in results),
         )
+        return every_line(document)
 
 
 FORM = Form(

@@ -1,6 +1,7 @@
 """What an audit would do, before it does it: how many models, by which engine, how long, with how much memory.
 
-One model is trained to know how long that takes, and a few by each engine that takes them in chunks; nothing else is.
+One model is trained to know how long that takes, a few by each engine that takes them in chunks, and two where only
+that shows whether seeds matter; nothing else is.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from leakgauge.auditing import attributes as attributes_part
 from leakgauge.auditing.attributes import Hidden, hidden_columns
 from leakgauge.auditing.influence import N_SEARCHED
 from leakgauge.auditing.membership import n_set_aside, possible_attacks, wants_copies, wants_shadows
@@ -30,12 +32,17 @@ from leakgauge.auditing.settings import Queries as AskedOf
 from leakgauge.auditing.settings import Released, Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.influence import coarse_tolerance
+from leakgauge.influence.delivered import N_RANDOM
+from leakgauge.influence.delivered import N_WORST as N_WORST_OWN
+from leakgauge.influence.pdtp import N_TRIED as N_PROBED
+from leakgauge.influence.pdtp import N_TWINS
+from leakgauge.membership.error_law import MANY
 from leakgauge.models import AnswerKind, answers, kind_of
 from leakgauge.records import concatenate
 from leakgauge.training import (
-    DenseSubsets,
     EachModel,
     Job,
+    Learner,
     LeaveOneOut,
     Randomness,
     Subsets,
@@ -43,15 +50,18 @@ from leakgauge.training import (
     everything,
     plan,
 )
+from leakgauge.training.engines import ENGINES, STOPPING
 from leakgauge.training.engines.base import Engine
+from leakgauge.training.engines.logistic import LogisticRegressionNewton
 from leakgauge.training.engines.refit import Refit
+from leakgauge.training.fingerprints import UNREPEATABLE
 from leakgauge.training.job import Queries
+from leakgauge.training.learners import identity, trained
 from leakgauge.training.subsets import Indices
 from leakgauge.training.threads import one_thread
 
 if TYPE_CHECKING:
     from leakgauge.records import Records
-    from leakgauge.training import Learner
 
 INDEPENDENT = Randomness.INDEPENDENT
 
@@ -66,14 +76,13 @@ COPIES = 6
 select from them. Found from the peak memory of audits with 4, 32 and 64 shadow models."""
 
 SHADOWS = "shadow models"
+ASKED_ABOUT = "shadow models asked about hidden columns"
 GAMES, FILTERING, ESTIMATE = "games about ", "filtering in games about ", "fraction of "
 ASKED = "the model again, asked more"
+NOISE = "other seeds, for the noise floor"
 
 N_TRIED = 16
 """Models that an engine with chunks is tried with, to know its pace."""
-
-N_FOLDS, MANY = 10, 10_000
-"""Folds for the error of a regressor on other records, above this many records."""
 
 
 @dataclass(frozen=True)
@@ -152,14 +161,14 @@ def explain(what: Subject, settings: Settings) -> Explanation:
     n_answers = max(1, len(what.train.schema.classes))
     if what.learner is None:
         assert what.model is not None  # a subject has one of the two
-        kind, per_fit, per_asked = kind_of(what.model), None, 0.0
+        kind, per_fit, per_asked, converged = kind_of(what.model), None, 0.0, True
     else:
-        kind, per_fit, per_asked = _one_fit(what, candidates.features, n_answers)
+        kind, per_fit, per_asked, converged = _one_fit(what, candidates.features, n_answers)
     n_aside = n_set_aside(kind, settings, len(what.holdout), learner=what.learner is not None, attributes=bool(hidden))
     judged = candidates[: len(candidates) - n_aside]
     steps = tuple(
-        replace(step, seconds=_seconds(step, per_fit or 0.0, per_asked))
-        for step in _steps(what, kind, settings, judged, hidden, wanted)
+        replace(step, seconds=_seconds(step, per_fit or 0.0, per_asked, sum(len(one.attribute) for one in hidden)))
+        for step in _steps(what, kind, settings, judged, hidden, wanted, converged)
     )
     shadows = next((step.n_models for step in steps if step.what == SHADOWS), 0)
     chosen = possible_attacks(kind, settings.attacks, shadows=shadows > 0, population=n_aside > 0)
@@ -185,15 +194,15 @@ def explain(what: Subject, settings: Settings) -> Explanation:
     )
 
 
-def _one_fit(what: Subject, features: Any, n_answers: int) -> tuple[AnswerKind, float, float]:
-    """What the learner's models answer, the seconds to train one, and the seconds one takes for all candidates."""
+def _one_fit(what: Subject, features: Any, n_answers: int) -> tuple[AnswerKind, float, float, bool]:
+    """What the learner's models answer, the seconds to train one and to ask it all candidates; whether it converged."""
     assert what.learner is not None
     with one_thread():  # as in the audit itself
         start = time.perf_counter()
-        fitted = what.learner.fit(what.train, seed=0)
-        trained = time.perf_counter()
+        fitted = trained(what.learner, what.train, seed=0)
+        ready = time.perf_counter()
         answers(fitted.model, features, n_answers)
-        return kind_of(fitted.model), trained - start, time.perf_counter() - trained
+        return kind_of(fitted.model), ready - start, time.perf_counter() - ready, fitted.converged
 
 
 def _steps(
@@ -203,29 +212,38 @@ def _steps(
     candidates: Records,
     hidden: Sequence[Hidden],
     wanted: Sequence[Wanted],
+    converged: bool,
 ) -> list[Step]:
     """The jobs of an audit, as :func:`leakgauge.auditing.audit_subject` makes them."""
     if what.learner is None:
         return []
-    steps = []
+    steps, solves = [], False
     if what.model is None:
-        audited = _step("the audited model", _job(what, everything(len(what.train)), candidates.features))
+        whole = _job(what, everything(len(what.train)), candidates.features)
+        audited = _step("the audited model", whole, engines=STOPPING)
         steps.append(audited)
         if hidden or wanted or wants_copies(kind, settings):
             steps.append(replace(audited, what=ASKED, n_models=1, n_trained=1, engine=Refit.name, refusals={}))
     if wants_shadows(kind, settings, learner=True):
         size = min(len(what.train), int(0.9 * len(candidates)))
         subsets = balanced_subsets(len(candidates), size, settings.n_shadows, np.random.default_rng(0))
+        job = Job(what.learner, candidates, subsets, candidates.features, 0, INDEPENDENT, settings.device)
+        solves = plan(job).engine.converges
+        steps.append(_step(SHADOWS, job, engines=ENGINES if converged or not solves else STOPPING))
+    if attributes_part.wants_shadows(hidden, settings, learner=True):
+        halves = attributes_part.shadow_halves(len(candidates), settings)
         steps.append(
-            _step(SHADOWS, Job(what.learner, candidates, subsets, candidates.features, 0, INDEPENDENT, settings.device))
+            _step(
+                ASKED_ABOUT,
+                Job(what.learner, candidates, halves, candidates.features, settings.seed, INDEPENDENT, settings.device),
+            )
         )
     for one in wanted:
         steps += _property_steps(what.learner, one, kind, settings)
-    if kind is AnswerKind.VALUES:
-        return [*steps, _left_out_step(what)]
     n_chosen = len(what.train) if settings.n_influence is None else min(settings.n_influence, len(what.train))
+    steps += _own_steps(what, settings, kind, n_chosen, solves=solves)
     if n_chosen == 0:
-        return steps
+        return steps + _usual_error_step(what, kind)
     return [*steps, *_influence_steps(what, settings, np.arange(n_chosen, dtype=np.int64))]
 
 
@@ -257,29 +275,76 @@ def _many(what: str, some: Job, n_models: int) -> Step:
 def _influence_steps(what: Subject, settings: Settings, rows: Indices) -> Iterator[Step]:
     assert what.learner is not None
     n, asked = len(what.train), what.train.features[rows]
-    repeats = settings.n_repeats if what.learner.randomised else 1
+    learner = what.learner.without_unused_seed(what.train, seed=settings.seed)
+    if _is_tried(what.learner, learner):
+        yield _plainly("the model with two seeds, to see whether they matter", _job(what, everything(n, 2), asked))
+    what = replace(what, learner=learner)
+    repeats = settings.n_repeats if learner.randomised else 1
     yield _step("the model on all records, again", _job(what, everything(n), asked), times=repeats)
-    yield _step("models without one record", _leave_out(what, rows), times=repeats)
-    if what.learner.randomised:
-        yield _step("other seeds, for the noise floor", _job(what, everything(n, N_NOISE_MODELS), asked))
+    values = not what.train.schema.classes
+    without = _step("models without one record", _leave_out(what, rows), times=repeats)
+    yield without
+    tight = learner.solved_to_the_end() or (learner if learner.seed_tried else None)
+    plain = without.engine == Refit.name and not values
+    if plain and learner.seed_tried:
+        yield _plainly("some of these with two more seeds", _leave_out(what, np.repeat(rows[: 2 * N_PROBED], 2)))
+        yield _step(NOISE, _job(what, everything(n, N_NOISE_MODELS), asked), sometimes=True)
+    if plain and learner.rounding_otherwise(0) is not None:
+        yield _plainly("the model on all records, rounded otherwise", _job(what, everything(n, N_TWINS), asked))
+    if plain and tight is not None:
+        end = replace(what, learner=tight)
+        yield _plainly("the model on all records, its solver run to the end", _job(end, everything(n), asked))
+        yield _plainly("models without one record, their solvers run to the end", _leave_out(end, rows))
+    if learner.randomised:
+        yield _step(NOISE, _job(what, everything(n, N_NOISE_MODELS), asked))
         if settings.rule.dtp is not None:
             removed = np.repeat(rows[:N_WORST], N_SEEDS)
             again = _step("second look at the worst records", _leave_out(what, removed), sometimes=True)
             full = _step("", _job(what, everything(n, N_SEEDS), asked[:N_WORST]))
             yield replace(again, n_models=again.n_models + full.n_models, n_trained=again.n_trained + full.n_trained)
-    elif settings.rule.queries is AskedOf.ANY:
+    elif settings.rule.queries is not AskedOf.DIRECT and not values:
         search = _step("search for other queries about the worst records", _leave_out(what, rows[:N_SEARCHED]))
-        n_trained = search.n_models + 1
+        n_floor = 0 if learner.solved_to_the_end() is None else 2  # how far its solver stops from the end
+        n_trained = search.n_models + 1 + n_floor
         yield replace(search, n_models=n_trained, n_trained=n_trained, engine=Refit.name, refusals={})
 
 
-def _left_out_step(what: Subject) -> Step:
-    """The error of a regressor on records it was not trained on."""
+def _is_tried(given: Learner, found: Learner) -> bool:
+    """Whether two fits were to tell if seeds matter."""
+    behind = given
+    while isinstance(getattr(behind, "learner", None), Learner):
+        behind = behind.learner  # type: ignore[attr-defined]
+    tries = type(behind).without_unused_seed is not Learner.without_unused_seed
+    return tries and behind.randomised and (found.randomised or found.seed_tried)
+
+
+def _plainly(what: str, job: Job) -> Step:
+    """Models that are trained in the plain loop, whatever engines there are."""
+    return Step(what, len(job.subsets), len(job.subsets), Refit.name, {}, job=job)
+
+
+def _own_steps(what: Subject, settings: Settings, kind: AnswerKind, n_chosen: int, *, solves: bool) -> list[Step]:
+    """Models that the learner trains itself, to see how far they are from minima, or from the released model."""
+    assert what.learner is not None
+    left_out = _leave_out(what, np.arange(max(1, n_chosen), dtype=np.int64))
+    engine = plan(left_out).engine
+    n_models = int(solves)
+    if n_chosen and engine.converges:
+        bounded = isinstance(engine, LogisticRegressionNewton) and settings.released is Released.AS_IS
+        n_models = 1 + min(len(what.train) if bounded else n_chosen, N_WORST_OWN + N_RANDOM)
+    elif n_chosen and what.model is not None and not what.learner.randomised and kind is not AnswerKind.VALUES:
+        n_models = 1
+    step = _step("the learner's own models, to compare with", left_out, engines=())
+    return [replace(step, n_models=n_models, n_trained=n_models, refusals={})] if n_models else []
+
+
+def _usual_error_step(what: Subject, kind: AnswerKind) -> list[Step]:
+    """The error of a regressor on records it was not trained on, where a closed form has it."""
     n = len(what.train)
-    if n <= MANY:
-        return _step("models without one record", _leave_out(what, np.arange(n, dtype=np.int64)))
-    folds = DenseSubsets(np.arange(n)[None, :] % N_FOLDS != np.arange(N_FOLDS)[:, None])
-    return _step("models without a tenth of the records", _job(what, folds, what.train.features))
+    if kind is not AnswerKind.VALUES or n > MANY:
+        return []
+    step = _step("models without one record", _leave_out(what, np.arange(n, dtype=np.int64)))
+    return [] if step.n_trained else [step]
 
 
 def _leave_out(what: Subject, removed: Indices) -> Job:
@@ -291,22 +356,22 @@ def _job(what: Subject, subsets: Subsets, queries: Queries) -> Job:
     return Job(what.learner, what.train, subsets, queries, 0, Randomness.COMMON)
 
 
-def _step(what: str, job: Job, *, times: int = 1, sometimes: bool = False) -> Step:
-    found = plan(job)
+def _step(what: str, job: Job, *, times: int = 1, sometimes: bool = False, engines: Sequence[Engine] = ENGINES) -> Step:
+    found = plan(job, engines=engines)
     # Of all other models there are few, and that engines are not for them is not worth saying.
     worth_saying = isinstance(job.subsets, LeaveOneOut) and not sometimes
     refusals = found.refusals if worth_saying else {}
     return Step(what, found.n_models * times, found.n_trained * times, found.engine.name, refusals, sometimes, job=job)
 
 
-def _seconds(step: Step, per_fit: float, per_asked: float) -> float:
+def _seconds(step: Step, per_fit: float, per_asked: float, n_values: int) -> float:
     """How long a step takes: from the one fit for the plain loop, from a small part of it for an engine with chunks."""
     assert step.job is not None
-    engine = plan(step.job).engine
     if step.engine == Refit.name:
         asked = per_asked if step.what == SHADOWS or step.what.startswith((GAMES, ESTIMATE)) else 0.0
+        asked += n_values * per_asked * (step.what == ASKED_ABOUT)
         return step.n_models * (per_fit + asked)
-    n = len(step.job.subsets)
+    engine, n = plan(step.job).engine, len(step.job.subsets)
     if engine.chunk is None or n < 2:
         return 0.0
     with one_thread():
@@ -333,10 +398,11 @@ def _warnings(what: Subject, kind: AnswerKind) -> list[str]:
     tolerance = coarse_tolerance(what.learner, len(what.train))
     if tolerance is not None and kind is not AnswerKind.VALUES:
         said.append(_coarse(what, tolerance))
-    if what.learner.fingerprint().startswith("unrepeatable"):
+    if identity(what.learner).startswith(UNREPEATABLE):
         said.append(
-            f"The learner {what.learner.name} cannot be recognised when the audit is started again (a lambda, or a "
-            "function that holds values), so a stopped audit would start anew."
+            f"The learner {what.learner.name} cannot be recognised when the audit is started again, so a stopped audit "
+            "would start anew. Its code could not be followed: it stands in no file, is compiled without a version, "
+            "or reads files or builds code while it runs."
         )
     return said
 

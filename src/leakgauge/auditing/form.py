@@ -12,6 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
 
 from leakgauge.errors import StoreError
+from leakgauge.escaping import every_line
 
 T = TypeVar("T")
 
@@ -43,7 +44,7 @@ class Form(Generic[T]):
         return self._adapter.dump_json(document, indent=2).decode() + "\n"
 
     def load(self, path: str | Path) -> T:
-        """Read a file again.
+        """Read a file again; what does not print in it stands in the document as its escape.
 
         Raises:
             StoreError: it is not there, is not one, or has a form this version does not know.
@@ -54,12 +55,11 @@ class Form(Generic[T]):
             version = json.loads(text).get("schema_version", "")
             if version.split(".")[0] != self.version.split(".")[0]:
                 raise StoreError(f"{path} has schema version {version!r}, this leakgauge reads {self.version!r}")
-            return self._adapter.validate_json(text)
+            return every_line(self._adapter.validate_json(text))
         except FileNotFoundError:
             raise StoreError(f"{path} does not exist; give {self.where}") from None
-        except (ValidationError, ValueError, AttributeError, OSError) as error:
-            reason = str(error).split("\n")[0]
-            raise StoreError(f"{path} {self.again.format(reason)}") from error
+        except (ValidationError, ValueError, AttributeError, RecursionError, OSError) as error:
+            raise StoreError(f"{path} {self.again.format(type(error).__name__)}") from None
 
     def schema(self) -> dict[str, Any]:
         """The JSON Schema (2020-12)."""

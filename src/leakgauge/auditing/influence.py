@@ -2,20 +2,32 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.auditing.advice import (
+    ACCEPT_INDIRECT,
+    Outputs,
+    Situation,
+    advice,
+    bounding,
+    unbounded_queries,
+    unmeasured_influence,
+)
 from leakgauge.auditing.finding import Finding, Verdict, judge
 from leakgauge.auditing.membership import PerRecord
 from leakgauge.auditing.result import Association, Histogram, Influence
 from leakgauge.auditing.settings import Queries, Released, Settings
+from leakgauge.errors import ModelError
 from leakgauge.influence import (
+    EVERY_QUERY,
     Confirmation,
     DtpBound,
+    OwnModels,
     Pdtp,
     Search,
     coarse_tolerance,
@@ -24,8 +36,11 @@ from leakgauge.influence import (
     pdtp,
     search,
 )
+from leakgauge.influence.delivered import answered
+from leakgauge.influence.pdtp import known_log_ratio
+from leakgauge.influence.search import stopping_floor
+from leakgauge.models import Model, binned_logs
 from leakgauge.statistics import Estimate, pearson
-from leakgauge.training import Job, Randomness, everything
 from leakgauge.training.engines.refit import Refit
 
 if TYPE_CHECKING:
@@ -40,10 +55,12 @@ N_BARS = 40
 SCATTER_POINTS = 400
 CERTAIN = 1.0
 
-BLUNT = (
-    "regularise more strongly, release rounded answers or labels only, or take the records above the limit out of the "
-    "training set and measure again"
+CONVERGE = (
+    "columns of similar ranges (such as a scaler with fixed settings before the learner), a larger max_iter or a "
+    "smaller tol, until the solver converges; then fit the model again"
 )
+
+MEASURE_DIRECT = "largest PDTP (queries about the record itself)"
 
 N_SEARCHED = 8
 """Records about which other queries are searched for: those with the largest PDTP."""
@@ -59,6 +76,10 @@ class Measured:
         second_look: where seeds change the answers and the first look found a record above the limit.
         indirect: the best queries found about the worst records, unless the rule accepts any but direct ones.
         indirect_floor: how far arithmetic alone may move what was found there ``[m]``.
+        apart: how far the answers of the released model about the records are from those of the model that the learner
+            makes of them, in nats; for a learner with random numbers, beyond what other seeds do. 0 where the learner
+            makes the model.
+        given: whether the released model was given, and not made here.
     """
 
     found: Pdtp
@@ -66,6 +87,8 @@ class Measured:
     second_look: Confirmation | None
     indirect: Search | None
     indirect_floor: Floats
+    apart: float = 0.0
+    given: bool = False
 
     @property
     def largest_indirect(self) -> float:
@@ -82,18 +105,28 @@ def measure(
     train: Records,
     settings: Settings,
     *,
+    model: Model | None,
+    own: OwnModels,
     run: Path | None,
     workers: Workers,
     progress: Progress | None,
 ) -> Measured:
-    """Leave every chosen record out, and look again at the worst if seeds may have made them so."""
-    n_chosen = len(train) if settings.n_influence is None else min(settings.n_influence, len(train))
-    rng = np.random.default_rng([settings.seed, 1])
-    which = np.sort(rng.choice(len(train), n_chosen, replace=False)).astype(np.int64)
+    """Leave every chosen record out, and look again at the worst if seeds may have made them so.
+
+    Args:
+        learner: the algorithm.
+        train: the training set S.
+        settings: of the audit.
+        own: models that the learner trains itself.
+        model: the released model, as it answers before anything is rounded or withheld; ``None``: the learner's.
+        run: folder that keeps finished training.
+        workers: processes.
+        progress: called while models are trained.
+    """
     found = pdtp(
         learner,
         train,
-        which,
+        chosen_rows(len(train), settings),
         seed=settings.seed,
         n_repeats=settings.n_repeats,
         released=settings.release,
@@ -102,7 +135,10 @@ def measure(
         run=run,
         workers=workers,
         progress=progress,
+        model=model,
+        own=own,
     )
+    learner = found.learner  # known by now to be deterministic or not
     second_look = None
     limit = settings.rule.dtp
     noisy = bool(found.noise_floor.max(initial=0.0) > 0)
@@ -118,10 +154,42 @@ def measure(
             run=run,
             workers=workers,
         )
-    bound = dtp_upper_bound(learner, train) if settings.released is Released.AS_IS else None
+    bound = None
+    if settings.released is Released.AS_IS:
+        bound = dtp_upper_bound(learner, train, seed=settings.seed, model=model, own=own)
     indirect = _indirect(learner, train, found, settings)
-    floor = np.zeros(0) if indirect is None else _floor_of(learner, train, indirect, settings)
-    return Measured(found, bound, second_look, indirect, floor)
+    floor = np.zeros(0)
+    if indirect is not None:
+        floor = indirect.floor + stopping_floor(learner, train, indirect, settings.seed, settings.device)
+    apart = 0.0 if model is None else _apart(learner, found, own, model, settings)
+    return Measured(found, bound, second_look, indirect, floor, apart, model is not None)
+
+
+def chosen_rows(n: int, settings: Settings) -> NDArray[np.int64]:
+    """Rows of the training set whose influence is measured, in order: all, or some drawn at random."""
+    n_chosen = n if settings.n_influence is None else min(settings.n_influence, n)
+    rng = np.random.default_rng([settings.seed, 1])
+    return np.sort(rng.choice(n, n_chosen, replace=False)).astype(np.int64)
+
+
+def _apart(learner: Learner, found: Pdtp, own: OwnModels, model: Model, settings: Settings) -> float:
+    """How far a released model's answers are from those of the model that the learner makes, in nats.
+
+    The largest log ratio over the records. Of a learner with random numbers the mean, with binned probabilities, beyond
+    a quarter more than the largest between its own models with other seeds.
+    """
+    asked, k = own.records.features[found.which], found.with_record.shape[2]
+    answers = answered(model, asked, k)
+    if not learner.randomised:
+        return float(np.nan_to_num(own.log_ratios(learner, asked, answers), nan=np.inf, posinf=np.inf).max(initial=0.0))
+
+    def between(a: Floats, b: Floats) -> float:
+        return float(known_log_ratio(binned_logs(a, found.width), binned_logs(b, found.width)).max(axis=1).mean())
+
+    refits = found.refits
+    seeds = max((between(a, b) for i, a in enumerate(refits) for b in refits[:i]), default=0.0)
+    here = between(found.with_record[0], settings.release(answers))
+    return here if here > 1.25 * seeds else 0.0
 
 
 def _indirect(learner: Learner, train: Records, found: Pdtp, settings: Settings) -> Search | None:
@@ -133,14 +201,13 @@ def _indirect(learner: Learner, train: Records, found: Pdtp, settings: Settings)
         return None
     known = np.nan_to_num(found.values, nan=0.0, posinf=np.inf)
     worst = np.sort(found.which[np.argsort(-known, kind="stable")[:N_SEARCHED]])
-    return search(learner, train, worst, seed=settings.seed, released=settings.release, width=settings.bin_width)
-
-
-def _floor_of(learner: Learner, train: Records, indirect: Search, settings: Settings) -> Floats:
-    """Twice the error of one answer to each of the queries found, as two are compared ``[m]``."""
-    tight = learner.solved_to_the_end() or learner
-    job = Job(tight, train, everything(len(train)), indirect.queries, settings.seed, Randomness.COMMON, settings.device)
-    return np.nan_to_num(2 * Refit().floor(job), nan=np.inf)
+    try:
+        found_elsewhere = search(
+            learner, train, worst, seed=settings.seed, released=settings.release, width=settings.bin_width
+        )
+    except ModelError:  # the model of all records could not be trained to the end of its solver, or did not answer
+        return None
+    return found_elsewhere.known()
 
 
 def summarise(measured: Measured, n_training: int, settings: Settings, success: PerRecord | None) -> Influence:
@@ -159,18 +226,24 @@ def summarise(measured: Measured, n_training: int, settings: Settings, success: 
         n_below_floor=int((measured.found.values <= measured.found.floor).sum()),
         bound=_bound(measured),
         bound_covers="" if measured.bound is None else measured.bound.covers,
+        bound_checked=0 if measured.bound is None else measured.bound.n_checked,
         n_searched=0 if measured.indirect is None else len(measured.indirect.which),
         indirect=measured.largest_indirect,
         n_failed=len(measured.found.failures),
         engine=measured.found.engine,
         n_unconverged=measured.found.n_unconverged,
-        histogram=_histogram(values, limit),
+        histogram=histogram(values, limit),
         with_success=None if success is None else _with_success(measured, success),
     )
 
 
-def findings(measured: Measured | None, learner: Learner | None, why_not: str, settings: Settings) -> list[Finding]:
-    """The DTP rule: its direct part (PDTP) and, unless the rule is content with that, the part for any query."""
+def findings(
+    measured: Measured | None, learner: Learner | None, why_not: str, settings: Settings, situation: Situation
+) -> list[Finding]:
+    """The DTP rule: its direct part (PDTP) and, unless the rule is content with that, the part for any query.
+
+    The situation is for the advice.
+    """
     limit = settings.rule.dtp
     if limit is None:
         return []
@@ -178,16 +251,23 @@ def findings(measured: Measured | None, learner: Learner | None, why_not: str, s
         return [
             Finding(
                 "influence", "differential training privacy of the training records", None, 0.0, limit,
-                Verdict.CANNOT_TELL, why_not, "give the learner, so that models without each record can be trained",
+                Verdict.CANNOT_TELL, why_not,
+                unmeasured_influence(learner=learner is not None, measured=settings.n_influence != 0),
             )
         ]  # fmt: skip
-    direct = _direct(measured, limit)
+    situation = replace(
+        situation,
+        n_above=int((measured.found.values > limit).sum()),
+        largest=float(np.nanmax(measured.found.values, initial=0.0)),
+        largest_binned=float(np.nanmax(measured.found.binned, initial=0.0)),
+    )
+    direct = _direct(measured, limit, situation)
     if settings.rule.queries is Queries.DIRECT:
         return [direct]
-    return [direct, _any_query(measured, direct, limit)]
+    return [direct, _any_query(measured, direct, limit, situation, settings.rule.queries)]
 
 
-def notes(measured: Measured, learner: Learner, n_training: int) -> list[str]:
+def notes(measured: Measured, learner: Learner, n_training: int, outputs: Outputs) -> list[str]:
     """What a reader should know about these numbers."""
     said = []
     tolerance = coarse_tolerance(learner, n_training)
@@ -203,18 +283,18 @@ def notes(measured: Measured, learner: Learner, n_training: int) -> list[str]:
         )
     if measured.found.failures:
         said.append(
-            f"{len(measured.found.failures):,} records have no PDTP because no model could be trained without them; "
-            f"the first reason: {next(iter(measured.found.failures.values()))}"
+            f"The models trained without {_records(len(measured.found.failures))} failed, so that nothing is known of "
+            f"their influence; the first reason: {next(iter(measured.found.failures.values()))}."
         )
     if np.isinf(measured.found.values).any():
         said.append(
             f"PDTP is infinite for {int(np.isinf(measured.found.values).sum()):,} records: a probability is exactly 0 "
-            "with or without the record. Binned answers, or a smoothing learner, would bound it."
+            f"with or without the record. {bounding(outputs)}"
         )
     return said
 
 
-def _direct(measured: Measured, limit: float) -> Finding:
+def _direct(measured: Measured, limit: float, situation: Situation) -> Finding:
     """PDTP: queries about the record itself."""
     known = not measured.found.failures and not np.isnan(measured.found.values).any()
     complete = known and len(measured.found.which) == measured.found.n_training
@@ -224,7 +304,7 @@ def _direct(measured: Measured, limit: float) -> Finding:
         estimate = measured.second_look.largest
     else:
         low, high = _ends(measured.found)
-        high = min(high, _bound(measured)) if complete else _bound(measured)  # what is proven of any query
+        high = min(high, _bound(measured)) if complete else _bound(measured)  # what is known of any query
         estimate = Estimate(
             min(largest, high),
             min(low, high),
@@ -239,10 +319,10 @@ def _direct(measured: Measured, limit: float) -> Finding:
     how_many = f"{n_above:,} of {len(measured.found.values):,} records are above {limit:g}"
     if verdict is Verdict.FAILS:
         reason = f"a record changes an answer about itself by more than a factor e^{limit:g}; {how_many}"
-        remedy = BLUNT
+        remedy = advice("influence", verdict, situation)
     elif verdict is Verdict.PASSES:
-        proven = "" if complete else "; not all were measured, but a bound is proven"
-        reason = f"no record changes any answer about itself by more than a factor e^{estimate.high:.3g}{proven}"
+        rest = "" if complete else "; not all were measured, but a bound is known for all"
+        reason = f"no record changes any answer about itself by more than a factor e^{estimate.high:.3g}{rest}"
         remedy = ""
     elif measured.second_look is not None:
         noisy = int((measured.found.values <= measured.found.noise_floor).sum())
@@ -251,6 +331,12 @@ def _direct(measured: Measured, limit: float) -> Finding:
             "records as far, and a second look with fresh seeds did not show a record above the limit"
         )
         remedy = "more seeds (repeats), or a learner with less randomness, such as more trees"
+    elif complete and np.isinf(measured.found.solver_floor).any() and not np.isinf(largest):
+        reason = (
+            f"the largest PDTP found is {largest:.3g} for models solved to the end, but the learner's own solver stops "
+            "before it has converged, and what is delivered is where it stops"
+        )
+        remedy = CONVERGE
     elif complete and largest <= limit < estimate.high:
         reason = (
             f"the largest PDTP found is {largest:.3g}, but without anyone left out it may already show "
@@ -263,23 +349,34 @@ def _direct(measured: Measured, limit: float) -> Finding:
             f"{float(measured.found.solver_floor.max()):.3g}"
         )
         remedy = "a solver run to a smaller tolerance"
+    elif measured.found.failures:
+        n_failed, why = len(measured.found.failures), next(iter(measured.found.failures.values()))
+        reason = (
+            f"the models trained without {_records(n_failed)} failed ({why}), so that the influence of "
+            f"{'it is' if n_failed == 1 else 'these is'} unknown; the largest PDTP of the others is {largest:.3g}"
+        )
+        remedy = (
+            "a learner that can be trained without each record and then answers about it: an encoder must be given all "
+            'categories, or ignore those that it does not know (handle_unknown="ignore")'
+        )
     else:
         reason = f"not every record was measured (largest found: {largest:.3g})"
-        remedy = "measure all training records, and make sure that the learner can be trained without each of them"
-    return Finding(
-        "influence", "largest PDTP (queries about the record itself)", estimate, 0.0, limit, verdict, reason, remedy
-    )
+        remedy = "measure all training records"
+    return Finding("influence", MEASURE_DIRECT, estimate, 0.0, limit, verdict, reason, remedy)
+
+
+def _records(n: int) -> str:
+    return "1 record" if n == 1 else f"{n:,} records"
 
 
 def _ends(found: Pdtp) -> tuple[float, float]:
     """Between what the largest PDTP lies, as far as seeds and solvers let one know.
 
-    Arithmetic may have moved each value by its solver floor, either way. Below the noise floor nothing can be told, so
-    that the upper end is not below it.
+    Arithmetic may have moved each value by its solver floor, either way; where that is infinite nothing is known. Below
+    the noise floor nothing can be told, so that the upper end is not below it.
     """
-    moved = np.where(np.isinf(found.values), 0.0, found.solver_floor)
-    low = float(np.nanmax(np.maximum(found.values - moved, 0.0), initial=0.0))
-    high = float(np.nanmax(found.values + moved, initial=0.0))
+    low = float(np.nanmax(found.least, initial=0.0))
+    high = float(np.nanmax(found.values + found.solver_floor, initial=0.0))
     return low, max(high, float(found.noise_floor.max(initial=0.0)))
 
 
@@ -289,37 +386,81 @@ def _bound(measured: Measured) -> float:
     return np.inf if measured.bound is None or lost else float(measured.bound.values.max())
 
 
-def _any_query(measured: Measured, direct: Finding, limit: float) -> Finding:
+def _any_query(measured: Measured, direct: Finding, limit: float, situation: Situation, queries: Queries) -> Finding:
     """DTP: any query; PDTP is a lower bound of it, and it can pass on an upper bound alone (Long et al. 2017)."""
-    elsewhere = measured.largest_indirect
+    bound, elsewhere = measured.bound, measured.largest_indirect
+    in_range = queries is Queries.IN_RANGE
+    beyond = bound is not None and bound.covers != EVERY_QUERY and not in_range
     low = max(elsewhere, direct.estimate.low if direct.estimate is not None else 0.0)
-    high = max(low, _bound(measured))
+    high = max(low, np.inf if beyond else _bound(measured))
     largest = min(max(low, float(np.nanmax(measured.found.values, initial=0.0))), high)
     confidence = CERTAIN if measured.second_look is None else measured.second_look.confidence
-    covers = "" if measured.bound is None else measured.bound.covers
-    method = "largest log ratio found below, " + (
-        "no bound known above" if measured.bound is None else "a proven bound above"
-    )
+    method = "largest log ratio found below, " + _bound_said(bound if np.isfinite(high) else None)
     estimate = Estimate(largest, low, high, confidence, method, len(measured.found.values))
     verdict = judge(estimate, limit)
+    doubt, way_out = _doubt(measured, beyond, situation)
     reason = {
         Verdict.FAILS: (
             f"a query other than the record itself was found whose answer changes by {_times(elsewhere)} without it"
             if elsewhere > limit
             else "DTP is at least PDTP, which is above the limit"
         ),
-        Verdict.PASSES: f"no answer can change by more than a factor e^{high:.3g}; this covers {covers}",
-        Verdict.CANNOT_TELL: "queries other than the record itself may give it away, and "
-        + ("no bound on them is known for this learner" if np.isinf(high) else f"the known bound is {high:.3g}")
+        Verdict.PASSES: f"no answer can change by more than a factor e^{high:.3g}; this covers "
+        f"{'' if bound is None else bound.covers}{_how_known(measured)}",
+        Verdict.CANNOT_TELL: f"queries other than the record itself may give it away, and {doubt}"
         + _search_said(measured),
     }[verdict]
     remedy = {
-        Verdict.FAILS: direct.remedy or BLUNT,
+        Verdict.FAILS: advice("influence", verdict, situation),
         Verdict.PASSES: "",
-        Verdict.CANNOT_TELL: "a learner whose DTP is bounded (smoothed naive Bayes, binary logistic regression) with a "
-        'stronger penalty or more records; or accept such queries by setting queries = "direct" in the release rule',
+        Verdict.CANNOT_TELL: way_out,
     }[verdict]
-    return Finding("influence", "largest DTP (any query)", estimate, 0.0, limit, verdict, reason, remedy)
+    which = "any query within the range of the training records" if in_range else "any query"
+    return Finding("influence", f"largest DTP ({which})", estimate, 0.0, limit, verdict, reason, remedy)
+
+
+def _doubt(measured: Measured, beyond: bool, situation: Situation) -> tuple[str, str]:
+    """Why the bound, if there is one, does not settle it, and what would."""
+    bound, high = measured.bound, _bound(measured)
+    usual = unbounded_queries(situation, high)
+    if bound is None or np.isinf(bound.at_minimum):
+        return "no bound on them is known for this learner", usual
+    if bound.n_unconverged:
+        return (
+            f"the known bound, {bound.at_minimum:.3g}, is about a solver that finds the minimum: of "
+            f"{bound.n_checked:,} models that the learner trained itself, {bound.n_unconverged:,} did not converge"
+        ), f"{CONVERGE}, or {ACCEPT_INDIRECT}"
+    if np.isinf(high):
+        return (
+            f"the known bound, {bound.at_minimum:.3g}, is about the learner's own models: the released model is not "
+            "known to be one of them"
+        ), f"give the learner that made the model, with the same settings, or {ACCEPT_INDIRECT}"
+    if beyond:
+        return (f"the known bound, {high:.3g}, covers {bound.covers}: further out answers may change without limit"), (
+            "release a model that clips its inputs to a range fixed beforehand, or, if the release refuses other "
+            f'inputs, set queries = "in range" in the release rule, or {ACCEPT_INDIRECT}'
+        )
+    return f"the known bound is {high:.3g}", usual
+
+
+def _bound_said(bound: DtpBound | None) -> str:
+    if bound is None:
+        return "no bound known above"
+    return "a proven bound above" if bound.proven else f"a bound above, measured on {bound.n_checked} models"
+
+
+def _how_known(measured: Measured) -> str:
+    """Whether a bound is proven of what is delivered, or partly measured."""
+    bound = measured.bound
+    if bound is None or not bound.proven:
+        added = "" if bound is None else f"{float(bound.values.max()) - bound.at_minimum:.2g}"
+        n = 0 if bound is None else bound.n_checked
+        return (
+            f". It is proven for a solver that finds the minimum; {added} of it was added since the learner's own "
+            f"stops before, as measured on {n:,} of its models"
+        )
+    made = "; that the released model is one of these was compared at the training records" if measured.given else ""
+    return f". It is proven for all models of this learner{made}"
 
 
 def _times(nats: float) -> str:
@@ -355,7 +496,8 @@ def _with_success(measured: Measured, success: PerRecord) -> Association | None:
     )
 
 
-def _histogram(values: Floats, limit: float) -> Histogram:
+def histogram(values: Floats, limit: float) -> Histogram:
+    """Counts of finite values, over the limit at least; infinite ones apart."""
     finite = values[np.isfinite(values)]
     top = max(1.25 * limit, float(finite.max(initial=0.0)))
     counts, edges = np.histogram(finite, bins=N_BARS, range=(0.0, top))

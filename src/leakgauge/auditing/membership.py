@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.auditing.advice import UNKNOWN_OUTPUTS, Situation, advice, settled_by_records
 from leakgauge.auditing.finding import Finding, Verdict, judge
-from leakgauge.auditing.result import AttackResult, Curve, Exposed
+from leakgauge.auditing.overlap import FRESH_HOLDOUT, Overlap, allowance
+from leakgauge.auditing.result import AttackResult, Curve, Description, Exposed
 from leakgauge.auditing.settings import ReleaseRule, Settings
 from leakgauge.membership import (
     ATTACKS,
@@ -22,8 +27,10 @@ from leakgauge.membership import (
 from leakgauge.models import AnswerKind, LabelAccess, Model
 from leakgauge.records import Records
 from leakgauge.statistics import (
+    SMALLEST_GROUP,
     Dependence,
     Estimate,
+    TailOdds,
     advantage_of_decisions,
     auc,
     bonferroni_confidence,
@@ -32,8 +39,11 @@ from leakgauge.statistics import (
     outside_p_values,
     resolvable_fpr,
     roc,
+    smallest_sure_tail,
+    tail_odds,
     tpr_at_fpr,
 )
+from leakgauge.statistics.numerals import number
 
 if TYPE_CHECKING:
     from leakgauge.training import PredictionTable
@@ -44,22 +54,51 @@ Flags: TypeAlias = NDArray[np.bool_]
 FALSE_DISCOVERY_RATE = 0.05
 """Of the list of exposed records."""
 
+BY_LABELS_ALONE = ("gap",)
+"""Attacks that use nothing but the label, so that they succeed as well where labels alone are released."""
+
 FEWEST_TO_CHOOSE = 16
 """Fewer shadow models are too few to choose an attack for each record on some and judge it on others."""
+
+FEWEST_LEFT = 0.5
+"""Share of the shadow models that must be left where others failed: with fewer, attacks are weaker than was asked."""
 
 LOW_RATES = (0.001, 0.01, 0.1)
 """False-positive rates at which true-positive rates are quoted."""
 
+QUOTED_RATES = tuple(m * 10.0**k for k in range(-4, 0) for m in (1, 2, 5))
+"""False-positive rates in the tables below the curves."""
+
 CURVE_POINTS = 200
+
+LARGEST_LIMIT = 700.0
+"""Nats; e to a larger power is no number."""
+
+TAIL_MEASURE = "tail odds of the strongest attack"
 
 
 @dataclass(frozen=True)
 class Attacked:
-    """One attack carried out: its scores ``[n]`` and what they amount to."""
+    """One attack carried out.
+
+    Args:
+        attack: which.
+        scores: of the candidates ``[n]``; higher means member, unless it points the other way.
+        points_down: whether members score lower: the whole interval on the AUC lies below 0.5, at a confidence that
+            all attacks share. Of an audit of a model that leaks nothing that is so with a probability of at most half
+            of what is left of the rule's confidence.
+        result: what it amounts to.
+    """
 
     attack: Attack
     scores: Floats
+    points_down: bool
     result: AttackResult
+
+    @property
+    def rising(self) -> Floats:
+        """The scores, turned round where members score lower ``[n]``: higher means member."""
+        return -self.scores if self.points_down else self.scores
 
 
 @dataclass(frozen=True)
@@ -136,34 +175,75 @@ def per_record(table: PredictionTable, labels: NDArray[np.generic], *, width: fl
         width: bin width.
 
     Returns:
-        ``None`` where too few models are left to play with.
+        ``None`` where there are too few models to play with, or some failed: which ones may hang on who was in their
+        training sets, and then guessing is not right in half of the games any more.
     """
     able = [one for one in ATTACKS if one.together is not None and one.possible(table.kind, shadows=True)]
-    if len(able) > 1 and len(table) >= FEWEST_TO_CHOOSE and not table.failures and _covered_in_halves(table.members):
+    if table.failures:
+        return None
+    if len(able) > 1 and len(table) >= FEWEST_TO_CHOOSE and _covered_in_halves(table.members):
         best = strongest_per_record(table, labels, able, width=width)
         return PerRecord("best of " + ", ".join(best.attacks), best.accuracy)
     one = next((one for one in able if one.name in ("distance", "lira")), None)
-    usable = np.delete(table.members, list(table.failures), axis=0)
-    if one is None or not _covered(usable):
+    if one is None or not _covered(table.members):
         return None
     return PerRecord(one.name, everyone_as_target(table, labels, one, width=width).accuracy)
 
 
-def exposed(attacked: tuple[Attacked, ...], is_member: Flags) -> tuple[Exposed | None, Flags]:
+def why_no_shadows(table: PredictionTable) -> str:
+    """Why attacks with shadow models cannot be judged, although some were trained; empty where they can.
+
+    A model counts as failed if it could not be trained or did not answer about every candidate. Failures depend on the
+    shadow models' own training sets and not on the target's, so that they favour neither members nor non-members. But
+    where every model trained without a record fails, nothing is known about that record.
+    """
+    lost = table.failures
+    usable = np.delete(table.members, list(lost), axis=0)
+    if not lost or (len(usable) >= FEWEST_LEFT * len(table) and _covered(usable)):
+        return ""
+    counts = Counter(lost.values()).most_common(1)[0]
+    others = "" if counts[1] == len(lost) else f", and {len(lost) - counts[1]} for other reasons"
+    few = len(usable) < FEWEST_LEFT * len(table)
+    rest = "too few are left" if few else "some records are in the training sets of all that are left, or of none"
+    return (
+        f"{len(lost)} of {len(table)} shadow models could not be trained or could not answer about all records "
+        f"({counts[0]}{others}); {rest}"
+    )
+
+
+def shadows_finding(why_not: str, rule: ReleaseRule) -> list[Finding]:
+    """That the attacks with shadow models could not be carried out, where the rule asks for them."""
+    if not why_not or rule.advantage is None:
+        return []
+    return [
+        Finding(
+            "membership", "advantage of the attacks with shadow models", None, 0.0, rule.advantage,
+            Verdict.CANNOT_TELL, why_not,
+            "a model that answers about every record whoever is in its training set: an encoder must be given all "
+            "categories, or ignore those that it does not know (handle_unknown=\"ignore\")",
+        )
+    ]  # fmt: skip
+
+
+def exposed(
+    attacked: tuple[Attacked, ...], is_member: Flags, *, among: int | None = None
+) -> tuple[Exposed | None, Flags]:
     """The members that stand out beyond chance: which of them ``[n]``, and what is claimed about them.
 
     A member that the model tells nothing about has a score like the holdout's, so the share of the holdout with at
     least its score is a p-value. They hang together through the holdout, but positively, so that Benjamini and
     Hochberg's procedure holds (Bates et al. 2023). Each attack gets its part of the rate, and so the longest of their
-    lists keeps all of it.
+    lists keeps all of it. Where an attack points down, members stand out at the low end and are looked for there; that
+    a model that leaks nothing is read the wrong way round adds at most half of what is left of the rule's confidence.
+    The rate is divided among at least ``among`` attacks, by default among those carried out.
     """
     listed = np.zeros(len(is_member), dtype=bool)
     if not attacked:
         return None, listed
-    rate = FALSE_DISCOVERY_RATE / len(attacked)
+    rate = FALSE_DISCOVERY_RATE / max(len(attacked), among or 0)
     found = {
         one.attack.name: exposed_records(
-            outside_p_values(one.scores[is_member], one.scores[~is_member]), q=rate, dependence=Dependence.POSITIVE
+            outside_p_values(one.rising[is_member], one.rising[~is_member]), q=rate, dependence=Dependence.POSITIVE
         )
         for one in attacked
     }
@@ -186,98 +266,230 @@ def _covered_in_halves(members: Flags) -> bool:
 
 
 def carry_out(
-    attacks: tuple[Attack, ...], evidence: Evidence, is_member: NDArray[np.bool_], rule: ReleaseRule
+    attacks: tuple[Attack, ...],
+    evidence: Evidence,
+    is_member: NDArray[np.bool_],
+    rule: ReleaseRule,
+    overlap: Overlap | None = None,
+    *,
+    among: int | None = None,
 ) -> tuple[Attacked, ...]:
-    """Score all candidates with every attack; the intervals on the advantages hold together."""
-    single = bonferroni_confidence(rule.confidence, max(1, len(attacks)))
-    return tuple(_carry_out(attack, evidence, is_member, single, rule.confidence) for attack in attacks)
+    """Score all candidates with every attack.
+
+    The intervals on the advantages hold together at the rule's confidence, and so do, at a quarter of what is left of
+    it, the bounds on the tail odds of all attacks (0.0125 at 0.95).
+
+    Args:
+        attacks: those to carry out.
+        evidence: what the attacker holds.
+        is_member: which candidates are members, bool ``[n]``.
+        rule: whose confidence is divided among the attacks.
+        overlap: holdout records that stand in the training set, which advantages and tail odds are corrected for.
+        among: among how many at least; by default among those carried out.
+    """
+    n = max(1, len(attacks), among or 0)
+    levels = _Levels(bonferroni_confidence(rule.confidence, n), rule.confidence, (1 - rule.confidence) / (4 * n))
+    if overlap is not None and overlap.share(rule.confidence) is None:
+        overlap = None
+    return tuple(_carry_out(attack, evidence, is_member, levels, overlap) for attack in attacks)
 
 
-def advantage_findings(attacked: tuple[Attacked, ...], rule: ReleaseRule, n_holdout: int) -> list[Finding]:
-    """One finding for each attack."""
-    if rule.advantage is None:
+def findings(
+    attacks: Sequence[AttackResult],
+    description: Description,
+    situation: Situation = UNKNOWN_OUTPUTS,
+    *,
+    advantage: float | None,
+    dtp: float | None,
+    learner: bool,
+) -> list[Finding]:
+    """One finding for each attack, and one for the tails of all; none where the rule has no limit on the advantage.
+
+    Args:
+        attacks: what they achieved.
+        description: of what was audited.
+        situation: what is released, for the advice.
+        advantage: limit on the advantage, whichever way a signal points.
+        dtp: limit on DTP; tail odds may reach e to this power, or e where there is none.
+        learner: whether the training procedure was given.
+    """
+    if advantage is None:
         return []
-    if not attacked:
+    if not attacks:
         return [
             Finding(
-                "membership", "membership advantage", None, 0.0, rule.advantage, Verdict.CANNOT_TELL,
+                "membership", "membership advantage", None, 0.0, advantage, Verdict.CANNOT_TELL,
                 "no membership attack could be carried out with what the model answers",
-                "name other attacks, or give the learner so that shadow models can be trained",
+                "name other attacks" + (", or give the learner so that shadow models can be trained" * (not learner)),
             )
         ]  # fmt: skip
-    return [advantage_finding(one.result, rule.advantage, n_holdout) for one in attacked]
+    by_labels = any(
+        one.name in BY_LABELS_ALONE and judge(one.advantage.magnitude, advantage) is Verdict.FAILS for one in attacks
+    )
+    situation = replace(situation, labels_suffice=by_labels)
+    found = [advantage_finding(one, advantage, description, situation, len(attacks)) for one in attacks]
+    tail = tail_finding(attacks, description, 1.0 if dtp is None else dtp)
+    return found if tail is None else [*found, tail]
 
 
 def strongest(attacked: tuple[Attacked, ...]) -> Attacked | None:
-    """The attack whose AUC is known to be highest; used for ranking records, never quoted as a rate of its own."""
-    return max(attacked, key=lambda one: (one.result.auc.low, one.result.auc.value), default=None)
+    """The attack whose AUC is known to be furthest from 0.5; used for ranking records, never quoted as a rate."""
+    return max(attacked, key=lambda one: (_off(one.result.auc).low, _off(one.result.auc).value), default=None)
+
+
+def _off(area: Estimate) -> Estimate:
+    """How far an AUC is from 0.5, in either direction."""
+    return replace(area, value=area.value - 0.5, low=area.low - 0.5, high=area.high - 0.5).magnitude
+
+
+@dataclass(frozen=True)
+class _Levels:
+    """How sure the statements about one attack are.
+
+    Args:
+        advantage: confidence of its advantage alone.
+        shown: confidence of what is shown and not judged.
+        tail: probability of an error in its tail odds.
+    """
+
+    advantage: float
+    shown: float
+    tail: float
 
 
 def _carry_out(
-    attack: Attack, evidence: Evidence, is_member: NDArray[np.bool_], single: float, confidence: float
+    attack: Attack, evidence: Evidence, is_member: NDArray[np.bool_], levels: _Levels, overlap: Overlap | None
 ) -> Attacked:
     scores = attack.score(evidence)
     inside, outside = scores[is_member], scores[~is_member]
     if attack.member_probability is None:
-        gained = advantage_of_decisions(inside > 0, outside > 0, confidence=single)
+        gained = advantage_of_decisions(inside > 0, outside > 0, confidence=levels.advantage)
     else:
         probability = attack.member_probability(evidence)
-        gained = mean_difference(probability[is_member], probability[~is_member], confidence=single)
+        gained = mean_difference(probability[is_member], probability[~is_member], confidence=levels.advantage)
     low_fpr = next((rate for rate in LOW_RATES if rate >= resolvable_fpr(len(outside))), LOW_RATES[-1])
+    rng = np.random.default_rng([evidence.seed, 8])
+    tail = tail_odds(inside, outside, level=levels.tail if overlap is None else levels.tail / 2, rng=rng)
+    if tail is not None and overlap is not None:
+        tail = overlap.corrected_tail(tail)
     result = AttackResult(
         name=attack.name,
         title=attack.title,
         source=attack.source,
-        advantage=gained,
-        auc=auc(inside, outside, confidence=confidence),
-        tpr_at_low_fpr=tpr_at_fpr(inside, outside, low_fpr, confidence=confidence),
+        advantage=gained if overlap is None else overlap.corrected(gained),
+        auc=auc(inside, outside, confidence=levels.shown),
+        tpr_at_low_fpr=tpr_at_fpr(inside, outside, low_fpr, confidence=levels.shown),
         low_fpr=low_fpr,
         roc=_thin(inside, outside),
+        tail=tail,
     )
-    return Attacked(attack, scores, result)
+    points_down = auc(inside, outside, confidence=levels.advantage).high < 0.5
+    return Attacked(attack, scores, points_down, result)
 
 
-def advantage_finding(result: AttackResult, limit: float, n_holdout: int) -> Finding:
-    """The advantage of one attack held against the limit."""
-    gained = result.advantage
+def advantage_finding(
+    result: AttackResult, limit: float, description: Description, situation: Situation, n_attacks: int
+) -> Finding:
+    """The advantage of one attack, of so many, held against the limit, whichever way it points."""
+    shared = description.overlap
+    gained = result.advantage.magnitude
     verdict = judge(gained, limit)
-    reason, remedy = {
-        Verdict.PASSES: (f"even the upper end, {gained.high:.3f}, is at most {limit:g}", ""),
-        Verdict.FAILS: (
-            f"the attacker tells members from others: even the lower end, {gained.low:.3f}, is above {limit:g}",
-            "regularise more strongly, train on more records, or release rounded answers or labels only",
-        ),
-        Verdict.CANNOT_TELL: (
-            f"the interval from {gained.low:.3f} to {gained.high:.3f} lies on both sides of {limit:g}",
-            more_records(gained, limit, n_holdout),
-        ),
-    }[verdict]
-    return Finding(
-        "membership", f"advantage of the attack “{result.title}”", gained, 0.0, limit, verdict, reason, remedy
+    between = f"{number(gained.value)} ({number(gained.low)} to {number(gained.high)})"
+    settle = settled_by_records(situation, limit, gained.confidence, n_attacks)
+    remedy = advice("membership", verdict, situation, settle=settle)
+    if verdict is Verdict.PASSES:
+        reason = f"even the upper end, {number(gained.high)}, is at most {limit:g}"
+    elif verdict is Verdict.CANNOT_TELL:
+        reason = f"the interval from {number(gained.low)} to {number(gained.high)} lies on both sides of {limit:g}"
+        if shared is not None and shared.low > 0:
+            remedy = FRESH_HOLDOUT
+    elif result.advantage.value < 0:
+        reason = (
+            f"“{result.title}” distinguishes members from non-members with its answers reversed: it says “member” "
+            f"about fewer members than non-members; advantage of the reversed attack {between}, limit {limit:g}"
+        )
+        remedy = (
+            "find out why: either the model was changed to hide its members, which gives them away, or the holdout is "
+            "not drawn like the training set"
+        )
+    else:
+        reason = f"“{result.title}” distinguishes members from non-members: advantage {between}, limit {limit:g}"
+    measure = f"advantage of the attack “{result.title}”"
+    return Finding("membership", measure, gained, 0.0, limit, verdict, reason + allowance(shared), remedy)
+
+
+def tail_finding(attacks: Sequence[AttackResult], description: Description, dtp: float) -> Finding | None:
+    """The largest tail odds of all attacks held against e to the limit on DTP; ``None`` where no tail can be looked at.
+
+    If no answer of a model changes the odds of membership by more than e to the limit, tail odds above it come up with
+    the probability that :func:`carry_out` states. Odds below it prove nothing; the finding passes, and says so.
+
+    Args:
+        attacks: what they achieved.
+        description: of what was audited.
+        dtp: limit on DTP in nats.
+    """
+    n_in, n_out = description.n_train, description.n_holdout
+    if min(n_in, n_out) < SMALLEST_GROUP:
+        return None
+    limit = math.exp(min(dtp, LARGEST_LIMIT))
+    tails = [(attack, attack.tail) for attack in attacks if attack.tail is not None]
+    title, tail = max(
+        ((attack.title, tail) for attack, tail in tails), key=lambda pair: pair[1].odds, default=("", None)
     )
+    estimate = None
+    if tail is not None:
+        level = sum(each.level for _, each in tails)
+        seen = math.inf if tail.n_members == tail.k else tail.n_members / (tail.k - tail.n_members) * n_out / n_in
+        estimate = Estimate(
+            max(seen, tail.odds), tail.odds, math.inf, 1 - level, "lower bound, Clopper-Pearson", n_in + n_out
+        )
+    if tail is not None and tail.odds > limit:
+        which = "highest" if tail.upper else "lowest"
+        return Finding(
+            "membership", TAIL_MEASURE, estimate, 1.0, limit, Verdict.FAILS,
+            f"“{title}” gives some training records away: {tail.n_members:,} of the {tail.k:,} records with the "
+            f"{which} scores are training records, whose odds there are at least {tail.odds:.3g} times those among all "
+            f"records; limit {limit:.3g}" + allowance(description.overlap),
+            "look at the most exposed records, group rare values, or regularise more strongly",
+        )  # fmt: skip
+    if tail is None or len(tails) < len(attacks):
+        return Finding(
+            "membership", TAIL_MEASURE, estimate, 1.0, limit, Verdict.CANNOT_TELL,
+            f"the result does not hold the tail odds of every attack, so they cannot be compared with {limit:.3g}",
+            "audit the model again with this version",
+        )  # fmt: skip
+    return Finding(
+        "membership", TAIL_MEASURE, estimate, 1.0, limit, Verdict.PASSES,
+        f"in no tail of an attack’s scores were the odds of membership shown to exceed {limit:.3g} times those among "
+        f"all records; {_not_shown(tail, description, limit)}{allowance(description.overlap)}",
+        "",
+    )  # fmt: skip
 
 
-def more_records(gained: Estimate, limit: float, n_holdout: int) -> str:
-    """How many records would shrink the interval to one side, if the value stayed where it is."""
-    distance = abs(gained.value - limit)
-    half = gained.half_width
-    if distance == 0 or half == 0:
-        return "more training and holdout records"
-    factor = (half / distance) ** 2
-    if factor > 1000:
-        return "the value is too close to the limit for any reasonable number of records; change the limit or the model"
-    needed = int(np.ceil(n_holdout * max(factor, 1.1) / 100) * 100)
-    return f"about {needed:,} training and as many holdout records would settle it"
+def _not_shown(tail: TailOdds, description: Description, limit: float) -> str:
+    """What a tail below the limit does not say."""
+    fewest = smallest_sure_tail(description.n_train, description.n_holdout, level=tail.level, odds=limit)
+    if fewest is None:
+        return "with so few records it would not have been detected whatever the model gives away"
+    return (
+        f"fewer than about {fewest:,} training records given away surely cannot be detected so (PDTP looks at single "
+        "records)"
+    )
 
 
 def _thin(inside: Floats, outside: Floats) -> Curve:
-    """The ROC curve with points spread evenly over the ranks *and* over the orders of magnitude of the FPR."""
+    """The ROC curve with points spread evenly over the ranks *and* over the orders of magnitude of the FPR.
+
+    Points at the rates that a report quotes are kept, so that what is read there is that of the whole curve.
+    """
     curve = roc(inside, outside)
     n = len(curve.fpr)
     if n > CURVE_POINTS:
         even = np.linspace(0, n - 1, CURVE_POINTS // 2)
-        small = np.searchsorted(curve.fpr, np.geomspace(1 / len(outside), 1, CURVE_POINTS // 2), side="right") - 1
-        keep = np.unique(np.concatenate([even, small, [0, n - 1]]).astype(np.int64))
+        small = np.concatenate([np.geomspace(1 / len(outside), 1, CURVE_POINTS // 2), QUOTED_RATES])
+        corners = np.searchsorted(curve.fpr, small, side="right") - 1
+        keep = np.unique(np.concatenate([even, corners, [0, n - 1]]).astype(np.int64))
         return Curve(_rounded(curve.fpr[keep]), _rounded(curve.tpr[keep]))
     return Curve(_rounded(curve.fpr), _rounded(curve.tpr))
 

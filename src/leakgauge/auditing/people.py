@@ -11,12 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.auditing.attributes import Inferred
+from leakgauge.auditing.change import Measured as MeasuredChange
 from leakgauge.auditing.influence import Measured
 from leakgauge.auditing.membership import Attacked, PerRecord, strongest
 from leakgauge.auditing.result import ExposedRecord
 from leakgauge.records import Records
 
 Floats: TypeAlias = NDArray[np.float64]
+
+
+COLUMNS = ("pdtp", "pdtp_binned", "noise_floor", "solver_floor", "success", "score", "change")
+"""Numbers about each record."""
 
 
 def opaque_ids(candidates: Records) -> list[str]:
@@ -33,11 +38,11 @@ def records_table(
     is_member: NDArray[np.bool_],
     attacked: tuple[Attacked, ...],
     success: PerRecord | None,
-    measured: Measured | None,
+    measured: Measured | MeasuredChange | None,
     exposed: NDArray[np.bool_],
     inferred: Sequence[Inferred],
 ) -> tuple[tuple[ExposedRecord, ...], dict[str, str]]:
-    """One line for each candidate, most exposed first: by PDTP, then by attacks' success, then by score.
+    """One line for each candidate, most exposed first: by PDTP (or change), attacks' success, score.
 
     Args:
         candidates: members and others, members first.
@@ -50,10 +55,10 @@ def records_table(
         inferred: the hidden columns.
     """
     n = len(candidates)
-    columns = {
-        name: np.full(n, np.nan) for name in ("pdtp", "pdtp_binned", "noise_floor", "solver_floor", "success", "score")
-    }
-    if measured is not None:
+    columns = {name: np.full(n, np.nan) for name in COLUMNS}
+    if isinstance(measured, MeasuredChange):
+        columns["change"][measured.found.which] = measured.in_deviations
+    elif measured is not None:
         columns["pdtp"][measured.found.which] = measured.found.values
         columns["pdtp_binned"][measured.found.which] = measured.found.binned
         columns["noise_floor"][measured.found.which] = measured.found.noise_floor
@@ -62,10 +67,10 @@ def records_table(
         columns["success"] = success.accuracy
     best = strongest(attacked)
     if best is not None:
-        columns["score"] = best.scores
+        columns["score"] = best.rising
     order = np.lexsort(
         [np.arange(n)]
-        + [-np.nan_to_num(columns[c], nan=-np.inf) for c in ("score", "success", "pdtp_binned")]
+        + [-np.nan_to_num(columns[c], nan=-np.inf) for c in ("score", "success", "change", "pdtp_binned")]
         + [~is_member]
     )
     rows = tuple(

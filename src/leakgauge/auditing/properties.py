@@ -14,7 +14,7 @@ is among them. A remedy is part of how the owner trains, and so known to the att
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
 from pathlib import Path
@@ -22,12 +22,14 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 
+from leakgauge.auditing.advice import UNKNOWN_OUTPUTS, Situation, advice, settled_by_games
 from leakgauge.auditing.finding import Finding, Verdict, judge
+from leakgauge.auditing.naming import shown_names
 from leakgauge.auditing.released import Releasing
 from leakgauge.auditing.result import InferredProperty, PropertyGame, PropertyRemedy
 from leakgauge.auditing.settings import PropertyGames, Released, Secret, Settings
 from leakgauge.auditing.subject import Subject
-from leakgauge.errors import DataError
+from leakgauge.errors import DataError, ModelError
 from leakgauge.influence import pdtp
 from leakgauge.models import AnswerKind, Model
 from leakgauge.properties import (
@@ -52,6 +54,7 @@ from leakgauge.properties.population import Floats, positive_code
 from leakgauge.properties.queries import QueryBand
 from leakgauge.records import Records, Schema, Value, concatenate
 from leakgauge.statistics import Estimate, bonferroni_confidence
+from leakgauge.statistics.numerals import number
 from leakgauge.theory import Band, largest_poison
 from leakgauge.training import DenseSubsets, EachModel, Job, Learner, Randomness, leave_one_out, plan
 from leakgauge.training.chunks import Workers
@@ -295,7 +298,7 @@ def infer_properties(
     run: Path | None,
     workers: Workers,
     progress: Progress,
-) -> tuple[InferredProperty, ...]:
+) -> tuple[tuple[InferredProperty, ...], dict[str, str]]:
     """Play all games about all properties, and estimate the frequency of each from the model.
 
     Args:
@@ -307,9 +310,14 @@ def infer_properties(
         run: folder that keeps finished chunks.
         workers: processes, or the address of a Dask scheduler.
         progress: called with the games done and the games in all.
+
+    Returns:
+        What was found about properties, and for each of the others why no game could be played about it.
     """
-    if what.learner is None or model is None or not wanted:
-        return ()
+    if what.learner is None:
+        return (), {secret.name: NO_LEARNER for secret in settings.properties}
+    if model is None or not wanted:
+        return (), {}
     learner, games = released_learner(what.learner, settings), _kinds(kind, settings.games)
     total, done = len(wanted) * (len(games) + 2 * settings.games.remedies), count()
 
@@ -319,15 +327,18 @@ def infer_properties(
     def tell() -> None:
         progress(next(done), total)
 
-    found = []
+    found, lost = [], {}
     for place, one in enumerate(wanted):
         seed = int(np.random.SeedSequence([settings.seed, 7, place]).generate_state(1)[0])
         player = _Player(learner, one, settings.games, seed, run, workers)
-        played = player.played(games, at(len(games)), tell)
-        tried = player.tried(at(2), tell)
-        found.append(_result(one, what, settings, played, tried, *player.estimate(model, kind, at(1))))
+        try:
+            played = player.played(games, at(len(games)), tell)
+            tried = player.tried(at(2), tell)
+            found.append(_result(one, what, settings, played, tried, *player.estimate(model, kind, at(1))))
+        except ModelError as error:
+            lost[one.name] = f"a model of the games could not be trained, or could not answer ({error})"
     progress(total, total)
-    return tuple(found)
+    return tuple(found), lost
 
 
 @dataclass(frozen=True, eq=False)
@@ -522,7 +533,7 @@ def _result(
     ]
     return InferredProperty(
         name=wanted.name,
-        positive=str(what.own_schema.classes[wanted.sides.owner.positive]),
+        positive=_positive(what, wanted.sides.owner.positive),
         true_fraction=round(wanted.true_fraction, 9),
         fractions=wanted.fractions,
         n_records=wanted.n,
@@ -541,20 +552,35 @@ def _result(
     )
 
 
-def findings(properties: Sequence[InferredProperty], limit: float | None, planted: float) -> list[Finding]:
-    """The largest accuracy about each property held against the limit, with up to so large a share planted."""
-    return [] if limit is None else [_finding(one, limit, planted) for one in properties]
+def _positive(what: Subject, code: int) -> str:
+    labels = np.concatenate([what.train.labels, what.holdout.labels])
+    classes = what.own_schema.classes
+    return shown_names(classes, np.bincount(labels, minlength=len(classes)).tolist())[code]
 
 
-def unknown(settings: Settings, *, learner: bool) -> list[Finding]:
-    """Where the rule asks about properties and no game can be played: one finding each that says so."""
-    limit = settings.rule.property
-    if limit is None or learner:
-        return []
-    remedy = "give the learner, so that games can be played with its models"
+def findings(
+    properties: Sequence[InferredProperty],
+    limit: float | None,
+    planted: float,
+    situation: Situation = UNKNOWN_OUTPUTS,
+) -> list[Finding]:
+    """The largest accuracy about each property held against the limit, with up to so large a share planted.
+
+    The situation is for the advice.
+    """
+    return [] if limit is None else [_finding(one, limit, planted, situation) for one in properties]
+
+
+def unknown(lost: Mapping[str, str], limit: float | None) -> list[Finding]:
+    """One finding for each property about which no game could be played, with the reason; none without a limit."""
+    given = "give a learner whose models can be trained on any of these records and answer about all of them"
+    remedies = {NO_LEARNER: "give the learner, so that games can be played with its models"}
     return [
-        Finding("properties", _measure(secret.name), None, 0.5, limit, Verdict.CANNOT_TELL, NO_LEARNER, remedy)
-        for secret in settings.properties
+        Finding(
+            "properties", _measure(name), None, 0.5, limit, Verdict.CANNOT_TELL, reason, remedies.get(reason, given)
+        )
+        for name, reason in lost.items()
+        if limit is not None
     ]
 
 
@@ -562,22 +588,29 @@ def _measure(name: str) -> str:
     return f"accuracy of telling the frequency of “{name}”"
 
 
-def _finding(found: InferredProperty, limit: float, planted: float) -> Finding:
+def _finding(found: InferredProperty, limit: float, planted: float, situation: Situation) -> Finding:
     judged = [game for game in found.games if game.planted <= planted]
     measure = _measure(found.name)
     told = _largest_accuracy(judged, found.confidence)
     verdict = judge(told, limit)
-    reason, remedy = f"the interval from {told.low:.3f} to {told.high:.3f} lies on both sides of {limit:g}", ""
+    reason, remedy = f"the interval from {number(told.low)} to {number(told.high)} lies on both sides of {limit:g}", ""
     if verdict is Verdict.FAILS:
-        best, (t0, t1) = max(judged, key=lambda game: game.accuracy.low), found.fractions
+        best, (t0, t1) = max(judged, key=lambda game: _either_way(game.accuracy).low), found.fractions
+        reversed_ = " with the answer reversed" if best.accuracy.value < 0.5 else ""
         reason = (
-            f"who {_does(best)} tells in {100 * best.accuracy.value:.0f} % of games whether {100 * t0:.3g} or "
-            f"{100 * t1:.3g} % have the property “{found.name}”: even the lower end, {told.low:.3f}, is above {limit:g}"
+            f"who {_does(best)} tells{reversed_} in {100 * _either_way(best.accuracy).value:.0f} % of games whether "
+            f"{100 * t0:.3g} or {100 * t1:.3g} % have the property “{found.name}”: even the lower end, "
+            f"{number(told.low)}, is above {limit:g}"
         )
-        otherwise = _or_else(best, found, limit)
-        remedy = f"draw training records so that the property has a frequency that is no secret{otherwise}"
+        by_labels = any(
+            game.answers == AnswerKind.LABELS.value and _either_way(game.accuracy).low > limit for game in judged
+        )
+        remedy = advice("properties", verdict, replace(situation, labels_suffice=by_labels)) + _or_else(
+            best, found, limit
+        )
     elif verdict is Verdict.CANNOT_TELL:
-        remedy = f"more target models in property_games than {found.n_targets} of each frequency"
+        settle = settled_by_games(found.n_targets, limit, judged[0].accuracy.confidence, len(judged))
+        remedy = advice("properties", verdict, situation, settle=settle)
     elif found.n_records < found.n_training:
         verdict = Verdict.CANNOT_TELL
         reason = (
@@ -586,7 +619,7 @@ def _finding(found: InferredProperty, limit: float, planted: float) -> Finding:
         )
         remedy = "games as large as the training set: more records in property_games, and a larger holdout"
     else:
-        reason = f"even the upper end, {told.high:.3f}, is at most {limit:g}"
+        reason = f"even the upper end, {number(told.high)}, is at most {limit:g}"
     return Finding("properties", measure, told, 0.5, limit, verdict, reason, remedy)
 
 
@@ -595,9 +628,9 @@ def _does(game: PropertyGame) -> str:
 
 
 def _or_else(game: PropertyGame, found: InferredProperty, limit: float) -> str:
-    """What would take from an attacker what it used."""
+    """What would take from an attacker the poisoned records that it used."""
     if not game.planted:
-        return ", or release labels only" if game.answers == AnswerKind.PROBABILITIES.value else ""
+        return ""
     enough = [
         f", or train with {one.name}, where {100 * one.game.accuracy.value:.0f} % of games were won"
         for one in found.remedies
@@ -606,9 +639,15 @@ def _or_else(game: PropertyGame, found: InferredProperty, limit: float) -> str:
     return "".join([", or take no training records from people who may plant some", *enough])
 
 
+def _either_way(accuracy: Estimate) -> Estimate:
+    """The accuracy of whoever may reverse the answer: an attack that is wrong in most games tells as much."""
+    off = replace(accuracy, value=accuracy.value - 0.5, low=accuracy.low - 0.5, high=accuracy.high - 0.5).magnitude
+    return replace(off, value=0.5 + off.value, low=0.5 + off.low, high=0.5 + off.high)
+
+
 def _largest_accuracy(games: Sequence[PropertyGame], confidence: float) -> Estimate:
     """The largest of several accuracies whose intervals hold together."""
-    accuracies = [game.accuracy for game in games]
+    accuracies = [_either_way(game.accuracy) for game in games]
     best = max(accuracies, key=lambda one: one.value)
     low, high = max(one.low for one in accuracies), max(one.high for one in accuracies)
     return Estimate(best.value, low, high, confidence, f"largest of {len(games)} games, {best.method}", best.n)

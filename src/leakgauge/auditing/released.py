@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from leakgauge.auditing.settings import Released, Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.defences import Binning
-from leakgauge.models import Binned, LabelAccess, LabelOnly, Model, ProbabilityAccess
+from leakgauge.models import AnswerKind, Binned, LabelAccess, LabelOnly, Model, ProbabilityAccess
 from leakgauge.records import Records
-from leakgauge.training import Fitted, Job, Learner, Randomness, everything
-from leakgauge.training.learners import Changed
+from leakgauge.training import Fitted, Job, Learner, PredictionTable, Randomness, everything
+from leakgauge.training.fingerprints import fingerprint
+from leakgauge.training.learners import Changed, identity, trained
 from leakgauge.training.threads import one_thread
 
 
@@ -27,6 +30,17 @@ def released_model(what: Subject, settings: Settings) -> Model:
     return model
 
 
+def released_answers(table: PredictionTable, settings: Settings) -> PredictionTable:
+    """The answers of an attacker's own models, made into what the audited model releases."""
+    match settings.released:
+        case Released.LABELS:
+            return replace(table, answers=settings.release(table.answers), kind=AnswerKind.LABELS)
+        case Released.BINNED:
+            return replace(table, answers=settings.release(table.answers))
+        case Released.AS_IS:
+            return table
+
+
 def _trained(what: Subject, seed: int) -> Model:
     """The model that the learner makes of the training records, with the seed of the audited one."""
     assert what.learner is not None  # a subject has a model or a learner
@@ -34,7 +48,7 @@ def _trained(what: Subject, seed: int) -> Model:
         what.learner, what.train, everything(len(what.train)), what.train.features[:0], seed, Randomness.COMMON
     )
     with one_thread():  # as engines train it
-        return what.learner.fit(what.train, seed=audited.seed_of(0)).model
+        return trained(what.learner, what.train, seed=audited.seed_of(0)).model
 
 
 class Releasing(Learner):
@@ -71,6 +85,20 @@ class Releasing(Learner):
         """The learner's models, and what becomes of their probabilities."""
         return Changed(self.learner, Binning(self.width))
 
+    def without_unused_seed(self, records: Records, *, seed: int) -> Releasing:
+        """With the learner as it is tried on these records."""
+        return Releasing(self.learner.without_unused_seed(records, seed=seed), self.width)
+
+    @property
+    def seed_tried(self) -> bool:
+        """Whether that of the ordinary algorithm was."""
+        return self.learner.seed_tried
+
+    def rounding_otherwise(self, twin: int) -> Releasing | None:
+        """With the ordinary algorithm rounding otherwise."""
+        other = self.learner.rounding_otherwise(twin)
+        return None if other is None else Releasing(other, self.width)
+
     def solved_to_the_end(self) -> Releasing | None:
         """With the learner solved to its end, where there is anything to tighten."""
         tight = self.learner.solved_to_the_end()
@@ -78,4 +106,4 @@ class Releasing(Learner):
 
     def fingerprint(self) -> str:
         """The learner's, and the width."""
-        return f"binned-{self.width!r}-{self.learner.fingerprint()}"
+        return fingerprint("binned", self.width, identity(self.learner))

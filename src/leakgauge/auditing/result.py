@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from leakgauge.auditing.finding import Finding, Verdict
-from leakgauge.statistics import Estimate
+from leakgauge.statistics import Estimate, TailOdds
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-SCHEMA_VERSION = "1.4"
+SCHEMA_VERSION = "1.5"
 """Of ``result.json``: the first number changes when a reader of the old form would be misled."""
+
+
+def _require(sound: bool, message: str) -> None:
+    if not sound:
+        raise ValueError(message)
 
 
 @dataclass(frozen=True)
@@ -20,12 +26,16 @@ class Curve:
     """An ROC curve, thinned to at most a few hundred points; the corners that matter at low rates are kept.
 
     Args:
-        fpr: false-positive rates, rising from 0 to 1.
+        fpr: false-positive rates, rising from 0 to 1; none where the curve was left out, as in ``protection.json``.
         tpr: true-positive rates.
     """
 
     fpr: tuple[float, ...]
     tpr: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        _require(len(self.fpr) == len(self.tpr), "an ROC curve needs as many rates of either kind")
+        _require(all(0 <= rate <= 1 for rate in (*self.fpr, *self.tpr)), "rates are in [0, 1]")
 
 
 @dataclass(frozen=True)
@@ -36,11 +46,15 @@ class AttackResult:
         name: short name.
         title: what it does.
         source: where it comes from.
-        advantage: true-positive minus false-positive rate at the attack's own decision; 0 is guessing.
+        advantage: true-positive minus false-positive rate at the attack's own decision; 0 is guessing, and below 0 the
+            attack distinguishes as well, the other way round. Corrected for holdout records that stand in the training
+            set, as nothing else here but the tail odds is.
         auc: area under the ROC curve; 0.5 is guessing.
         tpr_at_low_fpr: true-positive rate at the false-positive rate ``low_fpr``.
         low_fpr: the smallest of 0.1 %, 1 % and 10 % that the number of holdout records resolves.
         roc: the curve.
+        tail: odds of membership among the records with the most extreme scores, bounded from below; ``None`` where a
+            group has fewer than 32 records, and in documents of schema versions before 1.5.
     """
 
     name: str
@@ -51,6 +65,7 @@ class AttackResult:
     tpr_at_low_fpr: Estimate
     low_fpr: float
     roc: Curve
+    tail: TailOdds | None = None
 
 
 @dataclass(frozen=True)
@@ -60,6 +75,12 @@ class Histogram:
     edges: tuple[float, ...]
     counts: tuple[int, ...]
     n_infinite: int
+
+    def __post_init__(self) -> None:
+        n_edges = len(self.counts) + 1 if self.counts else 0
+        _require(len(self.edges) == n_edges, "a histogram needs one edge more than counts")
+        _require(all(map(math.isfinite, self.edges)), "a histogram counts between numbers")
+        _require(min(self.counts, default=0) >= 0, "counts are at least 0")
 
 
 @dataclass(frozen=True)
@@ -80,6 +101,11 @@ class Association:
     pdtp: tuple[float, ...]
     success: tuple[float, ...]
 
+    def __post_init__(self) -> None:
+        _require(len(self.pdtp) == len(self.success), "PDTP and success are about the same records")
+        _require(not any(map(math.isnan, self.pdtp)), "PDTP beside success is a number")
+        _require(all(0 <= share <= 1 for share in self.success), "success is in [0, 1]")
+
 
 @dataclass(frozen=True)
 class Influence:
@@ -97,6 +123,8 @@ class Influence:
         n_below_floor: records whose PDTP is not above the larger of their two floors.
         bound: upper bound on the largest DTP over all queries; infinite where none is known.
         bound_covers: which queries that bound covers, in words.
+        bound_checked: models that the learner trained itself to see how far its solver stops from the minimum that the
+            bound is about; 0 where the bound is a proof about what is delivered.
         n_searched: records about which other queries were searched for.
         indirect: largest log ratio that the search found at any query; DTP is no less. 0 where nothing was searched.
         n_failed: records without which no model could be trained.
@@ -124,6 +152,48 @@ class Influence:
     n_unconverged: int
     histogram: Histogram
     with_success: Association | None
+    bound_checked: int = 0
+
+
+@dataclass(frozen=True)
+class PredictionChange:
+    """How far leaving a training record out moves a regressor's prediction about it, in usual errors.
+
+    A usual error is the root mean square of the errors on records that the model was not trained on. It is a measure of
+    influence, not differential training privacy, which is defined for answers about classes; and it is about queries of
+    the records themselves only.
+
+    Args:
+        n_measured: how many records were left out, one at a time.
+        n_training: how many there are.
+        largest: the largest change.
+        median: the median change.
+        n_above_limit: records above the limit of the rule (1 where the rule has none).
+        limit: that limit.
+        deviation: the usual error, in the units of the label.
+        deviation_of: which errors it was taken from, in words.
+        noise_floor: largest change between models trained on the same records with different seeds, in usual errors.
+        solver_floor: largest change that arithmetic alone may make.
+        n_failed: records without which no model could be trained.
+        engine: how the models without each record were had.
+        n_unconverged: models whose solver did not converge.
+        histogram: of the changes.
+    """
+
+    n_measured: int
+    n_training: int
+    largest: float
+    median: float
+    n_above_limit: int
+    limit: float
+    deviation: Estimate
+    deviation_of: str
+    noise_floor: float
+    solver_floor: float
+    n_failed: int
+    engine: str
+    n_unconverged: int
+    histogram: Histogram
 
 
 @dataclass(frozen=True)
@@ -138,11 +208,14 @@ class ExposedRecord:
         noise_floor: what PDTP shows when nothing is removed.
         solver_floor: how far arithmetic alone may move PDTP.
         success: how often attacks are right about it, in [0, 1]; 0.5 is guessing; ``None`` where not measured.
-        score: score of the strongest attack against the model itself; higher means member.
+        score: score of the strongest attack against the model itself, turned round where members score lower; higher
+            means member.
         exposed: whether it is one of the training records that stand out beyond chance (:class:`Exposed`); ``None``
             for a record that was not in the training set.
         exposed_attributes: the hidden columns whose value the model gives away about it (:class:`ExposedValues`),
             joined by semicolons; ``None`` where no column was inferred, or it was not in the training set.
+        change: of a regressor, how far its prediction moves without the record, in usual errors
+            (:class:`PredictionChange`); ``None`` where that was not measured.
     """
 
     record: str
@@ -155,6 +228,7 @@ class ExposedRecord:
     score: float | None
     exposed: bool | None
     exposed_attributes: str | None = None
+    change: float | None = None
 
 
 @dataclass(frozen=True)
@@ -185,7 +259,7 @@ class AttributePart:
     """How an attack fares at the people who hold one value, or belong to one group.
 
     Args:
-        name: of the value or group.
+        name: of the value or group; its place where fewer than 5 training and holdout records hold it.
         n_members: how many members there are; ``None``, as all that follows, where members or others are fewer than 5.
         n_others: how many others.
         members: how often the attack is right about these members.
@@ -221,6 +295,9 @@ class AttributeAttack:
         silent_others: likewise about others.
         by_value: among the people who hold each value.
         by_group: within each group, if groups were asked for.
+        advantage_alone: the advantage with an interval at the rule's confidence for this attack and column alone; a
+            pass needs every one of these, which needs no correction for their number. ``None`` in documents of schema
+            versions before 1.5.
     """
 
     name: str
@@ -237,6 +314,7 @@ class AttributeAttack:
     silent_others: Estimate
     by_value: tuple[AttributePart, ...]
     by_group: tuple[AttributePart, ...]
+    advantage_alone: Estimate | None = None
 
 
 @dataclass(frozen=True)
@@ -272,13 +350,13 @@ class InferredColumn:
 
     Args:
         name: of the column.
-        values: that it may hold.
+        values: that it may hold; places of those that fewer than 5 training and holdout records hold.
         prior: how frequent each was taken to be.
         ignored: whether the model answers the same whatever the value.
         n_members: members whose value was guessed.
         n_others: holdout records whose value was guessed.
         n_own: complete records of the attacker's own; 0 for none, and then attacks that learn were left out.
-        confidence: of all intervals on advantages of attacks on all columns together.
+        confidence: of the intervals on advantages of the attacks that decide, on all columns together.
         best_guess_members: how often the best guess without the model, the better of imputation and the most frequent
             value, is right about members; ``None`` where the attacker had no records to learn it from.
         best_guess_others: likewise about others.
@@ -287,6 +365,9 @@ class InferredColumn:
         attacks: those carried out.
         left_out: why others were not, by name.
         exposed: the people whose value is given away.
+        tail: odds of membership among the records at whose true value the model is surest, compared with others of the
+            same value, bounded from below; ``None`` where the model does not use the column, where a group has fewer
+            than 32 records, and in documents of schema versions before 1.5.
     """
 
     name: str
@@ -303,6 +384,7 @@ class InferredColumn:
     attacks: tuple[AttributeAttack, ...]
     left_out: dict[str, str]
     exposed: ExposedValues
+    tail: TailOdds | None = None
 
 
 @dataclass(frozen=True)
@@ -409,10 +491,12 @@ class Description:
         n_holdout: non-members that attacks are judged by.
         n_population: further records of the holdout that the attacker was given as known to be outside.
         n_features: columns of the queries.
-        classes: the labels; empty for regression.
+        classes: the labels, places of those that fewer than 5 records have; empty for regression.
         train_score: accuracy on the training set; for a regressor the root mean squared error.
         holdout_score: the same on the holdout.
-        n_duplicates: holdout records that also stand in the training set.
+        n_duplicates: holdout records that equal a training record in every column.
+        overlap: share of the holdout that stands in the training set, beyond what looks the same by chance; ``None``
+            where no record suggests any. Advantages and tail odds are corrected for it.
     """
 
     model: str
@@ -427,6 +511,7 @@ class Description:
     train_score: Estimate
     holdout_score: Estimate
     n_duplicates: int
+    overlap: Estimate | None = None
 
 
 @dataclass(frozen=True)
@@ -447,6 +532,7 @@ class AuditResult:
         ids: opaque id to the id in the user's own table; never part of any file but ``ids.csv``.
         attributes: the hidden columns that were inferred.
         properties: the properties of the whole training set that games were played about.
+        change: how far records move the predictions of a regressor, where that was measured.
     """
 
     description: Description
@@ -462,6 +548,7 @@ class AuditResult:
     ids: dict[str, str] = field(repr=False)
     attributes: tuple[InferredColumn, ...] = ()
     properties: tuple[InferredProperty, ...] = ()
+    change: PredictionChange | None = None
 
     def to_json(self) -> str:
         """The text of a ``result.json`` that holds this audit alone."""

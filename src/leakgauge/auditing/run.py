@@ -23,9 +23,12 @@ from pathlib import Path
 from typing import Any
 
 from leakgauge.auditing.document import Document, dump, load
+from leakgauge.auditing.gate import Limits, apply
 from leakgauge.auditing.result import AuditResult, ExposedRecord
 from leakgauge.errors import StoreError
+from leakgauge.escaping import csv_rows, csv_table, one_line
 from leakgauge.training import write_atomically
+from leakgauge.training.store import litter, refuse_links
 
 
 @dataclass(frozen=True)
@@ -42,21 +45,20 @@ class Run:
             StoreError: the folder belongs to an audit with other inputs, or cannot be made.
         """
         run = cls(Path(folder))
-        try:
+        with _making(run.folder):
             run.folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-            os.chmod(run.folder, 0o700)
-        except OSError as error:
-            raise StoreError(f"run folder {folder} cannot be made ({error.strerror}); choose another") from error
         known = run.manifest()
-        if known is not None and known.get("inputs") != json.loads(json.dumps(inputs)):
-            changed = sorted(k for k in {*inputs, *known.get("inputs", {})} if inputs.get(k) != known["inputs"].get(k))
+        if known is not None and known["inputs"] != json.loads(json.dumps(inputs)):
+            changed = sorted(k for k in inputs if inputs[k] != known["inputs"].get(k))
             raise StoreError(
                 f"run folder {folder} belongs to another audit (different {', '.join(changed)}); "
                 "name another folder with --run, or delete this one"
             )
+        if known is None and set(run.folder.iterdir()) != set(litter(run.folder)):
+            raise StoreError(f"folder {folder} is not empty and holds no audit; name another folder with --run")
+        make_private(run.folder)  # not before it is known to be ours
+        refuse_links(run.folder / "chunks")
         if known is None:
-            if any(not entry.name.endswith(".part") for entry in run.folder.iterdir()):
-                raise StoreError(f"folder {folder} is not empty and holds no audit; name another folder with --run")
             run.write_manifest({"inputs": inputs})
         return run
 
@@ -83,21 +85,25 @@ class Run:
                 raise StoreError(
                     f"another audit is running in {self.folder}; wait for it, or name another folder with --run"
                 ) from None
-            for litter in [*self.folder.glob(".*.part"), *self.folder.glob("chunks/.*.part")]:
-                litter.unlink(missing_ok=True)
+            refuse_links(self.folder)
+            chunks = self.folder / "chunks"
+            for half_written in [*litter(self.folder), *(litter(chunks) if chunks.is_dir() else ())]:
+                half_written.unlink(missing_ok=True)
             yield
         finally:
             os.close(descriptor)
 
     def manifest(self) -> dict[str, Any] | None:
         """The manifest, or ``None`` where there is none yet."""
+        refuse_links(self.folder)
         try:
-            content = json.loads((self.folder / "manifest.json").read_text())
+            content = json.loads((self.folder / "manifest.json").read_text(encoding="utf-8"))
         except FileNotFoundError:
             return None
-        except (OSError, ValueError) as error:
-            raise StoreError(f"{self.folder / 'manifest.json'} cannot be read ({error}); delete the folder") from error
-        if not isinstance(content, dict):
+        except (OSError, ValueError, RecursionError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "it is damaged"
+            raise StoreError(f"{self.folder / 'manifest.json'} cannot be read ({reason}); delete the folder") from None
+        if not isinstance(content, dict) or not isinstance(content.get("inputs"), dict):
             raise StoreError(f"{self.folder / 'manifest.json'} is not a manifest; delete the folder")
         return content
 
@@ -107,45 +113,68 @@ class Run:
 
     def write_results(self, document: Document, results: list[AuditResult]) -> None:
         """``result.json``, ``records.csv`` and ``ids.csv``."""
-        rows = [(r.description.model, record) for r in results for record in r.records]
+        rows = [(one_line(r.description.model), record) for r in results for record in r.records]
         columns = [f.name for f in fields(ExposedRecord)]
-        self.write_text("records.csv", _csv(["model", *columns], [[m, *asdict(r).values()] for m, r in rows]))
+        self.write_text("records.csv", csv_table(["model", *columns], [[m, *asdict(r).values()] for m, r in rows]))
         ids = {opaque: own for result in results for opaque, own in result.ids.items()}
-        self.write_text("ids.csv", _csv(["record", "id"], [[k, v] for k, v in ids.items()]))
+        self.write_text("ids.csv", csv_table(["record", "id"], ids.items()))
         self.write_text("result.json", dump(document))
 
-    def document(self) -> Document:
-        """The result of the finished audit."""
+    def written(self) -> Document:
+        """The result of the finished audit as it stands in the file, verdicts and all."""
+        refuse_links(self.folder)
         return load(self.folder / "result.json")
+
+    def document(self) -> Document:
+        """The result of the finished audit, judged again: verdicts in the file are not believed."""
+        return apply(self.written(), Limits())
 
     def records(self) -> list[dict[str, str]]:
         """The lines of ``records.csv`` as text."""
-        return self._read_csv("records.csv")
+        return self._read_csv("records.csv", ["model", *(f.name for f in fields(ExposedRecord))])
 
     def ids(self) -> dict[str, str]:
         """Opaque id to the user's own."""
-        return {line["record"]: line["id"] for line in self._read_csv("ids.csv")}
+        return {line["record"]: line["id"] for line in self._read_csv("ids.csv", ["record", "id"])}
 
     def write_text(self, name: str, text: str) -> Path:
         """Write a file of the folder: whole or not at all, mode 0600."""
         path = self.folder / name
-        write_atomically(path, lambda file: file.write(text.encode()))
+        refuse_links(self.folder)
+        write_atomically(path, lambda file: file.write(text.encode("utf-8", "backslashreplace")))
         return path
 
-    def _read_csv(self, name: str) -> list[dict[str, str]]:
+    def _read_csv(self, name: str, columns: list[str]) -> list[dict[str, str]]:
+        refuse_links(self.folder)
         path = self.folder / name
         try:
-            with path.open(newline="") as file:
-                return list(csv.DictReader(file))
+            with path.open(newline="", encoding="utf-8") as file:
+                text = file.read()
+            header, *rows = csv.reader(io.StringIO(text, newline=""))
+            if header != columns or any(len(row) != len(columns) for row in rows):
+                raise ValueError("other columns")
+            return csv_rows(text)
         except OSError as error:
-            raise StoreError(
-                f"{path} cannot be read ({error.strerror}); give the folder of a finished audit"
-            ) from error
+            raise StoreError(f"{path} cannot be read ({error.strerror}); give the folder of a finished audit") from None
+        except (ValueError, csv.Error):
+            raise StoreError(f"{path} is damaged; run the audit again") from None
 
 
-def _csv(header: list[str], rows: list[list[Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(["" if value is None else value for value in row] for row in rows)
-    return text.getvalue()
+@contextmanager
+def _making(folder: Path) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise StoreError(f"run folder {folder} cannot be made ({error.strerror}); choose another") from None
+
+
+def make_private(folder: Path) -> None:
+    """Give a folder that is known to be ours the mode 0700.
+
+    Raises:
+        StoreError: it belongs to another user, or its mode cannot be changed.
+    """
+    with _making(folder):
+        if hasattr(os, "geteuid") and folder.stat().st_uid != os.geteuid():
+            raise StoreError(f"folder {folder} belongs to another user, who could read it; choose another")
+        folder.chmod(0o700)

@@ -6,10 +6,12 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from functools import partial
 
+from leakgauge.checking import check_fields, either, flag, instance, many, number, one_of, optional, plain, text, whole
 from leakgauge.errors import ConfigError
 from leakgauge.membership import ATTACKS
 from leakgauge.models import Release, as_is, binned_logs, label_logs
 from leakgauge.records import Schema, Value
+from leakgauge.theory import largest_binned_log_ratio
 
 POPULATION = 0.2
 """Share of the holdout that is set aside where nothing else is said."""
@@ -20,6 +22,9 @@ SMALLEST_POPULATION = 40
 
 MOST_PLANTED = 0.5
 """Of a training set: whoever plants more than half of it owns it."""
+
+WIDTHS = (0.5, 0.25, 0.2, 0.1, 0.05, 0.02, 0.01, 0.001)
+"""Of bins: those that a message about another one suggests."""
 
 FEWEST_SHADOWS, FEWEST_TARGETS = 20, 5
 """Of each frequency: fewer shadow models make no interval, fewer targets no accuracy."""
@@ -34,14 +39,16 @@ class Released(StrEnum):
 
 
 class Queries(StrEnum):
-    """Which questions the release rule protects against.
+    """Which queries the release rule protects against.
 
     ``ANY``: any query at all. A limit on DTP can then be failed on what was found, but passed only where a bound for
-    every query is known. ``DIRECT``: questions about the person's own record only, as in Long et al. 2017; queries
-    elsewhere that give a person away are then accepted.
+    every query is known. ``IN_RANGE``: any query whose numeric columns lie within the range of the training records;
+    right where the release refuses or clips others. ``DIRECT``: queries about the person's own record only, as in Long
+    et al. 2017; queries elsewhere that give a person away are then accepted.
     """
 
     ANY = "any"
+    IN_RANGE = "in range"
     DIRECT = "direct"
 
 
@@ -50,9 +57,15 @@ class ReleaseRule:
     """When a model may be released.
 
     The default is the DTP-1 rule of Long et al. 2017, section 5 (no answer may change by more than a factor e when
-    one person is removed), and a bound on the membership advantage of each attack. All intervals on advantages hold
-    together at ``confidence``: a model whose advantages are below the limit fails on them with probability at most
-    ``(1 - confidence) / 2``, since only the lower ends can fail it.
+    one person is removed), and a bound on the membership advantage of each attack. An attack counts whichever way it
+    points: one that is wrong more often than chance is right with its answers reversed. All intervals on advantages
+    hold together at ``confidence``: a model whose advantages are at most the limit in size fails on them with
+    probability at most ``1 - confidence``, and at most half of that where the limit is larger than the half-width of
+    the intervals, since then only one of the two ends can fail it.
+
+    Where there is a limit on the advantage, the tails of the attacks' scores are judged as well: the odds of membership
+    in a tail may not exceed e to the limit on DTP (e where there is none) times those among all records. A model whose
+    answers change nobody's odds by more fails on that with probability at most ``(1 - confidence) / 4``.
 
     Args:
         dtp: largest differential training privacy, in nats; ``None`` leaves it out.
@@ -74,16 +87,27 @@ class ReleaseRule:
     def __post_init__(self) -> None:
         if self.dtp is None and self.advantage is None and self.property is None:
             raise ConfigError("the release rule has no limit at all; set dtp, advantage, or both")
-        if self.dtp is not None and not self.dtp > 0:
-            raise ConfigError(f"rule.dtp must be above 0 (nats), got {self.dtp}; the DTP-1 rule is 1.0")
-        if self.advantage is not None and not 0 < self.advantage < 1:
-            raise ConfigError(f"rule.advantage must be in (0, 1), got {self.advantage}; 0.1 is the default")
-        if not 0.5 < self.confidence < 1:
-            raise ConfigError(f"rule.confidence must be in (0.5, 1), got {self.confidence}; 0.95 is the default")
-        if self.property is not None and not 0.5 < self.property < 1:
-            raise ConfigError(f"rule.property must be in (0.5, 1), got {self.property}; 0.5 is guessing")
-        if not 0 <= self.planted <= MOST_PLANTED:
-            raise ConfigError(f"rule.planted must be in [0, {MOST_PLANTED}], got {self.planted}; it is a share")
+        check_fields(
+            self,
+            "rule.",
+            dtp=optional(number(above=0, hint="the DTP-1 rule is 1.0")),
+            queries=one_of(Queries),
+            advantage=optional(number(above=0, below=1, hint="0.1 is the default")),
+            confidence=number(above=0.5, below=1, hint="0.95 is the default"),
+            property=optional(number(above=0.5, below=1, hint="0.5 is guessing")),
+            planted=number(least=0, most=MOST_PLANTED, hint="it is a share"),
+        )
+
+
+def require_bins(width: float) -> None:
+    """Raise ConfigError for a width of which a whole number of bins does not make up [0, 1]."""
+    try:
+        largest_binned_log_ratio(width)
+    except (ValueError, OverflowError):
+        near = min(WIDTHS, key=lambda usual: abs(usual - width))
+        raise ConfigError(
+            f"bin_width must divide 1, so that equal bins make up [0, 1], got {width}; try {near:g}"
+        ) from None
 
 
 @dataclass(frozen=True)
@@ -101,6 +125,15 @@ class HiddenColumn:
     name: str
     edges: tuple[float, ...] | None = None
     prior: tuple[float, ...] | None = None
+
+    def __post_init__(self) -> None:
+        check_fields(self, name=text)
+        check_fields(
+            self,
+            f"column {self.name!r}: ",
+            edges=optional(many(number())),
+            prior=optional(many(number(least=0, most=1, hint="it is a share"))),
+        )
 
 
 @dataclass(frozen=True)
@@ -128,6 +161,16 @@ class Secret:
     positive: Value = None
 
     def __post_init__(self) -> None:
+        check_fields(self, column=text)
+        check_fields(
+            self,
+            f"property of column {self.column!r}: ",
+            values=many(plain),
+            below=optional(number()),
+            above=optional(number()),
+            fractions=optional(many(number(least=0, most=1, hint="it is a frequency"), length=2)),
+            positive=plain,
+        )
         ranged = self.below is not None or self.above is not None
         if ranged == bool(self.values):
             raise ConfigError(
@@ -136,9 +179,9 @@ class Secret:
             )
         if self.below is not None and self.above is not None and self.above >= self.below:
             raise ConfigError(
-                f"property of column {self.column!r}: nothing is above {self.above} and below {self.below}"
+                f"property of column {self.column!r}: nothing is above {self.above:g} and below {self.below:g}"
             )
-        if self.fractions is not None and not 0 <= self.fractions[0] < self.fractions[1] <= 1:
+        if self.fractions is not None and not self.fractions[0] < self.fractions[1]:
             raise ConfigError(
                 f"{self.name}: fractions must be two frequencies, 0 <= t0 < t1 <= 1, got {list(self.fractions)}; "
                 "name the smaller first"
@@ -178,9 +221,16 @@ class PropertyGames:
     remedies: bool = False
 
     def __post_init__(self) -> None:
-        if any(not 0 < share <= MOST_PLANTED for share in self.planted) or list(self.planted) != sorted(
-            set(self.planted)
-        ):
+        check_fields(
+            self,
+            "property_games.",
+            planted=many(number(above=0, most=MOST_PLANTED, hint="it is a share")),
+            n_shadow=whole(FEWEST_SHADOWS),
+            n_targets=whole(FEWEST_TARGETS),
+            n_records=whole(1),
+            remedies=flag,
+        )
+        if list(self.planted) != sorted(set(self.planted)):
             raise ConfigError(
                 f"property_games.planted must be shares in (0, {MOST_PLANTED}], each once and ascending, got "
                 f"{list(self.planted)}"
@@ -189,13 +239,6 @@ class PropertyGames:
             raise ConfigError(
                 "property_games.remedies are against planted records, and property_games.planted names no share of them"
             )
-        for name, value, least in (
-            ("shadow_models", self.n_shadow, FEWEST_SHADOWS),
-            ("target_models", self.n_targets, FEWEST_TARGETS),
-            ("records", self.n_records, 1),
-        ):
-            if value < least:
-                raise ConfigError(f"property_games.{name} must be at least {least}, got {value}")
 
 
 @dataclass(frozen=True)
@@ -219,6 +262,9 @@ class Settings:
         rule: the release rule.
         properties: secrets of the training set as a whole; by default none, since games about them train models.
         games: how those are played.
+        n_attacks: among how many attacks the confidence is divided at least; by default among those carried out. Where
+            models that answer in different forms are compared it is the same for all, as a model that faces fewer
+            attacks would otherwise have shorter intervals.
     """
 
     seed: int = 0
@@ -235,26 +281,36 @@ class Settings:
     rule: ReleaseRule = field(default_factory=ReleaseRule)
     properties: tuple[Secret, ...] = ()
     games: PropertyGames = field(default_factory=PropertyGames)
+    n_attacks: int | None = None
 
     def __post_init__(self) -> None:
+        check_fields(
+            self,
+            seed=whole(0),
+            n_attacks=optional(whole(1)),
+            released=one_of(Released),
+            bin_width=number(above=0, most=0.5, hint="0.01 is the default"),
+            attacks=optional(many(text)),
+            n_shadows=whole(0, hint="32 is the default"),
+            population=optional(number(least=0, most=0.9, hint="it is a share")),
+            attributes=optional(many(either(HiddenColumn, otherwise=text))),
+            group_by=optional(text),
+            n_influence=optional(whole(0, hint="leave it out for all")),
+            n_repeats=whole(1),
+            device=text,
+            rule=instance(ReleaseRule),
+            properties=many(instance(Secret)),
+            games=instance(PropertyGames),
+        )
         known = [attack.name for attack in ATTACKS]
         unknown = [name for name in self.attacks or () if name not in known]
         if unknown:
             raise ConfigError(f"attack {unknown[0]!r} is not known; expected some of: {', '.join(known)}")
-        if not 0 < self.bin_width <= 0.5:
-            raise ConfigError(f"bin_width must be in (0, 0.5], got {self.bin_width}; 0.01 is the default")
+        require_bins(self.bin_width)
         if self.n_shadows != 0 and self.n_shadows < 4:
             raise ConfigError(f"shadow models must be 0 or at least 4, got {self.n_shadows}; 32 is the default")
-        if self.population is not None and not 0 <= self.population <= 0.9:
-            raise ConfigError(f"attacks.population must be in [0, 0.9], got {self.population}; it is a share")
         if self.population == 0 and self._names_population:
             raise ConfigError("population = 0 leaves no known non-members for an attack that is named; try 0.2")
-        if self.n_influence is not None and self.n_influence < 0:
-            raise ConfigError(f"influence records must be 0 or more, got {self.n_influence}; leave it out for all")
-        if self.n_repeats < 1:
-            raise ConfigError(f"repeats must be at least 1, got {self.n_repeats}")
-        if self.seed < 0:
-            raise ConfigError(f"seed must be 0 or more, got {self.seed}")
         names = [secret.name for secret in self.properties]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:

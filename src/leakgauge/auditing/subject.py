@@ -7,9 +7,10 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from leakgauge.errors import DataError, ModelError
+from leakgauge.errors import DataError, ModelError, user_code
+from leakgauge.escaping import shapes
 from leakgauge.models import LabelAccess, Model, RegressionAccess, wrap
-from leakgauge.models.sklearn import name_of
+from leakgauge.models.sklearn import name_of, refuse_class
 from leakgauge.records import Column, Kind, Records, Role, Schema, Task, from_pair
 from leakgauge.training import Learner, SklearnLearner
 
@@ -37,6 +38,8 @@ class Subject:
     learner: Learner | None
     original: Schema | None = None
 
+    __repr__ = shapes
+
     @property
     def own_schema(self) -> Schema:
         """What the columns hold, as the user knows it."""
@@ -57,8 +60,8 @@ class Subject:
         labels, classes = self.train.labels, self.train.schema.classes
         if classes and (labels == labels[0]).all():
             raise DataError(
-                f"the training set has one class only, {classes[int(labels[0])]!r} in column "
-                f"{self.train.schema.target.name!r}; a classifier needs records of at least two classes"
+                f"the training set has one class only in column {self.train.schema.target.name!r}; a classifier needs "
+                "records of at least two classes"
             )
 
 
@@ -87,7 +90,11 @@ def subject(
         DataError: the two sets do not fit together, or hold something that cannot be used.
         ModelError: the model is none of these.
     """
-    members, others = as_records(train, holdout, target=target, task=_task(model), classes=_classes(model))
+    for given in (model, learner):
+        refuse_class(given)
+    with user_code(name_of(model), "get_params or classes_"):
+        task, classes = _task(model), _classes(model)
+    members, others = as_records(train, holdout, target=target, task=task, classes=classes)
     how = as_learner(learner) if learner is not None else None
     if isinstance(model, Learner):
         return Subject(name or model.name, members, others, None, how or model)
@@ -99,7 +106,8 @@ def subject(
             "or a model of leakgauge.models"
         )
     how = how or SklearnLearner(model)
-    fitted = wrap(model, members.schema) if is_fitted(model) else None
+    with user_code(name_of(model), "__sklearn_is_fitted__ or predict_proba"):
+        fitted = wrap(model, members.schema) if is_fitted(model) else None
     return Subject(name or name_of(model), members, others, fitted, how)
 
 

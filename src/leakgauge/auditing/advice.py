@@ -1,0 +1,292 @@
+"""What to do about a finding: what may help against a failure, and what would settle what could not be told.
+
+Advice depends on what failed and on what is released. A mitigation is named only where it can help:
+
+* Labels are none where the release rule limits differential training privacy: as soon as one label changes, the log
+  ratio is unbounded. They are none either against an attack that needs labels alone, and where labels are released.
+* Binned probabilities have no known bound over all queries, so that no rule about every query passes on them.
+* A model that answers numbers has neither labels nor bins.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import StrEnum
+
+from scipy.special import ndtri
+
+from leakgauge.auditing.finding import Verdict
+from leakgauge.statistics.intervals import normal_quantile
+from leakgauge.statistics.numerals import number
+
+POWER = 0.8
+"""Probability of a detection that is spoken of, and of a pass."""
+
+LOWEST_STEP_NATS = math.log(3)
+"""Log ratio between the centres of the two lowest bins, whatever their width."""
+
+REGULARISE = "train with stronger regularisation"
+
+ACCEPT_INDIRECT = 'accept queries other than the record itself by setting queries = "direct" in the release rule'
+
+ENOUGH = "this audit is large enough for a model that gives nothing away to pass, so more of it need not help: "
+
+
+class Outputs(StrEnum):
+    """What the released model gives whoever queries it; advice about ``UNKNOWN`` outputs names no other form."""
+
+    UNKNOWN = "unknown"
+    PROBABILITIES = "probabilities"
+    BINNED = "binned probabilities"
+    LABELS = "labels"
+    VALUES = "values"
+
+    @classmethod
+    def of(cls, answers: str, released: str) -> Outputs:
+        """Return the form from the kind of answers and what is released of them, as a result describes both.
+
+        >>> Outputs.of("probabilities", "binned").value, Outputs.of("labels", "as is").value
+        ('binned probabilities', 'labels')
+        """
+        if answers == "probabilities" and released != "as is":
+            return cls.BINNED if released == "binned" else cls.LABELS
+        return next((form for form in cls if form.value == answers), cls.UNKNOWN)
+
+
+@dataclass(frozen=True)
+class Situation:
+    """What advice depends on, besides the question and the verdict.
+
+    Args:
+        outputs: what is released.
+        dtp: limit of the release rule on differential training privacy, in nats; ``None`` where it has none.
+        any_query: whether that limit covers every query, or only those about the record itself.
+        n_train: training records that attacks were judged by; 0 where that is not known.
+        n_holdout: holdout records, likewise.
+        labels_suffice: whether an attack that needs labels alone fails the rule.
+        n_above: training records whose PDTP is above the limit.
+        largest: largest PDTP, in nats.
+        largest_binned: the same if probabilities were binned.
+    """
+
+    outputs: Outputs = Outputs.UNKNOWN
+    dtp: float | None = 1.0
+    any_query: bool = True
+    n_train: int = 0
+    n_holdout: int = 0
+    labels_suffice: bool = False
+    n_above: int = 0
+    largest: float = 0.0
+    largest_binned: float = math.inf
+
+
+UNKNOWN_OUTPUTS = Situation()
+"""Nothing is known of what is released."""
+
+
+def advice(question: str, verdict: Verdict, situation: Situation, *, settle: str = "") -> str:
+    """Return what to do about a finding; empty where it passes.
+
+    Args:
+        question: of the finding.
+        verdict: of the finding.
+        situation: what was released, and what else failed.
+        settle: where the verdict is *cannot tell*: what would settle it, as from :func:`settled_by_records`; without
+            it, what may help against a failure.
+    """
+    if verdict is Verdict.PASSES:
+        return ""
+    if verdict is Verdict.CANNOT_TELL and settle:
+        return settle
+    enough = verdict is Verdict.CANNOT_TELL and question != "influence"
+    match question:
+        case "influence":
+            options = _against_influence(situation)
+        case "attributes":
+            options = [REGULARISE, "train without the column", *_other_outputs(situation)]
+        case "properties":
+            frequency = "draw training records so that the frequency of the property need not be protected"
+            options = [frequency, *(form for form in _other_outputs(situation) if "labels" in form)]
+        case _:
+            options = [f"{REGULARISE} or on more records", *_other_outputs(situation)]
+    return (ENOUGH if enough else "") + ", or ".join(options)
+
+
+def _other_outputs(situation: Situation) -> list[str]:
+    """What could be released instead, against attacks on what the model says of many records."""
+    if situation.dtp is not None or situation.outputs not in (Outputs.PROBABILITIES, Outputs.BINNED):
+        return []
+    binned = ["release binned probabilities"] if situation.outputs is Outputs.PROBABILITIES else []
+    return binned + ([] if situation.labels_suffice else ["release labels alone"])
+
+
+def _against_influence(situation: Situation) -> list[str]:
+    options, limit = [REGULARISE], situation.dtp
+    if situation.n_above:
+        those = "the record" if situation.n_above == 1 else f"the {situation.n_above:,} records"
+        options.append(f"leave {those} above the limit out of the training set and audit the new model")
+    match situation.outputs:
+        case Outputs.LABELS:
+            options.append(
+                "release probabilities instead of labels, since a label that changes is an unbounded log ratio"
+            )
+        case Outputs.BINNED if situation.largest <= LOWEST_STEP_NATS + 1e-9:
+            step = number(LOWEST_STEP_NATS, 2)
+            options.append(f"release probabilities without bins: the two lowest bins alone are {step} nats apart")
+        case Outputs.PROBABILITIES:
+            if math.isinf(situation.largest):
+                options.append("use a learner that gives no class a probability of 0")
+            if limit is not None and not situation.any_query and situation.largest_binned <= limit:
+                options.append(
+                    f"release binned probabilities (largest PDTP then {number(situation.largest_binned, 2)})"
+                )
+    return options
+
+
+def bounding(outputs: Outputs) -> str:
+    """Return what keeps PDTP finite, where an output of exactly 0 made it infinite."""
+    if outputs is Outputs.LABELS:
+        return "Labels are such outputs; probabilities above 0 would keep it finite."
+    return "A learner that gives no class a probability of 0, or binned probabilities, would keep it finite."
+
+
+def unbounded_queries(situation: Situation, bound: float) -> str:
+    """Return what would settle a limit that covers every query.
+
+    Args:
+        situation: what was released.
+        bound: upper bound on DTP in nats that is proven for this learner; infinite where none is.
+    """
+    if math.isfinite(bound):
+        return f"{REGULARISE} or on more records, which lowers the bound, or {ACCEPT_INDIRECT}"
+    learner = "use a learner whose DTP is bounded (smoothed categorical naive Bayes, binary logistic regression)"
+    if situation.outputs in (Outputs.BINNED, Outputs.LABELS):
+        learner = f"release unchanged probabilities and {learner}; no bound is known for {situation.outputs.value}"
+    return f"{learner}, or {ACCEPT_INDIRECT}"
+
+
+def unmeasured_influence(*, learner: bool, measured: bool) -> str:
+    """Return what it takes to measure influence.
+
+    Args:
+        learner: whether the training procedure was given.
+        measured: whether influence was measured, of models that turned out not to be the audited one.
+    """
+    if not learner:
+        return "give the learner, so that models without each record can be trained"
+    if measured:
+        return "give the training records and settings that the audited model was trained with"
+    return "measure influence: leave the number of its records out of the settings, or set it above 0"
+
+
+def settled_by_records(situation: Situation, limit: float, confidence: float, n_attacks: int) -> str:
+    """Return what this audit could have detected, and how many records a harmless model needs to pass.
+
+    A difference of two rates has a standard error SE of at most ``sqrt(1/(4 n_train) + 1/(4 n_holdout))``. An advantage
+    a is detected, that is its interval lies above 0, with probability 0.8 if ``a = (c + 0.842) SE``. A model whose
+    attacks all have advantage 0 passes with probability 0.8 or more if ``(c + z) SE`` is at most the limit: z is the
+    quantile at which all of n independent attacks stay within the limit on either side. Correlated attacks, and rates
+    far from 1/2, pass more often.
+
+    Args:
+        situation: how many records there are.
+        limit: on the advantage.
+        confidence: of the interval of each attack alone; c is its normal quantile.
+        n_attacks: that must all pass.
+
+    Returns:
+        A sentence or two; empty where more records would settle nothing, as a harmless model would have passed.
+
+    >>> said = settled_by_records(Situation(n_train=300, n_holdout=300), 0.1, 0.99375, 8)
+    >>> for sentence in said.split(". "):
+    ...     print(sentence)
+    with 300 training and 300 holdout records, this audit detects an advantage of 0.146 with 80 % power
+    With about 1,300 of each, a model whose attacks all have advantage 0 keeps the limit in at least 4 audits of 5
+    """
+    error = largest_error(limit, confidence, n_attacks)
+    n_train, n_holdout = max(1, situation.n_train), max(1, situation.n_holdout)
+    of_train, of_holdout = 0.25 / n_train, 0.25 / n_holdout
+    if of_train + of_holdout <= error**2:
+        return ""
+    detected = smallest_advantage(n_train, n_holdout, confidence)
+    what = f"an advantage of {number(detected)}" if detected < 1 else "no advantage below 1"
+    found = f"with {n_train:,} training and {n_holdout:,} holdout records, this audit detects {what} with 80 % power"
+    if of_train <= error**2 / 2:
+        needed = f"about {_rounded_up(0.25 / (error**2 - of_train)):,} holdout records"
+    else:
+        needed = f"about {_rounded_up(0.5 / error**2):,} of each"
+    return (
+        f"{found}. With {needed}, a model whose attacks all have advantage 0 keeps the limit in at least 4 audits of 5"
+    )
+
+
+def settled_by_games(n_targets: int, limit: float, confidence: float, n_games: int) -> str:
+    """Return the same for games about a property: how many target models of each frequency it takes.
+
+    Args:
+        n_targets: target models of each frequency.
+        limit: on the attack accuracy, above the chance level of 0.5.
+        confidence: of the interval of each game alone.
+        n_games: that must all pass.
+
+    Returns:
+        A sentence or two; empty where more target models would settle nothing.
+    """
+    error = largest_error(limit - 0.5, confidence, n_games)
+    if 0.125 / n_targets <= error**2:
+        return ""
+    detected = 0.5 + detectable(math.sqrt(0.125 / n_targets), confidence)
+    what = f"an accuracy of {number(detected)}" if detected < 1 else "no accuracy below 1"
+    needed = _rounded_up(0.125 / error**2)
+    return (
+        f"with {n_targets:,} target models of each frequency, these games detect {what} with 80 % power. With about "
+        f"{needed:,} (target_models in property_games), a model that tells nothing keeps the limit in at least 4 "
+        "audits of 5"
+    )
+
+
+def detectable(error: float, confidence: float) -> float:
+    """Return the difference whose interval lies above 0 with probability 0.8.
+
+    Args:
+        error: its standard error.
+        confidence: of the two-sided interval.
+
+    >>> round(detectable((0.5 / 300) ** 0.5, 0.95), 3)
+    0.114
+    """
+    return (normal_quantile(confidence) + float(ndtri(POWER))) * error
+
+
+def smallest_advantage(n_train: int, n_holdout: int, confidence: float) -> float:
+    """Return the advantage that an attack on so many records shows to be above 0 with probability 0.8.
+
+    Args:
+        n_train: training records, at least 1.
+        n_holdout: holdout records, at least 1.
+        confidence: of the attack's two-sided interval.
+    """
+    return detectable(math.sqrt(0.25 / n_train + 0.25 / n_holdout), confidence)
+
+
+def largest_error(limit: float, confidence: float, n_attacks: int) -> float:
+    """Return the standard error at which n independent differences of 0 have intervals within ± the limit in 4 of 5.
+
+    Args:
+        limit: on each difference.
+        confidence: of each two-sided interval.
+        n_attacks: how many intervals there are.
+    """
+    return limit / (normal_quantile(confidence) + normal_quantile(POWER ** (1 / max(1, n_attacks))))
+
+
+def _rounded_up(n: float) -> int:
+    """Two digits are all that an approximation deserves.
+
+    >>> _rounded_up(1219.3), _rounded_up(84.2), _rounded_up(100.0)
+    (1300, 85, 100)
+    """
+    whole = math.ceil(n - 1e-9)
+    unit = int(10 ** max(0, len(str(whole)) - 2))
+    return -(-whole // unit) * unit

@@ -1,0 +1,235 @@
+"""The influence part of an audit of a regressor: how far each training record moves the prediction about itself.
+
+The change is held against the usual error: the root mean square of the errors on records that the model was not trained
+on. Training errors would not do, as those of a model that interpolates are 0.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakgauge.auditing.advice import Situation, advice, unmeasured_influence
+from leakgauge.auditing.finding import Finding, Verdict, judge
+from leakgauge.auditing.influence import CONVERGE, chosen_rows, histogram
+from leakgauge.auditing.result import PredictionChange
+from leakgauge.auditing.settings import Settings
+from leakgauge.influence import Changes, confirm_change, prediction_change
+from leakgauge.statistics import Estimate, bonferroni_confidence, mean
+
+if TYPE_CHECKING:
+    from leakgauge.models import Model
+    from leakgauge.records import Records
+    from leakgauge.training import Learner
+    from leakgauge.training.chunks import Workers
+    from leakgauge.training.many import Progress
+
+Floats: TypeAlias = NDArray[np.float64]
+
+FEWEST_ERRORS = 30
+"""Fewer left-out errors say too little of how large they usually are; the holdout's are then taken."""
+
+MEASURE = "largest change of the prediction about a record without it, over the root mean square error on other records"
+
+LEFT_OUT, ON_HOLDOUT = "of models trained without the record", "of the model on the holdout"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """How far leaving out records moves the predictions about them.
+
+    Args:
+        found: in the units of the label.
+        deviation: root mean square of the errors on records not trained on, in the same units.
+        of: which errors these are, in words.
+        second_look: how far the mean prediction moves, where seeds change predictions and a change looked too large.
+    """
+
+    found: Changes
+    deviation: Estimate
+    of: str
+    second_look: Estimate | None
+
+    @property
+    def in_deviations(self) -> Floats:
+        """The change of each prediction over the deviation ``[m]``."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(self.found.values == 0, 0.0, self.found.values / self.deviation.value)
+
+
+def measure(
+    learner: Learner,
+    train: Records,
+    holdout_errors: Floats,
+    settings: Settings,
+    *,
+    model: Model | None,
+    run: Path | None,
+    workers: Workers,
+    progress: Progress | None,
+) -> Measured:
+    """Leave every chosen record out, and look again at the worst if seeds may have made them so.
+
+    Args:
+        learner: the algorithm.
+        train: the training set S.
+        holdout_errors: label less prediction of the released model on the holdout.
+        settings: of the audit.
+        model: the released model; ``None``: the learner's.
+        run: folder that keeps finished training.
+        workers: processes.
+        progress: called while models are trained.
+    """
+    found = prediction_change(
+        learner,
+        train,
+        chosen_rows(len(train), settings),
+        seed=settings.seed,
+        n_repeats=settings.n_repeats,
+        device=settings.device,
+        run=run,
+        workers=workers,
+        progress=progress,
+        model=model,
+    )
+    own = found.left_out_errors[np.isfinite(found.left_out_errors)]
+    enough = len(own) >= FEWEST_ERRORS
+    single = bonferroni_confidence(settings.rule.confidence, 2)  # with the second look's
+    deviation = usual_error(own if enough else holdout_errors, single)
+    measured = Measured(found, deviation, LEFT_OUT if enough else ON_HOLDOUT, None)
+    limit = settings.rule.dtp
+    if not learner.randomised or limit is None or not np.nanmax(measured.in_deviations, initial=0.0) > limit:
+        return measured
+    again = confirm_change(
+        learner,
+        train,
+        found,
+        seed=settings.seed,
+        confidence=single,
+        device=settings.device,
+        run=run,
+        workers=workers,
+    )
+    return Measured(found, deviation, measured.of, again)
+
+
+def apart(measured: Measured, released: Floats) -> float:
+    """How far the released model's predictions are from those of the model that the learner makes, in usual errors.
+
+    The largest over the records; for a learner with random numbers the mean, beyond what other seeds do.
+
+    Args:
+        measured: the influence of records.
+        released: what the released model predicts for all training records ``[n]``.
+    """
+    found = measured.found
+    moved = np.abs(released[found.which] - found.predictions)
+    beyond = np.maximum(moved - found.solver_floor - found.noise_floor, 0.0)
+    if not found.noise_floor.any():
+        return _over(float(moved.max(initial=0.0)), measured.deviation.value)
+    return _over(float(beyond.mean()), measured.deviation.value)
+
+
+def usual_error(errors: Floats, confidence: float) -> Estimate:
+    """Root of the mean of squares, with an interval."""
+    squares = mean(errors**2, lower=0.0, confidence=confidence)
+    low, value, high = (float(np.sqrt(end)) for end in (squares.low, squares.value, squares.high))
+    return Estimate(value, low, high, confidence, "root of the mean of squares, t interval", squares.n)
+
+
+def summarise(measured: Measured, settings: Settings) -> PredictionChange:
+    """The numbers a report shows."""
+    found, deviation = measured.found, measured.deviation.value
+    values = measured.in_deviations[~np.isnan(measured.in_deviations)]
+    limit = settings.rule.dtp or 1.0
+    return PredictionChange(
+        n_measured=len(found.which),
+        n_training=found.n_training,
+        largest=float(values.max()) if len(values) else np.inf,  # unknown is not zero
+        median=float(np.median(values)) if len(values) else np.inf,
+        n_above_limit=int((values > limit).sum()),
+        limit=limit,
+        deviation=measured.deviation,
+        deviation_of=measured.of,
+        noise_floor=_over(float(found.noise_floor.max(initial=0.0)), deviation),
+        solver_floor=_over(float(found.solver_floor.max(initial=0.0)), deviation),
+        n_failed=len(found.failures),
+        engine=found.engine,
+        n_unconverged=found.n_unconverged,
+        histogram=histogram(values, limit),
+    )
+
+
+def finding(
+    measured: Measured | None, learner: Learner | None, why_not: str, settings: Settings, situation: Situation
+) -> list[Finding]:
+    """The largest change held against the limit on influence; none where the rule has no such limit."""
+    limit = settings.rule.dtp
+    if limit is None:
+        return []
+    if measured is None:
+        remedy = unmeasured_influence(learner=learner is not None, measured=settings.n_influence != 0)
+        return [Finding("influence", MEASURE, None, 0.0, limit, Verdict.CANNOT_TELL, why_not, remedy)]
+    found, values = measured.found, measured.in_deviations
+    complete = not found.failures and not np.isnan(values).any() and len(values) == found.n_training
+    estimate = _estimate(measured, complete)
+    verdict = judge(estimate, limit)
+    n_above = f"{int((values > limit).sum()):,} of {len(values):,}"
+    against = f"{measured.deviation.value:.3g}, the root mean square error {measured.of}"
+    if verdict is Verdict.FAILS:
+        reason = (
+            f"leaving out one record moves the prediction about it by {estimate.value:.3g} times {against}; {n_above} "
+            f"records move theirs by more than {limit:g} times"
+        )
+        remedy = advice("influence", verdict, replace(situation, n_above=int((values > limit).sum())))
+    elif verdict is Verdict.PASSES:
+        reason = f"no record moves the prediction about itself by more than {estimate.high:.3g} times {against}"
+        remedy = ""
+    elif not complete:
+        reason = f"not every record was measured (largest change found: {estimate.value:.3g} times {against})"
+        remedy = "measure all training records, and make sure that the learner can be trained without each of them"
+    elif measured.second_look is not None:
+        reason = (
+            f"{n_above} records are above {limit:g} at first sight, but a second look with fresh seeds did not show "
+            "one that is"
+        )
+        remedy = "more seeds (repeats), or a learner with less randomness, such as more trees"
+    else:
+        floor = _over(float(np.max(found.solver_floor + found.noise_floor, initial=0.0)), measured.deviation.value)
+        reason = (
+            f"between {estimate.low:.3g} and {estimate.high:.3g} times {against}, on both sides of {limit:g}; seeds "
+            f"and solver alone may move a prediction by {floor:.3g} times that"
+        )
+        remedy = f"more records, or a learner with less randomness; where a solver stops early: {CONVERGE}"
+    return [Finding("influence", MEASURE, estimate, 0.0, limit, verdict, reason, remedy)]
+
+
+def _estimate(measured: Measured, complete: bool) -> Estimate:
+    """The largest change, over the deviation, with all that is not known of either.
+
+    Without an upper end where not all records were measured, and after a second look, which is at a few only.
+    """
+    found, deviation = measured.found, measured.deviation
+    method, n = f"largest change over the error {measured.of}, {found.engine}", len(found.values)
+    if measured.second_look is not None:
+        look = measured.second_look
+        low, value, high = look.low, look.value, np.inf
+    else:
+        value = float(np.nanmax(found.values, initial=0.0))
+        low = float(np.nanmax(found.values - found.solver_floor, initial=0.0))
+        high = float(np.nanmax(found.values + found.solver_floor, initial=0.0))
+        high = max(high, float(found.noise_floor.max(initial=0.0))) if complete else np.inf
+    return Estimate(
+        _over(value, deviation.value), _over(low, deviation.high), _over(high, deviation.low),
+        deviation.confidence, method, n,
+    )  # fmt: skip
+
+
+def _over(change: float, deviation: float) -> float:
+    if change == 0:
+        return 0.0
+    return change / deviation if deviation > 0 else np.inf

@@ -1,0 +1,102 @@
+"""Holdout records that stand in the training set: how many there may be, what that hides, and what to say about it.
+
+The statistics are those of :mod:`leakgauge.statistics.overlap`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+
+from leakgauge.records import Codes, Records, record_codes
+from leakgauge.statistics import (
+    Estimate,
+    TailOdds,
+    most_to_tell,
+    odds_without_overlap,
+    shared_share,
+    without_overlap,
+)
+
+FRESH_HOLDOUT = "draw a holdout that shares no record with the training set"
+
+GRID = 0.01
+"""Standard deviations of a column within which two numbers count as nearly the same."""
+
+
+@dataclass(frozen=True, eq=False)
+class Overlap:
+    """Which records of the training set and the holdout are equal, or nearly so.
+
+    A record counts as shared if it is equal in every column, the label included. Nearly equal ones, such as those of a
+    table that was rounded or stored in single precision, count if there are more of them than chance produces. A record
+    with the features of a training record and clearly another label is none that the model was trained on, and does not
+    look like one to any attack that is judged.
+
+    Args:
+        equal: codes of the records that tell them apart wherever they differ.
+        near: codes that do so only where they differ clearly.
+    """
+
+    equal: Codes
+    near: Codes
+
+    @classmethod
+    def of(cls, train: Records, holdout: Records) -> Overlap:
+        """Compare training records with the holdout records that attacks are judged by."""
+        return cls(record_codes(train, holdout), record_codes(train, holdout, grid=GRID))
+
+    def share(self, confidence: float) -> Estimate | None:
+        """The share of the holdout that stands in the training set; ``None`` where no record suggests any."""
+        equal = shared_share(self.equal.train, self.equal.holdout, confidence=confidence)
+        near = shared_share(self.near.train, self.near.holdout, confidence=confidence)
+        if near is None or not near.low:
+            return equal
+        return near if equal is None else replace(near, high=max(equal.high, near.high))
+
+    def corrected(self, advantage: Estimate) -> Estimate:
+        """An advantage against records that were not trained on."""
+        if advantage.confidence == 1:  # known without a holdout
+            return advantage
+        most = most_to_tell(self.equal.train, confidence=advantage.confidence)
+        return without_overlap(advantage, self.share(advantage.confidence), most=most)
+
+    def corrected_tail(self, tail: TailOdds) -> TailOdds:
+        """Tail odds against records that were not trained on, whose bound errs with twice the probability."""
+        shared = self.share(1 - 2 * tail.level)
+        return replace(tail, odds=odds_without_overlap(tail.odds, shared), level=2 * tail.level)
+
+
+def allowance(shared: Estimate | None) -> str:
+    """What a reason says about it; empty where there is nothing."""
+    if shared is None or shared.high == 0:
+        return ""
+    return f" (up to {math.ceil(1000 * shared.high) / 10:g} % of the holdout may stand in the training set)"
+
+
+def note(shared: Estimate | None, n_equal: int, n_holdout: int) -> str:
+    """What a reader should know; empty where there is nothing.
+
+    Args:
+        shared: the share.
+        n_equal: holdout records that equal a training record in every column.
+        n_holdout: holdout records in all.
+    """
+    if shared is None:
+        return ""
+    high = f"{100 * shared.high:.3g}"
+    said = (
+        f"{n_equal:,} holdout records also stand in the training set"
+        if n_equal
+        else "Holdout records also stand in the training set, with nearly the same values"
+    )
+    if not shared.low:
+        return (
+            f"{said}, or equal a record of it by chance: at most {high} % of the {n_holdout:,} are more than chance "
+            "produces. The intervals of the advantages allow for that."
+        )
+    return (
+        f"{said}: about {100 * shared.value:.3g} % of the {n_holdout:,} (at most {high} %) beyond what chance "
+        "produces. Attacks seem weaker against such a holdout. The advantages are corrected for it, which widens their "
+        f"intervals; {FRESH_HOLDOUT}."
+    )

@@ -1,0 +1,139 @@
+"""No verdict is about another model or algorithm than the one that is delivered, nor about other queries than said."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.naive_bayes import GaussianNB
+
+from leakgauge.auditing import AuditResult, Queries, ReleaseRule, Settings, Verdict, audit
+from leakgauge.auditing.config import RulePart
+from leakgauge.auditing.finding import Finding
+from leakgauge.defences import Ensemble, Temperature
+from leakgauge.models import FunctionProbabilities
+from leakgauge.records import Records
+from leakgauge.training import SklearnLearner
+
+IN_RANGE = Settings(n_shadows=0, attacks=("gap",), rule=ReleaseRule(advantage=None, queries=Queries.IN_RANGE))
+
+
+def halves(n: int, d: int, magnitude: float, seed: int = 0) -> dict[str, tuple[np.ndarray, np.ndarray]]:
+    """Training and holdout records whose columns' scales differ by up to ``10 ** magnitude``."""
+    rng = np.random.default_rng(seed)
+    scale, noise = 10 ** rng.uniform(0, magnitude, d), rng.normal(size=(2 * n, d))
+    y = (noise @ rng.normal(size=d) + rng.logistic(size=2 * n) > 0).astype(int)
+    X = (noise + rng.normal(size=d)) * scale
+    return {"train": (X[:n], y[:n]), "holdout": (X[n:], y[n:])}
+
+
+def parts(result: AuditResult) -> tuple[Finding, Finding]:
+    direct, anything = (f for f in result.findings if f.question == "influence")
+    return direct, anything
+
+
+UNSCALED, SCALED = halves(200, 7, 3.5), halves(300, 3, 0.0)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.parametrize("fitted", [False, True])
+def test_a_model_whose_solver_stops_early_never_passes_on_the_minimum(fitted: bool) -> None:
+    """Unscaled columns at the default settings: the bound at the minimum is below the limit, the model's own is not."""
+    model = LogisticRegression(C=0.1)
+    model = model.fit(*UNSCALED["train"]) if fitted else model
+    result = audit(model, **UNSCALED, settings=IN_RANGE)
+    direct, anything = parts(result)
+    assert direct.verdict is anything.verdict is Verdict.CANNOT_TELL
+    for finding in (direct, anything):
+        assert "converge" in finding.reason
+        assert "max_iter" in finding.remedy
+    assert result.influence is not None
+    assert np.isinf(result.influence.bound)
+
+
+@pytest.mark.parametrize("fitted", [False, True])
+def test_a_converged_model_passes_within_the_range_and_says_what_was_measured(fitted: bool) -> None:
+    model = LogisticRegression(C=0.1)
+    model = model.fit(*SCALED["train"]) if fitted else model
+    direct, anything = parts(audit(model, **SCALED, settings=IN_RANGE))
+    assert direct.verdict is anything.verdict is Verdict.PASSES
+    assert anything.measure == "largest DTP (any query within the range of the training records)"
+    assert "as measured on 33 of its models" in anything.reason
+    assert anything.estimate is not None
+    assert "proven bound" not in anything.estimate.method
+
+
+def test_any_query_is_not_one_within_the_range() -> None:
+    """The default rule: answers far outside the range of the training records may change without limit."""
+    direct, anything = parts(
+        audit(LogisticRegression(C=0.1), **SCALED, settings=Settings(n_shadows=0, attacks=("gap",)))
+    )
+    assert direct.verdict is Verdict.PASSES
+    assert anything.verdict is Verdict.CANNOT_TELL
+    assert anything.measure == "largest DTP (any query)"
+    assert "range of the training records" in anything.reason
+    assert 'queries = "in range"' in anything.remedy
+
+
+def test_the_choice_of_queries_is_read_from_a_file() -> None:
+    assert RulePart.model_validate_json('{"queries": "in range"}').queries is Queries.IN_RANGE
+    assert RulePart().queries is Queries.ANY
+
+
+@pytest.mark.parametrize(("shift", "known"), [(0.0, True), (0.2, True), (1.5, False)])
+def test_a_model_that_differs_from_the_learners_is_judged_by_its_answers(shift: float, known: bool) -> None:
+    """Two models with equal mean differences of probabilities may differ by any log ratio; the limit is on that."""
+    model = LogisticRegression(C=0.1, tol=1e-8).fit(*SCALED["train"])
+    model.intercept_ = model.intercept_ + shift
+    result = audit(model, **SCALED, settings=IN_RANGE)
+    if not known:
+        assert result.influence is None
+        assert "the learner does not make the audited model" in result.findings[0].reason
+        return
+    direct, anything = parts(result)
+    assert direct.estimate is not None
+    assert anything.estimate is not None
+    assert direct.estimate.high >= shift / 2
+    assert anything.estimate.high >= shift
+    assert anything.verdict is Verdict.PASSES
+
+
+def test_one_record_far_off_is_seen_where_a_mean_is_not() -> None:
+    """One answer of 300 moved by a factor e^4: a mean difference of probabilities below 0.01."""
+    made = GaussianNB().fit(*SCALED["train"])
+    first = SCALED["train"][0][0]
+
+    def answers(X: np.ndarray) -> np.ndarray:
+        probabilities = np.asarray(made.predict_proba(X))
+        off = (first == X).all(axis=1)
+        tilted = probabilities * np.array([1.0, np.exp(4.0)])
+        return np.where(off[:, None], tilted / tilted.sum(axis=1, keepdims=True), probabilities)
+
+    people = [
+        Records.from_arrays(*SCALED[half], ids=[f"{half}{i}" for i in range(300)]) for half in ("train", "holdout")
+    ]
+    tilted_model = FunctionProbabilities(answers, people[0].schema)
+    result = audit(tilted_model, learner=GaussianNB(), train=people[0], holdout=people[1], settings=IN_RANGE)
+    assert result.influence is None
+    assert "does not make the audited model" in result.findings[0].reason
+
+
+def test_a_forest_with_other_settings_is_not_taken_for_the_learners() -> None:
+    settings = Settings(n_shadows=0, attacks=("gap",), n_influence=60)
+    stump = RandomForestClassifier(20, max_depth=1).fit(*SCALED["train"])
+    other = audit(stump, learner=RandomForestClassifier(20), **SCALED, settings=settings)
+    assert other.influence is None
+    assert "does not make the audited model" in other.findings[0].reason
+
+
+@pytest.mark.parametrize("wrap", [Temperature(2.0).apply, Ensemble(3).apply])
+def test_defended_learners_say_what_is_proven(wrap: Any) -> None:
+    """An ensemble's bound is a proof about any of its models; that of tempered answers is partly measured."""
+    learner = wrap(SklearnLearner(LogisticRegression(C=0.1)))
+    _, anything = parts(audit(learner, **SCALED, settings=IN_RANGE))
+    assert anything.verdict is Verdict.PASSES
+    proven = "It is proven for all models of this learner" in anything.reason
+    assert proven is (learner.largest_dtp is not None)

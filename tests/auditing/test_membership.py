@@ -1,0 +1,306 @@
+"""What the membership part of an audit judges: averages either way round, tails, and holdouts that overlap."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression
+from sklearn.naive_bayes import GaussianNB
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
+
+from leakgauge.auditing import AuditResult, Finding, ReleaseRule, Settings, Verdict, audit
+from leakgauge.auditing.membership import TAIL_MEASURE
+from leakgauge.auditing.overlap import Overlap
+from leakgauge.defences import Unchanged
+from leakgauge.models import LabelAccess, ProbabilityAccess, RegressionAccess
+from leakgauge.protecting.outcome import Tried
+from leakgauge.records import Records
+
+N = 600
+QUICK = Settings(n_shadows=0, n_influence=0, population=0.0)
+
+
+def records(seed: int = 0, n: int = N) -> tuple[Records, Records]:
+    """Three numbers and a class that the third one decides."""
+    X = np.random.default_rng(seed).normal(size=(2 * n, 3))
+    y = (X[:, 2] > 0).astype(int)
+    parts = [slice(0, n), slice(n, 2 * n)]
+    train, holdout = (Records.from_arrays(X[part], y[part], ids=np.arange(2 * n)[part]) for part in parts)
+    return train, holdout
+
+
+def log(p: np.ndarray) -> np.ndarray:
+    return np.log(np.stack([1 - p, p], axis=1))
+
+
+class Answering(ProbabilityAccess):
+    """Sure of the true class by so much, of some records and of all others."""
+
+    def __init__(self, special: np.ndarray, theirs: float, others: Callable[[np.ndarray], np.ndarray]) -> None:
+        self.special, self.theirs, self.others = special, theirs, others
+
+    def log_probabilities(self, X: np.ndarray) -> np.ndarray:
+        right = np.where(np.isin(X[:, 1], self.special), self.theirs, self.others(X))
+        return log(np.where(X[:, 2] > 0, right, 1 - right))
+
+
+def of(result: AuditResult, start: str) -> Finding:
+    return next(one for one in result.findings if one.measure.startswith(start))
+
+
+def advantages(result: AuditResult) -> list[Finding]:
+    return [one for one in result.findings if one.measure.startswith("advantage")]
+
+
+def unsure(X: np.ndarray) -> np.ndarray:
+    return np.clip(1 / (1 + np.exp(-X[:, 0])), 0.01, 0.99)
+
+
+def test_a_classifier_that_gives_a_few_members_away_surely_fails() -> None:
+    """8 % of the members: no attack has an advantage above 0.1, and all 48 stand above everybody else."""
+    train, holdout = records()
+    model = Answering(train.features[:48, 1], 1 - 1e-9, unsure)
+    result = audit(model, train=train, holdout=holdout, settings=QUICK)
+    assert all(one.verdict is not Verdict.FAILS for one in advantages(result))
+    tail = of(result, TAIL_MEASURE)
+    assert tail.verdict is Verdict.FAILS
+    assert tail.threshold == pytest.approx(math.e)
+    assert tail.estimate is not None
+    assert tail.estimate.low > math.e
+    assert result.verdict is Verdict.FAILS
+    assert "32 of the 32 records with the highest scores" in tail.reason
+
+
+def test_a_regressor_that_fits_the_only_person_of_a_town_exactly_fails() -> None:
+    """LinearRegression on one-hot towns: who is alone in a town has no error at all, on average nobody notices."""
+    rng = np.random.default_rng(0)
+    n, n_towns = 1000, 20
+    town = rng.integers(n_towns, size=2 * n)
+    alone = rng.random(2 * n) < 0.06
+    town[alone] = n_towns + np.arange(alone.sum())
+    numbers = rng.normal(size=(2 * n, 3))
+    y = numbers.sum(axis=1) + rng.normal(size=2 * n) + rng.normal(size=town.max() + 1)[town]
+    X = np.hstack([np.eye(town.max() + 1)[town], numbers])
+    model = LinearRegression().fit(X[:n], y[:n])
+    exact = np.abs(y - model.predict(X)) < 1e-9
+    assert 40 < exact[:n].sum() < 80
+    assert not exact[n:].any()
+
+    class Asked(RegressionAccess):
+        def predict(self, features: np.ndarray) -> np.ndarray:
+            return model.predict(features)
+
+    parts = [Records.from_arrays(X[a : a + n], y[a : a + n], ids=np.arange(a, a + n)) for a in (0, n)]
+    result = audit(Asked(), train=parts[0], holdout=parts[1], settings=Settings(population=0.0))
+    assert all(one.verdict is not Verdict.FAILS for one in advantages(result))
+    assert of(result, TAIL_MEASURE).verdict is Verdict.FAILS
+
+
+def test_what_a_tail_below_the_limit_does_not_show_is_said() -> None:
+    train, holdout = records()
+    few = Answering(train.features[:20, 1], 1 - 1e-9, unsure)
+    tail = of(audit(few, train=train, holdout=holdout, settings=QUICK), TAIL_MEASURE)
+    assert tail.verdict is Verdict.PASSES
+    assert "fewer than about 32 training records given away surely cannot be detected so" in tail.reason
+    assert not tail.remedy
+
+
+def test_members_at_the_low_end_are_seen_too() -> None:
+    train, holdout = records()
+    model = Answering(train.features[:48, 1], 1e-9, unsure)
+    tail = of(audit(model, train=train, holdout=holdout, settings=QUICK), TAIL_MEASURE)
+    assert tail.verdict is Verdict.FAILS
+    assert "records with the lowest scores" in tail.reason
+
+
+def test_labels_have_tails_too() -> None:
+    """All members are classified rightly, and half of the others: the score has two values, ties are drawn."""
+    train, holdout = records()
+
+    class Labels(LabelAccess):
+        def labels(self, X: np.ndarray) -> np.ndarray:
+            right = np.isin(X[:, 1], train.features[:, 1]) | (X[:, 0] > 0)
+            return np.where(right, X[:, 2] > 0, X[:, 2] <= 0).astype(np.int64)
+
+    settings = Settings(attacks=("gap",), n_influence=0, rule=ReleaseRule(dtp=0.3))
+    result = audit(Labels(), train=train, holdout=holdout, settings=settings)
+    tail = of(result, TAIL_MEASURE)
+    assert tail.estimate is not None
+    # A third of those classified rightly are others, so that the odds are 2 among them, and 0 among the rest.
+    assert math.exp(0.3) < tail.estimate.low < 2
+    assert tail.verdict is Verdict.FAILS
+
+
+def test_infinite_scores_have_tails() -> None:
+    """A tree that fits exactly: members have no error, for which the score of the error's law is infinite."""
+    X = np.random.default_rng(0).normal(size=(400, 4))
+    y = X[:, 0] + np.random.default_rng(1).normal(size=400)
+    tree = DecisionTreeRegressor(random_state=0).fit(X[:200], y[:200])
+    result = audit(tree, train=(X[:200], y[:200]), holdout=(X[200:], y[200:]), settings=QUICK)
+    assert of(result, TAIL_MEASURE).verdict is Verdict.FAILS
+    assert result.attacks[0].tail is not None
+    assert result.attacks[0].tail.n_members == result.attacks[0].tail.k
+
+
+def test_the_limit_of_the_tail_is_that_on_dtp() -> None:
+    train, holdout = records()
+    model = Answering(train.features[:48, 1], 1 - 1e-9, unsure)
+    for dtp, verdict in ((3.0, Verdict.PASSES), (1000.0, Verdict.PASSES), (0.1, Verdict.FAILS), (None, Verdict.FAILS)):
+        settings = Settings(n_shadows=0, n_influence=0, rule=ReleaseRule(dtp=dtp))
+        tail = of(audit(model, train=train, holdout=holdout, settings=settings), TAIL_MEASURE)
+        assert tail.threshold == pytest.approx(math.exp(min(1.0 if dtp is None else dtp, 700)))
+        assert tail.verdict is verdict
+    settings = Settings(n_shadows=0, n_influence=0, rule=ReleaseRule(advantage=None))
+    result = audit(model, train=train, holdout=holdout, settings=settings)
+    assert not [one for one in result.findings if one.question == "membership"]
+    assert result.attacks[0].tail is not None
+
+
+def test_too_few_records_for_a_tail_are_said_and_decide_nothing() -> None:
+    train, holdout = records(n=31)
+    result = audit(GaussianNB().fit(train.features, train.labels), train=train, holdout=holdout, settings=QUICK)
+    assert not [one for one in result.findings if one.measure == TAIL_MEASURE]
+    assert any("Tails of attacks' scores" in line for line in result.not_tested)
+
+
+def test_members_of_lower_confidence_fail() -> None:
+    """Reversed: members at 0.6, others at 0.9. AUC 0, advantages far below 0."""
+    train, holdout = records()
+    model = Answering(train.features[:, 1], 0.6, lambda X: np.full(len(X), 0.9))
+    result = audit(model, train=train, holdout=holdout, settings=QUICK)
+    assert result.verdict is Verdict.FAILS
+    confidence = of(result, "advantage of the attack “member with the probability")
+    assert confidence.verdict is Verdict.FAILS
+    assert confidence.estimate is not None
+    assert confidence.estimate.value == pytest.approx(0.3)
+    assert "with its answers reversed" in confidence.reason
+    attack = next(one for one in result.attacks if one.name == "confidence")
+    assert attack.advantage.value == pytest.approx(-0.3)
+    # The list and the scores of the table are turned round: every member stands out.
+    assert result.exposed is not None
+    assert result.exposed.n == N
+    scores = {record.member: record.score for record in result.records}
+    assert scores[True] > scores[False]  # type: ignore[operator]
+    # What a defence is worth is read off the same advantages.
+    risk = Tried(Unchanged(), result, attack.auc, attack.auc, None, None, attack.auc).risk
+    assert risk is not None
+    assert risk.low > 0.9
+
+
+def test_a_model_with_an_interval_around_zero_passes_either_way_round() -> None:
+    train, holdout = records(n=1500)
+    model = GaussianNB().fit(*(np.asarray(part) for part in (holdout.features, holdout.labels)))
+    for members, others in ((train, holdout), (holdout, train)):
+        result = audit(model, train=members, holdout=others, settings=QUICK)
+        assert {one.verdict for one in advantages(result)} == {Verdict.PASSES}
+
+
+def overlapping(share: float, n: int = 500) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    """Records whose labels say little about the features, and a holdout of which this share was trained on."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(2 * n, 6))
+    y = (X[:, 0] + rng.normal(size=2 * n) > 0).astype(int)
+    taken = np.r_[rng.permutation(n)[: round(share * n)], n + np.arange(n - round(share * n))]
+    return (X[:n], y[:n]), (X[taken], y[taken])
+
+
+def test_a_holdout_that_is_the_training_set_never_passes() -> None:
+    train, _ = overlapping(0.0)
+    tree = DecisionTreeClassifier(random_state=0).fit(*train)
+    result = audit(tree, train=train, holdout=train, settings=QUICK)
+    assert {one.verdict for one in advantages(result)} == {Verdict.CANNOT_TELL}
+    assert all("up to 100 % of the holdout" in one.reason for one in advantages(result))
+    assert all("draw a holdout that shares no record" in one.remedy for one in advantages(result))
+    assert result.description.overlap is not None
+    assert result.description.overlap.value == 1
+
+
+@pytest.mark.parametrize("share", [0.3, 0.8])
+def test_a_shared_part_of_the_holdout_is_allowed_for(share: float) -> None:
+    """The advantage of the gap is that against a holdout of which nobody was trained on, within its interval."""
+    train, clean = overlapping(0.0)
+    tree = DecisionTreeClassifier(random_state=0).fit(*train)
+    true = audit(tree, train=train, holdout=clean, settings=QUICK).attacks[0].advantage
+    mixed = audit(tree, train=train, holdout=overlapping(share)[1], settings=QUICK)
+    assert mixed.description.overlap is not None
+    assert mixed.description.overlap.value == pytest.approx(share)
+    found = mixed.attacks[0].advantage
+    assert found.low <= true.value <= found.high
+    assert found.value == pytest.approx(true.value, abs=0.1)
+    assert found.high - found.low > true.high - true.low
+    assert mixed.notes[0].startswith(f"{round(share * 500)} holdout records also stand in the training set: ")
+
+
+def test_people_given_away_surely_are_seen_in_a_holdout_of_which_a_third_was_trained_on() -> None:
+    """Uncorrected, odds in a tail cannot exceed 3 here, and their lower bound not e."""
+    n = 1500
+    train, clean = records(n=n)
+    holdout = Records.from_arrays(
+        np.vstack([train.features[: n // 3], clean.features[n // 3 :]]),
+        np.r_[train.labels[: n // 3], clean.labels[n // 3 :]],
+        ids=np.arange(n, 2 * n),
+    )
+    model = Answering(train.features[n // 6 : 2 * n // 3, 1], 1 - 1e-9, unsure)
+    tail = of(audit(model, train=train, holdout=holdout, settings=QUICK), TAIL_MEASURE)
+    assert tail.estimate is not None
+    assert tail.verdict is Verdict.FAILS
+
+
+def test_a_coarse_table_is_not_punished_for_records_that_are_equal_by_chance() -> None:
+    """Four columns of two values and a class: every holdout record equals a training record, and nothing is shared."""
+    rng = np.random.default_rng(0)
+    X = rng.integers(0, 2, size=(5000, 4)).astype(float)
+    y = (X.sum(axis=1) + rng.normal(size=5000) > 2).astype(int)
+    for n in (2500, 4000):  # equal halves, and four fifths for training
+        train, holdout = (X[:n], y[:n]), (X[n:], y[n:])
+        result = audit(GaussianNB().fit(*train), train=train, holdout=holdout, settings=QUICK)
+        assert result.description.n_duplicates == len(holdout[0])
+        assert result.description.overlap is not None
+        assert result.description.overlap.low == 0
+        assert {one.verdict for one in advantages(result)} == {Verdict.PASSES}
+
+
+@pytest.mark.parametrize("change", [lambda X: X + 1e-12, lambda X: X.round(4), lambda X: X.astype(np.float32)])
+def test_a_copy_that_was_rounded_is_a_copy(change: Callable[[np.ndarray], np.ndarray]) -> None:
+    (X, y), _ = overlapping(0.0)
+    tree = DecisionTreeClassifier(random_state=0).fit(X, y)
+    result = audit(tree, train=(X, y), holdout=(change(X).astype(float), y), settings=QUICK)
+    assert result.description.n_duplicates == 0
+    assert {one.verdict for one in advantages(result)} == {Verdict.CANNOT_TELL}
+
+
+def test_records_that_are_alike_by_chance_are_not_taken_for_copies() -> None:
+    """60 tables of one numeric column, where each record has others within a hundredth of a standard deviation.
+
+    That any share is taken off has a probability of at most 2.5 % each; more than 6 of 60 have 7e-4.
+    """
+    found = 0
+    for seed in range(60):
+        X = np.random.default_rng(seed).normal(size=(1000, 1))
+        parts = (Records.from_arrays(X[a : a + 500], X[a : a + 500, 0] > 0) for a in (0, 500))
+        found += Overlap.of(*parts).share(0.95) is not None
+    assert found <= 6
+
+
+def test_a_copy_with_a_rounding_error_in_the_target_is_a_copy() -> None:
+    X = np.random.default_rng(0).normal(size=(300, 3))
+    y = X[:, 0] + np.random.default_rng(1).normal(size=300)
+    tree = DecisionTreeRegressor(random_state=0).fit(X, y)
+    result = audit(tree, train=(X, y), holdout=(X, y + 1e-9), settings=QUICK)
+    assert result.description.n_duplicates == 0
+    assert result.description.overlap is not None
+    assert result.description.overlap.high == 1
+    assert result.verdict is not Verdict.PASSES
+    assert result.notes[0].startswith("Holdout records also stand in the training set, with nearly the same values")
+
+
+def test_the_features_of_members_with_other_labels_are_no_copies() -> None:
+    """No attack that knows the label is led astray: it says that these records were not trained on."""
+    (X, y), _ = overlapping(0.0)
+    tree = DecisionTreeClassifier(random_state=0).fit(X, y)
+    result = audit(tree, train=(X, y), holdout=(X, 1 - y), settings=QUICK)
+    assert result.description.overlap is None
+    assert result.verdict is Verdict.FAILS
