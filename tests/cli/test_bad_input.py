@@ -2,14 +2,23 @@
 
 from __future__ import annotations
 
+import io
 import json
 import pickle
+import shutil
+import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
+
+from leakgauge.auditing.batch import audit_config
+from leakgauge.auditing.config import Config
 
 Written = Callable[..., Path]
 
@@ -119,7 +128,7 @@ def test_one_class_only(cli: Callable, config: Written, tmp_path: Path) -> None:
     for name in ("train.csv", "holdout.csv"):
         path = config().parent / name
         path.write_text(path.read_text().replace("low", "high"))
-    refused(cli("audit", tmp_path / "audit.toml"), "one class only", "'high'", "'income'")
+    refused(cli("audit", tmp_path / "audit.toml"), "one class only", "'income'")
 
 
 @pytest.mark.parametrize("value", ["nan", "inf", "-inf", ""])
@@ -144,7 +153,7 @@ def test_different_columns(cli: Callable, config: Written, write: Written) -> No
 
 def test_a_category_that_was_not_declared(cli: Callable, config: Written) -> None:
     declared = '[[data.columns]]\nname = "town"\ncategories = ["north", "south"]\n'
-    refused(cli("audit", config(models=declared)), "column 'town'", "'west'", "not among the known ones")
+    refused(cli("audit", config(models=declared)), "column 'town'", "not among the known ones")
 
 
 def test_an_empty_holdout(cli: Callable, config: Written, write: Written) -> None:
@@ -229,8 +238,8 @@ def test_models_that_cannot_be(cli: Callable, config: Written, models: str, word
         ("answers_infinity", ["Answers answered NaN or infinity"]),
         ("does_not_sum", ["do not sum to 1", "0.9", "normalise"]),
         ("answers_nothing", ["NoneType", "cannot be audited"]),
-        ("raises", ["failed", "RuntimeError", "the cupboard is bare"]),
-        ("takes", ["failed", "TypeError", "depth"]),
+        ("raises", ["raised RuntimeError", "its message may quote records and is not shown"]),
+        ("takes", ["cannot be called with these options", "depth"]),
         ("value", ["has no function 'value'"]),
         ("missing", ["has no function 'missing'"]),
     ],
@@ -359,3 +368,278 @@ def test_options_out_of_range(cli: Callable, config: Written, arguments: list[st
 )
 def test_usage(cli: Callable, arguments: list[str], words: list[str]) -> None:
     refused(cli(*arguments), *words)
+
+
+# ------------------------------------------------------------------ tables in which something is of another kind
+
+HEADER_OF_LATIN_1 = b"age,caf\xe9,income\n1,2,low\n2,3,high\n"
+
+
+def test_column_names_that_are_not_utf_8(cli: Callable, config: Written, tmp_path: Path) -> None:
+    (tmp_path / "people.csv").write_bytes(HEADER_OF_LATIN_1)
+    refused(cli("audit", config(data=ONE_FILE)), "people.csv", "first line", "not UTF-8")
+
+
+NESTED = {
+    "list": pa.array([[1, 2]] * 40),
+    "struct": pa.array([{"a": 1}] * 40),
+    "map": pa.array([[("a", 1)]] * 40, pa.map_(pa.string(), pa.int64())),
+    "duration": pa.array([1] * 40, pa.duration("s")),
+    "binary": pa.array([b"\xff"] * 40),
+}
+
+
+@pytest.mark.parametrize("role", ["feature", "target", "id", "sensitive"])
+@pytest.mark.parametrize("kind", NESTED)
+def test_columns_of_lists_and_the_like(cli: Callable, config: Written, tmp_path: Path, kind: str, role: str) -> None:
+    table = {"age": list(range(40)), "income": ["low", "high"] * 20, "odd": NESTED[kind]}
+    parquet.write_table(pa.table(table), tmp_path / "people.parquet")
+    data = f'[data]\nfile = "people.parquet"\ntarget = "{"odd" if role == "target" else "income"}"\n'
+    data += f'[[data.columns]]\nname = "odd"\nrole = "{role}"\n' if role in ("id", "sensitive") else ""
+    refused(cli("audit", config(data=data)), "column 'odd'", "expected numbers, text, true/false or categories")
+
+
+def test_ids_beyond_64_bits(cli: Callable, config: Written, tmp_path: Path) -> None:
+    table = {"age": list(range(40)), "income": ["low", "high"] * 20, "id": pa.array([2**64 - 1] * 40, pa.uint64())}
+    parquet.write_table(pa.table(table), tmp_path / "people.parquet")
+    data = '[data]\nfile = "people.parquet"\ntarget = "income"\n[[data.columns]]\nname = "id"\nrole = "id"\n'
+    refused(cli("audit", config(data=data)), "column 'id'", "2**63 or more", "text")
+
+
+ARCHIVE = '[data]\nfile = "people.npz"\ntarget = "y"\n'
+X, Y = np.random.default_rng(0).normal(size=(60, 2)), np.arange(60) % 2
+
+
+@pytest.mark.parametrize("name", ["X", "y"])
+@pytest.mark.parametrize(
+    "dtype", ["longdouble", "complex64", "complex128", "S3", "V4", "datetime64[s]", "timedelta64[s]"]
+)
+def test_arrays_of_another_kind(cli: Callable, config: Written, tmp_path: Path, dtype: str, name: str) -> None:
+    odd = np.zeros((60, 2) if name == "X" else 60, dtype=dtype)
+    np.savez(tmp_path / "people.npz", **{"X": X, "y": Y, name: odd})
+    refused(cli("audit", config(data=ARCHIVE)), f"array {name} is of type {odd.dtype}", "astype(float)")
+
+
+@pytest.mark.parametrize(
+    ("parts", "words"),
+    [
+        ({"X.npy": b"garbage", "y.npy": b""}, ["no NumPy array"]),
+        ({"X": b"garbage"}, ["no NumPy array"]),
+        ({"y.npy": b""}, []),
+    ],
+)
+def test_archives_that_hold_no_arrays(
+    cli: Callable, config: Written, tmp_path: Path, parts: dict[str, bytes], words: list[str]
+) -> None:
+    with zipfile.ZipFile(tmp_path / "people.npz", "w") as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    refused(cli("audit", config(data=ARCHIVE)), "people.npz", *words)
+
+
+def test_an_array_that_claims_to_be_larger_than_memory(cli: Callable, config: Written, tmp_path: Path) -> None:
+    header = io.BytesIO()
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": (10**15, 2)})
+    with zipfile.ZipFile(tmp_path / "people.npz", "w") as archive:
+        archive.writestr("X.npy", header.getvalue())
+    refused(cli("audit", config(data=ARCHIVE)), "people.npz", "larger than the memory")
+
+
+@pytest.mark.parametrize("names", [np.array(5), np.array([["a", "b"]]), np.array(["a"]), np.array(["a", "a"])])
+def test_names_that_do_not_fit(cli: Callable, config: Written, tmp_path: Path, names: np.ndarray) -> None:
+    np.savez(tmp_path / "people.npz", X=X, y=Y, names=names)
+    refused(cli("audit", config(data=ARCHIVE)), "people.npz")
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+def test_labels_of_another_kind_in_the_holdout(cli: Callable, config: Written, write: Written, swapped: bool) -> None:
+    path = config()
+    write("numbers.csv", (path.parent / "holdout.csv").read_text().replace("low", "0").replace("high", "1"))
+    first, second = ("numbers.csv", "train.csv") if swapped else ("train.csv", "numbers.csv")
+    data = f'[data]\ntrain = "{first}"\nholdout = "{second}"\ntarget = "income"\n'
+    refused(
+        cli("audit", config(data=data)), "column 'income'", "holds numbers", "other values", "write the labels alike"
+    )
+
+
+@pytest.mark.parametrize("source", ['train = "train.csv"\nholdout = "holdout.csv"', 'file = "train.csv"'])
+def test_a_target_without_a_name(cli: Callable, config: Written, source: str) -> None:
+    refused(cli("audit", config(data=f'[data]\n{source}\ntarget = ""\n')), "data.target")
+
+
+LONG = "x" * 5000
+
+
+@pytest.mark.parametrize("name", [LONG, "a\0b"], ids=["long", "nul"])
+@pytest.mark.parametrize("command", ["audit", "report", "gate", "records", "run", "data", "model"])
+def test_paths_that_cannot_be(cli: Callable, config: Written, command: str, name: str) -> None:
+    quoted = json.dumps(name)
+    match command:
+        case "audit":
+            printed = cli("audit", f"{name}.toml")
+        case "run":
+            printed = cli("audit", config(), "--run", name)
+        case "data":
+            printed = cli("audit", config(data=f'[data]\nfile = {quoted[:-1]}.csv"\ntarget = "income"\n'))
+        case "model":
+            printed = cli("audit", config(models=f'[[models]]\nkind = "file"\npath = {quoted[:-1]}.skops"\n'))
+        case _:
+            printed = cli(command, name)
+    refused(printed)
+
+
+@pytest.mark.parametrize("width", [0.3, 0.15, 0.07])
+@pytest.mark.parametrize("outputs", ["as is", "binned"])
+def test_bins_that_do_not_fill_the_interval(cli: Callable, config: Written, outputs: str, width: float) -> None:
+    rest = f'[release]\noutputs = "{outputs}"\nbin_width = {width}\n'
+    refused(cli("audit", config(rest=rest)), "audit.toml: bin_width must divide 1", f"got {width}", "try 0.")
+
+
+def test_games_about_no_property(cli: Callable, config: Written) -> None:
+    refused(cli("audit", config(rest="[property_games]\ntarget_models = 10\n")), "property_games", "[[properties]]")
+
+
+# ------------------------------------------------------------------ code of the user's
+
+CODE = """
+import sys
+import numpy as np
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer, Normalizer
+
+
+def a_class():
+    return LogisticRegression
+
+
+def leaves():
+    sys.exit(0)
+
+
+def text_into_logarithms():
+    return make_pipeline(FunctionTransformer(np.log1p), LogisticRegression())
+
+
+def text_into_norms():
+    return make_pipeline(Normalizer(), LogisticRegression())
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        ("a_class", ["LogisticRegression is a class; give an instance of it"]),
+        ("leaves", ["raised SystemExit"]),
+        ("text_into_logarithms", ["LogisticRegression raised", "in fit on 60 records"]),
+        ("text_into_norms", ["LogisticRegression raised", "in fit on 60 records"]),
+    ],
+)
+@pytest.mark.parametrize("command", ["audit", "explain"])
+def test_code_that_cannot_be_used(
+    cli: Callable, config: Written, write: Written, command: str, function: str, words: list[str]
+) -> None:
+    module = write("code_of_mine.py", CODE).stem
+    refused(cli(command, config(models=f'[[models]]\nkind = "factory"\nfactory = "{module}:{function}"')), *words)
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("raises_on_import", "raise RuntimeError('Fabry')", ["cannot be imported (RuntimeError)"]),
+        ("leaves_on_import", "import sys; sys.exit(0)", ["cannot be imported (SystemExit)"]),
+        ("no_python", "def f(:", ["cannot be imported (SyntaxError)"]),
+        ("lacks_a_module", "import no_such_module_here", ["no module 'no_such_module_here'"]),
+    ],
+)
+def test_modules_that_cannot_be_imported(
+    cli: Callable, config: Written, write: Written, name: str, text: str, words: list[str]
+) -> None:
+    write(f"{name}.py", text)
+    printed = cli("audit", config(models=f'[[models]]\nkind = "factory"\nfactory = "{name}:f"'))
+    refused(printed, *words)
+    assert "Fabry" not in printed.err
+
+
+def test_the_message_of_code_of_ones_own_is_shown_on_demand_alone(
+    cli: Callable, config: Written, write: Written
+) -> None:
+    module = write("models_of_mine_bad.py", MODELS_OF_MINE).stem
+    path = config(models=f'[[models]]\nkind = "factory"\nfactory = "{module}:raises"')
+    assert "cupboard" not in cli("audit", path).err
+    code, _, err = cli("--debug", "audit", path)
+    assert code == 2
+    assert "the cupboard is bare" in err
+
+
+# ------------------------------------------------------------------ run folders
+
+DAMAGE: dict[str, tuple[str, Callable[[str], str], tuple[str, ...]]] = {
+    "manifest without inputs": ("manifest.json", lambda text: "{}", ("audit", "audit.toml", "--run", "run")),
+    "manifest of a list": ("manifest.json", lambda text: '{"inputs": []}', ("audit", "audit.toml", "--run", "run")),
+    "deep manifest": ("manifest.json", lambda text: "[" * 99999, ("audit", "audit.toml", "--run", "run")),
+    "deep result": ("result.json", lambda text: "[" * 99999, ("gate", "run")),
+    "result of a list": ("result.json", lambda text: '{"schema_version": []}', ("gate", "run")),
+    "rule that is none": (
+        "result.json",
+        lambda text: json.dumps(_with(json.loads(text), ("audits", 0, "method", "rule"), "nan")),
+        ("gate", "run"),
+    ),
+    "curve cut short": (
+        "result.json",
+        lambda text: json.dumps(_with(json.loads(text), ("audits", 0, "attacks", 0, "roc", "fpr"), [0.0])),
+        ("report", "run"),
+    ),
+    "curve beyond 1": (
+        "result.json",
+        lambda text: json.dumps(_with(json.loads(text), ("audits", 0, "attacks", 0, "roc", "tpr", 0), "Infinity")),
+        ("report", "run"),
+    ),
+    "records of other columns": ("records.csv", lambda text: text.replace("member", "membre", 1), ("records", "run")),
+    "records cut short": ("records.csv", lambda text: text[: len(text) // 2], ("records", "run")),
+    "records of nothing": ("records.csv", lambda text: "", ("records", "run")),
+    "records with words for numbers": ("records.csv", lambda text: text.replace(",0.", ",x."), ("records", "run")),
+    "ids without records": ("ids.csv", lambda text: "record,id\n", ("records", "run", "--show-ids")),
+    "ids of other columns": ("ids.csv", lambda text: text.replace("record", "x", 1), ("records", "run", "--show-ids")),
+}
+
+
+def _with(document: dict, path: tuple, value: object) -> dict:
+    part = document
+    for key in path[:-1]:
+        part = part[key]
+    part[path[-1]] = value
+    return document
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The run folder of a finished audit, not to be touched."""
+    folder = tmp_path_factory.mktemp("finished") / "run"
+    audit_config(Config.for_dataset("wine", train_records=60, holdout_records=60), folder=folder)
+    return folder
+
+
+@pytest.mark.parametrize("what", DAMAGE)
+def test_damaged_run_folders(cli: Callable, config: Written, finished: Path, what: str) -> None:
+    config()
+    shutil.copytree(finished, "run")
+    name, damage, command = DAMAGE[what]
+    path = Path("run", name)
+    path.write_text(damage(path.read_text()))
+    refused(cli(*command))
+
+
+@pytest.mark.parametrize("name", ["records.csv", "ids.csv"])
+def test_tables_of_a_run_that_are_no_text(cli: Callable, finished: Path, name: str) -> None:
+    shutil.copytree(finished, "run")
+    Path("run", name).write_bytes(b"\xff\xfe\x00")
+    refused(cli("records", "run", "--show-ids"), name, "is damaged")
+
+
+def test_a_report_that_cannot_be_replaced(cli: Callable, finished: Path) -> None:
+    shutil.copytree(finished, "run")
+    Path("run/report.html").unlink(missing_ok=True)
+    Path("run/report.html").mkdir()
+    refused(cli("report", "run"), "report.html", "cannot be written")
+    assert [entry.name for entry in Path("run").iterdir() if entry.name.endswith(".part")] == []

@@ -255,6 +255,36 @@ def test_gate_with_other_limits(cli: Callable, run: Path, limits: tuple[str, ...
     assert cli("gate", run, *limits).code == code
 
 
+def test_gate_does_not_believe_verdicts_in_the_file(cli: Callable, config: Written) -> None:
+    """A model that fails, and a result.json in which every verdict is overwritten: gate and every report still fail."""
+    assert cli("audit", config(models=LEAKY), "--run", "run").code == 1
+    honest = cli("report", "run", "--junit").out
+    path = Path("run") / "result.json"
+    content = json.loads(path.read_text())
+    assert content["verdict"] == "fails"
+    content["verdict"] = "passes"
+    for audit in content["audits"]:
+        audit["verdict"] = "passes"
+        for finding in audit["findings"]:
+            finding |= {"verdict": "passes", "reason": "all is well", "remedy": ""}
+    path.write_text(json.dumps(content))
+    printed = cli("gate", "run")
+    assert printed.code == 1
+    assert "not signed" in printed.err
+    assert "says “passes”, but the estimates in it say “fails”" in printed.err
+    suite = ET.fromstring(cli("report", "run", "--junit").out)
+    assert suite.get("failures") == ET.fromstring(honest).get("failures") != "0"
+    assert "Fails the release rule" in cli("report", "run", "--markdown").out
+    assert cli("report", "run").code == 0
+    assert "<title>Fails" in (Path("run") / "report.html").read_text()
+    content["audits"][0]["findings"] = []
+    path.write_text(json.dumps(content))
+    assert cli("gate", "run").code == 1
+    content["audits"][0] |= {"attacks": [], "influence": None}
+    path.write_text(json.dumps(content))
+    assert cli("gate", "run").code == 3
+
+
 def test_gate_on_github(cli: Callable, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
@@ -262,7 +292,9 @@ def test_gate_on_github(cli: Callable, run: Path, tmp_path: Path, monkeypatch: p
     errors = [line for line in printed.out.splitlines() if line.startswith("::error title=leakgauge fails::")]
     assert errors
     assert "naive-bayes: largest PDTP" in errors[0]
-    assert (tmp_path / "summary.md").read_text().startswith("## Privacy audit")
+    summary = (tmp_path / "summary.md").read_text()
+    assert summary.startswith("## Privacy audit")
+    assert "not signed" in summary
 
 
 def test_a_summary_that_cannot_be_written_does_not_change_the_verdict(
@@ -324,27 +356,37 @@ def test_schemas_are_schemas_and_hold(cli: Callable, run: Path) -> None:
         jsonschema.validate(written | {"sede": 1}, json.loads(cli("schema").out))
 
 
-def test_an_internal_error_is_one_line_and_a_file(
-    cli: Callable, config: Written, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+def test_an_internal_error_is_one_line_without_its_text(
+    cli: Callable, config: Written, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    import tempfile
-
     from leakgauge.auditing.config import Config
 
     def broken(*_: object, **__: object) -> None:
-        raise ZeroDivisionError("nobody thought of this")
+        raise ZeroDivisionError("nobody thought of Mrs Meier")
 
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     monkeypatch.setattr(Config, "subjects", broken)
     printed = cli("audit", config())
     assert printed.code == 4
     assert len(printed.err.splitlines()) == 1
-    assert "internal error (ZeroDivisionError: nobody thought of this)" in printed.err
-    stored = next(tmp_path.glob("leakgauge-*.traceback"))
-    assert str(stored) in printed.err
-    assert "in broken" in stored.read_text()
-    with pytest.raises(ZeroDivisionError):
-        cli("--debug", "audit", config())
+    assert "internal error (ZeroDivisionError in test_commands.py, line" in printed.err
+    assert "leakgauge --debug" in printed.err
+    assert "Meier" not in printed.err
+
+
+def test_debug_shows_the_traceback_with_a_warning_and_keeps_the_exit_code(
+    cli: Callable, config: Written, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from leakgauge.auditing.config import Config
+
+    def broken(*_: object, **__: object) -> None:
+        raise ZeroDivisionError("nobody thought of Mrs Meier\x1b[2J")
+
+    monkeypatch.setattr(Config, "subjects", broken)
+    printed = cli("--debug", "audit", config())
+    assert printed.code == 4
+    assert "may hold values of records" in printed.err
+    assert "in broken" in printed.err
+    assert "ZeroDivisionError: nobody thought of Mrs Meier\\x1b[2J" in printed.err
 
 
 def test_ctrl_c_says_how_to_go_on(cli: Callable, config: Written, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -42,7 +42,7 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
     ours = next(line for line in run.stdout.splitlines() if line.startswith("OURS")).split()[1:]
     allowed = set() if arguments[0].startswith("-") else {"pydantic"}  # typer reads a command's options with it
     assert not (set(HEAVY) - allowed) & set(imported)
-    assert {name.split(".")[1] for name in ours} == {"_version", "cli", "errors"}
+    assert {name.split(".")[1] for name in ours} == {"_version", "cli", "errors", "escaping"}
 
 
 def test_there_are_the_promised_commands() -> None:

@@ -59,7 +59,24 @@ def test_published_and_ours_stand_side_by_side(made_up: object, capsys: pytest.C
     assert "✗ no" in lines["second"]
     assert "another solver [sic]" in lines["second"]
     assert lines["third"].split() == ["third", "3"]
+    assert "Printed numbers: 1 of 2 rows agree." in printed.out
+    assert "reference" not in printed.out.lower()
     assert "A remark." in printed.err
+
+
+def test_references_have_a_column_and_a_count_of_their_own(capsys: pytest.CaptureFixture[str]) -> None:
+    call("yeom-figure-1")
+    printed = capsys.readouterr().out
+    assert printed.splitlines()[1].split() == ["what", "reference", "ours", "agrees", "note"]
+    assert "Reference values: 9 of 9 rows agree." in printed
+    assert "Printed numbers" not in printed
+    assert printed.count("reference read off the printed figure") == 3
+    assert printed.count("reference computed independently") == 6
+    call("izzo-figure-1", quick=True)
+    printed = capsys.readouterr().out
+    assert printed.splitlines()[1].split() == ["what", "published", "reference", "ours", "agrees", "note"]
+    assert "Printed numbers: 1 of 1 rows agree." in printed
+    assert "References: computed independently of leakgauge, from the description in the paper." in printed
 
 
 def test_numbers_and_picture_are_written(made_up: object, tmp_path: Path) -> None:

@@ -27,9 +27,10 @@ from leakgauge.auditing import (
     judge,
 )
 from leakgauge.auditing.attributes import findings as attribute_findings
+from leakgauge.auditing.membership import findings as membership_findings
 from leakgauge.auditing.properties import findings as property_findings
 from leakgauge.auditing.result import Association, AttackResult, Curve, Exposed, Histogram, PropertyRemedy
-from leakgauge.statistics import Estimate
+from leakgauge.statistics import Estimate, TailOdds
 
 OWN_IDS = ("patient-0017", "patient-0042")
 """What the user calls two of the records; no report may name them."""
@@ -106,8 +107,11 @@ def advantage_finding(found: AttackResult) -> Finding:
     verdict = judge(found.advantage, 0.1)
     reason, remedy = {
         Verdict.PASSES: (f"even the upper end, {found.advantage.high:.3f}, is at most 0.1", ""),
-        Verdict.FAILS: (f"even the lower end, {found.advantage.low:.3f}, is above 0.1", "regularise more strongly"),
-        Verdict.CANNOT_TELL: ("the interval lies on both sides of 0.1", "about 9,000 records would settle it"),
+        Verdict.FAILS: (f"even the lower end, {found.advantage.low:.3f}, is above 0.1", "train on more records"),
+        Verdict.CANNOT_TELL: (
+            "the interval lies on both sides of 0.1",
+            "with about 9,000 of each, a harmless model passes",
+        ),
     }[verdict]
     measure = f"advantage of the attack “{found.title}”"
     return Finding("membership", measure, found.advantage, 0.0, 0.1, verdict, reason, remedy)
@@ -156,7 +160,9 @@ def influence(largest: float, bound: float, n_infinite: int = 0) -> Influence:
     counts[39] = 4 if 1 < largest < math.inf else 0
     measured = sum(counts) + n_infinite
     pdtp = tuple(round(min(largest, 5.3) * (1 - i / 400) ** 4, 4) for i in range(400))
-    success = tuple(round(0.5 + 0.4 * (1 - i / 400) ** 2 * (0.5 + (i * 37 % 100) / 100), 4) for i in range(400))
+    success = tuple(
+        round(min(1.0, 0.5 + 0.4 * (1 - i / 400) ** 2 * (0.5 + (i * 37 % 100) / 100)), 4) for i in range(400)
+    )
     return Influence(
         n_measured=measured,
         n_training=measured,
@@ -187,13 +193,13 @@ def influence_findings(largest: float, bound: float) -> list[Finding]:
             "influence", "largest PDTP (queries about the record itself)", direct, 0.0, 1.0, judge(direct, 1.0),
             "a record changes an answer about itself by more than a factor e^1; 26 of 2,000 records are above 1"
             if largest > 1 else f"no record changes any answer about itself by more than a factor e^{largest:.3g}",
-            "release rounded answers or labels only" if largest > 1 else "",
+            "train with stronger regularisation" if largest > 1 else "",
         ),
         Finding(
             "influence", "largest DTP (any query)", any_query, 0.0, 1.0, judge(any_query, 1.0),
             "DTP is at least PDTP, which is above the limit" if largest > 1
             else f"no query at all can change by more than a factor e^{bound:.3g}",
-            "release rounded answers or labels only" if largest > 1 else "",
+            "train with stronger regularisation" if largest > 1 else "",
         ),
     ]  # fmt: skip
 
@@ -248,6 +254,7 @@ def hidden(name: str = "vkorc1", members: float = 0.9, others: float = 0.6, **ch
         ),
         "left_out": {"inversion-confidence": "it cannot work with values"},
         "exposed": ExposedValues(2, N_TRAIN, 0.05, 40, (ExposedValue("a1b2c3d4e5f6", "CC"),)),
+        "tail": TailOdds(1.25, 64, 40, upper=True, level=0.0125),
     }
     return InferredColumn(**{**given, **changed})
 
@@ -260,7 +267,7 @@ def ignored(name: str = "sex") -> InferredColumn:
         replace(one, advantage=nothing) if one.name == "inversion" else replace(one, decides=False)
         for one in plain.attacks
     )
-    return replace(plain, ignored=True, attacks=attacks, exposed=ExposedValues(0, N_TRAIN, 0.05, 40, ()))
+    return replace(plain, ignored=True, attacks=attacks, exposed=ExposedValues(0, N_TRAIN, 0.05, 40, ()), tail=None)
 
 
 def whole(name: str = "sex is f", clean: float = 0.55, planted: float = 0.96, **changed: object) -> InferredProperty:
@@ -399,6 +406,16 @@ def regression() -> AuditResult:
         holdout_score=Estimate(55.0, 51.2, 58.7, 0.95, "root of the mean of squares, t interval", N_HOLDOUT),
     )
     return audit(what, [advantage_finding(one) for one in found], found, method={**METHOD, "shadow_models": 0})
+
+
+def tailed() -> AuditResult:
+    """A model that gives a few people away surely and nobody else: it fails by its tail alone."""
+    plain = passing()
+    tails = (TailOdds(15.3, 128, 128, True, 0.002), *[TailOdds(0.9, 32, 18, False, 0.002)] * 5)
+    found = [replace(attack, tail=tail) for attack, tail in zip(plain.attacks, tails, strict=True)]
+    findings = [one for one in plain.findings if one.question != "membership"]
+    findings += membership_findings(found, plain.description, advantage=0.1, dtp=1.0, learner=True)
+    return replace(plain, attacks=tuple(found), findings=tuple(findings), verdict=Verdict.FAILS)
 
 
 def three_models() -> Document:

@@ -22,7 +22,7 @@ from leakgauge.defences import (
     Temperature,
     Unchanged,
 )
-from leakgauge.protecting import Protection, ProtectionDocument, Tried
+from leakgauge.protecting import Protection, ProtectionDocument, Refused, Tried
 from leakgauge.statistics import Estimate
 
 
@@ -67,10 +67,13 @@ def outcome(
         influence=None,
     )
     error = Estimate(0.2 + cost, 0.18 + cost, 0.22 + cost, CONFIDENCE, "Clopper-Pearson", 1_000)
-    return Tried(defence, result, error, Estimate(cost, cost - 0.01, cost + 0.01, CONFIDENCE, "Student t", 1_000))
+    more = Estimate(cost, cost - 0.01, cost + 0.01, CONFIDENCE, "Student t", 1_000)
+    is_labels = isinstance(defence, LabelsOnly)
+    loss = replace(error, value=0.4 + cost, low=0.38 + cost, high=0.42 + cost, method="Student t")
+    return Tried(defence, result, error, more, loss, None if is_labels else 0.03, more)
 
 
-def protection(*tried: Tried, refused: dict[str, str] | None = None) -> ProtectionDocument:
+def protection(*tried: Tried, refused: dict[str, Refused] | None = None) -> ProtectionDocument:
     rule = ReleaseRule(dtp=None, advantage=0.1)
     return ProtectionDocument.of(Protection("Loans", tried, refused or {}, rule, CONFIDENCE))
 
@@ -85,7 +88,13 @@ def usual() -> ProtectionDocument:
         outcome(Temperature(2), 0.42, 0.0),
         outcome(LabelsOnly(), 0.18, 0.0),
         outcome(Ensemble(10), 0.09, 0.06),
-        refused={"earlier-stop-2": "LogisticRegression is not trained in rounds that could be fewer"},
+        refused={
+            "earlier-stop-2": Refused(
+                "rounds of training divided by 2",
+                "ModelError",
+                "LogisticRegression is not trained in rounds that could be fewer",
+            )
+        },
     )
 
 

@@ -5,6 +5,7 @@ import math
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
@@ -281,6 +282,24 @@ def test_verdicts_differ_in_shape():
     assert len(set(shapes.values())) == 3
     for verdict, name in figures.verdict_classes():
         assert parsed(figures.icon(verdict)).find("use").get("href") == f"#{name}"
+
+
+def test_no_pair_of_colour_and_dashes_comes_twice(documents):
+    """In the plot and in the legend; 24 attacks, three times as many as there are colours."""
+    attack = documents.failing().attacks[2]
+    root = parsed(
+        figures.roc_plot([replace(attack, roc=documents.power_curve(0.3 + 0.02 * i)) for i in range(24)], 900, "k")
+    )
+    drawn = [path.get("class") for path in root.iter("path") if (path.get("class") or "").startswith("line")]
+    legend = [parsed(figures.line_sample(i)).find("path").get("class") for i in range(24)]
+    assert drawn == legend
+    assert len(set(drawn)) == 24
+    assert len({figures.line_look(i) for i in range(64)}) == 64
+    style = (Path(figures.__file__).parent / "templates" / "style.css").read_text()
+    for name in {name for look in drawn for name in look.split()} - {"line", "d0"}:
+        assert f".{name} {{" in style
+    dashes = re.findall(r"\.d\d \{ stroke-dasharray: ([\d. ]+); \}", style)
+    assert len(set(dashes)) == figures.N_DASHES - 1  # the first is solid
 
 
 def test_lines_differ_without_colour():

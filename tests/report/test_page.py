@@ -18,6 +18,7 @@ from leakgauge.auditing import AuditDocument, Document, Finding, Verdict
 from leakgauge.auditing.document import dump, load
 from leakgauge.errors import StoreError
 from leakgauge.report import render_html, words, write_html
+from leakgauge.report.page import _scales, _view
 from leakgauge.statistics import Estimate
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\"'&{{7*7}}"
@@ -101,7 +102,7 @@ def test_the_verdict_comes_first_with_its_reason_and_the_advice(documents):
         "Fails the release rule",
         "Do not release this model as it is.",
         "A record changes an answer about itself by more than a factor",
-        "Release rounded answers or labels only.",
+        "Train with stronger regularisation.",
         "Findings",
         "Membership attacks",
         "Influence of single records",
@@ -338,7 +339,7 @@ def test_a_name_that_no_encoding_knows_is_written_all_the_same(documents, tmp_pa
     result = documents.passing()
     broken = replace(result, description=replace(result.description, model="half a pair \ud83d"))
     path = write_html(documents.alone(broken), tmp_path / "report.html")
-    assert "half a pair ?" in path.read_text("utf-8")
+    assert r"half a pair \ud83d" in path.read_text("utf-8")
 
 
 # The data.
@@ -557,3 +558,27 @@ def test_properties_stand_in_the_overview_and_in_the_data(documents):
     text = Page(render_html(both)).text_of()
     assert "The set as a whole" in text
     assert '"sex is f":[["probabilities",0.0,0.9,null,null],["labels",0.0,0.5,0.7,0.5]' in render_html(both)
+
+
+def test_tail_odds_stand_beside_each_attack_and_on_a_scale_of_their_own(documents):
+    page = Page(render_html(documents.alone(documents.tailed()))).text_of()
+    assert "15.30 or more" in page
+    assert "128 of the 128 highest are members" in page
+    assert "18 of the 32 lowest are members" in page
+    assert "gives some training records away: 128 of the 128 records with the highest scores" in page
+    scales = _scales(documents.tailed().findings)
+    assert scales[("membership", 0.0)][1] < 1
+    assert scales[("membership", 1.0)][1] > math.e
+    # Documents of schema versions before 1.5 hold none.
+    assert "are members" not in Page(render_html(documents.alone(documents.passing()))).text_of()
+
+
+def test_the_measure_that_lies_furthest_beyond_its_own_limit_stands_in_the_overview(documents):
+    view = _view(AuditDocument.of(documents.tailed()), 0)
+    assert view.strongest["membership"].verdict is Verdict.FAILS
+    # Odds below their limit are a bound from below; advantages lie nearer to theirs.
+    quiet = documents.tailed()
+    tails = [replace(one, tail=quiet.attacks[1].tail) for one in quiet.attacks]
+    findings = documents.membership_findings(tails, quiet.description, advantage=0.1, dtp=1.0, learner=True)
+    view = _view(AuditDocument.of(replace(quiet, findings=tuple(findings), attacks=tuple(tails))), 0)
+    assert view.strongest["membership"].measure.startswith("advantage")

@@ -37,7 +37,7 @@ def test_numbers(value, places, text):
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [(0.0, "0"), (1.0, "1"), (0.001, "0.001"), (1e6, "1,000,000"), (0.00002, "2e-05"), (math.inf, "∞"), (-1.5, "−1.5")],
+    [(0.0, "0"), (1.0, "1"), (0.001, "0.001"), (1e6, "1,000,000"), (0.00002, "2e−05"), (math.inf, "∞"), (-1.5, "−1.5")],
 )
 def test_short_numbers(value, text):
     assert words.short(value) == text
@@ -310,3 +310,30 @@ def test_the_file_names_the_limit_and_who_was_assumed_to_attack(documents):
     assert "Read off the model" in said["Results"]
     planting = replace(audit, method={"rule": {"property": 0.6, "planted": 0.1}})
     assert "Nobody who plants up to 10 % of the records may" in " ".join(words.rule(planting))
+
+
+def test_tail_odds_decide_as_other_measures_do(documents):
+    audit = AuditDocument.of(documents.tailed())
+    (ground,) = words.grounds(audit)
+    assert ground.clearest.measure == "tail odds of the strongest attack"
+    said = " ".join(text for _, text in words.statement(audit, "0"))
+    assert "Of the 128 records with the highest scores 128 are training records" in said
+    assert "at least 15.30 times" in said
+    assert any("the odds of membership may not be shown to exceed 2.7 times" in one for one in words.rule(audit))
+
+
+def test_a_bound_from_below_is_never_the_clearest_reason_to_pass(documents):
+    odds = Estimate(1.2, 0.8, math.inf, 0.99, "m", 10)
+    tail = Finding("membership", "tail odds", odds, 1.0, math.e, Verdict.PASSES, "tail", "")
+    audit = audit_of(documents, tail, finding(0.0, 0.05, Verdict.PASSES), verdict=Verdict.PASSES)
+    (ground,) = words.grounds(audit)
+    assert ground.clearest.measure == "advantage"
+
+
+def test_the_largest_advantage_is_the_largest_either_way_round(documents):
+    plain = documents.passing()
+    turned = replace(plain.attacks[0], advantage=Estimate(-0.7, -0.8, -0.6, 0.99, "m", 10))
+    audit = AuditDocument.of(replace(plain, attacks=(turned, *plain.attacks[1:])))
+    said = " ".join(text for _, text in words.statement(audit, "0"))
+    assert "The largest membership advantage measured is −0.700" in said
+    assert "reaches above 0.800" in said

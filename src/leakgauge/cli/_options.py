@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -91,7 +92,7 @@ def configured(
 
     secrets = [_secret(text) for text in properties or ()]
     if _is_file(source):
-        return load_config(source).changed(
+        return load_config(source, properties=secrets).changed(
             seed=seed,
             train_records=train_records,
             holdout_records=holdout_records,
@@ -128,4 +129,4 @@ def _secret(text: str) -> dict[str, object]:
 
 def _is_file(source: str) -> bool:
     """What looks like a file is one, even if it is not there: its absence is then what is wrong."""
-    return Path(source).suffix.lower() in (".toml", ".json") or "/" in source or Path(source).is_file()
+    return Path(source).suffix.lower() in (".toml", ".json") or "/" in source or os.path.isfile(source)

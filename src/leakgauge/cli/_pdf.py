@@ -9,6 +9,7 @@ import tempfile
 from pathlib import Path
 
 from leakgauge.errors import MissingExtra, StoreError
+from leakgauge.training import write_atomically
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
 SECONDS = 120
@@ -53,7 +54,5 @@ def print_pdf(page: Path) -> Path:
             ) from None
         if not printed.is_file():
             raise StoreError(f"{browser} made no PDF of {page}; open the page and print it instead")
-        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(printed.read_bytes())
+        write_atomically(target, lambda file: file.write(printed.read_bytes()))
     return target

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from leakgauge.cli._console import asides, is_watched
+from leakgauge.escaping import one_line
 
 if TYPE_CHECKING:
     from leakgauge.auditing.batch import BatchStage
@@ -21,7 +22,7 @@ def progress() -> Iterator[BatchStage | None]:
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(bar_width=24),
         TextColumn("{task.fields[count]}"),
         TimeRemainingColumn(compact=True),
@@ -32,6 +33,7 @@ def progress() -> Iterator[BatchStage | None]:
 
         def tell(model: str, stage: str, done: int, total: int) -> None:
             nonlocal shown
+            model = one_line(model)
             if (model, stage) != shown:
                 bars.reset(task, total=total)
                 shown = (model, stage)

@@ -5,7 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from leakgauge.cli._console import MARKS, STYLES, marked
+from leakgauge.cli._console import MARKS, STYLES, marked, plain_table, show_table
+from leakgauge.escaping import one_line
 
 if TYPE_CHECKING:
     from rich.console import Console, RenderableType
@@ -42,7 +43,7 @@ def _headline(document: Document) -> RenderableType:
     from rich.padding import Padding
     from rich.text import Text
 
-    from leakgauge.report.words import ADVICE, ADVICE_FOR_SEVERAL, HEADLINES, tally
+    from leakgauge.report.words import ADVICE, ADVICE_FOR_SEVERAL, HEADLINES, advice, tally
 
     style = STYLES[document.verdict.value]
     models = [audit.description.model for audit in document.audits]
@@ -52,7 +53,7 @@ def _headline(document: Document) -> RenderableType:
     if len(document.audits) > 1:
         text.append(f"{tally(document)} {ADVICE_FOR_SEVERAL[document.verdict]}")
     else:
-        text.append(ADVICE[document.verdict])
+        text.append(advice(document.audits[0]) if document.audits else ADVICE[document.verdict])
     return Padding(text, (0, 0))
 
 
@@ -68,7 +69,7 @@ def _show_audit(audit: AuditDocument, console: Console, *, several: bool) -> Non
         )
     console.print(Text(_description(audit), style="dim"))
     console.print()
-    console.print(_findings(audit, console.width))
+    show_table(_findings(audit, console.width), console)
     if audit.attributes:
         console.print()
         console.print(Text("Hidden columns", style="bold"))
@@ -106,9 +107,7 @@ def _description(audit: AuditDocument) -> str:
 
 def _findings(audit: AuditDocument, width: int) -> Table:
     """The findings, one a row; reasons stand beside the numbers where there is room, else numbers and reasons below."""
-    from rich.table import Table
-
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", show_header=width >= WIDE)
+    table = plain_table(show_header=width >= WIDE)
     table.add_column("verdict", no_wrap=True)
     table.add_column("measure", ratio=5)
     if width < WIDE:
@@ -157,7 +156,7 @@ def _bullet(text: str) -> Table:
 
     grid = Table.grid(padding=(0, 1))
     grid.add_column(no_wrap=True)
-    grid.add_column()
+    grid.add_column(overflow="fold")
     grid.add_row("•", Text(text))
     return grid
 
@@ -167,7 +166,7 @@ def _where(folder: Path) -> Text:
 
     return Text.assemble(
         ("Report             ", "bold"),
-        str(folder / "report.html"),
+        one_line(str(folder / "report.html")),
         ("\nWho is exposed     ", "bold"),
-        f"leakgauge records {folder}",
+        one_line(f"leakgauge records {folder}"),
     )

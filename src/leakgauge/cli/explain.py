@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from leakgauge.cli._options import (
@@ -49,14 +50,16 @@ def explain(
     """
     from leakgauge.auditing.explain import explain as explained
     from leakgauge.cli._console import results
+    from leakgauge.escaping import every_line, one_line
 
     config = configured(source, model, seed, train_records, holdout_records, attribute, property)
     subjects = config.subjects(allow_pickle=allow_pickle)
+    explanations = [explained(what, config.settings()) for what in subjects]
     console = results()
-    console.print(_data(config.name, subjects[0]), style="bold", markup=False)
-    for what in subjects:
+    console.print(one_line(_data(config.name, subjects[0])), style="bold", markup=False)
+    for found in explanations:
         console.print()
-        _show(explained(what, config.settings()), console)
+        _show(every_line(replace(found, steps=tuple(replace(step, job=None) for step in found.steps))), console)
 
 
 def _data(name: str, what: Subject) -> str:
@@ -74,10 +77,12 @@ def _data(name: str, what: Subject) -> str:
 def _show(found: Explanation, console: Console) -> None:
     from rich.text import Text
 
+    from leakgauge.cli._console import show_table
+
     learner = f"learner {found.learner}" if found.learner else "no learner: it can only be queried"
     console.print(Text.assemble((found.model, "bold"), f"  {learner}; answers {found.answers.value}"))
     if found.steps:
-        console.print(_table(found.steps))
+        show_table(_table(found.steps), console)
     for step in found.steps:
         if step.refusals and step.engine == "refit":
             console.print(f"Trained one after another: {_why(step.refusals, found.learner or 'it')}.", markup=False)
@@ -94,9 +99,11 @@ def _show(found: Explanation, console: Console) -> None:
 
 
 def _table(steps: tuple[Step, ...]) -> Table:
-    from rich.table import Table
+    from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    from leakgauge.cli._console import plain_table
+
+    table = plain_table()
     table.add_column("models for")
     table.add_column("needed", justify="right")
     table.add_column("trained", justify="right")
@@ -106,7 +113,7 @@ def _table(steps: tuple[Step, ...]) -> Table:
         what = f"{step.what} (if one is above the limit)" if step.sometimes else step.what
         engine = "training each" if step.engine == "refit" else step.engine
         took = _duration(step.seconds) if step.seconds else "–"
-        table.add_row(what, f"{step.n_models:,}", f"{step.n_trained:,}", engine, took)
+        table.add_row(Text(what), f"{step.n_models:,}", f"{step.n_trained:,}", Text(engine), took)
     return table
 
 

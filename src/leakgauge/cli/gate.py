@@ -40,7 +40,11 @@ def gate(
 ) -> int:
     """Apply the release rule to a finished audit: one line for each finding, the verdict, and the exit code.
 
-    On GitHub it also writes error annotations and the step summary. Nothing is measured again.
+    Every finding is judged again from the estimates in result.json; verdicts written there are not believed. The file
+    is not signed: whoever can write to it can change the estimates, and the rule of the audit where no limits are given
+    here. Nothing is measured again.
+
+    On GitHub it also writes error annotations and the step summary.
 
     [dim]Examples:[/dim]
 
@@ -48,15 +52,19 @@ def gate(
         leakgauge gate leakgauge-runs/adult-1a2b3c4d --advantage 0.05 --dtp none
     """
     from leakgauge.auditing import Run
-    from leakgauge.auditing.gate import apply
-    from leakgauge.cli._console import STYLES, results
-    from leakgauge.report.words import HEADLINES
+    from leakgauge.auditing.gate import Limits, apply
+    from leakgauge.cli._console import STYLES, remark, results
+    from leakgauge.report.words import HEADLINES, UNSIGNED
 
-    document = apply(Run(run).document(), _limits(dtp, advantage, property))
+    written = Run(run).written()
+    document = apply(written, _limits(dtp, advantage, property))
+    if (judged := apply(written, Limits()).verdict) is not written.verdict:
+        remark(f"result.json says “{written.verdict}”, but the estimates in it say “{judged}”; the estimates count")
     console = results()
     for model, finding in _all(document):
         console.print(_line(model, finding), style=STYLES[finding.verdict.value], soft_wrap=True, markup=False)
     console.print(f"{HEADLINES[document.verdict]}: {document.name}", style="bold", soft_wrap=True, markup=False)
+    remark(UNSIGNED)
     if os.environ.get("GITHUB_ACTIONS") == "true":
         _tell_github(document)
     return document.verdict.exit_code
@@ -95,23 +103,19 @@ def _tell_github(document: Document) -> None:
     """Annotations on stdout, where the runner reads them, and the summary where it says."""
     from leakgauge.auditing import Verdict
     from leakgauge.cli._console import remark
+    from leakgauge.escaping import workflow_command
     from leakgauge.report import markdown
-    from leakgauge.report.words import against_limit, sentence
+    from leakgauge.report.words import UNSIGNED, against_limit, sentence
 
     for model, finding in _all(document):
         if finding.verdict is not Verdict.PASSES:
             message = f"{model}: {finding.measure}: {against_limit(finding)}. {sentence(finding.reason)}"
-            print(f"::error title={_escaped(f'leakgauge {finding.verdict.value}', in_title=True)}::{_escaped(message)}")
+            title = workflow_command(f"leakgauge {finding.verdict.value}", in_title=True)
+            print(f"::error title={title}::{workflow_command(message)}")
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary:
         try:
             with Path(summary).open("a", encoding="utf-8") as file:
-                file.write(markdown(document))
+                file.write(f"{markdown(document)}\n{UNSIGNED}\n")
         except OSError as error:  # the verdict counts, whoever reads it
             remark(f"the step summary {summary} cannot be written ({error.strerror})")
-
-
-def _escaped(text: str, *, in_title: bool = False) -> str:
-    """Text as GitHub's workflow commands want it."""
-    text = text.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-    return text.replace(":", "%3A").replace(",", "%2C") if in_title else text

@@ -8,10 +8,16 @@ Nothing heavy is imported here or in the modules of the commands: ``leakgauge --
 
 from __future__ import annotations
 
+import errno
 import inspect
+import os
+import signal
 import sys
+import threading
+import traceback
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Annotated, Any
 
 import typer
@@ -19,7 +25,15 @@ import typer
 from leakgauge._version import __version__
 from leakgauge.cli import audit, explain, gate, protect, records, report, reproduce, schema
 from leakgauge.cli._console import complain
-from leakgauge.errors import LeakgaugeError
+from leakgauge.cli._streams import lasting_streams
+from leakgauge.errors import LeakgaugeError, UserCodeError, place_of
+from leakgauge.escaping import one_line
+
+_OUTSIDE = (
+    "EACCES EPERM EROFS ENOSPC EDQUOT EFBIG EIO ENAMETOOLONG ENOTDIR EISDIR ELOOP EMFILE ENFILE"  # not everywhere all
+)
+OUTSIDE = {getattr(errno, name, None) for name in _OUTSIDE.split()} - {None}
+"""What the system refuses for reasons outside: no space, no permission, a name too long."""
 
 BAD_INPUT = 2
 INTERNAL = 4
@@ -66,7 +80,9 @@ def leakgauge(
     version: Annotated[
         bool, typer.Option("--version", callback=_print_version, is_eager=True, help="Print the version and exit.")
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an internal error.")] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", help="Show the traceback of an error; it may hold values of records.")
+    ] = False,
 ) -> None:
     """Measure what a trained model gives away about the people it was trained on, and decide whether to release it.
 
@@ -84,58 +100,108 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
     debug = "--debug" in given
-    for stream in (sys.stdout, sys.stderr):
-        if hasattr(stream, "reconfigure"):  # a terminal without Unicode shall see "?", not a crash
-            stream.reconfigure(errors="replace")
-    with warnings.catch_warnings():
-        if not debug:
+    with warnings.catch_warnings(), lasting_streams(), interrupts() as interrupted:
+        if debug:
+            return _guarded(given, debug, interrupted)
+        with _quiet():
             warnings.simplefilter("ignore")
-        return _guarded(given, debug)
+            return _guarded(given, debug, interrupted)
 
 
-def _guarded(given: list[str], debug: bool) -> int:
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep what Python itself says of other people's code, which may hold values of records, off stderr.
+
+    Worker processes read the variable when they start.
+    """
+    hook, known = sys.unraisablehook, os.environ.get("PYTHONWARNINGS")
+    sys.unraisablehook = lambda _: None
+    warnings.showwarning = lambda *_, **__: None  # what catch_warnings puts right again
+    os.environ["PYTHONWARNINGS"] = "ignore"
     try:
-        return int(app(given, prog_name="leakgauge", standalone_mode=False) or 0)
-    except LeakgaugeError as error:
-        complain(str(error))
-        return BAD_INPUT
-    except _UsageError as error:
-        complain(f"{error.format_message().rstrip('.')}; see leakgauge {_command_of(error)}--help")
-        return BAD_INPUT
+        yield
+    finally:
+        sys.unraisablehook = hook
+        del os.environ["PYTHONWARNINGS"]
+        if known is not None:
+            os.environ["PYTHONWARNINGS"] = known
+
+
+@contextmanager
+def interrupts() -> Iterator[list[bool]]:
+    """Take note of Ctrl-C: a list that is not empty once it was pressed, whatever became of the KeyboardInterrupt.
+
+    Libraries that are interrupted while they are imported raise errors of their own.
+    """
+    noted: list[bool] = []
+
+    def note(signum: int, frame: object) -> None:
+        noted.append(True)
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # a second one changes nothing: the command is ending
+        raise KeyboardInterrupt
+
+    usual = signal.getsignal(signal.SIGINT)
+    mine = usual is signal.default_int_handler and threading.current_thread() is threading.main_thread()
+    if mine:
+        signal.signal(signal.SIGINT, note)
+    try:
+        yield noted
+    finally:
+        if mine and not noted:
+            signal.signal(signal.SIGINT, usual)
+
+
+def _guarded(given: list[str], debug: bool, interrupted: list[bool]) -> int:
+    try:
+        code = int(app(given, prog_name="leakgauge", standalone_mode=False) or 0)
+        sys.stdout.flush()  # a full disk is an error to be told, and not one of the interpreter's end
+        return code
     except (KeyboardInterrupt, typer.Abort):
         complain("stopped")
         return STOPPED
     except Exception as error:
-        if debug:
-            raise
-        complain(f"internal error ({type(error).__name__}: {_first_line(error)}); the traceback is in {_stored()}")
+        if interrupted:
+            complain("stopped")
+            return STOPPED
+        return _told(error, debug)
+
+
+def _told(error: Exception, debug: bool) -> int:
+    """Say what was wrong; the exit code."""
+    _show_traceback(error, debug and not isinstance(error, _UsageError))
+    if isinstance(error, UserCodeError):
+        complain(f"{error}; its message may quote records and is not shown (leakgauge --debug shows it)")
+    elif isinstance(error, LeakgaugeError):
+        complain(str(error))
+    elif isinstance(error, _UsageError):
+        complain(f"{error.format_message().rstrip('.')}; see leakgauge {_command_of(error)}--help")
+    elif isinstance(error, OSError) and error.errno in OUTSIDE:
+        where = f" ({error.filename})" if error.filename else ""
+        complain(f"{error.strerror}{where}; free space, check permissions, or choose another place")
+    elif isinstance(error, MemoryError):
+        complain("the memory does not suffice; give fewer records, shadow models or workers")
+    else:
+        hint = "" if debug else "; leakgauge --debug ... shows the traceback, which may hold values of records"
+        complain(f"internal error ({place_of(error)}){hint}")
         return INTERNAL
+    return BAD_INPUT
+
+
+def _show_traceback(error: BaseException, wanted: bool) -> None:
+    """Print the traceback of an error and of those it came from, if that is wanted."""
+    if not wanted:
+        return
+
+    complain("--debug: the traceback may hold values of records; do not pass it on unread")
+    cause: BaseException | None = error
+    while cause is not None:
+        cause.__suppress_context__ = False  # what is raised `from None` shows its origin here alone
+        cause = cause.__cause__ or cause.__context__
+    for line in "".join(traceback.format_exception(error)).splitlines():
+        print(one_line(line), file=sys.stderr)
 
 
 def _command_of(error: Any) -> str:
     context = getattr(error, "ctx", None)
     path = getattr(context, "command_path", "") if context is not None else ""
     return "".join(f"{part} " for part in path.split()[1:])
-
-
-def _first_line(error: Exception) -> str:
-    return (str(error).strip().splitlines() or ["no message"])[0]
-
-
-def _stored() -> str:
-    """Write the traceback of the exception being handled to a file that its owner alone can read."""
-    import tempfile
-    import traceback
-
-    with tempfile.NamedTemporaryFile("w", prefix="leakgauge-", suffix=".traceback", delete=False) as file:
-        file.write(f"leakgauge {__version__}, Python {sys.version}\n{traceback.format_exc()}")
-    return f"{file.name} (or run again with: leakgauge --debug ...)"
-
-
-def run() -> None:
-    """The entry point of ``python -m leakgauge``."""
-    sys.exit(main())
-
-
-if __name__ == "__main__":
-    run()

@@ -52,9 +52,9 @@ def protect(
 ) -> int:
     """Try defences on models, and say what each is worth and what it costs.
 
-    Every defended model is audited like the model itself, by attackers who know the defence; the cost is how many more
-    mistakes it makes on the holdout. All intervals of all defences hold together. The exit code is that of the best
-    verdict that could be reached, for the model where that is worst.
+    Every defended model is audited like the model itself, by attackers who know the defence; the cost is how much
+    larger its log loss on the holdout is, so that lost probabilities count. All intervals of all defences hold
+    together. The exit code is that of the best verdict that could be reached, for the model where that is worst.
 
     [dim]Examples:[/dim]
 
@@ -118,30 +118,35 @@ def _written(found: Protection, folder: Path) -> Path:
 
 
 def _show(found: Protection, console: Console) -> None:
-    from leakgauge.cli._console import STYLES, remark
+    from leakgauge.cli._console import STYLES, remark, show_table
     from leakgauge.protecting import ProtectionDocument
     from leakgauge.report.protection import advice, headline
 
     document = ProtectionDocument.of(found)
-    console.print(found.model, style="bold", markup=False)
-    console.print(_table(found))
+    console.print(document.model, style="bold", markup=False)
+    show_table(_table(found), console)
     console.print(f"{headline(document)}.", style=STYLES[found.verdict.value], markup=False)
     console.print(advice(document), markup=False)
-    for name, reason in found.refused.items():
-        remark(f"Not tried: {name}: {reason}")
+    for name, refused in document.refused.items():
+        remark(f"Not tried: {name}: {refused.reason} ({refused.error})")
     console.print()
 
 
 def _table(found: Protection) -> Table:
-    from rich.table import Table
+    from rich.markup import escape
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    from leakgauge.cli._console import plain_table
+
+    table = plain_table()
     table.add_column("defence")
     table.add_column("verdict", no_wrap=True)
-    for heading in ("largest\nadvantage", "largest\nPDTP", "error on\nholdout", "more error\nthan without"):
+    more = "log loss" if found.undefended.calibration is not None else "error"
+    for heading in ("largest\nadvantage", "largest\nPDTP", "error on\nholdout", f"more {more}\nthan without"):
         table.add_column(heading, justify="right", no_wrap=True)
     for one in found.tried:
         table.add_row(*_cells(one))
+    for refused in found.refused.values():
+        table.add_row(escape(refused.title), "not tried", *["–"] * 4)
     return table
 
 
@@ -149,15 +154,19 @@ def _cells(one: Tried) -> tuple[str, ...]:
     from rich.markup import escape
 
     from leakgauge.cli._console import STYLES, marked
+    from leakgauge.escaping import one_line
+    from leakgauge.report.words import short
 
     influence = one.result.influence
     verdict = f"[{STYLES[one.verdict.value]}]{marked(one.verdict)}[/]"
-    pdtp = "–" if influence is None else f"{influence.largest:.3g}"
+    pdtp = "–" if influence is None else short(influence.largest, 3)
     risk = "–" if one.risk is None else _interval(one.risk)
     cost = "–" if one.defence.name == "unchanged" else _interval(one.cost)
-    return escape(one.defence.title), verdict, risk, pdtp, f"{one.error.value:.3g}", cost
+    return escape(one_line(one.defence.title)), verdict, risk, pdtp, short(one.error.value, 3), cost
 
 
 def _interval(ours: Estimate) -> str:
     """A value, and its interval on a line below."""
-    return f"{ours.value:.3f}\n[dim]{ours.low:.3f} to {ours.high:.3f}[/]"
+    from leakgauge.report.words import number
+
+    return f"{number(ours.value)}\n[dim]{number(ours.low)} to {number(ours.high)}[/]"

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv as csv_format
-import sys
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -56,21 +54,24 @@ def records(
         leakgauge records leakgauge-runs/adult-1a2b3c4d --show-ids --csv > exposed.csv
     """
     from leakgauge.auditing import Run
-    from leakgauge.cli._console import results
+    from leakgauge.cli._console import results, show_table
+    from leakgauge.escaping import one_line
 
     chosen = _chosen(Run(run), top, model, show_ids)
     if csv:
         _print_csv([line for lines in chosen.values() for line in lines])
         return
-    console = results()
-    for name, lines in chosen.items():
-        console.print(f"{name}: the {len(lines)} most exposed training records", style="bold", markup=False)
-        console.print(_table(lines))
+    console, tables = results(), {name: _table(lines) for name, lines in chosen.items()}
+    for name, table in tables.items():
+        console.print(
+            f"{one_line(name)}: the {table.row_count} most exposed training records", style="bold", markup=False
+        )
+        show_table(table, console)
 
 
 def _chosen(run: Run, top: int, model: str | None, show_ids: bool) -> dict[str, list[dict[str, str]]]:
     """The first training records of each model wanted, with the user's own ids if asked for."""
-    from leakgauge.errors import ConfigError
+    from leakgauge.errors import ConfigError, StoreError
 
     members: dict[str, list[dict[str, str]]] = {}
     for line in run.records():
@@ -81,32 +82,45 @@ def _chosen(run: Run, top: int, model: str | None, show_ids: bool) -> dict[str, 
     chosen = {name: lines[:top] for name, lines in members.items() if model in (None, name)}
     if show_ids:
         ids = run.ids()
-        chosen = {name: [{**line, "id": ids[line["record"]]} for line in lines] for name, lines in chosen.items()}
+        try:
+            chosen = {name: [{**line, "id": ids[line["record"]]} for line in lines] for name, lines in chosen.items()}
+        except KeyError:
+            raise StoreError("ids.csv lacks a record of records.csv; run the audit again") from None
     return chosen
 
 
 def _print_csv(lines: list[dict[str, str]]) -> None:
+    from leakgauge.escaping import csv_table, one_line
+
     if lines:
-        writer = csv_format.DictWriter(sys.stdout, list(lines[0]), lineterminator="\n")
-        writer.writeheader()
-        writer.writerows(lines)
+        rows = ([one_line(cell) for cell in line.values()] for line in lines)
+        print(csv_table(list(lines[0]), rows), end="")
 
 
 def _table(lines: list[dict[str, str]]) -> Table:
-    from rich.table import Table
+    from rich.text import Text
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    from leakgauge.cli._console import plain_table
+
+    table = plain_table()
     shown = [key for key in HEADINGS if any(line.get(key) for line in lines)]
     for key in shown:
         table.add_column(HEADINGS[key], justify="left" if key in ("record", "id") else "right")
     for line in lines:
-        table.add_row(*(_cell(key, line.get(key, "")) for key in shown))
+        table.add_row(*(Text(_cell(key, line.get(key, ""))) for key in shown))
     return table
 
 
 def _cell(key: str, text: str) -> str:
+    from leakgauge.errors import StoreError
+    from leakgauge.escaping import one_line
     from leakgauge.report.words import number
 
     if key == "exposed":
         return "yes" if text == "True" else "not shown"
-    return text if key in ("record", "id", "exposed_attributes") or not text else number(float(text))
+    if key in ("record", "id", "exposed_attributes") or not text:
+        return one_line(text)
+    try:
+        return number(float(text))
+    except ValueError:
+        raise StoreError("records.csv is damaged: a number is none; run the audit again") from None

@@ -7,6 +7,7 @@ from typing import Annotated
 import typer
 
 from leakgauge.cli._options import RunFolder
+from leakgauge.escaping import one_line
 
 
 def report(
@@ -35,8 +36,8 @@ def report(
         typer.echo(render.markdown(document) if markdown else render.junit(document), nl=False)
     if pdf or not (markdown or junit):
         page = render.write_html(document, run / "report.html")
-        typer.echo(str(page), err=markdown or junit)
+        typer.echo(one_line(str(page)), err=markdown or junit)
         if pdf:
             from leakgauge.cli._pdf import print_pdf
 
-            typer.echo(str(print_pdf(page)), err=markdown or junit)
+            typer.echo(one_line(str(print_pdf(page))), err=markdown or junit)

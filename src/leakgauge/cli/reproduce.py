@@ -38,8 +38,9 @@ def reproduce(
 ) -> None:
     """Compute published results anew and put the printed numbers beside them.
 
-    Each row says whether the two agree, given the interval of ours, and if not, why that may be. Stopped and started
-    again, it goes on where it was.
+    Each row says whether the two agree, given the interval of ours, and if not, why that may be. Where a paper prints
+    no number, a reference may stand in a column of its own, with where it comes from; printed numbers, printed
+    sentences and references are counted apart. Stopped and started again, it goes on where it was.
 
     [dim]Examples:[/dim]
 
@@ -47,11 +48,12 @@ def reproduce(
         leakgauge reproduce yeom-figure-2-eyedata
         leakgauge reproduce long-table-2 --quick --workers 2
     """
-    from leakgauge.cli._console import complain, remark, results
+    from leakgauge.cli._console import complain, remark, results, show_table
 
     if name is None:
-        results().print(_listed())
+        show_table(_listed(), results())
         return
+    from leakgauge.report.words import capital
     from leakgauge.reproduce import experiment
 
     chosen = experiment(name)
@@ -62,7 +64,12 @@ def reproduce(
         raise typer.Exit(130) from None
     console = results()
     console.print(f"{outcome.title} ({outcome.source})", style="bold", markup=False)
-    console.print(_table(outcome))
+    show_table(_table(outcome), console)
+    for against, counts in outcome.agreement.items():
+        console.print(f"{capital(against)}: {counts.agree} of {counts.compared} rows agree.", markup=False)
+    origins = _origins(outcome)
+    if len(origins) == 1:
+        console.print(f"References: {origins.pop()}.", markup=False)
     for said in outcome.remarks:
         remark(said)
     numbers, picture = outcome.write(out)
@@ -70,11 +77,10 @@ def reproduce(
 
 
 def _listed() -> Table:
-    from rich.table import Table
-
+    from leakgauge.cli._console import plain_table
     from leakgauge.reproduce import EXPERIMENTS
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    table = plain_table()
     for heading in ("name", "source", "published", "data sets"):
         table.add_column(heading, no_wrap=heading == "name")
     for one in EXPERIMENTS:
@@ -83,29 +89,45 @@ def _listed() -> Table:
 
 
 def _table(outcome: Reproduction) -> Table:
-    from rich.table import Table
+    """The rows; a column of printed numbers, or of references, only where there are any."""
+    from leakgauge.cli._console import plain_table
 
-    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim")
+    columns = [
+        name for name in ("published", "reference") if any(getattr(row, name) is not None for row in outcome.rows)
+    ]
+    several = len(_origins(outcome)) > 1
+    table = plain_table()
     table.add_column("what")
-    for heading in ("published", "ours"):
+    for heading in (*columns, "ours"):
         table.add_column(heading, justify="right", no_wrap=True)
     table.add_column("agrees", no_wrap=True)
     table.add_column("note", style="dim")
     for row in outcome.rows:
-        table.add_row(*_cells(row))
+        table.add_row(*_cells(row, columns, name_origin=several))
     return table
 
 
-def _cells(row: Row) -> tuple[str, ...]:
+def _origins(outcome: Reproduction) -> set[str]:
+    """Where references come from; where there are several, each row names its own."""
+    return {row.origin for row in outcome.rows if row.origin}
+
+
+def _cells(row: Row, columns: list[str], *, name_origin: bool) -> tuple[str, ...]:
     from rich.markup import escape
 
-    published = "" if row.published is None else f"{row.published:.4g}"
-    return escape(row.what), published, escape(_value(row)), AGREEMENT[row.agrees], escape(row.note)
+    from leakgauge.report.words import short
+
+    numbers = (getattr(row, name) for name in columns)
+    beside = ("" if value is None else short(value) for value in numbers)
+    note = "; ".join(filter(None, [row.note, f"reference {row.origin}" if name_origin and row.origin else ""]))
+    return escape(row.what), *beside, escape(_value(row)), AGREEMENT[row.agrees], escape(note)
 
 
 def _value(row: Row) -> str:
     """Ours, with its interval where it hangs on a sample."""
+    from leakgauge.report.words import short
+
     ours = row.ours
     if ours.confidence == 1:
-        return f"{ours.value:.4g}"
-    return f"{ours.value:.4g} [{ours.low:.3g}, {ours.high:.3g}]"
+        return short(ours.value)
+    return f"{short(ours.value)} [{short(ours.low, 3)}, {short(ours.high, 3)}]"

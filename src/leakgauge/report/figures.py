@@ -12,16 +12,20 @@ import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from markupsafe import Markup
 
 from leakgauge.auditing import AttackResult, Finding, InferredProperty, Influence, PropertyGame, Verdict
-from leakgauge.auditing.result import Association, Curve
+from leakgauge.auditing.result import Association, Curve, Histogram
 from leakgauge.report.words import counted, factor, game_title, number, places_for, short, value_and_interval
 from leakgauge.statistics import Estimate
 
-N_LINES = 8
-"""Line styles of the style sheet; letters tell apart what styles do not."""
+N_COLOURS = N_DASHES = 8
+"""Colours and dashes of lines in the style sheet; each pair comes once in 64 lines."""
+
+CURVE_ROUNDING = 5e-7
+"""Rates of a curve are rounded to six decimals, and so may lie above the rate that they stand for."""
 
 LOG_COUNTS_FROM = 50
 """A histogram whose highest bar has more records than this gets a logarithmic axis of counts."""
@@ -113,7 +117,7 @@ def tpr_at(curve: Curve, fpr: float) -> float:
     >>> tpr_at(Curve((0.0, 0.1, 1.0), (0.0, 0.4, 1.0)), 0.5)
     0.4
     """
-    i = bisect.bisect_right(curve.fpr, fpr) - 1
+    i = bisect.bisect_right(curve.fpr, fpr + CURVE_ROUNDING) - 1
     return curve.tpr[i] if i >= 0 else 0.0
 
 
@@ -257,10 +261,10 @@ def roc_plot(attacks: Sequence[AttackResult], n_holdout: int, key: str) -> Marku
     lines, letters, dots = [], [], []
     taken: list[tuple[float, float]] = []
     for i, attack in enumerate(attacks):
-        lines.append(Markup('<path class="line s{}" d="{}"/>').format(i % N_LINES, step_path(attack.roc, x, y)))
+        lines.append(Markup('<path class="line {}" d="{}"/>').format(line_look(i), step_path(attack.roc, x, y)))
         taken.append(letter_place(attack.roc, (i + 0.7) / (len(attacks) + 0.9), x, y, taken))
         letters.append(_letter(i, *taken[-1]))
-        dots.append(Markup('<circle class="s{}" r="4.5"/>').format(i % N_LINES))
+        dots.append(Markup('<circle class="s{}" r="4.5"/>').format(i % N_COLOURS))
     return Markup(
         '<svg class="plot" viewBox="0 0 480 392" role="img" aria-labelledby="{key}-t {key}-d" data-roc="{low}" '
         'data-left="{left}" data-right="{right}" data-top="{top}" data-bottom="{bottom}">'
@@ -389,7 +393,7 @@ def power_plot(found: InferredProperty, key: str) -> Markup:
         right=_c(x.end),
         half=_c(y.at(0.5)),
         lines=Markup("").join(
-            Markup('<path class="line s{}" d="{}"/>').format(_POWER_LINES.index(name), _line(points, x, y))
+            Markup('<path class="line {}" d="{}"/>').format(line_look(_POWER_LINES.index(name)), _line(points, x, y))
             for name, points in lines.items()
         ),
         marks=Markup("").join(_game_mark(game, x, y) for game in games),
@@ -455,11 +459,20 @@ def _game_mark(game: PropertyGame, x: Axis, y: Axis) -> Markup:
     )
 
 
+def line_look(i: int) -> str:
+    """Return the classes of the style sheet for the i-th line: its colour and its dashes.
+
+    >>> line_look(0), line_look(7), line_look(8)
+    ('s0 d0', 's7 d7', 's0 d1')
+    """
+    return f"s{i % N_COLOURS} d{(i + i // N_COLOURS) % N_DASHES}"
+
+
 def line_sample(i: int) -> Markup:
     """The i-th line style with its letter, for a legend."""
     return Markup(
-        '<svg class="sample" viewBox="0 0 56 20" aria-hidden="true"><path class="line s{}" d="M0 10H56"/>{}</svg>'
-    ).format(i % N_LINES, _letter(i, 28, 10))
+        '<svg class="sample" viewBox="0 0 56 20" aria-hidden="true"><path class="line {}" d="M0 10H56"/>{}</svg>'
+    ).format(line_look(i), _letter(i, 28, 10))
 
 
 def guess_sample() -> Markup:
@@ -524,6 +537,26 @@ def _histogram_description(influence: Influence) -> str:
         f"{_spoken(influence.largest)}. {influence.n_above_limit:,} are above the limit of {short(influence.limit)}, "
         f"{influence.histogram.n_infinite:,} of them infinite. The noise floor is {_spoken(influence.noise_floor)}."
     )
+
+
+def histogram_table(histogram: Histogram) -> list[tuple[str, int]]:
+    """The bars of the histogram for those who read rather than look: the range of PDTP of each, and its records.
+
+    Ranges without records are left out, and infinite values are in none. Ends have the decimals it takes to tell those
+    of one range apart.
+
+    >>> histogram_table(Histogram((0.0, 0.5, 1.0, 1.5), (3, 0, 2), 1))
+    [('0.00 to 0.50', 3), ('1.00 to 1.50', 2)]
+    """
+    places = 2
+    if histogram.counts and histogram.edges[-1] > histogram.edges[0]:
+        width = (histogram.edges[-1] - histogram.edges[0]) / len(histogram.counts)
+        places = max(places, math.ceil(1 - math.log10(width)))
+    return [
+        (f"{number(left, places)} to {number(right, places)}", count)
+        for (left, right), count in zip(pairwise(histogram.edges), histogram.counts, strict=True)
+        if count
+    ]
 
 
 def _noise_floor(noise_floor: float, x: Axis, y: Axis) -> tuple[Markup, Markup]:
@@ -671,7 +704,7 @@ def _text(across: float, up: float, said: str) -> Markup:
 
 def _letter(i: int, across: float, up: float) -> Markup:
     return Markup('<g class="letter s{}"><circle cx="{}" cy="{}" r="8"/>{}</g>').format(
-        i % N_LINES, round(across), round(up), _text(across, up + 4, letter(i))
+        i % N_COLOURS, round(across), round(up), _text(across, up + 4, letter(i))
     )
 
 

@@ -23,6 +23,7 @@ from leakgauge.report.figures import Axis
 from leakgauge.report.page import _source
 from leakgauge.report.words import counted, listing, short, value_and_interval
 from leakgauge.statistics import Estimate
+from leakgauge.statistics.numerals import MINUS
 
 WIDTH, HEIGHT = 720.0, 470.0
 
@@ -174,9 +175,9 @@ def label_of(name: str) -> str:
     """What a defence is called beside its point: its short name in words.
 
     >>> label_of("earlier-stop-2"), label_of("noise-1e-05"), label_of("unchanged")
-    ('earlier stop 2', 'noise 1e-05', 'no defence')
+    ('earlier stop 2', 'noise 1e−05', 'no defence')
     """
-    said = re.sub(r"(?<!\de)-", " ", name).replace("dp sgd", "DP-SGD")
+    said = re.sub(r"(?<!\de)-", " ", name).replace("dp sgd", "DP-SGD").replace("e-", f"e{MINUS}")
     return "no defence" if name == "unchanged" else said
 
 
@@ -200,7 +201,9 @@ def describe(document: ProtectionDocument) -> str:
 def _cost_label(document: ProtectionDocument) -> str:
     if document.undefended.audit.description.answers == "values":
         return "cost: how much larger the mean squared error on the holdout is than without a defence"
-    return "cost: more errors on the holdout than without a defence (share of its records)"
+    if document.undefended.calibration is None:
+        return "cost: more errors on the holdout than without a defence (share of its records)"
+    return "cost: how much larger the log loss on the holdout is than without a defence (nats)"
 
 
 def _strip(document: ProtectionDocument) -> float:

@@ -6,14 +6,11 @@ accept too. It has no times, so that the same document gives the same bytes.
 
 from __future__ import annotations
 
-import re
 import xml.etree.ElementTree as ET
 
 from leakgauge.auditing import AuditDocument, Document, Finding, Verdict
+from leakgauge.escaping import xml
 from leakgauge.report.words import against_limit, sentence
-
-# XML 1.0, section 2.2: all other characters cannot stand in a document, not even escaped.
-_IMPOSSIBLE = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def junit(document: Document) -> str:
@@ -25,7 +22,7 @@ def junit(document: Document) -> str:
     Returns:
         The text of the file, ending in a newline.
     """
-    root = ET.Element("testsuites", name=_possible(f"leakgauge {document.name}"))
+    root = ET.Element("testsuites", name=xml(f"leakgauge {document.name}"))
     for audit in document.audits:
         root.append(_suite(audit, document.leakgauge))
     for count in ("tests", "failures", "errors"):
@@ -35,10 +32,10 @@ def junit(document: Document) -> str:
 
 
 def _suite(audit: AuditDocument, version: str) -> ET.Element:
-    suite = ET.Element("testsuite", name=_possible(audit.description.model))
+    suite = ET.Element("testsuite", name=xml(audit.description.model))
     properties = ET.SubElement(suite, "properties")
     ET.SubElement(properties, "property", name="verdict", value=audit.verdict.value)
-    ET.SubElement(properties, "property", name="leakgauge", value=_possible(version))
+    ET.SubElement(properties, "property", name="leakgauge", value=xml(version))
     cases = [_case(finding) for finding in audit.findings] or [_nothing_measured()]
     suite.extend(cases)
     suite.set("tests", str(len(cases)))
@@ -49,13 +46,13 @@ def _suite(audit: AuditDocument, version: str) -> ET.Element:
 
 
 def _case(finding: Finding) -> ET.Element:
-    case = ET.Element("testcase", classname=_possible(f"leakgauge.{finding.question}"), name=_possible(finding.measure))
-    said = _possible("\n".join(filter(None, [sentence(finding.reason), sentence(finding.remedy)])))
+    case = ET.Element("testcase", classname=xml(f"leakgauge.{finding.question}"), name=xml(finding.measure))
+    said = xml("\n".join(filter(None, [sentence(finding.reason), sentence(finding.remedy)])))
     if finding.verdict is not Verdict.PASSES:
         tag = "failure" if finding.verdict is Verdict.FAILS else "error"
-        outcome = ET.SubElement(case, tag, type=finding.verdict.value, message=_possible(finding.reason))
+        outcome = ET.SubElement(case, tag, type=finding.verdict.value, message=xml(finding.reason))
         outcome.text = said
-    ET.SubElement(case, "system-out").text = _possible(f"{finding.measure}: {against_limit(finding)}")
+    ET.SubElement(case, "system-out").text = xml(f"{finding.measure}: {against_limit(finding)}")
     return case
 
 
@@ -64,8 +61,3 @@ def _nothing_measured() -> ET.Element:
     message = "nothing was held against the release rule"
     ET.SubElement(case, "error", type=Verdict.CANNOT_TELL.value, message=message).text = sentence(message)
     return case
-
-
-def _possible(text: str) -> str:
-    """The text with every character that XML cannot hold replaced by the replacement character."""
-    return _IMPOSSIBLE.sub("\ufffd", text)

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import re
-
 from leakgauge.auditing import AuditDocument, Document, Finding, Verdict
+from leakgauge.escaping import markdown as escape
 from leakgauge.report.words import (
-    ADVICE,
     ADVICE_FOR_SEVERAL,
     HEADLINES,
     REMEDY_TITLES,
+    advice,
     capital,
     grounds,
     interval,
@@ -23,7 +22,6 @@ from leakgauge.report.words import (
 )
 
 _MARKS = {Verdict.PASSES: "✓", Verdict.FAILS: "✗", Verdict.CANNOT_TELL: "?"}
-_MEANINGFUL = re.compile(r"([\\`*_\[\]<>|~#&$@])")
 
 
 def markdown(document: Document) -> str:
@@ -46,16 +44,6 @@ def markdown(document: Document) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def escape(text: str) -> str:
-    r"""Text that Markdown shows as it is, on one line.
-
-    >>> print(escape("a|b <img> *c*"))
-    a\|b \<img\> \*c\*
-    """
-    # A backslash before the colon keeps addresses from becoming links.
-    return _MEANINGFUL.sub(r"\\\1", " ".join(text.split())).replace("://", r"\://")
-
-
 def _overview(document: Document) -> str:
     rows = [
         f"| {escape(audit.description.model)} | {_verdict(audit.verdict)} | {escape(_first_ground(audit))} |"
@@ -72,7 +60,7 @@ def _first_ground(audit: AuditDocument) -> str:
 def _audit(audit: AuditDocument, version: str, *, several: bool) -> list[str]:
     level = "###" if several else "##"
     parts = [f"### {escape(audit.description.model)}"] if several else []
-    parts.append(f"**{_MARKS[audit.verdict]} {HEADLINES[audit.verdict]}.** {ADVICE[audit.verdict]}")
+    parts.append(f"**{_MARKS[audit.verdict]} {HEADLINES[audit.verdict]}.** {advice(audit)}")
     why = [f"- {escape(sentence(ground.clearest.reason))}" for ground in grounds(audit)]
     what = [f"- {REMEDY_TITLES[audit.verdict]}: {escape(sentence(remedy))}" for remedy in remedies(audit)]
     if why or what:

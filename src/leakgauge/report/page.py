@@ -11,15 +11,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from leakgauge.auditing import AuditDocument, Document, Finding, PropertyGame
+from leakgauge.auditing import AuditDocument, Document, Finding, PropertyGame, Verdict
 from leakgauge.report import figures, words
 from leakgauge.statistics import Estimate
 from leakgauge.training import write_atomically
+
+Scales: TypeAlias = dict[tuple[str, float], tuple[float, float]]
+"""Ends of interval plots by question and baseline."""
 
 
 def render_html(document: Document) -> str:
@@ -47,6 +50,7 @@ def render_html(document: Document) -> str:
             document=document,
             views=[_view(audit, i) for i, audit in enumerate(document.audits)],
             scales=_scales(finding for audit in document.audits for finding in audit.findings),
+            asked={finding.question for audit in document.audits for finding in audit.findings},
             several=several,
             title=document.name if several else document.audits[0].description.model,
             policy=Markup(policy),
@@ -101,7 +105,7 @@ class View:
         audit: the audit.
         key: distinguishes its ids from those of other audits on the page.
         index: its place in the document.
-        scales: ends of the interval plots by question.
+        scales: ends of the interval plots by question and baseline.
         rates: false-positive rates of the table below the ROC curves.
         exposed: columns of the table of records that hold anything.
         settings: the method, flattened.
@@ -111,7 +115,7 @@ class View:
     audit: AuditDocument
     key: str
     index: int
-    scales: dict[str, tuple[float, float]]
+    scales: Scales
     rates: tuple[float, ...]
     exposed: tuple[str, ...]
     settings: tuple[tuple[str, str], ...]
@@ -142,18 +146,20 @@ def _view(audit: AuditDocument, index: int) -> View:
     )
 
 
-def _scales(findings: Iterable[Finding]) -> dict[str, tuple[float, float]]:
-    """For each question the ends of the interval plots of its findings."""
-    by_question: dict[str, list[Finding]] = {}
+def _scales(findings: Iterable[Finding]) -> Scales:
+    """For each question and baseline, which measures of one unit share, the ends of the interval plots."""
+    by_unit: dict[tuple[str, float], list[Finding]] = {}
     for finding in findings:
-        by_question.setdefault(finding.question, []).append(finding)
-    return {question: figures.scale_for(found) for question, found in by_question.items()}
+        by_unit.setdefault((finding.question, finding.baseline), []).append(finding)
+    return {unit: figures.scale_for(found) for unit, found in by_unit.items()}
 
 
 def _ways(audit: AuditDocument) -> tuple[Way, ...]:
     """The estimates of an audit, put together by how their intervals were computed."""
     estimates: list[tuple[str, Estimate | None]] = [
-        (finding.measure, finding.estimate) for finding in audit.findings if finding.question != "membership"
+        (finding.measure, finding.estimate)
+        for finding in audit.findings
+        if finding.question != "membership" or finding.baseline  # advantages are named by their attacks' letters
     ]
     for i, attack in enumerate(audit.attacks):
         estimates += [
@@ -187,10 +193,14 @@ def _ways(audit: AuditDocument) -> tuple[Way, ...]:
     return tuple(Way(*way, tuple(dict.fromkeys(measures))) for way, measures in ways.items())
 
 
-def _reach(finding: Finding) -> tuple[float, float]:
-    if finding.estimate is None:
-        return (-math.inf, -math.inf)
-    return (finding.estimate.value, finding.estimate.high)
+def _reach(finding: Finding) -> tuple[int, float, float]:
+    """By its verdict, the value in units of the limit, and the upper end; a bound from below is taken for the value."""
+    estimate, worst = finding.estimate, [Verdict.PASSES, Verdict.CANNOT_TELL, Verdict.FAILS]
+    if estimate is None:
+        return (0, -math.inf, -math.inf)
+    value = estimate.low if math.isinf(estimate.high) else estimate.value
+    above = (value - finding.baseline) / words.unit(finding)
+    return (worst.index(finding.verdict), above, estimate.high)
 
 
 def _flat(settings: dict[str, Any], above: str = "") -> Iterator[tuple[str, str]]:

@@ -10,6 +10,7 @@ from leakgauge.auditing import Verdict
 from leakgauge.protecting import ProtectionDocument, TriedDocument
 from leakgauge.report import frontier, words
 from leakgauge.report.page import _environment, _sha256, _source
+from leakgauge.statistics import Estimate
 from leakgauge.training import write_atomically
 
 NEAREST = 3
@@ -92,8 +93,8 @@ def advice(document: ProtectionDocument) -> str:
 
 
 def cost(document: ProtectionDocument, one: TriedDocument) -> str:
-    """What a defence costs, in a sentence."""
-    before, after, more = document.undefended.error, one.error, one.cost
+    """What a defence costs, in a sentence or two."""
+    before, after, more = document.undefended.error, one.error, one.more_error
     if one.audit.description.answers == "values":
         now, then = words.short(after.value), words.short(before.value)
         errors = f"The mean squared error on the holdout is {now} instead of {then}"
@@ -103,11 +104,26 @@ def cost(document: ProtectionDocument, one: TriedDocument) -> str:
             f"Of the holdout {100 * after.value:.1f} % are classified wrongly instead of {100 * before.value:.1f} %"
         )
         between = f"{words.number(100 * more.low, 1)} to {words.number(100 * more.high, 1)} points"
+    return f"{_compared(errors, between, more)}{_lost(document, one)}"
+
+
+def _lost(document: ProtectionDocument, one: TriedDocument) -> str:
+    """What is lost of the probabilities, where there were any."""
+    before = document.undefended
+    if before.calibration is None or before.log_loss is None or one.log_loss is None:
+        return ""
+    lost = " No probabilities are released." if one.calibration is None else ""
+    errors = f"The log loss is {one.log_loss.value:.3f} instead of {before.log_loss.value:.3f}"
+    between = f"{words.number(one.cost.low)} to {words.number(one.cost.high)} nats"
+    return f" {_compared(errors, between, one.cost)}{lost}"
+
+
+def _compared(now_and_then: str, between: str, more: Estimate) -> str:
     if more.low > 0:
-        return f"{errors} ({between} more)."
+        return f"{now_and_then} ({between} more)."
     if more.high < 0:
-        return f"{errors}: it is better than without ({between})."
-    return f"{errors}; that it costs anything is not shown ({between})."
+        return f"{now_and_then}: it is better than without ({between})."
+    return f"{now_and_then}; that it costs anything is not shown ({between})."
 
 
 def nearest(document: ProtectionDocument) -> list[TriedDocument]:
@@ -126,4 +142,4 @@ def _beyond(one: TriedDocument) -> float:
 def strongest(one: TriedDocument) -> str:
     """The attack of the largest advantage."""
     attacks = one.audit.attacks
-    return max(attacks, key=lambda attack: attack.advantage.value).title if attacks else ""
+    return max(attacks, key=lambda attack: attack.advantage.magnitude.value).title if attacks else ""

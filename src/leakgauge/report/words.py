@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from leakgauge.auditing import (
+    AttackResult,
     AttributeAttack,
     AuditDocument,
     Document,
@@ -22,8 +23,11 @@ from leakgauge.auditing import (
     PropertyGame,
     Verdict,
 )
-from leakgauge.auditing.result import PropertyRemedy
+from leakgauge.auditing.advice import POWER, smallest_advantage
+from leakgauge.auditing.result import PredictionChange, PropertyRemedy
 from leakgauge.statistics import Estimate
+from leakgauge.statistics.numerals import number as number
+from leakgauge.statistics.numerals import short as short
 
 HEADLINES = {
     Verdict.PASSES: "Passes the release rule",
@@ -39,6 +43,8 @@ ADVICE = {
     Verdict.FAILS: "Do not release this model as it is.",
     Verdict.CANNOT_TELL: "Do not release this model yet: what is not known does not count as safe.",
 }
+
+PROTECT = "“leakgauge protect” tries mitigations on it, and measures what each is worth and what it costs."
 
 ADVICE_FOR_SEVERAL = {
     Verdict.PASSES: (
@@ -71,35 +77,15 @@ _ANSWERS = {
 }
 
 
+UNSIGNED = (
+    "Judged from the estimates in result.json, which is not signed: whoever can write to the file can change them."
+)
+"""What every rendering of a file has to say about it."""
+
 _REACH = (
     "The result speaks of this model and these records under the attacks named; it does not show that no other attack "
     "would succeed."
 )
-
-
-def number(value: float, places: int = 3) -> str:
-    """A number with a fixed number of decimals, a true minus sign, and ∞ where it is infinite.
-
-    >>> number(0.12349), number(-0.5, 2), number(float("inf")), number(-0.0001, 2)
-    ('0.123', '−0.50', '∞', '0.00')
-    """
-    if math.isinf(value):
-        return "∞" if value > 0 else "−∞"
-    text = f"{abs(value):,.{places}f}"
-    is_zero = not text.strip("0.,")
-    return text if value >= 0 or is_zero else "−" + text
-
-
-def short(value: float) -> str:
-    """A limit, a rate or a setting with as many digits as it needs, at most four.
-
-    >>> short(0.1), short(1.0), short(0.001), short(12345.6), short(-2.5)
-    ('0.1', '1', '0.001', '12,346', '−2.5')
-    """
-    if math.isinf(value):
-        return number(value)
-    text = f"{abs(value):,.0f}" if abs(value) >= 1000 else f"{abs(value):.4g}"
-    return text if value >= 0 else "−" + text
 
 
 def places_for(threshold: float) -> int:
@@ -237,11 +223,28 @@ def grounds(audit: AuditDocument) -> list[Ground]:
 
 
 def _beyond(finding: Finding, verdict: Verdict) -> float:
-    """How far a finding lies beyond its limit; where nothing could be measured nothing is clearer."""
+    """How far a finding lies beyond its limit, in units of that; where nothing was measured nothing is clearer.
+
+    What passes although it has no upper end (the tail odds) shows least.
+    """
     if finding.estimate is None:
         return math.inf
     end = finding.estimate.low if verdict is Verdict.FAILS else finding.estimate.high
-    return end - finding.threshold
+    if verdict is Verdict.PASSES and math.isinf(end):
+        return -math.inf
+    return (end - finding.threshold) / unit(finding)
+
+
+def unit(finding: Finding) -> float:
+    """How far the limit lies above the value of a model that gives nothing away: what unlike measures share."""
+    return max(finding.threshold - finding.baseline, 1e-9)
+
+
+def advice(audit: AuditDocument) -> str:
+    """What the verdict means for a release and, where mitigations can be tried, how."""
+    tried = {"influence", "membership", "attributes"}  # defences are not tried against property inference
+    failed = {finding.question for finding in audit.findings if finding.verdict is Verdict.FAILS}
+    return f"{ADVICE[audit.verdict]} {PROTECT}" if failed & tried else ADVICE[audit.verdict]
 
 
 def remedies(audit: AuditDocument) -> list[str]:
@@ -280,7 +283,10 @@ def rule(audit: AuditDocument) -> list[str]:
     given = _settings(audit, "rule")
     said = []
     if given.get("dtp") is not None:
-        asked = "about the person's own record" if given.get("queries") == "direct" else "about anything"
+        asked = {
+            "direct": "about the person's own record",
+            "in range": "about anything within the range of the training records",
+        }.get(given.get("queries", ""), "about anything")
         said.append(
             f"No answer to a question {asked} may change by more than a factor of {factor(given['dtp'])} when one "
             f"person is left out of training (differential training privacy of at most {short(given['dtp'])})."
@@ -288,12 +294,19 @@ def rule(audit: AuditDocument) -> list[str]:
     if given.get("advantage") is not None:
         said.append(
             "No attack may tell members from others with a membership advantage above "
-            f"{short(given['advantage'])} (0 is guessing, 1 is certainty)."
+            f"{short(given['advantage'])} (0 is guessing, 1 is certainty), nor with its answers reversed."
+        )
+        odds = factor(1.0 if given.get("dtp") is None else given["dtp"])
+        said.append(
+            "Among the records with the most extreme scores of an attack, the odds of membership may not be shown to "
+            f"exceed {odds} times those among all records."
         )
         if audit.attributes:
             said.append(
                 "None may name a hidden column rightly for more members than others, in shares, by more than "
-                f"{short(given['advantage'])}."
+                f"{short(given['advantage'])}, nor for fewer by more than that. Among the records whose hidden value "
+                "the model gives away most surely, the odds of membership may not be shown to exceed "
+                f"{factor(1.0 if given.get('dtp') is None else given['dtp'])} times those among all records."
             )
     if given.get("property") is not None:
         planted = given.get("planted") or 0.0
@@ -393,6 +406,11 @@ def _tested(audit: AuditDocument) -> str:
             f"the influence of {audit.influence.n_measured:,} of {training} on answers about themselves (pointwise "
             "differential training privacy, PDTP)"
         )
+    if audit.change is not None:
+        tested.append(
+            f"the influence of {audit.change.n_measured:,} of {counted(audit.change.n_training, 'training record')} on "
+            "the prediction about themselves"
+        )
     if audit.attributes:
         tested.append(f"attribute inference of {listing(f'“{column.name}”' for column in audit.attributes)}")
     if audit.properties:
@@ -407,8 +425,8 @@ def _results(audit: AuditDocument) -> list[str]:
     """The bounds, with their confidence."""
     said = []
     if audit.attacks:
-        highest = max(attack.advantage.high for attack in audit.attacks)
-        best = max(audit.attacks, key=lambda attack: attack.advantage.value)
+        highest = max(attack.advantage.magnitude.high for attack in audit.attacks)
+        best = max(audit.attacks, key=lambda attack: attack.advantage.magnitude.value)
         joint = _settings(audit, "rule").get("confidence")
         held = (
             f"all intervals together at confidence {short(joint)}"
@@ -417,15 +435,16 @@ def _results(audit: AuditDocument) -> list[str]:
         )
         said.append(
             f"The largest membership advantage measured is {value_and_interval(best.advantage)}, by “{best.title}”; no "
-            f"interval of an advantage reaches above {number(highest)} ({held})."
+            f"interval of an advantage reaches above {number(highest)} ({held}), in either direction. "
+            f"{_power(audit, best)}"
         )
-        said.append(exposed(audit))
+        said += [tail_odds(audit), exposed(audit)]
     influence = audit.influence
     if influence is not None:
         bound = (
             "no bound is known on how far answers to other questions change" + _searched(influence)
             if math.isinf(influence.bound)
-            else f"for {influence.bound_covers} it is at most {number(influence.bound, 2)}"
+            else f"for {influence.bound_covers} it is at most {number(influence.bound, 2)}" + _how_bounded(influence)
         )
         largest = (
             f"{number(influence.largest, 2)} (a factor of {factor(influence.largest)})"
@@ -436,15 +455,64 @@ def _results(audit: AuditDocument) -> list[str]:
         said.append(
             f"The largest PDTP is {largest}; {influence.n_above_limit:,} {are} above {short(influence.limit)}; {bound}."
         )
+    if audit.change is not None:
+        said.append(prediction_change(audit.change))
     said += [hidden_column(column) for column in audit.attributes]
     said += [property_told(one) for one in audit.properties]
     return said
+
+
+def _power(audit: AuditDocument, attack: AttackResult) -> str:
+    """How small an advantage an attack would have shown."""
+    found = smallest_advantage(audit.description.n_train, audit.description.n_holdout, attack.advantage.confidence)
+    what = f"an advantage of {number(found)} would" if found < 1 else "not even an advantage of 1 would"
+    return f"With {100 * POWER:.0f} % power {what} have been detected."
+
+
+def prediction_change(change: PredictionChange) -> str:
+    """How far records move a regressor's predictions about themselves."""
+    largest = f"{number(change.largest, 2)} times" if math.isfinite(change.largest) else "without limit, against"
+    are = "record is" if change.n_above_limit == 1 else "records are"
+    low, usual, high = (short(end) for end in (change.deviation.low, change.deviation.value, change.deviation.high))
+    return (
+        f"The largest change of a prediction when the record itself is left out is {largest} the usual error, which is "
+        f"{usual} ({low} to {high}), the root mean square error {change.deviation_of}; "
+        f"{change.n_above_limit:,} {are} above {short(change.limit)}."
+    )
+
+
+def _how_bounded(influence: Influence) -> str:
+    if not influence.bound_checked:
+        return ""
+    return f" (measured on {counted(influence.bound_checked, 'model')} that the learner trained itself)"
 
 
 def _searched(influence: Influence) -> str:
     if not influence.n_searched:
         return ""
     return f" (a search about {counted(influence.n_searched, 'record')} found {number(influence.indirect, 2)})"
+
+
+def tail_odds(audit: AuditDocument) -> str:
+    """The largest bound on the odds of membership in a tail; empty where no tail was looked at."""
+    tails = [attack.tail for attack in audit.attacks if attack.tail is not None]
+    if not tails:
+        return ""
+    largest = max(tails, key=lambda tail: tail.odds)
+    which = "highest" if largest.upper else "lowest"
+    return (
+        f"Of the {largest.k:,} records with the {which} scores {largest.n_members:,} are training records, whose odds "
+        f"there are at least {number(largest.odds, 2)} times those among all records; no other tail shows more."
+    )
+
+
+def tail(attack: AttackResult) -> tuple[str, str]:
+    """The tail odds of an attack, and how many of which records are members."""
+    found = attack.tail
+    if found is None:
+        return "–", ""
+    which = "highest" if found.upper else "lowest"
+    return f"{number(found.odds, 2)} or more", f"{found.n_members:,} of the {found.k:,} {which} are members"
 
 
 def exposed(audit: AuditDocument) -> str:
@@ -474,8 +542,8 @@ def exposed(audit: AuditDocument) -> str:
 def clearest(column: InferredColumn) -> AttributeAttack:
     """Of the attacks that the rule judges that of the largest advantage; where none is shown, the most successful."""
     judged = [attack for attack in column.attacks if attack.decides]
-    if any(attack.advantage.low > 0 for attack in judged):
-        return max(judged, key=lambda attack: attack.advantage.value)
+    if any(attack.advantage.magnitude.low > 0 for attack in judged):
+        return max(judged, key=lambda attack: attack.advantage.magnitude.value)
     return max(judged, key=lambda attack: attack.members.value)
 
 
@@ -501,6 +569,8 @@ def _what_it_adds(column: InferredColumn) -> str:
     leaks = any(attack.advantage.low > 0 for attack in judged)
     gains = [gain for attack in judged for gain in (attack.gain_members, attack.gain_others) if gain is not None]
     adds = any(gain.low > 0 for gain in gains)
+    if any(attack.advantage.high < 0 for attack in judged) and not leaks:
+        return "Members are named less often than others, which depends on who was trained on as well."
     if leaks and column.advantage_without.low > 0:
         return "Members are named more often than others even without the model: the holdout is not like them."
     if leaks and (adds or not gains):
@@ -532,6 +602,19 @@ def exposed_values(column: InferredColumn) -> str:
     return (
         f"None of {people} was shown to hold a value that stands out beyond chance; with this holdout fewer than "
         f"{found.fewest:,} would not be noticed."
+    )
+
+
+def hidden_tail(column: InferredColumn) -> str:
+    """Whether those whose value the model points to most surely are members; empty where no tail was looked at."""
+    tail = column.tail
+    if tail is None:
+        return ""
+    most = "most surely" if tail.upper else "least"
+    return (
+        f"Of the {tail.k:,} records whose own value the model points to {most}, compared with others of the same "
+        f"value, {tail.n_members:,} are training records: the odds there are at least {number(tail.odds, 2)} times "
+        "those among all records, and no other tail shows more."
     )
 
 
