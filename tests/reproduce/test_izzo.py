@@ -6,16 +6,28 @@ import numpy as np
 import pytest
 
 from leakgauge.reproduce import izzo_figure_1, izzo_section_8
-from leakgauge.reproduce.izzo_section_8 import COVARIANCE, DP, ETAS, GAMMA, GAUSSIAN, PRINTED, RAW, SWAP, TIGHT
-from leakgauge.reproduce.result import agrees
+from leakgauge.reproduce.izzo_section_8 import (
+    COVARIANCE,
+    DP,
+    ETAS,
+    GAMMA,
+    GAUSSIAN,
+    GOAL,
+    OTHER_SGD,
+    PRINTED,
+    RAW,
+    SWAP,
+    TIGHT,
+)
+from leakgauge.reproduce.result import Against, Agreement, agrees
 from leakgauge.theory import ReciprocalSum, laplace_scale, noise_factor, noise_factor_izzo
 
 
 def test_figure_1_agrees_with_an_independent_computation():
     """All numbers of the specification of MIP, section 7."""
     found = izzo_figure_1.run(quick=False, seed=0, workers=1, folder=None)
-    assert [row.what for row in found.rows if not row.agrees] == []
-    assert len(found.rows) == 25 + 30 + 12 + 8
+    assert found.agreement == {Against.NUMBER: Agreement(1, 1), Against.REFERENCE: Agreement(75, 75)}
+    assert [row.published for row in found.rows if row.published is not None] == [0.01]  # section 5.1: eta >= 0.01
 
 
 def test_figure_1_says_what_the_paper_says():
@@ -58,8 +70,15 @@ def test_dp_sgd_is_noisier_for_smaller_epsilon():
 
 def test_a_small_run_has_every_row_and_mechanism():
     found = izzo_section_8.run(quick=True, seed=0, workers=1, folder=None)
-    assert len(found.rows) == 1 + len(ETAS) * 14
-    assert [row.what for row in found.rows if row.published is not None] == []
+    assert len(found.rows) == 1 + len(ETAS) * 14 + 13
+    assert [row.what for row in found.rows if row.reference is not None] == []
+    printed = [row for row in found.rows if row.published is not None]
+    assert {row.published for row in printed} == {1.0}
+    for row in printed:
+        assert row.note == "said never to be below it" + ("" if row.agrees else f"; {OTHER_SGD}")
+    assert [row.what for row in printed] == [f"eta = {eta:g}: DP-SGD" for eta in ETAS]
+    said = [row for row in found.rows if row.note.startswith("said to be above 0")]
+    assert len(said) == 3 + 5 + 5  # of M = 2 from eta = 0.1 on, of M = 4 and 6 at all eta
     for name in (RAW, PRINTED, GAMMA, TIGHT, GAUSSIAN, DP, SWAP):
         assert name in found.plot
     again = izzo_section_8.run(quick=True, seed=0, workers=1, folder=None)
@@ -90,9 +109,11 @@ def test_the_entry_runs():
     Each of 44 rows misses 1 time in 100 or less; more than four do once in 5,000 choices of the seed.
     """
     found = izzo_section_8.run(quick=False, seed=0, workers=1, folder=None)
-    assert len([row for row in found.rows if row.published is not None]) == 44
-    assert sum(row.agrees is False for row in found.rows) <= 4
-    goals = [row for row in found.rows if row.note.startswith("to be at most")]
+    assert found.agreement[Against.NUMBER] == Agreement(0, 5)  # DP-SGD errs by less than 1 here
+    reference = found.agreement[Against.REFERENCE]
+    assert reference.compared == 46
+    assert reference.agree >= 42
+    goals = [row for row in found.rows if row.origin == GOAL]
     assert len(goals) == 2
     assert all(row.agrees for row in goals)
     assert found.rows[0].ours.value == pytest.approx(0.0034, rel=0.5)

@@ -4,7 +4,7 @@ import xml.etree.ElementTree as ET
 
 import pytest
 
-from leakgauge.reproduce.plots import BOTTOM, HEIGHT, LEFT, RIGHT, TOP, WIDTH, Series, panels, plot
+from leakgauge.reproduce.plots import BOTTOM, HEIGHT, LEFT, N_LOOKS, RIGHT, TOP, WIDTH, Series, panels, plot
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -57,3 +57,43 @@ def test_panels_stand_in_rows_on_equal_axes():
     assert places[3][1] == places[0][1] + HEIGHT
     xs = [float(circle.get("cx")) for circle in groups[0].findall(f"{SVG}circle")]
     assert xs[1] - xs[0] == pytest.approx((RIGHT - LEFT) / 1.08 / 4, abs=0.3)
+
+
+def looks(series):
+    """How each series of a picture looks, from its legend: element, colour, dashes, and the shape without its place."""
+    root = ET.fromstring(plot("t", "x", "y", series))
+    drawn = [one for one in root if one.tag in (f"{SVG}path", f"{SVG}circle") and not one.get("class")]
+    samples = drawn[-len(series) :]
+    kept = ("stroke", "fill", "stroke-dasharray", "stroke-width")
+    return [
+        (one.tag, *(one.get(name) for name in kept), re.sub(r"^M[-\d. ]+", "", one.get("d") or "")) for one in samples
+    ]
+
+
+@pytest.mark.parametrize("kind", ["line", "dots", "bars"])
+@pytest.mark.parametrize("n", [1, 6, 7, 24, N_LOOKS])
+def test_no_look_comes_twice_in_a_figure(kind, n):
+    """The seventh series has the first one's colour, and not its dashes or shape as well."""
+    found = looks([Series(f"s{i}", [0, 1], [i, i + 1], kind) for i in range(n)])
+    assert len(found) == n
+    assert len(set(found)) == n
+
+
+def test_a_line_looks_as_in_the_legend():
+    drawn = plot("t", "x", "y", [Series(f"s{i}", [0, 1], [i, i + 1], "line") for i in range(24)])
+    dashes = re.findall(r'stroke="(#\w+)" stroke-width="2" stroke-dasharray="([\d ]*)"', drawn)
+    assert len(dashes) == 48
+    assert dashes[:24] == dashes[24:]
+
+
+def test_more_series_than_looks_are_refused():
+    with pytest.raises(ValueError, match="at most 36 series apart, got 37"):
+        plot("t", "x", "y", [Series("s", [0], [0], "line")] * (N_LOOKS + 1))
+
+
+def test_negative_ticks_have_a_minus_sign():
+    drawn = plot("t", "x", "y", [Series("s", [-2.0, 2.0], [-0.5, 0.5])])
+    texts = [one.text for one in ET.fromstring(drawn).iter(f"{SVG}text")]
+    assert "−0.5" in texts
+    assert "−2" in texts
+    assert not [text for text in texts if text.startswith("-")]

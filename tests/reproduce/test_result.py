@@ -5,7 +5,17 @@ import pytest
 
 from leakgauge.errors import ConfigError, StoreError
 from leakgauge.reproduce import EXPERIMENTS, Reproduction, Row, experiment
-from leakgauge.reproduce.result import agrees, compared, exact, within
+from leakgauge.reproduce.result import (
+    COMPUTED,
+    READ_OFF,
+    Against,
+    Agreement,
+    agrees,
+    compared,
+    exact,
+    positive,
+    sentence,
+)
 from leakgauge.statistics import Estimate
 
 
@@ -31,12 +41,55 @@ def test_a_row_that_does_not_agree_says_why():
     assert compared("x", 0.5, ours(), why_not="other solver") == Row("x", 0.5, ours(), True, "")
     row = compared("x", 0.9, ours(), why_not="other solver", note="p = 0.1")
     assert (row.agrees, row.note) == (False, "p = 0.1; other solver")
-    assert within("x", 0.505, ours(), 0.005, why_not="").agrees
-    assert not within("x", 0.506, ours(), 0.005, why_not="another").agrees
+    assert compared("x", 0.505, ours(), tolerance=0.005, why_not="").agrees
+    assert not compared("x", 0.506, ours(), tolerance=0.005, why_not="another").agrees
+
+
+def test_a_reference_is_never_in_the_column_of_printed_numbers():
+    row = compared("x", 0.5, ours(), why_not="another", origin=COMPUTED)
+    assert (row.published, row.reference, row.origin, row.against) == (None, 0.5, COMPUTED, Against.REFERENCE)
+    assert compared("x", 0.5, ours(), why_not="another").against is Against.NUMBER
+    assert compared("x", 0.9, ours(), why_not="another", origin=READ_OFF).note == "another"
+    with pytest.raises(ValueError, match="x: a printed number needs no reference"):
+        Row("x", 1.0, ours(), True, "", 1.0, COMPUTED)
+    with pytest.raises(ValueError, match="a reference needs its origin"):
+        Row("x", None, ours(), True, "", 1.0)
+    with pytest.raises(ValueError, match="an origin a reference"):
+        Row("x", None, ours(), True, "", None, COMPUTED)
+
+
+def test_a_sentence_holds_or_does_not_or_cannot_be_told():
+    assert positive("x", ours(), why_not="never").agrees
+    assert not positive("x", ours(-0.2, -0.3, -0.1), why_not="never").agrees
+    assert positive("x", ours(-0.2, -0.3, -0.1), why_not="never").note == "said to be above 0; never"
+    unknown = positive("x", ours(0.1, -0.1, 0.3), why_not="never", note="at depth 3")
+    assert (unknown.agrees, unknown.note) == (None, "at depth 3; said to be above 0; cannot be told from it")
+    assert unknown.against is None
+    row = sentence("x", ours(), False, said="said so", why_not="never")
+    assert (row.published, row.reference, row.against, row.note) == (None, None, Against.SENTENCE, "said so; never")
+
+
+def test_agreement_is_counted_apart():
+    rows = (
+        compared("a", 0.5, ours(), why_not=""),
+        compared("b", 9.0, ours(), why_not=""),
+        compared("c", 0.5, ours(), why_not="", origin=COMPUTED),
+        sentence("d", ours(), True, said="", why_not=""),
+        Row("e", 1.0, ours()),
+        Row("f", None, ours()),
+    )
+    counted = Reproduction("n", "t", "s", rows, "", {}).agreement
+    assert counted == {
+        Against.NUMBER: Agreement(1, 2),
+        Against.SENTENCE: Agreement(1, 1),
+        Against.REFERENCE: Agreement(1, 1),
+    }
+    assert Reproduction("n", "t", "s", rows[4:], "", {}).agreement == {}
 
 
 def reproduction():
     rows = (Row("x", 1.0, ours()), Row("y", None, Estimate(math.inf, 0.0, math.inf, 0.95, "example", 1), None, "n"))
+    rows += (compared("z", 0.5, ours(), why_not="", origin=COMPUTED),)
     return Reproduction("some-table", "A table", "Paper, Table 1", rows, "<svg/>\n", {"seed": 1}, ("said",))
 
 
@@ -46,6 +99,9 @@ def test_files_hold_what_was_found_and_are_the_same_each_time(tmp_path):
     assert found["rows"][0]["ours"]["value"] == 0.5
     assert found["rows"][1]["ours"]["high"] == "inf"
     assert (found["settings"], found["remarks"]) == ({"seed": 1}, ["said"])
+    assert found["agreement"] == {"reference values": {"agree": 1, "compared": 1}}
+    assert (found["rows"][2]["published"], found["rows"][2]["reference"]) == (None, 0.5)
+    assert found["rows"][2]["origin"] == COMPUTED
     assert picture.read_text() == "<svg/>\n"
     before = numbers.read_bytes()
     reproduction().write(tmp_path / "new" / "folder")

@@ -8,6 +8,7 @@ from sklearn.model_selection import train_test_split
 
 from leakgauge.records import Column, Records, Schema
 from leakgauge.reproduce import yeom_figure_1, yeom_figure_2_iwpc, yeom_figure_3
+from leakgauge.reproduce.result import Against, Agreement
 from leakgauge.training import SklearnLearner
 
 
@@ -146,6 +147,8 @@ def test_a_rate_that_is_off_is_said_to_be_off():
     assert all(row.agrees for row in yeom_figure_3._rows(10.0, "vkorc1", rates))
     off = yeom_figure_3.Rates(rates.members + 0.02, rates.others + 0.02, 3)
     rows = yeom_figure_3._rows(10.0, "vkorc1", off)
+    assert {row.published for row in rows} == {None}
+    assert [row.reference for row in rows] == [one.advantage for one in reference]
     assert [row.agrees for row in rows] == [False, False, False, True]  # of one guess there is no rate to compare
     assert "reference 0.6204, 0.5187); more than 0.01" in rows[0].note
 
@@ -155,4 +158,5 @@ def test_the_entry_runs(published_data, tmp_path):
     """Two depths, with the ratio of errors from trees without each patient."""
     found = yeom_figure_3.run(quick=True, seed=0, workers=1, folder=tmp_path)
     assert len(found.rows) == 20
-    assert all(row.agrees for row in found.rows)
+    assert found.agreement[Against.REFERENCE] == Agreement(16, 16)
+    assert all(row.agrees is not False for row in found.rows)

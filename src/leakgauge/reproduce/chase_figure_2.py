@@ -8,8 +8,8 @@ from pathlib import Path
 
 from leakgauge.reproduce import chase_figures
 from leakgauge.reproduce.chase import FULL, MAIL, QUICK
-from leakgauge.reproduce.chase_figures import ENRON, Case, Curve, Found, lost, positive
-from leakgauge.reproduce.result import Experiment, Reproduction, Row
+from leakgauge.reproduce.chase_figures import ENRON, Case, Curve, Found, lost
+from leakgauge.reproduce.result import Experiment, Reproduction, Row, positive
 
 CASES = [dataclasses.replace(case, n_training=1000, n_shadow=400) for case in ENRON]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from leakgauge.reproduce import chase_figures
 from leakgauge.reproduce.chase import FULL, MAIL, PEOPLE, QUICK
 from leakgauge.reproduce.chase_figures import NETWORK, SIX, Case, Curve, Found, lost
-from leakgauge.reproduce.result import Experiment, Reproduction, Row, compared
+from leakgauge.reproduce.result import Experiment, Reproduction, Row, agrees, compared, sentence
 
 N_SHADOW = (50, 100, 200, 500, 1000, 2000)
 QUICK_SHADOW = (50, 100)
@@ -19,6 +19,7 @@ TOLD_BY_FEW = {"Census random bit": 1.0, "Enron random bit": 1.0}
 """How often the attacker is right with the fewest shadow models."""
 
 FEW, ENOUGH, MOST = 50, 500, 2000
+REACHED = "said to be the maximum, about"
 
 CHANCE = "so few shadow models leave much of the linear rule to chance"
 MORE_HELP = "here more shadow models still help"
@@ -44,7 +45,8 @@ def rows(case: Case, found: Found) -> Iterator[Row]:
             yield Row(what, None, one.win_rate)
     if {ENOUGH, MOST} <= set(found):
         what = f"{case.name}: accuracy gained from {ENOUGH:,} to {MOST:,} shadow models"
-        yield compared(what, 0.0, lost(found[MOST], found[ENOUGH]), why_not=MORE_HELP)
+        gained = lost(found[MOST], found[ENOUGH])
+        yield sentence(what, gained, agrees(0.0, gained), said=REACHED, why_not=MORE_HELP)
 
 
 EXPERIMENT = Experiment(

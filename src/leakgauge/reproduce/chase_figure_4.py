@@ -8,8 +8,8 @@ from pathlib import Path
 
 from leakgauge.reproduce import chase_figures
 from leakgauge.reproduce.chase import FULL, MAIL, PEOPLE, QUICK
-from leakgauge.reproduce.chase_figures import SIX, Case, Curve, Found, lost, positive
-from leakgauge.reproduce.result import Experiment, Reproduction, Row
+from leakgauge.reproduce.chase_figures import SIX, Case, Curve, Found, lost
+from leakgauge.reproduce.result import Experiment, Reproduction, Row, positive
 
 N_SHADOW = 200
 CASES = [dataclasses.replace(case, n_shadow=N_SHADOW) for case in SIX]

@@ -218,15 +218,6 @@ def below(what: str, printed: float, ours: Estimate, *, why_not: str) -> Row:
     return _one_sided(what, printed, ours, ours.value < printed, f"said to be below {printed:g}", why_not)
 
 
-def positive(what: str, ours: Estimate, *, why_not: str) -> Row:
-    """A row about a difference that is said to be above 0; where its interval holds 0, nothing can be said."""
-    said = "said to be above 0"
-    if ours.low <= 0 <= ours.high:
-        return Row(what, None, ours, None, f"{said}; cannot be told from it")
-    fits = ours.value > 0
-    return Row(what, None, ours, fits, said if fits else f"{said}; {why_not}")
-
-
 def _one_sided(what: str, printed: float, ours: Estimate, holds: bool, note: str, why_not: str) -> Row:
     fits = holds or agrees(printed, ours)
     return Row(what, printed, ours, fits, note if fits else f"{note}; {why_not}")

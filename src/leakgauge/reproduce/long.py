@@ -17,6 +17,7 @@ from leakgauge.reproduce.plots import Series, panels
 from leakgauge.reproduce.purchase_like import purchase_like
 from leakgauge.reproduce.result import Experiment, Reproduction, Row, compared
 from leakgauge.statistics import Estimate, clopper_pearson, mean
+from leakgauge.statistics.numerals import short
 from leakgauge.theory import largest_binned_log_ratio
 from leakgauge.training import Randomness
 
@@ -223,21 +224,26 @@ class Measured:
             return Row(what, published, ours, None, note)
         return compared(what, published, ours, why_not=DIFFERENCES[self.kind], note=note)
 
-    def share(self, what: str, hits: Flags, published: float | None, among: Flags | None = None) -> Row:
+    def share(
+        self, what: str, hits: Flags, published: float | None, among: Flags | None = None, *, said: str = ""
+    ) -> Row:
         """A row about the share of the targets that something is true of.
 
         Args:
             what: is true of which records, after "share of records".
             hits: whether it is true of a target ``[t]``.
-            published: as printed.
+            published: as printed; with ``said``, the share that the words mean.
             among: which targets count ``[t]``; by default all.
+            said: what the paper says of the share, where it says it in words and prints no number.
         """
         among = np.ones_like(hits) if among is None else among
         n, what = int(among.sum()), f"share of records {what}"
         if n == 0:
             nothing = Estimate(0.5, 0.0, 1.0, 0.95, "no such record", 0)
-            return Row(f"{self.name}: {what}", published, nothing, None, "there is no such record here")
-        return self.row(what, published, clopper_pearson(int((hits & among).sum()), n), f"of {n} records")
+            row = Row(f"{self.name}: {what}", published, nothing, None, "there is no such record here")
+        else:
+            row = self.row(what, published, clopper_pearson(int((hits & among).sum()), n), f"of {n} records")
+        return replace(row, published=None, note=f"the paper: {said}; {row.note}") if said else row
 
     def correlation(
         self,
@@ -263,7 +269,7 @@ class Measured:
         found = self.games.association(attack, means)
         if found is None:
             return []
-        p_values = f"p = {found.p_value:.2g}" + ("" if p_value is None else f", printed {p_value:.3g}")
+        p_values = f"p = {short(found.p_value, 2)}" + ("" if p_value is None else f", printed {short(p_value, 3)}")
         return [self.row(what, published, found.estimate, "; ".join(filter(None, [p_values, note])))]
 
 

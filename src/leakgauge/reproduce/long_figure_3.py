@@ -12,7 +12,7 @@ from leakgauge.membership.protocol import Sizes
 from leakgauge.reproduce import long
 from leakgauge.reproduce.long import LOCATION, NAIVE_BAYES, PURCHASE_LIKE, Measured, Source
 from leakgauge.reproduce.plots import Series, plot
-from leakgauge.reproduce.result import Experiment, Reproduction, Row, exact
+from leakgauge.reproduce.result import READ_OFF, Experiment, Reproduction, Row, exact
 from leakgauge.statistics import Estimate, pearson
 
 Floats: TypeAlias = NDArray[np.float64]
@@ -25,7 +25,7 @@ ENOUGH = 10
 NEAR = 0.05
 """Correlations that a curve of this size shows as level."""
 
-READ_OFF = "read off the figure: the curve is flat after about 10; stand-in for Purchase"
+FLAT = "the curve is flat after about 10; stand-in for Purchase"
 
 N_RESAMPLES = 1000
 
@@ -95,10 +95,11 @@ def rows(source: Source, one: Measured, seed: int) -> list[Row]:
     if n_all > ENOUGH:
         settled = exact(_settled([_coefficient(one, n) for n in range(1, n_all + 1)]), "of this run", len(accuracy))
         gained = _gain(one, n_all, np.random.default_rng(seed))
-        found += [
-            Row(f"{name}: measurements after which it stays within {NEAR} of its end", ENOUGH, settled, None, READ_OFF),
-            Row(f"{name}: correlation gained from {ENOUGH} to {n_all} measurements", 0.0, gained, None, READ_OFF),
-        ]
+        beside = (
+            (f"{name}: measurements after which it stays within {NEAR} of its end", ENOUGH, settled),
+            (f"{name}: correlation gained from {ENOUGH} to {n_all} measurements", 0.0, gained),
+        )
+        found += [Row(what, None, ours, None, FLAT, reference, READ_OFF) for what, reference, ours in beside]
     return found
 
 

@@ -23,7 +23,8 @@ def rows(one: Measured) -> list[Row]:
         # One of a hundred would be some: where there is none, chance may be the reason.
         note = "the paper: some" if risky.any() else f"the paper: some; {DIFFERENCES[NETWORK]}"
         return [*found, replace(row, agrees=True if risky.any() else None, note=f"{row.note}; {note}")]
-    return [*found, one.share(what, risky, 0.0), one.share(f"with accuracy {REACHED:g} or more", high, 0.0)]
+    shares = (what, risky), (f"with accuracy {REACHED:g} or more", high)
+    return [*found, *(one.share(what, hits, 0.0, said="none") for what, hits in shares)]
 
 
 STUDY = replace(long_table_2.STUDY, wanted=tuple((kind, ADULT) for kind in LEARNERS), rows=rows, remarks=TRIED)

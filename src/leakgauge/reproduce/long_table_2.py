@@ -54,7 +54,7 @@ PUBLISHED = {
 }
 
 F1_SLIP = {NETWORK: "the printed F1 does not follow from the printed precision and recall (0.4814 would)"}
-P_SLIP = "the printed p-value 0.9343 belongs to a correlation of 0.0083, not -0.0008"
+P_SLIP = "the printed p-value 0.9343 belongs to a correlation of 0.0083, not −0.0008"
 """What is known to be wrong in the printed table, on Adult."""
 
 SECOND = "the models with and without the record have seeds of their own; the paper does not say"

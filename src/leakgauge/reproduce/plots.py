@@ -12,10 +12,14 @@ from dataclasses import dataclass
 from typing import Literal
 from xml.sax.saxutils import escape
 
+from leakgauge.statistics.numerals import short
+
 WIDTH, HEIGHT = 560, 400
 LEFT, RIGHT, TOP, BOTTOM = 64, 544, 40, 336
 COLOURS = ("#0b5394", "#b45309", "#2e7d32", "#8e24aa", "#5d4037", "#37474f")
 DASHES = ("", "7 4", "2 3", "9 3 2 3", "4 2", "1 2")
+N_LOOKS = len(COLOURS) * len(DASHES)
+"""Looks that differ in colour or in dashes; marks have as many shapes as lines have dashes."""
 
 _STYLE = (
     "text{font:13px system-ui,sans-serif;fill:#222}.title{font-weight:600}"
@@ -49,7 +53,12 @@ def plot(title: str, x_label: str, y_label: str, series: Sequence[Series], *, lo
         y_label: beside it.
         series: what to draw; without any point the axes stand alone.
         log_x: whether equal factors across are equal lengths; then all ``x`` must be above 0.
+
+    Raises:
+        ValueError: there are more series than looks.
     """
+    if len(series) > N_LOOKS:
+        raise ValueError(f"a figure can tell at most {N_LOOKS} series apart, got {len(series)}; draw several figures.")
     x_axis, y_axis = _axes(series, log_x)
     drawn = "".join(_drawn(i, one, x_axis, y_axis) for i, one in enumerate(series))
     inside = _panel(x_axis, y_axis, x_label, y_label, drawn) + _legend(series)
@@ -145,10 +154,10 @@ class _Axis:
 def _grid(x: _Axis, y: _Axis) -> str:
     lines = "".join(f"M{LEFT} {y.at(tick)}H{RIGHT}" for tick in y.ticks())
     across = "".join(
-        f'<text x="{x.at(tick)}" y="{BOTTOM + 18}" text-anchor="middle">{tick:.4g}</text>' for tick in x.ticks()
+        f'<text x="{x.at(tick)}" y="{BOTTOM + 18}" text-anchor="middle">{short(tick)}</text>' for tick in x.ticks()
     )
     up = "".join(
-        f'<text x="{LEFT - 6}" y="{y.at(tick) + 4:g}" text-anchor="end">{tick:.4g}</text>' for tick in y.ticks()
+        f'<text x="{LEFT - 6}" y="{y.at(tick) + 4:g}" text-anchor="end">{short(tick)}</text>' for tick in y.ticks()
     )
     return f'<path class="grid" d="{lines}"/><path class="axis" d="M{LEFT} {TOP}V{BOTTOM}H{RIGHT}"/>{across}{up}'
 
@@ -156,40 +165,53 @@ def _grid(x: _Axis, y: _Axis) -> str:
 def _drawn(i: int, one: Series, x: _Axis, y: _Axis) -> str:
     known = [(a, b) for a, b in zip(one.x, one.y, strict=True) if not (math.isnan(a) or math.isnan(b))]
     places = [(x.at(a), y.at(b)) for a, b in known]
-    colour = COLOURS[i % len(COLOURS)]
     if one.kind == "dots":
         return "".join(_mark(i, a, b) for a, b in places)
     if one.kind == "bars":
         path = "".join(f"M{a} {y.at(0)}V{b}" for a, b in places)
-        return f'<path d="{path}" stroke="{colour}" stroke-width="6" stroke-opacity=".6" fill="none"/>'
-    path = "".join(f"{'L' if place else 'M'}{a} {b}" for place, (a, b) in enumerate(places))
-    dashes = DASHES[i % len(DASHES)]
-    return f'<path d="{path}" stroke="{colour}" stroke-width="2" stroke-dasharray="{dashes}" fill="none"/>'
+    else:
+        path = "".join(f"{'L' if place else 'M'}{a} {b}" for place, (a, b) in enumerate(places))
+    return _stroke(i, one.kind, path)
+
+
+def _look(i: int) -> tuple[str, int]:
+    """Colour of the i-th series, and which dashes or shape it has: the pair comes once in N_LOOKS series."""
+    n = len(COLOURS)
+    return COLOURS[i % n], (i + i // n) % len(DASHES)
+
+
+def _stroke(i: int, kind: str, path: str) -> str:
+    """A line, or bars, of the i-th series; the first bars of each colour are not dashed."""
+    colour, pattern = _look(i)
+    width, dashes = (6, DASHES[i // len(COLOURS)]) if kind == "bars" else (2, DASHES[pattern])
+    faint = ' stroke-opacity=".6"' if kind == "bars" else ""
+    return f'<path d="{path}" stroke="{colour}" stroke-width="{width}"{faint} stroke-dasharray="{dashes}" fill="none"/>'
 
 
 def _mark(i: int, a: float, b: float) -> str:
-    """A dot, square, triangle or cross, by the place of the series."""
-    look = f'fill="{COLOURS[i % len(COLOURS)]}" fill-opacity=".7"'
-    match i % 4:
+    """A dot, square, triangle, cross, diamond or plus, by the place of the series."""
+    colour, shape = _look(i)
+    look = f'fill="{colour}" fill-opacity=".7"'
+    match shape:
         case 0:
             return f'<circle cx="{a}" cy="{b}" r="4" {look}/>'
         case 1:
             return f'<path d="M{a - 3.5:g} {b - 3.5:g}h7v7h-7z" {look}/>'
         case 2:
             return f'<path d="M{a} {b - 4.5:g}l4.5 8h-9z" {look}/>'
+        case 3:
+            return f'<path d="M{a - 4:g} {b - 4:g}l8 8m0-8l-8 8" stroke="{colour}" fill="none"/>'
+        case 4:
+            return f'<path d="M{a} {b - 5:g}l5 5l-5 5l-5-5z" {look}/>'
         case _:
-            return f'<path d="M{a - 4:g} {b - 4:g}l8 8m0-8l-8 8" stroke="{COLOURS[i % len(COLOURS)]}" fill="none"/>'
+            return f'<path d="M{a} {b - 5:g}v10m-5-5h10" stroke="{colour}" fill="none"/>'
 
 
 def _legend(series: Sequence[Series]) -> str:
     parts = []
     for i, one in enumerate(series):
         up = BOTTOM + 64 + 18 * i
-        if one.kind == "dots":
-            sample = _mark(i, LEFT + 14, up - 4)
-        else:
-            look = f'stroke="{COLOURS[i % len(COLOURS)]}" stroke-width="{6 if one.kind == "bars" else 2}"'
-            dashes = "" if one.kind == "bars" else f' stroke-dasharray="{DASHES[i % len(DASHES)]}"'
-            sample = f'<path d="M{LEFT} {up - 4}h28" {look}{dashes} fill="none"/>'
+        line = f"M{LEFT} {up - 4}h28"
+        sample = _mark(i, LEFT + 14, up - 4) if one.kind == "dots" else _stroke(i, one.kind, line)
         parts.append(f'{sample}<text x="{LEFT + 38}" y="{up}">{escape(one.name)}</text>')
     return "".join(parts)

@@ -1,11 +1,16 @@
-"""What a reproduction is: rows of published numbers and ours."""
+"""What a reproduction is: rows of published numbers and ours.
+
+Three things may stand beside a number of ours, and they are counted apart: a number that the paper prints, a sentence
+of the paper, and a reference value that nobody printed, computed independently or read off a printed figure.
+"""
 
 from __future__ import annotations
 
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from enum import StrEnum
 from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol
@@ -19,6 +24,21 @@ REPEATED = math.sqrt(2)
 """The difference of two measurements with equal errors has this many times the error of one."""
 
 
+COMPUTED = "computed independently of leakgauge, from the description in the paper"
+"""Origin of a reference value."""
+
+READ_OFF = "read off the printed figure"
+"""Origin of a reference value: the paper shows it and prints no number."""
+
+
+class Against(StrEnum):
+    """What a number of ours is compared with."""
+
+    NUMBER = "printed numbers"
+    SENTENCE = "printed sentences"
+    REFERENCE = "reference values"
+
+
 @dataclass(frozen=True)
 class Row:
     """One number.
@@ -27,8 +47,14 @@ class Row:
         what: what is measured, and on what.
         published: as printed; ``None`` where the paper prints no number.
         ours: measured anew, with its interval.
-        agrees: whether the two are as close as they should be; ``None`` where that cannot be said.
-        note: what to know about it; says why not where the two do not agree.
+        agrees: whether ours is as close to the printed number, or to the reference, as it should be, or whether the
+            sentence that the note quotes holds; ``None`` where that cannot be said.
+        note: what to know about it; says why not where ours does not agree.
+        reference: what to expect where the paper prints no number; nobody published it.
+        origin: where the reference comes from.
+
+    Raises:
+        ValueError: a row holds both a printed number and a reference, or a reference without its origin.
     """
 
     what: str
@@ -36,6 +62,31 @@ class Row:
     ours: Estimate
     agrees: bool | None = None
     note: str = ""
+    reference: float | None = None
+    origin: str = ""
+
+    def __post_init__(self) -> None:
+        if self.published is not None and self.reference is not None:
+            raise ValueError(f"{self.what}: a printed number needs no reference; leave one of them out.")
+        if (self.reference is None) != (not self.origin):
+            raise ValueError(f"{self.what}: a reference needs its origin, and an origin a reference.")
+
+    @property
+    def against(self) -> Against | None:
+        """What ours is compared with; ``None`` where nothing is said about agreement."""
+        if self.agrees is None:
+            return None
+        if self.published is not None:
+            return Against.NUMBER
+        return Against.SENTENCE if self.reference is None else Against.REFERENCE
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """How many rows agree, of those that are compared with the same kind of thing."""
+
+    agree: int
+    compared: int
 
 
 @dataclass(frozen=True)
@@ -60,6 +111,12 @@ class Reproduction:
     settings: dict[str, Any]
     remarks: tuple[str, ...] = ()
 
+    @property
+    def agreement(self) -> dict[Against, Agreement]:
+        """How many rows agree with what the paper prints, and with references, each kind counted apart."""
+        by_kind = {against: [bool(row.agrees) for row in self.rows if row.against is against] for against in Against}
+        return {against: Agreement(sum(agree), len(agree)) for against, agree in by_kind.items() if agree}
+
     def to_dict(self) -> dict[str, Any]:
         """Plain values; what is not finite is text (``inf``)."""
         rows = [
@@ -69,6 +126,8 @@ class Reproduction:
                 "ours": {key: _plain(value) for key, value in row.ours.to_dict().items()},
                 "agrees": row.agrees,
                 "note": row.note,
+                "reference": row.reference,
+                "origin": row.origin,
             }
             for row in self.rows
         ]
@@ -79,6 +138,7 @@ class Reproduction:
             "leakgauge": __version__,
             "settings": self.settings,
             "remarks": list(self.remarks),
+            "agreement": {against.value: vars(counts) for against, counts in self.agreement.items()},
             "rows": rows,
         }
 
@@ -159,26 +219,53 @@ def agrees(published: float, ours: Estimate) -> bool:
     return abs(published - ours.value) <= REPEATED * room + _rounding(published)
 
 
-def compared(what: str, published: float, ours: Estimate, *, why_not: str, note: str = "") -> Row:
-    """A row that says whether the two agree, and if not, why.
+def compared(
+    what: str,
+    expected: float,
+    ours: Estimate,
+    *,
+    why_not: str,
+    note: str = "",
+    origin: str = "",
+    tolerance: float | None = None,
+) -> Row:
+    """Return a row that says whether the two agree, and if not, why.
 
     Args:
         what: what is measured.
-        published: as printed.
+        expected: as printed, or a reference.
         ours: measured anew.
         why_not: said if they do not agree.
         note: said either way.
+        origin: where a reference comes from; empty for a printed number.
+        tolerance: how far apart the two may be where they do not hang on chance, or on the same draws; by default as
+            far as two measurements (:func:`agrees`).
     """
-    fits = agrees(published, ours)
-    said = [note] if note else []
-    return Row(what, published, ours, fits, "; ".join(said if fits else [*said, why_not]))
+    fits = (
+        agrees(expected, ours) if tolerance is None else abs(expected - ours.value) <= tolerance + _rounding(expected)
+    )
+    row = Row(what, expected, ours, fits, "; ".join(filter(None, [note, "" if fits else why_not])))
+    return replace(row, published=None, reference=expected, origin=origin) if origin else row
 
 
-def within(what: str, published: float, ours: Estimate, tolerance: float, *, why_not: str, note: str = "") -> Row:
-    """A row about a number that does not hang on chance, or on the same draws: it agrees to a tolerance or does not."""
-    fits = abs(published - ours.value) <= tolerance + _rounding(published)
-    said = [note] if note else []
-    return Row(what, published, ours, fits, "; ".join(said if fits else [*said, why_not]))
+def sentence(what: str, ours: Estimate, holds: bool | None, *, said: str, why_not: str) -> Row:
+    """Return a row about something that the paper says in words, without a number.
+
+    Args:
+        what: what is measured.
+        ours: measured anew.
+        holds: whether it is as the paper says; ``None`` where that cannot be told.
+        said: what the paper says, in words.
+        why_not: said if it does not hold.
+    """
+    return Row(what, None, ours, holds, "; ".join(filter(None, [said, why_not if holds is False else ""])))
+
+
+def positive(what: str, ours: Estimate, *, note: str = "", why_not: str) -> Row:
+    """Return a row about a difference that is said to be above 0; where its interval holds 0, nothing can be said."""
+    holds = None if ours.low <= 0 <= ours.high else ours.value > 0
+    said = "; ".join(filter(None, [note, "said to be above 0", "cannot be told from it" if holds is None else ""]))
+    return sentence(what, ours, holds, said=said, why_not=why_not)
 
 
 def exact(value: float, method: str, n: int = 0) -> Estimate:

@@ -53,6 +53,7 @@ def run(*, quick: bool, seed: int, workers: int, folder: Path | None) -> Reprodu
         tolerance=TOLERANCE,
         seed=seed,
         n_splits=yeom.N_SPLITS,
+        why_not_theory="the theorem takes errors to be normal",
         remarks=["Each tree has a seed of its own, which breaks ties between splits."],
     )
 

@@ -24,7 +24,7 @@ from leakgauge.membership import gaussian_error, left_out_error
 from leakgauge.records import Records
 from leakgauge.reproduce import yeom, yeom_figure_2_iwpc
 from leakgauge.reproduce.plots import Series, plot
-from leakgauge.reproduce.result import Experiment, Reproduction, Row
+from leakgauge.reproduce.result import COMPUTED, Experiment, Reproduction, Row, positive
 from leakgauge.statistics import Estimate, mean
 from leakgauge.training import DenseSubsets, Learner, everything, train_many
 
@@ -335,7 +335,7 @@ def _row(what: str, reference: Reference, ours: Estimate, members: float, others
         pairs += [(reference.members, members), (reference.others, others)]
     fits = all(abs(expected - found) <= TOLERANCE for expected, found in pairs)
     why_not = "" if fits else f"; more than {TOLERANCE:g} from the reference, which used the divisions of seed 0"
-    return Row(what, reference.advantage, ours, fits, note + why_not)
+    return Row(what, None, ours, fits, note + why_not, reference.advantage, COMPUTED)
 
 
 def _claims(gene: str, by_depth: dict[float, Rates]) -> list[Row]:
@@ -349,7 +349,7 @@ def _claims(gene: str, by_depth: dict[float, Rates]) -> list[Row]:
 
 def _claim(what: str, leads: dict[float, Estimate]) -> Row:
     depth = min(leads, key=lambda depth: leads[depth].value)
-    return Row(what, 0.0, leads[depth], leads[depth].high > 0, f"at depth {depth:g}; said to be above 0")
+    return positive(what, leads[depth], note=f"at depth {depth:g}", why_not="not at this depth")
 
 
 def _picture(measured: dict[float, Measured], ratios: dict[float, float]) -> str:
