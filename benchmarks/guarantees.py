@@ -38,9 +38,10 @@ from sklearn.preprocessing import Normalizer
 from threadpoolctl import threadpool_limits
 
 from leakgauge.defences import Adjacency, DpSgd, ParameterNoise
-from leakgauge.defences.dp_sgd import Perceptron, rounded_up
+from leakgauge.defences.dp_sgd import Perceptron
 from leakgauge.defences.mip import GuaranteeWarning, ModelParameters, Swap, TightGaussian, calibrate
 from leakgauge.defences.noise import NoisyParameters
+from leakgauge.defences.randomness import rounded_up
 from leakgauge.membership import ATTACKS
 from leakgauge.membership.attacks import Attack, Evidence
 from leakgauge.membership.game import everyone_as_target
@@ -167,7 +168,7 @@ def rows(design: object, size: int) -> list[Row]:
 def released(algorithm: ModelParameters, calibration: Swap | TightGaussian) -> Learner:
     """The learner with noise on its parameters."""
     found = calibrate(algorithm, eta=ETA, rng=np.random.default_rng(1), calibration=calibration)
-    return NoisyParameters(algorithm, found.noise, f"{algorithm.learner.name} with noise")
+    return NoisyParameters(algorithm, found.noise, f"{algorithm.learner.name} with noise", found.guarantee.assumption)
 
 
 def measure(row: Row, pool: Records, holdout: Records, n_models: int, before: np.ndarray | None) -> tuple:
