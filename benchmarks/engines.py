@@ -246,6 +246,7 @@ def networks(table: Table, n_models: int, *, native: bool, left_out: bool = Fals
     """Networks of 64 tanh on halves of twice their records, or without each record, against a loop over torch."""
     from sklearn.neural_network import MLPClassifier
 
+    from leakgauge.training.engines.base import Refusal
     from leakgauge.training.engines.networks.engine import NativeNetworks, NumpyNetworks
 
     estimator = MLPClassifier(64, activation="tanh", batch_size=50, max_iter=epochs, n_iter_no_change=np.inf, tol=0)
@@ -256,9 +257,9 @@ def networks(table: Table, n_models: int, *, native: bool, left_out: bool = Fals
     records, asked = records_of(table, estimator), table.X[:200]
     engine = NativeNetworks() if native else NumpyNetworks()
     job = Job(SklearnLearner(estimator), records, subsets, asked, 0, randomness)
-    reason = engine.refuses(job)
-    if reason:
-        return Measured(engine.name, np.nan, remark=reason)
+    prepared = engine.prepare(job)
+    if isinstance(prepared, Refusal):
+        return Measured(engine.name, np.nan, remark=prepared.words)
     seconds, found = timed(
         lambda: train_many(
             SklearnLearner(estimator), records, subsets, asked, seed=0, randomness=randomness, engines=(engine,)

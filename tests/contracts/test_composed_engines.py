@@ -37,10 +37,11 @@ from leakgauge.training import (
     train_many,
 )
 from leakgauge.training.engines import ENGINES
+from leakgauge.training.engines.base import Prepared
 from leakgauge.training.engines.composed import Released, Voting
 from leakgauge.training.engines.logistic import LogisticRegressionNewton
 from leakgauge.training.engines.naive_bayes import GaussianNaiveBayes
-from leakgauge.training.engines.refit import Refit
+from leakgauge.training.engines.refit import Loop, Refit
 
 COMMON, INDEPENDENT = Randomness.COMMON, Randomness.INDEPENDENT
 N = 60
@@ -112,7 +113,7 @@ def trained(job):
     """The plain loop, the ordinary learner's solver run to its end."""
     made = job.learner
     tight = made.learner.solved_to_the_end() or made.learner
-    return Refit().outcome(replace(job, learner=Defended(tight, made.defence)))
+    return Refit().prepare(replace(job, learner=Defended(tight, made.defence))).all()
 
 
 def misses(found, expected, tolerance):
@@ -124,8 +125,8 @@ def misses(found, expected, tolerance):
 
 
 def check(job, engine):
-    assert engine.refuses(job) is None
-    found, expected = engine.outcome(job), trained(job)
+    assert isinstance(engine.prepare(job), Prepared)
+    found, expected = engine.prepare(job).all(), trained(job)
     wrong = misses(found.answers, expected.answers, engine.tolerance)
     assert not wrong.any(), (engine.name, np.argwhere(wrong)[:5], found.answers[wrong][:5], expected.answers[wrong][:5])
     assert found.kind is expected.kind
@@ -190,7 +191,10 @@ def test_shares_of_votes_by_hand():
 def test_a_temperature_by_hand():
     """The score of two classes divided by T, in every model."""
     job = job_of(BAYES, TWO)
-    scores, cool = (plan(one).engine.run(one) for one in (job, replace(job, learner=Temperature(4.0).apply(BAYES))))
+    scores, cool = (
+        plan(one).engine.prepare(one).all().answers
+        for one in (job, replace(job, learner=Temperature(4.0).apply(BAYES)))
+    )
     np.testing.assert_allclose(np.diff(cool)[..., 0], np.diff(scores)[..., 0] / 4, rtol=1e-9, atol=1e-12)
 
 
@@ -204,7 +208,7 @@ def test_leave_one_out_equals_the_plain_loop(defence, learner, records, name):
     assert engine.name == name
     found = check(job, engine)
     part = np.array([1, 8, 10])
-    assert not misses(engine.run(job.part(part)), found.answers[part], engine.tolerance).any()
+    assert not misses(engine.prepare(job.part(part)).all().answers, found.answers[part], engine.tolerance).any()
 
 
 @rows
@@ -232,7 +236,7 @@ def test_any_subsets_equal_the_plain_loop(defence, records, randomness):
     engine = plan(job).engine
     assert engine.name.endswith(f"logistic-regression-subsets-{kind}")
     found = check(job, engine)
-    assert not misses(engine.run(job.part(np.array([2]))), found.answers[[2]], engine.tolerance).any()
+    assert not misses(engine.prepare(job.part(np.array([2]))).all().answers, found.answers[[2]], engine.tolerance).any()
 
 
 @pytest.mark.parametrize("randomness", Randomness)
@@ -254,7 +258,7 @@ def test_networks_have_the_seeds_of_the_plain_loop(defence, subsets, randomness)
     engine = plan(job).engine
     assert engine.name.startswith("networks-")
     found = check(job, engine)
-    other = engine.run(replace(job, seed=6))
+    other = engine.prepare(replace(job, seed=6)).all().answers
     assert np.abs(other - found.answers).max() > 0.1
 
 
@@ -282,7 +286,9 @@ def test_rounded_answers_of_an_attackers_own_models():
     engine = plan(job).engine
     assert engine.name == "logistic-regression-subsets-released"
     tight = Releasing(LINEAR, 0.1).solved_to_the_end()
-    np.testing.assert_array_equal(engine.run(job), Refit().run(replace(job, learner=tight)))
+    np.testing.assert_array_equal(
+        engine.prepare(job).all().answers, Refit().prepare(replace(job, learner=tight)).all().answers
+    )
     assert Releasing(BAYES, 0.1).solved_to_the_end() is None
 
 
@@ -322,9 +328,14 @@ class Counted(Refit):
 
     n_models = 0
 
-    def outcome(self, job):
-        Counted.n_models += len(job.subsets)
-        return super().outcome(job)
+    def prepare(self, job):
+        return CountedLoop(self, job)
+
+
+class CountedLoop(Loop):
+    def answers(self, models):
+        Counted.n_models += len(models)
+        return super().answers(models)
 
 
 @pytest.mark.parametrize(("defence", "tolerance"), [(Binning(0.1), 0.02), (LabelsOnly(), 0.3)])
@@ -333,7 +344,7 @@ def test_what_may_be_on_the_other_side_of_a_jump_is_trained(defence, tolerance, 
     monkeypatch.setattr("leakgauge.training.engines.composed.Refit", Counted)
     job = job_of(defence.apply(BAYES), TWO, leave_one_out(N))
     for engine in (GaussianNaiveBayes(), Blunt(tolerance)):
-        logs = engine.run(replace(job, learner=BAYES))
+        logs = engine.prepare(replace(job, learner=BAYES)).all().answers
         error = engine.tolerance * np.maximum(1.0, np.abs(logs))
         near = (defence.off(logs, error) > 0).any(axis=(1, 2)).sum()
         Counted.n_models = 0
@@ -345,7 +356,7 @@ def test_what_may_be_on_the_other_side_of_a_jump_is_trained(defence, tolerance, 
 
 def test_a_temperature_has_no_jumps(monkeypatch):
     monkeypatch.setattr("leakgauge.training.engines.composed.Refit", None)
-    Released(Blunt(0.3)).run(job_of(Temperature(2.0).apply(BAYES), TWO))
+    Released(Blunt(0.3)).prepare(job_of(Temperature(2.0).apply(BAYES), TWO)).all()
 
 
 def test_models_of_randomised_learners_are_not_trained_anew(monkeypatch):
@@ -353,8 +364,8 @@ def test_models_of_randomised_learners_are_not_trained_anew(monkeypatch):
     monkeypatch.setattr("leakgauge.training.engines.composed.Refit", None)
     job = job_of(Binning(0.01).apply(NETWORK), TWO)
     engine = plan(job).engine
-    inner = engine.inner.run(job_of(NETWORK, TWO))
-    np.testing.assert_array_equal(engine.run(job), Binning(0.01).changed(inner))
+    inner = engine.inner.prepare(job_of(NETWORK, TWO)).all().answers
+    np.testing.assert_array_equal(engine.prepare(job).all().answers, Binning(0.01).changed(inner))
 
 
 # Floors.
@@ -369,18 +380,18 @@ def test_a_temperature_shrinks_the_floor():
 
 def test_the_floor_is_high_near_a_jump_and_0_elsewhere():
     whole = job_of(LabelsOnly().apply(BAYES), TWO, everything(N), TWO.features)
-    logs = Refit().run(replace(whole, learner=BAYES))[0]
+    logs = Refit().prepare(replace(whole, learner=BAYES)).all().answers[0]
     near = np.abs(np.diff(logs, axis=1)[:, 0]) < 2 * 0.3
     assert 0 < near.sum() < N / 2
-    np.testing.assert_array_equal(Released(Blunt(0.3)).floor(whole), np.where(near, np.inf, 0.0))
-    assert (Released(GaussianNaiveBayes()).floor(whole) == 0).all()
+    np.testing.assert_array_equal(Released(Blunt(0.3)).prepare(whole).floor(), np.where(near, np.inf, 0.0))
+    assert (Released(GaussianNaiveBayes()).prepare(whole).floor() == 0).all()
 
 
 def test_no_share_is_off_by_more_than_its_votes():
     whole = job_of(Ensemble(3).apply(BAYES), TWO, everything(N), TWO.features)
-    assert (Voting(GaussianNaiveBayes()).floor(whole) == GaussianNaiveBayes.tolerance).all()
+    assert (Voting(GaussianNaiveBayes()).prepare(whole).floor() == GaussianNaiveBayes.tolerance).all()
     network = job_of(Ensemble(3).apply(NETWORK), TWO, everything(N), TWO.features)
-    floor = plan(network).engine.floor(network)
+    floor = plan(network).engine.prepare(network).floor()
     assert floor.shape == (N,)
     assert (floor > 0).all()
 
@@ -405,7 +416,7 @@ def test_chunks_of_defended_models_are_not_taken_for_others():
 
 
 def reason(engine, job):
-    found = engine.refuses(job)
+    found = str(engine.prepare(job))
     assert found is not None
     return found
 

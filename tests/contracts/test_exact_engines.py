@@ -46,6 +46,7 @@ from leakgauge.training import (
     train_many,
 )
 from leakgauge.training.engines import EXACT
+from leakgauge.training.engines.base import Prepared
 from leakgauge.training.engines.refit import Refit
 
 ENGINES = {engine.name: engine for engine in EXACT}
@@ -92,8 +93,8 @@ def check(name, estimator, records, which=None):
     """The engine does the job, and equals the twin everywhere."""
     job = job_of(estimator, records, which)
     engine = ENGINES[name]
-    assert engine.refuses(job) is None
-    found = engine.run(job)
+    assert isinstance(engine.prepare(job), Prepared)
+    found = engine.prepare(job).all().answers
     assert found.shape == (len(job.subsets), 1, job.n_answers)
     expected = trained(estimator, records, job.subsets.removed)
     ratio = misses(found[:, 0], expected, records, engine.tolerance)
@@ -560,8 +561,8 @@ def test_any_query_equals_the_slow_twin(row, queries):
     name, estimator, data, _ = row
     records, engine = data_set(data), ENGINES[FULL_NAMES[name]]
     job = some_job(estimator, records, queries)
-    assert engine.refuses(job) is None
-    found, expected = engine.run(job), Refit().run(job)
+    assert isinstance(engine.prepare(job), Prepared)
+    found, expected = engine.prepare(job).all().answers, Refit().prepare(job).all().answers
     assert found.shape == expected.shape
     k = found.shape[2]
     assert misses(found.reshape(-1, k), expected.reshape(-1, k), records, engine.tolerance).max() <= 1
@@ -601,7 +602,7 @@ def test_parameters_move_as_in_the_slow_twin(row):
     name, estimator, data, _ = row
     records = data_set(data)
     job = some_job(estimator, records, "shared")
-    moves = ENGINES[FULL_NAMES[name]].displacements(job)
+    moves = ENGINES[FULL_NAMES[name]].prepare(job).displacements()
 
     def parameters(subset):
         try:
@@ -713,7 +714,7 @@ def test_whatever_is_thrown_at_it(seed):
             outcomes["refused"] += 1
             continue
         expected = trained(estimator, records, np.arange(n))
-        ratio = misses(engine.run(job)[:, 0], expected, records, engine.tolerance)
+        ratio = misses(engine.prepare(job).all().answers[:, 0], expected, records, engine.tolerance)
         assert ratio.max() <= 1, (estimator, records)
         outcomes["equal"] += 1
     assert outcomes["equal"] >= 20
@@ -747,7 +748,7 @@ def test_nothing_is_trained_where_nothing_is_special(estimator, data, monkeypatc
     job = job_of(estimator, data_set(data))
     engine = plan(job).engine
     monkeypatch.setattr(SklearnLearner, "fit", never)
-    assert np.isfinite(engine.run(job)).all() or isinstance(estimator, KNeighborsClassifier)
+    assert np.isfinite(engine.prepare(job).all().answers).all() or isinstance(estimator, KNeighborsClassifier)
 
 
 @pytest.mark.parametrize(("estimator", "data"), EASY, ids=lambda value: str(value)[:60])
@@ -758,7 +759,7 @@ def test_the_model_of_all_records_is_not_good_enough(estimator, data):
     engine = plan(job).engine
     whole = SklearnLearner(estimator).fit(records, seed=0).model
     full = answers(whole, records.features, job.n_answers)
-    ratio = misses(engine.run(job)[:, 0], full, records, engine.tolerance)
+    ratio = misses(engine.prepare(job).all().answers[:, 0], full, records, engine.tolerance)
     # a few records may not matter: neighbours of one class only, with the record or without
     assert (ratio > 1e3).any(axis=1).mean() > 0.05
 
@@ -776,10 +777,10 @@ def test_only_ties_that_matter_are_trained(monkeypatch):
     X = np.arange(6.0)[:, None]
     same = Records.from_arrays(X, ["a", "b", "a", "b", "a", "b"])  # neighbours 1 and 3 of record 2 agree
     job = job_of(KNeighborsClassifier(1), same)
-    ENGINES["nearest-neighbours"].run(job)
+    ENGINES["nearest-neighbours"].prepare(job).all()
     assert trained_on == []
     other = Records.from_arrays(X, ["a", "a", "a", "b", "b", "b"])  # those of records 2 and 3 do not
-    ENGINES["nearest-neighbours"].run(job_of(KNeighborsClassifier(1), other))
+    ENGINES["nearest-neighbours"].prepare(job_of(KNeighborsClassifier(1), other)).all()
     assert trained_on == [5, 5]
 
 
@@ -833,7 +834,7 @@ LAST = [
 def test_without_its_last_member_a_class_has_probability_0(estimator, data):
     records = data_set(data)
     job = job_of(estimator, records)
-    found = plan(job).engine.run(job)[:, 0]
+    found = plan(job).engine.prepare(job).all().answers[:, 0]
     lonely, nobody = records.schema.classes.index("lonely"), records.schema.classes.index("nobody")
     assert (found[:, nobody] == -np.inf).all()
     assert found[0, lonely] == -np.inf
@@ -845,7 +846,7 @@ def test_without_its_last_member_a_class_has_probability_0(estimator, data):
 def test_if_one_class_is_left_it_is_certain(estimator):
     records = Records.from_arrays([[0.0, 1.0], [1.0, 0.0], [1.0, 1.0], [0.0, 1.0]], ["only", "rest", "rest", "rest"])
     job = job_of(estimator, records)
-    found = plan(job).engine.run(job)[0, 0]
+    found = plan(job).engine.prepare(job).all().answers[0, 0]
     np.testing.assert_array_equal(found, [-np.inf, 0.0])
     check(plan(job).engine.name, estimator, records, [0])
 
@@ -912,7 +913,7 @@ def test_features_that_say_nothing_leave_the_prior_alone(estimator):
         records = Records.from_arrays(np.ones((n, 1)), [0] * own + [1] * (n - own))
     job = job_of(estimator, records)
     full = answers(SklearnLearner(estimator).fit(records, seed=0).model, records.features, 2)
-    moved = full - plan(job).engine.run(job)[:, 0]
+    moved = full - plan(job).engine.prepare(job).all().answers[:, 0]
     for c, members in enumerate((own, n - own)):
         mine = records.labels == c
         lost = np.log(members / n) - np.log((members - 1) / (n - 1))
@@ -933,7 +934,7 @@ def test_one_of_many_copies_moves_nothing(estimator, copies):
     records = Records.from_arrays(np.repeat(X, copies, axis=0), np.repeat(["a", "a", "b"], copies))
     which = np.array([0, copies, 2 * copies])
     job = job_of(estimator, records, which)
-    without = plan(job).engine.run(job)[:, 0]
+    without = plan(job).engine.prepare(job).all().answers[:, 0]
     full = answers(SklearnLearner(estimator).fit(records, seed=0).model, records.features[which], 2)
     likely = full > np.log(1e-6)  # where a class is as good as excluded, ratios of tiny probabilities do move
     assert np.abs((full - without)[likely]).max() <= 3 / copies
@@ -947,7 +948,7 @@ class Mine(GaussianNB):
 
 
 def reason(engine, estimator, records, which=None):
-    return ENGINES[FULL_NAMES[engine]].refuses(job_of(estimator, records, which))
+    return str(ENGINES[FULL_NAMES[engine]].prepare(job_of(estimator, records, which)))
 
 
 REFUSED = [
@@ -1101,7 +1102,7 @@ def test_other_jobs_and_learners_are_refused():
         (job_of(GaussianNB(), records, np.array([], dtype=int)), "no record to leave out"),
     ]
     for job, message in jobs:
-        found = ENGINES["gaussian-naive-bayes"].refuses(job)
+        found = str(ENGINES["gaussian-naive-bayes"].prepare(job))
         assert found is not None
         assert message in found
 

@@ -31,6 +31,7 @@ from leakgauge.training import (
     random_subsets,
     train_many,
 )
+from leakgauge.training.engines.base import Prepared
 from leakgauge.training.engines.networks import engine as module
 from leakgauge.training.engines.networks import native
 from leakgauge.training.engines.networks.engine import NETWORKS, NativeNetworks, NumpyNetworks, TorchNetworks
@@ -150,8 +151,8 @@ TABLE = [
 def test_models_on_random_sets_are_scikit_learns(engine, estimator, data, randomness):
     """The same seeds, weights, batches and stopping: log-probabilities to 1e-4."""
     job = shadow_job(estimator, data_set(data), randomness=randomness)
-    assert engine.refuses(job) is None
-    found, expected = engine.outcome(job), Refit().outcome(job)
+    assert isinstance(engine.prepare(job), Prepared)
+    found, expected = engine.prepare(job).all(), Refit().prepare(job).all()
     assert difference(found.answers, expected.answers) < engine.tolerance
     assert (found.kind, found.failures) == (expected.kind, expected.failures)
     assert found.n_unconverged == expected.n_unconverged
@@ -159,7 +160,7 @@ def test_models_on_random_sets_are_scikit_learns(engine, estimator, data, random
 
 def test_the_table_holds_models_that_stop_early(engine):
     stalled = shadow_job(TABLE[9][0], data_set("three"))
-    assert engine.outcome(stalled).n_unconverged < 4
+    assert engine.prepare(stalled).all().n_unconverged < 4
 
 
 @pytest.mark.parametrize("data", ["two", "three"])
@@ -167,7 +168,7 @@ def test_left_out_models_are_refits_where_all_records_are_one_batch(engine, data
     """Then there is no order: with the same first weights, skipping a record is training on the others."""
     for randomness in (COMMON, INDEPENDENT):
         job = left_out_job(few(batch_size=500, max_iter=100), data_set(data), [0, 1, 60, 119], randomness)
-        assert difference(engine.run(job), Refit().run(job)) < engine.tolerance
+        assert difference(engine.prepare(job).all().answers, Refit().prepare(job).all().answers) < engine.tolerance
 
 
 def test_all_shapes_of_jobs(engine):
@@ -179,7 +180,7 @@ def test_all_shapes_of_jobs(engine):
     own = EachModel(rng.integers(0, 120, (6, 3)))
     for queries in (records.features[:5] + 0.5, own):
         job = Job(SklearnLearner(few()), records, DenseSubsets(members), queries, 1, INDEPENDENT)
-        assert difference(engine.run(job), Refit().run(job)) < engine.tolerance
+        assert difference(engine.prepare(job).all().answers, Refit().prepare(job).all().answers) < engine.tolerance
 
 
 # ---------------------------------------------------------------- in law
@@ -212,7 +213,7 @@ def left_out_in_law(seed):
 
 @cache
 def refitted(job_of, seed):
-    return Refit().run(job_of(seed))
+    return Refit().prepare(job_of(seed)).all().answers
 
 
 def test_shadow_models_have_scikit_learns_law(engine):
@@ -221,7 +222,7 @@ def test_shadow_models_have_scikit_learns_law(engine):
     |z| of 40 against 40 models must stay below 4.5 in both: false alarms in one of 73,000 runs. A difference of six
     standard errors, that is 1.3 standard deviations of a model's loss, is caught with probability 0.93.
     """
-    ours = losses_in_and_out(engine.run(shadows_in_law(1)), shadows_in_law(1))
+    ours = losses_in_and_out(engine.prepare(shadows_in_law(1)).all().answers, shadows_in_law(1))
     theirs = losses_in_and_out(refitted(shadows_in_law, 2), shadows_in_law(2))
     assert ours[0].mean() + 0.2 < ours[1].mean()  # there is something to be seen: members are learned by heart
     for a, b in zip(ours, theirs, strict=True):
@@ -235,7 +236,7 @@ def test_models_without_a_record_have_the_law_of_refits(engine):
     |z| of 60 against 60 models must stay below 4.5: false alarms in one of 147,000 runs. A difference of six standard
     errors, 1.1 standard deviations over seeds, is caught with probability 0.93.
     """
-    ours, theirs = engine.run(left_out_in_law(1))[:, 0], refitted(left_out_in_law, 2)[:, 0]
+    ours, theirs = engine.prepare(left_out_in_law(1)).all().answers[:, 0], refitted(left_out_in_law, 2)[:, 0]
     assert abs(z_of(ours[:, 0], theirs[:, 0])) < 4.5
 
 
@@ -251,11 +252,11 @@ def test_nothing_removed_is_the_same_model(engine):
     """Bit for bit, and whoever stands beside it."""
     records = data_set("two")
     job = Job(SklearnLearner(few()), records, everything(120, 3), records.features, 5, COMMON)
-    table = engine.run(job)
+    table = engine.prepare(job).all().answers
     np.testing.assert_array_equal(table[0], table[1])
     np.testing.assert_array_equal(table[0], table[2])
     alone = Job(SklearnLearner(few()), records, everything(120), records.features, 5, COMMON)
-    np.testing.assert_array_equal(engine.run(alone)[0], table[0])
+    np.testing.assert_array_equal(engine.prepare(alone).all().answers[0], table[0])
 
 
 def test_a_record_moves_less_than_another_order_does(engine):
@@ -264,9 +265,13 @@ def test_a_record_moves_less_than_another_order_does(engine):
     estimator = few(max_iter=50)
     which = np.arange(20)
     every = Job(SklearnLearner(estimator), records, everything(120, 2), records.features, 5, COMMON)
-    full = engine.run(every)[0][which]
-    other = engine.run(Job(every.learner, records, everything(120), records.features, 6, COMMON))[0][which]
-    without = engine.run(left_out_job(estimator, records, which))[:, 0]
+    full = engine.prepare(every).all().answers[0][which]
+    other = (
+        engine.prepare(Job(every.learner, records, everything(120), records.features, 6, COMMON))
+        .all()
+        .answers[0][which]
+    )
+    without = engine.prepare(left_out_job(estimator, records, which)).all().answers[:, 0]
     moved, noise = np.abs(full - without).max(axis=1), np.abs(full - other).max(axis=1)
     assert np.median(moved) < np.median(noise) / 2
 
@@ -285,7 +290,7 @@ def test_a_copy_in_place_of_a_record_is_at_the_floor(engine, data):
     copied = Records.from_arrays(records.features[twice], values[twice], classes=records.schema.classes)
     learner = SklearnLearner(few(batch_size=121, max_iter=300))
     job = Job(learner, copied, leave_one_out(121, np.array([5, 120])), copied.features, 5, COMMON)
-    (one, other), floor = engine.run(job), engine.rounding(job)
+    (one, other), floor = engine.prepare(job).all().answers, engine.prepare(job).floor()
     assert floor.shape == (2, 121)
     np.testing.assert_array_equal(floor[0], floor[1])
     assert 0 < floor.max() < 1e-4
@@ -300,10 +305,10 @@ def test_the_floor_is_far_below_what_records_do(engine):
     estimator = few(max_iter=100)
     job = left_out_job(estimator, records, which)
     every = Job(job.learner, records, everything(120), records.features, 5, COMMON)
-    pdtp = np.abs(engine.run(every)[0][which] - engine.run(job)[:, 0]).max(axis=1)
-    floor = engine.rounding(job)
+    pdtp = np.abs(engine.prepare(every).all().answers[0][which] - engine.prepare(job).all().answers[:, 0]).max(axis=1)
+    floor = engine.prepare(job).floor()
     assert floor.shape == (30, 1)
-    np.testing.assert_array_equal(floor[:, 0], engine.rounding(every)[0, which])
+    np.testing.assert_array_equal(floor[:, 0], engine.prepare(every).floor()[0, which])
     assert 0 < np.median(floor[:, 0] / pdtp) < 1e-3
 
 
@@ -311,7 +316,7 @@ def test_the_floor_is_seen_where_batches_hold_one_record(engine):
     """There is no order within a batch of one: what differs is the last digit of the first weights."""
     records = data_set("two")
     job = Job(SklearnLearner(few(batch_size=1, max_iter=3)), records, everything(120), records.features, 5, COMMON)
-    assert (engine.rounding(job) > 0).mean() > 0.9
+    assert (engine.prepare(job).floor() > 0).mean() > 0.9
 
 
 def test_the_floor_tells_how_far_double_precision_is(engine):
@@ -320,8 +325,11 @@ def test_the_floor_tells_how_far_double_precision_is(engine):
     records = data_set("three")
     job = Job(SklearnLearner(few(**settings, max_iter=40)), records, everything(120), records.features, 5, COMMON)
     calm = Job(SklearnLearner(few(**settings, max_iter=2)), records, everything(120), records.features, 5, COMMON)
-    assert difference(engine.run(job), Refit().run(job)) < 10 * engine.rounding(job).max()
-    assert engine.rounding(calm).max() < engine.rounding(job).max() / 3
+    assert (
+        difference(engine.prepare(job).all().answers, Refit().prepare(job).all().answers)
+        < 10 * engine.prepare(job).floor().max()
+    )
+    assert engine.prepare(calm).floor().max() < engine.prepare(job).floor().max() / 3
 
 
 # ---------------------------------------------------------------- parts and workers
@@ -337,20 +345,20 @@ def jobs():
 def test_parts_equal_the_whole(engine):
     """Bit for bit."""
     for job in jobs():
-        whole = engine.run(job)
+        whole = engine.prepare(job).all().answers
         for part in (np.array([0]), np.array([17, 3, 19]), np.arange(5, 20)):
-            assert engine.refuses(job.part(part)) is None
-            np.testing.assert_array_equal(engine.run(job.part(part)), whole[part])
+            assert isinstance(engine.prepare(job.part(part)), Prepared)
+            np.testing.assert_array_equal(engine.prepare(job.part(part)).all().answers, whole[part])
 
 
 def test_large_networks_are_trained_a_few_at_a_time(engine, monkeypatch):
     """Bit for bit the same."""
     for job in jobs():
         part = job.part(np.arange(9))
-        whole = engine.run(part)
+        whole = engine.prepare(part).all().answers
         with monkeypatch.context() as patched:
             patched.setattr(module, "TOGETHER", 150)
-            np.testing.assert_array_equal(engine.run(part), whole)
+            np.testing.assert_array_equal(engine.prepare(part).all().answers, whole)
 
 
 def test_workers_change_nothing(engine):
@@ -372,18 +380,18 @@ def test_a_class_that_is_gone_is_trained_by_the_plain_loop(engine):
     """Its network has another shape; the plain loop answers probability 0 for the class."""
     records = data_set("rare")
     job = left_out_job(few(), records, [50, 7, 0])
-    found, expected = engine.outcome(job), Refit().outcome(job)
+    found, expected = engine.prepare(job).all(), Refit().prepare(job).all()
     np.testing.assert_array_equal(found.answers[0], expected.answers[0])
     assert found.answers[0, 0, 3] == -np.inf
     assert np.isfinite(found.answers[1:]).all()
     assert found.n_unconverged == 3
     shadows = shadow_job(few(), records, 20)
-    assert difference(engine.run(shadows), Refit().run(shadows)) < engine.tolerance
+    assert difference(engine.prepare(shadows).all().answers, Refit().prepare(shadows).all().answers) < engine.tolerance
 
 
 def test_a_class_that_nobody_has_is_impossible(engine):
     records = data_set("three")
-    answers = engine.run(shadow_job(few(), records))
+    answers = engine.prepare(shadow_job(few(), records)).all().answers
     assert (answers[:, :, 1] == -np.inf).all()
     assert np.isfinite(answers[:, :, [0, 2, 3]]).all()
     np.testing.assert_allclose(np.exp(answers).sum(axis=2), 1)
@@ -396,8 +404,8 @@ def test_certainty_is_not_infinite(engine):
     estimator = few(hidden_layer_sizes=(), learning_rate_init=0.1, max_iter=50)
     far = np.array([[1e4], [-1e4]])
     job = Job(SklearnLearner(estimator), records, everything(40), far, 0, COMMON)
-    assert np.isneginf(Refit().run(job)).any()
-    answers = engine.run(job)
+    assert np.isneginf(Refit().prepare(job).all().answers).any()
+    answers = engine.prepare(job).all().answers
     assert np.isfinite(answers).all()
     assert answers.min() < -700
 
@@ -410,7 +418,7 @@ def test_weights_that_are_not_finite_are_a_failure(engine):
     records = Records.from_arrays(np.random.default_rng(0).normal(size=(40, 3)) * 1e6, np.arange(40) % 2)
     estimator = few(activation="identity", solver="sgd", learning_rate_init=1e6, max_iter=100)
     job = shadow_job(estimator, records)
-    outcome, plain = engine.outcome(job), Refit().outcome(job)
+    outcome, plain = engine.prepare(job).all(), Refit().prepare(job).all()
     assert outcome.failures == plain.failures
     assert "MLPClassifier raised ValueError in fit on 20 records" in outcome.failures[0]
     assert np.isnan(outcome.answers).all()
@@ -418,7 +426,7 @@ def test_weights_that_are_not_finite_are_a_failure(engine):
 
 
 def test_answers_are_probabilities(engine):
-    assert engine.outcome(shadow_job(few(), data_set("two"))).kind is AnswerKind.PROBABILITIES
+    assert engine.prepare(shadow_job(few(), data_set("two"))).all().kind is AnswerKind.PROBABILITIES
 
 
 # ---------------------------------------------------------------- refusals
@@ -471,7 +479,7 @@ REFUSED = [
 def test_refusals_say_why(estimator, data, message):
     records = data_set(data)
     for job in (shadow_job(estimator, records), left_out_job(estimator, records, [0, 1])):
-        found = NUMPY.refuses(job)
+        found = str(NUMPY.prepare(job))
         assert found is not None
         assert re.search(message, found), found
 
@@ -480,7 +488,7 @@ def test_other_learners_are_refused():
     records = data_set("two")
     by_function = FunctionLearner(lambda records, seed: None, name="by hand")
     job = Job(by_function, records, everything(120), records.features, 0, COMMON)
-    assert NUMPY.refuses(job) == "by hand is not a scikit-learn estimator"
+    assert str(NUMPY.prepare(job)) == "by hand is not a scikit-learn estimator"
 
 
 def test_without_an_accelerator_the_processor_does_it():
@@ -497,16 +505,16 @@ def test_an_accelerator_that_is_not_there_is_refused():
         pytest.skip("there is one")
     records = data_set("two")
     job = Job(SklearnLearner(few()), records, everything(120), records.features, 0, COMMON, device="cuda")
-    assert TorchNetworks().refuses(job) == "torch finds no accelerator"
+    assert str(TorchNetworks().prepare(job)) == "torch finds no accelerator"
 
 
 def test_torch_trains_the_same_models():
     """On the processor, which the engine leaves to others."""
     pytest.importorskip("torch")
     for job in (shadow_job(few(), data_set("three")), left_out_job(few(), data_set("two"), [0, 7, 119])):
-        assert difference(TorchNetworks().run(job), NUMPY.run(job)) < NUMPY.tolerance
+        assert difference(TorchNetworks().prepare(job).all().answers, NUMPY.run(job)) < NUMPY.tolerance
     sparse = shadow_job(make_pipeline(one_hot(True), few()), data_set("colours"))
-    assert difference(TorchNetworks().run(sparse), NUMPY.run(sparse)) < NUMPY.tolerance
+    assert difference(TorchNetworks().prepare(sparse).all().answers, NUMPY.run(sparse)) < NUMPY.tolerance
 
 
 def test_the_names_tell_who_trained():

@@ -35,7 +35,7 @@ def test_a_part_answers_as_those_models_of_the_whole(randomness: Randomness) -> 
     assert [part.seed_of(place) for place in range(3)] == [whole.seed_of(model) for model in which]
     twice = whole.part(np.arange(10, 20)).part(np.array([7]))
     assert twice.seed_of(0) == whole.seed_of(17)
-    np.testing.assert_array_equal(Refit().run(part), Refit().run(whole)[which])
+    np.testing.assert_array_equal(Refit().prepare(part).all().answers, Refit().prepare(whole).all().answers[which])
 
 
 def test_the_name_of_a_chunk_hangs_on_all_that_makes_it() -> None:

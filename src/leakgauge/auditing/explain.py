@@ -7,8 +7,9 @@ that shows whether seeds matter; nothing else is.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -51,7 +52,7 @@ from leakgauge.training import (
     plan,
 )
 from leakgauge.training.engines import ENGINES, STOPPING
-from leakgauge.training.engines.base import Engine
+from leakgauge.training.engines.base import Engine, Prepared, Refusal
 from leakgauge.training.engines.logistic import LogisticRegressionNewton
 from leakgauge.training.engines.refit import Refit
 from leakgauge.training.fingerprints import UNREPEATABLE
@@ -97,17 +98,17 @@ class Step:
         refusals: why each exact engine cannot leave records out without training.
         sometimes: whether the step is needed only if something is found.
         seconds: on one worker; a rough estimate.
-        job: the work itself, or the larger part of it.
+        prepared: the work itself, or the larger part of it.
     """
 
     what: str
     n_models: int
     n_trained: int
     engine: str
-    refusals: dict[str, str]
+    refusals: dict[str, Refusal]
     sometimes: bool = False
     seconds: float = 0.0
-    job: Job | None = field(default=None, repr=False)
+    prepared: Prepared | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True)
@@ -320,7 +321,7 @@ def _is_tried(given: Learner, found: Learner) -> bool:
 
 def _plainly(what: str, job: Job) -> Step:
     """Models that are trained in the plain loop, whatever engines there are."""
-    return Step(what, len(job.subsets), len(job.subsets), Refit.name, {}, job=job)
+    return Step(what, len(job.subsets), len(job.subsets), Refit.name, {}, prepared=Refit().prepare(job))
 
 
 def _own_steps(what: Subject, settings: Settings, kind: AnswerKind, n_chosen: int, *, solves: bool) -> list[Step]:
@@ -361,29 +362,31 @@ def _step(what: str, job: Job, *, times: int = 1, sometimes: bool = False, engin
     # Of all other models there are few, and that engines are not for them is not worth saying.
     worth_saying = isinstance(job.subsets, LeaveOneOut) and not sometimes
     refusals = found.refusals if worth_saying else {}
-    return Step(what, found.n_models * times, found.n_trained * times, found.engine.name, refusals, sometimes, job=job)
+    n_models, n_trained = found.n_models * times, found.n_trained * times
+    return Step(what, n_models, n_trained, found.engine.name, refusals, sometimes, prepared=found.prepared)
 
 
 def _seconds(step: Step, per_fit: float, per_asked: float, n_values: int) -> float:
     """How long a step takes: from the one fit for the plain loop, from a small part of it for an engine with chunks."""
-    assert step.job is not None
+    assert step.prepared is not None
     if step.engine == Refit.name:
         asked = per_asked if step.what == SHADOWS or step.what.startswith((GAMES, ESTIMATE)) else 0.0
         asked += n_values * per_asked * (step.what == ASKED_ABOUT)
         return step.n_models * (per_fit + asked)
-    engine, n = plan(step.job).engine, len(step.job.subsets)
-    if engine.chunk is None or n < 2:
+    prepared, n = step.prepared, len(step.prepared.job.subsets)
+    if prepared.engine.chunk is None or n < 2:
         return 0.0
+    n_few = min(N_TRIED, n)
     with one_thread():
-        n_few = min(N_TRIED, n)
-        one, few = (_elapsed(engine, step.job.part(np.arange(m, dtype=np.int64))) for m in (1, n_few))
+        shared = _elapsed(prepared.share)
+        one, few = (_elapsed(partial(prepared.answers, np.arange(m))) for m in (1, n_few))
     each = max(0.0, few - one) / max(1, n_few - 1)
-    return (-(-n // engine.chunk) * one + n * each) * step.n_models / n
+    return (shared + -(-n // prepared.engine.chunk) * one + n * each) * step.n_models / n
 
 
-def _elapsed(engine: Engine, job: Job) -> float:
+def _elapsed(work: Callable[[], Any]) -> float:
     start = time.perf_counter()
-    engine.outcome(job)
+    work()
     return time.perf_counter() - start
 
 
@@ -412,7 +415,7 @@ def _coarse(what: Subject, tolerance: float) -> str:
     assert what.learner is not None
     n = len(what.train)
     whole = _job(what, everything(n), what.train.features)
-    moved = Refit().floor(whole)
+    moved = Refit().prepare(whole).floor()
     said = (
         f"The solver of {what.learner.name} stops at a tolerance of {tolerance:g}, above 0.01/n for {n:,} records. "
         f"Solved to the end, its answers about its own records move by up to {moved.max():.2g} nats (median "

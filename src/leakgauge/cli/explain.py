@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -24,9 +23,7 @@ if TYPE_CHECKING:
 
     from leakgauge.auditing import Subject
     from leakgauge.auditing.explain import Explanation, Step
-
-
-ANOTHER_LEARNER = re.compile(r".+ is not (a |leakgauge's own )?\w+( or \w+)*|device='cpu' is no accelerator")
+    from leakgauge.training.engines.base import Refusal
 
 
 def explain(
@@ -59,7 +56,7 @@ def explain(
     console.print(one_line(_data(config.name, subjects[0])), style="bold", markup=False)
     for found in explanations:
         console.print()
-        _show(every_line(replace(found, steps=tuple(replace(step, job=None) for step in found.steps))), console)
+        _show(every_line(replace(found, steps=tuple(replace(step, prepared=None) for step in found.steps))), console)
 
 
 def _data(name: str, what: Subject) -> str:
@@ -117,10 +114,12 @@ def _table(steps: tuple[Step, ...]) -> Table:
     return table
 
 
-def _why(refusals: dict[str, str], learner: str) -> str:
-    """Why no engine does it; that an engine is for another learner is not worth saying for each of them."""
-    reasons = list(dict.fromkeys(refusals.values()))
-    telling = [reason for reason in reasons if not ANOTHER_LEARNER.fullmatch(reason)]
+def _why(refusals: dict[str, Refusal], learner: str) -> str:
+    """Why no engine does it; that one is for other learners or machines is not worth saying for each of them."""
+    from leakgauge.training.engines.base import Why
+
+    others = (Why.LEARNER, Why.MACHINE)
+    telling = dict.fromkeys(refusal.words for refusal in refusals.values() if refusal.why not in others)
     return "; ".join(telling) or f"no faster way is known for {learner}"
 
 

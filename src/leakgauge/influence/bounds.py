@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from leakgauge.influence.delivered import NEGLIGIBLE, OwnModels, unchanged
 from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, leave_one_out
+from leakgauge.training.engines.base import Refusal
 from leakgauge.training.engines.logistic import LogisticRegressionNewton
 from leakgauge.training.engines.stateless import Transform, split
 from leakgauge.training.learners import Change, Changed
@@ -149,8 +150,8 @@ def _of_logistic_regression(
     everyone = np.arange(len(records))
     subsets, queries = leave_one_out(len(records)), EachModel(everyone[:, None])
     job = Job(learner, records, subsets, queries, 0, Randomness.COMMON)
-    engine = LogisticRegressionNewton()
-    if engine.refuses(job) is not None:
+    prepared = LogisticRegressionNewton().prepare(job)
+    if isinstance(prepared, Refusal):
         return None
     table = np.stack([records.features.min(axis=0), records.features.max(axis=0)])
     if clipped is not None:
@@ -160,7 +161,7 @@ def _of_logistic_regression(
     if design is not None:
         widths, matrix = np.asarray(design.n_categories, dtype=np.int64), design.transform(matrix)
     try:
-        whole, moves = engine.coefficients(job), engine.displacements(job)
+        whole, moves = prepared.parameters(), prepared.displacements()
     except np.linalg.LinAlgError:
         return None
 

@@ -27,11 +27,10 @@ from leakgauge.training import (
     Randomness,
     everything,
     leave_one_out,
+    plan,
     train_many,
 )
-from leakgauge.training.engines import ENGINES
-from leakgauge.training.engines.base import Engine
-from leakgauge.training.engines.refit import Refit
+from leakgauge.training.engines.base import Prepared
 
 if TYPE_CHECKING:
     from leakgauge.records import Records
@@ -133,20 +132,21 @@ def prediction_change(
     for repeat in range(n_repeats if learner.randomised else 1):
         own_seed = seed + 7919 * repeat
         whole = trained(everything(len(records)), asked, own_seed, Randomness.COMMON).values[0]
-        without = trained(
-            leave_one_out(len(records), rows),
-            EachModel(rows[:, None]),
-            own_seed,
-            Randomness.COMMON,
-            workers=workers,
-            progress=progress,
-        )
+        subsets, own = leave_one_out(len(records), rows), EachModel(rows[:, None])
+        left_out = plan(Job(learner, records, subsets, own, own_seed, Randomness.COMMON, device))
+        without = left_out.train(run=run, workers=workers, progress=progress)
         moved.append(np.abs(whole - without.values[:, 0]))
-        first = first or (whole, without)
+        first = first or (whole, without, left_out.prepared)
     assert first is not None
-    whole, without = first
+    whole, without, prepared = first
     errors = answer_errors(
-        OwnModels(learner, records, seed), learner, rows, whole[:, None], without.answers[:, 0], without.engine, model
+        OwnModels(learner, records, seed),
+        learner,
+        rows,
+        whole[:, None],
+        without.answers[:, 0],
+        model,
+        at_minima=prepared.engine.converges,
     )
     noise = np.zeros(len(rows))
     if learner.randomised:
@@ -156,7 +156,7 @@ def prediction_change(
         which=rows,
         values=np.mean(moved, axis=0),
         noise_floor=noise,
-        solver_floor=_solver_floor(without.engine, learner, records, rows, seed, device) + errors[0] + errors[1],
+        solver_floor=_solver_floor(prepared) + errors[0] + errors[1],
         left_out_errors=np.asarray(records.labels[rows] - without.values[:, 0], dtype=np.float64),
         engine=without.engine,
         n_unconverged=without.n_unconverged,
@@ -252,14 +252,13 @@ def _noise(values: Floats) -> Floats:
     return np.asarray(np.quantile(np.abs(known[first] - known[second]), NOISE_QUANTILE, axis=0, method="higher"))
 
 
-def _solver_floor(engine: str, learner: Learner, records: Records, rows: Indices, seed: int, device: str) -> Floats:
-    """Twice the error of one prediction; tolerances are relative to the scale of the label."""
-    whole = Job(learner, records, everything(len(records)), records.features[rows], seed, Randomness.COMMON, device)
-    did_it = next((one for one in ENGINES if one.name == engine), None)
+def _solver_floor(prepared: Prepared) -> Floats:
+    """Twice the error of one prediction about each record; tolerances are relative to the scale of the label."""
     try:
-        off = (did_it or Refit()).floor(whole)
-        if did_it is not None and type(did_it).floor is Engine.floor:
-            off = off * float(np.abs(records.labels).max(initial=0.0))
-        return np.nan_to_num(2 * off, nan=np.inf, posinf=np.inf)
+        off = prepared.floor()[:, 0]
     except ModelError:  # one of the models that it takes could not be trained
-        return np.full(len(rows), np.inf)
+        return np.full(len(prepared.job.subsets), np.inf)
+    if type(prepared).floor is Prepared.floor:
+        off = off * float(np.abs(prepared.job.records.labels).max(initial=0.0))
+    floor: Floats = np.nan_to_num(2 * off, nan=np.inf, posinf=np.inf)
+    return floor

@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 from leakgauge.errors import ModelError
 from leakgauge.models import Model, answers
 from leakgauge.training import EachModel, Fitted, Job, Randomness, everything, leave_one_out, train_many
-from leakgauge.training.engines import ENGINES
 from leakgauge.training.learners import Change, Changed, Committee
 from leakgauge.training.threads import one_thread
 
@@ -166,11 +165,6 @@ def votes(learner: Learner) -> bool:
     return isinstance(innermost(learner).made_of, Committee)
 
 
-def converges(engine: str) -> bool:
-    """Whether the engine of that name finds minima that a learner's solver may stop short of."""
-    return any(one.converges for one in ENGINES if one.name == engine)
-
-
 def unchanged(learner: Learner, model: Model) -> Model | None:
     """The model whose answers are changed, of one that was delivered; ``None`` if they are not changed as declared."""
     while isinstance(learner.made_of, Changed):
@@ -201,7 +195,14 @@ def answered(model: Model, queries: Floats, n_answers: int) -> Floats:
 
 
 def answer_errors(
-    own: OwnModels, learner: Learner, rows: Indices, whole: Floats, without: Floats, engine: str, model: Model | None
+    own: OwnModels,
+    learner: Learner,
+    rows: Indices,
+    whole: Floats,
+    without: Floats,
+    model: Model | None,
+    *,
+    at_minima: bool,
 ) -> tuple[Floats, Floats]:
     """How far the answers of delivered models about left-out records are from those that an engine found.
 
@@ -211,21 +212,21 @@ def answer_errors(
         rows: the records left out ``[m]``.
         whole: log-probabilities (or values) of the engine's model of all records about each ``[m, k]``.
         without: of its models without each ``[m, k]``.
-        engine: its name.
         model: the released model, where there is one already.
+        at_minima: whether the engine finds minima that a learner's solver may stop short of.
 
     Returns:
         For the model of all records ``[m]``, and for those without each ``[m]``; infinite where nothing is known. Of a
         learner with random numbers of its own a released model tells nothing here: another seed gives another model.
     """
-    stops, asked = converges(engine), own.records.features[rows]
-    same_seed = not learner.randomised or (stops and not votes(learner))
+    asked = own.records.features[rows]
+    same_seed = not learner.randomised or (at_minima and not votes(learner))
     error_whole, error_without = np.zeros(len(rows)), np.zeros(len(rows))
     if model is not None and same_seed:
         error_whole = log_distance(answered(model, asked, whole.shape[1]), whole)
-    elif stops:
+    elif at_minima:
         error_whole = own.log_ratios(learner, asked, whole)
-    if stops:
+    if at_minima:
         changes = changes_of(learner)
         logs = _answers_without(own, rows) if changes else without
         lost = np.isnan(logs).any(axis=1)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,8 +19,8 @@ from leakgauge.influence.delivered import OwnModels, answer_errors
 from leakgauge.influence.precision import Precision
 from leakgauge.models import Model, Release, as_is, binned_logs, released_off
 from leakgauge.theory import log_ratio
-from leakgauge.training import EachModel, Job, PredictionTable, Randomness, everything, leave_one_out, train_many
-from leakgauge.training.engines import ENGINES
+from leakgauge.training import EachModel, Job, PredictionTable, Randomness, everything, leave_one_out, plan, train_many
+from leakgauge.training.engines.base import Prepared
 from leakgauge.training.engines.refit import Refit
 from leakgauge.training.learners import answer_alike, probing_queries
 
@@ -33,7 +33,21 @@ if TYPE_CHECKING:
 Floats: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.int64]
 
-Pair: TypeAlias = tuple[Floats, PredictionTable]
+
+class Pair(NamedTuple):
+    """Answers with and without each record.
+
+    Args:
+        full: of the model trained on everything, about each record ``[m, k]``.
+        table: of the models trained without each.
+        prepared: the job of the latter.
+    """
+
+    full: Floats
+    table: PredictionTable
+    prepared: Prepared
+
+
 """What models with each record answer about it ``[m, k]``, and the table of those without it."""
 
 COMMON = Randomness.COMMON
@@ -196,20 +210,20 @@ def pdtp(
     if not tried or _agree_without(settled, records, rows, pairs[0], seed, run, workers):
         learner = settled
     pairs += [pair(repeat) for repeat in range(1, n_repeats if learner.randomised else 1)]
-    with_record = released(np.stack([full for full, _ in pairs]))
-    without_record = released(np.stack([table.log_probabilities[:, 0] for _, table in pairs]))
+    with_record = released(np.stack([one.full for one in pairs]))
+    without_record = released(np.stack([one.table.log_probabilities[:, 0] for one in pairs]))
     ratios = known_log_ratio(with_record, without_record)
     binned = known_log_ratio(binned_logs(with_record, width), binned_logs(without_record, width))
-    full, table = pairs[0]
+    full, table, prepared = pairs[0]
     certain = np.full(len(rows), np.inf)
     if floors:
         refits = _refits(learner, records, rows, seed, n_noise_models, released, device, run, workers)
         noise_floor, binned_noise_floor = (_noise_floor(learner, logs) for logs in (refits, binned_logs(refits, width)))
         logs = full, table.log_probabilities[:, 0]
-        solver = _solver_errors(settled, records, rows, pairs[0], seed, device, run, workers, apart=tried)
+        solver = _solver_errors(settled, records, rows, pairs[0], seed, run, workers, apart=tried)
         rounding, certain = _rounding(*logs, ratios[0])
         own = own or OwnModels(learner, records, seed)
-        delivered = answer_errors(own, learner, rows, *logs, table.engine, model)
+        delivered = answer_errors(own, learner, rows, *logs, model, at_minima=prepared.engine.converges)
         solver_floor = np.sum(
             [
                 released_off(released, one, np.sum(errors, axis=0)[:, None]).max(axis=1)
@@ -235,7 +249,7 @@ def pdtp(
         width=width,
         randomness=randomness,
         engine=table.engine,
-        n_unconverged=sum(t.n_unconverged for _, t in pairs),
+        n_unconverged=sum(one.table.n_unconverged for one in pairs),
         failures={int(rows[model]): reason for model, reason in table.failures.items()},
         n_training=len(records),
         refits=refits,
@@ -291,19 +305,10 @@ def _pair(
         device=device,
         run=run,
     )
-    left_out = train_many(
-        learner,
-        records,
-        leave_one_out(len(records), rows),
-        EachModel(rows[:, None]),
-        seed=seed + 104_729 if apart else seed,
-        randomness=randomness,
-        device=device,
-        run=run,
-        workers=workers,
-        progress=progress,
-    )
-    return full.log_probabilities[0], left_out
+    subsets, queries = leave_one_out(len(records), rows), EachModel(rows[:, None])
+    left_out = plan(Job(learner, records, subsets, queries, seed + 104_729 if apart else seed, randomness, device))
+    table = left_out.train(run=run, workers=workers, progress=progress)
+    return Pair(full.log_probabilities[0], table, left_out.prepared)
 
 
 def _solver_errors(
@@ -312,7 +317,6 @@ def _solver_errors(
     rows: Indices,
     pair: Pair,
     seed: int,
-    device: str,
     run: Path | None,
     workers: Workers,
     *,
@@ -323,12 +327,10 @@ def _solver_errors(
     Of an engine: the error of one answer. In the plain loop: how far the two answers move when the solver goes on to
     its end, each of them by itself. Infinite where that cannot be seen.
     """
-    full, table = pair
-    engine = next((one for one in ENGINES if one.name == table.engine), None)
+    full, table, prepared = pair
     try:
-        if engine is not None:
-            whole = Job(learner, records, everything(len(records)), records.features[rows], seed, COMMON, device)
-            error = np.nan_to_num(engine.floor(whole), nan=np.inf)
+        if not isinstance(prepared.engine, Refit):
+            error = np.nan_to_num(prepared.floor()[:, 0], nan=np.inf)
             return error, error
         rounded = _rounded_otherwise(learner, records, rows, seed, full)
         tight = learner.solved_to_the_end() or (learner if apart else None)
@@ -336,14 +338,14 @@ def _solver_errors(
             return rounded, rounded
         # Where seeds seemed to do nothing, with others: where they do something after all, the floor shows it.
         other = seed + 224_737 if apart else seed
-        end = _pair(tight, records, rows, other, COMMON, device, run, workers, None, apart=apart)
+        end = _pair(tight, records, rows, other, COMMON, prepared.job.device, run, workers, None, apart=apart)
     except ModelError:  # one of the models that it takes could not be trained
         unknown = np.full(len(rows), np.inf)
         return unknown, unknown
-    without, without_end = table.log_probabilities[:, 0], end[1].log_probabilities[:, 0]
+    without, without_end = table.log_probabilities[:, 0], end.table.log_probabilities[:, 0]
     lost = np.isnan(without).all(axis=1)  # there is no value whose floor this would be
     left = 0.0 if tight is learner else END_ERROR / 2
-    return rounded + left + _moved(full, end[0]), rounded + left + np.where(lost, 0.0, _moved(without, without_end))
+    return rounded + left + _moved(full, end.full), rounded + left + np.where(lost, 0.0, _moved(without, without_end))
 
 
 def _rounded_otherwise(learner: Learner, records: Records, rows: Indices, seed: int, full: Floats) -> Floats:
@@ -391,8 +393,8 @@ def _agree_without(
     learner: Learner, records: Records, rows: Indices, pair: Pair, seed: int, run: Path | None, workers: Workers
 ) -> bool:
     """Whether two seeds make the same models without some of the records: the worst, and others from all over S."""
-    full, table = pair
-    if table.engine != Refit.name:
+    full, table, prepared = pair
+    if not isinstance(prepared.engine, Refit):
         return True
     values = known_log_ratio(full, table.log_probabilities[:, 0]).max(axis=1)
     order = np.argsort(-np.nan_to_num(values, nan=-1.0, posinf=np.inf), kind="stable")

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from leakgauge.errors import ModelError
 from leakgauge.training import EachModel, Job, Randomness, leave_one_out
+from leakgauge.training.engines.base import Refusal
 from leakgauge.training.engines.logistic import (
     Group,
     arithmetic,
@@ -98,7 +99,7 @@ def most_influential(learner: Learner, records: Records, k: int, *, most_exact: 
     everyone = np.arange(len(records))
     job = Job(learner, records, leave_one_out(len(records)), EachModel(everyone[:, None]), 0, Randomness.COMMON)
     case = leaving_out(job)
-    if isinstance(case, str):
+    if isinstance(case, Refusal):
         raise ModelError(f"influence cannot be screened: {case}")
     with arithmetic():
         try:

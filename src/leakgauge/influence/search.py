@@ -157,7 +157,7 @@ def stopping_floor(learner: Learner, records: Records, found: Search, seed: int,
     """
     asked = np.nan_to_num(found.queries)
     job = Job(learner, records, everything(len(records)), asked, seed, Randomness.COMMON, device)
-    floor = 2 * Refit().floor(job)
+    floor = 2 * Refit().prepare(job).floor()
     return np.where(np.isnan(floor), np.inf, floor)
 
 

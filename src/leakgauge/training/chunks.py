@@ -7,14 +7,16 @@ import os
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leakgauge.errors import MissingExtra, WorkerError
 from leakgauge.models import AnswerKind
-from leakgauge.training.engines.base import Engine, Outcome
-from leakgauge.training.job import Job
+from leakgauge.training.engines.base import Outcome, Prepared
+from leakgauge.training.handing import Handed, handed
 from leakgauge.training.store import ChunkStore
 from leakgauge.training.threads import one_thread
 
@@ -35,57 +37,74 @@ def chunks(n_models: int, size: int) -> list[range]:
 
 
 def finished(
-    job: Job, engine: Engine, size: int, store: ChunkStore | None, workers: Workers
+    prepared: Prepared, size: int, store: ChunkStore | None, workers: Workers
 ) -> Iterator[tuple[range, Outcome]]:
     """Chunks of ``size`` models as they come: first those that an earlier run left, then the others in any order."""
-    missing = chunks(len(job.subsets), size)
-    yield from _taken(job, engine, missing, store)
+    missing = chunks(len(prepared.job.subsets), size)
+    yield from _taken(prepared, missing, store)
     if workers == 1 or (isinstance(workers, int) and len(missing) < 2):
         for models in missing:
-            yield _run_chunk(job, engine, models, store)
+            yield models, _run_chunk(prepared, models, store)
     elif isinstance(workers, int):
-        yield from _on_processes(job, engine, missing, store, workers)
+        yield from _on_processes(prepared, missing, store, workers)
     else:
-        yield from _on_cluster(job, engine, missing, store, workers)
+        yield from _on_cluster(prepared, missing, store, workers)
 
 
-def _taken(job: Job, engine: Engine, missing: list[range], store: ChunkStore | None) -> Iterator[tuple[range, Outcome]]:
+def _taken(prepared: Prepared, missing: list[range], store: ChunkStore | None) -> Iterator[tuple[range, Outcome]]:
     """Take what is stored out of the list of what is missing."""
+    job = prepared.job
     for models in missing.copy():
         shape = len(models), job.n_queries, job.n_answers
-        stored = None if store is None else load(store, job.chunk_name(models, engine.name), shape)
+        stored = None if store is None else load(store, job.chunk_name(models, prepared.engine.name), shape)
         if stored is not None:
             missing.remove(models)
             yield models, stored
 
 
 def _on_processes(
-    job: Job, engine: Engine, missing: list[range], store: ChunkStore | None, workers: int
+    prepared: Prepared, missing: list[range], store: ChunkStore | None, workers: int
 ) -> Iterator[tuple[range, Outcome]]:
     """On processes of this machine; when one is killed, those that are left undone are done by new ones."""
     import joblib
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
-    deaths = 0
-    while missing:
-        n_missing = len(missing)
-        tasks = [joblib.delayed(_run_chunk)(job, engine, models, store) for models in missing]
-        try:
-            with _safe_path(), joblib.parallel_config(backend="loky", inner_max_num_threads=1):
-                with _deaf_to_ctrl_c():
-                    outcomes = joblib.Parallel(n_jobs=workers, return_as="generator_unordered")(tasks)
-                for models, outcome in outcomes:
-                    missing.remove(models)
-                    yield models, outcome
-        except TerminatedWorkerError as error:
-            deaths = 1 if len(missing) < n_missing else deaths + 1
-            yield from _taken(job, engine, missing, store)
-            log.warning("a worker process died; %d chunks are done by new ones", len(missing))
-            if missing and deaths == MOST_DEATHS:
-                raise WorkerError(
-                    f"worker processes died {MOST_DEATHS} times in a row without finishing anything, perhaps for want "
-                    "of memory; use fewer workers. Finished chunks in the run folder are kept"
-                ) from error
+    deaths, job = 0, prepared.job
+    with handed(prepared, (len(job.subsets), job.n_queries, job.n_answers)) as given:
+        table = given.table()
+        while missing:
+            n_missing = len(missing)
+            tasks = [joblib.delayed(_run_handed)(given, models, store) for models in missing]
+            try:
+                with _safe_path(), joblib.parallel_config(backend="loky", inner_max_num_threads=1):
+                    with _deaf_to_ctrl_c():
+                        outcomes = joblib.Parallel(n_jobs=workers, return_as="generator_unordered")(tasks)
+                    for models, outcome in outcomes:
+                        missing.remove(models)
+                        yield models, outcome if table is None else replace(outcome, answers=_rows(table, models))
+            except TerminatedWorkerError as error:
+                deaths = 1 if len(missing) < n_missing else deaths + 1
+                yield from _taken(prepared, missing, store)
+                log.warning("a worker process died; %d chunks are done by new ones", len(missing))
+                if missing and deaths == MOST_DEATHS:
+                    raise WorkerError(
+                        f"worker processes died {MOST_DEATHS} times in a row without finishing anything, perhaps for "
+                        "want of memory; use fewer workers. Finished chunks in the run folder are kept"
+                    ) from error
+
+
+def _run_handed(given: Handed, models: range, store: ChunkStore | None) -> tuple[range, Outcome]:
+    """In a worker; answers go into the shared table, where there is one, and do not come back with the rest."""
+    outcome, table = _run_chunk(given.prepared(), models, store), given.table()
+    if table is None:
+        return models, outcome
+    _rows(table, models)[:] = outcome.answers
+    return models, replace(outcome, answers=outcome.answers[:0])
+
+
+def _rows(table: NDArray[np.float64], models: range) -> NDArray[np.float64]:
+    rows: NDArray[np.float64] = table[models.start : models.stop]
+    return rows
 
 
 @contextmanager
@@ -125,18 +144,23 @@ def _safe_path() -> Iterator[None]:
 
 
 def _on_cluster(
-    job: Job, engine: Engine, missing: list[range], store: ChunkStore | None, address: str
+    prepared: Prepared, missing: list[range], store: ChunkStore | None, address: str
 ) -> Iterator[tuple[range, Outcome]]:
     """On the workers of a Dask cluster, which does again by itself what a killed worker was doing."""
     import joblib
 
-    with _connected(address), joblib.parallel_config(backend="dask"):
-        tasks = [joblib.delayed(_run_chunk)(job, engine, models, store) for models in missing]
+    prepared.share()
+    with _connected(address), joblib.parallel_config(backend="dask", scatter=[prepared]):  # each worker gets it once
+        tasks = [joblib.delayed(_run_named)(prepared, models, store) for models in missing]
         for models, outcome in joblib.Parallel(return_as="generator_unordered")(tasks):
-            name = job.chunk_name(models, engine.name)
+            name = prepared.job.chunk_name(models, prepared.engine.name)
             if store is not None and not store.path(name).exists():  # the worker has a disk of its own
                 save(store, name, outcome)
             yield models, outcome
+
+
+def _run_named(prepared: Prepared, models: range, store: ChunkStore | None) -> tuple[range, Outcome]:
+    return models, _run_chunk(prepared, models, store)
 
 
 @contextmanager
@@ -165,12 +189,12 @@ def _connected(address: str) -> Iterator[None]:
             ) from error
 
 
-def _run_chunk(job: Job, engine: Engine, models: range, store: ChunkStore | None) -> tuple[range, Outcome]:
+def _run_chunk(prepared: Prepared, models: range, store: ChunkStore | None) -> Outcome:
     with one_thread():
-        outcome = engine.outcome(job.part(np.arange(models.start, models.stop)))
+        outcome = prepared.answers(np.arange(models.start, models.stop))
     if store is not None:
-        save(store, job.chunk_name(models, engine.name), outcome)  # before anyone is told that it is done
-    return models, outcome
+        save(store, prepared.job.chunk_name(models, prepared.engine.name), outcome)  # before anyone is told
+    return outcome
 
 
 def save(store: ChunkStore, name: str, outcome: Outcome) -> None:

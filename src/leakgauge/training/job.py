@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from leakgauge._version import __version__
 from leakgauge.escaping import shapes
 from leakgauge.training.learners import Learner, identity
-from leakgauge.training.subsets import DenseSubsets, Indices, LeaveOneOut, Subsets
+from leakgauge.training.subsets import DenseSubsets, Indices, LeaveOneOut, Subsets, everything
 from leakgauge.training.table import EachModel
 
 if TYPE_CHECKING:
@@ -95,6 +95,22 @@ class Job:
         place = model if self.places is None else int(self.places[model])
         entropy = [self.seed] if self.randomness is Randomness.COMMON else [self.seed, place]
         return int(np.random.SeedSequence(entropy).generate_state(1, np.uint32)[0])
+
+    @property
+    def asked_shape(self) -> tuple[int, ...]:
+        """``(queries,)`` where all models are asked the same, ``(models, queries)`` where each is asked its own."""
+        return self.queries.index.shape if isinstance(self.queries, EachModel) else (len(self.queries),)
+
+    def of_everyone(self) -> Job:
+        """One model of all records with the seed that models have in common, asked all that any model is asked.
+
+        Its queries are in the order of :attr:`asked_shape`.
+        """
+        queries = self.queries
+        asked = self.records.features[queries.index.ravel()] if isinstance(queries, EachModel) else queries
+        return replace(
+            self, subsets=everything(len(self.records)), queries=asked, randomness=Randomness.COMMON, places=None
+        )
 
     def part(self, models: Indices) -> Job:
         """The same for some of the models, with the same seeds.

@@ -14,7 +14,8 @@ from leakgauge.errors import ModelError
 from leakgauge.models.torch import device_named
 from leakgauge.training.chunks import Workers, finished
 from leakgauge.training.engines import ENGINES
-from leakgauge.training.engines.base import Engine, Outcome
+from leakgauge.training.engines.base import Engine, Outcome, Prepared, Refusal
+from leakgauge.training.engines.composed import composed
 from leakgauge.training.engines.refit import Refit
 from leakgauge.training.job import Job, Queries, Randomness
 from leakgauge.training.store import ChunkStore
@@ -35,22 +36,49 @@ IN_MEMORY = 256 * 1024**2
 
 @dataclass(frozen=True)
 class Plan:
-    """Which engine would do a job, and why not another.
+    """Which engine does a job, and why not another.
 
     Args:
-        engine: what does it.
-        n_models: how many models the answers stand for.
+        prepared: the job, ready for the engine.
         refusals: for each engine that would have been preferred and cannot do it, the reason.
     """
 
-    engine: Engine
-    n_models: int
-    refusals: dict[str, str]
+    prepared: Prepared
+    refusals: dict[str, Refusal]
+
+    @property
+    def engine(self) -> Engine:
+        """What does it."""
+        return self.prepared.engine
+
+    @property
+    def n_models(self) -> int:
+        """How many models the answers stand for."""
+        return len(self.prepared.job.subsets)
 
     @property
     def n_trained(self) -> int:
         """How many models are really trained."""
         return self.n_models if self.engine.trains else 0
+
+    def train(
+        self, *, run: Path | None = None, workers: Workers = 1, progress: Progress | None = None
+    ) -> PredictionTable:
+        """Do the job; see :func:`train_many`."""
+        job = self.prepared.job
+        outcome = _run(self.prepared, run, workers, progress)
+        if outcome.kind is None:
+            raise ModelError(next(iter(outcome.failures.values()), "there are no models to train"))
+        return PredictionTable(
+            answers=outcome.answers,
+            kind=outcome.kind,
+            subsets=job.subsets,
+            seeds=_seeds(job),
+            engine=self.engine.name,
+            query_index=job.queries.index if isinstance(job.queries, EachModel) else None,
+            failures=outcome.failures,
+            n_unconverged=outcome.n_unconverged,
+        )
 
 
 def train_many(
@@ -94,51 +122,43 @@ def train_many(
         StoreError: the run folder cannot be written.
     """
     job = Job(learner, records, subsets, records.features if queries is None else queries, seed, randomness, device)
-    if device != "cpu":
-        device_named(device)
-    chosen = plan(job, engines=engines)
-    outcome = _run(job, chosen.engine, run, workers, progress)
-    if outcome.kind is None:
-        raise ModelError(next(iter(outcome.failures.values()), "there are no models to train"))
-    return PredictionTable(
-        answers=outcome.answers,
-        kind=outcome.kind,
-        subsets=subsets,
-        seeds=_seeds(job),
-        engine=chosen.engine.name,
-        query_index=job.queries.index if isinstance(job.queries, EachModel) else None,
-        failures=outcome.failures,
-        n_unconverged=outcome.n_unconverged,
-    )
+    return plan(job, engines=engines).train(run=run, workers=workers, progress=progress)
 
 
 def plan(job: Job, *, engines: Sequence[Engine] = ENGINES) -> Plan:
-    """Which engine does the job: the first that does not refuse, else the plain loop."""
-    refusals: dict[str, str] = {}
-    for engine in engines:
-        reason = engine.refuses(job)
-        if reason is None:
-            return Plan(engine, len(job.subsets), refusals)
-        refusals[engine.name] = reason
-    return Plan(Refit(), len(job.subsets), refusals)
+    """Which engine does the job: the first that does not refuse, else the plain loop.
+
+    Raises:
+        ConfigError: the device is not there.
+    """
+    if job.device != "cpu":
+        device_named(job.device)
+    refusals: dict[str, Refusal] = {}
+    for engine in composed(job.learner, engines):
+        found = engine.prepare(job)
+        if isinstance(found, Prepared):
+            return Plan(found, refusals)
+        refusals[engine.name] = found
+    return Plan(Refit().prepare(job), refusals)
 
 
-def _run(job: Job, engine: Engine, run: Path | None, workers: Workers, progress: Progress | None) -> Outcome:
+def _run(prepared: Prepared, run: Path | None, workers: Workers, progress: Progress | None) -> Outcome:
     """The whole job, chunk by chunk where the engine works in chunks."""
+    job, chunk = prepared.job, prepared.engine.chunk
     n_models = len(job.subsets)
     shape = (n_models, job.n_queries, job.n_answers)
     n_bytes = 8 * int(np.prod(shape))
-    if engine.chunk is None and n_bytes <= IN_MEMORY:
-        outcome = engine.outcome(job)
+    if chunk is None and n_bytes <= IN_MEMORY:
+        outcome = prepared.all()
         if progress:
             progress(n_models, n_models)
         return outcome
     store = None if run is None else ChunkStore(Path(run) / "chunks")
     answers = np.full(shape, np.nan) if run is None or n_bytes <= IN_MEMORY else AnswersFile(run, shape)
-    size = engine.chunk or max(1, IN_MEMORY * n_models // n_bytes)
+    size = chunk or max(1, IN_MEMORY * n_models // n_bytes)
     failures: dict[int, str] = {}
     kind, n_unconverged, done = None, 0, 0
-    for models, part in finished(job, engine, size, store, workers):
+    for models, part in finished(prepared, size, store, workers):
         if isinstance(answers, AnswersFile):
             answers.write(models, part.answers)
         else:

@@ -49,5 +49,5 @@ def test_answers_do_not_depend_on_looking_for_those_alike(monkeypatch):
             0,
             Randomness.COMMON,
         )
-        found.append(engine.run(job))
+        found.append(engine.prepare(job).all().answers)
     np.testing.assert_array_equal(*found)

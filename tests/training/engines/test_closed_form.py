@@ -1,7 +1,5 @@
 """What closed forms share: solved once, any query, displaced parameters; first where nothing can be found."""
 
-import gc
-
 import numpy as np
 import pytest
 from sklearn.kernel_ridge import KernelRidge
@@ -37,15 +35,15 @@ def test_where_labels_follow_exactly_no_record_moves_anything():
     records = Records.from_arrays(X, X @ [1.0, -2.0, 0.5] + 4.0)
     queries = rng.normal(size=(5, 3))
     job = job_of(LinearRegression(), records, queries)
-    np.testing.assert_allclose(LinearLeastSquares().displacements(job), 0.0, atol=1e-13)
+    np.testing.assert_allclose(LinearLeastSquares().prepare(job).displacements(), 0.0, atol=1e-13)
     expected = np.tile(queries @ [1.0, -2.0, 0.5] + 4.0, (30, 1))
-    np.testing.assert_allclose(LinearLeastSquares().run(job)[:, :, 0], expected, rtol=1e-12)
+    np.testing.assert_allclose(LinearLeastSquares().prepare(job).all().answers[:, :, 0], expected, rtol=1e-12)
 
 
 def test_where_all_labels_are_0_every_query_is_answered_0():
     records = Records.from_arrays(some_records().features, np.zeros(30), task="regression")
     job = job_of(KernelRidge(kernel="rbf"), records, records.features[:4] + 0.1)
-    np.testing.assert_array_equal(KernelRidgeRegression().run(job), 0.0)
+    np.testing.assert_array_equal(KernelRidgeRegression().prepare(job).all().answers, 0.0)
 
 
 # ---------------------------------------------------------------- known answers
@@ -55,15 +53,15 @@ def test_a_line_and_its_displacement_by_hand():
     # Through (0, 0), (1, 1), (2, 2), (3, 7) least squares puts y = 2.2 x - 0.8; without the last record y = x.
     records = Records.from_arrays([[0.0], [1.0], [2.0], [3.0]], [0.0, 1.0, 2.0, 7.0], task="regression")
     job = job_of(LinearRegression(), records, np.array([[10.0], [-4.0]]))
-    np.testing.assert_allclose(LinearLeastSquares().run(job)[3, :, 0], [10.0, -4.0], rtol=1e-12)
-    np.testing.assert_allclose(LinearLeastSquares().displacements(job)[3], [-1.2, 0.8], rtol=1e-12)
+    np.testing.assert_allclose(LinearLeastSquares().prepare(job).all().answers[3, :, 0], [10.0, -4.0], rtol=1e-12)
+    np.testing.assert_allclose(LinearLeastSquares().prepare(job).displacements()[3], [-1.2, 0.8], rtol=1e-12)
 
 
 def test_displaced_shares_by_hand():
     # Totals of class a with 1 added are [4, 2], without the first record [2, 2]; class b stays at [1, 4]. The priors
     # go from 2/3 and 1/3 to one half each.
     records = Records.from_arrays([[2.0, 0.0], [1.0, 1.0], [0.0, 3.0]], list("aab"))
-    moves = MultinomialNaiveBayes().displacements(job_of(MultinomialNB(), records, records.features))
+    moves = MultinomialNaiveBayes().prepare(job_of(MultinomialNB(), records, records.features)).displacements()
     np.testing.assert_allclose(
         moves[0], [*np.log([(1 / 2) / (2 / 3), (1 / 2) / (4 / 6), (1 / 2) / (2 / 6)]), np.log(3 / 2), 0, 0], rtol=1e-12
     )
@@ -73,22 +71,16 @@ def test_displaced_shares_by_hand():
 # ---------------------------------------------------------------- once
 
 
-def test_a_job_is_solved_once_and_forgotten_with_it(monkeypatch):
+def test_a_job_is_solved_once(monkeypatch):
     solved = []
     real = RidgeRegression.solve
     monkeypatch.setattr(RidgeRegression, "solve", lambda self, case: solved.append(case) or real(self, case))
-    gc.collect()
-    before = len(closed_form._SOLUTIONS)
     records = some_records()
     job = job_of(Ridge(), records, records.features)
-    assert RidgeRegression().refuses(job) is None
-    RidgeRegression().run(job)
-    RidgeRegression().displacements(job)
+    ready = RidgeRegression().prepare(job)
+    ready.all()
+    ready.displacements()
     assert len(solved) == 1
-    assert len(closed_form._SOLUTIONS) == before + 1
-    del job
-    gc.collect()
-    assert len(closed_form._SOLUTIONS) == before
 
 
 def test_two_jobs_are_not_mistaken_for_each_other():
@@ -96,7 +88,7 @@ def test_two_jobs_are_not_mistaken_for_each_other():
     engine = RidgeRegression()
     jobs = [job_of(Ridge(alpha=alpha), table, table.features[:2]) for alpha in (1.0, 9.0) for table in (records, other)]
     for job in [*jobs, *reversed(jobs)]:
-        np.testing.assert_allclose(engine.run(job), Refit().run(job), rtol=1e-10)
+        np.testing.assert_allclose(engine.prepare(job).all().answers, Refit().prepare(job).all().answers, rtol=1e-10)
 
 
 @pytest.mark.parametrize("queries", ["own", "each", "shared"])
@@ -106,11 +98,11 @@ def test_parts_are_rows_of_the_whole(queries, monkeypatch):
     index = np.random.default_rng(2).integers(0, 30, (30, 4))
     asked = {"own": EachModel(np.arange(30)[:, None]), "each": EachModel(index), "shared": records.features[:7]}
     job = job_of(Ridge(), records, asked[queries])
-    whole = RidgeRegression().run(job)
+    whole = RidgeRegression().prepare(job).all().answers
     models = np.array([29, 4, 11])
-    np.testing.assert_allclose(RidgeRegression().run(job.part(models)), whole[models], rtol=1e-13)
+    np.testing.assert_allclose(RidgeRegression().prepare(job.part(models)).all().answers, whole[models], rtol=1e-13)
     monkeypatch.setattr(closed_form, "AT_ONCE", 1)
-    np.testing.assert_allclose(RidgeRegression().run(job), whole, rtol=1e-13)
+    np.testing.assert_allclose(RidgeRegression().prepare(job).all().answers, whole, rtol=1e-13)
 
 
 # ---------------------------------------------------------------- what cannot be told is trained
@@ -123,14 +115,18 @@ def test_models_left_to_training_are_trained_and_displaced():
     X[6, 2] = 1e3
     records = Records.from_arrays(X, rng.normal(size=20))
     job = job_of(Ridge(alpha=1e-10), records, records.features[:5] * 1.5)
-    case, solved = RidgeRegression()._found(job)
-    lost = np.flatnonzero(solved.moves(case.removed)[1])
+    ready = RidgeRegression().prepare(job)
+    lost = np.flatnonzero(ready.solved.moves(ready.case.removed)[1])
     assert lost.tolist() == [6]
-    np.testing.assert_allclose(RidgeRegression().run(job)[lost], Refit().run(job)[lost], rtol=1e-12)
+    np.testing.assert_allclose(
+        RidgeRegression().prepare(job).all().answers[lost],
+        Refit().prepare(job).all().answers[lost],
+        rtol=1e-12,
+    )
     rest, estimator = np.arange(20) != 6, Ridge(alpha=1e-10)
     before = estimator.fit(X, records.labels).coef_.copy()
     moved = estimator.fit(X[rest], records.labels[rest]).coef_ - before
-    np.testing.assert_allclose(RidgeRegression().displacements(job)[6, :3], moved, rtol=1e-12)
+    np.testing.assert_allclose(RidgeRegression().prepare(job).displacements()[6, :3], moved, rtol=1e-12)
 
 
 def test_queries_of_which_rounding_leaves_nothing_are_trained():
@@ -140,10 +136,14 @@ def test_queries_of_which_rounding_leaves_nothing_are_trained():
     near, far = records.features[:2], records.features[:2] + 1e12
     for queries, lost in ((near, False), (far, True)):
         job = job_of(GaussianNB(), records, queries)
-        case, solved = GaussianNaiveBayes()._found(job)
+        ready = GaussianNaiveBayes().prepare(job)
         with np.errstate(all="ignore"):
-            assert solved.asked(case.removed, case.queries)[1].all() == lost
-        np.testing.assert_allclose(GaussianNaiveBayes().run(job), Refit().run(job), rtol=1e-9)
+            assert ready.solved.asked(ready.case.removed, ready.case.queries)[1].all() == lost
+        np.testing.assert_allclose(
+            GaussianNaiveBayes().prepare(job).all().answers,
+            Refit().prepare(job).all().answers,
+            rtol=1e-9,
+        )
 
 
 # ---------------------------------------------------------------- small helpers

@@ -7,6 +7,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticD
 from leakgauge.models import answers
 from leakgauge.records import Records
 from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, leave_one_out
+from leakgauge.training.engines.base import Prepared
 from leakgauge.training.engines.discriminants import Inverse, LinearDiscriminants, QuadraticDiscriminants, Spread
 from leakgauge.training.engines.refit import Refit
 
@@ -21,8 +22,8 @@ def job_of(estimator, records):
 def logs(estimator, X, y):
     job = job_of(estimator, Records.from_arrays(np.array(X, dtype=float), y))
     engine = ENGINES[type(estimator)]
-    assert engine.refuses(job) is None
-    return engine.run(job)[:, 0]
+    assert isinstance(engine.prepare(job), Prepared)
+    return engine.prepare(job).all().answers[:, 0]
 
 
 def refit_logs(estimator, X, y):
@@ -68,9 +69,10 @@ def test_far_apart_lda_keeps_its_digits():
         y = np.repeat(["left", "right"], 20)
         X = rng.normal(size=(40, 2)) + np.where(y == "right", distance, 0.0)[:, None]
         np.testing.assert_allclose(
-            ENGINES[LinearDiscriminantAnalysis].run(
-                job_of(LinearDiscriminantAnalysis(), Records.from_arrays(X, y, classes=["right", "left"]))
-            )[:, 0, ::-1],
+            ENGINES[LinearDiscriminantAnalysis]
+            .prepare(job_of(LinearDiscriminantAnalysis(), Records.from_arrays(X, y, classes=["right", "left"])))
+            .all()
+            .answers[:, 0, ::-1],
             refit_logs(LinearDiscriminantAnalysis(), X, y),
             rtol=1e-8,
             atol=1e-8,
@@ -86,11 +88,11 @@ def test_means_that_lie_on_a_line_come_under_the_cut_off():
     inner = np.tile(rng.normal(size=(10, 2)), (3, 1))
     X = inner + np.repeat([[0.0, 0.0], [2.0, 0.0], [4.0, 0.0]], 10, axis=0)
     y, estimator = np.repeat(["a", "b", "c"], 10), LinearDiscriminantAnalysis(tol=0.1)
-    assert "rounding or a cut-off shows in 30 of 30" in LinearDiscriminants().refuses(
-        job_of(estimator, Records.from_arrays(X, y))
+    assert "rounding or a cut-off shows in 30 of 30" in str(
+        LinearDiscriminants().prepare(job_of(estimator, Records.from_arrays(X, y)))
     )
     X[y == "b", 1] += 2.0
-    assert LinearDiscriminants().refuses(job_of(estimator, Records.from_arrays(X, y))) is None
+    assert isinstance(LinearDiscriminants().prepare(job_of(estimator, Records.from_arrays(X, y))), Prepared)
     np.testing.assert_allclose(logs(estimator, X, y), refit_logs(estimator, X, y), rtol=1e-10)
 
 
@@ -117,12 +119,16 @@ def test_where_features_depend_on_each_other_no_query_is_answered_beside_them():
     assert not solved.asked(case.removed, inside)[1].any()
     assert solved.asked(case.removed, outside)[1].all()
     asked = Job(job.learner, records, leave_one_out(40, np.arange(3)), outside, 0, Randomness.COMMON)
-    np.testing.assert_allclose(LinearDiscriminants().run(asked), Refit().run(asked), rtol=1e-9)
+    np.testing.assert_allclose(
+        LinearDiscriminants().prepare(asked).all().answers,
+        Refit().prepare(asked).all().answers,
+        rtol=1e-9,
+    )
 
 
 def test_one_class_is_refused():
     job = job_of(LinearDiscriminantAnalysis(), Records.from_arrays(np.arange(4.0)[:, None], list("aaaa")))
-    assert LinearDiscriminants().refuses(job) == "there is only one class"
+    assert str(LinearDiscriminants().prepare(job)) == "there is only one class"
 
 
 def test_other_solvers_of_qda_are_refused():
@@ -134,7 +140,10 @@ def test_other_solvers_of_qda_are_refused():
         ({"shrinkage": 0.1}, "shrinkage is not supported; use reg_param"),
         ({"covariance_estimator": 1}, "covariance_estimator is not supported; use reg_param"),
     ):
-        assert QuadraticDiscriminants().refuses(job_of(QuadraticDiscriminantAnalysis(**parameters), records)) == message
+        assert (
+            str(QuadraticDiscriminants().prepare(job_of(QuadraticDiscriminantAnalysis(**parameters), records)))
+            == message
+        )
 
 
 def test_a_feature_that_is_the_class_itself_is_refused():
@@ -142,7 +151,7 @@ def test_a_feature_that_is_the_class_itself_is_refused():
     rng = np.random.default_rng(2)
     y = np.repeat(["a", "b"], 10)
     X = np.column_stack([rng.normal(size=20), y == "b"]).astype(float)
-    reason = LinearDiscriminants().refuses(job_of(LinearDiscriminantAnalysis(), Records.from_arrays(X, y)))
+    reason = str(LinearDiscriminants().prepare(job_of(LinearDiscriminantAnalysis(), Records.from_arrays(X, y))))
     assert "features depend on each other within classes" in reason
 
 

@@ -8,6 +8,7 @@ from sklearn.kernel_ridge import KernelRidge
 
 from leakgauge.records import Records
 from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, leave_one_out
+from leakgauge.training.engines.base import Prepared
 from leakgauge.training.engines.kernels import (
     GaussianProcessRegression,
     Kernel,
@@ -20,8 +21,8 @@ def values(engine, estimator, X, y):
     records = Records.from_arrays(np.array(X, dtype=float), np.array(y, dtype=float), task="regression")
     queries = EachModel(np.arange(len(records))[:, None])
     job = Job(SklearnLearner(estimator), records, leave_one_out(len(records)), queries, 0, Randomness.COMMON)
-    assert engine.refuses(job) is None
-    return engine.run(job)[:, 0, 0]
+    assert isinstance(engine.prepare(job), Prepared)
+    return engine.prepare(job).all().answers[:, 0, 0]
 
 
 def machine(matrix, rounding, y, centred=False):

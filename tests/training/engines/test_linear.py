@@ -6,6 +6,7 @@ from sklearn.linear_model import LinearRegression, Ridge
 
 from leakgauge.records import Records
 from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, leave_one_out
+from leakgauge.training.engines.base import Prepared
 from leakgauge.training.engines.linear import (
     Centred,
     Decomposition,
@@ -30,8 +31,8 @@ def values(engine, estimator, X, y):
         0,
         Randomness.COMMON,
     )
-    assert engine.refuses(job) is None
-    return engine.run(job)[:, 0, 0]
+    assert isinstance(engine.prepare(job), Prepared)
+    return engine.prepare(job).all().answers[:, 0, 0]
 
 
 def centred(X, y, *, intercept=True, alpha=1.0):

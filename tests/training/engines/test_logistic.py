@@ -24,6 +24,7 @@ from leakgauge.training import (
     train_many,
 )
 from leakgauge.training.engines import logistic
+from leakgauge.training.engines.base import Prepared
 from leakgauge.training.engines.logistic import (
     Curve,
     LogisticRegressionNewton,
@@ -291,8 +292,11 @@ def job(estimator, records, queries=None, which=None):
 def check(estimator, records, queries=None, which=None, atol=1e-7):
     """The engine does the job, and equals the plain loop."""
     this = job(estimator, records, queries, which)
-    assert LogisticRegressionNewton().refuses(this) is None
-    found, expected = LogisticRegressionNewton().run(this), Refit().run(this)
+    assert isinstance(LogisticRegressionNewton().prepare(this), Prepared)
+    found, expected = (
+        LogisticRegressionNewton().prepare(this).all().answers,
+        Refit().prepare(this).all().answers,
+    )
     np.testing.assert_allclose(found, expected, atol=atol)
     return found
 
@@ -328,7 +332,11 @@ def test_all_records():
     for weights in (None, "balanced"):
         learner = SklearnLearner(LogisticRegression(class_weight=weights, **TIGHT))
         this = Job(learner, records, everything(50, 2), X[50:60], 0, Randomness.COMMON)
-        np.testing.assert_allclose(LogisticRegressionNewton().run(this), Refit().run(this), atol=1e-9)
+        np.testing.assert_allclose(
+            LogisticRegressionNewton().prepare(this).all().answers,
+            Refit().prepare(this).all().answers,
+            atol=1e-9,
+        )
 
 
 @pytest.mark.parametrize("weights", [None, "balanced"])
@@ -342,7 +350,7 @@ def test_sparse_features_too_large_to_be_held_densely_are_refused(monkeypatch):
     monkeypatch.setattr(logistic, "MOST_ENTRIES", 100)
     sparse = make_pipeline(OneHotEncoder(categories=[np.arange(8.0)] * 4), LogisticRegression())
     records = Records.from_arrays(CODES.astype(float), NOISY)
-    assert "sparse matrices of at most 100 entries" in LogisticRegressionNewton().refuses(job(sparse, records))
+    assert "sparse matrices of at most 100 entries" in str(LogisticRegressionNewton().prepare(job(sparse, records)))
 
 
 @pytest.mark.parametrize("weights", [None, "balanced"])
@@ -352,7 +360,7 @@ def test_displacements_are_those_of_the_coefficients(weights, intercept):
     features = X[:60] + np.array([0, 100, 0, 0, -10])
     records = Records.from_arrays(features, Y[:60])
     last = LogisticRegression(class_weight=weights, fit_intercept=intercept, **TIGHT)
-    found = LogisticRegressionNewton(close=1e-9).displacements(job(last, records))
+    found = LogisticRegressionNewton(close=1e-9).prepare(job(last, records)).displacements()
 
     def parameters(rows):
         fitted = clone(last).fit(features[rows], Y[rows])
@@ -369,7 +377,11 @@ def test_a_part_equals_those_rows_of_the_whole():
     this, some = job(LogisticRegression(), records), np.array([17, 3, 3, 599, 250])
     for close in (1e-7, 1e-9):
         engine = LogisticRegressionNewton(close=close)
-        np.testing.assert_allclose(engine.run(this.part(some)), engine.run(this)[some], atol=close)
+        np.testing.assert_allclose(
+            engine.prepare(this.part(some)).all().answers,
+            engine.prepare(this).all().answers[some],
+            atol=close,
+        )
 
 
 def test_the_same_numbers_from_one_worker_and_two(monkeypatch):
@@ -436,7 +448,7 @@ def test_a_class_without_its_last_member_cannot_be_trained(weights):
     ],
 )
 def test_what_it_cannot_do_it_refuses(estimator, labels, reason):
-    assert reason in LogisticRegressionNewton().refuses(job(estimator, Records.from_arrays(X, labels)))
+    assert reason in str(LogisticRegressionNewton().prepare(job(estimator, Records.from_arrays(X, labels))))
 
 
 @pytest.mark.skipif("LEAKGAUGE_DATA" not in os.environ, reason="needs the data set adult: set LEAKGAUGE_DATA")
@@ -450,5 +462,5 @@ def test_a_thousand_people_of_adult():
     tight = clone(learner.estimator).set_params(logisticregression__tol=1e-12)
     which = np.random.default_rng(1).choice(1000, 60, replace=False)
     found = check(tight, records, which=which)
-    finer = LogisticRegressionNewton(close=1e-9).run(job(tight, records, which=which))
+    finer = LogisticRegressionNewton(close=1e-9).prepare(job(tight, records, which=which)).all().answers
     assert np.abs(found - finer).max() < 1e-7

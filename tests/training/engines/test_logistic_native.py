@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from leakgauge.records import Records
 from leakgauge.training import DenseSubsets, EachModel, Job, Randomness, SklearnLearner
 from leakgauge.training.engines import logistic_native, logistic_subsets
+from leakgauge.training.engines.base import Prepared
 from leakgauge.training.engines.logistic_native import Curvature, Entries, Problem
 from leakgauge.training.engines.logistic_subsets import LogisticRegressionSubsets
 from leakgauge.training.subsets import random_subsets
@@ -234,12 +235,9 @@ def test_what_cannot_be_is_refused():
 def no_loops(monkeypatch):
     """As if they were not compiled, or for another version."""
     monkeypatch.setattr(logistic_native, "kernels", lambda: ctypes.CDLL(None))
-    caches = logistic_native._library, logistic_subsets._pool
-    for cache in caches:
-        cache.cache_clear()
+    logistic_native._library.cache_clear()
     yield
-    for cache in caches:
-        cache.cache_clear()
+    logistic_native._library.cache_clear()
 
 
 def test_a_library_without_these_loops_is_left_aside(no_loops):
@@ -274,9 +272,9 @@ CASES = [
 def test_the_twin_in_numpy_gives_the_same(estimator, size, each, request):
     """Both are certain to the tolerance, so they are within twice that."""
     job = job_of(estimator, 20, size=size, each=each)
-    found = ENGINE.outcome(job)
+    found = ENGINE.prepare(job).all()
     request.getfixturevalue("no_loops")
-    twin = ENGINE.outcome(job)
+    twin = ENGINE.prepare(job).all()
     assert found.n_unconverged == twin.n_unconverged == 0
     np.testing.assert_allclose(found.answers, twin.answers, rtol=0, atol=2 * ENGINE.tolerance)
 
@@ -295,22 +293,26 @@ def test_a_part_is_that_part_of_the_whole_to_the_last_bit(size):
         0,
         job.randomness,
     )
-    pool, members = logistic_subsets._pool(logistic_subsets.Source.of(both)), both.subsets.dense()
+    pool, members = logistic_subsets._pool(both), both.subsets.dense()
     weights, sure = logistic_subsets.weights_on(pool, members, pool.radius)
     assert sure.all()
     np.testing.assert_array_equal(logistic_subsets.weights_on(pool, members[12:], pool.radius)[0], weights[12:])
     for model in (0, 5, 15):
         own = members[model : model + 1]
         np.testing.assert_array_equal(logistic_subsets.weights_on(pool, own, pool.radius)[0][0], weights[model])
-    np.testing.assert_allclose(ENGINE.run(job), ENGINE.run(both)[12:], rtol=0, atol=1e-13)
+    np.testing.assert_allclose(
+        ENGINE.prepare(job).all().answers, ENGINE.prepare(both).all().answers[12:], rtol=0, atol=1e-13
+    )
 
 
 @compiled
 def test_other_queries_about_the_same_models_are_answered_anew():
     """What was found out about one job's queries is not taken for another's, nor by a place in memory used again."""
     job = job_of(LogisticRegression(), 22, size=60)
-    whole = ENGINE.run(job)
+    whole = ENGINE.prepare(job).all().answers
     for start in range(0, 50, 10):
         part = Job(job.learner, job.records, job.subsets, job.queries[start : start + 10].copy(), 0, job.randomness)
-        assert ENGINE.refuses(part) is None
-        np.testing.assert_allclose(ENGINE.run(part), whole[:, start : start + 10], rtol=0, atol=2 * ENGINE.tolerance)
+        assert isinstance(ENGINE.prepare(part), Prepared)
+        np.testing.assert_allclose(
+            ENGINE.prepare(part).all().answers, whole[:, start : start + 10], rtol=0, atol=2 * ENGINE.tolerance
+        )

@@ -16,6 +16,7 @@ from leakgauge.models import AnswerKind
 from leakgauge.records import Records
 from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, everything, leave_one_out, train_many
 from leakgauge.training.engines import logistic_subsets
+from leakgauge.training.engines.base import Prepared
 from leakgauge.training.engines.logistic_subsets import LogisticRegressionSubsets
 from leakgauge.training.engines.refit import Refit
 from leakgauge.training.subsets import DenseSubsets, balanced_subsets, random_subsets
@@ -31,8 +32,8 @@ def job_of(estimator, records, members, queries=None):
 
 def run(estimator, records, members, queries=None):
     job = job_of(estimator, records, members, queries)
-    assert ENGINE.refuses(job) is None
-    return ENGINE.run(job)
+    assert isinstance(ENGINE.prepare(job), Prepared)
+    return ENGINE.prepare(job).all().answers
 
 
 def converged(estimator):
@@ -47,7 +48,7 @@ def twin(estimator, records, members, queries=None):
     """What training each model gives, with a solver that goes on to the end."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # 1e-13 is below what the solver can tell, and it says so
-        return Refit().outcome(job_of(converged(estimator), records, members, queries)).answers
+        return Refit().prepare(job_of(converged(estimator), records, members, queries)).all().answers
 
 
 def check(estimator, records, members, queries=None):
@@ -247,11 +248,11 @@ def test_answers_do_not_depend_on_the_other_models():
     records = categories(900, 19)
     members = np.concatenate([halves(records, 6).members, few(records, 50, 6).members])
     job = job_of(LogisticRegression(), records, members)
-    whole = ENGINE.run(job)
+    whole = ENGINE.prepare(job).all().answers
     for model in (0, 3, 7, 11):
-        alone = ENGINE.run(job.part(np.array([model])))
+        alone = ENGINE.prepare(job.part(np.array([model]))).all().answers
         np.testing.assert_allclose(alone[0], whole[model], rtol=0, atol=ENGINE.tolerance)
-    np.testing.assert_array_equal(ENGINE.run(job), whole)
+    np.testing.assert_array_equal(ENGINE.prepare(job).all().answers, whole)
 
 
 def test_workers_and_parts_give_the_same_table():
@@ -263,7 +264,7 @@ def test_workers_and_parts_give_the_same_table():
     np.testing.assert_array_equal(tables[0].answers, tables[1].answers)
     part = np.arange(ENGINE.chunk, ENGINE.chunk + 20)
     job = job_of(LogisticRegression(), records, subsets)
-    np.testing.assert_array_equal(ENGINE.run(job.part(part)), tables[0].answers[part])
+    np.testing.assert_array_equal(ENGINE.prepare(job.part(part)).all().answers, tables[0].answers[part])
 
 
 # ---------------------------------------------------------------- no model
@@ -274,7 +275,7 @@ def test_one_class_only_is_a_failure_as_in_the_plain_loop():
     members = halves(records, 3).members.copy()
     members[1] = records.labels == 0
     job = job_of(LogisticRegression(), records, members)
-    outcome, plain = ENGINE.outcome(job), Refit().outcome(job)
+    outcome, plain = ENGINE.prepare(job).all(), Refit().prepare(job).all()
     assert list(outcome.failures) == list(plain.failures) == [1]
     assert outcome.failures[1] == (
         f"LogisticRegression cannot be trained on {members[1].sum()} records that all have the same label"
@@ -282,7 +283,7 @@ def test_one_class_only_is_a_failure_as_in_the_plain_loop():
     assert np.isnan(outcome.answers[1]).all()
     assert np.isfinite(outcome.answers[[0, 2]]).all()
     assert outcome.kind is AnswerKind.PROBABILITIES
-    none = ENGINE.outcome(job.part(np.array([1])))
+    none = ENGINE.prepare(job.part(np.array([1]))).all()
     assert none.kind is None
     assert list(none.failures) == [0]
 
@@ -292,9 +293,9 @@ def test_what_cannot_be_verified_is_trained_as_asked_and_counted(monkeypatch):
     members = halves(records, 3)
     estimator = LogisticRegression(tol=1e-6)
     monkeypatch.setattr(LogisticRegressionSubsets, "tolerance", -1.0)
-    outcome = ENGINE.outcome(job_of(estimator, records, members))
+    outcome = ENGINE.prepare(job_of(estimator, records, members)).all()
     assert outcome.n_unconverged == 3
-    np.testing.assert_array_equal(outcome.answers, Refit().run(job_of(estimator, records, members)))
+    np.testing.assert_array_equal(outcome.answers, Refit().prepare(job_of(estimator, records, members)).all().answers)
 
 
 class Mine(LogisticRegression):
@@ -319,16 +320,16 @@ REFUSED = [
 def test_refusals_say_why(estimator, message):
     records = people(30, 2, 23)
     job = job_of(estimator, records, halves(records, 2))
-    assert message in ENGINE.refuses(job)
-    assert message in ENGINE.refuses(job.part(np.array([0])))
+    assert message in str(ENGINE.prepare(job))
+    assert message in str(ENGINE.prepare(job.part(np.array([0]))))
 
 
 def test_three_classes_and_large_tables_are_refused(monkeypatch):
     three = Records.from_arrays(np.arange(6.0)[:, None], [0, 1, 2, 0, 1, 2])
-    assert "two classes only" in ENGINE.refuses(job_of(LogisticRegression(), three, everything(6)))
+    assert "two classes only" in str(ENGINE.prepare(job_of(LogisticRegression(), three, everything(6))))
     records = people(30, 2, 24)
     monkeypatch.setattr(logistic_subsets, "MOST_CELLS", 59)
-    assert "30 x 2 is too large" in ENGINE.refuses(job_of(LogisticRegression(C=3.0), records, everything(30)))
+    assert "30 x 2 is too large" in str(ENGINE.prepare(job_of(LogisticRegression(C=3.0), records, everything(30))))
 
 
 # ---------------------------------------------------------------- the bound itself
@@ -339,7 +340,7 @@ def test_the_bound_holds_for_any_weights_and_is_not_far_off_for_one_feature(inte
     """Weights moved away from the minimum, a little and a lot: no score is farther off than the bound says."""
     records = people(200, 1, 25)
     job = job_of(LogisticRegression(fit_intercept=intercept), records, everything(200))
-    pool = logistic_subsets._pool(logistic_subsets.Source.of(job))
+    pool = logistic_subsets._pool(job)
     members = everything(200).members
     best, sure = logistic_subsets.weights_on(pool, members, pool.radius)
     assert sure.all()

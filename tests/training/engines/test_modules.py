@@ -212,7 +212,7 @@ def check(found, expected):
 
 @pytest.mark.parametrize("factory", [tanh, layer_norm, Odd])
 def test_models_of_one_seed_and_the_same_records_are_one_model(factory):
-    table = Modules().run(job_of(factory, everything(N, 3)))
+    table = Modules().prepare(job_of(factory, everything(N, 3))).all().answers
     np.testing.assert_allclose(table[1:], table[:1].repeat(2, axis=0), rtol=0, atol=ROUNDING)
 
 
@@ -228,8 +228,8 @@ def test_without_a_record_that_cannot_matter_the_model_is_the_full_one():
         return torch.nn.Linear(D, 3, bias=False)
 
     arguments = {"records": records, "batch_size": 1, **SGD, "weight_decay": 0.0, "momentum": 0.0}
-    full = Modules().run(job_of(factory, everything(21, 1), **arguments))
-    without = Modules().run(job_of(factory, leave_one_out(21, np.array([0, 1])), **arguments))
+    full = Modules().prepare(job_of(factory, everything(21, 1), **arguments)).all().answers
+    without = Modules().prepare(job_of(factory, leave_one_out(21, np.array([0, 1])), **arguments)).all().answers
     check(without[0], full[0])
     assert np.abs(without[1] - full[0]).max() > 100 * Modules.tolerance
 
@@ -237,7 +237,7 @@ def test_without_a_record_that_cannot_matter_the_model_is_the_full_one():
 def test_the_global_generator_is_left_alone():
     for factory in (tanh, dropout, batch_norm):
         before = torch.get_rng_state()
-        Modules().run(job_of(factory, leave_one_out(N, SOME)))
+        Modules().prepare(job_of(factory, leave_one_out(N, SOME))).all()
         assert torch.equal(before, torch.get_rng_state())
 
 
@@ -252,8 +252,8 @@ def test_subsets_are_what_the_plain_loop_finds(factory, randomness, settings):
     members = np.concatenate([random_subsets(N, size, 3, np.random.default_rng(1)).members for size in (30, 31)])
     job = job_of(factory, DenseSubsets(members[[0, 3, 1, 4, 2, 5]]), randomness, **settings)
     assert why_apart(job) is None
-    found = Modules().run(job)
-    check(found, Refit().run(job))
+    found = Modules().prepare(job).all().answers
+    check(found, Refit().prepare(job).all().answers)
     assert np.ptp(found, axis=0).max() > 100 * Modules.tolerance
 
 
@@ -265,20 +265,20 @@ def test_without_one_record_it_is_skipped_in_place(factory, randomness, settings
     job = job_of(factory, leave_one_out(N, SOME), randomness, **settings)
     if factory is tanh and randomness is common:
         job = job_of(factory, leave_one_out(N, np.append(SOME, epoch_order(job.seed_of(0), N, 1)[-1])), **settings)
-    found = Modules().run(job)
+    found = Modules().prepare(job).all().answers
     check(found, twins(job))
 
 
 def test_every_model_may_be_asked_about_records_of_its_own():
     job = job_of(tanh, leave_one_out(N, SOME), queries=EachModel(SOME[:, None]))
-    check(Modules().run(job), twins(job))
+    check(Modules().prepare(job).all().answers, twins(job))
 
 
 def test_regression():
     job = job_of(one_output, random_subsets(N, 30, 4, np.random.default_rng(1)), records=VALUES, loss="squared-error")
-    outcome = Modules().outcome(job)
+    outcome = Modules().prepare(job).all()
     assert outcome.kind is AnswerKind.VALUES
-    check(outcome.answers, Refit().run(job))
+    check(outcome.answers, Refit().prepare(job).all().answers)
 
 
 @pytest.mark.parametrize("factory", [tanh, convolution, Odd])
@@ -286,14 +286,19 @@ def test_the_answers_of_a_part_are_those_rows_of_the_whole(factory):
     for subsets in (leave_one_out(N, SOME), random_subsets(N, 30, 4, np.random.default_rng(1))):
         for randomness in Randomness:
             job = job_of(factory, subsets, randomness)
-            whole = Modules().run(job)
+            whole = Modules().prepare(job).all().answers
             for part in (np.array([2]), np.array([3, 0])):
-                np.testing.assert_allclose(Modules().run(job.part(part)), whole[part], rtol=0, atol=ROUNDING)
+                np.testing.assert_allclose(
+                    Modules().prepare(job.part(part)).all().answers, whole[part], rtol=0, atol=ROUNDING
+                )
 
 
 def test_more_models_than_go_together():
     job = job_of(tanh, everything(N, TOGETHER + 2), n_epochs=1)
-    check(Modules().run(job), np.broadcast_to(Refit().run(job.part(np.array([0]))), (TOGETHER + 2, 9, 3)))
+    check(
+        Modules().prepare(job).all().answers,
+        np.broadcast_to(Refit().prepare(job.part(np.array([0]))).all().answers, (TOGETHER + 2, 9, 3)),
+    )
 
 
 @pytest.mark.parametrize("name", ["adam", "momentum"])
@@ -326,17 +331,17 @@ def test_the_optimisers_are_those_of_torch_for_thousands_of_steps(name):
 def test_dropout_falls_on_all_models_alike_where_they_share_their_random_numbers():
     subsets = job_of(dropout, random_subsets(N, 30, 3, np.random.default_rng(1)))
     assert why_apart(subsets) is None
-    check(Modules().run(subsets), Refit().run(subsets))
+    check(Modules().prepare(subsets).all().answers, Refit().prepare(subsets).all().answers)
     without = job_of(dropout, leave_one_out(N, SOME))
-    check(Modules().run(without), twins(without, keep_row=True))
+    check(Modules().prepare(without).all().answers, twins(without, keep_row=True))
 
 
 def test_dropout_with_a_seed_for_each_model_goes_one_after_another():
     subsets = job_of(dropout, random_subsets(N, 30, 3, np.random.default_rng(1)), independent)
     assert why_apart(subsets) == "the module draws random numbers, and each model has a seed of its own"
-    check(Modules().run(subsets), Refit().run(subsets))
+    check(Modules().prepare(subsets).all().answers, Refit().prepare(subsets).all().answers)
     without = job_of(dropout, leave_one_out(N, SOME[:2]), independent)
-    check(Modules().run(without), twins(without, keep_row=True))
+    check(Modules().prepare(without).all().answers, twins(without, keep_row=True))
 
 
 @pytest.mark.parametrize("factory", APART_ONES)
@@ -344,9 +349,9 @@ def test_what_cannot_be_stacked_goes_one_after_another(factory):
     settings = {"batch_size": 12, "n_epochs": 3}
     records = RECORDS[np.arange(60)]  # five batches of 12: batch normalisation refuses a batch of one
     subsets = job_of(factory, random_subsets(60, 36, 3, np.random.default_rng(1)), records=records, **settings)
-    check(Modules().run(subsets), Refit().run(subsets))
+    check(Modules().prepare(subsets).all().answers, Refit().prepare(subsets).all().answers)
     without = job_of(factory, leave_one_out(60, SOME[:3]), records=records, **settings)
-    check(Modules().run(without), twins(without))
+    check(Modules().prepare(without).all().answers, twins(without))
 
 
 def test_the_reason_is_given():
@@ -364,7 +369,8 @@ def test_in_batch_normalisation_a_skipped_record_leaves_no_trace():
     records = Records.from_arrays(far, RECORDS.labels[:60])
     changed = Records.from_arrays(np.where(far == 1000.0, -500.0, far), RECORDS.labels[:60])
     found = [
-        Modules().run(job_of(batch_norm, leave_one_out(60, np.array([5])), records=pool)) for pool in (records, changed)
+        Modules().prepare(job_of(batch_norm, leave_one_out(60, np.array([5])), records=pool)).all().answers
+        for pool in (records, changed)
     ]
     np.testing.assert_array_equal(*found)
 
@@ -388,7 +394,7 @@ def test_a_model_that_goes_astray_does_not_take_the_others_with_it():
         lambda: torch.nn.Linear(D, 1), loss="squared-error", optimiser="sgd", learning_rate=0.01, n_epochs=3
     )
     job = Job(learner, records, DenseSubsets(members), X[:9], 3, independent)
-    outcome, plain = Modules().outcome(job), Refit().outcome(job)
+    outcome, plain = Modules().prepare(job).all(), Refit().prepare(job).all()
     assert sorted(outcome.failures) == [0, 1, 2]
     assert outcome.failures == plain.failures
     assert "was NaN or infinite in epoch 1; lower its learning_rate (0.01)" in outcome.failures[0]
@@ -437,5 +443,5 @@ def test_cuda(factory):
     job = job_of(factory, leave_one_out(60, SOME[:3]), records=RECORDS[np.arange(60)])
     on_gpu = Job(job.learner, job.records, job.subsets, job.queries, job.seed, job.randomness, "cuda")
     before = torch.cuda.get_rng_state()
-    check(Modules().run(on_gpu), Modules().run(job))
+    check(Modules().prepare(on_gpu).all().answers, Modules().prepare(job).all().answers)
     assert torch.equal(before, torch.cuda.get_rng_state())

@@ -7,6 +7,7 @@ from sklearn.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, Gaussi
 from leakgauge.records import Records
 from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, leave_one_out
 from leakgauge.training.engines import naive_bayes as nb
+from leakgauge.training.engines.base import Prepared
 from leakgauge.training.engines.naive_bayes import (
     BernoulliNaiveBayes,
     Bernoullis,
@@ -39,8 +40,8 @@ def answer(engine, estimator, X, y, removed=0):
         0,
         Randomness.COMMON,
     )
-    assert engine.refuses(job) is None
-    return np.exp(engine.run(job)[0, 0])
+    assert isinstance(engine.prepare(job), Prepared)
+    return np.exp(engine.prepare(job).all().answers[0, 0])
 
 
 # ---------------------------------------------------------------- by hand

@@ -6,6 +6,7 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 from leakgauge.records import Records
 from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, leave_one_out
+from leakgauge.training.engines.base import Prepared
 from leakgauge.training.engines.nearest_neighbours import NearestNeighbours, Neighbours, Search
 from leakgauge.training.engines.stateless import given
 
@@ -106,4 +107,4 @@ def test_level_means_within_rounding():
 
 def test_few_records_are_not_probed_for_ties():
     records = Records.from_arrays(np.zeros((20, 2)), [0, 1] * 10)
-    assert NearestNeighbours().refuses(job_of(KNeighborsClassifier(3), records)) is None
+    assert isinstance(NearestNeighbours().prepare(job_of(KNeighborsClassifier(3), records)), Prepared)

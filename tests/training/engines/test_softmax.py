@@ -17,6 +17,7 @@ from leakgauge.models import answers
 from leakgauge.records import Records
 from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, everything, leave_one_out, train_many
 from leakgauge.training.engines import softmax as engine_file
+from leakgauge.training.engines.base import Prepared
 from leakgauge.training.engines.refit import Refit
 from leakgauge.training.engines.softmax import (
     MultinomialLogisticRegression,
@@ -26,6 +27,7 @@ from leakgauge.training.engines.softmax import (
     displaced,
     minimum,
 )
+from leakgauge.training.engines.stateless import given
 
 TIGHT = {"tol": 1e-12, "solver": "newton-cholesky", "max_iter": 1000}
 ENGINE = MultinomialLogisticRegression()
@@ -203,8 +205,8 @@ def check(estimator, records, which=None, engine=ENGINE, queries=None):
     """The engine does the job, and equals scikit-learn with a converged solver."""
     tight = estimator.set_params(**TIGHT)
     job = job_of(tight, records, which, queries)
-    assert engine.refuses(job) is None
-    found, expected = engine.run(job), Refit().run(job)
+    assert isinstance(engine.prepare(job), Prepared)
+    found, expected = engine.prepare(job).all().answers, Refit().prepare(job).all().answers
     np.testing.assert_allclose(found, expected, atol=engine.tolerance, rtol=engine.tolerance)
     return found
 
@@ -319,7 +321,7 @@ def exact_without(records, t, C):
 def test_classes_far_apart_against_extended_precision():
     """Probabilities within 1e-8 of 1 and hardly any penalty: scikit-learn's own solvers stop 1e-5 away from this."""
     records = data_set("separable")
-    found = ENGINE.run(job_of(LogisticRegression(C=1e3), records, [1, 2, 6]))[:, 0]
+    found = ENGINE.prepare(job_of(LogisticRegression(C=1e3), records, [1, 2, 6])).all().answers[:, 0]
     np.testing.assert_allclose(found, [exact_without(records, t, 1e3) for t in (1, 2, 6)], atol=1e-6, rtol=0)
 
 
@@ -350,13 +352,13 @@ def test_weights_of_a_class_that_is_gone_are_no_model():
     X, _ = blobs(40, 3, 3)
     records = _records(X, np.r_[2, np.arange(39) % 2])
     job = job_of(LogisticRegression(class_weight={"c00": 2.0, "c02": 3.0}), records)
-    assert np.flatnonzero(np.isnan(ENGINE.run(job)).any(axis=(1, 2))).tolist() == [0]
+    assert np.flatnonzero(np.isnan(ENGINE.prepare(job).all().answers).any(axis=(1, 2))).tolist() == [0]
 
 
 def test_features_that_say_nothing_leave_the_shares_of_the_classes():
     sizes = np.array([5, 10, 25])
     records = _records(np.ones((40, 2)), np.repeat(np.arange(3), sizes))
-    found = ENGINE.run(job_of(LogisticRegression(), records))[:, 0]
+    found = ENGINE.prepare(job_of(LogisticRegression(), records)).all().answers[:, 0]
     for t, own in enumerate(records.labels):
         np.testing.assert_allclose(found[t], np.log((sizes - (np.arange(3) == own)) / 39), atol=1e-6)
 
@@ -364,8 +366,8 @@ def test_features_that_say_nothing_leave_the_shares_of_the_classes():
 def test_balanced_classes_and_features_that_say_nothing_hide_every_record():
     records = _records(np.ones((40, 2)), np.repeat(np.arange(3), [5, 10, 25]))
     job = job_of(LogisticRegression(class_weight="balanced"), records)
-    np.testing.assert_allclose(ENGINE.run(job), -np.log(3), atol=1e-6)
-    moves = ENGINE.displacements(job)
+    np.testing.assert_allclose(ENGINE.prepare(job).all().answers, -np.log(3), atol=1e-6)
+    moves = ENGINE.prepare(job).displacements()
     np.testing.assert_allclose(moves.sum(axis=2), 0.0, atol=1e-6)
 
 
@@ -382,14 +384,16 @@ def test_models_of_all_records():
     learner, queries = SklearnLearner(LogisticRegression(**TIGHT)), records.features[:7]
     job = Job(learner, records, everything(len(records), 2), queries, 0, Randomness.COMMON)
     expected = answers(learner.fit(records, seed=0).model, queries, 6)
-    np.testing.assert_allclose(ENGINE.run(job), [expected, expected], atol=1e-7)
+    np.testing.assert_allclose(ENGINE.prepare(job).all().answers, [expected, expected], atol=1e-7)
 
 
 def test_the_answers_of_a_part_are_rows_of_the_whole():
     records = data_set("ten")
     job = job_of(LogisticRegression(), records)
     part = np.array([140, 3, 77])
-    np.testing.assert_allclose(ENGINE.run(job.part(part)), ENGINE.run(job)[part], atol=1e-6)
+    np.testing.assert_allclose(
+        ENGINE.prepare(job.part(part)).all().answers, ENGINE.prepare(job).all().answers[part], atol=1e-6
+    )
 
 
 def test_chunks_in_one_or_two_processes_give_the_same_bits(monkeypatch):
@@ -413,8 +417,8 @@ def test_sparse_features_are_those_of_dense_ones():
         encoder = OneHotEncoder(categories=colours, sparse_output=sparse)
         learner = make_pipeline(encoder, LogisticRegression(**TIGHT))
         job = job_of(learner, records)
-        assert ENGINE.refuses(job) is None
-        np.testing.assert_allclose(ENGINE.run(job), Refit().run(job), atol=1e-6)
+        assert isinstance(ENGINE.prepare(job), Prepared)
+        np.testing.assert_allclose(ENGINE.prepare(job).all().answers, Refit().prepare(job).all().answers, atol=1e-6)
 
 
 def test_sparse_queries():
@@ -424,8 +428,8 @@ def test_sparse_queries():
     records = Records.from_arrays(X, rng.choice(["x", "y", "z"], 60))
     job = job_of(make_pipeline(OneHotEncoder(categories=colours), LogisticRegression(**TIGHT)), records, [1, 2])
     job = Job(job.learner, records, job.subsets, records.features[5:10], 0, Randomness.COMMON)
-    assert isinstance(ENGINE._given(job).queries, csr_matrix)
-    np.testing.assert_allclose(ENGINE.run(job), Refit().run(job), atol=1e-6)
+    assert isinstance(given(job, (LogisticRegression,), sparse=True, whole=True, any_query=True).queries, csr_matrix)
+    np.testing.assert_allclose(ENGINE.prepare(job).all().answers, Refit().prepare(job).all().answers, atol=1e-6)
 
 
 @pytest.mark.parametrize("intercept", [True, False])
@@ -434,7 +438,7 @@ def test_displacements_are_those_of_trained_coefficients(data, intercept):
     records = data_set(data)
     estimator = LogisticRegression(fit_intercept=intercept, **TIGHT)
     which = np.arange(6)
-    found = ENGINE.displacements(job_of(estimator, records, which))
+    found = ENGINE.prepare(job_of(estimator, records, which)).displacements()
 
     def coefficients(kept):
         fitted = SklearnLearner(estimator).fit(kept, seed=0).model.estimator
@@ -462,9 +466,9 @@ def test_what_does_not_converge_is_solved_on_its_own(monkeypatch):
 def test_what_cannot_be_solved_is_trained(monkeypatch):
     monkeypatch.setattr(engine_file, "MOST_NEWTON_STEPS", 2)
     job = job_of(LogisticRegression(), data_set("three"), [1, 2])
-    np.testing.assert_array_equal(ENGINE.run(job), Refit().run(job))
+    np.testing.assert_array_equal(ENGINE.prepare(job).all().answers, Refit().prepare(job).all().answers)
     with pytest.raises(np.linalg.LinAlgError, match="did not converge"):
-        ENGINE.displacements(job)
+        ENGINE.prepare(job).displacements()
 
 
 @pytest.mark.parametrize("C", [1e6, 1e12])
@@ -472,7 +476,7 @@ def test_hardly_any_penalty_on_classes_that_can_be_told_apart(C):
     """Where the curvature vanishes to rounding the models are trained instead; nothing breaks or is unknown."""
     x = np.repeat([-3.0, 0.0, 3.0], 6) + np.tile(np.linspace(-0.5, 0.5, 6), 3)
     records = _records(x[:, None], np.repeat(np.arange(3), 6))
-    found = ENGINE.run(job_of(LogisticRegression(C=C, max_iter=200), records))
+    found = ENGINE.prepare(job_of(LogisticRegression(C=C, max_iter=200), records)).all().answers
     assert np.isfinite(found).all()
 
 
@@ -489,18 +493,20 @@ def test_hardly_any_penalty_on_classes_that_can_be_told_apart(C):
     ],
 )
 def test_what_it_cannot_do_it_refuses(estimator, reason):
-    assert reason in ENGINE.refuses(job_of(estimator, data_set("three")))
+    assert reason in str(ENGINE.prepare(job_of(estimator, data_set("three"))))
 
 
 def test_two_classes_are_refused():
     X, y = blobs(30, 3, 3)
     estimator = make_pipeline(FunctionTransformer(np.tanh), LogisticRegression())
-    assert "fewer than three classes" in ENGINE.refuses(job_of(estimator, _records(X, y % 2, ["c00", "c01", "c02"])))
+    assert "fewer than three classes" in str(
+        ENGINE.prepare(job_of(estimator, _records(X, y % 2, ["c00", "c01", "c02"])))
+    )
 
 
 def test_more_than_fits_is_refused(monkeypatch):
     monkeypatch.setattr(engine_file, "MOST_NUMBERS", 300)
-    reason = ENGINE.refuses(job_of(LogisticRegression(), data_set("three")))
+    reason = str(ENGINE.prepare(job_of(LogisticRegression(), data_set("three"))))
     assert reason == "80 records with 4 columns and 3 classes take more memory than is allowed for"
 
 
@@ -513,8 +519,8 @@ def test_four_people_of_location30():
     records = whole[np.random.default_rng(0).choice(len(whole), 300, replace=False)]
     estimator = LogisticRegression(tol=1e-10, solver="newton-cg", max_iter=10_000)
     job = job_of(estimator, records, [0, 1, 2, 3])
-    assert ENGINE.refuses(job) is None
-    np.testing.assert_allclose(ENGINE.run(job), Refit().run(job), atol=1e-6)
+    assert isinstance(ENGINE.prepare(job), Prepared)
+    np.testing.assert_allclose(ENGINE.prepare(job).all().answers, Refit().prepare(job).all().answers, atol=1e-6)
 
 
 @pytest.mark.skipif("LEAKGAUGE_DATA" not in os.environ, reason="needs the data set location30: set LEAKGAUGE_DATA")
@@ -524,5 +530,5 @@ def test_newtons_steps_do_not_go_back_and_forth():
     from leakgauge.training.engines.softmax import solve
 
     records = datasets.load("location30").records.as_codes()[np.arange(1200)]
-    case = ENGINE._given(job_of(LogisticRegression(), records, [0]))
+    case = ENGINE.prepare(job_of(LogisticRegression(), records, [0])).case
     assert solve(case, np.arange(1200), ENGINE.tolerance) is not None

@@ -16,7 +16,7 @@ from leakgauge.models import AnswerKind
 from leakgauge.records import Records
 from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, everything, leave_one_out, plan, train_many
 from leakgauge.training.engines import softmax_subsets
-from leakgauge.training.engines.logistic_subsets import Source
+from leakgauge.training.engines.base import Prepared
 from leakgauge.training.engines.refit import Refit
 from leakgauge.training.engines.softmax_subsets import MultinomialLogisticRegressionSubsets
 from leakgauge.training.subsets import DenseSubsets, balanced_subsets, random_subsets, with_and_without
@@ -33,8 +33,8 @@ def job_of(estimator, records, members, queries=None):
 def run(estimator, records, members, queries=None):
     """The engine's answers; all of them verified, none trained plainly."""
     job = job_of(estimator, records, members, queries)
-    assert ENGINE.refuses(job) is None
-    outcome = ENGINE.outcome(job)
+    assert isinstance(ENGINE.prepare(job), Prepared)
+    outcome = ENGINE.prepare(job).all()
     assert outcome.n_unconverged == 0
     return outcome.answers
 
@@ -51,7 +51,7 @@ def twin(estimator, records, members, queries=None):
     """What training each model gives, with a solver that goes on to the end."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # 1e-13 is below what the solver can tell, and it says so
-        return Refit().outcome(job_of(converged(estimator), records, members, queries)).answers
+        return Refit().prepare(job_of(converged(estimator), records, members, queries)).all().answers
 
 
 def check(estimator, records, members, queries=None):
@@ -312,8 +312,8 @@ def test_weights_by_name_where_a_class_is_missing_are_what_the_plain_loop_makes_
         ({"class 0": 2.0, "class 2": 3.0}, 2),
     ):
         estimator = LogisticRegression(class_weight=weight, tol=1e-8)
-        found = ENGINE.outcome(job_of(estimator, records, members))
-        plain = Refit().outcome(job_of(estimator, records, members))
+        found = ENGINE.prepare(job_of(estimator, records, members)).all()
+        plain = Refit().prepare(job_of(estimator, records, members)).all()
         np.testing.assert_allclose(found.answers, plain.answers, rtol=0, atol=1e-4)
         assert found.failures == plain.failures
         assert len(found.failures) == n_failed
@@ -324,7 +324,7 @@ def test_one_class_only_is_a_failure_as_in_the_plain_loop():
     members = halves(records, 3).members.copy()
     members[1] = records.labels == 0
     job = job_of(LogisticRegression(), records, members)
-    outcome, plain = ENGINE.outcome(job), Refit().outcome(job)
+    outcome, plain = ENGINE.prepare(job).all(), Refit().prepare(job).all()
     assert list(outcome.failures) == list(plain.failures) == [1]
     assert outcome.failures[1] == (
         f"LogisticRegression cannot be trained on {members[1].sum()} records that all have the same label"
@@ -332,7 +332,7 @@ def test_one_class_only_is_a_failure_as_in_the_plain_loop():
     assert np.isnan(outcome.answers[1]).all()
     assert np.isfinite(outcome.answers[[0, 2]]).all()
     assert outcome.kind is AnswerKind.PROBABILITIES
-    none = ENGINE.outcome(job.part(np.array([1])))
+    none = ENGINE.prepare(job.part(np.array([1]))).all()
     assert none.kind is None
     assert list(none.failures) == [0]
 
@@ -344,11 +344,11 @@ def test_answers_do_not_depend_on_the_other_models():
     records = categories(900, 27)
     members = np.concatenate([halves(records, 6).members, few(records, 50, 6).members])
     job = job_of(LogisticRegression(), records, members)
-    whole = ENGINE.run(job)
+    whole = ENGINE.prepare(job).all().answers
     for model in (0, 3, 7, 11):
-        alone = ENGINE.run(job.part(np.array([model])))
+        alone = ENGINE.prepare(job.part(np.array([model]))).all().answers
         np.testing.assert_allclose(alone[0], whole[model], rtol=0, atol=ENGINE.tolerance)
-    np.testing.assert_array_equal(ENGINE.run(job), whole)
+    np.testing.assert_array_equal(ENGINE.prepare(job).all().answers, whole)
 
 
 def test_workers_and_parts_give_the_same_table():
@@ -360,7 +360,7 @@ def test_workers_and_parts_give_the_same_table():
     np.testing.assert_array_equal(tables[0].answers, tables[1].answers)
     part = np.arange(ENGINE.chunk, ENGINE.chunk + 20)
     job = job_of(LogisticRegression(), records, subsets)
-    np.testing.assert_array_equal(ENGINE.run(job.part(part)), tables[0].answers[part])
+    np.testing.assert_array_equal(ENGINE.prepare(job.part(part)).all().answers, tables[0].answers[part])
 
 
 def test_it_is_what_such_a_job_is_done_by():
@@ -379,9 +379,9 @@ def test_what_cannot_be_verified_is_trained_as_asked_and_counted(monkeypatch):
     estimator = LogisticRegression(tol=1e-6)
     monkeypatch.setattr(softmax_subsets, "TOLERANCE", -1.0)
     monkeypatch.setattr(softmax_subsets, "MOST_ALONE", 0)
-    outcome = ENGINE.outcome(job_of(estimator, records, members))
+    outcome = ENGINE.prepare(job_of(estimator, records, members)).all()
     assert outcome.n_unconverged == 3
-    np.testing.assert_array_equal(outcome.answers, Refit().run(job_of(estimator, records, members)))
+    np.testing.assert_array_equal(outcome.answers, Refit().prepare(job_of(estimator, records, members)).all().answers)
 
 
 class Mine(LogisticRegression):
@@ -406,16 +406,18 @@ REFUSED = [
 def test_refusals_say_why(estimator, message):
     records = people(30, 2, 31, k=3)
     job = job_of(estimator, records, halves(records, 2))
-    assert message in ENGINE.refuses(job)
-    assert message in ENGINE.refuses(job.part(np.array([0])))
+    assert message in str(ENGINE.prepare(job))
+    assert message in str(ENGINE.prepare(job.part(np.array([0]))))
 
 
 def test_two_classes_and_large_tables_are_refused(monkeypatch):
     two = Records.from_arrays(np.arange(6.0)[:, None], [0, 1] * 3)
-    assert "fewer than three classes" in ENGINE.refuses(job_of(LogisticRegression(), two, everything(6)))
+    assert "fewer than three classes" in str(ENGINE.prepare(job_of(LogisticRegression(), two, everything(6))))
     records = people(30, 2, 32)
     monkeypatch.setattr(softmax_subsets, "MOST_NUMBERS", 59)
-    assert "30 queries with 2 columns" in ENGINE.refuses(job_of(LogisticRegression(C=3.0), records, everything(30)))
+    assert "30 queries with 2 columns" in str(
+        ENGINE.prepare(job_of(LogisticRegression(C=3.0), records, everything(30)))
+    )
 
 
 # ---------------------------------------------------------------- the bound itself
@@ -427,7 +429,7 @@ def test_the_bound_holds_for_any_weights_and_is_not_far_off(make, intercept):
     """Weights moved away from the minimum, a little and a lot: no answer is farther off than the bound says."""
     records = make(200, 33)
     job = job_of(LogisticRegression(fit_intercept=intercept), records, everything(200))
-    pool = softmax_subsets._pool(Source.of(job))
+    pool = softmax_subsets._pool(job)
     metric, block = softmax_subsets._metric(pool, 0), softmax_subsets._Block.of(pool, everything(200).members)
     best, sure = softmax_subsets._polish(
         pool, metric, block, softmax_subsets._descend(pool, metric, block), pool.radius

@@ -18,6 +18,7 @@ from leakgauge.training import (
     trees,
 )
 from leakgauge.training.engines import trees as engine
+from leakgauge.training.engines.base import Prepared
 from leakgauge.training.engines.refit import Refit
 from leakgauge.training.engines.trees import TreesWithout
 from leakgauge.training.native import kernels
@@ -101,9 +102,9 @@ def test_with_nothing_left_out_the_answers_are_those_of_the_model(name):
     records = DATA["three classes"]
     learner = LEARNERS[name](public_thresholds(records))
     job = job_of(learner, records, records.features, everything(40, 3))
-    assert TreesWithout().refuses(job) is None
+    assert isinstance(TreesWithout().prepare(job), Prepared)
     model = learner.fit(records, seed=job.seed_of(0)).model
-    np.testing.assert_array_equal(TreesWithout().run(job), [answers(model, records.features, 3)] * 3)
+    np.testing.assert_array_equal(TreesWithout().prepare(job).all().answers, [answers(model, records.features, 3)] * 3)
 
 
 @pytest.mark.usefixtures("loops")
@@ -113,8 +114,8 @@ def test_a_record_that_counts_in_no_tree_moves_nothing():
     job = job_of(learner, records, records.features)
     sample = learner.growth.sample(records)
     never = ~np.any(list(learner.growth.weights(sample, job.seed_of(0))), axis=0)[sample.representatives]
-    full = TreesWithout().run(job_of(learner, records, records.features, everything(45)))[0]
-    moved = (TreesWithout().run(job) != full).any(axis=(1, 2))
+    full = TreesWithout().prepare(job_of(learner, records, records.features, everything(45))).all().answers[0]
+    moved = (TreesWithout().prepare(job).all().answers != full).any(axis=(1, 2))
     assert never.any()
     assert not moved[never].any()
     assert moved[~never].any()
@@ -124,7 +125,7 @@ def test_a_record_that_counts_in_no_tree_moves_nothing():
 def test_whichever_of_equal_records_is_left_out_the_models_are_the_same():
     records = Records.from_arrays(np.repeat(DATA["binary"].features, 2, axis=0), np.repeat(DATA["binary"].labels, 2))
     job = job_of(RandomForest(public_thresholds(records), n_trees=5), records, records.features)
-    found = TreesWithout().run(job)
+    found = TreesWithout().prepare(job).all().answers
     np.testing.assert_array_equal(found[::2], found[1::2])
 
 
@@ -135,7 +136,9 @@ def test_whichever_of_equal_records_is_left_out_the_models_are_the_same():
 def test_a_record_left_out_is_taken_for_its_neighbour():
     """Without record 1 the split is in the middle between 0 and 2, whose bin holds 1; without 2 there is one class."""
     records = Records.from_arrays([[0.0], [1.0], [2.0]], ["a", "a", "b"])
-    found = np.exp(TreesWithout().run(job_of(DecisionTree(public_thresholds(records)), records)))[:, 0]
+    found = np.exp(TreesWithout().prepare(job_of(DecisionTree(public_thresholds(records)), records)).all().answers)[
+        :, 0
+    ]
     np.testing.assert_array_equal(found, [[1, 0], [1, 0], [1, 0]])
 
 
@@ -144,7 +147,7 @@ def test_a_stump_loses_the_record_from_its_leaf():
     """Five and five, one of each on the wrong side: 4 of 5 on the right side become 3 of 4, 1 of 5 becomes none."""
     records = Records.from_arrays([[0.0]] * 5 + [[1.0]] * 5, [0, 0, 0, 0, 1, 1, 1, 1, 1, 0])
     learner = DecisionTree(public_thresholds(records), max_depth=1)
-    found = np.exp(TreesWithout().run(job_of(learner, records)))[np.arange(10), 0, records.labels]
+    found = np.exp(TreesWithout().prepare(job_of(learner, records)).all().answers)[np.arange(10), 0, records.labels]
     np.testing.assert_allclose(found, [0.75] * 4 + [0.0] + [0.75] * 4 + [0.0], rtol=1e-15)
 
 
@@ -159,8 +162,8 @@ def test_the_walk_equals_the_plain_loop(name, data, asked):
     records = DATA[data]
     learner = LEARNERS[name](public_thresholds(records, 12))
     job = job_of(learner, records, queries_of(asked, records))
-    assert TreesWithout().refuses(job) is None
-    np.testing.assert_array_equal(TreesWithout().run(job), Refit().run(job))
+    assert isinstance(TreesWithout().prepare(job), Prepared)
+    np.testing.assert_array_equal(TreesWithout().prepare(job).all().answers, Refit().prepare(job).all().answers)
 
 
 @pytest.mark.skipif(not COMPILED, reason="the loops are not compiled")
@@ -168,9 +171,9 @@ def test_the_walk_equals_the_plain_loop(name, data, asked):
 def test_the_compiled_walk_equals_that_of_numpy(name, monkeypatch):
     records = table(250, 12, 2, seed=8)
     job = job_of(LEARNERS[name](public_thresholds(records)), records)
-    compiled = TreesWithout().run(job)
+    compiled = TreesWithout().prepare(job).all().answers
     monkeypatch.setattr(engine, "kernels", lambda: None)
-    np.testing.assert_array_equal(TreesWithout().run(job), compiled)
+    np.testing.assert_array_equal(TreesWithout().prepare(job).all().answers, compiled)
 
 
 @pytest.mark.usefixtures("loops")
@@ -179,14 +182,17 @@ def test_a_part_of_a_job_has_the_rows_of_the_whole(asked):
     records = DATA["binary"]
     job = job_of(LEARNERS["forest"](public_thresholds(records)), records, queries_of(asked, records))
     which = np.array([44, 3, 17, 0])
-    np.testing.assert_array_equal(TreesWithout().run(job.part(which)), TreesWithout().run(job)[which])
+    np.testing.assert_array_equal(
+        TreesWithout().prepare(job.part(which)).all().answers,
+        TreesWithout().prepare(job).all().answers[which],
+    )
 
 
 def test_trees_draw_nothing_so_that_models_may_have_seeds_of_their_own():
     records = DATA["three classes"]
     job = job_of(LEARNERS["tree"](public_thresholds(records)), records, randomness=Randomness.INDEPENDENT)
-    assert TreesWithout().refuses(job) is None
-    np.testing.assert_array_equal(TreesWithout().run(job), Refit().run(job))
+    assert isinstance(TreesWithout().prepare(job), Prepared)
+    np.testing.assert_array_equal(TreesWithout().prepare(job).all().answers, Refit().prepare(job).all().answers)
 
 
 def test_through_the_door_the_table_is_that_of_training(monkeypatch):
@@ -227,6 +233,6 @@ def test_refusals_say_why():
         (job_of(tree, numbers), "cannot be trained for regression"),
     ]
     for job, message in refused:
-        found = TreesWithout().refuses(job)
+        found = str(TreesWithout().prepare(job))
         assert found is not None
         assert message in found

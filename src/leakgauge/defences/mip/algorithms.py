@@ -12,7 +12,7 @@ import numpy as np
 from leakgauge.defences.mip.noise import Floats
 from leakgauge.defences.mip.parameters import Layout, layout_of
 from leakgauge.errors import DataError, ModelError
-from leakgauge.training import EachModel, Job, Learner, Randomness, leave_one_out
+from leakgauge.training import EachModel, Job, Learner, Randomness, leave_one_out, plan
 from leakgauge.training.engines import EXACT
 from leakgauge.training.subsets import Indices, Members
 
@@ -183,15 +183,16 @@ class ModelParameters(Algorithm):
         records = self.records[members]
         own: Indices = np.arange(len(records))
         job = Job(self.learner, records, leave_one_out(len(records)), EachModel(own[:, None]), seed, Randomness.COMMON)
-        for engine in EXACT:
-            if hasattr(engine, "displacements") and engine.refuses(job) is None:
-                try:
-                    moves = np.asarray(engine.displacements(job)).reshape(len(records), -1)
-                except np.linalg.LinAlgError:
-                    moves = np.empty((len(records), 0))
-                same = moves.shape[1] == self.layout.dimension
-                return moves if same else np.full((len(records), self.layout.dimension), np.nan)
-        return None
+        prepared = plan(job, engines=EXACT).prepared
+        try:
+            found = prepared.displacements()
+        except np.linalg.LinAlgError:
+            found = np.empty((len(records), 0))
+        if found is None:
+            return None
+        moves = found.reshape(len(records), -1)
+        same = moves.shape[1] == self.layout.dimension
+        return moves if same else np.full((len(records), self.layout.dimension), np.nan)
 
     def covariance(self, size: int) -> Floats | None:
         """As the curvature of the loss over the pool has it ``[d, d]``, for ``LogisticRegression``; else ``None``."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from leakgauge.training.engines.base import Engine
-from leakgauge.training.engines.composed import Released, Voting
 from leakgauge.training.engines.discriminants import LinearDiscriminants, QuadraticDiscriminants
 from leakgauge.training.engines.kernels import GaussianProcessRegression, KernelRidgeRegression
 from leakgauge.training.engines.linear import LinearLeastSquares, RidgeRegression
@@ -50,11 +49,8 @@ FAST: tuple[Engine, ...] = (
 )
 """Engines that train many models at once."""
 
-VOTING: tuple[Engine, ...] = tuple(Voting(engine) for engine in EXACT + FAST)
-RELEASED: tuple[Engine, ...] = tuple(Released(engine) for engine in EXACT + FAST + VOTING)
-
-ENGINES: tuple[Engine, ...] = EXACT + FAST + VOTING + RELEASED
-"""All engines, in the order in which they are tried before the plain loop; last those for learners made of others."""
+ENGINES: tuple[Engine, ...] = EXACT + FAST
+"""All engines, in the order in which they are tried before the plain loop."""
 
 STOPPING: tuple[Engine, ...] = tuple(engine for engine in ENGINES if not engine.converges)
 """Those that answer for the learner's own models, wherever its solver stops."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
+from enum import StrEnum
 from typing import ClassVar
 
 import numpy as np
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from leakgauge.models import AnswerKind
 from leakgauge.training.job import Job
+from leakgauge.training.subsets import Indices
 
 
 @dataclass(frozen=True)
@@ -30,13 +32,104 @@ class Outcome:
     n_unconverged: int = 0
 
 
+class Why(StrEnum):
+    """Why an engine does not do a job.
+
+    ``LEARNER``: it is for other learners. ``JOB``: it is for other jobs of this learner, say for leaving records out.
+    ``SETTING``: the learner or a step before it has a setting that the engine has no answer for. ``DATA``: the records
+    or queries are such. ``SIZE``: there are too many. ``MACHINE``: this machine lacks what it runs on.
+    """
+
+    LEARNER = "learner"
+    JOB = "job"
+    SETTING = "setting"
+    DATA = "data"
+    SIZE = "size"
+    MACHINE = "machine"
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """An engine that cannot do a job says why.
+
+    Args:
+        why: the kind of reason.
+        words: the reason, for the user.
+    """
+
+    why: Why
+    words: str
+
+    def __str__(self) -> str:
+        return self.words
+
+
+class Prepared(ABC):
+    """A job that an engine can do: looked at once, and what its models share is found once.
+
+    It is what workers are given: it can be pickled, and holds what is shared once :meth:`share` was called.
+
+    Args:
+        engine: what does it.
+        job: the whole job.
+    """
+
+    def __init__(self, engine: Engine, job: Job) -> None:
+        self.engine = engine
+        self.job = job
+
+    def share(self) -> None:  # noqa: B027  # most share nothing that is not there already
+        """Find what all models share, before the work is handed out; nothing where that is done or costs nothing."""
+
+    @abstractmethod
+    def answers(self, models: Indices) -> Outcome:
+        """What some of the models answer.
+
+        It should be the case that the answers of some of the models are those rows of the answers of all.
+
+        Args:
+            models: places in the job, int ``[m]``.
+
+        Returns:
+            Their answers ``[m, queries, k]``, and why some could not be trained, by their place among these.
+        """
+
+    def floor(self) -> NDArray[np.float64]:
+        """How far an answer may be off for reasons of arithmetic alone: rounding, and solvers that stop.
+
+        Returns:
+            ``[queries]`` where all models are asked the same, else ``[models, queries]``: the largest error of a
+            log-probability in nats, or of a predicted value.
+        """
+        job = self.job
+        return np.full(job.asked_shape, self.engine.tolerance)
+
+    def displacements(self) -> NDArray[np.float64] | None:
+        """How far the parameters move without each record ``[models, ...]``; ``None`` where they are not known.
+
+        Raises:
+            numpy.linalg.LinAlgError: they could not be found.
+        """
+        return None
+
+    def all(self) -> Outcome:
+        """What all models answer."""
+        return self.answers(np.arange(len(self.job.subsets)))
+
+    def _outcome(self, answers: NDArray[np.float64]) -> Outcome:
+        """The outcome of answers ``[m, queries, k]``: where all are NaN, no model exists."""
+        lost = np.flatnonzero(np.isnan(answers).all(axis=(1, 2)))
+        kind = AnswerKind.PROBABILITIES if self.job.records.schema.classes else AnswerKind.VALUES
+        return Outcome(answers, kind, {int(model): "no model exists without this record" for model in lost})
+
+
 class Engine(ABC):
     """A way to get the answers of many models.
 
-    It should be the case that ``engine.run(job)`` equals what :class:`leakgauge.training.engines.refit.Refit` finds
-    with a fully converged solver, to ``tolerance`` on every log-probability (or predicted value, relative to its
-    scale), for every job that it does not refuse. An engine for a randomised learner draws its own random numbers
-    from the seeds of the job; its ``method`` then says in which sense it equals the plain loop.
+    It should be the case that the answers of a prepared job equal what
+    :class:`leakgauge.training.engines.refit.Refit` finds with a fully converged solver, to ``tolerance`` on every
+    log-probability (or predicted value, relative to its scale). An engine for a randomised learner draws its own random
+    numbers from the seeds of the job; its ``method`` then says in which sense it equals the plain loop.
 
     Attributes:
         name: what tables, chunks and reports call it. Chunks are named by it too: when the numbers of an engine
@@ -56,30 +149,5 @@ class Engine(ABC):
     chunk: ClassVar[int | None] = None
 
     @abstractmethod
-    def refuses(self, job: Job) -> str | None:
-        """Why this engine cannot do the job, in a few words for the user; ``None`` when it can.
-
-        It should be the case that an engine that does not refuse a job does not refuse a part of it.
-        """
-
-    @abstractmethod
-    def run(self, job: Job) -> NDArray[np.float64]:
-        """The answers, ``[models, queries, k]``; NaN for a model that could not have been trained."""
-
-    def floor(self, job: Job) -> NDArray[np.float64]:
-        """How far an answer may be off for reasons of arithmetic alone: rounding, and solvers that stop.
-
-        Args:
-            job: one model trained on all records; its answers stand for those of all models.
-
-        Returns:
-            For each query the largest error of a log-probability in nats, or of a predicted value ``[queries]``.
-        """
-        return np.full(job.n_queries, self.tolerance)
-
-    def outcome(self, job: Job) -> Outcome:
-        """The answers, and what else there is to say about them."""
-        answers = self.run(job)
-        lost = np.flatnonzero(np.isnan(answers).all(axis=(1, 2)))
-        kind = AnswerKind.PROBABILITIES if job.records.schema.classes else AnswerKind.VALUES
-        return Outcome(answers, kind, {int(model): "no model exists without this record" for model in lost})
+    def prepare(self, job: Job) -> Prepared | Refusal:
+        """The job, ready to be done; or why this engine cannot do it."""

@@ -8,7 +8,6 @@ parameters, says how far each record moves it.
 
 from __future__ import annotations
 
-import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from typing import Any, ClassVar, TypeAlias
@@ -16,7 +15,7 @@ from typing import Any, ClassVar, TypeAlias
 import numpy as np
 
 from leakgauge.errors import ModelError
-from leakgauge.training.engines.base import Engine
+from leakgauge.training.engines.base import Engine, Outcome, Prepared, Refusal, Why
 from leakgauge.training.engines.stateless import Flags, Floats, Given, fill_by_training, given
 from leakgauge.training.job import Job
 from leakgauge.training.learners import trained
@@ -70,21 +69,14 @@ class ClosedForm(Engine):
 
     takes_sparse: ClassVar[bool] = False
 
-    def refuses(self, job: Job) -> str | None:
-        """Another learner or sort of job, or parameters or data without a closed form."""
-        found = self._solution(job)
-        return found if isinstance(found, str) else None
-
-    def run(self, job: Job) -> Floats:
-        """The answers ``[models, queries, k]``; NaN for a model that could not have been trained."""
-        case, solved = self._found(job)
+    def prepare(self, job: Job) -> Prepared | Refusal:
+        """Solve the job, once for all models; another learner or sort of job, parameters or data are refused."""
+        case = given(job, self.kinds(), sparse=self.takes_sparse, any_query=True)
+        if isinstance(case, Refusal):
+            return case
         with np.errstate(all="ignore"), one_thread():
-            if job.asks_removed:
-                own, doubtful = solved.own(case.removed)
-                table = own[:, None, :]
-            else:
-                table, doubtful = _any_answers(case, solved, job)
-        return fill_by_training(job, table, doubtful)
+            solved = self.solve(case)
+        return Refusal(Why.SETTING, solved) if isinstance(solved, str) else Ready(self, job, case, solved)
 
     @abstractmethod
     def kinds(self) -> tuple[type, ...]:
@@ -94,56 +86,9 @@ class ClosedForm(Engine):
     def solve(self, case: Given) -> Solved | str:
         """All that the models have in common, or why there is no closed form."""
 
-    def _found(self, job: Job) -> tuple[Given, Solved]:
-        found = self._solution(job)
-        assert not isinstance(found, str)  # a job that is refused is not run
-        return found
-
-    def _solution(self, job: Job) -> tuple[Given, Solved] | str:
-        """Found once, whether the job is refused first or run at once; forgotten with the job."""
-        known = _SOLUTIONS.get(id(job))
-        if known is None:
-            known = _SOLUTIONS[id(job)] = {}
-            weakref.finalize(job, _SOLUTIONS.pop, id(job), None).atexit = False
-        if self.name not in known:
-            known[self.name] = self._solved(job)
-        return known[self.name]
-
-    def _solved(self, job: Job) -> tuple[Given, Solved] | str:
-        case = given(job, self.kinds(), sparse=self.takes_sparse, any_query=True)
-        if isinstance(case, str):
-            return case
-        with np.errstate(all="ignore"), one_thread():
-            solved = self.solve(case)
-        return solved if isinstance(solved, str) else (case, solved)
-
-
-_SOLUTIONS: dict[int, dict[str, tuple[Given, Solved] | str]] = {}
-
 
 class Displacing(ClosedForm):
     """A closed form for a learner whose model is a vector of parameters."""
-
-    def displacements(self, job: Job) -> Floats:
-        """How far the parameters that the model releases move without each record.
-
-        What a defence has to hide: the largest norm over the records is the sensitivity of the parameters on these
-        data. The order of the parameters is that of :meth:`parameters`.
-
-        Args:
-            job: a leave-one-out job that is not refused; its queries do not matter.
-
-        Returns:
-            ``[models, parameters]``: those of the model without the record less those of the model of all; NaN where
-            there is no such model, or it has other parameters (a class less).
-        """
-        case, solved = self._found(job)
-        assert isinstance(solved, Moving)
-        with np.errstate(all="ignore"), one_thread():
-            moves, doubtful = solved.moves(case.removed)
-            for model in np.flatnonzero(doubtful):
-                moves[model] = self._trained_move(job, int(model), moves.shape[1])
-        return moves
 
     @abstractmethod
     def parameters(self, estimator: Any, classes: Any) -> Floats:
@@ -154,7 +99,71 @@ class Displacing(ClosedForm):
             classes: label values in the order of the schema, ``[classes]``.
         """
 
-    def _trained_move(self, job: Job, model: int, n_parameters: int) -> Floats:
+
+class Ready(Prepared):
+    """A solved job.
+
+    Args:
+        engine: what solved it.
+        job: the whole job.
+        case: as the last step of the learner sees it.
+        solved: all that the models have in common.
+    """
+
+    engine: ClosedForm
+
+    def __init__(self, engine: ClosedForm, job: Job, case: Given, solved: Solved) -> None:
+        super().__init__(engine, job)
+        self.case, self.solved = case, solved
+
+    def answers(self, models: Indices) -> Outcome:
+        """The answers of some models; those that rounding, ties or special cases leave open are trained."""
+        with np.errstate(all="ignore"), one_thread():
+            if self.job.asks_removed:
+                own, doubtful = self.solved.own(self.case.removed[models])
+                table = own[:, None, :]
+            else:
+                table, doubtful = self._any_answers(models)
+        return self._outcome(fill_by_training(self.job, models, table, doubtful))
+
+    def displacements(self) -> Floats | None:
+        """How far the parameters that the model releases move without each record.
+
+        What a defence has to hide: the largest norm over the records is the sensitivity of the parameters on these
+        data. The order of the parameters is that of :meth:`Displacing.parameters`; the job's queries do not matter.
+
+        Returns:
+            ``[models, parameters]``: those of the model without the record less those of the model of all; NaN where
+            there is no such model, or it has other parameters (a class less). ``None`` for other learners.
+        """
+        if not isinstance(self.solved, Moving):
+            return None
+        with np.errstate(all="ignore"), one_thread():
+            moves, doubtful = self.solved.moves(self.case.removed)
+            for model in np.flatnonzero(doubtful):
+                moves[model] = self._trained_move(int(model), moves.shape[1])
+        return moves
+
+    def _any_answers(self, models: Indices) -> Answers:
+        job, case = self.job, self.case
+        removed = case.removed[models]
+        shape = (len(removed), job.n_queries, job.n_answers)
+        table, doubtful = np.empty(shape), np.zeros(shape[0], dtype=bool)
+        shared = None if case.queries is None else dense(case.queries)
+        n_columns = case.matrix.shape[1]
+        width = shape[1] * (shape[2] if shared is not None else max(shape[2], n_columns))
+        for part in blocks(shape[0], width):
+            queries = shared
+            if queries is None:
+                assert case.index is not None
+                index = case.index[models[part]]
+                queries = dense(case.matrix[index.ravel()]).reshape(*index.shape, n_columns)
+            table[part], doubtful[part] = self.solved.asked(removed[part], queries)
+        return table, doubtful
+
+    def _trained_move(self, model: int, n_parameters: int) -> Floats:
+        assert isinstance(self.engine, Displacing)
+        job = self.job
         classes = job.records.schema.decode_labels(np.arange(len(job.records.schema.classes)))
         found = []
         for records in (job.records, job.records[job.subsets.row(model)]):
@@ -165,7 +174,7 @@ class Displacing(ClosedForm):
             last = fitted.estimator
             while hasattr(last, "steps"):
                 last = last.steps[-1][1]
-            found.append(self.parameters(last, classes))
+            found.append(self.engine.parameters(last, classes))
         if any(len(parameters) != n_parameters for parameters in found):
             return np.full(n_parameters, np.nan)
         return change(found[1], found[0])
@@ -202,19 +211,3 @@ def blocks(n_models: int, width: int) -> Iterator[slice]:
 def dense(matrix: Any) -> Floats:
     """A dense or SciPy matrix as an array."""
     return matrix if isinstance(matrix, np.ndarray) else np.asarray(matrix.toarray())
-
-
-def _any_answers(case: Given, solved: Solved, job: Job) -> Answers:
-    shape = (len(case.removed), job.n_queries, job.n_answers)
-    table, doubtful = np.empty(shape), np.zeros(shape[0], dtype=bool)
-    shared = None if case.queries is None else dense(case.queries)
-    n_columns = case.matrix.shape[1]
-    width = shape[1] * (shape[2] if shared is not None else max(shape[2], n_columns))
-    for part in blocks(shape[0], width):
-        queries = shared
-        if queries is None:
-            assert case.index is not None
-            index = case.index[part]
-            queries = dense(case.matrix[index.ravel()]).reshape(*index.shape, n_columns)
-        table[part], doubtful[part] = solved.asked(case.removed[part], queries)
-    return table, doubtful

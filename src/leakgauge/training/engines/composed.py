@@ -3,27 +3,24 @@
 A defence that changes answers leaves the models behind as they are: their engine answers for them, and its answers are
 changed (:class:`Released`). A committee is many models of one learner, each of a part of the records: leaving a record
 out touches one part, in which the learner's engine leaves it out, and the models of the other parts are the same for
-all (:class:`Voting`).
-
-There is one of either for each engine, since answers are stored under its name.
+all (:class:`Voting`). :func:`composed` puts the engines together as the learner is.
 """
 
 from __future__ import annotations
 
-import weakref
-from abc import abstractmethod
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.models import AnswerKind
-from leakgauge.training.engines.base import Engine, Outcome
-from leakgauge.training.engines.refit import Refit
+from leakgauge.training.engines.base import Engine, Outcome, Prepared, Refusal, Why
+from leakgauge.training.engines.refit import Refit, train_each
 from leakgauge.training.job import Job, Queries, Randomness
-from leakgauge.training.learners import Changed, Committee
+from leakgauge.training.learners import Changed, Committee, Learner
 from leakgauge.training.subsets import DenseSubsets, Indices, LeaveOneOut, Subsets, everything, leave_one_out
 from leakgauge.training.table import EachModel
 
@@ -34,6 +31,21 @@ Floats: TypeAlias = NDArray[np.float64]
 
 NO_COMPOSITION = "{} is not a composition"
 NUMBERS = "the label is a number, and only answers about classes are put together here"
+
+
+def composed(learner: Learner, engines: Sequence[Engine]) -> Sequence[Engine]:
+    """The engines for a learner: those given, at work inside of what the learner is made of.
+
+    Args:
+        learner: any.
+        engines: for learners that are made of no other.
+    """
+    made = learner.made_of
+    if isinstance(made, Changed):
+        return [Released(one) for one in composed(made.learner, engines)]
+    if isinstance(made, Committee):
+        return [Voting(one) for one in composed(made.learner, engines)]
+    return engines
 
 
 class Composed(Engine):
@@ -55,14 +67,6 @@ class Composed(Engine):
         self.converges = inner.converges  # type: ignore[misc]
         self.chunk = inner.chunk  # type: ignore[misc]
 
-    def run(self, job: Job) -> Floats:
-        """The answers ``[models, queries, k]``; NaN for a model that could not have been trained."""
-        return self.outcome(job).answers
-
-    @abstractmethod
-    def outcome(self, job: Job) -> Outcome:
-        """The answers, and what else there is to say about them."""
-
 
 # ---------------------------------------------------------------- changed answers
 
@@ -73,61 +77,72 @@ class Released(Composed):
     Where an answer jumps, as at the edge of a bin or where two labels are level, an error of any size may decide on
     which side it falls. A model that answers so near a jump that the engine inside cannot tell is trained, its solver
     run to the end. Models of randomised learners are not: one that is trained anew has lost the random numbers that it
-    shares with the others. How far their answers may be off near a jump, :meth:`floor` says.
+    shares with the others. How far their answers may be off near a jump, the floor says.
     """
 
     method = "changing the answers of the models behind"
     suffix = "released"
 
-    def refuses(self, job: Job) -> str | None:
-        """A learner that changes no other's answers, numbers, what the engine inside refuses."""
-        if not isinstance(job.learner.made_of, Changed):
-            return NO_COMPOSITION.format(job.learner.name)
-        return self.inner.refuses(_behind(job)) if job.records.schema.classes else NUMBERS
+    def prepare(self, job: Job) -> Seen | Refusal:
+        """A learner that changes no other's answers, numbers and what the engine inside refuses are refused."""
+        made = job.learner.made_of
+        if not isinstance(made, Changed):
+            return Refusal(Why.LEARNER, NO_COMPOSITION.format(job.learner.name))
+        if not job.records.schema.classes:
+            return Refusal(Why.DATA, NUMBERS)
+        behind = self.inner.prepare(replace(job, learner=made.learner))
+        return behind if isinstance(behind, Refusal) else Seen(self, job, made, behind)
 
-    def outcome(self, job: Job) -> Outcome:
+
+class Seen(Prepared):
+    """A job whose models behind are prepared.
+
+    Args:
+        engine: what changes their answers.
+        job: the whole job.
+        made: how answers are changed.
+        behind: the models behind.
+    """
+
+    engine: Released
+
+    def __init__(self, engine: Released, job: Job, made: Changed, behind: Prepared) -> None:
+        super().__init__(engine, job)
+        self.change, self.behind = made.change, behind
+
+    def share(self) -> None:
+        """What the models behind share."""
+        self.behind.share()
+
+    def answers(self, models: Indices) -> Outcome:
         """The answers as they are seen; the rest as it is with the models behind."""
-        change = _changed(job).change
-        behind = self.inner.outcome(_behind(job))
-        found = replace(behind, answers=change.changed(behind.answers), kind=behind.kind and change.kind)
-        doubtful = self._doubtful(job, behind.answers)
-        return _with_trained(found, job, doubtful) if len(doubtful) else found
+        behind = self.behind.answers(models)
+        found = replace(behind, answers=self.change.changed(behind.answers), kind=behind.kind and self.change.kind)
+        doubtful = self._doubtful(behind.answers)
+        return self._with_trained(found, models, doubtful) if len(doubtful) else found
 
-    def floor(self, job: Job) -> Floats:
-        """What is left of the floor of the engine inside ``[queries]``: more where an answer is near a jump."""
-        behind = _behind(job)
-        logs = _outcome(self.inner, behind).answers[0]
-        error = self.inner.floor(behind)[:, None]
-        return np.asarray(_changed(job).change.off(logs, error).max(axis=1))
+    def floor(self) -> Floats:
+        """What is left of the floor of the models behind: more where an answer is near a jump."""
+        logs = _done(self.engine.inner, self.behind.job.of_everyone()).answers[0]
+        error = self.behind.floor()
+        off = self.change.off(logs, error.reshape(-1, 1)).max(axis=1)
+        return np.asarray(off.reshape(error.shape))
 
-    def _doubtful(self, job: Job, logs: Floats) -> Indices:
+    def _doubtful(self, logs: Floats) -> Indices:
         """The models with an answer that the errors of the engine inside may have put on the wrong side of a jump."""
-        if job.learner.randomised:
+        if self.job.learner.randomised:
             return np.zeros(0, dtype=np.int64)
         size = np.where(np.isfinite(logs), np.abs(logs), 0.0)
-        error = self.inner.tolerance * np.maximum(size, 1.0)
-        jumps = _changed(job).change.off(logs, error) > 2 * error.max(axis=2, keepdims=True)
+        error = self.engine.inner.tolerance * np.maximum(size, 1.0)
+        jumps = self.change.off(logs, error) > 2 * error.max(axis=2, keepdims=True)
         return np.flatnonzero(jumps.any(axis=(1, 2)))
 
-
-def _changed(job: Job) -> Changed:
-    made = job.learner.made_of
-    assert isinstance(made, Changed)  # a job that is refused is not run
-    return made
-
-
-def _behind(job: Job) -> Job:
-    """The job of the models behind; one and the same for a job, as closed forms know again what they have solved."""
-    found: Job = _remembered(job, lambda: replace(job, learner=_changed(job).learner))
-    return found
-
-
-def _with_trained(found: Outcome, job: Job, models: Indices) -> Outcome:
-    """With some of the models trained, the solver run to its end."""
-    trained = Refit().outcome(_to_the_end(job).part(models))
-    found.answers[models] = trained.answers
-    failures = found.failures | {int(models[place]): why for place, why in trained.failures.items()}
-    return replace(found, failures=failures, n_unconverged=found.n_unconverged + trained.n_unconverged)
+    def _with_trained(self, found: Outcome, models: Indices, places: Indices) -> Outcome:
+        """With some of the models trained, the solver run to its end."""
+        trained = train_each(_to_the_end(self.job), models[places])
+        found.answers[places] = trained.answers
+        failures = found.failures | {int(places[place]): why for place, why in trained.failures.items()}
+        return replace(found, failures=failures, n_unconverged=found.n_unconverged + trained.n_unconverged)
 
 
 # ---------------------------------------------------------------- votes
@@ -144,28 +159,72 @@ class Voting(Composed):
     method = "adding up the votes of the models of the parts"
     suffix = "voting"
 
-    def refuses(self, job: Job) -> str | None:
+    def prepare(self, job: Job) -> Election | Refusal:
         """A learner whose models do not vote, numbers, what the engine inside refuses for the models of the parts."""
-        if not isinstance(job.learner.made_of, Committee):
-            return NO_COMPOSITION.format(job.learner.name)
+        made = job.learner.made_of
+        if not isinstance(made, Committee):
+            return Refusal(Why.LEARNER, NO_COMPOSITION.format(job.learner.name))
         if not job.records.schema.classes:
-            return NUMBERS
+            return Refusal(Why.DATA, NUMBERS)
         if not len(job.subsets):
-            return "there is no model to train"
+            return Refusal(Why.JOB, "there is no model to train")
         if isinstance(job.queries, EachModel) and _leaves_out(job) and not job.asks_removed:
-            return "not a leave-one-out job that asks all models the same, or each about the record it lacks"
-        reasons = [self._why_not(sample, _committee(job)) for sample in _samples(job).values()]
-        return None if None in reasons else reasons[0]
+            return Refusal(
+                Why.JOB, "not a leave-one-out job that asks all models the same, or each about the record it lacks"
+            )
+        refusals = []
+        for way in _ways(job):
+            # Without a record all tasks are done later; of other models those of the first stand for all.
+            tasks = list(way(_in_order(job if way is _without else job.part(np.zeros(1, dtype=np.int64)))))
+            found = [self.inner.prepare(task.job) for task in tasks]
+            # An engine is chosen for tasks that matter, and need not be able to do the others.
+            refused = [one for one, task in zip(found, tasks, strict=True) if task.matters and isinstance(one, Refusal)]
+            if not refused:
+                all_known = zip(tasks, found, strict=True) if way is _without else ()
+                return Election(self, job, made, way, list(all_known))
+            refusals.append(refused[0])
+        return refusals[0]
 
-    def outcome(self, job: Job) -> Outcome:
+
+class Election(Prepared):
+    """A job whose parts are known.
+
+    Args:
+        engine: what adds up the votes.
+        job: the whole job.
+        committee: what the learner is made of.
+        way: from a job with its records in order to what the engine inside is asked for.
+        tasks: all of models without a record, and what the engine inside says to them.
+    """
+
+    engine: Voting
+
+    def __init__(
+        self, engine: Voting, job: Job, committee: Committee, way: Way, tasks: list[tuple[Task, Prepared | Refusal]]
+    ) -> None:
+        super().__init__(engine, job)
+        self.committee, self.way = committee, way
+        self.tasks = [(task, _or_trained(found, task.job)) for task, found in tasks]
+
+    def share(self) -> None:
+        """What the models of the parts share, and the models of parts that lack nobody."""
+        for _, prepared in self.tasks:
+            prepared.share()
+        _ = self.untouched
+
+    @cached_property
+    def untouched(self) -> dict[int, Outcome]:
+        """What the models answer that lack nobody, by the place of their task."""
+        return {place: ready.all() for place, (task, ready) in enumerate(self.tasks) if not task.matters}
+
+    def answers(self, models: Indices) -> Outcome:
         """The answers: logarithms of shares of votes."""
-        committee = _committee(job)
-        engine, shape = self._engine(committee), (len(job.subsets), job.n_queries, job.n_answers)
+        job, committee = self.job, self.committee
+        shape = len(models), job.n_queries, job.n_answers
         votes, n_votes = np.zeros(shape), np.zeros(shape[0], dtype=np.int64)
         failures: dict[int, str] = {}
         n_unconverged = 0
-        for task in self._tasks(job, committee):
-            found = _outcome(engine, task.job)
+        for task, found in self._found(models):
             votes[task.models] += np.exp(found.answers).reshape(-1, *shape[1:])
             n_votes[task.models] += 1
             failures = task.failures(found) | failures  # the reason is that of the first part
@@ -177,28 +236,34 @@ class Voting(Composed):
         kind = AnswerKind.PROBABILITIES if len(failures) < shape[0] else None
         return Outcome(answers, kind, dict(sorted(failures.items())), min(n_unconverged, shape[0]))
 
-    def floor(self, job: Job) -> Floats:
-        """The largest of the parts ``[queries]``: no share is off by a larger factor than every vote for it is."""
-        engine = self._engine(_committee(job))
-        return np.asarray(np.max([engine.floor(task.job) for task in _wholes(_in_order(job))], axis=0))
+    def floor(self) -> Floats:
+        """The largest of the parts: no share is off by a larger factor than every vote for it is."""
+        inner, parts = self.engine.inner, []
+        for task in _wholes(_in_order(self.job.of_everyone())):
+            prepared = inner.prepare(task.job)
+            tolerance = np.full(task.job.n_queries, inner.tolerance)
+            parts.append(tolerance if isinstance(prepared, Refusal) else prepared.floor())
+        return np.asarray(np.max(parts, axis=0).reshape(self.job.asked_shape))
 
-    def _engine(self, committee: Committee) -> Engine:
-        """What answers for the models of the parts, which may be made of others themselves."""
-        return Released(self.inner) if isinstance(committee.learner.made_of, Changed) else self.inner
-
-    def _tasks(self, job: Job, committee: Committee) -> Iterable[Task]:
-        """What the engine inside is asked for, part by part."""
-        samples = _samples(job)
-        if _leaves_out(job):
-            return samples[_without]
-        way = next(way for way, sample in samples.items() if self._why_not(sample, committee) is None)
-        return way(_in_order(job))
-
-    def _why_not(self, sample: Iterable[Task], committee: Committee) -> str | None:
-        """Why the engine inside cannot do a task that it is chosen for; it need not be able to do the others."""
-        engine = self._engine(committee)
-        reasons = (engine.refuses(task.job) for task in sample if task.matters)
-        return next((why for why in reasons if why), None)
+    def _found(self, models: Indices) -> Iterator[tuple[Task, Outcome]]:
+        """What the parts' models answer; the tasks name models by their places among those asked for."""
+        if self.way is not _without:
+            for task in self.way(_in_order(self.job.part(models))):
+                yield task, _done(self.engine.inner, task.job)
+            return
+        for at, (task, prepared) in enumerate(self.tasks):
+            place = np.full(len(self.job.subsets), -1)
+            place[task.models] = np.arange(len(task.models))
+            here = np.flatnonzero(place[models] >= 0)
+            if not len(here):
+                continue
+            if task.matters:
+                found = prepared.answers(place[models[here]])
+            else:
+                found = self.untouched[at]
+                if isinstance(self.job.queries, EachModel):  # the one model is asked about each in turn
+                    found = replace(found, answers=found.answers[:, place[models[here]]])
+            yield replace(task, models=here), found
 
 
 NO_VOTE = "none of {} parts of the records has two classes; take fewer parts"
@@ -232,7 +297,7 @@ Way: TypeAlias = Callable[[Job], Iterable[Task]]
 
 def _committee(job: Job) -> Committee:
     made = job.learner.made_of
-    assert isinstance(made, Committee)  # a job that is refused is not run
+    assert isinstance(made, Committee)
     return made
 
 
@@ -241,20 +306,14 @@ def _leaves_out(job: Job) -> bool:
     return isinstance(job.subsets, LeaveOneOut) and job.randomness is Randomness.COMMON
 
 
-def _samples(job: Job) -> dict[Way, list[Task]]:
-    """The ways to the models of a job, and enough tasks of each to see whether an engine can do them."""
-
-    def found() -> dict[Way, list[Task]]:
-        if _leaves_out(job):
-            return {_without: list(_without(_in_order(job)))}
-        ways: list[Way] = [_apart]
-        if job.trains_on_all:  # with common random numbers as without a record, so that untouched parts are the same
-            ways.insert(0 if job.randomness is Randomness.COMMON else 1, _wholes)
-        first = _in_order(job.part(np.zeros(1, dtype=np.int64)))
-        return {way: list(way(first)) for way in ways}
-
-    samples: dict[Way, list[Task]] = _remembered(job, found)
-    return samples
+def _ways(job: Job) -> list[Way]:
+    """The ways to the models of a job, the best first."""
+    if _leaves_out(job):
+        return [_without]
+    if not job.trains_on_all:
+        return [_apart]
+    # With common random numbers as without a record, so that untouched parts are the same.
+    return [_wholes, _apart] if job.randomness is Randomness.COMMON else [_apart, _wholes]
 
 
 def _apart(job: Job) -> Iterator[Task]:
@@ -384,24 +443,16 @@ class _Seeded(Job):
         return replace(part, seeds=self.seeds[models])
 
 
-def _outcome(engine: Engine, job: Job) -> Outcome:
-    """By the engine, or by training with the solver run to its end, where the engine refuses."""
-    if engine.refuses(job) is None:
-        return engine.outcome(job)
-    return Refit().outcome(_to_the_end(job))
+def _done(engine: Engine, job: Job) -> Outcome:
+    """By the engine, or trained where it refuses."""
+    return _or_trained(engine.prepare(job), job).all()
+
+
+def _or_trained(found: Prepared | Refusal, job: Job) -> Prepared:
+    """What an engine prepared, or, where it refuses, training with the solver run to its end."""
+    return Refit().prepare(_to_the_end(job)) if isinstance(found, Refusal) else found
 
 
 def _to_the_end(job: Job) -> Job:
     """The same with a solver that does not stop before its end, where there is anything to tighten."""
     return replace(job, learner=job.learner.solved_to_the_end() or job.learner)
-
-
-_REMEMBERED: dict[int, Any] = {}
-
-
-def _remembered(job: Job, make: Callable[[], Any]) -> Any:
-    """What is made for a job, which must not hold it: made once, and forgotten with the job."""
-    if id(job) not in _REMEMBERED:
-        _REMEMBERED[id(job)] = make()
-        weakref.finalize(job, _REMEMBERED.pop, id(job), None).atexit = False
-    return _REMEMBERED[id(job)]

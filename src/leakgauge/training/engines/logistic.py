@@ -29,7 +29,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from math import factorial
@@ -40,8 +40,8 @@ from numpy.polynomial import Polynomial
 from numpy.polynomial.polynomial import polyval
 from numpy.typing import NDArray
 
-from leakgauge.training.engines.base import Engine
-from leakgauge.training.engines.refit import Refit
+from leakgauge.training.engines.base import Engine, Outcome, Prepared, Refusal, Why
+from leakgauge.training.engines.refit import train_each
 from leakgauge.training.engines.stateless import Given, given
 from leakgauge.training.job import Job
 from leakgauge.training.subsets import Indices
@@ -106,91 +106,122 @@ class LogisticRegressionNewton(Engine):
             object.__setattr__(self, "tolerance", self.close)
             object.__setattr__(self, "name", f"logistic-regression to {self.close:g}")
 
-    def refuses(self, job: Job) -> str | None:
-        """Another learner or sort of job, more than two classes, another penalty."""
+    def prepare(self, job: Job) -> LeavingOut | Refusal:
+        """Another learner or sort of job, more than two classes and another penalty are refused."""
         case = leaving_out(job)
-        return case if isinstance(case, str) else None
+        return case if isinstance(case, Refusal) else LeavingOut(self, job, case)
 
-    def run(self, job: Job) -> Floats:
-        """The answers ``[models, queries, 2]``; NaN where only one class would be left."""
-        case = leaving_out(job)
-        assert isinstance(case, Given)  # a job that is refused is not run
+
+class LeavingOut(Prepared):
+    """A job whose full fits are found once.
+
+    Args:
+        engine: what does it.
+        job: the whole job.
+        case: as the last step of the learner sees it, dense.
+    """
+
+    engine: LogisticRegressionNewton
+
+    def __init__(self, engine: LogisticRegressionNewton, job: Job, case: Given) -> None:
+        super().__init__(engine, job)
+        self.case = case
+
+    def share(self) -> None:
+        """Fit all records, once for each class where costs are balanced."""
+        with arithmetic(), suppress(np.linalg.LinAlgError):
+            if self.job.trains_on_all:
+                _ = self.whole
+                return
+            for group in self.groups:
+                group.full.share(min(len(group.models), self.engine.chunk))
+
+    @cached_property
+    def whole(self) -> Minimum:
+        """The fit with all records."""
+        return minimum(problem_of(self.case))
+
+    @cached_property
+    def groups(self) -> list[Group]:
+        """The models that are found from one fit."""
+        return list(groups(self.case))
+
+    def answers(self, models: Indices) -> Outcome:
+        """The answers ``[m, queries, 2]``; NaN where only one class would be left."""
         with arithmetic():
             try:
-                scores = self._scores(job, case)
+                scores = self._scores(models)
             except np.linalg.LinAlgError:  # hardly any penalty, and classes that can be told apart: no Hessian is left
-                return Refit().run(job)
+                return self._outcome(train_each(self.job, models).answers)
             # scikit-learn calls the later of its sorted labels the positive one; the schema may have them in any order.
             later = log_probabilities(scores)
-        return later if _positive(case) == 1 else later[:, :, ::-1]
+        return self._outcome(later if _positive(self.case) == 1 else later[:, :, ::-1])
 
-    def _scores(self, job: Job, case: Given) -> Floats:
-        """Scores ``[models, queries]``."""
-        if job.trains_on_all:
-            whole = _design(case, case.queries) @ minimum(problem_of(case)).weights
-            return np.repeat(whole[None, :], len(job.subsets), axis=0)
-        scores = np.full((len(job.subsets), job.n_queries), np.nan)
-        for group in groups(case):
-            scores[group.models] = self._answers(case, group)
+    def _scores(self, models: Indices) -> Floats:
+        """Scores ``[m, queries]``."""
+        case = self.case
+        if self.job.trains_on_all:
+            whole = _design(case, case.queries) @ self.whole.weights
+            return np.repeat(whole[None, :], len(models), axis=0)
+        scores = np.full((len(models), self.job.n_queries), np.nan)
+        for group in self.groups:
+            places = np.flatnonzero(np.isin(models, group.models))
+            if len(places):
+                scores[places] = self._answers(group.full, models[places])
         return scores
 
-    def _answers(self, case: Given, group: Group) -> Floats:
-        """Scores of the group's models ``[m, queries]``: those of the full fit, and how far they move."""
-        full = group.full
+    def _answers(self, full: Minimum, models: Indices) -> Floats:
+        """Scores of models that are found from one fit ``[m, queries]``: those of that, and how far they move."""
+        case, close = self.case, self.engine.close
         if case.index is None:
             queries = _design(case, case.queries)
             white = full.whitened(queries)
-            far = np.full(len(group.records), np.sqrt(_dots(white, white).max(initial=0.0)))
-            moved = displaced(full, group.records, far, self.close)
+            far = np.full(len(models), np.sqrt(_dots(white, white).max(initial=0.0)))
+            moved = displaced(full, case.removed[models], far, close)
             shared: Floats = queries @ full.weights + moved @ white.T
             return shared
-        index = case.index[group.models]
-        moved = displaced(full, group.records, full.norms[index].max(axis=1, initial=0.0), self.close)
+        index = case.index[models]
+        moved = displaced(full, case.removed[models], full.norms[index].max(axis=1, initial=0.0), close)
         scores = full.scores[index]
         for place, asked in enumerate(index.T):
             scores[:, place] += _dots(full.white[asked], moved)
         return scores
 
-    def coefficients(self, job: Job) -> Floats:
+    def parameters(self) -> Floats:
         """The coefficients, and last the intercept if there is one, of the model of all records ``[d]``.
 
         Raises:
             numpy.linalg.LinAlgError: there is hardly any penalty, and the classes can be told apart.
         """
-        case = leaving_out(job)
-        assert isinstance(case, Given)  # a job that is refused is not run
         with arithmetic():
-            return _about_zero(case, minimum(problem_of(case)).weights)
+            return _about_zero(self.case, self.whole.weights)
 
-    def displacements(self, job: Job) -> Floats:
+    def displacements(self) -> Floats:
         """How far the coefficients, and last the intercept if there is one, move without each record ``[models, d]``.
 
-        For a leave-one-out job that is not refused; NaN where only one class would be left. No training record's score
-        is wrong by more than 1e-9, or ``close`` if that is less: what is built on them are bounds.
+        NaN where only one class would be left. No training record's score is wrong by more than 1e-9, or ``close`` if
+        that is less: what is built on them are bounds.
 
         Raises:
             numpy.linalg.LinAlgError: there is hardly any penalty, and the classes can be told apart.
         """
-        case = leaving_out(job)
-        assert isinstance(case, Given)  # a job that is refused is not run
-        close = min(self.close, 1e-9)
+        case, close = self.case, min(self.engine.close, 1e-9)
         with arithmetic():
-            whole = minimum(problem_of(case)).weights
+            whole = self.whole.weights
             moves = np.full((len(case.removed), len(whole)), np.nan)
-            for group in groups(case):
-                far = np.full(len(group.records), group.full.reach)
-                moved = displaced(group.full, group.records, far, close)
+            for group in self.groups:
+                moved = displaced(group.full, group.records, np.full(len(group.records), group.full.reach), close)
                 moves[group.models] = group.full.weights - whole + group.full.unwhitened(moved)
         return _about_zero(case, moves)
 
 
-def leaving_out(job: Job) -> Given | str:
+def leaving_out(job: Job) -> Given | Refusal:
     """What the logistic regression of the job is given, with a dense matrix; or why it cannot be done here."""
     from scipy.sparse import issparse
     from sklearn.linear_model import LogisticRegression
 
     case = given(job, (LogisticRegression,), sparse=True, whole=True, any_query=True)
-    if isinstance(case, str):
+    if isinstance(case, Refusal):
         return case
     reason = _unsupported(case)
     if reason:
@@ -299,6 +330,22 @@ class Minimum:
 
         delta: Floats = solve_triangular(self.lower, moved.T, lower=True, trans="T", check_finite=False).T
         return delta
+
+    @cached_property
+    def second_order(self) -> SecondOrder:
+        """The remainders' second-order part."""
+        return SecondOrder.of(self)
+
+    @cached_property
+    def single(self) -> Remainders:
+        """The remainders in single precision."""
+        return Remainders.of(self, np.float32)
+
+    def share(self, n_models: int) -> None:
+        """Find what leaving out so many records at a time begins with."""
+        _ = self.norms, self.single
+        if pays(self, n_models):
+            _ = self.second_order
 
     def moment(self, power: int) -> Floats:
         """``sum_i s_i |a_i|^power a_i a_i'`` ``[d, d]``, where s is the curvature and a the whitened features."""
@@ -420,12 +467,19 @@ def displaced(full: Minimum, removed: Indices, far: Floats, close: float = CLOSE
 
 def _ways(full: Minimum, n_models: int) -> Iterator[Sums]:
     """Ways of summing remainders, each for the models that the ones before leave open."""
-    n, d = full.white.shape
-    # A sum by the form of second order takes d^3 operations a model, and the form n d^3; one by records takes 4 n d.
-    if d * d * (n + 3 * n_models) < 8 * n * n_models:
-        yield SecondOrder.of(full)
-    yield Remainders.of(full, np.float32)
+    if pays(full, n_models):
+        yield full.second_order
+    yield full.single
     yield Remainders.of(full, np.float64)
+
+
+def pays(full: Minimum, n_models: int) -> bool:
+    """Whether the form of second order does: a sum by it takes d^3 operations a model, and the form n d^3.
+
+    One by records takes 4 n d.
+    """
+    n, d = full.problem.X.shape
+    return bool(d * d * (n + 3 * n_models) < 8 * n * n_models)
 
 
 @dataclass(frozen=True)
@@ -895,20 +949,27 @@ def _positive(case: Given) -> int:
     return 1 if case.classes[0] < case.classes[1] else 0
 
 
-def _unsupported(case: Given) -> str | None:
+def _unsupported(case: Given) -> Refusal | None:
     estimator, weights = case.estimator, case.estimator.class_weight
     if (case.counts > 0).sum() != 2 or len(case.classes) != 2:
-        return "LogisticRegression is supported for two classes only"
+        return Refusal(Why.LEARNER, "LogisticRegression is supported for two classes only")
     if not 0 < estimator.C < np.inf or estimator.l1_ratio or estimator.penalty not in ("deprecated", "l2"):
-        return "LogisticRegression is supported with a squared penalty only (l1_ratio=0, C below infinity)"
+        return Refusal(
+            Why.SETTING, "LogisticRegression is supported with a squared penalty only (l1_ratio=0, C below infinity)"
+        )
     if estimator.solver == "liblinear" and estimator.fit_intercept:
-        return "LogisticRegression(solver='liblinear') penalises the intercept"
+        return Refusal(Why.SETTING, "LogisticRegression(solver='liblinear') penalises the intercept")
     if weights not in (None, "balanced") and not _known(weights, case.classes.tolist()):
-        return "LogisticRegression is supported with class_weight='balanced' or weights from 0 of the two classes only"
+        return Refusal(
+            Why.SETTING,
+            "LogisticRegression is supported with class_weight='balanced' or weights from 0 of the two classes only",
+        )
     if case.matrix.shape[1] > MOST_COLUMNS:
-        return f"LogisticRegression is supported for at most {MOST_COLUMNS:,} columns"
+        return Refusal(Why.SIZE, f"LogisticRegression is supported for at most {MOST_COLUMNS:,} columns")
     if not isinstance(case.matrix, np.ndarray) and np.prod(case.matrix.shape) > MOST_ENTRIES:
-        return f"LogisticRegression is supported for sparse matrices of at most {MOST_ENTRIES:,} entries"
+        return Refusal(
+            Why.SIZE, f"LogisticRegression is supported for sparse matrices of at most {MOST_ENTRIES:,} entries"
+        )
     return None
 
 

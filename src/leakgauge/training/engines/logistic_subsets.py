@@ -24,8 +24,9 @@ scikit-learn finds at a far smaller tolerance.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import cached_property, lru_cache
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,11 +34,10 @@ from numpy.typing import NDArray
 
 from leakgauge.models import AnswerKind
 from leakgauge.training.engines import logistic_native
-from leakgauge.training.engines.base import Engine, Outcome
-from leakgauge.training.engines.refit import Refit
+from leakgauge.training.engines.base import Engine, Outcome, Prepared, Refusal, Why
+from leakgauge.training.engines.refit import train_each
 from leakgauge.training.engines.stateless import Given, given
 from leakgauge.training.job import Job
-from leakgauge.training.learners import identity
 from leakgauge.training.subsets import Indices, Members, everything
 from leakgauge.training.table import EachModel
 from leakgauge.training.threads import one_thread
@@ -95,59 +95,57 @@ class LogisticRegressionSubsets(Engine):
     converges = True
     chunk = 256
 
-    def refuses(self, job: Job) -> str | None:
-        """Another learner, more than two classes, another penalty, a table too large."""
-        pool = _pool(Source.of(job))
-        if isinstance(pool, str):
+    def prepare(self, job: Job) -> OnSubsets | Refusal:
+        """Another learner, more than two classes, another penalty and a table too large are refused."""
+        pool = _pool(job)
+        if isinstance(pool, Refusal):
             return pool
-        queries = _queries(Asked.of(job))
-        return queries if isinstance(queries, str) else None
+        queries = _queries(job)
+        return queries if isinstance(queries, Refusal) else OnSubsets(self, job, pool, queries)
 
-    def run(self, job: Job) -> Floats:
-        """The answers ``[models, queries, 2]``; NaN where a model's records are all of one class."""
-        return self.outcome(job).answers
 
-    def outcome(self, job: Job) -> Outcome:
-        """The answers, and which models have records of one class only."""
-        pool, queries = _pool(Source.of(job)), _queries(Asked.of(job))
-        assert isinstance(pool, _Pool)  # a job that is refused is not run
-        assert not isinstance(queries, str)
+class OnSubsets(Prepared):
+    """A job whose pool is looked at once.
+
+    Args:
+        engine: what does it.
+        job: the whole job.
+        pool: all records, as the last step of the learner sees them.
+        queries: what all models are asked ``[queries, d]``, ``None`` where each is asked about records of the pool.
+    """
+
+    def __init__(self, engine: Engine, job: Job, pool: _Pool, queries: Floats | None) -> None:
+        super().__init__(engine, job)
+        self.pool, self.queries = pool, queries
+
+    def share(self) -> None:
+        """Find the metric, or where compiled loops start."""
+        pool = self.pool
+        sizes = np.unique([np.count_nonzero(self.job.subsets.row(model)) for model in range(len(self.job.subsets))])
+        with np.errstate(all="ignore"), one_thread(), suppress(np.linalg.LinAlgError):
+            for halvings in np.unique(_halvings(pool, sizes)):
+                _ = _nearby(pool, int(halvings)) if pool.entries is not None else _metric(pool, int(halvings)).white
+
+    def answers(self, models: Indices) -> Outcome:
+        """The answers ``[m, queries, 2]``, and which models have records of one class only."""
+        job, pool, queries = self.job.part(models), self.pool, self.queries
         members = job.subsets.dense()
         ones = np.count_nonzero(members & pool.y, axis=1)
         both = (ones > 0) & (ones < np.count_nonzero(members, axis=1))
         with np.errstate(all="ignore"), one_thread():
             weights, sure = weights_on(pool, members[both], pool.radius if queries is None else pool.reach(queries))
-            models = np.flatnonzero(both)
+            found = np.flatnonzero(both)
             for place in np.flatnonzero(~sure):
-                asked = _asked(job, pool, queries, int(models[place]))
-                weights[place], sure[place] = weights_alone(pool, members[models[place]], weights[place], asked)
+                asked = _asked(job, pool, queries, int(found[place]))
+                weights[place], sure[place] = weights_alone(pool, members[found[place]], weights[place], asked)
             answers = np.empty((len(members), job.n_queries, 2))
             answers[~both] = np.nan
-            _answer(job, pool, queries, models, weights, answers)
-        lost = models[~sure]
+            _answer(job, pool, queries, found, weights, answers)
+        lost = found[~sure]
         if len(lost):  # hardly any penalty, and classes that can be told apart: no better than the solver asked for
-            answers[lost] = Refit().run(job.part(lost))
+            answers[lost] = train_each(job, lost).answers
         failures = {int(model): one_class(job, members[model]) for model in np.flatnonzero(~both)}
         return Outcome(answers, AnswerKind.PROBABILITIES if both.any() else None, failures, n_unconverged=len(lost))
-
-
-@dataclass(frozen=True)
-class Source:
-    """What the pool of a job hangs on; equal for the parts of a job, in whatever process.
-
-    Args:
-        content: digest and layout of the records, fingerprint of the learner.
-        job: the job, or a part of it.
-    """
-
-    content: tuple[str, str, str]
-    job: Job = field(compare=False)
-
-    @classmethod
-    def of(cls, job: Job) -> Source:
-        """The source of a job."""
-        schema = job.records.schema
-        return cls((job.records.digest(), schema.native.value, identity(job.learner)), job)
 
 
 @dataclass(frozen=True, eq=False)
@@ -163,6 +161,7 @@ class _Pool:
         sparse: X as a SciPy CSR matrix, where most of it is 0, else ``None``.
         class_weight: of the classes 0 and 1, or ``None`` where they are balanced in each training set.
         turned: whether 1 is the first class of the schema.
+        known: what was found for models with about ``2^-halvings`` of the records, by that number.
     """
 
     X: Floats
@@ -173,6 +172,7 @@ class _Pool:
     sparse: Any
     class_weight: Floats | None
     turned: bool
+    known: dict[int, Any] = field(default_factory=dict, repr=False)
 
     def costs(self, members: Members) -> Floats:
         """What records of the classes 0 and 1 cost in each of the training sets ``[models, n]``: ``[models, 2]``."""
@@ -205,13 +205,11 @@ class _Pool:
         return logistic_native.Entries.of(self.sparse)
 
 
-@lru_cache(maxsize=1)
-def _pool(source: Source) -> _Pool | str:
+def _pool(job: Job) -> _Pool | Refusal:
     """The pool of a job, or why it cannot be done."""
     from scipy.sparse import csr_matrix
 
-    job = source.job
-    if isinstance(case := given_all(job, job.records.features[:1]), str):
+    if isinstance(case := given_all(job, job.records.features[:1]), Refusal):
         return case
     if reason := _unsupported(case):
         return reason
@@ -230,7 +228,7 @@ def _pool(source: Source) -> _Pool | str:
     return _Pool(X, case.labels == positive, penalty, centre, float(estimator.C), sparse, weight, positive == 0)
 
 
-def given_all(job: Job, queries: Floats, records: Any = None) -> Given | str:
+def given_all(job: Job, queries: Floats, records: Any = None) -> Given | Refusal:
     """What the last step sees of all records, or of those given, and of the queries."""
     from sklearn.linear_model import LogisticRegression
 
@@ -239,32 +237,12 @@ def given_all(job: Job, queries: Floats, records: Any = None) -> Given | str:
     return given(whole, (LogisticRegression,), sparse=True, whole=True)
 
 
-@dataclass(frozen=True)
-class Asked:
-    """The source of a job and its very queries; equal for the parts of a job in one process.
-
-    Args:
-        source: of the job.
-        place: where the queries are; nobody else can be there while this holds them.
-    """
-
-    source: Source
-    place: int
-
-    @classmethod
-    def of(cls, job: Job) -> Asked:
-        """What a job asks."""
-        return cls(Source.of(job), id(job.queries))
-
-
-@lru_cache(maxsize=1)
-def _queries(asked: Asked) -> Floats | str | None:
+def _queries(job: Job) -> Floats | Refusal | None:
     """What all models are asked ``[queries, d]``, ``None`` where each is asked about records of the pool."""
-    job = asked.source.job
     if isinstance(job.queries, EachModel):
         return None
     case = given_all(job, job.queries, job.records[:1])
-    return case if isinstance(case, str) else _design(case, case.queries)
+    return case if isinstance(case, Refusal) else _design(case, case.queries)
 
 
 def _design(case: Given, matrix: Any) -> Floats:
@@ -275,20 +253,27 @@ def _design(case: Given, matrix: Any) -> Floats:
     return np.ascontiguousarray(dense)
 
 
-def _unsupported(case: Given) -> str | None:
+def _unsupported(case: Given) -> Refusal | None:
     estimator = case.estimator
     if len(case.classes) != 2:
-        return "LogisticRegression is supported for two classes only"
+        return Refusal(Why.LEARNER, "LogisticRegression is supported for two classes only")
     if not 0 < estimator.C < np.inf or estimator.l1_ratio or estimator.penalty not in ("deprecated", "l2"):
-        return "LogisticRegression is supported with a squared penalty only (l1_ratio=0, C below infinity)"
+        return Refusal(
+            Why.SETTING, "LogisticRegression is supported with a squared penalty only (l1_ratio=0, C below infinity)"
+        )
     if estimator.solver == "liblinear" and estimator.fit_intercept:
-        return "LogisticRegression(solver='liblinear') penalises the intercept"
+        return Refusal(Why.SETTING, "LogisticRegression(solver='liblinear') penalises the intercept")
     weight = estimator.class_weight
     if weight not in (None, "balanced") and not (isinstance(weight, dict) and _names_classes(weight, case)):
-        return "LogisticRegression(class_weight=...) must give classes a number above 0, or be 'balanced'"
+        return Refusal(
+            Why.SETTING, "LogisticRegression(class_weight=...) must give classes a number above 0, or be 'balanced'"
+        )
     n_rows, n_columns = case.matrix.shape
     if n_columns > MOST_COLUMNS or n_rows * n_columns > MOST_CELLS:
-        return f"a table of {n_rows:,} x {n_columns:,} is too large: {MOST_COLUMNS:,} columns, {MOST_CELLS:,} cells"
+        return Refusal(
+            Why.SIZE,
+            f"a table of {n_rows:,} x {n_columns:,} is too large: {MOST_COLUMNS:,} columns, {MOST_CELLS:,} cells",
+        )
     return None
 
 
@@ -364,13 +349,19 @@ def _sample(pool: _Pool, halvings: int) -> tuple[Indices, Floats]:
     return np.concatenate(rows), 0.5**halvings * stand_for * pool.costs(everyone)[0]
 
 
-@lru_cache(maxsize=4)
 def _nearby(pool: _Pool, halvings: int) -> tuple[Floats, logistic_native.Curvature]:
     """For the compiled loops: where all models with about this share of the pool start, and the curvature there.
 
     Raises:
         numpy.linalg.LinAlgError: the Hessian is singular to rounding.
     """
+    if halvings not in pool.known:
+        pool.known[halvings] = _found_nearby(pool, halvings)
+    near: tuple[Floats, logistic_native.Curvature] = pool.known[halvings]
+    return near
+
+
+def _found_nearby(pool: _Pool, halvings: int) -> tuple[Floats, logistic_native.Curvature]:
     rows, costs = _sample(pool, halvings)
     X, cost = pool.X[rows], _each(costs[None], pool.y[rows][None])[0]
     none = np.zeros(X.shape[1])
@@ -388,13 +379,19 @@ def _problem(pool: _Pool, curvature: logistic_native.Curvature, reach: float, en
     )
 
 
-@lru_cache(maxsize=4)
 def _metric(pool: _Pool, halvings: int) -> _Metric:
     """The metric for models with about ``2^-halvings`` of the pool's records.
 
     Raises:
         numpy.linalg.LinAlgError: the Hessian is singular to rounding.
     """
+    if halvings not in pool.known:
+        pool.known[halvings] = _found_metric(pool, halvings)
+    metric: _Metric = pool.known[halvings]
+    return metric
+
+
+def _found_metric(pool: _Pool, halvings: int) -> _Metric:
     from scipy.linalg import eigh
 
     rows, costs = _sample(pool, halvings)
@@ -584,7 +581,7 @@ def _blocks(pool: _Pool, members: Members) -> Iterator[tuple[Indices, int, bool]
     """Models of about equal size, about how often their share must be doubled, and whether they share rows."""
     sizes = np.count_nonzero(members, axis=1)
     n, d = pool.X.shape
-    halvings = np.rint(np.log2(n / np.maximum(sizes, 1))).astype(np.int64)
+    halvings = _halvings(pool, sizes)
     shares = sizes >= SHARE * n
     order = np.lexsort((sizes, shares, halvings))
     row_bytes = 4 * d if pool.sparse is None else 12 * max(1.0, pool.sparse.nnz / n)
@@ -597,6 +594,12 @@ def _blocks(pool: _Pool, members: Members) -> Iterator[tuple[Indices, int, bool]
         for start in range(0, len(alike), max(1, width)):
             yield alike[start : start + max(1, width)], int(halvings[last]), bool(shares[last])
         order = order[len(alike) :]
+
+
+def _halvings(pool: _Pool, sizes: Indices) -> Indices:
+    """About how often the share of models with so many records must be doubled to be all of the pool."""
+    halvings: Indices = np.rint(np.log2(len(pool.y) / np.maximum(sizes, 1))).astype(np.int64)
+    return halvings
 
 
 def weights_on(pool: _Pool, members: Members, reach: float) -> tuple[Floats, Flags]:

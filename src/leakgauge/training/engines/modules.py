@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from leakgauge.errors import ModelError
 from leakgauge.models import AnswerKind, answers
 from leakgauge.models.torch import Module, answered_by, device_named, imported, wrap_module
-from leakgauge.training.engines.base import Engine, Outcome
+from leakgauge.training.engines.base import Engine, Outcome, Prepared, Refusal, Why
 from leakgauge.training.engines.stacked import Adam, Momentum, Optimiser
 from leakgauge.training.job import Job, Randomness
 from leakgauge.training.modules import Examples, TorchLearner, epoch_order, loss_of_each, seeded, shares
@@ -68,40 +68,26 @@ class Modules(Engine):
     trains = True
     chunk = TOGETHER
 
-    def refuses(self, job: Job) -> str | None:
-        """Another learner."""
-        return None if type(job.learner) is TorchLearner else f"{job.learner.name} is not a TorchLearner"
+    def prepare(self, job: Job) -> ManyModules | Refusal:
+        """Another learner is refused."""
+        if type(job.learner) is not TorchLearner:
+            return Refusal(Why.LEARNER, f"{job.learner.name} is not a TorchLearner")
+        return ManyModules(self, job)
 
-    def run(self, job: Job) -> NDArray[np.float64]:
-        """The answers ``[models, queries, k]``; NaN for a model whose training went astray."""
-        return self.outcome(job).answers
 
-    def floor(self, job: Job) -> NDArray[np.float64]:
-        """How far rounding alone moves the log-probabilities of the one model of the job ``[queries]``.
+class ManyModules(Prepared):
+    """Modules to be trained."""
 
-        It is the range of 16 models of the same records in the same order whose first weights differ in the last digit
-        of single precision, as :meth:`leakgauge.training.engines.networks.engine.Networks.rounding` has it.
-
-        Raises:
-            ModelError: training went astray.
-        """
-        learner = copy(job.learner)
-        assert isinstance(learner, TorchLearner)  # a job that is refused is not run
-        learner.factory = Nudging(learner.factory)
-        found = self.outcome(replace(job, learner=learner, subsets=everything(len(job.records), N_TWINS)))
-        if found.failures:
-            raise ModelError(next(iter(found.failures.values())))
-        return np.asarray(np.maximum(np.ptp(found.answers, axis=0).max(axis=1), NEGLIGIBLE))
-
-    def outcome(self, job: Job) -> Outcome:
+    def answers(self, models: Indices) -> Outcome:
         """The answers, and the reasons why models could not be trained.
 
         Raises:
             ConfigError: the device is not there.
             ModelError: the learner cannot be trained on records like these at all.
         """
+        job = self.job.part(models)
         learner, device = job.learner, device_named(job.device)
-        assert isinstance(learner, TorchLearner)  # a job that is refused is not run
+        assert isinstance(learner, TorchLearner)
         table = np.full((len(job.subsets), job.n_queries, job.n_answers), np.nan)
         failures: dict[int, str] = {}
         with one_thread():
@@ -122,6 +108,25 @@ class Modules(Engine):
                         failures[run.model] = str(error)
         kind = AnswerKind.PROBABILITIES if job.records.schema.classes else AnswerKind.VALUES
         return Outcome(table, None if len(failures) == len(table) else kind, dict(sorted(failures.items())))
+
+    def floor(self) -> NDArray[np.float64]:
+        """How far rounding alone moves the log-probabilities of the model of all records.
+
+        It is the range of 16 models of the same records in the same order whose first weights differ in the last digit
+        of single precision, as :meth:`leakgauge.training.engines.networks.engine.ManyNetworks.floor` has it.
+
+        Raises:
+            ModelError: training went astray.
+        """
+        learner = copy(self.job.learner)
+        assert isinstance(learner, TorchLearner)
+        learner.factory = Nudging(learner.factory)
+        twins = replace(self.job.of_everyone(), learner=learner, subsets=everything(len(self.job.records), N_TWINS))
+        found = ManyModules(self.engine, twins).all()
+        if found.failures:
+            raise ModelError(next(iter(found.failures.values())))
+        floor = np.maximum(np.ptp(found.answers, axis=0).max(axis=1), NEGLIGIBLE)
+        return np.asarray(floor.reshape(self.job.asked_shape))
 
 
 @dataclass

@@ -9,9 +9,10 @@ from numpy.typing import NDArray
 
 from leakgauge.errors import ModelError
 from leakgauge.models import AnswerKind, answers, kind_of
-from leakgauge.training.engines.base import Engine, Outcome
+from leakgauge.training.engines.base import Engine, Outcome, Prepared
 from leakgauge.training.job import Job
 from leakgauge.training.learners import trained
+from leakgauge.training.subsets import Indices
 from leakgauge.training.threads import one_thread
 
 
@@ -24,37 +25,44 @@ class Refit(Engine):
     trains = True
     chunk = 16
 
-    def refuses(self, job: Job) -> None:
-        """Nothing."""
+    def prepare(self, job: Job) -> Loop:
+        """Any job."""
+        return Loop(self, job)
 
-    def run(self, job: Job) -> NDArray[np.float64]:
-        """The answers ``[models, queries, k]``; NaN for a model that could not be trained."""
-        return self.outcome(job).answers
 
-    def floor(self, job: Job) -> NDArray[np.float64]:
-        """How far the answers move when the solver is made to go on to the end ``[queries]``; 0 without a solver."""
-        tight = job.learner.solved_to_the_end()
-        if tight is None:
-            return np.zeros(job.n_queries)
-        near, end = self.run(job)[0], self.run(replace(job, learner=tight))[0]
-        with np.errstate(invalid="ignore"):
-            moved = np.where(near == end, 0.0, np.abs(near - end))
-        return np.asarray(moved.max(axis=1))
+class Loop(Prepared):
+    """Models to be trained."""
 
-    def outcome(self, job: Job) -> Outcome:
+    def answers(self, models: Indices) -> Outcome:
         """The answers, and the reasons why models could not be trained or did not answer."""
-        table = np.full((len(job.subsets), job.n_queries, job.n_answers), np.nan)
+        job = self.job
+        table = np.full((len(models), job.n_queries, job.n_answers), np.nan)
         kind: AnswerKind | None = None
         failures, n_unconverged = {}, 0
         # One thread, whoever runs it: the order of additions, and so the last digit, depends on the threads.
         with one_thread():
-            for model in range(len(job.subsets)):
+            for place, model in enumerate(models.tolist()):
                 try:
                     fitted = trained(job.learner, job.records[job.subsets.row(model)], seed=job.seed_of(model))
-                    table[model] = answers(fitted.model, job.queries_of(model), job.n_answers)
+                    table[place] = answers(fitted.model, job.queries_of(model), job.n_answers)
                 except ModelError as error:
-                    failures[model] = str(error)
+                    failures[place] = str(error)
                     continue
                 kind = kind_of(fitted.model)
                 n_unconverged += not fitted.converged
         return Outcome(table, kind, failures, n_unconverged)
+
+    def floor(self) -> NDArray[np.float64]:
+        """How far answers of the model of all records move when its solver goes on to the end; 0 without a solver."""
+        job, tight = self.job.of_everyone(), self.job.learner.solved_to_the_end()
+        if tight is None:
+            return np.zeros(self.job.asked_shape)
+        near, end = (Loop(self.engine, one).all().answers[0] for one in (job, replace(job, learner=tight)))
+        with np.errstate(invalid="ignore"):
+            moved = np.where(near == end, 0.0, np.abs(near - end))
+        return np.asarray(moved.max(axis=1)).reshape(self.job.asked_shape)
+
+
+def train_each(job: Job, models: Indices) -> Outcome:
+    """Some of the models of a job, trained: the way out where an engine has none."""
+    return Refit().prepare(job).answers(models)

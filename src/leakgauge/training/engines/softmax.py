@@ -34,7 +34,7 @@ from typing import Any, TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from leakgauge.training.engines.base import Engine
+from leakgauge.training.engines.base import Engine, Outcome, Prepared, Refusal, Why
 from leakgauge.training.engines.stateless import Flags, Floats, Given, fill_by_training, given
 from leakgauge.training.job import Job
 from leakgauge.training.subsets import Indices
@@ -106,31 +106,59 @@ class MultinomialLogisticRegression(Engine):
             self.name = f"{self.name}-{close:g}"  # type: ignore[misc]
             self.tolerance = close  # type: ignore[misc]
 
-    def refuses(self, job: Job) -> str | None:
-        """Another learner or sort of job, two classes, another penalty or solver, more numbers than fit."""
-        case = self._given(job)
-        return case if isinstance(case, str) else unsupported(case)
+    def prepare(self, job: Job) -> LeavingOut | Refusal:
+        """Another learner or sort of job, two classes, another penalty or solver, more numbers than fit: refused."""
+        from sklearn.linear_model import LogisticRegression
 
-    def run(self, job: Job) -> Floats:
-        """The answers ``[models, queries, classes]``."""
-        case = self._given(job)
-        assert isinstance(case, Given)  # a job that is refused is not run
-        case = dense(case)
-        table = np.full((len(job.subsets), job.n_queries, job.n_answers), np.nan)
+        case = given(job, (LogisticRegression,), sparse=True, whole=True, any_query=True)
+        if isinstance(case, Refusal):
+            return case
+        return unsupported(case) or LeavingOut(self, job, dense(case))
+
+
+class LeavingOut(Prepared):
+    """A job whose fit with all records is found once.
+
+    Args:
+        engine: what does it.
+        job: the whole job.
+        case: as the last step of the learner sees it, dense.
+    """
+
+    engine: MultinomialLogisticRegression
+
+    def __init__(self, engine: MultinomialLogisticRegression, job: Job, case: Given) -> None:
+        super().__init__(engine, job)
+        self.case = case
+
+    @cached_property
+    def whole(self) -> Solution | None:
+        """The fit with all records, close enough for all that is asked; ``None`` if there is none."""
+        with np.errstate(all="ignore"), one_thread():
+            return solve(self.case, np.arange(len(self.case.labels)), self.engine.tolerance, self.case.queries)
+
+    def share(self) -> None:
+        """Fit all records."""
+        if self.whole is not None:
+            _ = self.whole.fit.single, self.whole.fit.reach
+
+    def answers(self, models: Indices) -> Outcome:
+        """The answers ``[m, queries, classes]``."""
+        job, whole = self.job, self.whole
+        table = np.full((len(models), job.n_queries, job.n_answers), np.nan)
         lost = np.ones(len(table), dtype=bool)
         with np.errstate(all="ignore"), one_thread():
-            whole = solve(case, np.arange(len(case.labels)), self.tolerance, case.queries)
             if whole is not None and job.trains_on_all:
-                table[:] = whole.answers(whole.coordinates.rows(case.queries), whole.fit.weights)
+                table[:] = whole.answers(whole.coordinates.rows(self.case.queries), whole.fit.weights)
                 lost[:] = False
             elif whole is not None:
-                _answer(case, whole, self.tolerance, table, lost)
-        return fill_by_training(job, table, lost)
+                _answer(self.case.part(models), whole, self.engine.tolerance, table, lost)
+        return self._outcome(fill_by_training(job, models, table, lost))
 
-    def displacements(self, job: Job) -> Floats:
+    def displacements(self) -> Floats:
         """How far the coefficients, and last the intercepts if there are any, move without each record.
 
-        For a leave-one-out job that is not refused. Coefficients and intercepts sum to zero over the classes.
+        Coefficients and intercepts sum to zero over the classes.
 
         Returns:
             ``[models, classes, d (+ 1)]``; 0 for a class that no record has, NaN for a model that loses a class.
@@ -139,19 +167,12 @@ class MultinomialLogisticRegression(Engine):
             numpy.linalg.LinAlgError: a minimum was not found: there is hardly any penalty, and classes can be told
                 apart.
         """
-        case = self._given(job)
-        assert isinstance(case, Given)  # a job that is refused is not run
-        case = dense(case)
+        case, close = self.case, self.engine.tolerance
         with np.errstate(all="ignore"), one_thread():
-            whole = solve(case, np.arange(len(case.labels)), self.tolerance)
+            whole = solve(case, np.arange(len(case.labels)), close)
             if whole is None:
                 raise np.linalg.LinAlgError("the fit with all records did not converge")
-            return _displacements(case, whole, self.tolerance)
-
-    def _given(self, job: Job) -> Given | str:
-        from sklearn.linear_model import LogisticRegression
-
-        return given(job, (LogisticRegression,), sparse=True, whole=True, any_query=True)
+            return _displacements(case, whole, close)
 
 
 # ---------------------------------------------------------------- one fit
@@ -909,24 +930,31 @@ def dense(case: Given) -> Given:
     )
 
 
-def unsupported(case: Given) -> str | None:
+def unsupported(case: Given) -> Refusal | None:
     """Why there is no unique minimum of this kind, or not enough room to find it."""
     estimator, n_present = case.estimator, int((case.counts > 0).sum())
     if n_present < 3:
-        return "LogisticRegression with fewer than three classes is not multinomial"
+        return Refusal(Why.LEARNER, "LogisticRegression with fewer than three classes is not multinomial")
     penalty, kind = getattr(estimator, "penalty", "l2"), getattr(estimator, "multi_class", "auto")
     if not 0 < estimator.C < np.inf or estimator.l1_ratio or penalty not in ("deprecated", "l2"):
-        return "LogisticRegression is supported with a squared penalty only (l1_ratio=0, C below infinity)"
+        return Refusal(
+            Why.SETTING, "LogisticRegression is supported with a squared penalty only (l1_ratio=0, C below infinity)"
+        )
     if estimator.solver not in MULTINOMIAL_SOLVERS or estimator.dual or kind == "ovr":
-        return f"LogisticRegression(solver={estimator.solver!r}) does not fit all classes together"
+        return Refusal(
+            Why.SETTING, f"LogisticRegression(solver={estimator.solver!r}) does not fit all classes together"
+        )
     try:
         weights = class_weights(case, case.labels)
     except ValueError as error:
-        return f"LogisticRegression cannot use these weights ({type(error).__name__})"
+        return Refusal(Why.SETTING, f"LogisticRegression cannot use these weights ({type(error).__name__})")
     if not (weights[case.counts > 0] > 0).all():
-        return "LogisticRegression(class_weight=...) is supported with weights above 0 only"
+        return Refusal(Why.SETTING, "LogisticRegression(class_weight=...) is supported with weights above 0 only")
     n, d = case.matrix.shape
     n_queries = 0 if case.queries is None else case.queries.shape[0]
     if max(n_present * min(n, d) ** 2, max(n, n_queries) * d) > MOST_NUMBERS:
-        return f"{n:,} records with {d:,} columns and {n_present} classes take more memory than is allowed for"
+        return Refusal(
+            Why.SIZE,
+            f"{n:,} records with {d:,} columns and {n_present} classes take more memory than is allowed for",
+        )
     return None

@@ -23,17 +23,18 @@ scikit-learn finds at a far smaller tolerance.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.models import AnswerKind
-from leakgauge.training.engines.base import Engine, Outcome
-from leakgauge.training.engines.logistic_subsets import Source, given_all, one_class
-from leakgauge.training.engines.refit import Refit
+from leakgauge.training.engines.base import Engine, Outcome, Prepared, Refusal, Why
+from leakgauge.training.engines.logistic_subsets import given_all, one_class
+from leakgauge.training.engines.refit import train_each
 from leakgauge.training.engines.softmax import (
     MOST_NUMBERS,
     Coordinates,
@@ -107,23 +108,40 @@ class MultinomialLogisticRegressionSubsets(Engine):
     converges = True
     chunk = 64
 
-    def refuses(self, job: Job) -> str | None:
-        """Another learner, two classes, another penalty or solver, more numbers than fit."""
-        pool = _pool(Source.of(job))
-        if isinstance(pool, str):
+    def prepare(self, job: Job) -> OnSubsets | Refusal:
+        """Another learner, two classes, another penalty or solver and more numbers than fit are refused."""
+        pool = _pool(job)
+        if isinstance(pool, Refusal):
             return pool
         queries = _queries(job)
-        return queries if isinstance(queries, str) else None
+        return queries if isinstance(queries, Refusal) else OnSubsets(self, job, pool, queries)
 
-    def run(self, job: Job) -> Floats:
-        """The answers ``[models, queries, classes]``; NaN where a model's records are all of one class."""
-        return self.outcome(job).answers
 
-    def outcome(self, job: Job) -> Outcome:
-        """The answers, and which models have records of one class only."""
-        pool, queries = _pool(Source.of(job)), _queries(job)
-        assert isinstance(pool, _Pool)  # a job that is refused is not run
-        assert not isinstance(queries, str)
+class OnSubsets(Prepared):
+    """A job whose pool is looked at once.
+
+    Args:
+        engine: what does it.
+        job: the whole job.
+        pool: all records, as the last step of the learner sees them.
+        queries: what all models are asked ``[queries, columns]``, ``None`` where each is asked about its own.
+    """
+
+    def __init__(self, engine: Engine, job: Job, pool: _Pool, queries: Floats | None) -> None:
+        super().__init__(engine, job)
+        self.pool, self.queries = pool, queries
+
+    def share(self) -> None:
+        """Find the metric."""
+        sizes = np.unique([np.count_nonzero(self.job.subsets.row(model)) for model in range(len(self.job.subsets))])
+        with np.errstate(all="ignore"), one_thread(), suppress(np.linalg.LinAlgError):
+            for halvings in np.unique(_halvings(self.pool, sizes)):
+                _metric(self.pool, int(halvings))
+        _ = self.pool.single
+
+    def answers(self, models: Indices) -> Outcome:
+        """The answers ``[m, queries, classes]``, and which models have records of one class only."""
+        job, pool, queries = self.job.part(models), self.pool, self.queries
         members = job.subsets.dense()
         answers = np.full((len(members), job.n_queries, job.n_answers), np.nan)
         several = (pool.counts(members) > 0).sum(axis=1) > 1
@@ -134,7 +152,7 @@ class MultinomialLogisticRegressionSubsets(Engine):
                 sure[model] = _answer_alone(job, pool, members, int(model), queries, answers)
         lost = np.flatnonzero(several & ~sure)
         if len(lost):  # hardly any penalty, and classes that can be told apart: no better than the solver asked for
-            plain = Refit().outcome(job.part(lost))
+            plain = train_each(job, lost)
             answers[lost] = plain.answers
             failures |= {int(lost[model]): reason for model, reason in plain.failures.items()}
         kind = AnswerKind.PROBABILITIES if len(failures) < len(members) else None
@@ -156,6 +174,7 @@ class _Pool:
         X: rows in these coordinates, with a last column of ones if there are intercepts, dense or CSR ``[n, d]``.
         centre: a point near the middle of the rows, in these coordinates ``[d]``.
         weight: what a record of each class costs ``[k]``; ``None`` where they are balanced in each training set.
+        known: the metrics for models with about ``2^-halvings`` of the records, by that number.
     """
 
     case: Given
@@ -165,6 +184,7 @@ class _Pool:
     X: Any
     centre: Floats
     weight: Floats | None
+    known: dict[int, _Metric] = field(default_factory=dict, repr=False)
 
     @cached_property
     def penalty(self) -> Floats:
@@ -228,13 +248,11 @@ class _Pool:
         return replace(self, centre=0 * self.centre).radius
 
 
-@lru_cache(maxsize=1)
-def _pool(source: Source) -> _Pool | str:
+def _pool(job: Job) -> _Pool | Refusal:
     """The pool of a job, or why it cannot be done."""
     from scipy.sparse import csr_matrix
 
-    job = source.job
-    if isinstance(case := given_all(job, job.records.features[:1]), str):
+    if isinstance(case := given_all(job, job.records.features[:1]), Refusal):
         return case
     if reason := unsupported(case):
         return reason
@@ -255,16 +273,16 @@ def _pool(source: Source) -> _Pool | str:
     return _Pool(case, present, y, coordinates, csr_matrix(X) if sparse else X, centre, weight)
 
 
-def _queries(job: Job) -> Floats | str | None:
+def _queries(job: Job) -> Floats | Refusal | None:
     """What all models are asked ``[queries, columns]``, ``None`` where each is asked about records of the pool."""
     if isinstance(job.queries, EachModel):
         return None
     case = given_all(job, job.queries, job.records[:1])
-    if isinstance(case, str):
+    if isinstance(case, Refusal):
         return case
     n, d = case.queries.shape
     if n * d > MOST_NUMBERS:
-        return f"{n:,} queries with {d:,} columns take more memory than is allowed for"
+        return Refusal(Why.SIZE, f"{n:,} queries with {d:,} columns take more memory than is allowed for")
     queries: Floats = dense(case).queries
     return queries
 
@@ -336,13 +354,18 @@ class _Metric:
         return _levelled(np.matmul(G, self.inverse), present)
 
 
-@lru_cache(maxsize=2)
 def _metric(pool: _Pool, halvings: int) -> _Metric:
     """The metric for models with about ``2^-halvings`` of the pool's records.
 
     Raises:
         numpy.linalg.LinAlgError: the second derivatives are singular to rounding.
     """
+    if halvings not in pool.known:
+        pool.known[halvings] = _found_metric(pool, halvings)
+    return pool.known[halvings]
+
+
+def _found_metric(pool: _Pool, halvings: int) -> _Metric:
     by_class = [np.flatnonzero(pool.y == c) for c in range(len(pool.present))]
     chosen = [index[:: max(1, len(by_class) * len(index) // SAMPLE)] for index in by_class]
     stand_for = np.array([len(index) / len(some) for index, some in zip(by_class, chosen, strict=True)])
@@ -462,13 +485,19 @@ class _Block:
 def _blocks(pool: _Pool, members: Members, models: Indices) -> Iterator[tuple[Indices, int]]:
     """Models of about equal size that go in step, and about how often their share must be doubled."""
     sizes = np.count_nonzero(members, axis=1)
-    halvings = np.rint(np.log2(members.shape[1] / sizes)).astype(np.int64)
+    halvings = _halvings(pool, sizes)
     d, k = pool.X.shape[1], len(pool.present)
     for halved in np.unique(halvings[models]):
         alike = models[halvings[models] == halved]
         width = min(WIDTH, max(1, BLOCK_BYTES // int(sizes[alike].max() * (12 * k + 8 * d))))
         for start in range(0, len(alike), width):
             yield alike[start : start + width], int(halved)
+
+
+def _halvings(pool: _Pool, sizes: Indices) -> Indices:
+    """About how often the share of models with so many records must be doubled to be all of the pool."""
+    halvings: Indices = np.rint(np.log2(len(pool.y) / sizes)).astype(np.int64)
+    return halvings
 
 
 def _alike(members: Members, most: int) -> Iterator[slice]:

@@ -9,14 +9,15 @@ and a pipeline with one of them is refused rather than approximated.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.models.sklearn import name_of
-from leakgauge.training.engines.refit import Refit
+from leakgauge.training.engines.base import Refusal, Why
+from leakgauge.training.engines.refit import train_each
 from leakgauge.training.job import Job
 from leakgauge.training.learners import SklearnLearner
 from leakgauge.training.subsets import Indices, LeaveOneOut
@@ -54,6 +55,11 @@ class Given:
     def counts(self) -> Indices:
         """How many records each class has, ``[classes]``; a class of the schema need not have any."""
         return np.bincount(self.labels, minlength=len(self.classes)).astype(np.int64)
+
+    def part(self, models: Indices) -> Given:
+        """Some of the models, by their places in the job ``[m]``."""
+        index = None if self.index is None else self.index[models]
+        return replace(self, removed=self.removed[models], index=index)
 
 
 def split(estimator: Any) -> tuple[Transform, Any] | str:
@@ -93,7 +99,7 @@ def split(estimator: Any) -> tuple[Transform, Any] | str:
 
 def given(
     job: Job, kinds: tuple[type, ...], *, sparse: bool, whole: bool = False, any_query: bool = False
-) -> Given | str:
+) -> Given | Refusal:
     """What the last step of the job's learner is given, or why a closed form for ``kinds`` cannot do the job.
 
     Args:
@@ -109,53 +115,60 @@ def given(
     """
     leaves_out = isinstance(job.subsets, LeaveOneOut) if any_query else job.asks_removed
     if not leaves_out and not (whole and job.trains_on_all):
-        return "not a leave-one-out job" + ("" if any_query else " that asks each model about the record it lacks")
+        own = "" if any_query else " that asks each model about the record it lacks"
+        return Refusal(Why.JOB, f"not a leave-one-out job{own}")
     if type(job.learner) is not SklearnLearner:
-        return f"{job.learner.name} is not a scikit-learn estimator"
+        return Refusal(Why.LEARNER, f"{job.learner.name} is not a scikit-learn estimator")
     parts = split(job.learner.estimator)
     if isinstance(parts, str):
-        return parts
+        return Refusal(Why.SETTING, parts)
     transform, last = parts
     if type(last) not in kinds:
-        return f"{type(last).__name__} is not {_either(kinds)}"
+        return Refusal(Why.LEARNER, f"{type(last).__name__} is not {_either(kinds)}")
     reason = _why_wrong_task(job, last)
     if reason:
-        return reason
+        return Refusal(Why.DATA, reason)
     matrix = _matrix(job, transform, last, job.records.features)
     if isinstance(matrix, str):
-        return matrix
+        return Refusal(Why.DATA, matrix)
     queries = None if isinstance(job.queries, EachModel) else _matrix(job, transform, last, job.queries)
     if isinstance(queries, str):
-        return queries
+        return Refusal(Why.DATA, queries)
     if not sparse and not isinstance(matrix, np.ndarray):
-        return f"the features reach {type(last).__name__} as a sparse matrix; let the encoder give a dense one"
+        return Refusal(
+            Why.SETTING,
+            f"the features reach {type(last).__name__} as a sparse matrix; let the encoder give a dense one",
+        )
     if not sparse and chooses_by_density(job.learner.estimator):
-        return "ColumnTransformer chooses between sparse and dense by the data; set its sparse_threshold=0"
+        return Refusal(
+            Why.SETTING, "ColumnTransformer chooses between sparse and dense by the data; set its sparse_threshold=0"
+        )
     removed = job.subsets.removed if isinstance(job.subsets, LeaveOneOut) else np.empty(0, dtype=np.int64)
     if not len(job.subsets):
-        return "there is no record to leave out"
+        return Refusal(Why.JOB, "there is no record to leave out")
     schema = job.records.schema
     classes = schema.decode_labels(np.arange(len(schema.classes)))
     index = job.queries.index if isinstance(job.queries, EachModel) else None
     return Given(last, matrix, np.asarray(job.records.labels), classes, removed, index, queries)
 
 
-def fill_by_training(job: Job, table: Floats, models: Flags) -> Floats:
-    """The table with the answers of some models found by training them: the way out where a closed form has none.
+def fill_by_training(job: Job, models: Indices, table: Floats, open_: Flags) -> Floats:
+    """A table with the answers of some models found by training them: the way out where a closed form has none.
 
     Args:
-        job: the job.
-        table: answers ``[models, queries, k]``.
-        models: bool ``[models]``: which rows to find.
+        job: the whole job.
+        models: the models of the table, places in the job ``[m]``.
+        table: their answers ``[m, queries, k]``.
+        open_: bool ``[m]``: which rows to find.
 
     Raises:
         ModelError: what the plain loop raises for these models.
     """
-    which = np.flatnonzero(models)
+    which = np.flatnonzero(open_)
     if not len(which):
         return table
     table = table.copy()
-    table[which] = Refit().run(job.part(which))
+    table[which] = train_each(job, models[which]).answers
     return table
 
 

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.errors import ModelError
-from leakgauge.training.engines.base import Engine
+from leakgauge.training.engines.base import Engine, Outcome, Prepared, Refusal, Why
 from leakgauge.training.job import Job, Randomness
 from leakgauge.training.native import kernels
 from leakgauge.training.subsets import Indices, LeaveOneOut
@@ -60,33 +60,46 @@ class TreesWithout(Engine):
     tolerance = 0.0
     chunk = 4096
 
-    def refuses(self, job: Job) -> str | None:
-        """Another learner or sort of job, forests that share no random numbers."""
+    def prepare(self, job: Job) -> Followed | Refusal:
+        """Another learner or sort of job and forests that share no random numbers are refused."""
         if not isinstance(job.learner, TreeLearner):
-            return f"{job.learner.name} is not leakgauge's own DecisionTree or RandomForest"
+            return Refusal(Why.LEARNER, f"{job.learner.name} is not leakgauge's own DecisionTree or RandomForest")
         if not isinstance(job.subsets, LeaveOneOut) and not job.trains_on_all:
-            return "not a leave-one-out job"
+            return Refusal(Why.JOB, "not a leave-one-out job")
         if job.learner.randomised and job.randomness is Randomness.INDEPENDENT:
-            return "each forest has random numbers of its own, so none can be had from another"
+            return Refusal(Why.JOB, "each forest has random numbers of its own, so none can be had from another")
         if not len(job.subsets):
-            return "there is no record to leave out"
+            return Refusal(Why.JOB, "there is no record to leave out")
         try:
-            job.learner.growth.sample(job.records)
+            sample = job.learner.growth.sample(job.records)
         except ModelError as error:
-            return str(error)
-        return None
+            return Refusal(Why.DATA, str(error))
+        return Followed(self, job, job.learner.growth, sample)
 
-    def run(self, job: Job) -> Floats:
-        """The answers ``[models, queries, k]``, to the last bit those of the plain loop."""
-        assert isinstance(job.learner, TreeLearner)  # a job that is refused is not run
-        growth = job.learner.growth
-        sample = growth.sample(job.records)
+
+class Followed(Prepared):
+    """A job whose records are sorted into bins.
+
+    Args:
+        engine: what does it.
+        job: the whole job.
+        growth: how trees grow.
+        sample: the records as trees see them.
+    """
+
+    def __init__(self, engine: Engine, job: Job, growth: Growth, sample: Sample) -> None:
+        super().__init__(engine, job)
+        self.growth, self.sample = growth, sample
+
+    def answers(self, models: Indices) -> Outcome:
+        """The answers ``[m, queries, k]``, to the last bit those of the plain loop."""
+        job, growth, sample = self.job.part(models), self.growth, self.sample
         items = _items(job, growth, sample)
         total = np.zeros((len(items.removed), sample.n_classes))
         for tree, weights in enumerate(growth.weights(sample, job.seed_of(0))):
             follow(sample, weights, growth, root_key(job.seed_of(0), tree), items, total)
         answers = log_mean(total, growth.n_trees).reshape(-1, job.n_queries, sample.n_classes)
-        return np.repeat(answers, len(job.subsets), axis=0) if job.trains_on_all else answers
+        return self._outcome(np.repeat(answers, len(models), axis=0) if job.trains_on_all else answers)
 
 
 @dataclass(frozen=True)

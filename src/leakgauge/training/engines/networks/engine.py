@@ -21,13 +21,13 @@ from numpy.typing import NDArray
 from leakgauge.errors import ModelError
 from leakgauge.models import AnswerKind
 from leakgauge.models.sklearn import name_of
-from leakgauge.training.engines.base import Engine, Outcome
+from leakgauge.training.engines.base import Engine, Outcome, Prepared, Refusal, Why
 from leakgauge.training.engines.networks import batched, native
 from leakgauge.training.engines.networks.draws import Rows, drawn, nudged
 from leakgauge.training.engines.networks.group import Group, Network, Trained
 from leakgauge.training.engines.networks.settings import fitted_to, network_of
-from leakgauge.training.engines.refit import Refit
-from leakgauge.training.engines.stateless import split
+from leakgauge.training.engines.refit import train_each
+from leakgauge.training.engines.stateless import Transform, split
 from leakgauge.training.job import Job
 from leakgauge.training.learners import SklearnLearner
 from leakgauge.training.subsets import Indices, LeaveOneOut
@@ -71,84 +71,16 @@ class Networks(Engine):
     trains = True
     chunk = 64
 
-    def refuses(self, job: Job) -> str | None:
-        """No trainer, another learner, preprocessing that is fitted, settings that are not supported."""
-        case = _case(job)
-        return case if isinstance(case, str) else self.unavailable(job)
-
-    def run(self, job: Job) -> Floats:
-        """The answers, ``[models, queries, k]``; NaN for a model that could not have been trained."""
-        return self.outcome(job).answers
-
-    def outcome(self, job: Job) -> Outcome:
-        """The answers; models whose weights are not finite fail, as scikit-learn's do."""
-        case = _case(job)
-        assert isinstance(case, _Case)  # a job that is refused is not run
-        table = np.full((len(job.subsets), job.n_queries, job.n_answers), np.nan)
-        failures: dict[int, str] = {}
-        n_unconverged = 0
-        with one_thread():
-            for models, group in _groups(job, case):
-                trained = self.train(group, job.device)
-                for place, model in enumerate(models):
-                    if _is_finite(trained, place):
-                        table[model] = _answers(case, trained, place, job, model)
-                        # Where the number of epochs is fixed, training that ends with them has come to its end.
-                        n_unconverged += bool(np.isfinite(group.network.patience)) and not trained.converged[place]
-                    else:
-                        n = int(job.subsets.row(model).sum())
-                        failures[model] = f"{job.learner.name} raised ValueError in fit on {n} records"
-        others = np.flatnonzero(_lacks_a_class(job, case))
-        if len(others):
-            plain = Refit().outcome(job.part(others))
-            table[others] = plain.answers
-            failures |= {int(others[place]): reason for place, reason in plain.failures.items()}
-            n_unconverged += plain.n_unconverged
-        kind = AnswerKind.PROBABILITIES if len(failures) < len(table) else None
-        return Outcome(table, kind, dict(sorted(failures.items())), n_unconverged)
-
-    def rounding(self, job: Job, n_twins: int = N_TWINS) -> Floats:
-        """How far rounding alone moves the log-probabilities of the model trained on all records.
-
-        Two models that differ by one record also differ in how every sum was rounded, and training amplifies that, by
-        little where it is smooth, by a lot where units switch or where the epoch in which the loss counts as stalled
-        hangs on the last digit. What is seen below this floor need not be the record's doing. It is found with models
-        trained on the same records in the same order whose first weights differ in the last digit of single precision:
-        they were drawn in double precision and rounded, and nothing says that up is better than down. From then on
-        each rounds in its own way. (Adding up the records of a batch in another order has the same effect, but none
-        where a batch holds one record.)
-
-        The floor is a range, not a bound: another model that differs from these in rounding alone is outside of it
-        with a probability of about ``2 / (n_twins + 1)`` for each class.
-
-        Args:
-            job: one that is not refused, with the seed of its first model; its subsets do not matter.
-            n_twins: models trained, at least 2.
-
-        Returns:
-            The largest difference between any two of them, over classes, in nats ``[models, queries]``.
-
-        Raises:
-            ModelError: the network's weights do not stay finite.
-        """
-        case = _case(job)
-        assert isinstance(case, _Case)  # a job that is refused is not run
-        rows = np.arange(len(case.y), dtype=np.int32)[None]
-        group = nudged(case.drawn([job.seed_of(0)] * n_twins, rows))
-        with one_thread():
-            trained = self.train(group, job.device)
-        if not all(_is_finite(trained, twin) for twin in range(n_twins)):
-            raise ModelError(f"{job.learner.name} raised ValueError in fit on {len(case.y)} records")
-        asked = case.X if isinstance(job.queries, EachModel) else case.queries
-        logs = [_log_probabilities(_scores(case, trained, twin, asked)) for twin in range(n_twins)]
-        floor = np.ptp(np.stack(logs), axis=0).max(axis=1)
-        if isinstance(job.queries, EachModel):
-            return np.asarray(floor[job.queries.index])
-        return np.broadcast_to(floor, (len(job.subsets), job.n_queries))
-
-    def floor(self, job: Job) -> Floats:
-        """What :meth:`rounding` finds for the one model of the job ``[queries]``."""
-        return np.asarray(np.maximum(self.rounding(job)[0], NEGLIGIBLE))
+    def prepare(self, job: Job) -> ManyNetworks | Refusal:
+        """No trainer, another learner, preprocessing that is fitted and settings that are not supported: refused."""
+        parts = _parts(job)
+        if isinstance(parts, Refusal):
+            return parts
+        reason = self.unavailable(job)
+        if reason:
+            return Refusal(Why.MACHINE, reason)
+        case = _case(job, *parts)
+        return case if isinstance(case, Refusal) else ManyNetworks(self, job, case)
 
     @abstractmethod
     def unavailable(self, job: Job) -> str | None:
@@ -213,6 +145,84 @@ NETWORKS: tuple[Networks, ...] = (TorchNetworks(), NativeNetworks(), NumpyNetwor
 """The fastest first."""
 
 
+class ManyNetworks(Prepared):
+    """A job as its networks see it.
+
+    Args:
+        engine: what trains them.
+        job: the whole job.
+        case: its records and queries.
+    """
+
+    engine: Networks
+
+    def __init__(self, engine: Networks, job: Job, case: _Case) -> None:
+        super().__init__(engine, job)
+        self.case = case
+
+    def answers(self, models: Indices) -> Outcome:
+        """The answers; models whose weights are not finite fail, as scikit-learn's do."""
+        job, case = self.job.part(models), self.case
+        table = np.full((len(models), job.n_queries, job.n_answers), np.nan)
+        failures: dict[int, str] = {}
+        n_unconverged = 0
+        with one_thread():
+            for some, group in _groups(job, case):
+                trained = self.engine.train(group, job.device)
+                for place, model in enumerate(some):
+                    if _is_finite(trained, place):
+                        table[model] = _answers(case, trained, place, job, model)
+                        # Where the number of epochs is fixed, training that ends with them has come to its end.
+                        n_unconverged += bool(np.isfinite(group.network.patience)) and not trained.converged[place]
+                    else:
+                        n = int(job.subsets.row(model).sum())
+                        failures[model] = f"{job.learner.name} raised ValueError in fit on {n} records"
+        others = np.flatnonzero(_lacks_a_class(job, case))
+        if len(others):
+            plain = train_each(job, others)
+            table[others] = plain.answers
+            failures |= {int(others[place]): reason for place, reason in plain.failures.items()}
+            n_unconverged += plain.n_unconverged
+        kind = AnswerKind.PROBABILITIES if len(failures) < len(table) else None
+        return Outcome(table, kind, dict(sorted(failures.items())), n_unconverged)
+
+    def floor(self, n_twins: int = N_TWINS) -> Floats:
+        """How far rounding alone moves the log-probabilities of the model trained on all records.
+
+        Two models that differ by one record also differ in how every sum was rounded, and training amplifies that, by
+        little where it is smooth, by a lot where units switch or where the epoch in which the loss counts as stalled
+        hangs on the last digit. What is seen below this floor need not be the record's doing. It is found with models
+        trained on the same records in the same order whose first weights differ in the last digit of single precision:
+        they were drawn in double precision and rounded, and nothing says that up is better than down. From then on
+        each rounds in its own way. (Adding up the records of a batch in another order has the same effect, but none
+        where a batch holds one record.)
+
+        The floor is a range, not a bound: another model that differs from these in rounding alone is outside of it
+        with a probability of about ``2 / (n_twins + 1)`` for each class.
+
+        Args:
+            n_twins: models trained, at least 2.
+
+        Returns:
+            The largest difference between any two of them, over classes, in nats, ``[queries]`` or
+            ``[models, queries]``; no less than what single precision rounds.
+
+        Raises:
+            ModelError: the network's weights do not stay finite.
+        """
+        job, case = self.job, self.case
+        rows = np.arange(len(case.y), dtype=np.int32)[None]
+        group = nudged(case.drawn([job.of_everyone().seed_of(0)] * n_twins, rows))
+        with one_thread():
+            trained = self.engine.train(group, job.device)
+        if not all(_is_finite(trained, twin) for twin in range(n_twins)):
+            raise ModelError(f"{job.learner.name} raised ValueError in fit on {len(case.y)} records")
+        asked = case.X if isinstance(job.queries, EachModel) else case.queries
+        logs = [_log_probabilities(_scores(case, trained, twin, asked)) for twin in range(n_twins)]
+        floor = np.maximum(np.ptp(np.stack(logs), axis=0).max(axis=1), NEGLIGIBLE)
+        return np.asarray(floor[job.queries.index] if isinstance(job.queries, EachModel) else floor)
+
+
 @dataclass(frozen=True)
 class _Case:
     """A job as its networks see it.
@@ -239,30 +249,33 @@ class _Case:
         return drawn(network, self.X, self.y, seeds, rows, shuffle=self.shuffle, skipped=skipped)
 
 
-def _case(job: Job) -> _Case | str:
+def _parts(job: Job) -> tuple[Transform, Any] | Refusal:
+    """What the earlier steps do, and the network; the table is not looked at yet, which may cost something."""
     if not job.records.schema.classes:
-        return "networks are supported for classification only"
+        return Refusal(Why.DATA, "networks are supported for classification only")
     if type(job.learner) is not SklearnLearner:
-        return f"{job.learner.name} is not a scikit-learn estimator"
+        return Refusal(Why.LEARNER, f"{job.learner.name} is not a scikit-learn estimator")
     parts = split(job.learner.estimator)
     if isinstance(parts, str):
-        return parts
-    transform, last = parts
+        return Refusal(Why.SETTING, parts)
+    reason = network_of(parts[1], 1, len(np.unique(job.records.labels)))
+    return Refusal(Why.SETTING, reason) if isinstance(reason, str) else parts
+
+
+def _case(job: Job, transform: Transform, last: Any) -> _Case | Refusal:
     y, columns = _network_classes(job)
-    reason = network_of(last, 1, len(columns))
-    if isinstance(reason, str):  # before the table is transformed, which may cost something
-        return reason
     X = _matrix(job, transform, last, job.records.features)
     queries = None if isinstance(job.queries, EachModel) else _matrix(job, transform, last, job.queries)
     if isinstance(X, str) or isinstance(queries, str):
-        return X if isinstance(X, str) else str(queries)
+        return Refusal(Why.DATA, X if isinstance(X, str) else str(queries))
     deviation = _deviation(X)
     for matrix in (X, X if queries is None else queries):
         rounded = _rounded_columns(matrix, deviation)
         if len(rounded):
-            return (
+            return Refusal(
+                Why.DATA,
                 f"single precision rounds column {rounded[0]} of what reaches {name_of(last)} by more than {COARSE} of "
-                "its standard deviation; centre and scale it"
+                "its standard deviation; centre and scale it",
             )
     network = network_of(last, X.shape[1], len(columns))
     assert isinstance(network, Network)

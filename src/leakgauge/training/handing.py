@@ -1,0 +1,123 @@
+"""What processes of this machine are given once: a prepared job in shared memory, and room for the answers.
+
+A chunk then costs a message of a few bytes either way. The files are readable by their owner alone, lie in memory where
+the system has room for them there, and are gone when the job is done, or when its process is killed.
+"""
+
+from __future__ import annotations
+
+import mmap
+import pickle
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakgauge.errors import StoreError
+from leakgauge.training.engines.base import Prepared
+
+SHARED_MEMORY = Path("/dev/shm")
+
+MOST_BYTES = 256 * 1024**2
+"""Size of a table up to which workers write their answers into it; of larger ones they hand parts back."""
+
+
+@dataclass(frozen=True)
+class Handed:
+    """Where workers find a job.
+
+    Args:
+        folder: nobody else's.
+        shape: of the table of answers ``[models, queries, k]``; ``None`` where it is not shared.
+    """
+
+    folder: str
+    shape: tuple[int, ...] | None
+
+    def prepared(self) -> Prepared:
+        """The job; a worker reads it once."""
+        return _read(self.folder)
+
+    def table(self) -> NDArray[np.float64] | None:
+        """The table that workers write their answers into, mapped."""
+        path = Path(self.folder) / "answers"
+        return None if self.shape is None else np.memmap(path, dtype=np.float64, mode="r+", shape=self.shape)
+
+
+@contextmanager
+def handed(prepared: Prepared, shape: tuple[int, ...]) -> Iterator[Handed]:
+    """A job as workers of this machine take it, with room for answers of this shape.
+
+    Raises:
+        StoreError: there is no room for it.
+    """
+    import cloudpickle
+    from joblib.externals.loky.backend import resource_tracker
+
+    prepared.share()
+    buffers: list[pickle.PickleBuffer] = []
+    stream = cloudpickle.dumps(prepared, protocol=5, buffer_callback=buffers.append)
+    n_answers = 8 * int(np.prod(shape))
+    shared = shape if n_answers <= MOST_BYTES else None
+    room = len(stream) + sum(buffer.raw().nbytes for buffer in buffers) + (n_answers if shared else 0)
+    folder = Path(tempfile.mkdtemp(prefix="leakgauge-", dir=_where(room)))
+    resource_tracker.register(str(folder), "folder")  # which removes it should this process be killed
+    try:
+        try:
+            _write(folder, stream, buffers)
+            if shared is not None:
+                with open(folder / "answers", "wb") as file:
+                    file.truncate(n_answers)
+        except OSError as error:
+            raise StoreError(
+                f"{folder.parent} has no room for what workers are handed, {room / 1e6:,.0f} MB ({error.strerror}); "
+                "free space there, set TMPDIR to another folder, or use one worker"
+            ) from error
+        yield Handed(str(folder), shared)
+        for path in folder.iterdir():  # workers that keep a file mapped keep no memory
+            path.write_bytes(b"")
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+        resource_tracker.unregister(str(folder), "folder")
+
+
+def _where(room: int) -> Path | None:
+    """In memory if there is twice the room, else where temporary files go."""
+    if SHARED_MEMORY.is_dir() and shutil.disk_usage(SHARED_MEMORY).free > 2 * room:
+        return SHARED_MEMORY
+    return None
+
+
+def _write(folder: Path, stream: bytes, buffers: list[pickle.PickleBuffer]) -> None:
+    parts = [memoryview(stream), *(buffer.raw() for buffer in buffers)]
+    sizes = [part.nbytes for part in parts]
+    np.save(folder / "sizes.npy", np.array(sizes, dtype=np.int64))
+    with open(folder / "job", "wb") as file:
+        for start, part in zip(_starts(sizes), parts, strict=True):
+            file.seek(start)
+            file.write(part)
+        file.truncate(_starts([*sizes, 1])[-1])
+
+
+def _starts(sizes: list[int]) -> list[int]:
+    """Where each part begins: at multiples of 64 bytes, as compiled loops like it."""
+    padded = [-(-size // 64) * 64 for size in sizes]
+    return [0, *np.cumsum(padded[:-1]).tolist()]
+
+
+@lru_cache(maxsize=1)
+def _read(folder: str) -> Prepared:
+    sizes = np.load(Path(folder) / "sizes.npy").tolist()
+    with open(Path(folder) / "job", "rb") as file:
+        # What a worker changes stays its own.
+        mapped = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
+    stream, *buffers = (mapped[start : start + size] for start, size in zip(_starts(sizes), sizes, strict=True))
+    prepared = pickle.loads(stream, buffers=buffers)
+    assert isinstance(prepared, Prepared)
+    return prepared
