@@ -96,7 +96,7 @@ def test_a_closed_form_trains_nothing_and_others_say_why_not() -> None:
     (step,) = [step for step in forest.steps if step.what == "models without one record"]
     assert (step.n_models, step.n_trained, step.engine) == (30, 30, "refit")
     assert step.refusals
-    assert all("RandomForestClassifier is not" in reason for reason in step.refusals.values()), step.refusals
+    assert all("RandomForestClassifier is not" in reason for reason in map(str, step.refusals.values())), step.refusals
 
 
 def test_a_model_that_can_only_be_queried() -> None:

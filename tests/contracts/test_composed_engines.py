@@ -87,8 +87,8 @@ TABLE = [
     (Ensemble(3), TREE, TWO, "trees-voting"),
     (Ensemble(3), FOREST, TWO, "trees-voting"),
     (Ensemble(20), BAYES, TWO, "gaussian-naive-bayes-voting"),
-    (Ensemble(4, soft=False), BAYES, TWO, "gaussian-naive-bayes-voting"),
-    (Ensemble(3, soft=False), FOREST, TWO, "trees-voting"),
+    (Ensemble(4, soft=False), BAYES, TWO, "gaussian-naive-bayes-released-voting"),
+    (Ensemble(3, soft=False), FOREST, TWO, "trees-released-voting"),
 ]
 
 
@@ -180,9 +180,9 @@ def test_shares_of_votes_by_hand():
     bayes = SklearnLearner(BernoulliNB(alpha=1e-6, binarize=1e9))  # which it does not see
     job = job_of(Ensemble(m).apply(bayes), records, leave_one_out(n))
     part_of = parts(records, m, seed=job.seed_of(0))
-    without = plan(job).engine
-    assert without.name == "bernoulli-naive-bayes-voting"
-    for t, answer in enumerate(without.run(job)[:, 0]):
+    without = plan(job).prepared
+    assert without.engine.name == "bernoulli-naive-bayes-voting"
+    for t, answer in enumerate(without.all().answers[:, 0]):
         rest = np.arange(n) != t
         votes = sum(labels[rest & (part_of == p)].mean() for p in range(m))
         np.testing.assert_allclose(np.exp(answer), [(m - votes + 1) / (m + 2), (votes + 1) / (m + 2)], rtol=1e-6)
@@ -229,7 +229,7 @@ SUBSETS = random_subsets(N, 40, 3, np.random.default_rng(1))
     "defence", [Temperature(2.0), Binning(0.1), LabelsOnly(), Ensemble(3), Ensemble(3, soft=False)]
 )
 def test_any_subsets_equal_the_plain_loop(defence, records, randomness):
-    kind = "voting" if isinstance(defence, Ensemble) else "released"
+    kind = ("voting" if defence.soft else "released-voting") if isinstance(defence, Ensemble) else "released"
     each = EachModel(np.random.default_rng(2).integers(0, N, (3, 7)))
     queries = each if randomness is COMMON else records.features
     job = job_of(defence.apply(LINEAR), records, SUBSETS, queries, randomness)
@@ -274,7 +274,7 @@ def test_batches_of_networks_are_those_of_the_plain_loop():
 def test_compositions_of_compositions():
     for learner, name in (
         (Temperature(3.0).apply(Ensemble(3).apply(BAYES)), "gaussian-naive-bayes-voting-released"),
-        (Ensemble(3).apply(Temperature(3.0).apply(BAYES)), "gaussian-naive-bayes-voting"),
+        (Ensemble(3).apply(Temperature(3.0).apply(BAYES)), "gaussian-naive-bayes-released-voting"),
     ):
         job = job_of(learner, TWO)
         assert plan(job).engine.name == name
@@ -341,7 +341,7 @@ class CountedLoop(Loop):
 @pytest.mark.parametrize(("defence", "tolerance"), [(Binning(0.1), 0.02), (LabelsOnly(), 0.3)])
 def test_what_may_be_on_the_other_side_of_a_jump_is_trained(defence, tolerance, monkeypatch):
     """Near the edge of a bin, or near another label: a few models, and no other."""
-    monkeypatch.setattr("leakgauge.training.engines.composed.Refit", Counted)
+    monkeypatch.setattr("leakgauge.training.engines.refit.Refit", Counted)
     job = job_of(defence.apply(BAYES), TWO, leave_one_out(N))
     for engine in (GaussianNaiveBayes(), Blunt(tolerance)):
         logs = engine.prepare(replace(job, learner=BAYES)).all().answers
@@ -355,13 +355,13 @@ def test_what_may_be_on_the_other_side_of_a_jump_is_trained(defence, tolerance, 
 
 
 def test_a_temperature_has_no_jumps(monkeypatch):
-    monkeypatch.setattr("leakgauge.training.engines.composed.Refit", None)
+    monkeypatch.setattr("leakgauge.training.engines.refit.Refit", None)
     Released(Blunt(0.3)).prepare(job_of(Temperature(2.0).apply(BAYES), TWO)).all()
 
 
 def test_models_of_randomised_learners_are_not_trained_anew(monkeypatch):
     """They would lose the random numbers that they share; what rounding may do is in the floor."""
-    monkeypatch.setattr("leakgauge.training.engines.composed.Refit", None)
+    monkeypatch.setattr("leakgauge.training.engines.refit.Refit", None)
     job = job_of(Binning(0.01).apply(NETWORK), TWO)
     engine = plan(job).engine
     inner = engine.inner.prepare(job_of(NETWORK, TWO)).all().answers
@@ -379,17 +379,19 @@ def test_a_temperature_shrinks_the_floor():
 
 
 def test_the_floor_is_high_near_a_jump_and_0_elsewhere():
-    whole = job_of(LabelsOnly().apply(BAYES), TWO, everything(N), TWO.features)
-    logs = Refit().prepare(replace(whole, learner=BAYES)).all().answers[0]
+    job = job_of(LabelsOnly().apply(BAYES), TWO, leave_one_out(N), TWO.features)
+    logs = Refit().prepare(replace(job.of_everyone(), learner=BAYES)).all().answers[0]
     near = np.abs(np.diff(logs, axis=1)[:, 0]) < 2 * 0.3
     assert 0 < near.sum() < N / 2
-    np.testing.assert_array_equal(Released(Blunt(0.3)).prepare(whole).floor(), np.where(near, np.inf, 0.0))
-    assert (Released(GaussianNaiveBayes()).prepare(whole).floor() == 0).all()
+    np.testing.assert_array_equal(Released(Blunt(0.3)).prepare(job).floor(), np.where(near, np.inf, 0.0))
+    assert (Released(GaussianNaiveBayes()).prepare(job).floor() == 0).all()
+    own = job_of(LabelsOnly().apply(BAYES), TWO, leave_one_out(N))
+    np.testing.assert_array_equal(Released(Blunt(0.3)).prepare(own).floor()[:, 0], np.where(near, np.inf, 0.0))
 
 
 def test_no_share_is_off_by_more_than_its_votes():
-    whole = job_of(Ensemble(3).apply(BAYES), TWO, everything(N), TWO.features)
-    assert (Voting(GaussianNaiveBayes()).prepare(whole).floor() == GaussianNaiveBayes.tolerance).all()
+    job = job_of(Ensemble(3).apply(BAYES), TWO, leave_one_out(N), TWO.features)
+    assert (Voting(GaussianNaiveBayes()).prepare(job).floor() == GaussianNaiveBayes.tolerance).all()
     network = job_of(Ensemble(3).apply(NETWORK), TWO, everything(N), TWO.features)
     floor = plan(network).engine.prepare(network).floor()
     assert floor.shape == (N,)

@@ -291,12 +291,11 @@ def test_a_copy_in_place_of_a_record_is_at_the_floor(engine, data):
     learner = SklearnLearner(few(batch_size=121, max_iter=300))
     job = Job(learner, copied, leave_one_out(121, np.array([5, 120])), copied.features, 5, COMMON)
     (one, other), floor = engine.prepare(job).all().answers, engine.prepare(job).floor()
-    assert floor.shape == (2, 121)
-    np.testing.assert_array_equal(floor[0], floor[1])
+    assert floor.shape == (121,)
     assert 0 < floor.max() < 1e-4
     possible = np.isfinite(one[0])
     moved = np.abs(one[:, possible] - other[:, possible]).max(axis=1)
-    assert (moved > 2 * floor[0]).mean() < 0.2
+    assert (moved > 2 * floor).mean() < 0.2
 
 
 def test_the_floor_is_far_below_what_records_do(engine):
@@ -308,7 +307,7 @@ def test_the_floor_is_far_below_what_records_do(engine):
     pdtp = np.abs(engine.prepare(every).all().answers[0][which] - engine.prepare(job).all().answers[:, 0]).max(axis=1)
     floor = engine.prepare(job).floor()
     assert floor.shape == (30, 1)
-    np.testing.assert_array_equal(floor[:, 0], engine.prepare(every).floor()[0, which])
+    np.testing.assert_array_equal(floor[:, 0], engine.prepare(every).floor()[which])
     assert 0 < np.median(floor[:, 0] / pdtp) < 1e-3
 
 
@@ -494,7 +493,7 @@ def test_other_learners_are_refused():
 def test_without_an_accelerator_the_processor_does_it():
     job = shadow_job(few(), data_set("two"))
     chosen = plan(job, engines=NETWORKS)
-    assert chosen.refusals["networks-torch"] == "device='cpu' is no accelerator"
+    assert chosen.refusals["networks-torch"].words == "device='cpu' is no accelerator"
     assert isinstance(chosen.engine, NativeNetworks if native.available() else NumpyNetworks)
     assert chosen.n_trained == 4
 
@@ -508,13 +507,14 @@ def test_an_accelerator_that_is_not_there_is_refused():
     assert str(TorchNetworks().prepare(job)) == "torch finds no accelerator"
 
 
-def test_torch_trains_the_same_models():
+def test_torch_trains_the_same_models(monkeypatch):
     """On the processor, which the engine leaves to others."""
     pytest.importorskip("torch")
-    for job in (shadow_job(few(), data_set("three")), left_out_job(few(), data_set("two"), [0, 7, 119])):
-        assert difference(TorchNetworks().prepare(job).all().answers, NUMPY.run(job)) < NUMPY.tolerance
+    monkeypatch.setattr(TorchNetworks, "unavailable", lambda self, job: None)
     sparse = shadow_job(make_pipeline(one_hot(True), few()), data_set("colours"))
-    assert difference(TorchNetworks().prepare(sparse).all().answers, NUMPY.run(sparse)) < NUMPY.tolerance
+    for job in (shadow_job(few(), data_set("three")), left_out_job(few(), data_set("two"), [0, 7, 119]), sparse):
+        by_torch, by_numpy = (engine.prepare(job).all().answers for engine in (TorchNetworks(), NUMPY))
+        assert difference(by_torch, by_numpy) < NUMPY.tolerance
 
 
 def test_the_names_tell_who_trained():

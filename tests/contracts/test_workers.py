@@ -28,6 +28,7 @@ from leakgauge.training import (
     train_many,
 )
 from leakgauge.training.engines import ENGINES
+from leakgauge.training.engines.composed import Composed
 from leakgauge.training.engines.refit import Refit
 
 N = 40
@@ -69,9 +70,9 @@ def test_workers_change_no_bit(
     records = people(n_classes)
     engine = plan(Job(learner, records, subsets, records.features, 3, Randomness.COMMON)).engine
     assert engine.name.startswith(name)
-    monkeypatch.setattr(
-        engine if "chunk" in vars(engine) else type(engine), "chunk", 7
-    )  # several, the last one smaller
+    while isinstance(engine, Composed):
+        engine = engine.inner
+    monkeypatch.setattr(type(engine), "chunk", 7)  # several, the last one smaller
 
     def table(workers: int) -> PredictionTable:
         run = tmp_path / str(workers)

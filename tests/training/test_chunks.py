@@ -12,7 +12,7 @@ from sklearn.naive_bayes import GaussianNB
 from leakgauge.errors import MissingExtra, WorkerError
 from leakgauge.records import Records
 from leakgauge.training import Job, Randomness, SklearnLearner, chunks, random_subsets, train_many
-from leakgauge.training.engines.refit import Refit
+from leakgauge.training.engines.refit import Loop, Refit
 
 
 def job(randomness: Randomness = Randomness.INDEPENDENT) -> Job:
@@ -75,6 +75,6 @@ def test_without_dask_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) 
 def test_chunks_that_are_stored_are_not_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = job()
     first = train_many(wanted.learner, wanted.records, wanted.subsets, seed=0, run=tmp_path)
-    monkeypatch.setattr(Refit, "outcome", lambda self, job: pytest.fail("trained again"))
+    monkeypatch.setattr(Loop, "answers", lambda self, models: pytest.fail("trained again"))
     again = train_many(wanted.learner, wanted.records, wanted.subsets, seed=0, run=tmp_path)
     np.testing.assert_array_equal(first.answers, again.answers)

@@ -114,7 +114,8 @@ def test_where_features_depend_on_each_other_no_query_is_answered_beside_them():
     X = np.column_stack([np.arange(40) % 2, np.arange(40) % 2 == 0, rng.normal(size=40)]).astype(float)
     records = Records.from_arrays(X, rng.integers(0, 2, 40))
     job = job_of(LinearDiscriminantAnalysis(), records)
-    case, solved = LinearDiscriminants()._found(job)
+    ready = LinearDiscriminants().prepare(job)
+    case, solved = ready.case, ready.solved
     inside, outside = np.array([[0.0, 1.0, 0.3]]), np.array([[1.0, 1.0, 0.3]])
     assert not solved.asked(case.removed, inside)[1].any()
     assert solved.asked(case.removed, outside)[1].all()

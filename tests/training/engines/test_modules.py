@@ -412,7 +412,7 @@ def test_it_is_chosen_for_this_learner_alone():
     job = job_of(tanh, everything(N, 2))
     assert isinstance(plan(job, engines=[Modules()]).engine, Modules)
     other = Job(FunctionLearner(lambda records, seed: None, name="mine"), RECORDS, everything(N, 2), X, 0, common)
-    assert plan(other, engines=[Modules()]).refusals == {"modules": "mine is not a TorchLearner"}
+    assert plan(other, engines=[Modules()]).refusals["modules"].words == "mine is not a TorchLearner"
 
 
 def test_one_and_two_workers_make_the_same_table():

@@ -164,5 +164,5 @@ def test_what_the_last_step_is_given():
     assert case.counts.tolist() == [2, 0, 2]
     assert case.labels.tolist() == [0, 2, 0, 2]
     assert case.removed.tolist() == [3, 1]
-    assert given(job, (GaussianNB, Ridge), sparse=True) == "MultinomialNB is not GaussianNB or Ridge"
-    assert "as a sparse matrix" in given(job, (MultinomialNB,), sparse=False)
+    assert given(job, (GaussianNB, Ridge), sparse=True).words == "MultinomialNB is not GaussianNB or Ridge"
+    assert "as a sparse matrix" in given(job, (MultinomialNB,), sparse=False).words
