@@ -50,7 +50,7 @@ name = "k-nearest-neighbours"
 [[properties]]
 column = "mean radius"
 below = 14.0
-fractions = [0.4, 0.7]
+fractions = [0.5, 0.7]
 """
 
 ADULT = """
@@ -118,14 +118,14 @@ def audited(name: str, tree: Path, workers: int, folder: Path) -> tuple[dict[str
     return results, time.perf_counter() - start
 
 
-def compiled(tree: Path) -> None:
-    """Compile the loops of a tree, by the build hook of this one."""
-    sys.path.insert(0, str(HOME))
-    from hatch_build import compile_loops
-
-    trouble = compile_loops(tree)
-    if trouble:
-        sys.exit(trouble)
+def compiled(tree: Path, commit: str) -> None:
+    """Give the other tree the compiled loops of this one, which must be made of the same sources."""
+    sources = "src/leakgauge/training/native"
+    if subprocess.run(["git", "-C", str(HOME), "diff", "--quiet", commit, "--", sources]).returncode:
+        sys.exit(f"the loops in {sources} have changed since {commit}; numbers may differ in their last digit")
+    library = HOME / sources / "libkernels.so"
+    if library.exists():
+        shutil.copy(library, tree / sources)
 
 
 def main(commit: str, names: list[str]) -> int:
@@ -135,7 +135,7 @@ def main(commit: str, names: list[str]) -> int:
         before = Path(scratch) / "before"
         subprocess.run(["git", "-C", str(HOME), "worktree", "add", "--detach", "-q", str(before), commit], check=True)
         try:
-            compiled(before)
+            compiled(before, commit)
             for name in names or AUDITS:
                 ways = [(before, 1), (HOME, 1), (HOME, 2)]
                 (old, took), *others = [audited(name, tree, workers, Path(scratch)) for tree, workers in ways]
