@@ -61,7 +61,7 @@ holdout_records = 3000
 
 [[data.columns]]
 name = "sex"
-role = "sensitive"
+attack = true
 
 [attacks]
 group_by = "sex"
