@@ -125,7 +125,7 @@ def left_out(owner: Side, sets: Indices, n: int, seed: int) -> CleanTest:
 
 def _mean(values: Floats, confidence: float) -> Estimate | None:
     """Of shares that are known; ``None`` where fewer than two are."""
-    known = values[~np.isnan(values)]
+    known = np.minimum(values[~np.isnan(values)], 1.0)  # sums of the same weights may differ in the last digit
     return mean(known, confidence=confidence, lower=0.0, upper=1.0) if len(known) > 1 else None
 
 
