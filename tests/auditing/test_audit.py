@@ -309,6 +309,19 @@ def test_records_are_ranked_and_nameless():
     assert not any(f'"{own}"' in text for own in result.ids.values())
 
 
+def test_one_equal_record_is_one_record_that_equals_another(tmp_path):
+    """One holdout record equals a training record, and among as many drawn alike a pair is nothing unlikely."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y = (X[:, 0] > 0).astype(int)
+    X[-1], y[-1] = X[0], y[0]
+    result = audit(GaussianNB(), train=(X[:200], y[:200]), holdout=(X[200:], y[200:]), settings=FAST)
+    (note,) = (note for note in result.notes if "holdout record" in note)
+    assert note.startswith("1 holdout record also stands in the training set")
+    page = result.to_html(tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "200, 1 of them equal to a training record" in page
+
+
 def test_shared_records_are_reported():
     holdout = (np.r_[X[:10], X[200:]], np.r_[Y[:10], Y[200:]])
     result = audit(GaussianNB(), train=TRAIN, holdout=holdout, settings=FAST)
