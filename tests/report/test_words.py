@@ -205,6 +205,8 @@ def test_every_verdict_has_its_words():
         ),
         (0.66, 0.30, "Members are named more often than others, but not shown to be named more often than without the"),
         (0.90, 0.90, "The model tells more than can be guessed without it, but of everybody: that members are named"),
+        (0.70, 0.68, "About members the model tells more than can be guessed without it: that members are named more"),
+        (0.68, 0.70, "About others the model tells more than can be guessed without it: that members are named more"),
     ],
 )
 def test_what_a_hidden_column_comes_to(documents, members, others, said):
