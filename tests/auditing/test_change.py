@@ -60,6 +60,13 @@ def test_an_ordinary_regression_passes() -> None:
     assert result.influence is None
 
 
+def test_what_tails_do_not_show_is_looked_at_by_changes_of_predictions() -> None:
+    result = audit(LinearRegression(), **ordinary(400))
+    (tail,) = (one for one in result.findings if one.measure.startswith("tail odds"))
+    assert "the largest change of a prediction looks at single records" in tail.reason
+    assert "PDTP" not in tail.reason
+
+
 @pytest.mark.parametrize("fitted", [False, True])
 def test_people_alone_in_their_town_fail_it(fitted: bool) -> None:
     """15 of 300: the model of their town is their own value, so that they move its prediction all the way."""

@@ -110,6 +110,15 @@ def test_the_rule_is_told_from_the_settings(documents):
     assert "membership advantage" not in told
 
 
+def test_the_rule_of_a_regressor_speaks_of_predictions(documents):
+    """Differential training privacy is defined for answers about classes, and no regressor was held against it."""
+    passing = documents.passing()
+    what = replace(passing.description, answers="values", classes=())
+    told = " ".join(words.rule(AuditDocument.of(replace(passing, description=what))))
+    assert told.startswith("Leaving out a training record may not move the prediction about it by more than 1 times ")
+    assert "differential training privacy" not in told
+
+
 @pytest.mark.parametrize("method", [{}, {"rule": None}, {"rule": "strict"}])
 def test_without_settings_the_rule_is_told_from_the_findings(documents, method):
     told = words.rule(AuditDocument.of(replace(documents.passing(), method=method)))

@@ -472,9 +472,10 @@ def _not_shown(tail: TailOdds, description: Description, limit: float) -> str:
     fewest = smallest_sure_tail(description.n_train, description.n_holdout, level=tail.level, odds=limit)
     if fewest is None:
         return "with so few records it would not have been detected whatever the model gives away"
+    single = "the largest change of a prediction" if description.answers == "values" else "PDTP"
     return (
-        f"fewer than about {fewest:,} training records given away surely cannot be detected so (PDTP looks at single "
-        "records)"
+        f"fewer than about {fewest:,} training records given away surely cannot be detected so ({single} looks at "
+        "single records)"
     )
 
 

@@ -282,7 +282,12 @@ def rule(audit: AuditDocument) -> list[str]:
     """The release rule that the verdict refers to, in sentences."""
     given = _settings(audit, "rule")
     said = []
-    if given.get("dtp") is not None:
+    if given.get("dtp") is not None and audit.description.answers == "values":
+        said.append(
+            "Leaving out a training record may not move the prediction about it by more than "
+            f"{short(given['dtp'])} times the root mean square error on other records."
+        )
+    elif given.get("dtp") is not None:
         asked = {
             "direct": "about the person's own record",
             "in range": "about anything within the range of the training records",
@@ -306,7 +311,7 @@ def rule(audit: AuditDocument) -> list[str]:
                 "None may name a hidden column rightly for more members than others, in shares, by more than "
                 f"{short(given['advantage'])}, nor for fewer by more than that. Among the records whose hidden value "
                 "the model gives away most surely, the odds of membership may not be shown to exceed "
-                f"{factor(1.0 if given.get('dtp') is None else given['dtp'])} times those among all records."
+                f"{odds} times those among all records."
             )
     if given.get("property") is not None:
         planted = given.get("planted") or 0.0
