@@ -182,4 +182,7 @@ def test_the_numbers_stand_in_the_document_and_on_the_page(tmp_path: Any) -> Non
     text = render_html(document)
     assert "Largest change" in text
     assert "usual error" in text
+    exposed = text[text.index("most exposed records</summary>") :]
+    assert "<th>Change in usual errors</th>" in exposed  # by which they are listed
+    assert f"<td>{result.change.largest:.2f}" in exposed
     assert apply(document, Limits(dtp=50.0)).verdict is Verdict.PASSES

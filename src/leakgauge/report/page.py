@@ -133,7 +133,7 @@ class View:
 
 
 def _view(audit: AuditDocument, index: int) -> View:
-    columns = ("pdtp", "noise_floor", "success", "score")
+    columns = ("pdtp", "change", "noise_floor", "success", "score")
     return View(
         audit=audit,
         key=f"m{index + 1}",
