@@ -312,6 +312,21 @@ def test_records_are_ranked_and_nameless(model):
     assert not any(f'"{own}"' in text for own in result.ids.values())
 
 
+def test_a_second_look_at_a_few_records_is_no_upper_end_of_the_largest_pdtp():
+    """Trees that do not hold a wrong label answer 0 about it: PDTP is infinite, and finite on average over seeds."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 2))
+    y = (X[:, 0] + rng.normal(size=120) > 0).astype(int)
+    settings = Settings(n_shadows=0, rule=ReleaseRule(dtp=0.3, advantage=None))
+    result = audit(RandomForestClassifier(3), train=(X[:60], y[:60]), holdout=(X[60:], y[60:]), settings=settings)
+    direct = result.findings[0]
+    assert direct.verdict is Verdict.FAILS
+    assert result.influence.largest == np.inf
+    assert np.isfinite(direct.estimate.value)
+    assert direct.estimate.high == np.inf
+    assert "at first sight (largest ∞); the value is that of a second look" in direct.reason
+
+
 def test_one_equal_record_is_one_record_that_equals_another(tmp_path):
     """One holdout record equals a training record, and among as many drawn alike a pair is nothing unlikely."""
     rng = np.random.default_rng(0)

@@ -143,6 +143,10 @@ def test_a_forest_that_remembers_fails_beyond_its_noise() -> None:
     assert result.change is not None
     assert result.change.noise_floor > 0
     assert finding(result).verdict is Verdict.FAILS
+    assert finding(result).reason.endswith(
+        f"at first sight (largest {result.change.largest:.3g}); the value is that of a second look at the worst, by "
+        "fresh seeds"
+    )
 
 
 class Counting(SklearnLearner):

@@ -41,6 +41,7 @@ from leakgauge.influence.pdtp import known_log_ratio
 from leakgauge.influence.search import stopping_floor
 from leakgauge.models import Model, binned_logs
 from leakgauge.statistics import Estimate, pearson
+from leakgauge.statistics.numerals import short
 from leakgauge.training.engines.refit import Refit
 
 if TYPE_CHECKING:
@@ -300,8 +301,8 @@ def _direct(measured: Measured, limit: float, situation: Situation) -> Finding:
     complete = known and len(measured.found.which) == measured.found.n_training
     largest = float(np.nanmax(measured.found.values, initial=0.0))
     n_above = int((measured.found.values > limit).sum())
-    if measured.second_look is not None:
-        estimate = measured.second_look.largest
+    if measured.second_look is not None:  # at a few records only, so that nothing is known from above
+        estimate = replace(measured.second_look.largest, high=np.inf)
     else:
         low, high = _ends(measured.found)
         high = min(high, _bound(measured)) if complete else _bound(measured)  # what is known of any query
@@ -314,11 +315,11 @@ def _direct(measured: Measured, limit: float, situation: Situation) -> Finding:
             len(measured.found.values),
         )
     verdict = judge(estimate, limit)
-    if verdict is Verdict.PASSES and measured.second_look is not None:
-        verdict = Verdict.CANNOT_TELL  # only a few of the records that looked worst were looked at again
     how_many = f"{n_above:,} of {len(measured.found.values):,} records are above {limit:g}"
     if verdict is Verdict.FAILS:
         reason = f"a record changes an answer about itself by more than a factor e^{limit:g}; {how_many}"
+        if measured.second_look is not None:
+            reason += second_look_said(largest)
         remedy = advice("influence", verdict, situation)
     elif verdict is Verdict.PASSES:
         rest = "" if complete else "; not all were measured, but a bound is known for all"
@@ -363,6 +364,13 @@ def _direct(measured: Measured, limit: float, situation: Situation) -> Finding:
         reason = f"not every record was measured (largest found: {largest:.3g})"
         remedy = "measure all training records"
     return Finding("influence", MEASURE_DIRECT, estimate, 0.0, limit, verdict, reason, remedy)
+
+
+def second_look_said(first: float) -> str:
+    """What a finding's value is after a second look, beside the largest at first sight, which a report shows too."""
+    return (
+        f" at first sight (largest {short(first, 3)}); the value is that of a second look at the worst, by fresh seeds"
+    )
 
 
 def _records(n: int) -> str:
