@@ -202,6 +202,16 @@ def test_a_query_elsewhere_gives_away_who_is_not_given_away_by_a_query_about_him
     assert finding(direct_only, "largest PDTP").verdict is Verdict.PASSES
 
 
+def test_the_record_itself_is_no_query_other_than_itself():
+    """One neighbour: what a person alone of his class is told about himself changes without limit, and nothing more."""
+    places = np.arange(12.0)
+    labels = np.array([0] * 6 + [1] + [0] * 5)
+    parts = {"train": (places[:, None], labels), "holdout": (places[:, None] + 0.01, labels)}
+    result = audit(KNeighborsClassifier(1), **parts, settings=Settings(n_shadows=0))
+    assert result.influence.largest == result.influence.indirect == np.inf
+    assert finding(result, "largest DTP").reason == "DTP is at least PDTP, which is above the limit"
+
+
 def test_who_can_only_ask_holds_records_known_to_be_outside():
     """No learner, so no shadow models: a fifth of the holdout goes to the attacker, and judges no attack."""
     fitted = DecisionTreeClassifier(max_depth=6, random_state=0).fit(*TRAIN)

@@ -94,11 +94,22 @@ class Measured:
     @property
     def largest_indirect(self) -> float:
         """Largest log ratio at any query found, arithmetic taken off; 0 where nothing was searched."""
+        return float(self._certain().max(initial=0.0))
+
+    @property
+    def largest_elsewhere(self) -> float:
+        """The same of queries that tell more than the record itself, from which the search starts."""
         if self.indirect is None:
             return 0.0
+        return float(self._certain()[self.indirect.values > self.indirect.own].max(initial=0.0))
+
+    def _certain(self) -> Floats:
+        """What was found about each record of the search, arithmetic taken off."""
+        if self.indirect is None:
+            return np.zeros(0)
         found = np.nan_to_num(self.indirect.values, nan=0.0, posinf=np.inf)
         certain = np.where(np.isinf(found), found, found - self.indirect_floor)
-        return float(np.nan_to_num(certain, nan=0.0, posinf=np.inf, neginf=0.0).max(initial=0.0))
+        return np.nan_to_num(certain, nan=0.0, posinf=np.inf, neginf=0.0)
 
 
 def measure(
@@ -409,8 +420,9 @@ def _any_query(measured: Measured, direct: Finding, limit: float, situation: Sit
     doubt, way_out = _doubt(measured, beyond, situation)
     reason = {
         Verdict.FAILS: (
-            f"a query other than the record itself was found whose answer changes by {_times(elsewhere)} without it"
-            if elsewhere > limit
+            "a query other than the record itself was found whose answer changes by "
+            f"{_times(measured.largest_elsewhere)} without it"
+            if measured.largest_elsewhere > limit
             else "DTP is at least PDTP, which is above the limit"
         ),
         Verdict.PASSES: f"no answer can change by more than a factor e^{high:.3g}; this covers "
