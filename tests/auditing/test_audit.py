@@ -212,6 +212,21 @@ def test_the_record_itself_is_no_query_other_than_itself():
     assert finding(result, "largest DTP").reason == "DTP is at least PDTP, which is above the limit"
 
 
+@pytest.mark.parametrize(("seed", "other"), [(0, False), (1, True)])
+def test_another_query_is_named_where_it_tells_more_than_any_record_about_itself(seed, other):
+    """Somebody of another class than all like him moves the answer about himself by 0.80, or another one by 0.95."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 3, (120, 4)).astype(float)
+    y = np.r_[[1], (X[1:, 0] > 0).astype(int)]
+    X[0] = 0
+    parts = {"train": (X[:60], y[:60]), "holdout": (X[60:], y[60:])}
+    limit = ReleaseRule(dtp=0.1, advantage=None)
+    result = audit(CategoricalNB(min_categories=3), **parts, settings=Settings(n_shadows=0, rule=limit))
+    anything = finding(result, "largest DTP")
+    assert (anything.estimate.value > 1.1 * result.influence.largest) is other
+    assert ("a query other than the record itself" in anything.reason) is other
+
+
 def test_who_can_only_ask_holds_records_known_to_be_outside():
     """No learner, so no shadow models: a fifth of the holdout goes to the attacker, and judges no attack."""
     fitted = DecisionTreeClassifier(max_depth=6, random_state=0).fit(*TRAIN)

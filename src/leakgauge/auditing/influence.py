@@ -422,7 +422,7 @@ def _any_query(measured: Measured, direct: Finding, limit: float, situation: Sit
         Verdict.FAILS: (
             "a query other than the record itself was found whose answer changes by "
             f"{_times(measured.largest_elsewhere)} without it"
-            if measured.largest_elsewhere > limit
+            if measured.largest_elsewhere > max(limit, 0.0 if direct.estimate is None else direct.estimate.low)
             else "DTP is at least PDTP, which is above the limit"
         ),
         Verdict.PASSES: f"no answer can change by more than a factor e^{high:.3g}; this covers "
