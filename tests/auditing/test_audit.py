@@ -202,6 +202,31 @@ def test_a_query_elsewhere_gives_away_who_is_not_given_away_by_a_query_about_him
     assert finding(direct_only, "largest PDTP").verdict is Verdict.PASSES
 
 
+def test_the_record_itself_is_no_query_other_than_itself():
+    """One neighbour: what a person alone of his class is told about himself changes without limit, and nothing more."""
+    places = np.arange(12.0)
+    labels = np.array([0] * 6 + [1] + [0] * 5)
+    parts = {"train": (places[:, None], labels), "holdout": (places[:, None] + 0.01, labels)}
+    result = audit(KNeighborsClassifier(1), **parts, settings=Settings(n_shadows=0))
+    assert result.influence.largest == result.influence.indirect == np.inf
+    assert finding(result, "largest DTP").reason == "DTP is at least PDTP, which is above the limit"
+
+
+@pytest.mark.parametrize(("seed", "other"), [(0, False), (1, True)])
+def test_another_query_is_named_where_it_tells_more_than_any_record_about_itself(seed, other):
+    """Somebody of another class than all like him moves the answer about himself by 0.80, or another one by 0.95."""
+    rng = np.random.default_rng(seed)
+    X = rng.integers(0, 3, (120, 4)).astype(float)
+    y = np.r_[[1], (X[1:, 0] > 0).astype(int)]
+    X[0] = 0
+    parts = {"train": (X[:60], y[:60]), "holdout": (X[60:], y[60:])}
+    limit = ReleaseRule(dtp=0.1, advantage=None)
+    result = audit(CategoricalNB(min_categories=3), **parts, settings=Settings(n_shadows=0, rule=limit))
+    anything = finding(result, "largest DTP")
+    assert (anything.estimate.value > 1.1 * result.influence.largest) is other
+    assert ("a query other than the record itself" in anything.reason) is other
+
+
 def test_who_can_only_ask_holds_records_known_to_be_outside():
     """No learner, so no shadow models: a fifth of the holdout goes to the attacker, and judges no attack."""
     fitted = DecisionTreeClassifier(max_depth=6, random_state=0).fit(*TRAIN)
@@ -297,16 +322,47 @@ def test_influence_that_is_unknown_for_everybody_is_not_zero():
     assert all(f.verdict is Verdict.CANNOT_TELL for f in result.findings if f.question == "influence")
 
 
-def test_records_are_ranked_and_nameless():
-    result = audit(KNeighborsClassifier(3), train=TRAIN, holdout=HOLDOUT, settings=FAST)
+@pytest.mark.parametrize("model", [KNeighborsClassifier(3), GaussianNB()])
+def test_records_are_ranked_and_nameless(model):
+    """By PDTP as released, by which a model fails; bins hide it where probabilities are small, as in naive Bayes."""
+    result = audit(model, train=TRAIN, holdout=HOLDOUT, settings=FAST)
     members = [r for r in result.records if r.member]
-    values = [r.pdtp_binned for r in members]
+    values = [(r.pdtp, r.pdtp_binned) for r in members]
     assert values == sorted(values, reverse=True)
+    assert values[0][0] == pytest.approx(result.influence.largest)
     assert len(result.records) == 400
     assert len({r.record for r in result.records}) == 400
     assert set(result.ids.values()) == {f"train/{i}" for i in range(200)} | {f"holdout/{i}" for i in range(200)}
     text = result.to_json()
     assert not any(f'"{own}"' in text for own in result.ids.values())
+
+
+def test_a_second_look_at_a_few_records_is_no_upper_end_of_the_largest_pdtp():
+    """Trees that do not hold a wrong label answer 0 about it: PDTP is infinite, and finite on average over seeds."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(120, 2))
+    y = (X[:, 0] + rng.normal(size=120) > 0).astype(int)
+    settings = Settings(n_shadows=0, rule=ReleaseRule(dtp=0.3, advantage=None))
+    result = audit(RandomForestClassifier(3), train=(X[:60], y[:60]), holdout=(X[60:], y[60:]), settings=settings)
+    direct = result.findings[0]
+    assert direct.verdict is Verdict.FAILS
+    assert result.influence.largest == np.inf
+    assert np.isfinite(direct.estimate.value)
+    assert direct.estimate.high == np.inf
+    assert "at first sight (largest ∞); the value is that of a second look" in direct.reason
+
+
+def test_one_equal_record_is_one_record_that_equals_another(tmp_path):
+    """One holdout record equals a training record, and among as many drawn alike a pair is nothing unlikely."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(400, 3))
+    y = (X[:, 0] > 0).astype(int)
+    X[-1], y[-1] = X[0], y[0]
+    result = audit(GaussianNB(), train=(X[:200], y[:200]), holdout=(X[200:], y[200:]), settings=FAST)
+    (note,) = (note for note in result.notes if "holdout record" in note)
+    assert note.startswith("1 holdout record also stands in the training set")
+    page = result.to_html(tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "200, 1 of them equal to a training record" in page
 
 
 def test_shared_records_are_reported():

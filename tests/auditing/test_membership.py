@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable
 
 import numpy as np
@@ -12,12 +13,13 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from leakgauge.auditing import AuditResult, Finding, ReleaseRule, Settings, Verdict, audit
-from leakgauge.auditing.membership import TAIL_MEASURE
+from leakgauge.auditing.membership import TAIL_MEASURE, tail_finding
 from leakgauge.auditing.overlap import Overlap
 from leakgauge.defences import Unchanged
 from leakgauge.models import LabelAccess, ProbabilityAccess, RegressionAccess
 from leakgauge.protecting.outcome import Tried
 from leakgauge.records import Records
+from leakgauge.statistics import tail_odds
 
 N = 600
 QUICK = Settings(n_shadows=0, n_influence=0, population=0.0)
@@ -232,6 +234,28 @@ def test_a_shared_part_of_the_holdout_is_allowed_for(share: float) -> None:
     assert found.value == pytest.approx(true.value, abs=0.1)
     assert found.high - found.low > true.high - true.low
     assert mixed.notes[0].startswith(f"{round(share * 500)} holdout records also stand in the training set: ")
+
+
+def test_as_many_people_as_are_said_to_be_seen_are_seen_in_a_holdout_that_may_share_records() -> None:
+    """A holdout with one record of the training set: that many members above everybody else exceed each limit."""
+    train, clean = overlapping(0.0)
+    holdout = (np.vstack([clean[0][1:], train[0][:1]]), np.r_[clean[1][1:], train[1][:1]])
+    result = audit(GaussianNB(), train=train, holdout=holdout, settings=QUICK)
+    assert result.description.overlap is not None
+    tail = result.attacks[0].tail
+    assert tail is not None
+    rng = np.random.default_rng(0)
+    for dtp in np.linspace(0.05, 1.6, 32):
+        found = tail_finding(result.attacks, result.description, dtp)
+        assert found is not None
+        said = re.search(r"fewer than about (\d+) training records", found.reason)
+        if said is None:
+            continue
+        scores = rng.normal(size=(2, 500))
+        scores[0, : int(said[1])] = 99
+        seen = tail_odds(*scores, level=tail.level / 2, rng=rng)  # the other half went to the share
+        assert seen is not None
+        assert seen.odds > math.exp(dtp)
 
 
 def test_people_given_away_surely_are_seen_in_a_holdout_of_which_a_third_was_trained_on() -> None:

@@ -469,12 +469,14 @@ def tail_finding(attacks: Sequence[AttackResult], description: Description, dtp:
 
 def _not_shown(tail: TailOdds, description: Description, limit: float) -> str:
     """What a tail below the limit does not say."""
-    fewest = smallest_sure_tail(description.n_train, description.n_holdout, level=tail.level, odds=limit)
+    spent = 1 if description.overlap is None else 2  # half of the level is that of the share of shared records
+    fewest = smallest_sure_tail(description.n_train, description.n_holdout, level=tail.level / spent, odds=limit)
     if fewest is None:
         return "with so few records it would not have been detected whatever the model gives away"
+    single = "the largest change of a prediction" if description.answers == "values" else "PDTP"
     return (
-        f"fewer than about {fewest:,} training records given away surely cannot be detected so (PDTP looks at single "
-        "records)"
+        f"fewer than about {fewest:,} training records given away surely cannot be detected so ({single} looks at "
+        "single records)"
     )
 
 

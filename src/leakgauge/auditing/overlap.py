@@ -86,14 +86,16 @@ def note(shared: Estimate | None, n_equal: int, n_holdout: int) -> str:
         return ""
     high = f"{100 * shared.high:.3g}"
     said = (
-        f"{n_equal:,} holdout records also stand in the training set"
+        "1 holdout record also stands in the training set"
+        if n_equal == 1
+        else f"{n_equal:,} holdout records also stand in the training set"
         if n_equal
         else "Holdout records also stand in the training set, with nearly the same values"
     )
     if not shared.low:
         return (
-            f"{said}, or equal a record of it by chance: at most {high} % of the {n_holdout:,} are more than chance "
-            "produces. The intervals of the advantages allow for that."
+            f"{said}, or {'equals' if n_equal == 1 else 'equal'} a record of it by chance: at most {high} % of the "
+            f"{n_holdout:,} are more than chance produces. The intervals of the advantages allow for that."
         )
     return (
         f"{said}: about {100 * shared.value:.3g} % of the {n_holdout:,} (at most {high} %) beyond what chance "

@@ -111,6 +111,12 @@ class Run:
         """Replace the manifest."""
         self.write_text("manifest.json", json.dumps(content, indent=2) + "\n")
 
+    def forget(self) -> None:
+        """Give a folder back in which nothing was measured, so that an audit with inputs put right may take it."""
+        manifest = self.folder / "manifest.json"
+        if set(self.folder.iterdir()) == {manifest}:
+            manifest.unlink()
+
     def write_results(self, document: Document, results: list[AuditResult]) -> None:
         """``result.json``, ``records.csv`` and ``ids.csv``."""
         rows = [(one_line(r.description.model), record) for r in results for record in r.records]
