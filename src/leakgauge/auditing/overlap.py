@@ -20,8 +20,8 @@ from leakgauge.statistics import (
 
 FRESH_HOLDOUT = "draw a holdout that shares no record with the training set"
 
-GRID = 0.01
-"""Standard deviations of a column within which two numbers count as nearly the same."""
+TOLERANCES = (1e-6, 0.01)
+"""Standard deviations by which the numbers of a copy may differ: stored in single precision, and rounded or blurred."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,24 +35,26 @@ class Overlap:
 
     Args:
         equal: codes of the records that tell them apart wherever they differ.
-        near: codes that do so only where they differ clearly.
+        near: codes that do so only where they differ clearly, for each of the tolerances.
     """
 
     equal: Codes
-    near: Codes
+    near: tuple[Codes, ...]
 
     @classmethod
     def of(cls, train: Records, holdout: Records) -> Overlap:
         """Compare training records with the holdout records that attacks are judged by."""
-        return cls(record_codes(train, holdout), record_codes(train, holdout, grid=GRID))
+        near = tuple(record_codes(train, holdout, tolerance=tolerance) for tolerance in TOLERANCES)
+        return cls(record_codes(train, holdout), near)
 
     def share(self, confidence: float) -> Estimate | None:
         """The share of the holdout that stands in the training set; ``None`` where no record suggests any."""
         equal = shared_share(self.equal.train, self.equal.holdout, confidence=confidence)
-        near = shared_share(self.near.train, self.near.holdout, confidence=confidence)
-        if near is None or not near.low:
+        near = [shared_share(codes.train, codes.holdout, confidence=confidence) for codes in self.near]
+        largest = max((share for share in near if share is not None), key=lambda share: share.low, default=None)
+        if largest is None or largest.low <= (0.0 if equal is None else equal.low):
             return equal
-        return near if equal is None else replace(near, high=max(equal.high, near.high))
+        return largest if equal is None else replace(largest, high=max(equal.high, largest.high))
 
     def corrected(self, advantage: Estimate) -> Estimate:
         """An advantage against records that were not trained on."""
