@@ -332,6 +332,13 @@ def test_the_same_model_without_them_passes_and_few_are_not_found():
         assert "fewer than about 32 cannot be shown" in found[0].reason
 
 
+def test_how_many_cannot_be_shown_grows_where_the_holdout_is_small():
+    given = halved(applicants(1000, 0, tied=1.0, noise=1.0), 800)
+    (found,) = tail_of(audit(FunctionProbabilities(knows_the_law, given["train"].schema), **given, settings=QUICK))
+    assert found.verdict is Verdict.PASSES
+    assert "fewer than about 128 cannot be shown" in found.reason
+
+
 def test_tail_odds_are_held_against_the_limit_on_dtp(sixty_given_away):
     document = Document.of("gate", [sixty_given_away])
     strict, lax = (tail_of(apply(document, Limits(dtp=dtp)).audits[0])[0] for dtp in (0.5, 3.0))

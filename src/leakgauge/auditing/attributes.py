@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from leakgauge.attributes import (
     ATTACKS,
+    N_TAIL_SCORES,
     Attribute,
     Inference,
     MembershipScores,
@@ -45,7 +46,7 @@ from leakgauge.membership import ATTACKS as MEMBERSHIP_ATTACKS
 from leakgauge.membership import Evidence
 from leakgauge.models import AnswerKind, Model, answers, kind_of
 from leakgauge.records import Records, Schema, concatenate
-from leakgauge.statistics import SMALLEST_GROUP, Estimate, TailOdds, bonferroni_confidence
+from leakgauge.statistics import SMALLEST_GROUP, Estimate, TailOdds, bonferroni_confidence, smallest_sure_tail
 from leakgauge.statistics.numerals import number
 from leakgauge.training import DenseSubsets, complementary_pairs, train_many
 from leakgauge.training.chunks import Workers
@@ -353,7 +354,7 @@ def _tail_finding(columns: Sequence[InferredColumn], dtp: float) -> Finding | No
     verdict, remedy = Verdict.PASSES, ""
     reason = (
         f"no group of training records was shown whose hidden values are given away (odds of membership above "
-        f"{limit:.3g} times those among all records); fewer than about 32 cannot be shown in this way"
+        f"{limit:.3g} times those among all records); {_not_shown(column, tail, limit)}"
     )
     if tail.odds > limit and column.advantage_without.magnitude.low > 0:
         verdict, reason, remedy = Verdict.CANNOT_TELL, _unlike(column), ALIKE
@@ -368,6 +369,15 @@ def _tail_finding(columns: Sequence[InferredColumn], dtp: float) -> Finding | No
     if lacking and verdict is Verdict.PASSES:
         return _untold_tail(lacking, limit, observed)
     return Finding("attributes", TAIL_MEASURE, observed, 1.0, limit, verdict, reason, remedy)
+
+
+def _not_shown(column: InferredColumn, tail: TailOdds, limit: float) -> str:
+    """What a tail below the limit does not say."""
+    level = tail.level / N_TAIL_SCORES
+    fewest = smallest_sure_tail(column.n_members, column.n_others, level=level, odds=limit)
+    if fewest is None:
+        return "with so few records it would not have been detected whatever the model gives away"
+    return f"fewer than about {fewest:,} cannot be shown in this way"
 
 
 def _untold_tail(lacking: Sequence[str], limit: float, observed: Estimate | None) -> Finding:
