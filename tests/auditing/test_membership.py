@@ -15,7 +15,13 @@ from leakgauge.auditing import AuditResult, Finding, ReleaseRule, Settings, Verd
 from leakgauge.auditing.membership import TAIL_MEASURE
 from leakgauge.auditing.overlap import Overlap
 from leakgauge.defences import Unchanged
-from leakgauge.models import LabelAccess, ProbabilityAccess, RegressionAccess
+from leakgauge.models import (
+    FunctionProbabilities,
+    FunctionRegression,
+    LabelAccess,
+    ProbabilityAccess,
+    RegressionAccess,
+)
 from leakgauge.protecting.outcome import Tried
 from leakgauge.records import Records
 
@@ -196,6 +202,43 @@ def test_a_model_with_an_interval_around_zero_passes_either_way_round() -> None:
     for members, others in ((train, holdout), (holdout, train)):
         result = audit(model, train=members, holdout=others, settings=QUICK)
         assert {one.verdict for one in advantages(result)} == {Verdict.PASSES}
+
+
+class AsksAgain:
+    """Probabilities that give all members away on average, or from the second query on, and hide it in one query."""
+
+    def __init__(self, members: np.ndarray, noise: float, harmless_queries: int) -> None:
+        self.members, self.noise, self.harmless = members, noise, harmless_queries
+        self.rng = np.random.default_rng(0)
+
+    def __call__(self, X: np.ndarray) -> np.ndarray:
+        self.harmless -= 1
+        given = np.isin(X[:, 1], self.members) & (self.harmless < 0)
+        p = 0.5 + np.where(given, 0.02, 0.0) * np.sign(X[:, 0]) + self.rng.uniform(-self.noise, self.noise, len(X))
+        return np.column_stack([1 - p, p])
+
+
+@pytest.mark.parametrize(("noise", "harmless"), [(0.4, 0), (0.0, 1), (0.0, 0)])
+def test_a_model_that_answers_otherwise_when_asked_again_does_not_pass(noise: float, harmless: int) -> None:
+    train, holdout = records()
+    model = FunctionProbabilities(AsksAgain(train.features[:, 1], noise, harmless), train.schema)
+    result = audit(model, train=train, holdout=holdout, settings=QUICK)
+    again = [one for one in result.findings if "more than once" in one.measure]
+    if not noise and not harmless:
+        assert not again
+        return
+    assert [one.verdict for one in again] == [Verdict.CANNOT_TELL]
+    assert "of 200 records" in again[0].reason
+
+
+def test_a_regressor_that_answers_otherwise_when_asked_again_does_not_pass() -> None:
+    X, rng = np.random.default_rng(0).normal(size=(400, 2)), np.random.default_rng(1)
+    y = X[:, 0] + rng.normal(size=400)
+    train, holdout = (Records.from_arrays(X[a : a + 200], y[a : a + 200], ids=a + np.arange(200)) for a in (0, 200))
+    for noise in (0.0, 0.1):
+        model = FunctionRegression(lambda Z, noise=noise: Z[:, 0] + noise * rng.normal(size=len(Z)), train.schema)
+        result = audit(model, train=train, holdout=holdout, settings=QUICK)
+        assert sum("more than once" in one.measure for one in result.findings) == bool(noise)
 
 
 def overlapping(share: float, n: int = 500) -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:

@@ -56,6 +56,13 @@ MISMATCH = 0.1
 seeds, at which the learner is said not to have made it."""
 
 
+N_ASKED_AGAIN = 200
+"""Records that the released model is asked about a second time, in another order."""
+
+LARGEST_ROUNDING = 1e-4
+"""Change of a probability, or of a number over its size, that a batch of another size may make in single precision."""
+
+
 def audit(
     model: Any,
     *,
@@ -119,7 +126,7 @@ def audit_subject(
     hidden = attributes_part.hidden_columns(what, settings)
     wanted = properties_part.wanted_properties(what, settings)
     everyone = concatenate(what.train, what.holdout)
-    kind, all_answers = _target_answers(what, everyone.features, settings, folder)
+    kind, all_answers, moved = _target_answers(what, everyone.features, settings, folder)
     aside = _set_aside(what, kind, settings, attributes=bool(hidden))
     judged = np.delete(np.arange(len(everyone)), aside)
     candidates, target_answers, is_member = everyone[judged], all_answers[judged], judged < len(what.train)
@@ -180,6 +187,7 @@ def audit_subject(
         attacks, description, situation, advantage=rule.advantage, dtp=rule.dtp, learner=what.learner is not None
     )
     findings += membership_part.shadows_finding(no_shadows, rule)
+    findings += membership_part.unsteady_finding(moved, rule)
     findings += attributes_part.findings(columns, rule.advantage, rule.dtp, situation)
     findings += attributes_part.unknown(not_inferred, rule.advantage)
     findings += properties_part.findings(told, rule.property, rule.planted, situation)
@@ -211,11 +219,17 @@ def audit_subject(
     )
 
 
-def _target_answers(what: Subject, features: Floats, settings: Settings, run: Path | None) -> tuple[AnswerKind, Floats]:
-    """What the released model says about all candidates, ``[n, k]``."""
+def _target_answers(
+    what: Subject, features: Floats, settings: Settings, run: Path | None
+) -> tuple[AnswerKind, Floats, tuple[int, int]]:
+    """What the released model says about all candidates, ``[n, k]``; how many answers change when it is asked again."""
+    moved = 0, 0
     if what.model is not None:
+        n_classes = len(what.train.schema.classes)
         try:
-            kind, given = kind_of(what.model), answers(what.model, features, len(what.train.schema.classes))
+            kind, given = kind_of(what.model), answers(what.model, features, n_classes)
+            again = np.random.default_rng([settings.seed, 9]).permutation(len(features))[:N_ASKED_AGAIN]
+            moved = _n_moved(kind, given[again], answers(what.model, features[again], n_classes)), len(again)
         except UserCodeError as error:
             raise UserCodeError(
                 f"{error}; it must answer about all training and holdout records: an encoder must be given all "
@@ -241,7 +255,16 @@ def _target_answers(what: Subject, features: Floats, settings: Settings, run: Pa
         raise ModelError("released = 'binned' needs probabilities; this model answers labels only")
     if kind is AnswerKind.PROBABILITIES:
         given = settings.release(given)
-    return _released_kind(kind, settings), given
+    return _released_kind(kind, settings), given, moved
+
+
+def _n_moved(kind: AnswerKind, before: Floats, after: Floats) -> int:
+    """For how many records two answers differ by more than a batch of another size may round differently."""
+    if kind is AnswerKind.VALUES:
+        differs = np.abs(after - before) > LARGEST_ROUNDING * (np.abs(before) + float(np.std(before)))
+    else:
+        differs = ~np.isclose(np.exp(before), np.exp(after), rtol=0, atol=LARGEST_ROUNDING, equal_nan=True)
+    return int(np.count_nonzero(differs.any(axis=1)))
 
 
 def _situation(what: Subject, kind: AnswerKind, settings: Settings) -> Situation:
