@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from leakgauge.auditing import AuditResult, Finding, ReleaseRule, Settings, Verd
 from leakgauge.auditing.membership import TAIL_MEASURE
 from leakgauge.auditing.overlap import Overlap
 from leakgauge.defences import Unchanged
+from leakgauge.membership import ATTACKS
 from leakgauge.models import (
     FunctionProbabilities,
     FunctionRegression,
@@ -202,6 +204,17 @@ def test_a_model_with_an_interval_around_zero_passes_either_way_round() -> None:
     for members, others in ((train, holdout), (holdout, train)):
         result = audit(model, train=members, holdout=others, settings=QUICK)
         assert {one.verdict for one in advantages(result)} == {Verdict.PASSES}
+
+
+def test_attacks_that_the_settings_leave_out_are_told() -> None:
+    train, holdout = records()
+    model = Answering(train.features[:48, 1], 1 - 1e-9, unsure)
+    for names, left in ((("gap",), ("confidence", "loss-threshold")), (None, ())):
+        result = audit(model, train=train, holdout=holdout, settings=replace(QUICK, attacks=names))
+        told = " ".join(line for line in result.not_tested if line.startswith("Membership attacks that the settings"))
+        titles = {attack.name: attack.title for attack in ATTACKS}
+        assert told.count("“") == len(left)
+        assert all(titles[name] in told for name in left)
 
 
 class AsksAgain:
