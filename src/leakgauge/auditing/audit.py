@@ -20,7 +20,7 @@ from leakgauge.auditing.change import Measured as MeasuredChange
 from leakgauge.auditing.description import describe, method, not_tested, notes
 from leakgauge.auditing.finding import overall
 from leakgauge.auditing.influence import Measured
-from leakgauge.auditing.overlap import Overlap
+from leakgauge.auditing.overlap import Overlap, holdout_repeats, repeats_note
 from leakgauge.auditing.people import opaque_ids, records_table
 from leakgauge.auditing.released import released_answers, released_model
 from leakgauge.auditing.result import AuditResult
@@ -125,6 +125,9 @@ def audit_subject(
     tell = progress or (lambda stage, done, total: None)
     hidden = attributes_part.hidden_columns(what, settings)
     wanted = properties_part.wanted_properties(what, settings)
+    repeats, n_holdout = holdout_repeats(what.train, what.holdout), len(what.holdout)
+    if repeats.any():
+        what = replace(what, holdout=what.holdout[~repeats])
     everyone = concatenate(what.train, what.holdout)
     kind, all_answers, moved = _target_answers(what, everyone.features, settings, folder)
     aside = _set_aside(what, kind, settings, attributes=bool(hidden))
@@ -205,10 +208,11 @@ def audit_subject(
         influence=None if measured is None else influence_part.summarise(measured, len(what.train), settings, success),
         exposed=exposed,
         records=rows,
-        notes=tuple(
-            notes(
+        notes=(
+            *notes(
                 what, kind, table, measured, why_not, no_shadows, not_inferred, not_told, settings, usual, description
-            )
+            ),
+            *repeats_note(int(repeats.sum()), n_holdout),
         ),
         not_tested=tuple(not_tested(what, kind, settings, table, measured, change, chosen, columns, told)),
         method=method(settings, table, measured, change, columns, told),

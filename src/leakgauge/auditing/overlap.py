@@ -8,6 +8,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from leakgauge.records import Codes, Records, record_codes
 from leakgauge.statistics import (
     Estimate,
@@ -22,6 +25,9 @@ FRESH_HOLDOUT = "draw a holdout that shares no record with the training set"
 
 TOLERANCES = (1e-6, 0.01)
 """Standard deviations by which the numbers of a copy may differ: stored in single precision, and rounded or blurred."""
+
+LARGEST_CHANCE = 3.0
+"""Equal pairs within the holdout, over as many as pairs across the sets lead one to expect, that may be chance."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +73,36 @@ class Overlap:
         """Tail odds against records that were not trained on, whose bound errs with twice the probability."""
         shared = self.share(1 - 2 * tail.level)
         return replace(tail, odds=odds_without_overlap(tail.odds, shared), level=2 * tail.level)
+
+
+def holdout_repeats(train: Records, holdout: Records) -> NDArray[np.bool_]:
+    """Which holdout records repeat an earlier one ``[n]``, if that is no chance; none otherwise.
+
+    Attacks are right or wrong about all rows of one person at once, so that rows which belong together are no separate
+    evidence. By chance, records of the holdout equal each other as often as they equal training records, for the sizes
+    of the sets. Where at least a twentieth of the holdout repeats, in `LARGEST_CHANCE` times as many pairs, they count
+    once.
+    """
+    codes = record_codes(train, holdout, tolerance=TOLERANCES[-1])
+    n_kinds = 1 + max(int(codes.train.max()), int(codes.holdout.max()))
+    inside, outside = (np.bincount(part, minlength=n_kinds).astype(float) for part in (codes.train, codes.holdout))
+    by_chance = float(inside @ outside) * (len(holdout) - 1) / (2 * len(train))
+    repeats = np.ones(len(holdout), dtype=bool)
+    repeats[np.unique(codes.holdout, return_index=True)[1]] = False
+    chance = float(outside @ (outside - 1)) / 2 <= LARGEST_CHANCE * by_chance
+    return np.zeros_like(repeats) if chance or 20 * repeats.sum() < len(holdout) else repeats
+
+
+def repeats_note(n_repeats: int, n_holdout: int) -> list[str]:
+    """What a reader should know about holdout records that were left out for repeating others."""
+    if not n_repeats:
+        return []
+    return [
+        (
+            f"{n_repeats:,} of {n_holdout:,} holdout records repeat another one, far more than by chance. They were "
+            "left out: intervals would be too narrow otherwise. Of rows that belong to one person, give one."
+        )
+    ]
 
 
 def allowance(shared: Estimate | None) -> str:
