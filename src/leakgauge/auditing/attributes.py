@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from leakgauge.attributes import (
     ATTACKS,
+    N_TAIL_SCORES,
     Attribute,
     Inference,
     MembershipScores,
@@ -77,9 +78,6 @@ ALIKE = "a holdout drawn from the same population as the training set"
 
 LARGEST_LIMIT_NATS = 700.0
 """Larger limits on DTP have no power of e."""
-
-MOST_SPENT = 4
-"""The level of a tail is divided among two scores at most, and between the tail and the share of shared records."""
 
 _BY_NAME = {attack.name: attack for attack in ATTACKS}
 
@@ -376,7 +374,7 @@ def _tail_finding(columns: Sequence[InferredColumn], dtp: float) -> Finding | No
 def _not_shown(tails: Sequence[tuple[InferredColumn, TailOdds]], limit: float) -> str:
     """How few people no tail would show, of the column where it takes most."""
     fewest = [
-        smallest_sure_tail(column.n_members, column.n_others, level=tail.level / MOST_SPENT, odds=limit)
+        smallest_sure_tail(column.n_members, column.n_others, level=tail.level / N_TAIL_SCORES, odds=limit)
         for column, tail in tails
     ]
     if None in fewest:
