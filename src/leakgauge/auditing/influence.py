@@ -454,10 +454,11 @@ def _how_known(measured: Measured) -> str:
     bound = measured.bound
     if bound is None or not bound.proven:
         added = "" if bound is None else f"{float(bound.values.max()) - bound.at_minimum:.2g}"
-        n = 0 if bound is None else bound.n_checked
+        n, n_models = (0, 0) if bound is None else (bound.n_checked, len(bound.values) + 1)
+        others = "" if n == n_models else f" and estimated for the other {n_models - n:,}"
         return (
             f". It is proven for a solver that finds the minimum; {added} of it was added since the learner's own "
-            f"stops before, as measured on {n:,} of its models"
+            f"stops before, as measured on {'all ' if n == n_models else ''}{n:,} of its models{others}"
         )
     made = "; that the released model is one of these was compared at the training records" if measured.given else ""
     return f". It is proven for all models of this learner{made}"
