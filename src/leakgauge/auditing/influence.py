@@ -430,6 +430,11 @@ def _doubt(measured: Measured, beyond: bool, situation: Situation) -> tuple[str,
             f"the known bound, {bound.at_minimum:.3g}, is about a solver that finds the minimum: of "
             f"{bound.n_checked:,} models that the learner trained itself, {bound.n_unconverged:,} did not converge"
         ), f"{CONVERGE}, or {ACCEPT_INDIRECT}"
+    if np.isinf(high) and np.isinf(bound.rounding):
+        return (
+            f"the known bound, {bound.at_minimum:.3g}, is about answers that are not rounded: some query has an answer "
+            "so near to 0 that it may be rounded to 0 with a record and not without it"
+        ), f"a stronger penalty, or columns without far outliers, or {ACCEPT_INDIRECT}"
     if np.isinf(high):
         return (
             f"the known bound, {bound.at_minimum:.3g}, is about the learner's own models: the released model is not "
