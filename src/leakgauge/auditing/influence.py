@@ -372,12 +372,13 @@ def _records(n: int) -> str:
 def _ends(found: Pdtp) -> tuple[float, float]:
     """Between what the largest PDTP lies, as far as seeds and solvers let one know.
 
-    Arithmetic may have moved each value by its solver floor, either way; where that is infinite nothing is known. Below
-    the noise floor nothing can be told, so that the upper end is not below it.
+    Arithmetic may have moved each value by its solver floor, either way, and other seeds by its noise floor; where one
+    of them is infinite nothing is known.
     """
-    low = float(np.nanmax(found.least, initial=0.0))
-    high = float(np.nanmax(found.values + found.solver_floor, initial=0.0))
-    return low, max(high, float(found.noise_floor.max(initial=0.0)))
+    noise = np.where(np.isfinite(found.noise_floor), found.noise_floor, found.least)
+    low = float(np.nanmax(found.least - np.where(np.isfinite(found.least), noise, 0.0), initial=0.0))
+    high = float(np.nanmax(found.values + found.solver_floor + found.noise_floor, initial=0.0))
+    return low, high
 
 
 def _bound(measured: Measured) -> float:
