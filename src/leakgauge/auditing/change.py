@@ -223,8 +223,8 @@ def _estimate(measured: Measured, complete: bool) -> Estimate:
     else:
         value = float(np.nanmax(found.values, initial=0.0))
         low = float(np.nanmax(found.values - found.solver_floor, initial=0.0))
-        high = float(np.nanmax(found.values + found.solver_floor, initial=0.0))
-        high = max(high, float(found.noise_floor.max(initial=0.0))) if complete else np.inf
+        largest = found.values + found.solver_floor + found.noise_floor
+        high = float(np.nanmax(largest, initial=0.0)) if complete else np.inf
     return Estimate(
         _over(value, deviation.value), _over(low, deviation.high), _over(high, deviation.low),
         deviation.confidence, method, n,

@@ -391,12 +391,13 @@ def _records(n: int) -> str:
 def _ends(found: Pdtp) -> tuple[float, float]:
     """Between what the largest PDTP lies, as far as seeds and solvers let one know.
 
-    Arithmetic may have moved each value by its solver floor, either way; where that is infinite nothing is known. Below
-    the noise floor nothing can be told, so that the upper end is not below it.
+    Arithmetic may have moved each value by its solver floor, either way, and other seeds by its noise floor; where one
+    of them is infinite nothing is known.
     """
-    low = float(np.nanmax(found.least, initial=0.0))
-    high = float(np.nanmax(found.values + found.solver_floor, initial=0.0))
-    return low, max(high, float(found.noise_floor.max(initial=0.0)))
+    noise = np.where(np.isfinite(found.noise_floor), found.noise_floor, found.least)
+    low = float(np.nanmax(found.least - np.where(np.isfinite(found.least), noise, 0.0), initial=0.0))
+    high = float(np.nanmax(found.values + found.solver_floor + found.noise_floor, initial=0.0))
+    return low, high
 
 
 def _bound(measured: Measured) -> float:
@@ -450,6 +451,11 @@ def _doubt(measured: Measured, beyond: bool, situation: Situation) -> tuple[str,
             f"the known bound, {bound.at_minimum:.3g}, is about a solver that finds the minimum: of "
             f"{bound.n_checked:,} models that the learner trained itself, {bound.n_unconverged:,} did not converge"
         ), f"{CONVERGE}, or {ACCEPT_INDIRECT}"
+    if np.isinf(high) and np.isinf(bound.rounding):
+        return (
+            f"the known bound, {bound.at_minimum:.3g}, is about answers that are not rounded: some query has an answer "
+            "so near to 0 that it may be rounded to 0 with a record and not without it"
+        ), f"a stronger penalty, or columns without far outliers, or {ACCEPT_INDIRECT}"
     if np.isinf(high):
         return (
             f"the known bound, {bound.at_minimum:.3g}, is about the learner's own models: the released model is not "
@@ -474,10 +480,11 @@ def _how_known(measured: Measured) -> str:
     bound = measured.bound
     if bound is None or not bound.proven:
         added = "" if bound is None else f"{float(bound.values.max()) - bound.at_minimum:.2g}"
-        n = 0 if bound is None else bound.n_checked
+        n, n_models = (0, 0) if bound is None else (bound.n_checked, len(bound.values) + 1)
+        others = "" if n == n_models else f" and estimated for the other {n_models - n:,}"
         return (
             f". It is proven for a solver that finds the minimum; {added} of it was added since the learner's own "
-            f"stops before, as measured on {n:,} of its models"
+            f"stops before, as measured on {'all ' if n == n_models else ''}{n:,} of its models{others}"
         )
     made = "; that the released model is one of these was compared at the training records" if measured.given else ""
     return f". It is proven for all models of this learner{made}"
