@@ -517,6 +517,14 @@ def leaves():
     sys.exit(0)
 
 
+class Panic(BaseException):
+    pass
+
+
+def panics():
+    raise Panic("Fabry")
+
+
 def text_into_logarithms():
     return make_pipeline(FunctionTransformer(np.log1p), LogisticRegression())
 
@@ -531,6 +539,7 @@ def text_into_norms():
     [
         ("a_class", ["LogisticRegression is a class; give an instance of it"]),
         ("leaves", ["raised SystemExit"]),
+        ("panics", ["raised Panic"]),
         ("text_into_logarithms", ["LogisticRegression raised", "in fit on 60 records"]),
         ("text_into_norms", ["LogisticRegression raised", "in fit on 60 records"]),
     ],
@@ -548,6 +557,7 @@ def test_code_that_cannot_be_used(
     [
         ("raises_on_import", "raise RuntimeError('Fabry')", ["cannot be imported (RuntimeError)"]),
         ("leaves_on_import", "import sys; sys.exit(0)", ["cannot be imported (SystemExit)"]),
+        ("panics_on_import", "raise BaseException('Fabry')", ["raised BaseException"]),
         ("no_python", "def f(:", ["cannot be imported (SyntaxError)"]),
         ("lacks_a_module", "import no_such_module_here", ["no module 'no_such_module_here'"]),
     ],
@@ -559,6 +569,36 @@ def test_modules_that_cannot_be_imported(
     printed = cli("audit", config(models=f'[[models]]\nkind = "factory"\nfactory = "{name}:f"'))
     refused(printed, *words)
     assert "Fabry" not in printed.err
+
+
+LEAVES_WHEN_STORED = """
+import sys
+from sklearn.naive_bayes import GaussianNB
+
+
+class Leaves(GaussianNB):
+    def __getstate__(self):
+        sys.exit(0)
+"""
+
+
+def test_code_that_leaves_when_it_is_looked_into_is_no_pass(cli: Callable, config: Written, write: Written) -> None:
+    module = write("leaves_when_stored.py", LEAVES_WHEN_STORED).stem
+    rest = "[attacks]\nshadow_models = 0\n[influence]\nrecords = 2"
+    models = f'[[models]]\nkind = "factory"\nfactory = "{module}:Leaves"\n'
+    data = '[data]\ntrain = "train.csv"\nholdout = "holdout.csv"\ntarget = "income"\n'
+    numbers = '[[data.columns]]\nname = "town"\nrole = "ignore"\n'
+    code, out, err = cli("audit", config(models=models, data=data + numbers, rest=rest))
+    assert code == 3, err
+    assert "cannot tell" in out
+
+
+def test_a_pickle_that_leaves_is_no_pass(cli: Callable, config: Written, tmp_path: Path) -> None:
+    (tmp_path / "model.pkl").write_bytes(b"csys\nexit\n(I0\ntR.")
+    path = config(models='[[models]]\nkind = "file"\npath = "model.pkl"')
+    code, out, err = cli("audit", path, "--allow-pickle")
+    assert (code, out) == (2, "")
+    assert "model.pkl cannot be unpickled (SystemExit" in err
 
 
 def test_the_message_of_code_of_ones_own_is_shown_on_demand_alone(
