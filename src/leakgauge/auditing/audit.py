@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -114,6 +115,8 @@ def audit_subject(
 ) -> AuditResult:
     """The same for a subject that has been brought into form."""
     either(str, otherwise=whole(1))("workers", workers)
+    optional(instance(str, PathLike))("run", run)
+    optional(instance(Callable))("progress", progress)
     folder = None if run is None else Path(run)
     tell = progress or (lambda stage, done, total: None)
     hidden = attributes_part.hidden_columns(what, settings)

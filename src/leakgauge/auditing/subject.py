@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from leakgauge.checking import optional, text
 from leakgauge.errors import DataError, ModelError, user_code
 from leakgauge.escaping import shapes
 from leakgauge.models import LabelAccess, Model, RegressionAccess, wrap
@@ -89,7 +90,10 @@ def subject(
     Raises:
         DataError: the two sets do not fit together, or hold something that cannot be used.
         ModelError: the model is none of these.
+        ConfigError: ``target`` or ``name`` is no text.
     """
+    for key, word in (("target", target), ("name", name)):
+        optional(text)(key, word)
     for given in (model, learner):
         refuse_class(given)
     with user_code(name_of(model), "get_params or classes_"):
