@@ -341,6 +341,23 @@ def test_a_damaged_manifest(cli: Callable, config: Written) -> None:
     refused(cli("audit", config(), "--run", "run"), "manifest.json", "cannot be read")
 
 
+RIDGE = '[[models]]\nkind = "recipe"\nname = "ridge"\n'
+
+
+def test_labels_whose_squares_are_infinite(cli: Callable, config: Written, tmp_path: Path) -> None:
+    rows = [f"{i},{1e160 if i == 3 else i % 7}" for i in range(40)]
+    (tmp_path / "all.csv").write_text("\n".join(["age,income", *rows]) + "\n")
+    path = config(models=RIDGE, data='[data]\nfile = "all.csv"\ntarget = "income"\ntask = "regression"\n')
+    refused(cli("audit", path), "column 'income' holds numbers of more than 1e150 in size")
+
+
+@pytest.mark.parametrize("command", ["audit", "explain"])
+@pytest.mark.parametrize("n", [10**11, 2**63 - 1, 10**22])
+def test_more_shadow_models_than_memory_holds(cli: Callable, config: Written, command: str, n: int) -> None:
+    path = config(rest=f"[attacks]\nshadow_models = {n}\n")
+    refused(cli(command, path), "memory does not suffice", "shadow models")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
