@@ -652,6 +652,16 @@ DAMAGE: dict[str, tuple[str, Callable[[str], str], tuple[str, ...]]] = {
         lambda text: json.dumps(_with(json.loads(text), ("audits", 0, "attacks", 0, "roc", "tpr", 0), "Infinity")),
         ("report", "run"),
     ),
+    "tail of no level": (
+        "result.json",
+        lambda text: json.dumps(_with(json.loads(text), ("audits", 0, "attacks", 0, "tail", "level"), "Infinity")),
+        ("gate", "run"),
+    ),
+    "confidence that is none": (
+        "result.json",
+        lambda text: json.dumps(_with(json.loads(text), ("audits", 0, "method", "rule", "confidence"), {})),
+        ("report", "run"),
+    ),
     "records of other columns": ("records.csv", lambda text: text.replace("member", "membre", 1), ("records", "run")),
     "records cut short": ("records.csv", lambda text: text[: len(text) // 2], ("records", "run")),
     "records of nothing": ("records.csv", lambda text: "", ("records", "run")),
