@@ -416,6 +416,14 @@ def test_columns_of_lists_and_the_like(cli: Callable, config: Written, tmp_path:
     refused(cli("audit", config(data=data)), "column 'odd'", "expected numbers, text, true/false or categories")
 
 
+def test_fields_of_a_structure_are_not_listed(cli: Callable, config: Written, tmp_path: Path) -> None:
+    table = {"odd": [{"Fabry": 1}] * 40, "income": ["low", "high"] * 20}
+    parquet.write_table(pa.table(table), tmp_path / "people.parquet")
+    printed = cli("audit", config(data='[data]\nfile = "people.parquet"\ntarget = "income"\n'))
+    refused(printed, "column 'odd' of the table is of type Struct, expected")
+    assert "Fabry" not in printed.err
+
+
 def test_ids_beyond_64_bits(cli: Callable, config: Written, tmp_path: Path) -> None:
     table = {"age": list(range(40)), "income": ["low", "high"] * 20, "id": pa.array([2**64 - 1] * 40, pa.uint64())}
     parquet.write_table(pa.table(table), tmp_path / "people.parquet")
