@@ -28,7 +28,7 @@ from leakgauge.auditing.result import AuditResult
 from leakgauge.auditing.settings import Queries, Released, Settings
 from leakgauge.auditing.subject import Data, Subject, subject
 from leakgauge.checking import either, instance, optional, whole
-from leakgauge.errors import ModelError, UserCodeError
+from leakgauge.errors import ConfigError, ModelError, UserCodeError
 from leakgauge.influence import OwnModels
 from leakgauge.membership import Evidence, Population, left_out_error
 from leakgauge.membership.error_law import MANY
@@ -116,7 +116,8 @@ def audit_subject(
     """The same for a subject that has been brought into form."""
     either(str, otherwise=whole(1))("workers", workers)
     optional(instance(str, PathLike))("run", run)
-    optional(instance(Callable))("progress", progress)
+    if progress is not None and not callable(progress):
+        raise ConfigError(f"progress must be a function, got a value of type {type(progress).__name__}")
     folder = None if run is None else Path(run)
     tell = progress or (lambda stage, done, total: None)
     hidden = attributes_part.hidden_columns(what, settings)
