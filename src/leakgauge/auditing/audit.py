@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -27,7 +28,7 @@ from leakgauge.auditing.result import AuditResult
 from leakgauge.auditing.settings import Queries, Released, Settings
 from leakgauge.auditing.subject import Data, Subject, subject
 from leakgauge.checking import either, instance, optional, whole
-from leakgauge.errors import ModelError, UserCodeError
+from leakgauge.errors import ConfigError, ModelError, UserCodeError
 from leakgauge.influence import OwnModels
 from leakgauge.membership import Evidence, Population, left_out_error
 from leakgauge.membership.error_law import MANY
@@ -121,6 +122,9 @@ def audit_subject(
 ) -> AuditResult:
     """The same for a subject that has been brought into form."""
     either(str, otherwise=whole(1))("workers", workers)
+    optional(instance(str, PathLike))("run", run)
+    if progress is not None and not callable(progress):
+        raise ConfigError(f"progress must be a function, got a value of type {type(progress).__name__}")
     folder = None if run is None else Path(run)
     tell = progress or (lambda stage, done, total: None)
     hidden = attributes_part.hidden_columns(what, settings)
