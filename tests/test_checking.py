@@ -8,6 +8,7 @@ from enum import StrEnum
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from leakgauge.checking import check_fields, either, flag, instance, many, number, one_of, optional, plain, text, whole
@@ -76,7 +77,13 @@ def test_what_is_taken_comes_in_its_plain_form(check, value, plainly):
         (SHARE, "0.5", "got '0.5'"),
         (SHARE, Decimal("0.5"), "got Decimal"),
         (SHARE, [0.5], "got"),
-        (SHARE, np.array([0.5]), "got array"),
+        (SHARE, np.array([0.5]), "got a value of type ndarray$"),
+        (whole(), ["Fabry"], "got a value of type list$"),
+        (whole(), [1, 2, 3, 4, 5], "got a value of type list$"),
+        (text, {"age": 3}, "got a value of type dict$"),
+        (many(whole()), np.array(3), "field must be a list, got a value of type ndarray$"),
+        (one_of(Colour), 3, "field must be one of 'red', 'blue', got 3"),
+        (plain, np.array([1, 2]), "got a value of type ndarray$"),
         (flag, 1, "field must be true or false, got 1"),
         (text, "", "field must be text that is not empty, got ''"),
         (text, b"x", "got b'x'"),
@@ -97,6 +104,26 @@ def test_what_is_refused_is_named_with_what_was_expected(check, value, message):
         check("field", value)
     assert "\n" not in str(error.value)
     assert len(str(error.value)) < 300
+
+
+@pytest.mark.parametrize("wrap", [pd.DataFrame, lambda cells: pd.Series(cells["diagnosis"]), lambda cells: cells])
+@pytest.mark.parametrize("check", [whole(), SHARE, text, flag, plain, one_of(Colour), instance(int), many(whole())])
+def test_tables_given_by_mistake_are_not_quoted(check, wrap):
+    with pytest.raises(ConfigError) as error:
+        check("field", wrap({"diagnosis": [("Fabry",)] * 2}))
+    assert "Fabry" not in str(error.value)
+
+
+def test_objects_that_cannot_be_shown_or_compared_are_named_by_their_class():
+    class Odd:
+        def __eq__(self, other):
+            raise RuntimeError("Fabry")
+
+        __repr__ = __str__ = __hash__ = None
+
+    for check in (whole(), SHARE, text, flag, plain, one_of(Colour), instance(int), many(whole())):
+        with pytest.raises(ConfigError, match=r"field must be .*got a value of type Odd"):
+            check("field", Odd())
 
 
 def test_fields_of_a_frozen_dataclass_are_put_in_their_plain_form():

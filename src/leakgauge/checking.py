@@ -11,13 +11,16 @@ from __future__ import annotations
 import math
 import numbers
 import reprlib
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from enum import Enum
 from typing import Any, TypeAlias
 
 from leakgauge.errors import ConfigError
 
 Check: TypeAlias = Callable[[str, Any], Any]
+
+MOST_SHOWN = 4
+"""Numbers of a list in a message: a longer one may be a column of somebody's table."""
 
 
 def check_fields(owner: object, prefix: str = "", /, **checks: Check) -> None:
@@ -121,7 +124,7 @@ def text(name: str, value: Any) -> str:
 
 def plain(name: str, value: Any) -> Any:
     """A value of a column: text, a finite number, true or false, or ``None`` for a missing one."""
-    value = value.item() if hasattr(value, "item") and callable(value.item) else value
+    value = value.item() if getattr(value, "ndim", None) == 0 and hasattr(value, "item") else value
     if value is None or isinstance(value, str | bool):
         return value
     if isinstance(value, int) or not math.isnan(_as_float(value) - _as_float(value)):
@@ -149,10 +152,11 @@ def many(check: Check, *, length: int | None = None) -> Check:
     """
 
     def checked(name: str, value: Any) -> tuple[Any, ...]:
-        if isinstance(value, str | bytes) or not isinstance(value, Iterable) or isinstance(value, dict):
+        listed = None if isinstance(value, str | bytes | dict) else _listed(value)
+        if listed is None:
             alone = isinstance(value, str | int | float)
             raise _refused(name, "a list", value, f"write [{_short(value)}]" if alone else "")
-        values = tuple(check(f"{name}[{place}]", one) for place, one in enumerate(value))
+        values = tuple(check(f"{name}[{place}]", one) for place, one in enumerate(listed))
         if length is not None and len(values) != length:
             raise _refused(name, f"a list of {length}", list(values))
         return values
@@ -160,15 +164,22 @@ def many(check: Check, *, length: int | None = None) -> Check:
     return checked
 
 
+def _listed(value: Any) -> list[Any] | None:
+    """What can be gone through as a list; arrays without a dimension say that they can, and cannot."""
+    try:
+        return list(value)
+    except TypeError:
+        return None
+
+
 def one_of(kind: type[Enum]) -> Check:
-    """A member of an enumeration, or the word for it."""
+    """A member of an enumeration of words, or the word for it."""
+    known = {member.value: member for member in kind}
 
     def check(name: str, value: Any) -> Enum:
-        try:
-            return kind(value)
-        except ValueError:
-            known = ", ".join(repr(member.value) for member in kind)
-            raise _refused(name, f"one of {known}", value) from None
+        if not isinstance(value, str) or value not in known:
+            raise _refused(name, f"one of {', '.join(map(repr, known))}", value)
+        return known[value]
 
     return check
 
@@ -189,6 +200,12 @@ def _refused(name: str, expected: str, value: object, hint: str = "") -> ConfigE
 
 
 def _short(value: object) -> str:
+    """A word or a few numbers as they are; of anything else the type alone, for it may hold records."""
     short = reprlib.Repr()
     short.maxstring = short.maxother = 80
-    return short.repr(value)
+    if isinstance(value, str):
+        return short.repr(str.__str__(value))
+    held = value if isinstance(value, list | tuple) and len(value) <= MOST_SHOWN else (value,)
+    if all(one is None or isinstance(one, numbers.Number | bytes) for one in held):
+        return short.repr(value)
+    return f"a value of type {type(value).__name__}"

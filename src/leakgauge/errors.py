@@ -70,7 +70,7 @@ def user_code(owner: str, step: str) -> Iterator[None]:
     """Turn an exception of the user's code into a :class:`UserCodeError` that names its class alone.
 
     Errors of leakgauge about models and settings pass, and so does Ctrl-C. Its errors about data do not, which may
-    quote a cell. Nor does ``SystemExit``: the exit code is the verdict's.
+    quote a cell. Nor do ``SystemExit`` (the exit code is the verdict's) and other exceptions that are no ``Exception``.
 
     Args:
         owner: whose code runs, as messages call it.
@@ -84,9 +84,9 @@ def user_code(owner: str, step: str) -> Iterator[None]:
     """
     try:
         yield
-    except (ModelError, ConfigError, MissingExtra, StoreError, WorkerError):
+    except (ModelError, ConfigError, MissingExtra, StoreError, WorkerError, KeyboardInterrupt):
         raise
-    except (Exception, SystemExit) as error:  # code of the user's may raise anything at all
+    except BaseException as error:  # code of the user's may raise anything at all
         if _was_interrupted(error):
             raise KeyboardInterrupt from None
         raise UserCodeError(f"{owner} raised {type(error).__name__} in {step}") from None

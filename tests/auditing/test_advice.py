@@ -366,3 +366,11 @@ def test_games_are_counted_likewise():
     assert detected == pytest.approx(0.5 + (2.2414 + 0.8416) * math.sqrt(0.25 / 60), abs=1e-3)
     assert named >= 0.125 / largest_error(0.1, 0.975, 2) ** 2
     assert settled_by_games(int(named), 0.6, 0.975, 2) == ""
+
+
+@pytest.mark.parametrize(("n_above", "leaves_out"), [(0, False), (1, True), (20, True), (21, False), (160, False)])
+def test_most_of_the_training_set_is_not_advised_to_be_left_out(n_above, leaves_out):
+    """Of 200 records; without so many, others are as much alone as these were."""
+    said = advice("influence", Verdict.FAILS, Situation(n_train=200, n_above=n_above))
+    assert ("out of the training set" in said) is leaves_out
+    assert "regularisation" in said

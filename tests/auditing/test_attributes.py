@@ -332,6 +332,31 @@ def test_the_same_model_without_them_passes_and_few_are_not_found():
         assert "fewer than about 32 cannot be shown" in found[0].reason
 
 
+@pytest.mark.parametrize(
+    ("n_members", "n_others", "said"),
+    [
+        (500, 500, "fewer than about 32 cannot"),
+        (500, 300, "fewer than about 64 cannot"),
+        (500, 60, "with so few records"),
+    ],
+)
+def test_how_few_people_no_tail_shows_depends_on_the_holdout(n_members, n_others, said):
+    """Odds are over those among all records, so that a small holdout hides more. By hand: the bound on k of k is
+    p = (0.0125/3/8)^(1/k) for four sizes of tails and two sides; 500 and 300 records have odds of 2.16 at 32, and of
+    4.60 at 64."""
+    given = halved(applicants(1000, 0, tied=1.0, noise=1.0), 500)
+    (column,) = audit(GivesAway(knows_the_law, given["train"][:0]), **given, settings=QUICK).attributes
+    made = findings([dataclasses.replace(column, n_members=n_members, n_others=n_others)], 0.1, 1.0)
+    assert said in next(one.reason for one in made if one.measure == TAIL_MEASURE)
+
+
+def test_how_many_cannot_be_shown_grows_where_the_holdout_is_small():
+    given = halved(applicants(1000, 0, tied=1.0, noise=1.0), 800)
+    (found,) = tail_of(audit(FunctionProbabilities(knows_the_law, given["train"].schema), **given, settings=QUICK))
+    assert found.verdict is Verdict.PASSES
+    assert "fewer than about 128 cannot be shown" in found.reason
+
+
 def test_tail_odds_are_held_against_the_limit_on_dtp(sixty_given_away):
     document = Document.of("gate", [sixty_given_away])
     strict, lax = (tail_of(apply(document, Limits(dtp=dtp)).audits[0])[0] for dtp in (0.5, 3.0))

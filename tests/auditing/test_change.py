@@ -60,6 +60,13 @@ def test_an_ordinary_regression_passes() -> None:
     assert result.influence is None
 
 
+def test_what_tails_do_not_show_is_looked_at_by_changes_of_predictions() -> None:
+    result = audit(LinearRegression(), **ordinary(400))
+    (tail,) = (one for one in result.findings if one.measure.startswith("tail odds"))
+    assert "the largest change of a prediction looks at single records" in tail.reason
+    assert "PDTP" not in tail.reason
+
+
 @pytest.mark.parametrize("fitted", [False, True])
 def test_people_alone_in_their_town_fail_it(fitted: bool) -> None:
     """15 of 300: the model of their town is their own value, so that they move its prediction all the way."""
@@ -136,6 +143,10 @@ def test_a_forest_that_remembers_fails_beyond_its_noise() -> None:
     assert result.change is not None
     assert result.change.noise_floor > 0
     assert finding(result).verdict is Verdict.FAILS
+    assert finding(result).reason.endswith(
+        f"at first sight (largest {result.change.largest:.3g}); the value is that of a second look at the worst, by "
+        "fresh seeds"
+    )
 
 
 class Counting(SklearnLearner):
@@ -175,4 +186,7 @@ def test_the_numbers_stand_in_the_document_and_on_the_page(tmp_path: Any) -> Non
     text = render_html(document)
     assert "Largest change" in text
     assert "usual error" in text
+    exposed = text[text.index("most exposed records</summary>") :]
+    assert "<th>Change in usual errors</th>" in exposed  # by which they are listed
+    assert f"<td>{result.change.largest:.2f}" in exposed
     assert apply(document, Limits(dtp=50.0)).verdict is Verdict.PASSES

@@ -6,6 +6,7 @@ import dataclasses
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.naive_bayes import GaussianNB
 
@@ -156,3 +157,13 @@ def test_an_audit_refuses_settings_and_workers_of_another_kind():
         protect(None, Settings(), "binning")
     with pytest.raises(ConfigError, match=r"defences\[0\] must be a Defence"):
         protect(None, Settings(), ["binning"])
+
+
+@pytest.mark.parametrize("key", ["target", "name", "run", "progress"])
+def test_other_arguments_of_an_audit_are_named_where_they_cannot_be(key):
+    X, y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 2
+    data = {"train": (X[:20], y[:20]), "holdout": (X[20:], y[20:])}
+    for wrong in (3, np.array([1, 2]), pd.DataFrame({"a": ["Fabry"]})):
+        with pytest.raises(ConfigError, match=f"^{key} must be ") as error:
+            audit(GaussianNB().fit(X, y), **data, **{key: wrong})
+        assert "Fabry" not in str(error.value)

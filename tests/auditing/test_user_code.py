@@ -236,7 +236,14 @@ class Raises(ClassifierMixin, BaseEstimator):
         return np.repeat(self.classes_[0], len(X))
 
 
-@pytest.mark.parametrize("error", [ValueError, KeyError, MemoryError, RecursionError, SystemExit, StopIteration])
+class Panic(BaseException):
+    """As libraries in other languages raise them: no ``Exception``."""
+
+
+RAISED = [ValueError, KeyError, MemoryError, RecursionError, SystemExit, StopIteration, GeneratorExit, Panic]
+
+
+@pytest.mark.parametrize("error", RAISED)
 @pytest.mark.parametrize("where", ["fit", "predict_proba"])
 def test_whatever_is_raised_wherever_is_counted(where, error, monkeypatch):
     monkeypatch.setattr(Raises, "calls", 0)

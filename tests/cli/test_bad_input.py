@@ -341,6 +341,23 @@ def test_a_damaged_manifest(cli: Callable, config: Written) -> None:
     refused(cli("audit", config(), "--run", "run"), "manifest.json", "cannot be read")
 
 
+RIDGE = '[[models]]\nkind = "recipe"\nname = "ridge"\n'
+
+
+def test_labels_whose_squares_are_infinite(cli: Callable, config: Written, tmp_path: Path) -> None:
+    rows = [f"{i},{1e160 if i == 3 else i % 7}" for i in range(40)]
+    (tmp_path / "all.csv").write_text("\n".join(["age,income", *rows]) + "\n")
+    path = config(models=RIDGE, data='[data]\nfile = "all.csv"\ntarget = "income"\ntask = "regression"\n')
+    refused(cli("audit", path), "column 'income' holds numbers of more than 1e150 in size")
+
+
+@pytest.mark.parametrize("command", ["audit", "explain"])
+@pytest.mark.parametrize("n", [10**11, 2**63 - 1, 10**22])
+def test_more_shadow_models_than_memory_holds(cli: Callable, config: Written, command: str, n: int) -> None:
+    path = config(rest=f"[attacks]\nshadow_models = {n}\n")
+    refused(cli(command, path), "memory does not suffice", "shadow models")
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
@@ -397,6 +414,14 @@ def test_columns_of_lists_and_the_like(cli: Callable, config: Written, tmp_path:
     data = f'[data]\nfile = "people.parquet"\ntarget = "{"odd" if role == "target" else "income"}"\n'
     data += f'[[data.columns]]\nname = "odd"\nrole = "{role}"\n' if role in ("id", "sensitive") else ""
     refused(cli("audit", config(data=data)), "column 'odd'", "expected numbers, text, true/false or categories")
+
+
+def test_fields_of_a_structure_are_not_listed(cli: Callable, config: Written, tmp_path: Path) -> None:
+    table = {"odd": [{"Fabry": 1}] * 40, "income": ["low", "high"] * 20}
+    parquet.write_table(pa.table(table), tmp_path / "people.parquet")
+    printed = cli("audit", config(data='[data]\nfile = "people.parquet"\ntarget = "income"\n'))
+    refused(printed, "column 'odd' of the table is of type Struct, expected")
+    assert "Fabry" not in printed.err
 
 
 def test_ids_beyond_64_bits(cli: Callable, config: Written, tmp_path: Path) -> None:
@@ -517,6 +542,14 @@ def leaves():
     sys.exit(0)
 
 
+class Panic(BaseException):
+    pass
+
+
+def panics():
+    raise Panic("Fabry")
+
+
 def text_into_logarithms():
     return make_pipeline(FunctionTransformer(np.log1p), LogisticRegression())
 
@@ -531,6 +564,7 @@ def text_into_norms():
     [
         ("a_class", ["LogisticRegression is a class; give an instance of it"]),
         ("leaves", ["raised SystemExit"]),
+        ("panics", ["raised Panic"]),
         ("text_into_logarithms", ["LogisticRegression raised", "in fit on 60 records"]),
         ("text_into_norms", ["LogisticRegression raised", "in fit on 60 records"]),
     ],
@@ -548,6 +582,7 @@ def test_code_that_cannot_be_used(
     [
         ("raises_on_import", "raise RuntimeError('Fabry')", ["cannot be imported (RuntimeError)"]),
         ("leaves_on_import", "import sys; sys.exit(0)", ["cannot be imported (SystemExit)"]),
+        ("panics_on_import", "raise BaseException('Fabry')", ["raised BaseException"]),
         ("no_python", "def f(:", ["cannot be imported (SyntaxError)"]),
         ("lacks_a_module", "import no_such_module_here", ["no module 'no_such_module_here'"]),
     ],
@@ -559,6 +594,36 @@ def test_modules_that_cannot_be_imported(
     printed = cli("audit", config(models=f'[[models]]\nkind = "factory"\nfactory = "{name}:f"'))
     refused(printed, *words)
     assert "Fabry" not in printed.err
+
+
+LEAVES_WHEN_STORED = """
+import sys
+from sklearn.naive_bayes import GaussianNB
+
+
+class Leaves(GaussianNB):
+    def __getstate__(self):
+        sys.exit(0)
+"""
+
+
+def test_code_that_leaves_when_it_is_looked_into_is_no_pass(cli: Callable, config: Written, write: Written) -> None:
+    module = write("leaves_when_stored.py", LEAVES_WHEN_STORED).stem
+    rest = "[attacks]\nshadow_models = 0\n[influence]\nrecords = 2"
+    models = f'[[models]]\nkind = "factory"\nfactory = "{module}:Leaves"\n'
+    data = '[data]\ntrain = "train.csv"\nholdout = "holdout.csv"\ntarget = "income"\n'
+    numbers = '[[data.columns]]\nname = "town"\nrole = "ignore"\n'
+    code, out, err = cli("audit", config(models=models, data=data + numbers, rest=rest))
+    assert code == 3, err
+    assert "cannot tell" in out
+
+
+def test_a_pickle_that_leaves_is_no_pass(cli: Callable, config: Written, tmp_path: Path) -> None:
+    (tmp_path / "model.pkl").write_bytes(b"csys\nexit\n(I0\ntR.")
+    path = config(models='[[models]]\nkind = "file"\npath = "model.pkl"')
+    code, out, err = cli("audit", path, "--allow-pickle")
+    assert (code, out) == (2, "")
+    assert "model.pkl cannot be unpickled (SystemExit" in err
 
 
 def test_the_message_of_code_of_ones_own_is_shown_on_demand_alone(
@@ -593,6 +658,16 @@ DAMAGE: dict[str, tuple[str, Callable[[str], str], tuple[str, ...]]] = {
     "curve beyond 1": (
         "result.json",
         lambda text: json.dumps(_with(json.loads(text), ("audits", 0, "attacks", 0, "roc", "tpr", 0), "Infinity")),
+        ("report", "run"),
+    ),
+    "tail of no level": (
+        "result.json",
+        lambda text: json.dumps(_with(json.loads(text), ("audits", 0, "attacks", 0, "tail", "level"), "Infinity")),
+        ("gate", "run"),
+    ),
+    "confidence that is none": (
+        "result.json",
+        lambda text: json.dumps(_with(json.loads(text), ("audits", 0, "method", "rule", "confidence"), {})),
         ("report", "run"),
     ),
     "records of other columns": ("records.csv", lambda text: text.replace("member", "membre", 1), ("records", "run")),
@@ -643,3 +718,11 @@ def test_a_report_that_cannot_be_replaced(cli: Callable, finished: Path) -> None
     Path("run/report.html").mkdir()
     refused(cli("report", "run"), "report.html", "cannot be written")
     assert [entry.name for entry in Path("run").iterdir() if entry.name.endswith(".part")] == []
+
+
+def test_a_folder_in_which_nothing_was_measured_takes_the_input_put_right(cli: Callable, config: Written) -> None:
+    sensitive = '[attacks]\nshadow_models = 4\n[[data.columns]]\nname = "age"\nrole = "sensitive"\n'
+    refused(cli("audit", config(rest=sensitive), "--run", "run"), "'age'", "edges")
+    printed = cli("audit", config(rest=sensitive + "edges = [30, 40, 50]\n"), "--run", "run")
+    assert printed.code in (0, 1, 3), printed.err
+    refused(cli("audit", config(), "--run", "run"), "belongs to another audit")

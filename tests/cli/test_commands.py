@@ -234,7 +234,7 @@ def test_records_as_csv(cli: Callable, run: Path) -> None:
     lines = list(csv.DictReader(io.StringIO(cli("records", run, "--csv", "--top", 7).out)))
     assert len(lines) == 7
     assert "id" not in lines[0]
-    pdtp = [float(line["pdtp_binned"]) for line in lines]
+    pdtp = [float(line["pdtp"]) for line in lines]
     assert pdtp == sorted(pdtp, reverse=True)
     named = list(csv.DictReader(io.StringIO(cli("records", run, "--csv", "--show-ids", "--top", 7).out)))
     assert [line["record"] for line in named] == [line["record"] for line in lines]

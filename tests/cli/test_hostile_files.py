@@ -64,6 +64,34 @@ def test_a_foreign_folder_stays_as_it_was(
     assert state(foreign) == before
 
 
+@pytest.mark.parametrize("inside", [".", "model-0", "model-0/unchanged"])
+@pytest.mark.parametrize("through_a_link", [False, True])
+def test_a_foreign_folder_is_no_place_for_training_of_defences(
+    cli: Callable, config: Written, foreign: Path, tmp_path: Path, through_a_link: bool, inside: str
+) -> None:
+    named = tmp_path / "run"
+    (named / inside).parent.mkdir(parents=True, exist_ok=True)
+    if through_a_link:
+        (named / inside).symlink_to(foreign)
+    else:
+        foreign.rename(named / inside)
+    before = state(foreign) if through_a_link else state(named / inside)
+    code, _, err = cli("protect", config(), "--defence", "labels-only", "--run", named)
+    assert code == 2
+    assert "run" in err
+    assert (state(foreign) if through_a_link else state(named / inside)) == before
+
+
+def test_what_was_trained_for_defences_is_kept_private_and_used_again(
+    cli: Callable, config: Written, tmp_path: Path
+) -> None:
+    again = [cli("protect", config(), "--defence", "labels-only", "--run", tmp_path / "run") for _ in range(2)]
+    assert again[0].code == again[1].code != 2
+    assert again[0].out == again[1].out
+    assert {part.stat().st_mode & 0o077 for part in (tmp_path / "run").rglob("*") if part.is_file()} == {0}
+    assert (tmp_path / "run").stat().st_mode & 0o777 == 0o700
+
+
 @pytest.mark.parametrize("content", [None, "{}", "thesis"])
 def test_a_foreign_folder_is_no_place_for_protections(foreign: Path, content: str | None) -> None:
     if content is not None:

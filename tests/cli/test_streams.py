@@ -91,6 +91,18 @@ def test_what_cannot_be_written_for_want_of_space_is_an_error(finished: Path) ->
     assert done.stderr.startswith("error: No space left on device")
 
 
+@pytest.mark.parametrize(("arguments", "both", "expected"), [("nowhere", False, 2), ("", False, 1), ("", True, 2)])
+def test_messages_that_find_no_space_change_no_exit_code(
+    finished: Path, arguments: str, both: bool, expected: int
+) -> None:
+    if not Path("/dev/full").exists():
+        pytest.skip("needs /dev/full")
+    with open("/dev/full", "w") as full:
+        command = [*COMMAND, "gate", arguments or str(finished)]
+        done = subprocess.run(command, check=False, stdout=full if both else subprocess.PIPE, stderr=full)
+    assert done.returncode == expected
+
+
 def test_a_stream_without_a_reader_drops_what_is_written() -> None:
     read, write = os.pipe()
     os.close(read)

@@ -348,6 +348,30 @@ def test_what_is_released_holds_nothing_of_one_record():
     assert len(snapshot(first, "module")) > 20
 
 
+class NotingWhenAsked(Base):
+    """Keeps what it is asked in evaluation mode, when nobody trains it."""
+
+    def notes(self):
+        self.register_buffer("total", torch.zeros(3))
+        self.asked = []
+
+    def forward(self, x):
+        if not self.training:
+            self.total += x.detach().sum(dim=0)
+            self.asked.append(x.detach())
+            self.linear.bias.grad = x.detach()[0, :2].clone()
+            self.linear.bias.note = x.detach()
+        return self.linear(x)
+
+
+def test_what_is_released_was_asked_about_no_record():
+    released = private(NotingWhenAsked)
+    assert not released.total.any()
+    assert released.asked == []
+    assert released.linear.bias.grad is None
+    assert not hasattr(released.linear.bias, "note")
+
+
 # The gradients: each record alone, whatever the module is.
 
 

@@ -12,6 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from leakgauge.defences import Binning, Temperature
 from leakgauge.influence import dtp, dtp_upper_bound, linear_bound, pdtp
 from leakgauge.influence.bounds import QUERIES_IN_RANGE
+from leakgauge.influence.delivered import n_looked_at
 from leakgauge.models import wrap
 from leakgauge.records import Records
 from leakgauge.training import Learner, SklearnLearner
@@ -59,7 +60,7 @@ def test_a_solver_that_stops_early_has_no_bound() -> None:
     assert not bound.proven
 
 
-@pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize("C", [1e-3, 1.0, 10.0])
 @pytest.mark.parametrize("magnitude", [0.0, 1.0])
 def test_a_converged_solver_keeps_its_bound_and_loses_little(C: float, magnitude: float) -> None:
     """Every record's own change stays below its bound, which is hardly larger than that of the minimum."""
@@ -71,6 +72,62 @@ def test_a_converged_solver_keeps_its_bound_and_loses_little(C: float, magnitude
     assert (own <= bound.values).all()
     assert bound.values.max() < bound.at_minimum + 0.05
     assert own.max() > 0.9 * bound.values.max()
+
+
+@pytest.mark.parametrize("seed", [11, 17])
+def test_a_solver_that_stops_early_without_few_records_keeps_its_bound_and_floor(seed: int) -> None:
+    """The tolerance is one at which most models take another step: 1 and 4 of 250 records move answers by far more."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(500, 3))
+    y = (X @ np.linspace(1, 0.2, 3) + rng.normal(size=500) > 0).astype(int)[:250]
+    X[::37] *= 8
+    X = X[:250] / 4
+    estimator = LogisticRegression(solver="newton-cholesky", tol={11: 0.02021937918, 17: 0.02048937488}[seed])
+    own = largest_anywhere(own_moves(estimator, X, y), X)
+    records = Records.from_arrays(X, y)
+    bound = dtp_upper_bound(SklearnLearner(estimator), records)
+    assert bound is not None
+    assert own.max() > 1.2 > 1.0 > bound.at_minimum
+    assert (own <= bound.values).all()
+    assert bound.n_checked == 251
+    found = pdtp(SklearnLearner(estimator), records, seed=0)
+    whole = clone(estimator).fit(X, y)
+    at_worst = int(own.argmax())
+    without = clone(estimator).fit(np.delete(X, at_worst, 0), np.delete(y, at_worst))
+    asked = X[at_worst : at_worst + 1]
+    moved = np.abs(whole.predict_log_proba(asked) - without.predict_log_proba(asked)).max()
+    assert abs(moved - found.values[at_worst]) <= found.solver_floor[at_worst] + 1e-9
+
+
+def test_a_large_training_set_is_looked_at_in_part_and_stops_at_once_without_convergence() -> None:
+    assert n_looked_at(250, 250) == 250
+    assert n_looked_at(1000, 1000) == 500
+    assert n_looked_at(50_000, 50_000) == 32
+    X, y = table(700, 3, seed=9, magnitude=3.5)
+    bound = dtp_upper_bound(SklearnLearner(LogisticRegression(max_iter=5)), Records.from_arrays(X, y))
+    assert bound is not None
+    assert bound.n_checked == 33
+    assert bound.n_unconverged > 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_bound_counts_answers_that_are_rounded_to_0(seed: int) -> None:
+    """Far out in a long tail one model answers 0 and the other does not: no finite bound holds of what is delivered."""
+    rng = np.random.default_rng(seed)
+    X = np.append(np.exp(rng.normal(size=600)), 60.0)[:, None]
+    y = (rng.random(601) < 1 / (1 + np.exp(2 - X[:, 0]))).astype(int)
+    estimator = LogisticRegression(solver="newton-cholesky", tol=1e-10)
+    whole, without = estimator.fit(X, y), clone(estimator).fit(X[1:], y[1:])
+    asked = np.linspace(0, 60, 100_001)[:, None]
+    assert ((whole.predict_proba(asked) == 0) != (without.predict_proba(asked) == 0)).any()
+    bound = dtp_upper_bound(SklearnLearner(estimator), Records.from_arrays(X, y))
+    assert bound is not None
+    assert np.isinf(bound.values).all()
+    assert np.isinf(bound.rounding)
+    near = dtp_upper_bound(SklearnLearner(estimator), Records.from_arrays(X[:-1], y[:-1]))
+    assert near is not None
+    assert near.rounding < 0.01
+    assert np.isfinite(near.values).all()
 
 
 @pytest.mark.parametrize("change", [0.0, 0.3])
@@ -182,7 +239,7 @@ def test_a_bound_covers_every_query_only_where_inputs_are_clipped() -> None:
     records = Records.from_arrays(X, y)
     learner = SklearnLearner(LogisticRegression(tol=1e-8))
     plain = dtp_upper_bound(learner, records)
-    ends = np.full(3, -60.0), np.full(3, 60.0)
+    ends = np.full(3, -16.0), np.full(3, 16.0)
     clipped = dtp_upper_bound(Clipping(learner, ends), records)
     assert plain is not None
     assert clipped is not None

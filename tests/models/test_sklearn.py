@@ -8,11 +8,11 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 
 from leakgauge.errors import ModelError
-from leakgauge.models import AnswerKind, kind_of, wrap
+from leakgauge.models import AnswerKind, FunctionProbabilities, ProbabilityAccess, answers, kind_of, wrap
 from leakgauge.models.sklearn import fit
 from leakgauge.records import Records
 
@@ -73,6 +73,34 @@ def test_compiled_code_that_wants_to_write_is_given_a_copy():
     fitted, _ = fit(KernelRidge(kernel="additive_chi2"), records.schema.decode(records.features), records.labels)
     assert np.isfinite(wrap(fitted, records.schema).predict(records.features)).all()
     assert not records.features.flags.writeable
+
+
+def test_a_model_that_writes_to_what_it_is_given_changes_nobody_elses_queries():
+    records = Records.from_arrays(X, (X[:, 0] > 0).astype(int))
+    queries = 2 * X + 1  # not read-only, as those of a search
+    before = queries.copy()
+    pipelines = [make_pipeline(StandardScaler(copy=own), GaussianNB()) for own in (False, True)]
+    changing, leaving = (wrap(fit(one, X.copy(), records.labels)[0], records.schema) for one in pipelines)
+    for _ in range(2):
+        np.testing.assert_array_equal(answers(changing, queries, 2), answers(leaving, queries, 2))
+    np.testing.assert_array_equal(queries, before)
+
+
+def test_a_function_may_write_to_its_queries_and_a_model_of_ones_own_may_not():
+    def halves(table):
+        table *= 0
+        return np.full((len(table), 2), 0.5)
+
+    class Halves(ProbabilityAccess):
+        def log_probabilities(self, X):
+            return np.log(halves(X))
+
+    records = Records.from_arrays(X, (X[:, 0] > 0).astype(int))
+    queries = 2 * X + 1
+    assert answers(FunctionProbabilities(halves, records.schema), queries, 2).shape == (60, 2)
+    with pytest.raises(ModelError, match="Halves raised ValueError in log_probabilities"):
+        answers(Halves(), queries, 2)
+    np.testing.assert_array_equal(queries, 2 * X + 1)
 
 
 def test_regressors_answer_values():

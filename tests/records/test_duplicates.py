@@ -157,7 +157,7 @@ def test_codes_tell_records_apart_as_far_as_asked():
     train, holdout = records[[0, 2, 4]], records[[1, 3]]
     exact = record_codes(train, holdout)
     assert len({*exact.train.tolist(), *exact.holdout.tolist()}) == 5
-    near = record_codes(train, holdout, grid=0.01)
+    near = record_codes(train, holdout, tolerance=0.01)
     assert near.holdout[0] == near.train[0]
     assert len({*near.train.tolist(), near.holdout[1]}) == 4
 
@@ -165,7 +165,7 @@ def test_codes_tell_records_apart_as_far_as_asked():
 def test_codes_of_numbers_to_be_predicted_are_rounded_like_features():
     labels = np.array([1.0, 2.0, 1.0 + 1e-9, 1.5])
     records = Records.from_arrays(np.zeros((4, 1)), labels, ids=np.arange(4))
-    near = record_codes(records[:2], records[2:], grid=0.01)
+    near = record_codes(records[:2], records[2:], tolerance=0.01)
     assert near.holdout[0] == near.train[0]
     assert near.holdout[1] not in near.train
     assert record_codes(records[:2], records[2:]).holdout[0] not in record_codes(records[:2], records[2:]).train

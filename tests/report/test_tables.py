@@ -260,13 +260,27 @@ def test_the_table_of_dots_counts_the_dots_of_the_picture(documents, seed, limit
             ]
             assert int(count) == sum(inside), (label, column)
     assert sum(int(count) for _, *counts in rows for count in counts) == n
-    root = svg_of(html, "PDTP against the success")
+    root = svg_of(html, "PDTP with binned probabilities against the success")
     x = figures.success_axis(association, limit)
     y = figures.Axis(min(0.4, math.floor(10 * min(success)) / 10), 1.0, 264, 28)
     expected = Counter((round(x.at(p)), round(y.at(s))) for p, s in zip(pdtp, success, strict=True))
     layers = [path.get("d") for path in root.iter("path") if path.get("class") == "dots"]
     drawn = Counter((int(a), int(b)) for layer in layers for a, b in re.findall(r"M(\d+) (\d+)h0", layer))
     assert drawn == Counter({place: min(count, 4) for place, count in expected.items()})
+
+
+def test_the_dots_say_that_they_are_binned_and_how_many_of_the_records_they_are(documents):
+    """400 of 2,000: the PDTP under the histogram beside it may be infinite, and that of dots is not."""
+    failing = documents.failing()
+    html = page_of(documents, failing)
+    shown, n = len(failing.influence.with_success.pdtp), failing.influence.with_success.correlation.n
+    assert f"Drawn are {shown} of {n:,} records" in html
+    assert "binned PDTP in nats" in "".join(svg_of(html, "PDTP with binned").itertext())
+    assert Tables(html).named("PDTP against success as a table")[0][0] == "Binned PDTP"
+    every = replace(failing.influence.with_success.correlation, n=shown)
+    association = replace(failing.influence.with_success, correlation=every)
+    influence = replace(failing.influence, with_success=association)
+    assert "Drawn are" not in page_of(documents, replace(failing, influence=influence))
 
 
 def ends_of(label: str) -> tuple[float, float]:

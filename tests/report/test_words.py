@@ -110,6 +110,15 @@ def test_the_rule_is_told_from_the_settings(documents):
     assert "membership advantage" not in told
 
 
+def test_the_rule_of_a_regressor_speaks_of_predictions(documents):
+    """Differential training privacy is defined for answers about classes, and no regressor was held against it."""
+    passing = documents.passing()
+    what = replace(passing.description, answers="values", classes=())
+    told = " ".join(words.rule(AuditDocument.of(replace(passing, description=what))))
+    assert told.startswith("Leaving out a training record may not move the prediction about it by more than 1 times ")
+    assert "differential training privacy" not in told
+
+
 @pytest.mark.parametrize("method", [{}, {"rule": None}, {"rule": "strict"}])
 def test_without_settings_the_rule_is_told_from_the_findings(documents, method):
     told = words.rule(AuditDocument.of(replace(documents.passing(), method=method)))
@@ -205,6 +214,8 @@ def test_every_verdict_has_its_words():
         ),
         (0.66, 0.30, "Members are named more often than others, but not shown to be named more often than without the"),
         (0.90, 0.90, "The model tells more than can be guessed without it, but of everybody: that members are named"),
+        (0.70, 0.68, "About members the model tells more than can be guessed without it: that members are named more"),
+        (0.68, 0.70, "About others the model tells more than can be guessed without it: that members are named more"),
     ],
 )
 def test_what_a_hidden_column_comes_to(documents, members, others, said):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from leakgauge.statistics import tail_odds
+from leakgauge.statistics import smallest_sure_tail, tail_odds
 from leakgauge.statistics.tail import _lower_odds
 
 LEVEL = 0.0125
@@ -71,6 +71,34 @@ def test_group_sizes_are_divided_out() -> None:
         tail_odds(rng.normal(size=4000), rng.normal(size=1000), level=0.05, rng=rng).odds > 1  # type: ignore[union-attr]
         for _ in range(300)
     )
+    assert above <= 27
+
+
+@pytest.mark.parametrize(
+    ("n_members", "n_nonmembers", "fewest"), [(4000, 1000, 128), (9000, 800, 512), (5000, 400, 512)]
+)
+def test_as_many_as_stated_are_found_against_a_small_holdout(n_members: int, n_nonmembers: int, fewest: int) -> None:
+    rng = np.random.default_rng(n_members)
+    inside, outside = rng.normal(size=n_members), rng.normal(size=n_nonmembers)
+    assert smallest_sure_tail(n_members, n_nonmembers, level=LEVEL / 8, odds=math.e) == fewest
+    inside[:fewest] = 99
+    found = tail_odds(inside, outside, level=LEVEL / 8, rng=rng)
+    assert found is not None
+    assert found.odds > math.e
+    assert found.n_members == fewest
+
+
+@pytest.mark.parametrize("share", [0.02, 0.1, 0.3])
+def test_odds_at_the_limit_against_a_small_holdout_exceed_it_as_rarely_as_stated(share: float) -> None:
+    """Members are e times as likely as others to lie above 2: of 300 audits at level 0.05 more than 27 exceed the
+    limit with a probability of at most 2e-3."""
+    rng = np.random.default_rng(round(100 * share))
+    above = 0
+    for _ in range(300):
+        inside, outside = rng.random(3000), rng.random(200)
+        inside[rng.random(3000) < math.e * share] += 2
+        outside[rng.random(200) < share] += 2
+        above += tail_odds(inside, outside, level=0.05, rng=rng).odds > math.e  # type: ignore[union-attr]
     assert above <= 27
 
 

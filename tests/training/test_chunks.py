@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import signal
+import subprocess
 import sys
 from pathlib import Path
 
@@ -78,3 +80,30 @@ def test_chunks_that_are_stored_are_not_made_again(tmp_path: Path, monkeypatch: 
     monkeypatch.setattr(Loop, "answers", lambda self, models: pytest.fail("trained again"))
     again = train_many(wanted.learner, wanted.records, wanted.subsets, seed=0, run=tmp_path)
     np.testing.assert_array_equal(first.answers, again.answers)
+
+
+DEAF = """
+import signal
+
+import joblib
+
+from leakgauge.training.chunks import _deaf_to_ctrl_c
+
+
+def heard():
+    return signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+
+
+if __name__ == "__main__":
+    with joblib.parallel_config(backend="loky"), _deaf_to_ctrl_c():
+        answers = joblib.Parallel(n_jobs=2)(joblib.delayed(heard)() for _ in range(4))
+    print(answers, heard())
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="needs masks of signals")
+def test_processes_started_for_work_do_not_hear_ctrl_c(tmp_path: Path) -> None:
+    """In a process of its own, where no helper of multiprocessing runs yet: each that starts hears signals again."""
+    (tmp_path / "deaf.py").write_text(DEAF)
+    done = subprocess.run([sys.executable, tmp_path / "deaf.py"], check=True, capture_output=True, text=True)
+    assert done.stdout.split("] ") == ["[False, False, False, False", "True\n"], done.stderr

@@ -7,12 +7,13 @@ from leakgauge.attributes.attribute import Attribute, Bins, one_hot, single, tog
 from leakgauge.attributes.exposure import calibrated_p_values, exposed_by_models, margins, tail_scores, wins_of_pairs
 from leakgauge.attributes.game import Part, Success, play
 from leakgauge.attributes.guesses import NONE, Guesses
-from leakgauge.attributes.inference import Inference, MembershipScores, People, infer
+from leakgauge.attributes.inference import N_TAIL_SCORES, Inference, MembershipScores, People, infer
 from leakgauge.attributes.shadow_models import Shadows
 
 __all__ = [
     "ATTACKS",
     "NONE",
+    "N_TAIL_SCORES",
     "AcrossModels",
     "Attack",
     "Attribute",

@@ -81,6 +81,9 @@ class Situation:
     largest_binned: float = math.inf
 
 
+MOST_LEFT_OUT = 0.1
+"""The largest share of the training records that it is sensible to leave out; of more, others take the place."""
+
 UNKNOWN_OUTPUTS = Situation()
 """Nothing is known of what is released."""
 
@@ -123,7 +126,7 @@ def _other_outputs(situation: Situation) -> list[str]:
 
 def _against_influence(situation: Situation) -> list[str]:
     options, limit = [REGULARISE], situation.dtp
-    if situation.n_above:
+    if 0 < situation.n_above <= MOST_LEFT_OUT * (situation.n_train or math.inf):
         those = "the record" if situation.n_above == 1 else f"the {situation.n_above:,} records"
         options.append(f"leave {those} above the limit out of the training set and audit the new model")
     match situation.outputs:

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from leakgauge.attributes import (
     ATTACKS,
+    N_TAIL_SCORES,
     Attribute,
     Inference,
     MembershipScores,
@@ -45,7 +46,7 @@ from leakgauge.membership import ATTACKS as MEMBERSHIP_ATTACKS
 from leakgauge.membership import Evidence
 from leakgauge.models import AnswerKind, Model, answers, kind_of
 from leakgauge.records import Records, Schema, concatenate
-from leakgauge.statistics import SMALLEST_GROUP, Estimate, TailOdds, bonferroni_confidence
+from leakgauge.statistics import SMALLEST_GROUP, Estimate, TailOdds, bonferroni_confidence, smallest_sure_tail
 from leakgauge.statistics.numerals import number
 from leakgauge.training import DenseSubsets, complementary_pairs, train_many
 from leakgauge.training.chunks import Workers
@@ -353,7 +354,7 @@ def _tail_finding(columns: Sequence[InferredColumn], dtp: float) -> Finding | No
     verdict, remedy = Verdict.PASSES, ""
     reason = (
         f"no group of training records was shown whose hidden values are given away (odds of membership above "
-        f"{limit:.3g} times those among all records); fewer than about 32 cannot be shown in this way"
+        f"{limit:.3g} times those among all records); {_not_shown(tails, limit)}"
     )
     if tail.odds > limit and column.advantage_without.magnitude.low > 0:
         verdict, reason, remedy = Verdict.CANNOT_TELL, _unlike(column), ALIKE
@@ -368,6 +369,17 @@ def _tail_finding(columns: Sequence[InferredColumn], dtp: float) -> Finding | No
     if lacking and verdict is Verdict.PASSES:
         return _untold_tail(lacking, limit, observed)
     return Finding("attributes", TAIL_MEASURE, observed, 1.0, limit, verdict, reason, remedy)
+
+
+def _not_shown(tails: Sequence[tuple[InferredColumn, TailOdds]], limit: float) -> str:
+    """How few people no tail would show, of the column where it takes most."""
+    fewest = [
+        smallest_sure_tail(column.n_members, column.n_others, level=tail.level / N_TAIL_SCORES, odds=limit)
+        for column, tail in tails
+    ]
+    if None in fewest:
+        return "with so few records none would be shown, whatever the model gives away"
+    return f"fewer than about {max(n for n in fewest if n is not None):,} cannot be shown in this way"
 
 
 def _untold_tail(lacking: Sequence[str], limit: float, observed: Estimate | None) -> Finding:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -20,14 +21,14 @@ from leakgauge.auditing.change import Measured as MeasuredChange
 from leakgauge.auditing.description import describe, method, not_tested, notes
 from leakgauge.auditing.finding import overall
 from leakgauge.auditing.influence import Measured
-from leakgauge.auditing.overlap import Overlap
+from leakgauge.auditing.overlap import Overlap, holdout_repeats, repeats_note
 from leakgauge.auditing.people import opaque_ids, records_table
 from leakgauge.auditing.released import released_answers, released_model
 from leakgauge.auditing.result import AuditResult
 from leakgauge.auditing.settings import Queries, Released, Settings
 from leakgauge.auditing.subject import Data, Subject, subject
 from leakgauge.checking import either, instance, optional, whole
-from leakgauge.errors import ModelError, UserCodeError
+from leakgauge.errors import ConfigError, ModelError, UserCodeError
 from leakgauge.influence import OwnModels
 from leakgauge.membership import Evidence, Population, left_out_error
 from leakgauge.membership.error_law import MANY
@@ -54,6 +55,13 @@ Stage: TypeAlias = Callable[[str, int, int], None]
 MISMATCH = 0.1
 """Of the limit on DTP: a mean log ratio between the released model and a randomised learner's, beyond that between
 seeds, at which the learner is said not to have made it."""
+
+
+N_ASKED_AGAIN = 200
+"""Records that the released model is asked about a second time, in another order."""
+
+LARGEST_ROUNDING = 1e-4
+"""Change of a probability, or of a number over its size, that a batch of another size may make in single precision."""
 
 
 def audit(
@@ -114,12 +122,18 @@ def audit_subject(
 ) -> AuditResult:
     """The same for a subject that has been brought into form."""
     either(str, otherwise=whole(1))("workers", workers)
+    optional(instance(str, PathLike))("run", run)
+    if progress is not None and not callable(progress):
+        raise ConfigError(f"progress must be a function, got a value of type {type(progress).__name__}")
     folder = None if run is None else Path(run)
     tell = progress or (lambda stage, done, total: None)
     hidden = attributes_part.hidden_columns(what, settings)
     wanted = properties_part.wanted_properties(what, settings)
+    repeats, n_holdout = holdout_repeats(what.train, what.holdout), len(what.holdout)
+    if repeats.any():
+        what = replace(what, holdout=what.holdout[~repeats])
     everyone = concatenate(what.train, what.holdout)
-    kind, all_answers = _target_answers(what, everyone.features, settings, folder)
+    kind, all_answers, moved = _target_answers(what, everyone.features, settings, folder)
     aside = _set_aside(what, kind, settings, attributes=bool(hidden))
     judged = np.delete(np.arange(len(everyone)), aside)
     candidates, target_answers, is_member = everyone[judged], all_answers[judged], judged < len(what.train)
@@ -180,6 +194,7 @@ def audit_subject(
         attacks, description, situation, advantage=rule.advantage, dtp=rule.dtp, learner=what.learner is not None
     )
     findings += membership_part.shadows_finding(no_shadows, rule)
+    findings += membership_part.unsteady_finding(moved, rule)
     findings += attributes_part.findings(columns, rule.advantage, rule.dtp, situation)
     findings += attributes_part.unknown(not_inferred, rule.advantage)
     findings += properties_part.findings(told, rule.property, rule.planted, situation)
@@ -197,10 +212,11 @@ def audit_subject(
         influence=None if measured is None else influence_part.summarise(measured, len(what.train), settings, success),
         exposed=exposed,
         records=rows,
-        notes=tuple(
-            notes(
+        notes=(
+            *notes(
                 what, kind, table, measured, why_not, no_shadows, not_inferred, not_told, settings, usual, description
-            )
+            ),
+            *repeats_note(int(repeats.sum()), n_holdout),
         ),
         not_tested=tuple(not_tested(what, kind, settings, table, measured, change, chosen, columns, told)),
         method=method(settings, table, measured, change, columns, told),
@@ -211,11 +227,17 @@ def audit_subject(
     )
 
 
-def _target_answers(what: Subject, features: Floats, settings: Settings, run: Path | None) -> tuple[AnswerKind, Floats]:
-    """What the released model says about all candidates, ``[n, k]``."""
+def _target_answers(
+    what: Subject, features: Floats, settings: Settings, run: Path | None
+) -> tuple[AnswerKind, Floats, tuple[int, int]]:
+    """What the released model says about all candidates, ``[n, k]``; how many answers change when it is asked again."""
+    moved = 0, 0
     if what.model is not None:
+        n_classes = len(what.train.schema.classes)
         try:
-            kind, given = kind_of(what.model), answers(what.model, features, len(what.train.schema.classes))
+            kind, given = kind_of(what.model), answers(what.model, features, n_classes)
+            again = np.random.default_rng([settings.seed, 9]).permutation(len(features))[:N_ASKED_AGAIN]
+            moved = _n_moved(kind, given[again], answers(what.model, features[again], n_classes)), len(again)
         except UserCodeError as error:
             raise UserCodeError(
                 f"{error}; it must answer about all training and holdout records: an encoder must be given all "
@@ -241,7 +263,16 @@ def _target_answers(what: Subject, features: Floats, settings: Settings, run: Pa
         raise ModelError("released = 'binned' needs probabilities; this model answers labels only")
     if kind is AnswerKind.PROBABILITIES:
         given = settings.release(given)
-    return _released_kind(kind, settings), given
+    return _released_kind(kind, settings), given, moved
+
+
+def _n_moved(kind: AnswerKind, before: Floats, after: Floats) -> int:
+    """For how many records two answers differ by more than a batch of another size may round differently."""
+    if kind is AnswerKind.VALUES:
+        differs = np.abs(after - before) > LARGEST_ROUNDING * (np.abs(before) + float(np.std(before)))
+    else:
+        differs = ~np.isclose(np.exp(before), np.exp(after), rtol=0, atol=LARGEST_ROUNDING, equal_nan=True)
+    return int(np.count_nonzero(differs.any(axis=1)))
 
 
 def _situation(what: Subject, kind: AnswerKind, settings: Settings) -> Situation:

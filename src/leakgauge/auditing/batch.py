@@ -19,6 +19,7 @@ from leakgauge.auditing.config import Config
 from leakgauge.auditing.document import Document
 from leakgauge.auditing.run import Run
 from leakgauge.auditing.subject import Subject
+from leakgauge.errors import InputError
 from leakgauge.training.chunks import Workers
 
 RUNS = "leakgauge-runs"
@@ -71,10 +72,14 @@ def audit_config(
     if opened:
         opened(run)
     with run.alone():
-        results = [
-            audit_subject(what, config.settings(), run=run.folder, workers=workers, progress=_told(progress, what))
-            for what in subjects
-        ]
+        try:
+            results = [
+                audit_subject(what, config.settings(), run=run.folder, workers=workers, progress=_told(progress, what))
+                for what in subjects
+            ]
+        except InputError:
+            run.forget()
+            raise
         document = Document.of(config.name, results)
         run.write_results(document, results)
         run.write_manifest({"inputs": inputs, **_circumstances(began, time.perf_counter() - clock, workers)})

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from leakgauge.auditing.advice import Situation, advice, unmeasured_influence
 from leakgauge.auditing.finding import Finding, Verdict, judge
-from leakgauge.auditing.influence import CONVERGE, chosen_rows, histogram
+from leakgauge.auditing.influence import CONVERGE, chosen_rows, histogram, second_look_said
 from leakgauge.auditing.result import PredictionChange
 from leakgauge.auditing.settings import Settings
 from leakgauge.influence import Changes, confirm_change, prediction_change
@@ -185,6 +185,8 @@ def finding(
             f"leaving out one record moves the prediction about it by {estimate.value:.3g} times {against}; {n_above} "
             f"records move theirs by more than {limit:g} times"
         )
+        if measured.second_look is not None:
+            reason += second_look_said(float(np.nanmax(values)))
         remedy = advice("influence", verdict, replace(situation, n_above=int((values > limit).sum())))
     elif verdict is Verdict.PASSES:
         reason = f"no record moves the prediction about itself by more than {estimate.high:.3g} times {against}"
@@ -221,8 +223,8 @@ def _estimate(measured: Measured, complete: bool) -> Estimate:
     else:
         value = float(np.nanmax(found.values, initial=0.0))
         low = float(np.nanmax(found.values - found.solver_floor, initial=0.0))
-        high = float(np.nanmax(found.values + found.solver_floor, initial=0.0))
-        high = max(high, float(found.noise_floor.max(initial=0.0))) if complete else np.inf
+        largest = found.values + found.solver_floor + found.noise_floor
+        high = float(np.nanmax(largest, initial=0.0)) if complete else np.inf
     return Estimate(
         _over(value, deviation.value), _over(low, deviation.high), _over(high, deviation.low),
         deviation.confidence, method, n,

@@ -20,7 +20,7 @@ from leakgauge.auditing.result import Description, InferredColumn, InferredPrope
 from leakgauge.auditing.settings import Queries, Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.influence import EVERY_QUERY
-from leakgauge.membership import Attack
+from leakgauge.membership import ATTACKS, Attack
 from leakgauge.models import AnswerKind
 from leakgauge.records import Schema, find_duplicates
 from leakgauge.statistics import SMALLEST_GROUP, Estimate, clopper_pearson, mean
@@ -189,11 +189,25 @@ def not_tested(
         said.insert(0, f"Tails of attacks' scores: they need {SMALLEST_GROUP} training and holdout records.")
     if table is None:
         said.insert(0, "Attacks with shadow models.")
+    if left_out := _left_out(kind, settings, table is not None):
+        said.insert(0, f"Membership attacks that the settings leave out: {', '.join(f'“{one}”' for one in left_out)}.")
     if measured is not None and len(measured.found.which) < measured.found.n_training:
         said.insert(
             0, f"The influence of {measured.found.n_training - len(measured.found.which):,} training records not drawn."
         )
     return said
+
+
+def _left_out(kind: AnswerKind, settings: Settings, shadows: bool) -> list[str]:
+    """Titles of the membership attacks that could have been carried out, and were not named."""
+    return [
+        attack.title
+        for attack in ATTACKS
+        if settings.attacks is not None
+        and attack.name not in settings.attacks
+        and not attack.needs_population
+        and attack.possible(kind, shadows=shadows, population=False, copies=True)
+    ]
 
 
 def method(

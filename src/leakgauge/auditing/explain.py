@@ -33,8 +33,7 @@ from leakgauge.auditing.settings import Queries as AskedOf
 from leakgauge.auditing.settings import Released, Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.influence import coarse_tolerance
-from leakgauge.influence.delivered import N_RANDOM
-from leakgauge.influence.delivered import N_WORST as N_WORST_OWN
+from leakgauge.influence.delivered import n_looked_at
 from leakgauge.influence.pdtp import N_TRIED as N_PROBED
 from leakgauge.influence.pdtp import N_TWINS
 from leakgauge.membership.error_law import MANY
@@ -332,7 +331,7 @@ def _own_steps(what: Subject, settings: Settings, kind: AnswerKind, n_chosen: in
     n_models = int(solves)
     if n_chosen and engine.converges:
         bounded = isinstance(engine, LogisticRegressionNewton) and settings.released is Released.AS_IS
-        n_models = 1 + min(len(what.train) if bounded else n_chosen, N_WORST_OWN + N_RANDOM)
+        n_models = 1 + n_looked_at(len(what.train) if bounded else n_chosen, len(what.train))
     elif n_chosen and what.model is not None and not what.learner.randomised and kind is not AnswerKind.VALUES:
         n_models = 1
     step = _step("the learner's own models, to compare with", left_out, engines=())

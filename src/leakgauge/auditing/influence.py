@@ -41,6 +41,7 @@ from leakgauge.influence.pdtp import known_log_ratio
 from leakgauge.influence.search import stopping_floor
 from leakgauge.models import Model, binned_logs
 from leakgauge.statistics import Estimate, pearson
+from leakgauge.statistics.numerals import short
 from leakgauge.training.engines.refit import Refit
 
 if TYPE_CHECKING:
@@ -93,11 +94,22 @@ class Measured:
     @property
     def largest_indirect(self) -> float:
         """Largest log ratio at any query found, arithmetic taken off; 0 where nothing was searched."""
+        return float(self._certain().max(initial=0.0))
+
+    @property
+    def largest_elsewhere(self) -> float:
+        """The same of queries that tell more than the record itself, from which the search starts."""
         if self.indirect is None:
             return 0.0
+        return float(self._certain()[self.indirect.values > self.indirect.own].max(initial=0.0))
+
+    def _certain(self) -> Floats:
+        """What was found about each record of the search, arithmetic taken off."""
+        if self.indirect is None:
+            return np.zeros(0)
         found = np.nan_to_num(self.indirect.values, nan=0.0, posinf=np.inf)
         certain = np.where(np.isinf(found), found, found - self.indirect_floor)
-        return float(np.nan_to_num(certain, nan=0.0, posinf=np.inf, neginf=0.0).max(initial=0.0))
+        return np.nan_to_num(certain, nan=0.0, posinf=np.inf, neginf=0.0)
 
 
 def measure(
@@ -300,8 +312,8 @@ def _direct(measured: Measured, limit: float, situation: Situation) -> Finding:
     complete = known and len(measured.found.which) == measured.found.n_training
     largest = float(np.nanmax(measured.found.values, initial=0.0))
     n_above = int((measured.found.values > limit).sum())
-    if measured.second_look is not None:
-        estimate = measured.second_look.largest
+    if measured.second_look is not None:  # at a few records only, so that nothing is known from above
+        estimate = replace(measured.second_look.largest, high=np.inf)
     else:
         low, high = _ends(measured.found)
         high = min(high, _bound(measured)) if complete else _bound(measured)  # what is known of any query
@@ -314,11 +326,11 @@ def _direct(measured: Measured, limit: float, situation: Situation) -> Finding:
             len(measured.found.values),
         )
     verdict = judge(estimate, limit)
-    if verdict is Verdict.PASSES and measured.second_look is not None:
-        verdict = Verdict.CANNOT_TELL  # only a few of the records that looked worst were looked at again
     how_many = f"{n_above:,} of {len(measured.found.values):,} records are above {limit:g}"
     if verdict is Verdict.FAILS:
         reason = f"a record changes an answer about itself by more than a factor e^{limit:g}; {how_many}"
+        if measured.second_look is not None:
+            reason += second_look_said(largest)
         remedy = advice("influence", verdict, situation)
     elif verdict is Verdict.PASSES:
         rest = "" if complete else "; not all were measured, but a bound is known for all"
@@ -365,6 +377,13 @@ def _direct(measured: Measured, limit: float, situation: Situation) -> Finding:
     return Finding("influence", MEASURE_DIRECT, estimate, 0.0, limit, verdict, reason, remedy)
 
 
+def second_look_said(first: float) -> str:
+    """What a finding's value is after a second look, beside the largest at first sight, which a report shows too."""
+    return (
+        f" at first sight (largest {short(first, 3)}); the value is that of a second look at the worst, by fresh seeds"
+    )
+
+
 def _records(n: int) -> str:
     return "1 record" if n == 1 else f"{n:,} records"
 
@@ -372,12 +391,13 @@ def _records(n: int) -> str:
 def _ends(found: Pdtp) -> tuple[float, float]:
     """Between what the largest PDTP lies, as far as seeds and solvers let one know.
 
-    Arithmetic may have moved each value by its solver floor, either way; where that is infinite nothing is known. Below
-    the noise floor nothing can be told, so that the upper end is not below it.
+    Arithmetic may have moved each value by its solver floor, either way, and other seeds by its noise floor; where one
+    of them is infinite nothing is known.
     """
-    low = float(np.nanmax(found.least, initial=0.0))
-    high = float(np.nanmax(found.values + found.solver_floor, initial=0.0))
-    return low, max(high, float(found.noise_floor.max(initial=0.0)))
+    noise = np.where(np.isfinite(found.noise_floor), found.noise_floor, found.least)
+    low = float(np.nanmax(found.least - np.where(np.isfinite(found.least), noise, 0.0), initial=0.0))
+    high = float(np.nanmax(found.values + found.solver_floor + found.noise_floor, initial=0.0))
+    return low, high
 
 
 def _bound(measured: Measured) -> float:
@@ -401,8 +421,9 @@ def _any_query(measured: Measured, direct: Finding, limit: float, situation: Sit
     doubt, way_out = _doubt(measured, beyond, situation)
     reason = {
         Verdict.FAILS: (
-            f"a query other than the record itself was found whose answer changes by {_times(elsewhere)} without it"
-            if elsewhere > limit
+            "a query other than the record itself was found whose answer changes by "
+            f"{_times(measured.largest_elsewhere)} without it"
+            if measured.largest_elsewhere > max(limit, 0.0 if direct.estimate is None else direct.estimate.low)
             else "DTP is at least PDTP, which is above the limit"
         ),
         Verdict.PASSES: f"no answer can change by more than a factor e^{high:.3g}; this covers "
@@ -430,6 +451,11 @@ def _doubt(measured: Measured, beyond: bool, situation: Situation) -> tuple[str,
             f"the known bound, {bound.at_minimum:.3g}, is about a solver that finds the minimum: of "
             f"{bound.n_checked:,} models that the learner trained itself, {bound.n_unconverged:,} did not converge"
         ), f"{CONVERGE}, or {ACCEPT_INDIRECT}"
+    if np.isinf(high) and np.isinf(bound.rounding):
+        return (
+            f"the known bound, {bound.at_minimum:.3g}, is about answers that are not rounded: some query has an answer "
+            "so near to 0 that it may be rounded to 0 with a record and not without it"
+        ), f"a stronger penalty, or columns without far outliers, or {ACCEPT_INDIRECT}"
     if np.isinf(high):
         return (
             f"the known bound, {bound.at_minimum:.3g}, is about the learner's own models: the released model is not "
@@ -454,10 +480,11 @@ def _how_known(measured: Measured) -> str:
     bound = measured.bound
     if bound is None or not bound.proven:
         added = "" if bound is None else f"{float(bound.values.max()) - bound.at_minimum:.2g}"
-        n = 0 if bound is None else bound.n_checked
+        n, n_models = (0, 0) if bound is None else (bound.n_checked, len(bound.values) + 1)
+        others = "" if n == n_models else f" and estimated for the other {n_models - n:,}"
         return (
             f". It is proven for a solver that finds the minimum; {added} of it was added since the learner's own "
-            f"stops before, as measured on {n:,} of its models"
+            f"stops before, as measured on {'all ' if n == n_models else ''}{n:,} of its models{others}"
         )
     made = "; that the released model is one of these was compared at the training records" if measured.given else ""
     return f". It is proven for all models of this learner{made}"

@@ -225,6 +225,28 @@ def shadows_finding(why_not: str, rule: ReleaseRule) -> list[Finding]:
     ]  # fmt: skip
 
 
+def unsteady_finding(moved: tuple[int, int], rule: ReleaseRule) -> list[Finding]:
+    """That the model answers the same question differently, of which attacks that ask once see little.
+
+    Args:
+        moved: how many records got another answer when the model was asked again, and of how many.
+        rule: asks for it where it has a limit on the advantage.
+    """
+    n_moved, n = moved
+    if not n_moved or rule.advantage is None:
+        return []
+    return [
+        Finding(
+            "membership", "advantage of an attacker who asks more than once", None, 0.0, rule.advantage,
+            Verdict.CANNOT_TELL,
+            f"asked again, the model answers differently about {n_moved:,} of {n:,} records: what is random in its "
+            "answers averages out for whoever asks often, and the attacks here ask once",
+            "let the model answer the same question always alike (random numbers drawn from the record, nothing kept "
+            "between queries), or audit it without what is random",
+        )
+    ]  # fmt: skip
+
+
 def exposed(
     attacked: tuple[Attacked, ...], is_member: Flags, *, among: int | None = None
 ) -> tuple[Exposed | None, Flags]:
@@ -469,12 +491,14 @@ def tail_finding(attacks: Sequence[AttackResult], description: Description, dtp:
 
 def _not_shown(tail: TailOdds, description: Description, limit: float) -> str:
     """What a tail below the limit does not say."""
-    fewest = smallest_sure_tail(description.n_train, description.n_holdout, level=tail.level, odds=limit)
+    spent = 1 if description.overlap is None else 2  # half of the level is that of the share of shared records
+    fewest = smallest_sure_tail(description.n_train, description.n_holdout, level=tail.level / spent, odds=limit)
     if fewest is None:
         return "with so few records it would not have been detected whatever the model gives away"
+    single = "the largest change of a prediction" if description.answers == "values" else "PDTP"
     return (
-        f"fewer than about {fewest:,} training records given away surely cannot be detected so (PDTP looks at single "
-        "records)"
+        f"fewer than about {fewest:,} training records given away surely cannot be detected so ({single} looks at "
+        "single records)"
     )
 
 

@@ -8,6 +8,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
+import numpy as np
+from numpy.typing import NDArray
+
 from leakgauge.records import Codes, Records, record_codes
 from leakgauge.statistics import (
     Estimate,
@@ -20,8 +23,11 @@ from leakgauge.statistics import (
 
 FRESH_HOLDOUT = "draw a holdout that shares no record with the training set"
 
-GRID = 0.01
-"""Standard deviations of a column within which two numbers count as nearly the same."""
+TOLERANCES = (1e-6, 0.01)
+"""Standard deviations by which the numbers of a copy may differ: stored in single precision, and rounded or blurred."""
+
+LARGEST_CHANCE = 3.0
+"""Equal pairs within the holdout, over as many as pairs across the sets lead one to expect, that may be chance."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,24 +41,26 @@ class Overlap:
 
     Args:
         equal: codes of the records that tell them apart wherever they differ.
-        near: codes that do so only where they differ clearly.
+        near: codes that do so only where they differ clearly, for each of the tolerances.
     """
 
     equal: Codes
-    near: Codes
+    near: tuple[Codes, ...]
 
     @classmethod
     def of(cls, train: Records, holdout: Records) -> Overlap:
         """Compare training records with the holdout records that attacks are judged by."""
-        return cls(record_codes(train, holdout), record_codes(train, holdout, grid=GRID))
+        near = tuple(record_codes(train, holdout, tolerance=tolerance) for tolerance in TOLERANCES)
+        return cls(record_codes(train, holdout), near)
 
     def share(self, confidence: float) -> Estimate | None:
         """The share of the holdout that stands in the training set; ``None`` where no record suggests any."""
         equal = shared_share(self.equal.train, self.equal.holdout, confidence=confidence)
-        near = shared_share(self.near.train, self.near.holdout, confidence=confidence)
-        if near is None or not near.low:
+        near = [shared_share(codes.train, codes.holdout, confidence=confidence) for codes in self.near]
+        largest = max((share for share in near if share is not None), key=lambda share: share.low, default=None)
+        if largest is None or largest.low <= (0.0 if equal is None else equal.low):
             return equal
-        return near if equal is None else replace(near, high=max(equal.high, near.high))
+        return largest if equal is None else replace(largest, high=max(equal.high, largest.high))
 
     def corrected(self, advantage: Estimate) -> Estimate:
         """An advantage against records that were not trained on."""
@@ -65,6 +73,36 @@ class Overlap:
         """Tail odds against records that were not trained on, whose bound errs with twice the probability."""
         shared = self.share(1 - 2 * tail.level)
         return replace(tail, odds=odds_without_overlap(tail.odds, shared), level=2 * tail.level)
+
+
+def holdout_repeats(train: Records, holdout: Records) -> NDArray[np.bool_]:
+    """Which holdout records repeat an earlier one ``[n]``, if that is no chance; none otherwise.
+
+    Attacks are right or wrong about all rows of one person at once, so that rows which belong together are no separate
+    evidence. By chance, records of the holdout equal each other as often as they equal training records, for the sizes
+    of the sets. Where at least a twentieth of the holdout repeats, in `LARGEST_CHANCE` times as many pairs, they count
+    once.
+    """
+    codes = record_codes(train, holdout, tolerance=TOLERANCES[-1])
+    n_kinds = 1 + max(int(codes.train.max()), int(codes.holdout.max()))
+    inside, outside = (np.bincount(part, minlength=n_kinds).astype(float) for part in (codes.train, codes.holdout))
+    by_chance = float(inside @ outside) * (len(holdout) - 1) / (2 * len(train))
+    repeats = np.ones(len(holdout), dtype=bool)
+    repeats[np.unique(codes.holdout, return_index=True)[1]] = False
+    chance = float(outside @ (outside - 1)) / 2 <= LARGEST_CHANCE * by_chance
+    return np.zeros_like(repeats) if chance or 20 * repeats.sum() < len(holdout) else repeats
+
+
+def repeats_note(n_repeats: int, n_holdout: int) -> list[str]:
+    """What a reader should know about holdout records that were left out for repeating others."""
+    if not n_repeats:
+        return []
+    return [
+        (
+            f"{n_repeats:,} of {n_holdout:,} holdout records repeat another one, far more than by chance. They were "
+            "left out: intervals would be too narrow otherwise. Of rows that belong to one person, give one."
+        )
+    ]
 
 
 def allowance(shared: Estimate | None) -> str:
@@ -86,14 +124,16 @@ def note(shared: Estimate | None, n_equal: int, n_holdout: int) -> str:
         return ""
     high = f"{100 * shared.high:.3g}"
     said = (
-        f"{n_equal:,} holdout records also stand in the training set"
+        "1 holdout record also stands in the training set"
+        if n_equal == 1
+        else f"{n_equal:,} holdout records also stand in the training set"
         if n_equal
         else "Holdout records also stand in the training set, with nearly the same values"
     )
     if not shared.low:
         return (
-            f"{said}, or equal a record of it by chance: at most {high} % of the {n_holdout:,} are more than chance "
-            "produces. The intervals of the advantages allow for that."
+            f"{said}, or {'equals' if n_equal == 1 else 'equal'} a record of it by chance: at most {high} % of the "
+            f"{n_holdout:,} are more than chance produces. The intervals of the advantages allow for that."
         )
     return (
         f"{said}: about {100 * shared.value:.3g} % of the {n_holdout:,} (at most {high} %) beyond what chance "

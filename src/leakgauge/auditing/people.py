@@ -42,7 +42,7 @@ def records_table(
     exposed: NDArray[np.bool_],
     inferred: Sequence[Inferred],
 ) -> tuple[tuple[ExposedRecord, ...], dict[str, str]]:
-    """One line for each candidate, most exposed first: by PDTP (or change), attacks' success, score.
+    """One line for each candidate, most exposed first: by PDTP (or change), the same binned, attacks' success, score.
 
     Args:
         candidates: members and others, members first.
@@ -70,7 +70,7 @@ def records_table(
         columns["score"] = best.rising
     order = np.lexsort(
         [np.arange(n)]
-        + [-np.nan_to_num(columns[c], nan=-np.inf) for c in ("score", "success", "change", "pdtp_binned")]
+        + [-np.nan_to_num(columns[c], nan=-np.inf) for c in ("score", "success", "change", "pdtp_binned", "pdtp")]
         + [~is_member]
     )
     rows = tuple(

@@ -85,7 +85,7 @@ class Histogram:
 
 @dataclass(frozen=True)
 class Association:
-    """PDTP against the success of an attack on each record.
+    """PDTP with binned probabilities against the success of an attack on each record.
 
     Args:
         attack: the attack's name.

@@ -25,7 +25,7 @@ from typing import Any
 from leakgauge.auditing.document import Document, dump, load
 from leakgauge.auditing.gate import Limits, apply
 from leakgauge.auditing.result import AuditResult, ExposedRecord
-from leakgauge.errors import StoreError
+from leakgauge.errors import LeakgaugeError, StoreError, place_of
 from leakgauge.escaping import csv_rows, csv_table, one_line
 from leakgauge.training import write_atomically
 from leakgauge.training.store import litter, refuse_links
@@ -111,6 +111,12 @@ class Run:
         """Replace the manifest."""
         self.write_text("manifest.json", json.dumps(content, indent=2) + "\n")
 
+    def forget(self) -> None:
+        """Give a folder back in which nothing was measured, so that an audit with inputs put right may take it."""
+        manifest = self.folder / "manifest.json"
+        if set(self.folder.iterdir()) == {manifest}:
+            manifest.unlink()
+
     def write_results(self, document: Document, results: list[AuditResult]) -> None:
         """``result.json``, ``records.csv`` and ``ids.csv``."""
         rows = [(one_line(r.description.model), record) for r in results for record in r.records]
@@ -124,6 +130,22 @@ class Run:
         """The result of the finished audit as it stands in the file, verdicts and all."""
         refuse_links(self.folder)
         return load(self.folder / "result.json")
+
+    @contextmanager
+    def as_read(self) -> Iterator[None]:
+        """Around what is made of the result alone: numbers that no audit writes are a damaged file.
+
+        Raises:
+            StoreError: something was computed of the result and could not be.
+        """
+        try:
+            yield
+        except (LeakgaugeError, OSError):
+            raise
+        except (ValueError, TypeError, ArithmeticError, LookupError, AttributeError) as error:
+            raise StoreError(
+                f"{self.folder / 'result.json'} holds what no audit writes ({place_of(error)}); run the audit again"
+            ) from None
 
     def document(self) -> Document:
         """The result of the finished audit, judged again: verdicts in the file are not believed."""

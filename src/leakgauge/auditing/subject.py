@@ -7,9 +7,11 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from leakgauge.checking import optional, text
 from leakgauge.errors import DataError, ModelError, user_code
 from leakgauge.escaping import shapes
 from leakgauge.models import LabelAccess, Model, RegressionAccess, wrap
+from leakgauge.models.access import LARGEST_VALUE
 from leakgauge.models.sklearn import name_of, refuse_class
 from leakgauge.records import Column, Kind, Records, Role, Schema, Task, from_pair
 from leakgauge.training import Learner, SklearnLearner
@@ -58,6 +60,12 @@ class Subject:
         if self.train.schema != self.holdout.schema:
             raise DataError("training and holdout records have different schemas; make both with records.from_pair")
         labels, classes = self.train.labels, self.train.schema.classes
+        largest = max(float(np.abs(records.labels).max()) for records in (self.train, self.holdout))
+        if not classes and largest > LARGEST_VALUE:
+            raise DataError(
+                f"column {self.train.schema.target.name!r} holds numbers of more than 1e150 in size, whose squares are "
+                "infinite; correct them, or give the column in larger units"
+            )
         if classes and (labels == labels[0]).all():
             raise DataError(
                 f"the training set has one class only in column {self.train.schema.target.name!r}; a classifier needs "
@@ -89,7 +97,10 @@ def subject(
     Raises:
         DataError: the two sets do not fit together, or hold something that cannot be used.
         ModelError: the model is none of these.
+        ConfigError: ``target`` or ``name`` is no text.
     """
+    for key, word in (("target", target), ("name", name)):
+        optional(text)(key, word)
     for given in (model, learner):
         refuse_class(given)
     with user_code(name_of(model), "get_params or classes_"):

@@ -14,16 +14,18 @@ class Lasting:
 
     Args:
         stream: the one behind.
+        dropped: what else ends it: of standard error anything, for where could it be told?
     """
 
-    def __init__(self, stream: TextIO) -> None:
+    def __init__(self, stream: TextIO, dropped: type[OSError] = BrokenPipeError) -> None:
         self.stream = stream
+        self.dropped = dropped
 
     def write(self, text: str) -> int:
         """Write text, if anybody reads it."""
         try:
             self.stream.write(text)
-        except BrokenPipeError:
+        except self.dropped:
             drop(self.stream)
         return len(text)
 
@@ -36,7 +38,7 @@ class Lasting:
         """Flush, if anybody reads it."""
         try:
             self.stream.flush()
-        except BrokenPipeError:
+        except self.dropped:
             drop(self.stream)
 
     def __getattr__(self, name: str) -> Any:
@@ -60,7 +62,7 @@ def lasting_streams() -> Iterator[None]:
             stream = getattr(sys, name) or opened.enter_context(open(os.devnull, "w", encoding="utf-8"))
             if hasattr(stream, "reconfigure"):  # a terminal without Unicode shall see "?", not a crash
                 stream.reconfigure(errors="replace")
-            setattr(sys, name, Lasting(stream))
+            setattr(sys, name, Lasting(stream, OSError if name == "stderr" else BrokenPipeError))
         try:
             yield
         finally:

@@ -56,17 +56,18 @@ def gate(
     from leakgauge.cli._console import STYLES, remark, results
     from leakgauge.report.words import HEADLINES, UNSIGNED
 
-    written = Run(run).written()
-    document = apply(written, _limits(dtp, advantage, property))
-    if (judged := apply(written, Limits()).verdict) is not written.verdict:
-        remark(f"result.json says “{written.verdict}”, but the estimates in it say “{judged}”; the estimates count")
-    console = results()
-    for model, finding in _all(document):
-        console.print(_line(model, finding), style=STYLES[finding.verdict.value], soft_wrap=True, markup=False)
-    console.print(f"{HEADLINES[document.verdict]}: {document.name}", style="bold", soft_wrap=True, markup=False)
-    remark(UNSIGNED)
-    if os.environ.get("GITHUB_ACTIONS") == "true":
-        _tell_github(document)
+    with Run(run).as_read():
+        written = Run(run).written()
+        document = apply(written, _limits(dtp, advantage, property))
+        if (judged := apply(written, Limits()).verdict) is not written.verdict:
+            remark(f"result.json says “{written.verdict}”, but the estimates in it say “{judged}”; the estimates count")
+        console = results()
+        for model, finding in _all(document):
+            console.print(_line(model, finding), style=STYLES[finding.verdict.value], soft_wrap=True, markup=False)
+        console.print(f"{HEADLINES[document.verdict]}: {document.name}", style="bold", soft_wrap=True, markup=False)
+        remark(UNSIGNED)
+        if os.environ.get("GITHUB_ACTIONS") == "true":
+            _tell_github(document)
     return document.verdict.exit_code
 
 

@@ -159,16 +159,18 @@ def _guarded(given: list[str], debug: bool, interrupted: list[bool]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         complain("stopped")
         return STOPPED
-    except Exception as error:
+    except BaseException as error:  # a SystemExit of the user's code must not become the exit code
         if interrupted:
             complain("stopped")
             return STOPPED
         return _told(error, debug)
 
 
-def _told(error: Exception, debug: bool) -> int:
+def _told(error: BaseException, debug: bool) -> int:
     """Say what was wrong; the exit code."""
     _show_traceback(error, debug and not isinstance(error, _UsageError))
+    if not isinstance(error, Exception):  # nothing of ours raises one
+        error = UserCodeError(f"the code of a model or of a library raised {type(error).__name__}")
     if isinstance(error, UserCodeError):
         complain(f"{error}; its message may quote records and is not shown (leakgauge --debug shows it)")
     elif isinstance(error, LeakgaugeError):

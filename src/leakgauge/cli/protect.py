@@ -67,6 +67,7 @@ def protect(
     from leakgauge.cli._progress import progress
     from leakgauge.protecting import named_defence
     from leakgauge.protecting import protect as protected
+    from leakgauge.protecting.trying import kept_folder
 
     config = configured(source, model, seed, train_records, holdout_records, None, None)
     if allow_pickle:
@@ -75,6 +76,7 @@ def protect(
     subjects, settings = config.subjects(allow_pickle=allow_pickle), config.settings()
     chosen = [[named_defence(text, what, settings) for text in defence] if defence else None for what in subjects]
     folders = _folders(out, len(subjects))
+    kept = None if run is None else kept_folder(run)
     try:
         for place, (what, defences, folder) in enumerate(zip(subjects, chosen, folders, strict=True)):
             with progress() as tell:
@@ -82,7 +84,7 @@ def protect(
                     what,
                     settings,
                     defences,
-                    run=None if run is None else run / f"model-{place}",
+                    run=None if kept is None else kept / f"model-{place}",
                     workers=workers,
                     progress=_told(tell, what.name),
                 )

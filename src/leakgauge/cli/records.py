@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 HEADINGS = {
     "record": "record",
     "id": "your id",
-    "pdtp_binned": "binned PDTP",
     "pdtp": "PDTP",
+    "pdtp_binned": "binned PDTP",
     "noise_floor": "noise floor",
     "success": "attack is right",
     "score": "score",
@@ -42,11 +42,11 @@ def records(
 ) -> None:
     """List the training records that are most exposed, under opaque ids unless you ask for your own.
 
-    They stand in the order of their PDTP, with probabilities rounded to bins: by how much, in nats, a record changes
-    the model's answer about itself. The noise floor is what PDTP shows when nothing is left out; "attack is right" is
-    the share of models of which the attack knew whether the record was in (0.5 is guessing). Of the records that stand
-    out "beyond chance", at most 5 % are expected to be listed by mistake; of the others nothing is shown. The same
-    holds for the hidden columns whose value the model "gives away".
+    They stand in the order of their PDTP: by how much, in nats, a record changes the model's answer about itself; among
+    equals, such as infinite ones, of that with probabilities rounded to bins. The noise floor is what PDTP shows when
+    nothing is left out; "attack is right" is the share of models of which the attack knew whether the record was in
+    (0.5 is guessing). Of the records that stand out "beyond chance", at most 5 % are expected to be listed by mistake;
+    of the others nothing is shown. The same holds for the hidden columns whose value the model "gives away".
 
     [dim]Examples:[/dim]
 

@@ -31,13 +31,14 @@ def report(
 
     if markdown and junit:
         raise ConfigError("--markdown and --junit both go to stdout; ask for one at a time")
-    document = Run(run).document()
-    if markdown or junit:
-        typer.echo(render.markdown(document) if markdown else render.junit(document), nl=False)
-    if pdf or not (markdown or junit):
-        page = render.write_html(document, run / "report.html")
-        typer.echo(one_line(str(page)), err=markdown or junit)
-        if pdf:
-            from leakgauge.cli._pdf import print_pdf
+    with Run(run).as_read():
+        document = Run(run).document()
+        if markdown or junit:
+            typer.echo(render.markdown(document) if markdown else render.junit(document), nl=False)
+        if pdf or not (markdown or junit):
+            page = render.write_html(document, run / "report.html")
+            typer.echo(one_line(str(page)), err=markdown or junit)
+            if pdf:
+                from leakgauge.cli._pdf import print_pdf
 
-            typer.echo(one_line(str(print_pdf(page))), err=markdown or junit)
+                typer.echo(one_line(str(print_pdf(page))), err=markdown or junit)

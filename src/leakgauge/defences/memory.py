@@ -93,7 +93,7 @@ def _content(value: Any) -> str:
     """Of an object that cannot be looked into, such as a queue or a buffer of Python's own library."""
     try:
         return hashlib.sha256(pickle.dumps(value)).hexdigest()
-    except Exception:  # an object may refuse to be pickled with anything at all
+    except (Exception, SystemExit):  # an object may refuse to be pickled with anything at all
         return repr(value)
 
 

@@ -108,7 +108,7 @@ def descend_module(
         gradients = Gradients(module, examples.width, loss_of_each(learner.loss), learner.name)
         weights = {name: one.detach().double() for name, one in gradients.trained.items()}
         tried = np.arange(min(TRIED, len(y)))
-        answered = _answers(released, examples, tried)
+        answered = _answers(_copied(released, learner.name), examples, tried)  # what is released is asked nothing
         if len(tried):
             _try_gradients(gradients, X[tried], y[tried])
             require_unchanged()
@@ -120,7 +120,7 @@ def descend_module(
                 mean = (sums[name] + noise) / step.divisor
                 weights[name] = weight - step.rate * (mean + learner.weight_decay * weight)
         require_unchanged()
-        if not np.array_equal(answered, _answers(released, examples, tried), equal_nan=True):
+        if not np.array_equal(answered, _answers(_copied(released, learner.name), examples, tried), equal_nan=True):
             raise ModelError(_keeps(learner.name, "something outside of the module"))
         if not all(bool(torch.isfinite(one).all()) for one in weights.values()):
             raise ModelError(f"the weights of {learner.name} were not finite any more; lower the rate ({step.rate:g})")

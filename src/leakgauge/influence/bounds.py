@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.influence.delivered import NEGLIGIBLE, OwnModels, unchanged
+from leakgauge.influence.precision import rounded_away
 from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, leave_one_out
 from leakgauge.training.engines.base import Refusal
 from leakgauge.training.engines.logistic import LogisticRegressionNewton
@@ -47,6 +48,7 @@ class DtpBound:
         n_checked: models that the learner trained itself to see how far they are away: what is added is measured on
             these. 0 where nothing had to be measured, and the bound is a proof about what is delivered.
         n_unconverged: of those, how many did not converge.
+        rounding: what ``values`` add, at most, since answers are rounded; infinite where a probability may become 0.
     """
 
     values: Floats
@@ -54,6 +56,7 @@ class DtpBound:
     at_minimum: float = np.inf
     n_checked: int = 0
     n_unconverged: int = 0
+    rounding: float = 0.0
 
     @property
     def proven(self) -> bool:
@@ -77,7 +80,8 @@ def dtp_upper_bound(
 
     Logistic regression is released where its solver stops, and the proof is about the minimum. So the bound adds how
     far the released model is from the minimum, which is known for every query, and how far the learner's models without
-    a record are, which is measured on a sample of them. Where those do not converge there is no bound.
+    a record are, which is measured on all of them or on a sample. Where those do not converge there is no bound. Nor is
+    there one where scores may become so large that answers are rounded to 0.
 
     Args:
         learner: the algorithm.
@@ -184,8 +188,10 @@ def _of_logistic_regression(
     at_minimum = float(np.where(np.isnan(values), np.inf, values).max())
     values = values + here + without.nats
     values[np.isnan(values)] = np.inf
+    rounding = rounded_away(largest(whole[None]) + here) + rounded_away(largest(whole + moves) + without.nats)
     covers = EVERY_QUERY if (widths > 0).all() or clipped is not None else QUERIES_IN_RANGE
-    return DtpBound(values, covers, at_minimum, without.n_models + 1, unconverged)
+    added = float(rounding[np.isfinite(values)].max(initial=0.0))
+    return DtpBound(values + rounding, covers, at_minimum, without.n_models + 1, unconverged, added)
 
 
 def _parameters(model: Model | None, learner: SklearnLearner) -> Floats | None:

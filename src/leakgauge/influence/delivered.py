@@ -2,7 +2,8 @@
 
 Some engines find the minimum of the learner's objective, with and without each record. What is released is where the
 learner's own solver stops. The two are compared: on all records, where the released model is at hand, and for the
-models without a record on a sample, since training all of them is what the engine saves.
+models without a record on all of them where the training set is small, and else on a sample, since training all of them
+is what the engine saves.
 """
 
 from __future__ import annotations
@@ -28,7 +29,12 @@ Floats: TypeAlias = NDArray[np.float64]
 Indices: TypeAlias = NDArray[np.int64]
 
 N_WORST, N_RANDOM = 8, 24
-"""Models without a record that the learner trains itself: without the records that matter most, and without others."""
+"""Models without a record that the learner trains itself at least: without the records that matter most, and without
+others. As many again are trained, in the same proportion, as :data:`AFFORDED` allows."""
+
+AFFORDED = 500_000
+"""Records that these models may be trained on, added up: a solver may stop early without a single one of the records,
+which no sample shows, so that small training sets are looked at in full."""
 
 MARGIN = 2.0
 """Models that were not trained are taken to be no farther from their minimum than this many times the distance that is
@@ -36,6 +42,11 @@ expected of the farthest of them, were distances log-normal."""
 
 NEGLIGIBLE = 1e-6
 """A distance, in nats, at which it does not matter whether the solver said that it had converged."""
+
+
+def n_looked_at(n_models: int, n_records: int) -> int:
+    """How many of so many models without a record the learner trains itself."""
+    return min(n_models, max(N_WORST + N_RANDOM, AFFORDED // max(1, n_records)))
 
 
 class OwnModels:
@@ -72,10 +83,11 @@ class OwnModels:
         Models that are there already take the place of the largest weights, which an earlier look was at.
         """
         order = np.argsort(-weight, kind="stable")[: np.count_nonzero(~np.isnan(weight))]
+        n = n_looked_at(len(order), len(self.records))
         known = np.isin(rows[order], [row for row in self._trained if row is not None])
-        first = order[known] if known.any() else order[:N_WORST]
+        first = order[known] if known.any() else order[: n * N_WORST // (N_WORST + N_RANDOM)]
         rest = np.random.default_rng([len(order), 5]).permutation(np.setdiff1d(order, first))
-        return np.concatenate([first, rest])[: N_WORST + N_RANDOM].astype(np.int64)
+        return np.concatenate([first, rest])[:n].astype(np.int64)
 
     @property
     def converged(self) -> bool:
@@ -110,7 +122,10 @@ class OwnModels:
         places = self._sample(rows, weight)
         measured: list[float] = []
         n_unconverged = 0
-        for place in places.tolist():
+        for n_done, place in enumerate(places.tolist()):
+            if n_unconverged and n_done >= N_WORST + N_RANDOM:
+                places = places[:n_done]  # nothing can be said any more
+                break
             own = self.without(int(rows[place]))
             if own is None:
                 n_unconverged += 1

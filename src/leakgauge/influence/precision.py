@@ -21,6 +21,9 @@ Floats: TypeAlias = NDArray[np.float64]
 EPS = float(np.finfo(np.float32).eps)
 """The last digit of single precision at 1."""
 
+DOUBLE = float(np.finfo(np.float64).eps)
+"""The last digit of double precision at 1."""
+
 N_LOST = 4.0
 """Rounding errors of a logarithm that its digits and those of the score behind it may add up to."""
 
@@ -65,6 +68,24 @@ class Precision:
     def least(self, logs: Floats) -> Floats:
         """The same log-probabilities, with what was rounded to 0 as large as it may be ``[..., k]``."""
         return np.where(self.lost & np.isneginf(logs), np.log(EPS), logs)
+
+
+def rounded_away(score: Floats) -> Floats:
+    """How far rounding may move a log-probability that double precision computes as 1 less the other, in nats.
+
+    Args:
+        score: the largest absolute log odds. Above 36 the smaller probability may be rounded to 0.
+
+    Returns:
+        Infinite where nothing is left of it.
+
+    >>> rounded_away(np.array([20.0, 37.0])).round(7).tolist()
+    [1e-07, inf]
+    """
+    share = np.minimum(DOUBLE * (1 + np.exp(np.minimum(score, 700.0))), 1.0)
+    with np.errstate(divide="ignore"):
+        gone: Floats = -np.log1p(-share)
+    return gone
 
 
 def _held(numbers: Floats, slack: Floats | float) -> bool:

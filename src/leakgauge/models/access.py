@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,6 +87,22 @@ def kind_of(model: Model) -> AnswerKind:
     )
 
 
+def own_table(table: Any) -> Any:
+    """What the user's code is given: a table that it may write to, as ``StandardScaler(copy=False)`` does.
+
+    Others are asked about the same queries afterwards, and some of scikit-learn's compiled code refuses arrays that may
+    not be written to, which those of records are. Decoded tables of other kinds are made for one question anyway.
+    """
+    return table.copy() if isinstance(table, np.ndarray) else table
+
+
+def _sealed(X: Floats) -> Floats:
+    """Queries that a model cannot change."""
+    seen = X.view()
+    seen.flags.writeable = False
+    return seen
+
+
 def answers(model: Model, X: Floats, n_classes: int) -> Floats:
     """What the model says about the queries, in one shape for all access levels.
 
@@ -106,7 +122,7 @@ def answers(model: Model, X: Floats, n_classes: int) -> Floats:
     match model:
         case ProbabilityAccess():
             with user_code(who, "log_probabilities"):
-                logs = np.asarray(model.log_probabilities(X), dtype=np.float64)
+                logs = np.asarray(model.log_probabilities(_sealed(X)), dtype=np.float64)
             _check_shape(logs, (len(X), n_classes), who)
             silent = np.isnan(logs).all(axis=1) & getattr(model, "may_not_know", False)
             _refuse_rows(
@@ -117,7 +133,7 @@ def answers(model: Model, X: Floats, n_classes: int) -> Floats:
             return logs
         case RegressionAccess():
             with user_code(who, "predict"):
-                values = np.asarray(model.predict(X), dtype=np.float64)
+                values = np.asarray(model.predict(_sealed(X)), dtype=np.float64)
             return checked_values(values, len(X), who)[:, None]
         case LabelAccess():
             labels = labels_of(model, X)
@@ -136,7 +152,7 @@ def labels_of(model: LabelAccess, X: Floats) -> Labels:
     """
     who = type(model).__name__
     with user_code(who, "labels"):
-        labels = np.asarray(model.labels(X))
+        labels = np.asarray(model.labels(_sealed(X)))
     if labels.shape != (len(X),) or labels.dtype.kind not in "iu":
         raise ModelError(
             f"{who} answered labels of shape {labels.shape} and type {labels.dtype}; "
@@ -151,6 +167,9 @@ def one_hot_logs(labels: Labels, n_classes: int) -> Floats:
     logs[np.arange(len(labels)), labels] = 0.0
     return logs
 
+
+LARGEST_VALUE = 1e150
+"""Of labels and predictions that are numbers: squares of their errors must be finite."""
 
 SUM_SLACK = 1e-6
 """How far the probabilities of one answer may be from summing to 1: float32 models are."""
@@ -204,6 +223,7 @@ def checked_values(values: Floats, n_rows: int, who: str) -> Floats:
         values = values[:, 0]
     _check_shape(values, (n_rows,), who)
     _refuse_rows(~np.isfinite(values), f"{who} answered NaN or infinity", "a finite number for each record")
+    _refuse_rows(np.abs(values) > LARGEST_VALUE, f"{who} answered more than 1e150 in size", "numbers of usual size")
     return values
 
 

@@ -193,7 +193,7 @@ def _load_skops(path: Path, trusted: Sequence[str]) -> Any:
         return skops.io.load(path, trusted=sorted(set(found)))
     except InputError:
         raise
-    except Exception as error:  # a damaged or foreign zip raises whatever its parser met first
+    except (Exception, SystemExit) as error:  # a damaged or foreign zip raises whatever its parser met first
         raise ModelError(
             f"model file {path} cannot be read as skops ({type(error).__name__}); save the model with skops.io.dump"
         ) from None
@@ -204,7 +204,7 @@ def _load_pickle(path: Path) -> Any:
 
     try:
         return joblib.load(path)
-    except Exception as error:  # unpickling can raise anything
+    except (Exception, SystemExit) as error:  # unpickling can raise anything
         raise ModelError(
             f"model file {path} cannot be unpickled ({place_of(error)}); it may be damaged, or need a module that is "
             "not installed"

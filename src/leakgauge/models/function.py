@@ -14,6 +14,7 @@ from leakgauge.models.access import (
     RegressionAccess,
     checked_probabilities,
     checked_values,
+    own_table,
 )
 
 if TYPE_CHECKING:
@@ -35,7 +36,7 @@ class FunctionProbabilities(ProbabilityAccess):
 
     def log_probabilities(self, X: Floats) -> Floats:
         """Log-probabilities ``[m, k]``."""
-        queries = self.schema.decode(X)
+        queries = own_table(self.schema.decode(X))
         with user_code(_name(self.function), "predict_proba"):
             answered = np.asarray(self.function(queries), dtype=np.float64)
         return checked_probabilities(answered, len(X), len(self.schema.classes), _name(self.function))
@@ -50,7 +51,7 @@ class FunctionRegression(RegressionAccess):
 
     def predict(self, X: Floats) -> Floats:
         """Predicted values ``[m]``."""
-        queries = self.schema.decode(X)
+        queries = own_table(self.schema.decode(X))
         with user_code(_name(self.function), "predict"):
             answered = np.asarray(self.function(queries), dtype=np.float64)
         return checked_values(answered, len(X), _name(self.function))

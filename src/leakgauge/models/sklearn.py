@@ -21,6 +21,7 @@ from leakgauge.models.access import (
     checked_log_probabilities,
     checked_probabilities,
     checked_values,
+    own_table,
 )
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def fit(estimator: Estimator, X: object, y: object, **given: object) -> tuple[Es
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        fitted = estimator.fit(_writable(X), y, **given)
+        fitted = estimator.fit(own_table(X), y, **given)
     if any("interrupted by user" in str(w.message) for w in caught):
         raise KeyboardInterrupt
     stopped = any(issubclass(w.category, ConvergenceWarning) for w in caught)
@@ -167,15 +168,10 @@ def name_of(estimator: object) -> str:
     return type(estimator).__name__
 
 
-def _writable(table: object) -> object:
-    """Some of scikit-learn's compiled code refuses arrays that may not be written to, which those of records are."""
-    return table.copy() if isinstance(table, np.ndarray) and not table.flags.writeable else table
-
-
 def _asked(estimator: Estimator, method: str, queries: object) -> Any:
     """What the estimator answers; whatever it raises becomes an error that names it."""
     with user_code(name_of(estimator), method):
-        return getattr(estimator, method)(_writable(queries))
+        return getattr(estimator, method)(own_table(queries))
 
 
 def _logs_of_scores(estimator: Estimator, queries: object) -> Floats | None:

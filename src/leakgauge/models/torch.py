@@ -17,6 +17,7 @@ from leakgauge.models.access import (
     RegressionAccess,
     checked_log_probabilities,
     checked_values,
+    own_table,
 )
 
 if TYPE_CHECKING:
@@ -118,7 +119,7 @@ def features_of(X: Floats, schema: Schema, design: Design | None) -> NDArray[np.
         return _singles(X, len(X), "the table")
     who = f"the design {type(design).__name__}"
     with user_code(who, "transform"):
-        matrix = design.transform(schema.decode(X))
+        matrix = design.transform(own_table(schema.decode(X)))
         return _singles(matrix.toarray() if hasattr(matrix, "toarray") else matrix, len(X), who)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
@@ -14,6 +15,7 @@ import numpy as np
 from leakgauge.auditing import AuditResult, Released, Settings, Subject, audit_subject, membership
 from leakgauge.auditing.attributes import hidden_columns
 from leakgauge.auditing.released import released_model
+from leakgauge.auditing.run import make_private
 from leakgauge.checking import instance, many, optional
 from leakgauge.defences import Binning, Defence, LabelsOnly, OutputDefence, Unchanged
 from leakgauge.errors import ConfigError, InputError, LeakgaugeError, ModelError, StoreError, WorkerError
@@ -107,11 +109,29 @@ def protect(
 def _kept(run: str | Path | None) -> Iterator[Path]:
     """The folder of finished training, which several defences share; where none is named one that does not last."""
     if run is not None:
-        refuse_links(Path(run))
-        yield Path(run)
+        yield kept_folder(run)
         return
     with TemporaryDirectory(prefix="leakgauge-") as folder:
         yield Path(folder)
+
+
+def kept_folder(folder: str | Path) -> Path:
+    """A folder of finished training, readable by its owner alone: a new one, an empty one, or that of an earlier run.
+
+    Raises:
+        StoreError: it holds something else, which is left as it was, or cannot be made.
+    """
+    folder = Path(folder)
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise StoreError(f"run folder {folder} cannot be made ({error.strerror}); choose another") from None
+    for inside, _, files in os.walk(folder):
+        refuse_links(Path(inside))
+        if files and Path(inside).name != "chunks":
+            raise StoreError(f"folder {folder} is not empty and holds no finished training; name another with --run")
+    make_private(folder)
+    return folder
 
 
 def _defended(what: Subject, settings: Settings, defence: Defence) -> tuple[Subject, Settings]:

@@ -332,8 +332,9 @@ def _object_dtype(column: RawColumn) -> str:
 
 
 def _unsupported(column: RawColumn, dtype: str) -> DataError:
+    kind = dtype.partition("(")[0]  # what follows may be names of fields, which may be anything
     return DataError(
-        f"{column.where} is of type {dtype}, expected numbers, text, true/false or categories; turn it into one of "
+        f"{column.where} is of type {kind}, expected numbers, text, true/false or categories; turn it into one of "
         "these (a date into a number of days, say) or ignore it."
     )
 

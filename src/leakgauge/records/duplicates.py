@@ -20,6 +20,10 @@ from leakgauge.records.table import Records
 
 IdPair: TypeAlias = tuple[int | str, int | str]
 _ROWS_AT_ONCE = 4096
+_STEPS_PER_COLUMN = 4
+"""Tolerances that a step has for each column: two numbers half of one apart are cut 1 time in 8 over all columns."""
+_LARGEST_STEP = 2.0
+"""Standard deviations; wider steps would tell no numbers apart."""
 _MULTIPLIER = np.uint64(0x9E3779B97F4A7C15)  # 2**64 divided by the golden ratio, made odd: spreads bits well
 
 
@@ -159,40 +163,55 @@ class Codes:
     holdout: npt.NDArray[np.int64]
 
 
-def record_codes(train: Records, holdout: Records, *, grid: float = 0.0) -> Codes:
+def record_codes(train: Records, holdout: Records, *, tolerance: float = 0.0) -> Codes:
     """Number the distinct records of both sets, by features and label.
 
     Args:
         train: The training records.
         holdout: The holdout records, under the same schema.
-        grid: Features and values to be predicted are rounded to this share of their column's standard deviation first,
-            so that records which differ by much less in every column mostly count as equal; 0 for none.
+        tolerance: Share of a column's standard deviation by which two numbers may differ, in every column, so that
+            records mostly count as equal; 0 for none. It takes steps that grow with the number of columns, as a copy
+            is missed if any of its numbers is cut from the original. Columns that repeat few numbers are no part of
+            that: their numbers differ clearly or not at all.
 
     >>> train = Records.from_arrays([[1.0], [2.0]], ["a", "a"])
     >>> codes = record_codes(train, train[[1]])
     >>> (codes.train == codes.holdout[0]).tolist()
     [False, True]
     """
-    found, n = _codes(train, holdout, grid)[1], len(train)
+    found, n = _codes(train, holdout, tolerance)[1], len(train)
     return Codes(found[:n], found[n:])
 
 
-def _codes(train: Records, holdout: Records, grid: float = 0.0) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+def _codes(
+    train: Records, holdout: Records, tolerance: float = 0.0
+) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
     """Distinct feature rows and distinct rows with label, numbered, training records first."""
     features = np.concatenate([train.features, holdout.features])
     labels = np.concatenate([train.labels, holdout.labels])
-    if grid:
-        features = np.column_stack([_rounded(column, grid) for column in features.T])
-        labels = labels if train.schema.classes else _rounded(labels, grid)
+    if tolerance:
+        if train.schema.classes:
+            features = _in_steps(features, tolerance)
+        else:
+            *columns, labels = _in_steps(np.column_stack([features, labels]), tolerance).T
+            features = np.stack(columns, axis=1)
     rows = _row_groups(features)
     _, label = np.unique(labels + 0.0, return_inverse=True)
     _, full = np.unique(rows * (label.max(initial=0) + 1) + label, return_inverse=True)
     return rows, full
 
 
-def _rounded(column: npt.NDArray[np.float64], grid: float) -> npt.NDArray[np.float64]:
+def _in_steps(table: npt.NDArray[np.float64], tolerance: float) -> npt.NDArray[np.float64]:
+    """Columns in steps so wide that rows which differ by up to the tolerance mostly become equal."""
+    many = [len(np.unique(column)) > len(table) / 10 for column in table.T]
+    step = min(_STEPS_PER_COLUMN * sum(many) * tolerance, _LARGEST_STEP)
+    columns = zip(table.T, many, strict=True)
+    return np.column_stack([_rounded(column, step if varies else tolerance) for column, varies in columns])
+
+
+def _rounded(column: npt.NDArray[np.float64], step: float) -> npt.NDArray[np.float64]:
     """Numbers in steps of a share of their standard deviation."""
-    width = grid * float(np.std(column))
+    width = step * float(np.std(column))
     return np.round(column / width) if 0 < width < np.inf else column
 
 

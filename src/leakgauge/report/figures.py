@@ -600,7 +600,7 @@ def success_axis(association: Association, limit: float) -> Axis:
 
 
 def success_scatter(association: Association, limit: float, key: str) -> Markup:
-    """PDTP of records against the success of an attack on them, with the lines of guessing and of the limit.
+    """Binned PDTP of records against the success of an attack on them, with the lines of guessing and of the limit.
 
     Args:
         association: what to draw; may hold no records.
@@ -616,7 +616,7 @@ def success_scatter(association: Association, limit: float, key: str) -> Markup:
     layers = [
         "".join(f"M{across} {up}h0" for (across, up), n in places.items() if n > layer) for layer in range(_LAYERS)
     ]
-    label = "PDTP in nats" + (f" (log scale; below {short(x.low)} at the edge)" if x.is_log else "")
+    label = "binned PDTP in nats" + (f" (log scale; below {short(x.low)} at the edge)" if x.is_log else "")
     return Markup(
         '<svg class="plot" viewBox="0 0 480 312" role="img" aria-labelledby="{key}-t {key}-d">'
         '<title id="{key}-t">{title}</title><desc id="{key}-d">{desc}</desc>{frame}'
@@ -624,7 +624,7 @@ def success_scatter(association: Association, limit: float, key: str) -> Markup:
         "{dots}{limit}{guessing}</svg>"
     ).format(
         key=key,
-        title=f"PDTP against the success of the attack “{association.attack}” on each record",
+        title=f"PDTP with binned probabilities against the success of the attack “{association.attack}”",
         desc=(
             f"{counted(len(association.pdtp), 'dot')}, one for each record shown. Guessing succeeds in half of the "
             f"cases. The correlation is {value_and_interval(association.correlation, 2)}."

@@ -133,7 +133,7 @@ class View:
 
 
 def _view(audit: AuditDocument, index: int) -> View:
-    columns = ("pdtp", "noise_floor", "success", "score")
+    columns = ("pdtp", "change", "noise_floor", "success", "score")
     return View(
         audit=audit,
         key=f"m{index + 1}",
@@ -185,7 +185,7 @@ def _ways(audit: AuditDocument) -> tuple[Way, ...]:
             ]
         estimates.append((f"fraction of “{found.name}”", found.estimate))
     if audit.influence is not None and audit.influence.with_success is not None:
-        estimates.append(("correlation of PDTP and success", audit.influence.with_success.correlation))
+        estimates.append(("correlation of binned PDTP and success", audit.influence.with_success.correlation))
     ways: dict[tuple[str, str, int], list[str]] = {}
     for measure, estimate in estimates:
         if estimate is not None:

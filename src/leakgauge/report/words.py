@@ -282,7 +282,12 @@ def rule(audit: AuditDocument) -> list[str]:
     """The release rule that the verdict refers to, in sentences."""
     given = _settings(audit, "rule")
     said = []
-    if given.get("dtp") is not None:
+    if given.get("dtp") is not None and audit.description.answers == "values":
+        said.append(
+            "Leaving out a training record may not move the prediction about it by more than "
+            f"{short(given['dtp'])} times the root mean square error on other records."
+        )
+    elif given.get("dtp") is not None:
         asked = {
             "direct": "about the person's own record",
             "in range": "about anything within the range of the training records",
@@ -306,7 +311,7 @@ def rule(audit: AuditDocument) -> list[str]:
                 "None may name a hidden column rightly for more members than others, in shares, by more than "
                 f"{short(given['advantage'])}, nor for fewer by more than that. Among the records whose hidden value "
                 "the model gives away most surely, the odds of membership may not be shown to exceed "
-                f"{factor(1.0 if given.get('dtp') is None else given['dtp'])} times those among all records."
+                f"{odds} times those among all records."
             )
     if given.get("property") is not None:
         planted = given.get("planted") or 0.0
@@ -567,7 +572,9 @@ def hidden_column(column: InferredColumn) -> str:
 def _what_it_adds(column: InferredColumn) -> str:
     judged = [attack for attack in column.attacks if attack.decides]
     leaks = any(attack.advantage.low > 0 for attack in judged)
-    gains = [gain for attack in judged for gain in (attack.gain_members, attack.gain_others) if gain is not None]
+    of_members = [attack.gain_members for attack in judged if attack.gain_members is not None]
+    of_others = [attack.gain_others for attack in judged if attack.gain_others is not None]
+    gains = of_members + of_others
     adds = any(gain.low > 0 for gain in gains)
     if any(attack.advantage.high < 0 for attack in judged) and not leaks:
         return "Members are named less often than others, which depends on who was trained on as well."
@@ -578,10 +585,12 @@ def _what_it_adds(column: InferredColumn) -> str:
     if leaks:
         return "Members are named more often than others, but not shown to be named more often than without the model."
     if adds:
-        return (
-            "The model tells more than can be guessed without it, but of everybody: that members are named more often "
-            "than others was not shown."
-        )
+        said = "The model tells more than can be guessed without it, but of everybody"
+        if not any(gain.low > 0 for gain in of_others):
+            said = "About members the model tells more than can be guessed without it"
+        elif not any(gain.low > 0 for gain in of_members):
+            said = "About others the model tells more than can be guessed without it"
+        return f"{said}: that members are named more often than others was not shown."
     if gains:
         return "That it gives away more than other people’s records do was not shown."
     return "That members are named more often than others was not shown."

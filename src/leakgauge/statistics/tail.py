@@ -21,7 +21,7 @@ from scipy import special
 from leakgauge.statistics._checks import check_fraction, check_values
 
 SMALLEST_TAIL = 16
-"""Records in the smallest tail; the next ones are twice as large each, up to half of the smaller group."""
+"""Records in the smallest tail; the next ones are twice as large each, as far as `_sizes` says."""
 
 SMALLEST_GROUP = 2 * SMALLEST_TAIL
 """Records that a group must have for any tail to be looked at."""
@@ -58,7 +58,8 @@ def tail_odds(
     """Bound the odds of membership among the records with the most extreme scores, from below.
 
     It needs about 32 members that score above everybody else (at equal group sizes, eight attacks and a limit of e),
-    whatever the number of records; fewer cannot be shown by any number of records.
+    whatever the number of records; fewer cannot be shown by any number of records. The fewer non-members there are
+    beside the members, the more it takes (`smallest_sure_tail`).
 
     Args:
         members: Scores [n_members]; higher means member. Infinite values are allowed.
@@ -82,7 +83,7 @@ def tail_odds(
     """
     level = check_fraction("level", level)
     inside, outside = check_values("members", members), check_values("nonmembers", nonmembers)
-    sizes = _sizes(min(inside.size, outside.size) // 2)
+    sizes = _sizes(inside.size, outside.size)
     if not sizes:
         return None
     scores = np.concatenate([inside, outside])
@@ -120,7 +121,7 @@ def smallest_sure_tail(
     >>> smallest_sure_tail(40, 40, level=0.0125 / 8, odds=math.e) is None
     True
     """
-    sizes = _sizes(min(n_members, n_nonmembers) // 2)
+    sizes = _sizes(n_members, n_nonmembers)
     ratio = n_nonmembers / n_members
     shown = (k for k in sizes if _lower_odds(k, k, _each(level, sizes, two_sided)) * ratio > odds)
     return next(shown, None)
@@ -131,10 +132,17 @@ def _each(level: float, sizes: list[int], two_sided: bool) -> float:
     return level / (len(sizes) * (2 if two_sided else 1))
 
 
-def _sizes(largest: int) -> list[int]:
-    """Sizes of the tails: 16, 32, 64 and so on."""
-    n = max(0, largest // SMALLEST_TAIL).bit_length()
-    return [SMALLEST_TAIL << i for i in range(n)]
+def _sizes(n_members: int, n_nonmembers: int) -> list[int]:
+    """Sizes of the tails: 16, 32, 64 and so on, up to half of the smaller group; none where a group is too small.
+
+    Where non-members are few, a tail can show something only if it is large beside the odds among all records; sizes
+    then go on to 64 times these odds, but to no more than half of the members.
+    """
+    smaller = min(n_members, n_nonmembers)
+    if smaller < SMALLEST_GROUP:
+        return []
+    largest = max(smaller // 2, min(n_members // 2, 64 * n_members // n_nonmembers))
+    return [SMALLEST_TAIL << i for i in range((largest // SMALLEST_TAIL).bit_length())]
 
 
 def _lower_odds(n_members: int, k: int, level: float) -> float:

@@ -116,9 +116,12 @@ def _deaf_to_ctrl_c() -> Iterator[None]:
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
-    from joblib.externals.loky.backend import resource_tracker
+    from multiprocessing import resource_tracker
 
-    resource_tracker.ensure_running()  # which would hear signals again
+    from joblib.externals.loky.backend import resource_tracker as of_joblib
+
+    for tracker in (resource_tracker, of_joblib):
+        tracker.ensure_running()  # which hears signals again, and so would what is started after it
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

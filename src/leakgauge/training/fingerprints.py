@@ -85,7 +85,7 @@ def fingerprint(kind: str, *things: object) -> str:
             if isinstance(thing, str) and UNREPEATABLE in thing:
                 return unrepeatable()
             walk.add(thing)
-    except Exception:  # an object of the user's may raise anything at all when it is looked into
+    except (Exception, SystemExit):  # an object of the user's may raise anything at all when it is looked into
         return unrepeatable()
     return f"{kind}-{walk.digest()}"
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -152,6 +153,8 @@ def balanced_subsets(n_records: int, size: int, n_models: int, rng: np.random.Ge
     array([7, 7, 7, 7, 7, 7, 7, 7, 7, 7])
     """
     _check_size(size, n_records)
+    if n_models * n_records > sys.maxsize:
+        raise MemoryError  # as NumPy does for what the system refuses; beyond that it raises a ValueError
     left_out = np.zeros(n_records, dtype=np.int64)
     members = np.ones((n_models, n_records), dtype=bool)
     for row in members:

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.models.access import own_table
 from leakgauge.models.sklearn import name_of
 from leakgauge.training.engines.base import Refusal, Why
 from leakgauge.training.engines.refit import train_each
@@ -216,7 +217,7 @@ def _chain(earlier: list[Any], rest: Transform) -> Transform:
         from sklearn.base import clone
 
         for step in earlier:
-            table = clone(step).fit_transform(table)
+            table = clone(step).fit_transform(own_table(table))
         return rest(table)
 
     return transform
