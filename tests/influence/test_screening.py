@@ -12,7 +12,7 @@ from leakgauge.influence import most_influential, pdtp
 from leakgauge.influence.screening import pdtp_bounds
 from leakgauge.records import Records, datasets
 from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, leave_one_out, recipe
-from leakgauge.training.engines.logistic import groups, leaving_out, minimum, problem_of
+from leakgauge.training.engines.logistic.binary import groups, leaving_out, minimum, problem_of
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(400, 4))

@@ -52,7 +52,7 @@ from leakgauge.training import (
 )
 from leakgauge.training.engines import ENGINES, STOPPING
 from leakgauge.training.engines.base import Engine, Prepared, Refusal
-from leakgauge.training.engines.logistic import LogisticRegressionNewton
+from leakgauge.training.engines.logistic.binary import LogisticRegressionNewton
 from leakgauge.training.engines.refit import Refit
 from leakgauge.training.fingerprints import UNREPEATABLE
 from leakgauge.training.job import Queries

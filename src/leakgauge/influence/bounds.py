@@ -16,7 +16,7 @@ from leakgauge.influence.delivered import NEGLIGIBLE, OwnModels, unchanged
 from leakgauge.influence.precision import rounded_away
 from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, leave_one_out
 from leakgauge.training.engines.base import Refusal
-from leakgauge.training.engines.logistic import LogisticRegressionNewton
+from leakgauge.training.engines.logistic.binary import LogisticRegressionNewton
 from leakgauge.training.engines.stateless import Transform, split
 from leakgauge.training.learners import Change, Changed
 from leakgauge.training.recipes import FixedDesign

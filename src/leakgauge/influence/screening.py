@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from leakgauge.errors import ModelError
 from leakgauge.training import EachModel, Job, Randomness, leave_one_out
 from leakgauge.training.engines.base import Refusal
-from leakgauge.training.engines.logistic import (
+from leakgauge.training.engines.logistic.binary import (
     Group,
     arithmetic,
     beyond_order,
@@ -79,10 +79,10 @@ def most_influential(learner: Learner, records: Records, k: int, *, most_exact: 
     ``kappa b e^m < 1`` the true displacement changes the record's own score by ``a_t'v`` plus or minus
     ``|a_t|/sqrt(1 - h) * -ln(1 - kappa b e^m)/kappa``.
 
-    The two halves of the proof are with :func:`leakgauge.training.engines.logistic.beyond_order` (b bounds the
-    gradient in the norm of ``H_t^-1``) and :func:`leakgauge.training.engines.logistic.farthest` (how far from a point
-    of small gradient the minimum can be). PDTP grows with the size of the change of the score in either direction, so
-    its bound is the larger of its values at both ends.
+    The two halves of the proof are with :func:`leakgauge.training.engines.logistic.binary.beyond_order` (b bounds the
+    gradient in the norm of ``H_t^-1``) and :func:`leakgauge.training.engines.logistic.binary.farthest` (how far from a
+    point of small gradient the minimum can be). PDTP grows with the size of the change of the score in either
+    direction, so its bound is the larger of its values at both ends.
 
     Args:
         learner: a binary logistic regression with a squared penalty, alone or behind steps that learn nothing.

@@ -6,8 +6,10 @@ from leakgauge.training.engines.base import Engine
 from leakgauge.training.engines.discriminants import LinearDiscriminants, QuadraticDiscriminants
 from leakgauge.training.engines.kernels import GaussianProcessRegression, KernelRidgeRegression
 from leakgauge.training.engines.linear import LinearLeastSquares, RidgeRegression
-from leakgauge.training.engines.logistic import LogisticRegressionNewton
-from leakgauge.training.engines.logistic_subsets import LogisticRegressionSubsets
+from leakgauge.training.engines.logistic.binary import LogisticRegressionNewton
+from leakgauge.training.engines.logistic.binary_subsets import LogisticRegressionSubsets
+from leakgauge.training.engines.logistic.multinomial import MultinomialLogisticRegression
+from leakgauge.training.engines.logistic.multinomial_subsets import MultinomialLogisticRegressionSubsets
 from leakgauge.training.engines.modules import Modules
 from leakgauge.training.engines.naive_bayes import (
     BernoulliNaiveBayes,
@@ -18,8 +20,6 @@ from leakgauge.training.engines.naive_bayes import (
 )
 from leakgauge.training.engines.nearest_neighbours import NearestNeighbours
 from leakgauge.training.engines.networks.engine import NETWORKS
-from leakgauge.training.engines.softmax import MultinomialLogisticRegression
-from leakgauge.training.engines.softmax_subsets import MultinomialLogisticRegressionSubsets
 from leakgauge.training.engines.trees import TreesWithout
 
 EXACT: tuple[Engine, ...] = (

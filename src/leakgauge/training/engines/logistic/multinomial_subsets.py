@@ -23,19 +23,15 @@ scikit-learn finds at a far smaller tolerance.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leakgauge.models import AnswerKind
-from leakgauge.training.engines.base import Engine, Outcome, Prepared, Refusal, Why
-from leakgauge.training.engines.logistic_subsets import given_all, one_class
-from leakgauge.training.engines.refit import train_each
-from leakgauge.training.engines.softmax import (
+from leakgauge.training.engines.base import Refusal, Why
+from leakgauge.training.engines.logistic.multinomial import (
     MOST_NUMBERS,
     Coordinates,
     Curvature,
@@ -46,17 +42,27 @@ from leakgauge.training.engines.softmax import (
     solve,
     unsupported,
 )
+from leakgauge.training.engines.logistic.subsets import (
+    DEEPEST,
+    MOST_ROUNDS,
+    MOST_STEPS,
+    ROUNDING,
+    SAMPLE,
+    SPARSE,
+    TOLERANCE,
+    Asked,
+    Pool,
+    Subsets,
+    given_all,
+    halved,
+)
 from leakgauge.training.engines.stateless import Flags, Floats, Given
 from leakgauge.training.job import Job
 from leakgauge.training.subsets import Indices, Members
-from leakgauge.training.table import EachModel
-from leakgauge.training.threads import one_thread
 
 Singles: TypeAlias = NDArray[np.float32]
 Numbers: TypeAlias = NDArray[np.floating[Any]]
 Number = TypeVar("Number", np.float32, np.float64)
-
-TOLERANCE = 1e-6
 
 WIDTH = 32
 """Models that go in step, at most."""
@@ -70,15 +76,6 @@ ALIKE = 1.05
 SHARED = 64
 """Columns, models times classes, that share rows, at most."""
 
-SPARSE = 0.15
-"""Share of cells that are not 0 up to which products leave the zeros out."""
-
-SAMPLE = 5_000
-"""Rows that are enough to find the metric."""
-
-MOST_STEPS = 200
-MOST_ROUNDS = 8
-
 MOST_ALONE = 1_000_000
 """Classes times columns squared up to which a model is worth a metric of its own."""
 
@@ -91,79 +88,34 @@ FITTED = 0.5
 ROUGH = 1e-4
 """Gradient, by the inverse of M, at which Newton's method takes over from nonlinear steps."""
 
-ROUNDING = 1e-15
-"""Relative error of a sum in double precision, no less."""
 
-DEEPEST = 1e-5
-"""The largest factor by which single precision is trusted to reduce a residual."""
-
-
-class MultinomialLogisticRegressionSubsets(Engine):
+class MultinomialLogisticRegressionSubsets(Subsets):
     """``LogisticRegression`` with three or more classes and a squared penalty, on any subsets."""
 
     name = "multinomial-logistic-regression-subsets"
-    method = "conjugate gradients for many models at once, each to a verified minimum"
-    tolerance = TOLERANCE
-    trains = True
-    converges = True
     chunk = 64
 
-    def prepare(self, job: Job) -> OnSubsets | Refusal:
-        """Another learner, two classes, another penalty or solver and more numbers than fit are refused."""
-        pool = _pool(job)
-        if isinstance(pool, Refusal):
-            return pool
-        queries = _queries(job)
-        return queries if isinstance(queries, Refusal) else OnSubsets(self, job, pool, queries)
+    def pool(self, job: Job) -> _Pool | Refusal:
+        """All records; two classes, another penalty or solver and more numbers than fit are refused."""
+        return _pool(job)
 
-
-class OnSubsets(Prepared):
-    """A job whose pool is looked at once.
-
-    Args:
-        engine: what does it.
-        job: the whole job.
-        pool: all records, as the last step of the learner sees them.
-        queries: what all models are asked ``[queries, columns]``, ``None`` where each is asked about its own.
-    """
-
-    def __init__(self, engine: Engine, job: Job, pool: _Pool, queries: Floats | None) -> None:
-        super().__init__(engine, job)
-        self.pool, self.queries = pool, queries
-
-    def share(self) -> None:
-        """Find the metric."""
-        sizes = np.unique([np.count_nonzero(self.job.subsets.row(model)) for model in range(len(self.job.subsets))])
-        with np.errstate(all="ignore"), one_thread(), suppress(np.linalg.LinAlgError):
-            for halvings in np.unique(_halvings(self.pool, sizes)):
-                _metric(self.pool, int(halvings))
-        _ = self.pool.single
-
-    def answers(self, models: Indices) -> Outcome:
-        """The answers ``[m, queries, classes]``, and which models have records of one class only."""
-        job, pool, queries = self.job.part(models), self.pool, self.queries
-        members = job.subsets.dense()
-        answers = np.full((len(members), job.n_queries, job.n_answers), np.nan)
-        several = (pool.counts(members) > 0).sum(axis=1) > 1
-        failures = {int(model): one_class(job, members[model]) for model in np.flatnonzero(~several)}
-        with np.errstate(all="ignore"), one_thread():
-            sure = _answer(job, pool, members, np.flatnonzero(several), queries, answers)
-            for model in np.flatnonzero(several & ~sure):
-                sure[model] = _answer_alone(job, pool, members, int(model), queries, answers)
-        lost = np.flatnonzero(several & ~sure)
-        if len(lost):  # hardly any penalty, and classes that can be told apart: no better than the solver asked for
-            plain = train_each(job, lost)
-            answers[lost] = plain.answers
-            failures |= {int(lost[model]): reason for model, reason in plain.failures.items()}
-        kind = AnswerKind.PROBABILITIES if len(failures) < len(members) else None
-        return Outcome(answers, kind, dict(sorted(failures.items())), n_unconverged=len(lost))
+    def queries(self, job: Job) -> Floats | Refusal:
+        """Features, dense."""
+        case = given_all(job, job.queries_of(0), job.records[:1])
+        if isinstance(case, Refusal):
+            return case
+        n, d = case.queries.shape
+        if n * d > MOST_NUMBERS:
+            return Refusal(Why.SIZE, f"{n:,} queries with {d:,} columns take more memory than is allowed for")
+        queries: Floats = dense(case).queries
+        return queries
 
 
 # ---------------------------------------------------------------- from the job to the pool, and back
 
 
 @dataclass(frozen=True, eq=False)
-class _Pool:
+class _Pool(Pool):
     """All records, as the last step of the learner sees them, and what it minimises.
 
     Args:
@@ -174,7 +126,6 @@ class _Pool:
         X: rows in these coordinates, with a last column of ones if there are intercepts, dense or CSR ``[n, d]``.
         centre: a point near the middle of the rows, in these coordinates ``[d]``.
         weight: what a record of each class costs ``[k]``; ``None`` where they are balanced in each training set.
-        known: the metrics for models with about ``2^-halvings`` of the records, by that number.
     """
 
     case: Given
@@ -184,7 +135,6 @@ class _Pool:
     X: Any
     centre: Floats
     weight: Floats | None
-    known: dict[int, _Metric] = field(default_factory=dict, repr=False)
 
     @cached_property
     def penalty(self) -> Floats:
@@ -247,6 +197,57 @@ class _Pool:
         """The largest norm of a row of X, in the original features."""
         return replace(self, centre=0 * self.centre).radius
 
+    def trainable(self, members: Members) -> Flags:
+        """Those with records of two classes or more."""
+        several: Flags = (self.counts(members) > 0).sum(axis=1) > 1
+        return several
+
+    def records(self) -> Floats:
+        """The features, as they are."""
+        features: Floats = self.case.matrix
+        return features
+
+    def shared(self, halvings: int) -> _Metric:
+        """The metric."""
+        _ = self.single
+        return _metric(self, halvings)
+
+    def fill(self, asked: Asked, members: Members, models: Indices, answers: Floats) -> Flags:
+        """Log-probabilities, each model's of the classes that it knows."""
+        sure = np.zeros(len(members), dtype=bool)
+        same = None if asked.queries is None else self.rows(asked.queries)
+        reach = self.radius if same is None else max(self.radius, self.reach(same))
+        together = models
+        if isinstance(self.case.estimator.class_weight, dict):  # scikit-learn may refuse it where a class is missing
+            together = models[(self.counts(members[models]) > 0).all(axis=1)]
+        for part, halvings in _blocks(self, members, together):
+            try:
+                metric = self.start(halvings)
+            except np.linalg.LinAlgError:
+                continue
+            block = _Block.of(self, members[part])
+            weights, sure[part] = _polish(self, metric, block, _descend(self, metric, block), reach)
+            for model, W, present in zip(part, weights.transpose(1, 0, 2), block.present.T, strict=True):
+                rows = self.rows(asked.of(int(model))) if same is None else same
+                scores = np.ascontiguousarray((rows @ W.T).T)
+                scores[~present] = -np.inf
+                scores -= scores.max(axis=0)
+                scores -= np.log(np.exp(scores).sum(axis=0))
+                answers[model] = -np.inf
+                answers[model][:, self.present] = scores.T
+        for model in models[~sure[models]]:
+            sure[model] = self._alone(asked.of(int(model)), members[model], answers[model])
+        return sure
+
+    def _alone(self, asked: Floats, members: Flags, answers: Floats) -> bool:
+        """The answers ``[queries, k]`` of one model, by Newton's method with a metric of its own, if it is small."""
+        if len(self.present) * self.X.shape[1] ** 2 > MOST_ALONE:
+            return False
+        found = solve(self.case, np.flatnonzero(members), TOLERANCE, asked)
+        if found is not None:
+            answers[:] = found.answers(found.coordinates.rows(asked), found.fit.weights)
+        return found is not None
+
 
 def _pool(job: Job) -> _Pool | Refusal:
     """The pool of a job, or why it cannot be done."""
@@ -271,65 +272,6 @@ def _pool(job: Job) -> _Pool | Refusal:
     if estimator.class_weight != "balanced":
         weight = float(estimator.C) * class_weights(case, case.labels)[present]
     return _Pool(case, present, y, coordinates, csr_matrix(X) if sparse else X, centre, weight)
-
-
-def _queries(job: Job) -> Floats | Refusal | None:
-    """What all models are asked ``[queries, columns]``, ``None`` where each is asked about records of the pool."""
-    if isinstance(job.queries, EachModel):
-        return None
-    case = given_all(job, job.queries, job.records[:1])
-    if isinstance(case, Refusal):
-        return case
-    n, d = case.queries.shape
-    if n * d > MOST_NUMBERS:
-        return Refusal(Why.SIZE, f"{n:,} queries with {d:,} columns take more memory than is allowed for")
-    queries: Floats = dense(case).queries
-    return queries
-
-
-def _asked(job: Job, pool: _Pool, queries: Floats | None, model: int) -> Floats:
-    """The features that a model is asked about."""
-    if isinstance(job.queries, EachModel):
-        own: Floats = pool.case.matrix[job.queries.index[model]]
-        return own
-    assert queries is not None
-    return queries
-
-
-def _answer(job: Job, pool: _Pool, members: Members, models: Indices, queries: Floats | None, answers: Floats) -> Flags:
-    """Put the answers of some models into the table, and say of which all are certain, bool ``[all models]``."""
-    sure = np.zeros(len(members), dtype=bool)
-    same = None if queries is None else pool.rows(queries)
-    reach = pool.radius if same is None else max(pool.radius, pool.reach(same))
-    if isinstance(pool.case.estimator.class_weight, dict):  # scikit-learn may refuse it where a class is missing
-        models = models[(pool.counts(members[models]) > 0).all(axis=1)]
-    for part, halvings in _blocks(pool, members, models):
-        try:
-            metric = _metric(pool, halvings)
-        except np.linalg.LinAlgError:
-            continue
-        block = _Block.of(pool, members[part])
-        weights, sure[part] = _polish(pool, metric, block, _descend(pool, metric, block), reach)
-        for model, W, present in zip(part, weights.transpose(1, 0, 2), block.present.T, strict=True):
-            rows = pool.rows(_asked(job, pool, queries, int(model))) if same is None else same
-            scores = np.ascontiguousarray((rows @ W.T).T)
-            scores[~present] = -np.inf
-            scores -= scores.max(axis=0)
-            scores -= np.log(np.exp(scores).sum(axis=0))
-            answers[model] = -np.inf
-            answers[model][:, pool.present] = scores.T
-    return sure
-
-
-def _answer_alone(job: Job, pool: _Pool, members: Members, model: int, queries: Floats | None, answers: Floats) -> bool:
-    """The same for one model, by Newton's method with a metric of its own, if it is small."""
-    if len(pool.present) * pool.X.shape[1] ** 2 > MOST_ALONE:
-        return False
-    asked = _asked(job, pool, queries, model)
-    found = solve(pool.case, np.flatnonzero(members[model]), TOLERANCE, asked)
-    if found is not None:
-        answers[model] = found.answers(found.coordinates.rows(asked), found.fit.weights)
-    return found is not None
 
 
 # ---------------------------------------------------------------- the metric
@@ -360,12 +302,6 @@ def _metric(pool: _Pool, halvings: int) -> _Metric:
     Raises:
         numpy.linalg.LinAlgError: the second derivatives are singular to rounding.
     """
-    if halvings not in pool.known:
-        pool.known[halvings] = _found_metric(pool, halvings)
-    return pool.known[halvings]
-
-
-def _found_metric(pool: _Pool, halvings: int) -> _Metric:
     by_class = [np.flatnonzero(pool.y == c) for c in range(len(pool.present))]
     chosen = [index[:: max(1, len(by_class) * len(index) // SAMPLE)] for index in by_class]
     stand_for = np.array([len(index) / len(some) for index, some in zip(by_class, chosen, strict=True)])
@@ -485,19 +421,13 @@ class _Block:
 def _blocks(pool: _Pool, members: Members, models: Indices) -> Iterator[tuple[Indices, int]]:
     """Models of about equal size that go in step, and about how often their share must be doubled."""
     sizes = np.count_nonzero(members, axis=1)
-    halvings = _halvings(pool, sizes)
+    halvings = halved(len(pool.y), sizes)
     d, k = pool.X.shape[1], len(pool.present)
-    for halved in np.unique(halvings[models]):
-        alike = models[halvings[models] == halved]
+    for often in np.unique(halvings[models]):
+        alike = models[halvings[models] == often]
         width = min(WIDTH, max(1, BLOCK_BYTES // int(sizes[alike].max() * (12 * k + 8 * d))))
         for start in range(0, len(alike), width):
-            yield alike[start : start + width], int(halved)
-
-
-def _halvings(pool: _Pool, sizes: Indices) -> Indices:
-    """About how often the share of models with so many records must be doubled to be all of the pool."""
-    halvings: Indices = np.rint(np.log2(len(pool.y) / sizes)).astype(np.int64)
-    return halvings
+            yield alike[start : start + width], int(often)
 
 
 def _alike(members: Members, most: int) -> Iterator[slice]:

@@ -41,6 +41,8 @@ from numpy.polynomial.polynomial import polyval
 from numpy.typing import NDArray
 
 from leakgauge.training.engines.base import Engine, Outcome, Prepared, Refusal, Why
+from leakgauge.training.engines.logistic.algebra import dots, lengths, longest, solved
+from leakgauge.training.engines.logistic.wanted import no_binary_minimum, positive
 from leakgauge.training.engines.refit import train_each
 from leakgauge.training.engines.stateless import Given, given
 from leakgauge.training.job import Job
@@ -155,7 +157,7 @@ class LeavingOut(Prepared):
                 return self._outcome(train_each(self.job, models).answers)
             # scikit-learn calls the later of its sorted labels the positive one; the schema may have them in any order.
             later = log_probabilities(scores)
-        return self._outcome(later if _positive(self.case) == 1 else later[:, :, ::-1])
+        return self._outcome(later if positive(self.case) == 1 else later[:, :, ::-1])
 
     def _scores(self, models: Indices) -> Floats:
         """Scores ``[m, queries]``."""
@@ -176,7 +178,7 @@ class LeavingOut(Prepared):
         if case.index is None:
             queries = _design(case, case.queries)
             white = full.whitened(queries)
-            far = np.full(len(models), np.sqrt(_dots(white, white).max(initial=0.0)))
+            far = np.full(len(models), longest(white))
             moved = displaced(full, case.removed[models], far, close)
             shared: Floats = queries @ full.weights + moved @ white.T
             return shared
@@ -184,7 +186,7 @@ class LeavingOut(Prepared):
         moved = displaced(full, case.removed[models], full.norms[index].max(axis=1, initial=0.0), close)
         scores = full.scores[index]
         for place, asked in enumerate(index.T):
-            scores[:, place] += _dots(full.white[asked], moved)
+            scores[:, place] += dots(full.white[asked], moved)
         return scores
 
     def parameters(self) -> Floats:
@@ -304,7 +306,7 @@ class Minimum:
     @cached_property
     def norms(self) -> Floats:
         """Length of each record's whitened features ``[n]``."""
-        return _lengths(self.white)
+        return lengths(self.white)
 
     @property
     def reach(self) -> float:
@@ -319,17 +321,11 @@ class Minimum:
 
     def whitened(self, features: Floats) -> Floats:
         """Rows of features ``[q, d]`` whitened: their scores move by their product with a displacement."""
-        from scipy.linalg import solve_triangular
-
-        white: Floats = solve_triangular(self.lower, features.T, lower=True, check_finite=False).T
-        return np.ascontiguousarray(white)
+        return solved(self.lower, features)
 
     def unwhitened(self, moved: Floats) -> Floats:
         """How far the weights move ``[m, d]``, from displacements ``L'delta`` ``[m, d]``."""
-        from scipy.linalg import solve_triangular
-
-        delta: Floats = solve_triangular(self.lower, moved.T, lower=True, trans="T", check_finite=False).T
-        return delta
+        return solved(self.lower, moved, transposed=True)
 
     @cached_property
     def second_order(self) -> SecondOrder:
@@ -434,7 +430,7 @@ def problem_of(case: Given, *, without: int | None = None) -> Problem:
     penalty = np.ones(case.matrix.shape[1])
     if estimator.fit_intercept:
         penalty = np.append(penalty, 0.0)
-    y = (case.labels == _positive(case)).astype(np.float64)
+    y = (case.labels == positive(case)).astype(np.float64)
     return Problem(_design(case, case.matrix), y, estimator.C * weights[case.labels], penalty)
 
 
@@ -513,7 +509,7 @@ class Start:
     def image(self, rest: Floats) -> Floats:
         """Where the difference equation sends the minimum, given the sum of remainders ``[m, d]``."""
         right = self.pull[:, None] * self.own - rest
-        right += (self.inverse * _dots(self.own, right))[:, None] * self.own
+        right += (self.inverse * dots(self.own, right))[:, None] * self.own
         return right
 
 
@@ -561,7 +557,7 @@ class _Search:
 
     def left(self, limit: float) -> list[Indices]:
         """The open models that change no score by more than a limit, some together that move about equally far."""
-        length = _lengths(self.moved)
+        length = lengths(self.moved)
         models = self.open[self.full.reach * length[self.open] < limit]
         models = models[np.argsort(-length[models], kind="stable")]
         return [models[rows] for rows in _slices(len(models), max(MODELS, AT_ONCE // len(self.full.weights)))]
@@ -576,10 +572,10 @@ class _Search:
         now, records, before = self.moved[models], self.start.of(models), None
         for _ in range(MOST_STEPS):
             image = records.image(sums.of_rest(now, records))
-            step, off = _lengths(image - now), sums.off(image)
+            step, off = lengths(image - now), sums.off(image)
             mixed, ratio = (image, 0.0) if before is None else accelerated(*before, now, image)
             self.ratio[models] = np.maximum(self.ratio[models], ratio)
-            q = np.minimum(np.expm1(self.full.reach * (_lengths(image) + step)), _seen(self.ratio[models]))
+            q = np.minimum(np.expm1(self.full.reach * (lengths(image) + step)), _seen(self.ratio[models]))
             error = self.far[models] * (q * step + off) / (1 - q)
             finite = np.isfinite(step)
             self.moved[models] = np.where(finite[:, None], image, now)
@@ -614,9 +610,9 @@ def accelerated(x: Floats, fx: Floats, y: Floats, fy: Floats) -> tuple[Floats, F
     """
     way, its_image = y - x, fy - fx
     change = its_image - way
-    mix = _dots(change, fy - y) / np.maximum(_dots(change, change), np.finfo(float).tiny)
+    mix = dots(change, fy - y) / np.maximum(dots(change, change), np.finfo(float).tiny)
     mix[~(np.abs(mix) < 100)] = 0.0
-    ratio = np.abs(_dots(way, its_image)) / np.maximum(_dots(way, way), np.finfo(float).tiny)
+    ratio = np.abs(dots(way, its_image)) / np.maximum(dots(way, way), np.finfo(float).tiny)
     return fy - mix[:, None] * its_image, ratio
 
 
@@ -674,7 +670,7 @@ class Remainders(Sums):
 
     def off(self, moved: Floats) -> Floats:
         """Rounding: for small v the sum is at most ``reach |v|^2/2``, and half its last digit was never seen lost."""
-        rounding: Floats = np.finfo(self.white.dtype).eps * self.reach * _dots(moved, moved) / 4
+        rounding: Floats = np.finfo(self.white.dtype).eps * self.reach * dots(moved, moved) / 4
         return rounding
 
 
@@ -721,12 +717,12 @@ class SecondOrder(Sums):
         for models in _slices(len(moved), MODELS):
             v = single[models].T
             total[models] = np.concatenate([v[j] * v[j:] for j in range(len(v))]).T @ self.form
-        total -= (self.bend[start.records] * _dots(start.own, moved) ** 2)[:, None] * start.own
+        total -= (self.bend[start.records] * dots(start.own, moved) ** 2)[:, None] * start.own
         return total
 
     def off(self, moved: Floats) -> Floats:
         """Third and higher orders, and rounding."""
-        rounding: Floats = np.finfo(np.float32).eps * self.full.reach * _dots(moved, moved) / 4
+        rounding: Floats = np.finfo(np.float32).eps * self.full.reach * dots(moved, moved) / 4
         return rounding + beyond_order(2, self.full, moved, self.fourth)
 
 
@@ -750,10 +746,10 @@ def beyond_order(order: int, full: Minimum, moved: Floats, moment: Floats) -> Fl
     """
     from scipy.special import gammainc
 
-    k, length = order + 1, _lengths(moved)
+    k, length = order + 1, lengths(moved)
     m = np.maximum(full.reach * length, 1e-9)
     growth = np.exp(m) * gammainc(k, m) / m**k  # psi(m) = e^m P(k, m), where P is the incomplete gamma function
-    bound: Floats = growth * length**order * np.sqrt(_dots(moved @ moment, moved))
+    bound: Floats = growth * length**order * np.sqrt(dots(moved @ moment, moved))
     return bound
 
 
@@ -779,7 +775,7 @@ def farthest(full: Minimum, start: Start, moved: Floats, residual: Floats) -> Fl
         ``|a|/sqrt(1 - h)`` times it.
     """
     kappa = np.maximum(full.reach, 1e-9) / np.sqrt(1 - start.leverage)
-    share = kappa * residual * np.exp(full.reach * _lengths(moved))
+    share = kappa * residual * np.exp(full.reach * lengths(moved))
     known = share < 1
     bound: Floats = np.where(known, -np.log1p(-np.where(known, share, 0.0)) / kappa, np.inf)
     return bound
@@ -907,17 +903,6 @@ def _logistic(z: Floats) -> Floats:
     return p
 
 
-def _dots(a: Floats, b: Floats) -> Floats:
-    """Inner product of each row of one with that row of the other."""
-    dots: Floats = np.einsum("ij,ij->i", a, b)
-    return dots
-
-
-def _lengths(a: Floats) -> Floats:
-    lengths: Floats = np.sqrt(_dots(a, a))
-    return lengths
-
-
 def _slices(n: int, size: int) -> Iterator[slice]:
     return (slice(first, min(first + size, n)) for first in range(0, n, size))
 
@@ -944,21 +929,13 @@ def _about_zero(case: Given, weights: Floats) -> Floats:
     return np.concatenate([weights[..., :-1], intercept[..., None]], axis=-1)
 
 
-def _positive(case: Given) -> int:
-    """The code of the class whose probability rises with the score."""
-    return 1 if case.classes[0] < case.classes[1] else 0
-
-
 def _unsupported(case: Given) -> Refusal | None:
-    estimator, weights = case.estimator, case.estimator.class_weight
-    if (case.counts > 0).sum() != 2 or len(case.classes) != 2:
-        return Refusal(Why.LEARNER, "LogisticRegression is supported for two classes only")
-    if not 0 < estimator.C < np.inf or estimator.l1_ratio or estimator.penalty not in ("deprecated", "l2"):
-        return Refusal(
-            Why.SETTING, "LogisticRegression is supported with a squared penalty only (l1_ratio=0, C below infinity)"
-        )
-    if estimator.solver == "liblinear" and estimator.fit_intercept:
-        return Refusal(Why.SETTING, "LogisticRegression(solver='liblinear') penalises the intercept")
+    refusal = no_binary_minimum(case)
+    if refusal is not None:
+        return refusal
+    if (case.counts > 0).sum() != 2:
+        return Refusal(Why.DATA, "LogisticRegression is supported for two classes only")
+    weights = case.estimator.class_weight
     if weights not in (None, "balanced") and not _known(weights, case.classes.tolist()):
         return Refusal(
             Why.SETTING,

@@ -23,9 +23,9 @@ from leakgauge.training import (
     leave_one_out,
     train_many,
 )
-from leakgauge.training.engines import logistic
 from leakgauge.training.engines.base import Prepared
-from leakgauge.training.engines.logistic import (
+from leakgauge.training.engines.logistic import binary as logistic
+from leakgauge.training.engines.logistic.binary import (
     Curve,
     LogisticRegressionNewton,
     Problem,

@@ -15,9 +15,9 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from leakgauge.models import AnswerKind
 from leakgauge.records import Records
 from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, everything, leave_one_out, train_many
-from leakgauge.training.engines import logistic_subsets
 from leakgauge.training.engines.base import Prepared
-from leakgauge.training.engines.logistic_subsets import LogisticRegressionSubsets
+from leakgauge.training.engines.logistic import binary_subsets as logistic_subsets
+from leakgauge.training.engines.logistic.binary_subsets import LogisticRegressionSubsets
 from leakgauge.training.engines.refit import Refit
 from leakgauge.training.subsets import DenseSubsets, balanced_subsets, random_subsets
 
@@ -292,7 +292,7 @@ def test_what_cannot_be_verified_is_trained_as_asked_and_counted(monkeypatch):
     records = people(50, 3, 22)
     members = halves(records, 3)
     estimator = LogisticRegression(tol=1e-6)
-    monkeypatch.setattr(LogisticRegressionSubsets, "tolerance", -1.0)
+    monkeypatch.setattr(logistic_subsets, "TOLERANCE", -1.0)
     outcome = ENGINE.prepare(job_of(estimator, records, members)).all()
     assert outcome.n_unconverged == 3
     np.testing.assert_array_equal(outcome.answers, Refit().prepare(job_of(estimator, records, members)).all().answers)

@@ -1,7 +1,7 @@
 """Binary logistic regression by compiled loops, one model after another: its rows stay in the processor's cache.
 
-The loops are ``native/logistic.cpp``; their twin is in :mod:`~leakgauge.training.engines.logistic_subsets`, which also
-verifies what they find. A model does not depend on the others.
+The loops are ``native/logistic.cpp``; their twin is in :mod:`~leakgauge.training.engines.logistic.binary_subsets`,
+which also verifies what they find. A model does not depend on the others.
 """
 
 from __future__ import annotations
@@ -176,7 +176,7 @@ class Found:
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """What models on parts of one pool have in common; see ``logistic_subsets`` for the meaning of most.
+    """What models on parts of one pool have in common; see ``binary_subsets`` for the meaning of most.
 
     Args:
         entries: the rows of the pool.

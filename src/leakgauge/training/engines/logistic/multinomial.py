@@ -35,6 +35,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.training.engines.base import Engine, Outcome, Prepared, Refusal, Why
+from leakgauge.training.engines.logistic.wanted import no_multinomial_minimum
 from leakgauge.training.engines.stateless import Flags, Floats, Given, fill_by_training, given
 from leakgauge.training.job import Job
 from leakgauge.training.subsets import Indices
@@ -79,8 +80,6 @@ MOST_NUMBERS = 100_000_000
 
 SHARE = 0.5
 """How much of the error that is allowed a model without a record may make; the rest is for the full fit."""
-
-MULTINOMIAL_SOLVERS = ("lbfgs", "newton-cg", "newton-cholesky", "sag", "saga")
 
 
 class MultinomialLogisticRegression(Engine):
@@ -932,25 +931,16 @@ def dense(case: Given) -> Given:
 
 def unsupported(case: Given) -> Refusal | None:
     """Why there is no unique minimum of this kind, or not enough room to find it."""
-    estimator, n_present = case.estimator, int((case.counts > 0).sum())
-    if n_present < 3:
-        return Refusal(Why.LEARNER, "LogisticRegression with fewer than three classes is not multinomial")
-    penalty, kind = getattr(estimator, "penalty", "l2"), getattr(estimator, "multi_class", "auto")
-    if not 0 < estimator.C < np.inf or estimator.l1_ratio or penalty not in ("deprecated", "l2"):
-        return Refusal(
-            Why.SETTING, "LogisticRegression is supported with a squared penalty only (l1_ratio=0, C below infinity)"
-        )
-    if estimator.solver not in MULTINOMIAL_SOLVERS or estimator.dual or kind == "ovr":
-        return Refusal(
-            Why.SETTING, f"LogisticRegression(solver={estimator.solver!r}) does not fit all classes together"
-        )
+    refusal = no_multinomial_minimum(case)
+    if refusal is not None:
+        return refusal
     try:
         weights = class_weights(case, case.labels)
     except ValueError as error:
         return Refusal(Why.SETTING, f"LogisticRegression cannot use these weights ({type(error).__name__})")
     if not (weights[case.counts > 0] > 0).all():
         return Refusal(Why.SETTING, "LogisticRegression(class_weight=...) is supported with weights above 0 only")
-    n, d = case.matrix.shape
+    n_present, (n, d) = np.count_nonzero(case.counts), case.matrix.shape
     n_queries = 0 if case.queries is None else case.queries.shape[0]
     if max(n_present * min(n, d) ** 2, max(n, n_queries) * d) > MOST_NUMBERS:
         return Refusal(

@@ -10,7 +10,7 @@ for many models at once is two matrix products and an elementwise map:
 3. for a model that is still not verified, Newton's method with a Hessian of its own.
 
 Where most of the table is 0 and the loops are compiled, models are trained one after another instead, on their own rows
-and in double precision from the start (:mod:`~leakgauge.training.engines.logistic_native`).
+and in double precision from the start (:mod:`~leakgauge.training.engines.logistic.native`).
 
 Every model is verified by its gradient g, in double precision, and not by how many steps were taken: the penalty makes
 F strongly convex in the coefficients, so these are within ``|g|`` of the minimum's (see :func:`_score_error`). Where
@@ -24,23 +24,34 @@ scikit-learn finds at a far smaller tolerance.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leakgauge.models import AnswerKind
-from leakgauge.training.engines import logistic_native
-from leakgauge.training.engines.base import Engine, Outcome, Prepared, Refusal, Why
-from leakgauge.training.engines.refit import train_each
-from leakgauge.training.engines.stateless import Given, given
+from leakgauge.training.engines.base import Refusal, Why
+from leakgauge.training.engines.logistic import native
+from leakgauge.training.engines.logistic.algebra import dots, longest, solved
+from leakgauge.training.engines.logistic.subsets import (
+    DEEPEST,
+    MOST_ROUNDS,
+    MOST_STEPS,
+    ROUNDING,
+    SAMPLE,
+    SPARSE,
+    TOLERANCE,
+    Asked,
+    Pool,
+    Subsets,
+    given_all,
+    halved,
+)
+from leakgauge.training.engines.logistic.wanted import no_binary_minimum, positive
+from leakgauge.training.engines.stateless import Given
 from leakgauge.training.job import Job
-from leakgauge.training.subsets import Indices, Members, everything
-from leakgauge.training.table import EachModel
-from leakgauge.training.threads import one_thread
+from leakgauge.training.subsets import Indices, Members
 
 Floats: TypeAlias = NDArray[np.float64]
 Singles: TypeAlias = NDArray[np.float32]
@@ -58,17 +69,8 @@ WIDE_CELLS = 2_000_000
 OWN_BYTES = 8 * 1024**2
 """Size of the rows copied at a time: what stays in the processor's cache."""
 
-SAMPLE = 5_000
-"""Rows that are enough to find the metric."""
-
-SPARSE = 0.15
-"""Share of cells that are not 0 up to which rows are copied without the zeros."""
-
 MOST_CELLS = 100_000_000
 MOST_COLUMNS = 4000
-MOST_STEPS = 200
-MOST_ROUNDS = 8
-
 ROUGH = 3e-5
 """Whitened gradient, about the error of a score, at which Newton's method takes over from nonlinear steps."""
 
@@ -78,78 +80,25 @@ NEAR = 1.0
 SAFE = 0.9
 """Share of the tolerance at which compiled loops stop; the rest is for rounding."""
 
-ROUNDING = 1e-15
-"""Relative error of a sum in double precision, no less."""
 
-DEEPEST = 1e-5
-"""The largest factor by which single precision is trusted to reduce a residual."""
-
-
-class LogisticRegressionSubsets(Engine):
+class LogisticRegressionSubsets(Subsets):
     """``LogisticRegression`` with two classes and a squared penalty, on any subsets."""
 
     name = "logistic-regression-subsets"
-    method = "conjugate gradients for many models at once, each to a verified minimum"
-    tolerance = 1e-6
-    trains = True
-    converges = True
     chunk = 256
 
-    def prepare(self, job: Job) -> OnSubsets | Refusal:
-        """Another learner, more than two classes, another penalty and a table too large are refused."""
-        pool = _pool(job)
-        if isinstance(pool, Refusal):
-            return pool
-        queries = _queries(job)
-        return queries if isinstance(queries, Refusal) else OnSubsets(self, job, pool, queries)
+    def pool(self, job: Job) -> _Pool | Refusal:
+        """All records; more than two classes, another penalty and a table too large are refused."""
+        return _pool(job)
 
-
-class OnSubsets(Prepared):
-    """A job whose pool is looked at once.
-
-    Args:
-        engine: what does it.
-        job: the whole job.
-        pool: all records, as the last step of the learner sees them.
-        queries: what all models are asked ``[queries, d]``, ``None`` where each is asked about records of the pool.
-    """
-
-    def __init__(self, engine: Engine, job: Job, pool: _Pool, queries: Floats | None) -> None:
-        super().__init__(engine, job)
-        self.pool, self.queries = pool, queries
-
-    def share(self) -> None:
-        """Find the metric, or where compiled loops start."""
-        pool = self.pool
-        sizes = np.unique([np.count_nonzero(self.job.subsets.row(model)) for model in range(len(self.job.subsets))])
-        with np.errstate(all="ignore"), one_thread(), suppress(np.linalg.LinAlgError):
-            for halvings in np.unique(_halvings(pool, sizes)):
-                _ = _nearby(pool, int(halvings)) if pool.entries is not None else _metric(pool, int(halvings)).white
-
-    def answers(self, models: Indices) -> Outcome:
-        """The answers ``[m, queries, 2]``, and which models have records of one class only."""
-        job, pool, queries = self.job.part(models), self.pool, self.queries
-        members = job.subsets.dense()
-        ones = np.count_nonzero(members & pool.y, axis=1)
-        both = (ones > 0) & (ones < np.count_nonzero(members, axis=1))
-        with np.errstate(all="ignore"), one_thread():
-            weights, sure = weights_on(pool, members[both], pool.radius if queries is None else pool.reach(queries))
-            found = np.flatnonzero(both)
-            for place in np.flatnonzero(~sure):
-                asked = _asked(job, pool, queries, int(found[place]))
-                weights[place], sure[place] = weights_alone(pool, members[found[place]], weights[place], asked)
-            answers = np.empty((len(members), job.n_queries, 2))
-            answers[~both] = np.nan
-            _answer(job, pool, queries, found, weights, answers)
-        lost = found[~sure]
-        if len(lost):  # hardly any penalty, and classes that can be told apart: no better than the solver asked for
-            answers[lost] = train_each(job, lost).answers
-        failures = {int(model): one_class(job, members[model]) for model in np.flatnonzero(~both)}
-        return Outcome(answers, AnswerKind.PROBABILITIES if both.any() else None, failures, n_unconverged=len(lost))
+    def queries(self, job: Job) -> Floats | Refusal:
+        """Features, and a column of ones for the intercept."""
+        case = given_all(job, job.queries_of(0), job.records[:1])
+        return case if isinstance(case, Refusal) else _design(case, case.queries)
 
 
 @dataclass(frozen=True, eq=False)
-class _Pool:
+class _Pool(Pool):
     """All records, as the last step of the learner sees them, and what it minimises.
 
     Args:
@@ -161,7 +110,6 @@ class _Pool:
         sparse: X as a SciPy CSR matrix, where most of it is 0, else ``None``.
         class_weight: of the classes 0 and 1, or ``None`` where they are balanced in each training set.
         turned: whether 1 is the first class of the schema.
-        known: what was found for models with about ``2^-halvings`` of the records, by that number.
     """
 
     X: Floats
@@ -172,7 +120,6 @@ class _Pool:
     sparse: Any
     class_weight: Floats | None
     turned: bool
-    known: dict[int, Any] = field(default_factory=dict, repr=False)
 
     def costs(self, members: Members) -> Floats:
         """What records of the classes 0 and 1 cost in each of the training sets ``[models, n]``: ``[models, 2]``."""
@@ -185,7 +132,7 @@ class _Pool:
     def reach(self, X: Floats) -> float:
         """The largest norm of centred rows."""
         parts = (X[start : start + 1000] for start in range(0, len(X), 1000))
-        return max((_longest((part - self.centre) * self.penalty) for part in parts), default=0.0)
+        return max((longest((part - self.centre) * self.penalty) for part in parts), default=0.0)
 
     @cached_property
     def radius(self) -> float:
@@ -195,14 +142,50 @@ class _Pool:
     @cached_property
     def largest(self) -> float:
         """The largest norm of a record."""
-        return _longest(self.X)
+        return longest(self.X)
 
     @cached_property
-    def entries(self) -> logistic_native.Entries | None:
+    def entries(self) -> native.Entries | None:
         """What the compiled loops go along; ``None`` where there are none, or most of the table is not 0."""
-        if self.sparse is None or not logistic_native.available():
+        if self.sparse is None or not native.available():
             return None
-        return logistic_native.Entries.of(self.sparse)
+        return native.Entries.of(self.sparse)
+
+    def trainable(self, members: Members) -> Flags:
+        """Those with records of both classes."""
+        ones = np.count_nonzero(members & self.y, axis=1)
+        both: Flags = (ones > 0) & (ones < np.count_nonzero(members, axis=1))
+        return both
+
+    def records(self) -> Floats:
+        """X."""
+        return self.X
+
+    def shared(self, halvings: int) -> tuple[Floats, native.Curvature] | _Metric:
+        """Where compiled loops start, or the metric."""
+        if self.entries is not None:
+            return _nearby(self, halvings)
+        metric = _metric(self, halvings)
+        _ = metric.white
+        return metric
+
+    def fill(self, asked: Asked, members: Members, models: Indices, answers: Floats) -> Flags:
+        """Log-probabilities, in the order of the schema."""
+        shared = asked.queries
+        weights, sure = weights_on(self, members[models], self.radius if shared is None else self.reach(shared))
+        for place in np.flatnonzero(~sure):
+            model = int(models[place])
+            weights[place], sure[place] = weights_alone(self, members[model], weights[place], asked.of(model))
+        width = 1 if shared is None else WIDE
+        for start in range(0, len(models), width):
+            part = models[start : start + width]
+            scores = weights[start : start + width] @ asked.of(int(part[0])).T
+            rest = np.log1p(np.exp(-np.abs(scores)))
+            answers[part, :, int(self.turned)] = -np.maximum(scores, 0) - rest
+            answers[part, :, int(not self.turned)] = np.minimum(scores, 0) - rest
+        certain = np.zeros(len(members), dtype=bool)
+        certain[models] = sure
+        return certain
 
 
 def _pool(job: Job) -> _Pool | Refusal:
@@ -213,7 +196,7 @@ def _pool(job: Job) -> _Pool | Refusal:
         return case
     if reason := _unsupported(case):
         return reason
-    positive = 1 if case.classes[0] < case.classes[1] else 0
+    one = positive(case)
     estimator, X = case.estimator, _design(case, case.matrix)
     penalty = np.ones(X.shape[1])
     centre = np.zeros(X.shape[1])
@@ -223,26 +206,9 @@ def _pool(job: Job) -> _Pool | Refusal:
     weight = None
     if estimator.class_weight != "balanced":
         named = estimator.class_weight or {}
-        weight = np.array([float(named.get(case.classes[code], 1.0)) for code in (1 - positive, positive)])
+        weight = np.array([float(named.get(case.classes[code], 1.0)) for code in (1 - one, one)])
     sparse = csr_matrix(X) if np.count_nonzero(X) <= SPARSE * X.size else None
-    return _Pool(X, case.labels == positive, penalty, centre, float(estimator.C), sparse, weight, positive == 0)
-
-
-def given_all(job: Job, queries: Floats, records: Any = None) -> Given | Refusal:
-    """What the last step sees of all records, or of those given, and of the queries."""
-    from sklearn.linear_model import LogisticRegression
-
-    records = job.records if records is None else records
-    whole = replace(job, records=records, subsets=everything(len(records)), queries=queries, places=None)
-    return given(whole, (LogisticRegression,), sparse=True, whole=True)
-
-
-def _queries(job: Job) -> Floats | Refusal | None:
-    """What all models are asked ``[queries, d]``, ``None`` where each is asked about records of the pool."""
-    if isinstance(job.queries, EachModel):
-        return None
-    case = given_all(job, job.queries, job.records[:1])
-    return case if isinstance(case, Refusal) else _design(case, case.queries)
+    return _Pool(X, case.labels == one, penalty, centre, float(estimator.C), sparse, weight, one == 0)
 
 
 def _design(case: Given, matrix: Any) -> Floats:
@@ -254,16 +220,10 @@ def _design(case: Given, matrix: Any) -> Floats:
 
 
 def _unsupported(case: Given) -> Refusal | None:
-    estimator = case.estimator
-    if len(case.classes) != 2:
-        return Refusal(Why.LEARNER, "LogisticRegression is supported for two classes only")
-    if not 0 < estimator.C < np.inf or estimator.l1_ratio or estimator.penalty not in ("deprecated", "l2"):
-        return Refusal(
-            Why.SETTING, "LogisticRegression is supported with a squared penalty only (l1_ratio=0, C below infinity)"
-        )
-    if estimator.solver == "liblinear" and estimator.fit_intercept:
-        return Refusal(Why.SETTING, "LogisticRegression(solver='liblinear') penalises the intercept")
-    weight = estimator.class_weight
+    refusal = no_binary_minimum(case)
+    if refusal is not None:
+        return refusal
+    weight = case.estimator.class_weight
     if weight not in (None, "balanced") and not (isinstance(weight, dict) and _names_classes(weight, case)):
         return Refusal(
             Why.SETTING, "LogisticRegression(class_weight=...) must give classes a number above 0, or be 'balanced'"
@@ -279,31 +239,6 @@ def _unsupported(case: Given) -> Refusal | None:
 
 def _names_classes(weight: dict[Any, Any], case: Given) -> bool:
     return set(weight) <= set(case.classes.tolist()) and all(0 < value < np.inf for value in weight.values())
-
-
-def one_class(job: Job, members: Flags) -> str:
-    """Why a model cannot be trained on these records ``[n]``, which have one label."""
-    return f"{job.learner.name} cannot be trained on {members.sum()} records that all have the same label"
-
-
-def _asked(job: Job, pool: _Pool, queries: Floats | None, model: int) -> Floats:
-    """The rows that a model is asked about."""
-    if isinstance(job.queries, EachModel):
-        own: Floats = pool.X[job.queries.index[model]]
-        return own
-    assert queries is not None
-    return queries
-
-
-def _answer(job: Job, pool: _Pool, queries: Floats | None, models: Indices, weights: Floats, answers: Floats) -> None:
-    """Put the log-probabilities of some models into the table ``[models, queries, 2]``, in the order of the schema."""
-    width = 1 if queries is None else WIDE
-    for start in range(0, len(models), width):
-        part = models[start : start + width]
-        scores = weights[start : start + width] @ _asked(job, pool, queries, int(part[0])).T
-        rest = np.log1p(np.exp(-np.abs(scores)))
-        answers[part, :, int(pool.turned)] = -np.maximum(scores, 0) - rest
-        answers[part, :, int(not pool.turned)] = np.minimum(scores, 0) - rest
 
 
 # ---------------------------------------------------------------- the metric
@@ -349,34 +284,25 @@ def _sample(pool: _Pool, halvings: int) -> tuple[Indices, Floats]:
     return np.concatenate(rows), 0.5**halvings * stand_for * pool.costs(everyone)[0]
 
 
-def _nearby(pool: _Pool, halvings: int) -> tuple[Floats, logistic_native.Curvature]:
+def _nearby(pool: _Pool, halvings: int) -> tuple[Floats, native.Curvature]:
     """For the compiled loops: where all models with about this share of the pool start, and the curvature there.
 
     Raises:
         numpy.linalg.LinAlgError: the Hessian is singular to rounding.
     """
-    if halvings not in pool.known:
-        pool.known[halvings] = _found_nearby(pool, halvings)
-    near: tuple[Floats, logistic_native.Curvature] = pool.known[halvings]
-    return near
-
-
-def _found_nearby(pool: _Pool, halvings: int) -> tuple[Floats, logistic_native.Curvature]:
     rows, costs = _sample(pool, halvings)
     X, cost = pool.X[rows], _each(costs[None], pool.y[rows][None])[0]
     none = np.zeros(X.shape[1])
     diagonal = pool.penalty + 0.25 * (cost @ np.square(X))
-    near = _problem(pool, logistic_native.Curvature.diagonal(diagonal), pool.radius, NEAR)
+    near = _problem(pool, native.Curvature.diagonal(diagonal), pool.radius, NEAR)
     weights = near.minimum(rows, costs, none).weights
     bend = _objective(pool, X, pool.y[rows], cost, weights)[2]
-    return weights, logistic_native.Curvature.of((X * bend[:, None]).T @ X + np.diag(pool.penalty))
+    return weights, native.Curvature.of((X * bend[:, None]).T @ X + np.diag(pool.penalty))
 
 
-def _problem(pool: _Pool, curvature: logistic_native.Curvature, reach: float, enough: float) -> logistic_native.Problem:
+def _problem(pool: _Pool, curvature: native.Curvature, reach: float, enough: float) -> native.Problem:
     assert pool.entries is not None
-    return logistic_native.Problem(
-        pool.entries, pool.y, pool.penalty, pool.centre, curvature, pool.radius, reach, enough
-    )
+    return native.Problem(pool.entries, pool.y, pool.penalty, pool.centre, curvature, pool.radius, reach, enough)
 
 
 def _metric(pool: _Pool, halvings: int) -> _Metric:
@@ -385,13 +311,6 @@ def _metric(pool: _Pool, halvings: int) -> _Metric:
     Raises:
         numpy.linalg.LinAlgError: the Hessian is singular to rounding.
     """
-    if halvings not in pool.known:
-        pool.known[halvings] = _found_metric(pool, halvings)
-    metric: _Metric = pool.known[halvings]
-    return metric
-
-
-def _found_metric(pool: _Pool, halvings: int) -> _Metric:
     from scipy.linalg import eigh
 
     rows, costs = _sample(pool, halvings)
@@ -406,25 +325,13 @@ def _found_metric(pool: _Pool, halvings: int) -> _Metric:
         X=pool.X,
         half=(pool.X @ fit.weights / 2).astype(np.float32),
         pull=((pool.penalty * fit.weights) @ basis).astype(np.float32),
-        rough=ROUGH / float(np.sqrt(_dot(white, white).mean())),
+        rough=ROUGH / float(np.sqrt(dots(white, white).mean())),
     )
 
 
 def _spread(index: Indices) -> Indices:
     """About half a sample of these rows, evenly spaced."""
     return index[:: max(1, 2 * len(index) // SAMPLE)]
-
-
-def _longest(rows: Floats) -> float:
-    return float(np.sqrt(_dot(rows, rows).max(initial=0.0)))
-
-
-def _solve(lower: Floats, rows: Floats, *, transposed: bool = False) -> Floats:
-    """``L^-1`` or ``L^-T`` times each row."""
-    from scipy.linalg import solve_triangular
-
-    solved = solve_triangular(lower, rows.T, lower=True, trans="T" if transposed else "N", check_finite=False)
-    return np.ascontiguousarray(solved.T)
 
 
 @dataclass(frozen=True)
@@ -453,16 +360,16 @@ def _newton(pool: _Pool, X: Floats, y: Flags, cost: Floats, w: Floats, *, enough
     value, gradient, bend = _objective(pool, X, y, cost, w)
     while True:
         lower = cholesky((X * bend[:, None]).T @ X + np.diag(pool.penalty), lower=True)
-        white = _solve(lower, gradient[None])
+        white = solved(lower, gradient[None])
         fit = _Fit(w, lower, float(np.linalg.norm(white)))
         if fit.decrement <= enough:
             return fit
-        step = _solve(lower, white, transposed=True)[0]
+        step = solved(lower, white, transposed=True)[0]
         telling = 1e-9 * abs(value)  # near the minimum the value does not tell any more, but the gradient does
         for halvings in range(20 if fit.decrement**2 > telling else 1):
             tried = w - 0.5**halvings * step
             there = _objective(pool, X, y, cost, tried)
-            left = np.linalg.norm(_solve(lower, there[1][None]))
+            left = np.linalg.norm(solved(lower, there[1][None]))
             if there[0] < value - telling or left < fit.decrement / 2:
                 break
         else:
@@ -581,7 +488,7 @@ def _blocks(pool: _Pool, members: Members) -> Iterator[tuple[Indices, int, bool]
     """Models of about equal size, about how often their share must be doubled, and whether they share rows."""
     sizes = np.count_nonzero(members, axis=1)
     n, d = pool.X.shape
-    halvings = _halvings(pool, sizes)
+    halvings = halved(len(pool.y), sizes)
     shares = sizes >= SHARE * n
     order = np.lexsort((sizes, shares, halvings))
     row_bytes = 4 * d if pool.sparse is None else 12 * max(1.0, pool.sparse.nnz / n)
@@ -594,12 +501,6 @@ def _blocks(pool: _Pool, members: Members) -> Iterator[tuple[Indices, int, bool]
         for start in range(0, len(alike), max(1, width)):
             yield alike[start : start + max(1, width)], int(halvings[last]), bool(shares[last])
         order = order[len(alike) :]
-
-
-def _halvings(pool: _Pool, sizes: Indices) -> Indices:
-    """About how often the share of models with so many records must be doubled to be all of the pool."""
-    halvings: Indices = np.rint(np.log2(len(pool.y) / np.maximum(sizes, 1))).astype(np.int64)
-    return halvings
 
 
 def weights_on(pool: _Pool, members: Members, reach: float) -> tuple[Floats, Flags]:
@@ -620,7 +521,7 @@ def weights_on(pool: _Pool, members: Members, reach: float) -> tuple[Floats, Fla
             if pool.entries is not None:
                 weights[models], sure[models] = _one_by_one(pool, halvings, members[models], reach)
                 continue
-            metric = _metric(pool, halvings)
+            metric = pool.start(halvings)
         except np.linalg.LinAlgError:
             continue
         block = (_shared if shares else _own)(pool, metric, members[models])
@@ -631,8 +532,8 @@ def weights_on(pool: _Pool, members: Members, reach: float) -> tuple[Floats, Fla
 
 def _one_by_one(pool: _Pool, halvings: int, members: Members, reach: float) -> tuple[Floats, Flags]:
     """The same by the compiled loops, for models with about ``2^-halvings`` of the pool's records."""
-    tolerance = LogisticRegressionSubsets.tolerance
-    start, curvature = _nearby(pool, halvings)
+    tolerance = TOLERANCE
+    start, curvature = pool.start(halvings)
     problem = _problem(pool, curvature, reach, SAFE * tolerance)
     costs = pool.costs(members)
     found = [problem.minimum(np.flatnonzero(own), cost, start) for own, cost in zip(members, costs, strict=True)]
@@ -666,10 +567,10 @@ def weights_alone(pool: _Pool, members: Flags, start: Floats, queries: Floats) -
         fit = _newton(pool, X, y, cost, start if better else none, enough=0.0)
     except np.linalg.LinAlgError:
         return none, False
-    longest = _longest(_solve(fit.lower, X))
-    decrement = fit.decrement + ROUNDING * longest * (cost @ np.abs(_logistic(X @ fit.weights) - y))
-    error = -np.log1p(-longest * decrement) / longest * _longest(_solve(fit.lower, queries))
-    return fit.weights, bool(error <= LogisticRegressionSubsets.tolerance)
+    far = longest(solved(fit.lower, X))
+    decrement = fit.decrement + ROUNDING * far * (cost @ np.abs(_logistic(X @ fit.weights) - y))
+    error = -np.log1p(-far * decrement) / far * longest(solved(fit.lower, queries))
+    return fit.weights, bool(error <= TOLERANCE)
 
 
 def _scores(rows: NDArray[Any] | _Thin, weights: NDArray[Any]) -> NDArray[Any]:
@@ -686,12 +587,6 @@ def _sums(rows: NDArray[Any] | _Thin, factors: NDArray[Any]) -> NDArray[Any]:
         return rows.sums(factors)
     sums: NDArray[Any] = factors @ rows if rows.ndim == 2 else np.matmul(factors[:, None, :], rows)[:, 0]
     return sums
-
-
-def _dot(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
-    """The inner product of each pair of rows."""
-    products: NDArray[Any] = np.einsum("ij,ij->i", a, b)
-    return products
 
 
 def _ratio(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
@@ -712,14 +607,14 @@ def _descend(block: _Block, metric: _Metric) -> Singles:
     moved = np.zeros((len(half), len(metric.weights)), dtype=np.float32)
     pull = np.repeat(metric.pull[None], len(half), axis=0)
     gradient = pull + _sums(block.white, half_cost * (tanh - sign))
-    first, direction = _dot(gradient, gradient), -gradient
+    first, direction = dots(gradient, gradient), -gradient
     for _ in range(MOST_STEPS):
         along = _scores(block.white, direction)
         pulled = direction * metric.penalty
         bend = 1 - tanh * tanh
         bend *= half_cost
         bend *= along
-        length = _ratio(-_dot(gradient, direction), _dot(direction, pulled) + 0.5 * _dot(bend, along))
+        length = _ratio(-dots(gradient, direction), dots(direction, pulled) + 0.5 * dots(bend, along))
         moved += length * direction
         pull += length * pulled
         along *= 0.5 * length
@@ -728,16 +623,16 @@ def _descend(block: _Block, metric: _Metric) -> Singles:
         rest = np.subtract(tanh, sign, out=along)
         rest *= half_cost
         new = pull + _sums(block.white, rest)
-        going = _dot(new, new) > metric.rough**2
+        going = dots(new, new) > metric.rough**2
         if not going.any():
             break
         change = new - gradient
-        fall = _dot(direction, change)
-        turn = _ratio(_dot(new, change) - 2 * _dot(change, change) * _ratio(_dot(direction, new), fall)[:, 0], fall)
+        fall = dots(direction, change)
+        turn = _ratio(dots(new, change) - 2 * dots(change, change) * _ratio(dots(direction, new), fall)[:, 0], fall)
         direction = turn * direction - new
         direction[~going] = 0.0
         gradient = new
-    better = _dot(new, new) < first
+    better = dots(new, new) < first
     return np.where(better[:, None], moved, np.float32(0))
 
 
@@ -751,14 +646,14 @@ def _polish(pool: _Pool, metric: _Metric, block: _Block, weights: Floats, reach:
         p *= 1 - p
         p *= block.cost
         error = _score_error(pool, gradient, p.sum(axis=1), np.abs(pulls).sum(axis=1), reach)
-        going = (error > LogisticRegressionSubsets.tolerance) & (error < before / 2)
+        going = (error > TOLERANCE) & (error < before / 2)
         if not going.any():
             break
-        enough = 0.5 * LogisticRegressionSubsets.tolerance / np.where(going, error, 0)
+        enough = 0.5 * TOLERANCE / np.where(going, error, 0)
         step = _newton_step(metric, block, gradient, p.astype(np.float32), enough)
         weights = weights + np.where(going[:, None], step, 0)
         before = np.where(going, error, before)
-    return weights, error <= LogisticRegressionSubsets.tolerance
+    return weights, error <= TOLERANCE
 
 
 def _newton_step(metric: _Metric, block: _Block, gradient: Floats, bend: Singles, enough: Floats) -> Floats:
@@ -768,15 +663,15 @@ def _newton_step(metric: _Metric, block: _Block, gradient: Floats, bend: Singles
     close = np.square(np.maximum(enough, DEEPEST))
     rest = (-white / scale).astype(np.float32)
     moved, direction = np.zeros_like(rest), rest.copy()
-    size = _dot(rest, rest)
+    size = dots(rest, rest)
     for _ in range(MOST_STEPS):
         along = _scores(block.white, direction)
         along *= bend
         image = direction * metric.penalty + _sums(block.white, along)
-        length = _ratio(size, _dot(direction, image))
+        length = _ratio(size, dots(direction, image))
         moved += length * direction
         rest -= length * image
-        new = _dot(rest, rest)
+        new = dots(rest, rest)
         if (new <= close).all():
             break
         direction *= _ratio(new, size)

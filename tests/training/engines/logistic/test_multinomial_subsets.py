@@ -15,10 +15,10 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from leakgauge.models import AnswerKind
 from leakgauge.records import Records
 from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, everything, leave_one_out, plan, train_many
-from leakgauge.training.engines import softmax_subsets
 from leakgauge.training.engines.base import Prepared
+from leakgauge.training.engines.logistic import multinomial_subsets as softmax_subsets
+from leakgauge.training.engines.logistic.multinomial_subsets import MultinomialLogisticRegressionSubsets
 from leakgauge.training.engines.refit import Refit
-from leakgauge.training.engines.softmax_subsets import MultinomialLogisticRegressionSubsets
 from leakgauge.training.subsets import DenseSubsets, balanced_subsets, random_subsets, with_and_without
 
 ENGINE = MultinomialLogisticRegressionSubsets()
@@ -218,8 +218,8 @@ def test_hardly_any_penalty_takes_a_metric_of_each_model(size, monkeypatch):
     records = people(200, 3, 14)
     members = few(records, size, 5)
     alone = []
-    method = softmax_subsets._answer_alone
-    monkeypatch.setattr(softmax_subsets, "_answer_alone", lambda *args: alone.append(1) or method(*args))
+    method = softmax_subsets.solve
+    monkeypatch.setattr(softmax_subsets, "solve", lambda *args: alone.append(1) or method(*args))
     check(LogisticRegression(C=1e6), records, members)
     assert len(alone) > 2
 

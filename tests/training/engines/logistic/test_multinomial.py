@@ -16,10 +16,9 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from leakgauge.models import answers
 from leakgauge.records import Records
 from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, everything, leave_one_out, train_many
-from leakgauge.training.engines import softmax as engine_file
 from leakgauge.training.engines.base import Prepared
-from leakgauge.training.engines.refit import Refit
-from leakgauge.training.engines.softmax import (
+from leakgauge.training.engines.logistic import multinomial as engine_file
+from leakgauge.training.engines.logistic.multinomial import (
     MultinomialLogisticRegression,
     Problem,
     _Memory,
@@ -27,6 +26,7 @@ from leakgauge.training.engines.softmax import (
     displaced,
     minimum,
 )
+from leakgauge.training.engines.refit import Refit
 from leakgauge.training.engines.stateless import given
 
 TIGHT = {"tol": 1e-12, "solver": "newton-cholesky", "max_iter": 1000}
@@ -527,7 +527,7 @@ def test_four_people_of_location30():
 def test_newtons_steps_do_not_go_back_and_forth():
     """The first 1,200 people of location30: whole steps from the start would swing between two values for ever."""
     from leakgauge.records import datasets
-    from leakgauge.training.engines.softmax import solve
+    from leakgauge.training.engines.logistic.multinomial import solve
 
     records = datasets.load("location30").records.as_codes()[np.arange(1200)]
     case = ENGINE.prepare(job_of(LogisticRegression(), records, [0])).case

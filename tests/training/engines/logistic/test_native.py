@@ -11,10 +11,11 @@ from sklearn.linear_model import LogisticRegression
 
 from leakgauge.records import Records
 from leakgauge.training import DenseSubsets, EachModel, Job, Randomness, SklearnLearner
-from leakgauge.training.engines import logistic_native, logistic_subsets
 from leakgauge.training.engines.base import Prepared
-from leakgauge.training.engines.logistic_native import Curvature, Entries, Problem
-from leakgauge.training.engines.logistic_subsets import LogisticRegressionSubsets
+from leakgauge.training.engines.logistic import binary_subsets as logistic_subsets
+from leakgauge.training.engines.logistic import native as logistic_native
+from leakgauge.training.engines.logistic.binary_subsets import LogisticRegressionSubsets
+from leakgauge.training.engines.logistic.native import Curvature, Entries, Problem
 from leakgauge.training.subsets import random_subsets
 
 ENGINE = LogisticRegressionSubsets()

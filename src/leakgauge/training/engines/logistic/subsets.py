@@ -1,0 +1,202 @@
+"""Logistic regression on any subsets of a pool: what models of two classes and those of several have in common.
+
+Models trained on parts of one pool have much in common: the second derivatives of each are roughly those of the whole
+pool times the share of the records that it has. What is found for a share, once for the pool, is where all models with
+about that share start. The files beside this one say how they go on from there.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakgauge.models import AnswerKind
+from leakgauge.training.engines.base import Engine, Outcome, Prepared, Refusal
+from leakgauge.training.engines.refit import train_each
+from leakgauge.training.engines.stateless import Given, given
+from leakgauge.training.job import Job
+from leakgauge.training.subsets import Indices, Members, everything
+from leakgauge.training.table import EachModel
+from leakgauge.training.threads import one_thread
+
+Floats: TypeAlias = NDArray[np.float64]
+Flags: TypeAlias = NDArray[np.bool_]
+
+TOLERANCE = 1e-6
+"""Largest error of a log-probability."""
+
+MOST_STEPS = 200
+MOST_ROUNDS = 8
+
+SPARSE = 0.15
+"""Share of cells that are not 0 up to which products leave the zeros out."""
+
+SAMPLE = 5_000
+"""Rows that are enough to find the metric."""
+
+ROUNDING = 1e-15
+"""Relative error of a sum in double precision, no less."""
+
+DEEPEST = 1e-5
+"""The largest factor by which single precision is trusted to reduce a residual."""
+
+
+@dataclass(frozen=True, eq=False)
+class Pool(ABC):
+    """All records as the last step of the learner sees them, and what its models minimise.
+
+    Args:
+        known: what models with about ``2^-halvings`` of the records have in common, by that number.
+    """
+
+    known: dict[int, Any] = field(default_factory=dict, repr=False, kw_only=True)
+
+    @abstractmethod
+    def trainable(self, members: Members) -> Flags:
+        """Which training sets ``[models, n]`` have records of two classes or more, bool ``[models]``."""
+
+    @abstractmethod
+    def records(self) -> Floats:
+        """What queries are compared with ``[n, columns]``."""
+
+    @abstractmethod
+    def shared(self, halvings: int) -> Any:
+        """Find what models with about ``2^-halvings`` of the records have in common.
+
+        Raises:
+            numpy.linalg.LinAlgError: second derivatives are singular to rounding.
+        """
+
+    @abstractmethod
+    def fill(self, asked: Asked, members: Members, models: Indices, answers: Floats) -> Flags:
+        """Put the answers of some models into the table.
+
+        Args:
+            asked: what they are asked.
+            members: all training sets ``[models, n]``.
+            models: those to find, each with records of two classes or more.
+            answers: the table ``[models, queries, k]``.
+
+        Returns:
+            Whether all answers of a model are certain to :data:`TOLERANCE`, bool ``[models]``.
+        """
+
+    def start(self, halvings: int) -> Any:
+        """What models with about ``2^-halvings`` of the records have in common, found once."""
+        if halvings not in self.known:
+            self.known[halvings] = self.shared(halvings)
+        return self.known[halvings]
+
+
+def halved(n: int, sizes: Indices) -> Indices:
+    """About how often the share of training sets of these sizes must be doubled to be all n records."""
+    halvings: Indices = np.rint(np.log2(n / np.maximum(sizes, 1))).astype(np.int64)
+    return halvings
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What models are asked.
+
+    Args:
+        job: theirs.
+        records: what each may be asked about ``[n, columns]``.
+        queries: what all are asked ``[queries, columns]``; ``None`` where each is asked about records of its own.
+    """
+
+    job: Job
+    records: Floats
+    queries: Floats | None
+
+    def of(self, model: int) -> Floats:
+        """What one is asked ``[queries, columns]``."""
+        if self.queries is not None:
+            return self.queries
+        assert isinstance(self.job.queries, EachModel)
+        own: Floats = self.records[self.job.queries.index[model]]
+        return own
+
+
+class Subsets(Engine):
+    """``LogisticRegression`` with a squared penalty, on any subsets."""
+
+    method = "conjugate gradients for many models at once, each to a verified minimum"
+    tolerance = TOLERANCE
+    trains = True
+    converges = True
+
+    def prepare(self, job: Job) -> OnSubsets | Refusal:
+        """Another learner, another penalty or solver and more numbers than fit are refused."""
+        pool = self.pool(job)
+        if isinstance(pool, Refusal):
+            return pool
+        queries = None if isinstance(job.queries, EachModel) else self.queries(job)
+        return queries if isinstance(queries, Refusal) else OnSubsets(self, job, pool, queries)
+
+    @abstractmethod
+    def pool(self, job: Job) -> Pool | Refusal:
+        """The pool of a job, or why it cannot be done."""
+
+    @abstractmethod
+    def queries(self, job: Job) -> Floats | Refusal:
+        """What all models are asked ``[queries, columns]``."""
+
+
+class OnSubsets(Prepared):
+    """A job whose pool is looked at once.
+
+    Args:
+        engine: what does it.
+        job: the whole job.
+        pool: all records, as the last step of the learner sees them.
+        queries: what all models are asked ``[queries, columns]``, ``None`` where each is asked about its own.
+    """
+
+    def __init__(self, engine: Engine, job: Job, pool: Pool, queries: Floats | None) -> None:
+        super().__init__(engine, job)
+        self.pool, self.queries = pool, queries
+
+    def share(self) -> None:
+        """Find where all models start."""
+        subsets = self.job.subsets
+        sizes = np.unique([np.count_nonzero(subsets.row(model)) for model in range(len(subsets))])
+        with np.errstate(all="ignore"), one_thread(), suppress(np.linalg.LinAlgError):
+            for halvings in np.unique(halved(len(self.job.records), sizes)):
+                self.pool.start(int(halvings))
+
+    def answers(self, models: Indices) -> Outcome:
+        """The answers ``[m, queries, k]``, and which models have records of one class only."""
+        job = self.job.part(models)
+        members = job.subsets.dense()
+        answers = np.full((len(members), job.n_queries, job.n_answers), np.nan)
+        several = self.pool.trainable(members)
+        failures = {int(model): one_class(job, members[model]) for model in np.flatnonzero(~several)}
+        asked = Asked(job, self.pool.records(), self.queries)
+        with np.errstate(all="ignore"), one_thread():
+            sure = self.pool.fill(asked, members, np.flatnonzero(several), answers)
+        lost = np.flatnonzero(several & ~sure)
+        if len(lost):  # hardly any penalty, and classes that can be told apart: no better than the solver asked for
+            plain = train_each(job, lost)
+            answers[lost] = plain.answers
+            failures |= {int(lost[model]): reason for model, reason in plain.failures.items()}
+        kind = AnswerKind.PROBABILITIES if len(failures) < len(members) else None
+        return Outcome(answers, kind, dict(sorted(failures.items())), n_unconverged=len(lost))
+
+
+def given_all(job: Job, queries: Floats, records: Any = None) -> Given | Refusal:
+    """What the last step sees of all records, or of those given, and of the queries."""
+    from sklearn.linear_model import LogisticRegression
+
+    records = job.records if records is None else records
+    whole = replace(job, records=records, subsets=everything(len(records)), queries=queries, places=None)
+    return given(whole, (LogisticRegression,), sparse=True, whole=True)
+
+
+def one_class(job: Job, members: Flags) -> str:
+    """Why a model cannot be trained on these records ``[n]``, which have one label."""
+    return f"{job.learner.name} cannot be trained on {members.sum()} records that all have the same label"
