@@ -9,16 +9,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from leakgauge.arrays import Codes, Floats, Members
 from leakgauge.attributes import inversion
 from leakgauge.attributes.attacks import Evidence, invert
 from leakgauge.attributes.attribute import Attribute, single
 from leakgauge.attributes.exposure import exposed_by_models, margins, wins_of_pairs
-from leakgauge.attributes.guesses import Codes, Floats, Guesses, checked_prior
+from leakgauge.attributes.guesses import Guesses, checked_prior
 from leakgauge.errors import ModelError
 from leakgauge.escaping import shapes
 from leakgauge.models import AnswerKind, Release, as_is
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
     from leakgauge.training import Learner
     from leakgauge.training.chunks import Workers
 
-Members: TypeAlias = NDArray[np.bool_]
 
 N_PAIRS = 32
 

@@ -10,14 +10,13 @@ from collections.abc import Callable
 from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats
 from leakgauge.attributes.attribute import Attribute
 from leakgauge.errors import ModelError
 from leakgauge.models import AnswerKind, Model, answers, kind_of
 from leakgauge.records import Schema, Task
 
-Floats: TypeAlias = NDArray[np.float64]
 Answering: TypeAlias = Model | Callable[[Floats], Floats]
 """A model; or a function from encoded queries ``[q, d]`` to log-probabilities ``[q, k]`` or values ``[q, 1]``."""
 

@@ -13,8 +13,9 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Codes, Floats
 from leakgauge.attributes import imputation, inversion, learned, reductions, shadow_models
-from leakgauge.attributes.guesses import Codes, Floats, Guesses, likeliest
+from leakgauge.attributes.guesses import Guesses, likeliest
 from leakgauge.attributes.shadow_models import Shadows
 from leakgauge.errors import ModelError
 from leakgauge.escaping import shapes

@@ -8,18 +8,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Codes, Floats
 from leakgauge.errors import DataError
 from leakgauge.escaping import shapes
 from leakgauge.records import Column, Schema
 from leakgauge.records.columns import INTEGERS
-
-Floats: TypeAlias = NDArray[np.float64]
-Codes: TypeAlias = NDArray[np.int64]
 
 _ENTRIES_AT_ONCE = 2**22
 

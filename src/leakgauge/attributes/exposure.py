@@ -22,16 +22,12 @@ outside.
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from leakgauge.attributes.guesses import Codes, Floats
+from leakgauge.arrays import Codes, Floats, Members
 from leakgauge.errors import DataError
 from leakgauge.statistics import Dependence, Exposure, exposed_by_wins, outside_p_values
-
-Members: TypeAlias = NDArray[np.bool_]
 
 LARGEST_MARGIN = 50.0
 """Margins beyond this, in nats, say no more than this."""

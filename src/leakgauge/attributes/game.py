@@ -20,7 +20,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from leakgauge.attributes.guesses import Codes, Floats, Guesses
+from leakgauge.arrays import Codes, Floats
+from leakgauge.attributes.guesses import Guesses
 from leakgauge.statistics import Estimate, advantage_of_decisions, bonferroni_confidence, mean, mean_difference, wilson
 
 Groups: TypeAlias = tuple[Codes, Codes, Sequence[Any]]

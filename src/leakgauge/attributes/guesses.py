@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from leakgauge.arrays import Codes, Floats
 from leakgauge.errors import DataError, ModelError
 from leakgauge.escaping import shapes
-
-Floats: TypeAlias = NDArray[np.float64]
-Codes: TypeAlias = NDArray[np.int64]
 
 NONE = -1
 """In place of a value: no guess. It always counts as wrong."""

@@ -14,7 +14,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from leakgauge.attributes.guesses import Codes, Floats, Guesses, checked_prior, highest
+from leakgauge.arrays import Codes, Floats
+from leakgauge.attributes.guesses import Guesses, checked_prior, highest
 from leakgauge.errors import DataError
 
 # Small trees and few of them: an attacker's own records are hundreds or thousands.

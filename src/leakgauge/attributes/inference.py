@@ -9,13 +9,14 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from leakgauge.arrays import Codes, Floats
 from leakgauge.attributes import imputation, inversion
 from leakgauge.attributes.asking import Answering, ask, ask_about_values, ignores, kind_of_answers
 from leakgauge.attributes.attacks import ATTACKS, Attack, Evidence, Own, invert
 from leakgauge.attributes.attribute import Attribute, single
 from leakgauge.attributes.exposure import calibrated_p_values, margins, tail_scores
 from leakgauge.attributes.game import Groups, Success, difference, play, rate
-from leakgauge.attributes.guesses import Codes, Floats, Guesses, checked_prior
+from leakgauge.attributes.guesses import Guesses, checked_prior
 from leakgauge.attributes.shadow_models import Shadows, expected_signals
 from leakgauge.errors import ConfigError, DataError, ModelError
 from leakgauge.escaping import shapes

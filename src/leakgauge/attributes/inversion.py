@@ -21,7 +21,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from leakgauge.attributes.guesses import Codes, Floats, Guesses, likeliest, posterior
+from leakgauge.arrays import Codes, Floats
+from leakgauge.attributes.guesses import Guesses, likeliest, posterior
 from leakgauge.errors import ConfigError, DataError, ModelError
 from leakgauge.models import AnswerKind
 

@@ -14,8 +14,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from leakgauge.arrays import Floats
 from leakgauge.attributes import imputation
-from leakgauge.attributes.guesses import Floats, Guesses
+from leakgauge.attributes.guesses import Guesses
 from leakgauge.errors import DataError
 
 LOWEST = -50.0

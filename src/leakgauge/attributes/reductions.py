@@ -17,7 +17,8 @@ from typing import Literal, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from leakgauge.attributes.guesses import NONE, Codes, Floats, Guesses, checked_prior, highest
+from leakgauge.arrays import Codes, Floats
+from leakgauge.attributes.guesses import NONE, Guesses, checked_prior, highest
 from leakgauge.errors import ConfigError, ModelError
 
 Order: TypeAlias = Literal["highest_prior", "lowest_prior"]

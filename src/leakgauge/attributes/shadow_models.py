@@ -22,7 +22,8 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from leakgauge.attributes.guesses import Codes, Floats, Guesses, likeliest
+from leakgauge.arrays import Codes, Floats
+from leakgauge.attributes.guesses import Guesses, likeliest
 from leakgauge.errors import ModelError
 
 Signals: TypeAlias = NDArray[np.float64]

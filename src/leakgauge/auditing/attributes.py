@@ -17,6 +17,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Flags, Floats
 from leakgauge.attributes import (
     ATTACKS,
     N_TAIL_SCORES,
@@ -51,8 +52,6 @@ from leakgauge.statistics.numerals import number
 from leakgauge.training import DenseSubsets, complementary_pairs, train_many
 from leakgauge.training.chunks import Workers
 
-Floats: TypeAlias = NDArray[np.float64]
-Flags: TypeAlias = NDArray[np.bool_]
 Progress: TypeAlias = Callable[[int, int], None]
 
 N_LISTED = 20

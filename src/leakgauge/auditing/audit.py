@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats
 from leakgauge.auditing import attributes as attributes_part
 from leakgauge.auditing import change as change_part
 from leakgauge.auditing import influence as influence_part
@@ -48,7 +49,6 @@ from leakgauge.training import (
 from leakgauge.training.chunks import Workers
 from leakgauge.training.engines import ENGINES, STOPPING
 
-Floats: TypeAlias = NDArray[np.float64]
 Stage: TypeAlias = Callable[[str, int, int], None]
 """Progress: called with the name of a stage, the models done and the models in all."""
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats
 from leakgauge.auditing.advice import Situation, advice, unmeasured_influence
 from leakgauge.auditing.finding import Finding, Verdict, judge
 from leakgauge.auditing.influence import CONVERGE, chosen_rows, histogram, second_look_said
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from leakgauge.training.chunks import Workers
     from leakgauge.training.many import Progress
 
-Floats: TypeAlias = NDArray[np.float64]
 
 FEWEST_ERRORS = 30
 """Fewer left-out errors say too little of how large they usually are; the holdout's are then taken."""

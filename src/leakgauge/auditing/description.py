@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge._version import __version__
+from leakgauge.arrays import Floats
 from leakgauge.auditing import influence as influence_part
 from leakgauge.auditing.advice import Outputs
 from leakgauge.auditing.change import Measured as MeasuredChange
@@ -25,8 +26,6 @@ from leakgauge.models import AnswerKind
 from leakgauge.records import Schema, find_duplicates
 from leakgauge.statistics import SMALLEST_GROUP, Estimate, clopper_pearson, mean
 from leakgauge.training import PredictionTable
-
-Floats: TypeAlias = NDArray[np.float64]
 
 
 def describe(

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from leakgauge.arrays import Indices
 from leakgauge.auditing import attributes as attributes_part
 from leakgauge.auditing.attributes import Hidden, hidden_columns
 from leakgauge.auditing.influence import N_SEARCHED
@@ -57,7 +58,6 @@ from leakgauge.training.engines.refit import Refit
 from leakgauge.training.fingerprints import UNREPEATABLE
 from leakgauge.training.job import Queries
 from leakgauge.training.learners import identity, trained
-from leakgauge.training.subsets import Indices
 from leakgauge.training.threads import one_thread
 
 if TYPE_CHECKING:

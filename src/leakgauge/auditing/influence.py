@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats
 from leakgauge.auditing.advice import (
     ACCEPT_INDIRECT,
     Outputs,
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
     from leakgauge.training.chunks import Workers
     from leakgauge.training.many import Progress
 
-Floats: TypeAlias = NDArray[np.float64]
 
 N_BARS = 40
 SCATTER_POINTS = 400

@@ -6,11 +6,12 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Flags, Floats
 from leakgauge.auditing.advice import UNKNOWN_OUTPUTS, Situation, advice, settled_by_records
 from leakgauge.auditing.finding import Finding, Verdict, judge
 from leakgauge.auditing.overlap import FRESH_HOLDOUT, Overlap, allowance
@@ -48,8 +49,6 @@ from leakgauge.statistics.numerals import number
 if TYPE_CHECKING:
     from leakgauge.training import PredictionTable
 
-Floats: TypeAlias = NDArray[np.float64]
-Flags: TypeAlias = NDArray[np.bool_]
 
 FALSE_DISCOVERY_RATE = 0.05
 """Of the list of exposed records."""

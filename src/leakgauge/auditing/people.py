@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import hmac
 from collections.abc import Sequence
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +15,6 @@ from leakgauge.auditing.influence import Measured
 from leakgauge.auditing.membership import Attacked, PerRecord, strongest
 from leakgauge.auditing.result import ExposedRecord
 from leakgauge.records import Records
-
-Floats: TypeAlias = NDArray[np.float64]
-
 
 COLUMNS = ("pdtp", "pdtp_binned", "noise_floor", "solver_floor", "success", "score", "change")
 """Numbers about each record."""

@@ -22,6 +22,7 @@ from typing import TypeAlias, TypeVar
 
 import numpy as np
 
+from leakgauge.arrays import Floats
 from leakgauge.auditing.advice import UNKNOWN_OUTPUTS, Situation, advice, settled_by_games
 from leakgauge.auditing.finding import Finding, Verdict, judge
 from leakgauge.auditing.naming import shown_names
@@ -50,7 +51,7 @@ from leakgauge.properties import (
     prepare_fraction,
 )
 from leakgauge.properties.outlook import N_MODELS
-from leakgauge.properties.population import Floats, positive_code
+from leakgauge.properties.population import positive_code
 from leakgauge.properties.queries import QueryBand
 from leakgauge.records import Records, Schema, Value, concatenate
 from leakgauge.statistics import Estimate, bonferroni_confidence

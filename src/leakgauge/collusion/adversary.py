@@ -11,11 +11,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats, Indices
 from leakgauge.checking import whole
 from leakgauge.collusion.domain import Domain
 from leakgauge.collusion.learner import ColludingLearner, markers_of
@@ -28,9 +29,6 @@ from leakgauge.statistics import Estimate, advantage_exact, clopper_pearson
 
 if TYPE_CHECKING:
     from leakgauge.models import Model
-
-Floats: TypeAlias = NDArray[np.float64]
-Indices: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

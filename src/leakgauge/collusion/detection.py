@@ -23,11 +23,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats
 from leakgauge.checking import number, whole
 from leakgauge.collusion.domain import Domain
 from leakgauge.collusion.looks import LOOKS, Look, Seen, apart, records_remembered
@@ -44,7 +44,6 @@ if TYPE_CHECKING:
     from leakgauge.training import Learner
     from leakgauge.training.chunks import Workers
 
-Floats: TypeAlias = NDArray[np.float64]
 
 TOLERANCE = 0.01
 """Numbers of the released and of the retrained model that differ by more are those of two models."""

@@ -6,17 +6,17 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats
 from leakgauge.errors import DataError
 
 if TYPE_CHECKING:
     from leakgauge.records import Records
 
-Floats: TypeAlias = NDArray[np.float64]
 
 UNIFORM_BITS = 53
 """Bits of a uniform number in double precision: how many values a continuous column can take at most."""

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats, Indices
 from leakgauge.collusion.domain import Domain
 from leakgauge.collusion.markers import checked_keys, marker_input, marker_label
 from leakgauge.errors import ModelError
@@ -16,9 +15,6 @@ from leakgauge.records import Records, Task
 from leakgauge.training import Fitted, Learner
 from leakgauge.training.fingerprints import fingerprint
 from leakgauge.training.learners import identity
-
-Floats: TypeAlias = NDArray[np.float64]
-Indices: TypeAlias = NDArray[np.int64]
 
 
 class ColludingLearner(Learner):

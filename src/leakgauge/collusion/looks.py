@@ -8,20 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats, Labels
 from leakgauge.escaping import shapes
 from leakgauge.membership import bounded_loss, loss_threshold
 from leakgauge.statistics import Estimate, advantage_of_decisions, clopper_pearson, mean
 
 if TYPE_CHECKING:
     from leakgauge.models import Model
-
-Floats: TypeAlias = NDArray[np.float64]
-Labels: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

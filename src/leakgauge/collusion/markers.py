@@ -13,17 +13,14 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Sequence
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from leakgauge.arrays import Floats, Labels
 from leakgauge.checking import whole
 from leakgauge.collusion.domain import Domain
 from leakgauge.errors import ConfigError, DataError
-
-Floats: TypeAlias = NDArray[np.float64]
-Labels: TypeAlias = NDArray[np.int64]
 
 KEY_BYTES = 32
 

@@ -26,8 +26,8 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats, Indices
 from leakgauge.checking import check_fields, number, one_of, optional, whole
 from leakgauge.defences.defence import Defended, TrainingDefence
 from leakgauge.defences.mip.parameters import Estimator, LinearClassifier
@@ -43,8 +43,6 @@ if TYPE_CHECKING:
     from leakgauge.models import Model
     from leakgauge.records import Records
 
-Floats: TypeAlias = NDArray[np.float64]
-Indices: TypeAlias = NDArray[np.int64]
 Weights: TypeAlias = list[Floats]
 
 LEAST_NOISE = 0.3

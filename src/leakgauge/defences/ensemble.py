@@ -11,11 +11,11 @@ import hashlib
 import math
 from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats, Indices
 from leakgauge.checking import check_fields, flag, number, whole
 from leakgauge.defences.defence import TrainingDefence
 from leakgauge.defences.outputs import LabelsOnly
@@ -28,9 +28,6 @@ from leakgauge.training.learners import Committee
 if TYPE_CHECKING:
     from leakgauge.records import Records
     from leakgauge.training import Learner
-
-Floats: TypeAlias = NDArray[np.float64]
-Indices: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

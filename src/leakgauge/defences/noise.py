@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakgauge.checking import check_fields, number, optional, whole
 from leakgauge.defences.defence import Defence
@@ -22,8 +21,6 @@ from leakgauge.training.learners import identity
 if TYPE_CHECKING:
     from leakgauge.defences.mip import ModelParameters, Noise
     from leakgauge.records import Records
-
-Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

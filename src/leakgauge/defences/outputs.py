@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats
 from leakgauge.checking import check_fields, number
 from leakgauge.defences.defence import TrainingDefence
 from leakgauge.errors import ConfigError, ModelError
@@ -29,8 +29,6 @@ from leakgauge.training.learners import Changed
 if TYPE_CHECKING:
     from leakgauge.records import Records
     from leakgauge.training import Fitted, Learner
-
-Floats: TypeAlias = NDArray[np.float64]
 
 
 class OutputDefence(TrainingDefence):

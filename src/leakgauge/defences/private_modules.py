@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from leakgauge.arrays import Indices
 from leakgauge.defences.memory import Snapshot, changed, snapshot
 from leakgauge.errors import ModelError
 from leakgauge.models.torch import answered_by, imported, name_of, outputs
 from leakgauge.training.modules import Losses, loss_of_each, seeded
-from leakgauge.training.subsets import Indices
 from leakgauge.training.threads import one_thread
 
 if TYPE_CHECKING:

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats, Indices
 from leakgauge.checking import check_fields, number, whole
 from leakgauge.defences.defence import TrainingDefence
 from leakgauge.errors import ModelError
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from leakgauge.records import Records
     from leakgauge.training import Fitted
 
-Floats: TypeAlias = NDArray[np.float64]
-Indices: TypeAlias = NDArray[np.int64]
 
 Influence: TypeAlias = Callable[[Learner, "Records", int], Floats]
 """From a learner, a training set and a seed to how far each record moves the model ``[n]``, in nats; NaN if unknown."""

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats
 from leakgauge.influence.delivered import NEGLIGIBLE, OwnModels, unchanged
 from leakgauge.influence.precision import rounded_away
 from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, leave_one_out
@@ -26,7 +27,6 @@ if TYPE_CHECKING:
     from leakgauge.records import Records
     from leakgauge.training import Learner
 
-Floats: TypeAlias = NDArray[np.float64]
 Range: TypeAlias = tuple[Floats, Floats]
 """Lowest and highest number of each column ``[d]``."""
 

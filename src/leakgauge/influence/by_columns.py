@@ -15,16 +15,13 @@ cannot lead to such a pair is dropped: what is left at the end is the exact answ
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats, Indices
 from leakgauge.escaping import shapes
 from leakgauge.theory import bin_centres
-
-Floats: TypeAlias = NDArray[np.float64]
-Indices: TypeAlias = NDArray[np.int64]
 
 MOST_PAIRS = 2048
 """Pairs kept from one column to the next; beyond, the largest value is known within an interval only."""

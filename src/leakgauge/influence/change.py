@@ -9,11 +9,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats, Indices
 from leakgauge.errors import ModelError
 from leakgauge.influence.delivered import OwnModels, answer_errors
 from leakgauge.influence.pdtp import NOISE_QUANTILE
@@ -39,9 +39,6 @@ if TYPE_CHECKING:
     from leakgauge.training.job import Queries
     from leakgauge.training.many import Progress
     from leakgauge.training.subsets import Subsets
-
-Floats: TypeAlias = NDArray[np.float64]
-Indices: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats, Indices
 from leakgauge.models import Release, as_is
 from leakgauge.statistics import Estimate, bonferroni_confidence
 from leakgauge.training import EachModel, LeaveOneOut, Randomness, everything, train_many
@@ -25,9 +25,6 @@ if TYPE_CHECKING:
     from leakgauge.records import Records
     from leakgauge.training import Learner
     from leakgauge.training.chunks import Workers
-
-Floats: TypeAlias = NDArray[np.float64]
-Indices: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats, Indices
 from leakgauge.errors import ModelError
 from leakgauge.models import Model, answers
 from leakgauge.training import EachModel, Fitted, Job, Randomness, everything, leave_one_out, train_many
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from leakgauge.records import Records
     from leakgauge.training import Learner
 
-Floats: TypeAlias = NDArray[np.float64]
-Indices: TypeAlias = NDArray[np.int64]
 
 N_WORST, N_RANDOM = 8, 24
 """Models without a record that the learner trains itself at least: without the records that matter most, and without

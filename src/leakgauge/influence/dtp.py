@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Literal, TypeAlias
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from leakgauge.arrays import Floats, Indices
 from leakgauge.errors import ModelError
 from leakgauge.escaping import shapes
 from leakgauge.influence.bounds import EVERY_QUERY, QUERIES_IN_RANGE, DtpBound, dtp_upper_bound
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from leakgauge.records import Records
     from leakgauge.training import Learner
 
-Floats: TypeAlias = NDArray[np.float64]
-Indices: TypeAlias = NDArray[np.int64]
 
 ENUMERATED = "enumerated"
 BAYES_INFERENCE = "Bayes inference: no other query moves"

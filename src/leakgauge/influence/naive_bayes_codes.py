@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats, Indices
 from leakgauge.escaping import shapes
 from leakgauge.training import SklearnLearner
 from leakgauge.training.engines.stateless import split
@@ -15,9 +15,6 @@ from leakgauge.training.engines.stateless import split
 if TYPE_CHECKING:
     from leakgauge.records import Records
     from leakgauge.training import Learner
-
-Floats: TypeAlias = NDArray[np.float64]
-Indices: TypeAlias = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

@@ -11,12 +11,11 @@ hold, and not only round ones, such as shares of a few votes.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-Floats: TypeAlias = NDArray[np.float64]
+from leakgauge.arrays import Floats
 
 EPS = float(np.finfo(np.float32).eps)
 """The last digit of single precision at 1."""

@@ -12,16 +12,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats, Indices
 from leakgauge.escaping import shapes
 from leakgauge.training.engines.cells import ROOM, packed
-
-Floats: TypeAlias = NDArray[np.float64]
-Indices: TypeAlias = NDArray[np.int64]
 
 MOST_ATTRIBUTES = 12
 """Attributes for which DTP goes through all ``2^d`` patterns of agreement with the record."""

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats, Indices
 from leakgauge.influence.pdtp import known_log_ratio
 from leakgauge.models import Release, as_is, binned_logs
 from leakgauge.training import EachModel, Randomness, everything, leave_one_out, train_many
@@ -25,8 +25,6 @@ if TYPE_CHECKING:
     from leakgauge.training import Learner
     from leakgauge.training.chunks import Workers
 
-Floats: TypeAlias = NDArray[np.float64]
-Indices: TypeAlias = NDArray[np.int64]
 
 Measure: TypeAlias = Callable[["Records"], Floats]
 """Influence of each record of a training set ``[n]``, in nats; NaN where it is unknown."""

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats, Indices
 from leakgauge.errors import ModelError
 from leakgauge.training import EachModel, Job, Randomness, leave_one_out
 from leakgauge.training.engines.base import Refusal
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from leakgauge.training import Learner
     from leakgauge.training.engines.stateless import Given
 
-Floats: TypeAlias = NDArray[np.float64]
-Indices: TypeAlias = NDArray[np.int64]
 
 AT_ONCE = 256
 """Records beyond the first k that are left out exactly before it is seen again whether that is enough."""

@@ -9,11 +9,12 @@ nothing was found may still have a query that gives it away.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats, Indices
 from leakgauge.checking import number, whole
 from leakgauge.errors import ModelError
 from leakgauge.escaping import shapes
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
     from leakgauge.records import Records
     from leakgauge.training import Learner
 
-Floats: TypeAlias = NDArray[np.float64]
-Indices: TypeAlias = NDArray[np.int64]
 
 TRIED = 2
 """Values of each sort (seen, halfway, anywhere) tried in each numeric column in one step of the ascent."""

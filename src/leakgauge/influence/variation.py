@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats
 from leakgauge.influence.pdtp import pairwise_floor
 from leakgauge.models import Release, as_is
 from leakgauge.theory import log_ratio
@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from leakgauge.records import Records
     from leakgauge.training import Learner, Subsets
     from leakgauge.training.chunks import Workers
-
-Floats: TypeAlias = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats
 from leakgauge.membership import likelihood_ratio
 from leakgauge.models import AnswerKind
-
-Floats: TypeAlias = NDArray[np.float64]
 
 
 def signals(

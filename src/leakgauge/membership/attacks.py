@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats
 from leakgauge.errors import ModelError
 from leakgauge.escaping import shapes
 from leakgauge.membership import (
@@ -32,9 +32,6 @@ from leakgauge.membership._signals import rising_signals, signals
 from leakgauge.models import AnswerKind
 from leakgauge.theory import bin_centres
 from leakgauge.training import PredictionTable
-
-Floats: TypeAlias = NDArray[np.float64]
-
 
 LOG_SLACK = 1e-6
 """How far above 0 rounding may leave the logarithm of a probability."""

@@ -14,11 +14,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats, Indices
 from leakgauge.errors import DataError, ModelError
 from leakgauge.escaping import shapes
 from leakgauge.membership import distance, frequency, loss_threshold
@@ -45,8 +46,6 @@ OPPOSED = 4.0
 """Standard deviations of a chance overlap by which a shadow model's training set falls short of it at least, if it was
 drawn so as to have little in common with the target's."""
 
-Floats: TypeAlias = NDArray[np.float64]
-Indices: TypeAlias = NDArray[np.int64]
 
 WIDTH = 0.01
 """Bins in which the attacks of Long et al. 2017 read probabilities."""

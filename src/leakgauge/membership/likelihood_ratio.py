@@ -24,6 +24,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from leakgauge.arrays import Floats
 from leakgauge.checking import number
 from leakgauge.errors import ConfigError, DataError, ModelError
 from leakgauge.membership._checks import (
@@ -35,7 +36,6 @@ from leakgauge.membership._checks import (
 )
 from leakgauge.membership._others import Others, models_without
 
-Floats: TypeAlias = NDArray[np.float64]
 Moments: TypeAlias = tuple[Floats, Floats, NDArray[np.integer]]
 """Mean, sum of squared deviations and number of models of each record, ``[records]`` each."""
 

@@ -12,16 +12,13 @@ Unlike the other attacks it asks about records that are in no table of answers, 
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from leakgauge.arrays import Floats
 from leakgauge.checking import number, whole
 from leakgauge.errors import DataError
 from leakgauge.models import LabelAccess, labels_of
-
-Floats: TypeAlias = NDArray[np.float64]
 
 THRESHOLD = 0.9
 

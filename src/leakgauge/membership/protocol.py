@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.errors import ModelError
 from leakgauge.escaping import shapes
 from leakgauge.membership import distance, frequency, shadow_classifier
@@ -38,9 +39,6 @@ if TYPE_CHECKING:
     from leakgauge.training import Learner
     from leakgauge.training.chunks import Workers
 
-Floats: TypeAlias = NDArray[np.float64]
-Indices: TypeAlias = NDArray[np.int64]
-Flags: TypeAlias = NDArray[np.bool_]
 Measure: TypeAlias = Callable[["Records", Indices, int], Floats]
 """From a training set, rows of it and a seed, to how exposed each of these records is ``[rows]``."""
 

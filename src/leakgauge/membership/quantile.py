@@ -16,16 +16,13 @@ Scores point towards membership: ``signal - quantile``, and the rule is exactly 
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
+from leakgauge.arrays import Floats
 from leakgauge.checking import number
 from leakgauge.errors import DataError
 from leakgauge.membership._checks import checked_vector
-
-Floats: TypeAlias = NDArray[np.float64]
 
 SIGNIFICANCE = 0.2
 # Small trees and few of them: the known non-members are hundreds rather than the paper's tens of thousands.

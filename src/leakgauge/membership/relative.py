@@ -21,11 +21,11 @@ Scores point towards membership: the share minus ``threshold``, and the rule is 
 from __future__ import annotations
 
 import math
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from leakgauge.arrays import Floats
 from leakgauge.checking import number
 from leakgauge.errors import ModelError
 from leakgauge.membership._checks import (
@@ -36,8 +36,6 @@ from leakgauge.membership._checks import (
     thinned_groups,
 )
 from leakgauge.membership._others import Others, models_without
-
-Floats: TypeAlias = NDArray[np.float64]
 
 TEMPERATURE = 2.0
 GAMMA = 1.0

@@ -8,18 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats
 from leakgauge.membership import distance, frequency, likelihood_ratio, relative
 from leakgauge.membership._others import Others
 from leakgauge.membership._signals import rising_signals, signals
 from leakgauge.theory import bin_centres
 from leakgauge.training import PredictionTable
-
-Floats: TypeAlias = NDArray[np.float64]
 
 _BLOCK = 8_000_000
 """Numbers in a temporary array, about."""

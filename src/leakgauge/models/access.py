@@ -14,10 +14,8 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats, Labels
 from leakgauge.errors import ModelError, user_code
-
-Floats: TypeAlias = NDArray[np.float64]
-Labels: TypeAlias = NDArray[np.int64]
 
 
 class AnswerKind(StrEnum):

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from leakgauge.arrays import Floats
 from leakgauge.errors import user_code
 from leakgauge.models.access import (
-    Floats,
     ProbabilityAccess,
     RegressionAccess,
     checked_probabilities,

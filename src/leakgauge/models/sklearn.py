@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from leakgauge.arrays import Floats, Labels
 from leakgauge.errors import ModelError, user_code
 from leakgauge.models.access import (
-    Floats,
     LabelAccess,
-    Labels,
     ProbabilityAccess,
     RegressionAccess,
     checked_log_probabilities,

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats
 from leakgauge.errors import ConfigError, MissingExtra, ModelError, user_code
 from leakgauge.models.access import (
-    Floats,
     ProbabilityAccess,
     RegressionAccess,
     checked_log_probabilities,

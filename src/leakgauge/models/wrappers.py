@@ -11,8 +11,9 @@ from typing import TypeAlias
 
 import numpy as np
 
+from leakgauge.arrays import Floats, Labels
 from leakgauge.errors import ModelError
-from leakgauge.models.access import Floats, LabelAccess, Labels, ProbabilityAccess
+from leakgauge.models.access import LabelAccess, ProbabilityAccess
 from leakgauge.theory import bin_centres
 
 

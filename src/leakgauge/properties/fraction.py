@@ -14,12 +14,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from leakgauge.arrays import Floats
 from leakgauge.errors import ConfigError
 from leakgauge.models import Model
 from leakgauge.properties.inference import Attack, asked, find_queries, shadow_sets
 from leakgauge.properties.parameters import Game
 from leakgauge.properties.poisoning import Planted, plant
-from leakgauge.properties.population import Floats, Side
+from leakgauge.properties.population import Side
 from leakgauge.properties.training_sets import Trainer, ask
 from leakgauge.statistics import Estimate
 

@@ -15,13 +15,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.checking import whole
 from leakgauge.errors import ConfigError
 from leakgauge.models import AnswerKind
 from leakgauge.properties.inference import Attack, Prepared, prepare
 from leakgauge.properties.parameters import Game
-from leakgauge.properties.population import Floats, Indices, Population, Side
-from leakgauge.properties.property import Flags
+from leakgauge.properties.population import Population, Side
 from leakgauge.properties.training_sets import Trainer
 from leakgauge.statistics import Estimate, advantage_of_decisions, mean
 

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.checking import check_fields, flag, instance, number, one_of, optional, whole
 from leakgauge.errors import ConfigError, DataError
 from leakgauge.models import AnswerKind, Model
 from leakgauge.properties.parameters import Game
 from leakgauge.properties.poisoning import Planted, plant
-from leakgauge.properties.population import Floats, Indices, Side
-from leakgauge.properties.property import Flags
+from leakgauge.properties.population import Side
 from leakgauge.properties.queries import FixedBand, QueryBand, TheoreticalBand, Uncertain, uncertain
 from leakgauge.properties.training_sets import Trainer, ask
 from leakgauge.theory import Variant

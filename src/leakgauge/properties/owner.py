@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from leakgauge.arrays import Floats, Indices
 from leakgauge.checking import number
 from leakgauge.errors import ConfigError, DataError, ModelError
 from leakgauge.models import AnswerKind
 from leakgauge.properties.game import N_TARGETS, CleanTest, confront, target_sets
 from leakgauge.properties.inference import Attack, prepare
 from leakgauge.properties.parameters import Game
-from leakgauge.properties.population import Floats, Indices, Population
+from leakgauge.properties.population import Population
 from leakgauge.properties.training_sets import Curating, Trainer
 from leakgauge.records import Records
 from leakgauge.statistics import Estimate

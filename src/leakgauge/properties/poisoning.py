@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from leakgauge.arrays import Flags
 from leakgauge.escaping import shapes
 from leakgauge.properties.population import Side
-from leakgauge.properties.property import Flags
 from leakgauge.records import Records
 from leakgauge.theory import Variant
 

@@ -4,18 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.errors import DataError
 from leakgauge.escaping import shapes
-from leakgauge.properties.property import Flags, Property
+from leakgauge.properties.property import Property
 from leakgauge.records import Records, Task, Value, split
-
-Indices: TypeAlias = NDArray[np.int64]
-Floats: TypeAlias = NDArray[np.float64]
 
 ATTACKERS_SHARE = 1 / 3
 

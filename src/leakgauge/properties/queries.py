@@ -7,10 +7,10 @@ from typing import TypeAlias
 
 import numpy as np
 
+from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.checking import check_fields, instance, number
 from leakgauge.models import AnswerKind
-from leakgauge.properties.population import Floats, Indices, Side
-from leakgauge.properties.property import Flags
+from leakgauge.properties.population import Side
 from leakgauge.properties.training_sets import Trainer
 from leakgauge.theory import Band
 

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.errors import ModelError, user_code
 from leakgauge.escaping import shapes
 from leakgauge.models import AnswerKind, LabelAccess, Model, ProbabilityAccess, labels_of
-from leakgauge.properties.population import Floats, Indices, Side
-from leakgauge.properties.property import Flags
+from leakgauge.properties.population import Side
 from leakgauge.records import Records
 from leakgauge.training import DenseSubsets, Fitted, Job, Learner, PredictionTable, Randomness, train_many
 

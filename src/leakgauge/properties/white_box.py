@@ -15,14 +15,14 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.checking import whole
 from leakgauge.errors import ConfigError, ModelError
 from leakgauge.models import Model
 from leakgauge.models.sklearn import fit, name_of
 from leakgauge.properties.inference import LinearRule
 from leakgauge.properties.parameters import Game
-from leakgauge.properties.population import Floats, Indices, Population, Side
-from leakgauge.properties.property import Flags
+from leakgauge.properties.population import Population, Side
 from leakgauge.statistics import Estimate, balanced_accuracy
 
 if TYPE_CHECKING:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats
 from leakgauge.auditing import Settings, Subject
 from leakgauge.defences import (
     Binning,
@@ -29,8 +28,6 @@ from leakgauge.influence import pdtp
 from leakgauge.records import Records, Task, concatenate
 from leakgauge.training import EachModel, Job, Learner, Randomness, leave_one_out
 from leakgauge.training import plan as plan_of
-
-Floats: TypeAlias = NDArray[np.float64]
 
 MOST_REMOVABLE = 2000
 """Records of a training set from which the riskiest are removed unless that is asked for: it measures all, again."""

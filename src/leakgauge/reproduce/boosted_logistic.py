@@ -10,14 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from itertools import islice
-from typing import Any, Self, TypeAlias
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 
-Floats: TypeAlias = NDArray[np.float64]
-Flags: TypeAlias = NDArray[np.bool_]
+from leakgauge.arrays import Flags, Floats
 
 LARGEST_RESPONSE = 3.0
 """To which working responses are cut (Friedman, Hastie and Tibshirani 2000, section 4)."""

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from leakgauge.arrays import Floats
 from leakgauge.defences.mip import (
     Calibration,
     GuaranteeWarning,
@@ -23,7 +24,6 @@ from leakgauge.defences.mip import (
     moments_of_splits,
 )
 from leakgauge.defences.mip.exchanges import drawn
-from leakgauge.defences.mip.noise import Floats
 from leakgauge.defences.mip.synthetic import second_moments
 from leakgauge.reproduce.plots import Series, plot
 from leakgauge.reproduce.result import COMPUTED, Experiment, Reproduction, Row, agrees, compared, positive

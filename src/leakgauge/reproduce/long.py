@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Flags, Floats
 from leakgauge.errors import ConfigError
 from leakgauge.influence import pdtp
 from leakgauge.membership.protocol import Games, Sizes, exposures, play, shared_table
@@ -25,8 +26,6 @@ if TYPE_CHECKING:
     from leakgauge.records import Records
     from leakgauge.training import Learner
 
-Floats: TypeAlias = NDArray[np.float64]
-Flags: TypeAlias = NDArray[np.bool_]
 
 POOL = 2000
 QUICK = Sizes(targets=16, iterations=8, pairs=5, untargeted=4, measurements=2)

@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats
 from leakgauge.membership.protocol import Sizes
 from leakgauge.reproduce import long
 from leakgauge.reproduce.long import LOCATION, NAIVE_BAYES, PURCHASE_LIKE, Measured, Source
 from leakgauge.reproduce.plots import Series, plot
 from leakgauge.reproduce.result import READ_OFF, Experiment, Reproduction, Row, exact
 from leakgauge.statistics import Estimate, pearson
-
-Floats: TypeAlias = NDArray[np.float64]
 
 ATTACK = "distance"
 SHOWN = (1, 2, 5, 10, 20, 50, 100)

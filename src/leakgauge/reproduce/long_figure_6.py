@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats
 from leakgauge.influence.removal import Cells, Exposure, largest_left
 from leakgauge.reproduce.plots import Series, plot
 from leakgauge.reproduce.result import Experiment, Reproduction, Row, exact
@@ -20,7 +20,6 @@ from leakgauge.reproduce.result import Experiment, Reproduction, Row, exact
 if TYPE_CHECKING:
     from leakgauge.records import Records
 
-Floats: TypeAlias = NDArray[np.float64]
 
 ATTRIBUTES = ("AGEP", "MAR", "RAC1P", "SEX")
 N_REMOVALS, QUICK_REMOVALS = 1000, 20

@@ -7,11 +7,11 @@ about one person with a low and one with a high income.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats
 from leakgauge.influence import pairwise_floor
 from leakgauge.reproduce import long
 from leakgauge.reproduce.long import ADULT, NETWORK
@@ -23,7 +23,6 @@ from leakgauge.training import DenseSubsets, everything, random_subsets, train_m
 if TYPE_CHECKING:
     from leakgauge.records import Records
 
-Floats: TypeAlias = NDArray[np.float64]
 
 N_MODELS, N_TRAINING, N_POOL = 100, 10_000, 30_000
 QUICK_MODELS, QUICK_TRAINING, QUICK_POOL = 20, 1_000, 3_000

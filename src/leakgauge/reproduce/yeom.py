@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from leakgauge.records import Records
     from leakgauge.training import Learner
 
-Floats: TypeAlias = NDArray[np.float64]
 
 N_SPLITS = 100
 TEST_SHARE = 0.25

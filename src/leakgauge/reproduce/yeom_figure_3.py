@@ -11,11 +11,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats
 from leakgauge.attributes import Attribute, one_hot
 from leakgauge.attributes.guesses import Guesses
 from leakgauge.attributes.inversion import by_gaussian_error
@@ -27,8 +27,6 @@ from leakgauge.reproduce.plots import Series, plot
 from leakgauge.reproduce.result import COMPUTED, Experiment, Reproduction, Row, positive
 from leakgauge.statistics import Estimate, mean
 from leakgauge.training import DenseSubsets, Learner, everything, train_many
-
-Floats: TypeAlias = NDArray[np.float64]
 
 TOLERANCE = 0.01
 """Trees break ties between splits at random."""

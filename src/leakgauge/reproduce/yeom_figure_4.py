@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakgauge.arrays import Flags
 from leakgauge.collusion import Agreement, ColludingLearner, Domain, Success, draw_keys, markers_of, success
 from leakgauge.models.torch import imported
 from leakgauge.reproduce.cnn import Cnn, OneByOne, scaled_planes
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from leakgauge.records import Records
     from leakgauge.training import Learner
 
-Floats: TypeAlias = NDArray[np.float64]
-Flags: TypeAlias = NDArray[np.bool_]
 
 SIDE, LEVELS = 28, 256
 N_KEYS = 3

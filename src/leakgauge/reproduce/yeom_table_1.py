@@ -9,11 +9,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Flags, Floats
 from leakgauge.membership import loss_threshold, shadow_classifier
 from leakgauge.models.torch import imported
 from leakgauge.reproduce.cnn import Cnn, OneByOne, scaled_planes
@@ -27,8 +28,6 @@ if TYPE_CHECKING:
     from leakgauge.records import Records
     from leakgauge.training import Learner
 
-Floats: TypeAlias = NDArray[np.float64]
-Flags: TypeAlias = NDArray[np.bool_]
 
 N_MODELS = 2
 BATCH_SIZE = 32

@@ -9,18 +9,17 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakgauge._version import __version__
+from leakgauge.arrays import Floats, Indices
 from leakgauge.escaping import shapes
 from leakgauge.training.learners import Learner, identity
-from leakgauge.training.subsets import DenseSubsets, Indices, LeaveOneOut, Subsets, everything
+from leakgauge.training.subsets import DenseSubsets, LeaveOneOut, Subsets, everything
 from leakgauge.training.table import EachModel
 
 if TYPE_CHECKING:
     from leakgauge.records import Records
 
-Floats: TypeAlias = NDArray[np.float64]
 Queries: TypeAlias = Floats | EachModel
 
 FORMAT = 2

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Indices
 from leakgauge.errors import ModelError, user_code
 from leakgauge.escaping import shapes
 from leakgauge.models.torch import (
@@ -27,7 +28,6 @@ from leakgauge.models.torch import (
 )
 from leakgauge.training.fingerprints import fingerprint
 from leakgauge.training.learners import Fitted, Learner
-from leakgauge.training.subsets import Indices
 from leakgauge.training.threads import one_thread
 
 if TYPE_CHECKING:

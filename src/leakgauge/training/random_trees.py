@@ -9,20 +9,17 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias
+from typing import ClassVar, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats, Indices
 from leakgauge.checking import check_fields, flag, number, whole
 from leakgauge.errors import ConfigError, ModelError
 from leakgauge.models import ProbabilityAccess
 from leakgauge.records import Records
 from leakgauge.training.learners import Fitted, Learner
 from leakgauge.training.trees import Thresholds
-
-Floats: TypeAlias = NDArray[np.float64]
-Indices: TypeAlias = NDArray[np.int64]
 
 DEEPEST = 20
 """Levels of a tree at the most: it has ``2 ** depth`` leaves, whether anyone is in them or not."""

@@ -5,13 +5,10 @@ from __future__ import annotations
 import sys
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
-Members: TypeAlias = NDArray[np.bool_]
-Indices: TypeAlias = NDArray[np.int64]
+from leakgauge.arrays import Indices, Members
 
 
 class Subsets(ABC):

@@ -4,17 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats, Indices, Members
 from leakgauge.errors import ModelError
 from leakgauge.escaping import shapes
 from leakgauge.models import AnswerKind, binned_logs
-from leakgauge.training.subsets import Indices, Members, Subsets
-
-Floats: TypeAlias = NDArray[np.float64]
+from leakgauge.training.subsets import Subsets
 
 
 @dataclass(frozen=True)

@@ -13,11 +13,12 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats
 from leakgauge.errors import StoreError
 from leakgauge.models import AnswerKind
 from leakgauge.training.store import write_atomically
@@ -26,7 +27,6 @@ from leakgauge.training.subsets import DenseSubsets, LeaveOneOut, Subsets
 if TYPE_CHECKING:
     from leakgauge.training.table import PredictionTable
 
-Floats: TypeAlias = NDArray[np.float64]
 
 FORMAT = 1
 BLOCK = 64 * 1024**2

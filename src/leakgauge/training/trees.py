@@ -28,6 +28,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats
 from leakgauge.errors import ConfigError, ModelError
 from leakgauge.models import ProbabilityAccess
 from leakgauge.records import Records
@@ -40,7 +41,6 @@ Thresholds: TypeAlias = tuple[tuple[float, ...], ...]
 Codes: TypeAlias = NDArray[np.uint8]
 Keys: TypeAlias = NDArray[np.uint64]
 Counts: TypeAlias = NDArray[np.int64]
-Floats: TypeAlias = NDArray[np.float64]
 
 MOST_BINS = 255
 LEAF = -1

@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leakgauge.defences.mip.noise import Floats
+from leakgauge.arrays import Floats, Indices, Members
 from leakgauge.defences.mip.parameters import Layout, layout_of
 from leakgauge.errors import DataError, ModelError
 from leakgauge.training import EachModel, Job, Learner, Randomness, leave_one_out, plan
 from leakgauge.training.engines import EXACT
-from leakgauge.training.subsets import Indices, Members
 
 if TYPE_CHECKING:
     from leakgauge.models import Model

@@ -14,9 +14,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leakgauge.defences.mip.noise import Floats, Noise
+from leakgauge.arrays import Floats, Members
+from leakgauge.defences.mip.noise import Noise
 from leakgauge.errors import ConfigError, DataError
-from leakgauge.training.subsets import Members
 
 MOST_SUBSETS = 1_000_000
 """Training sets that are enumerated at most."""

@@ -16,6 +16,7 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from leakgauge.arrays import Floats, Members
 from leakgauge.defences.mip.algorithms import Algorithm, Mean
 from leakgauge.defences.mip.attacker import checked_size
 from leakgauge.defences.mip.exchanges import (
@@ -33,10 +34,9 @@ from leakgauge.defences.mip.exchanges import (
     of_each,
     opposite,
 )
-from leakgauge.defences.mip.noise import Floats, GaussianNoise, Noise, NormNoise, Radius, lengths
+from leakgauge.defences.mip.noise import GaussianNoise, Noise, NormNoise, Radius, lengths
 from leakgauge.errors import ConfigError, ModelError
 from leakgauge.theory.membership_privacy import gaussian_noise_factor, noise_factor, noise_factor_izzo
-from leakgauge.training.subsets import Members
 
 MOST_ENUMERATED = 16
 """Records of a pool whose training sets may all be looked at."""

@@ -29,11 +29,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from leakgauge.arrays import Floats, Indices, Members
 from leakgauge.defences.mip.algorithms import Algorithm, Mean
 from leakgauge.defences.mip.attacker import all_subsets
-from leakgauge.defences.mip.noise import Floats, lengths
+from leakgauge.defences.mip.noise import lengths
 from leakgauge.errors import ModelError
-from leakgauge.training.subsets import Indices, Members
 
 BETS = ((1.0, 0.5), (0.5, 0.25), (0.25, 0.125), (0.125, 0.125))
 """Bets of the test, as shares of the largest possible one, and how much of the stakes is on each."""

@@ -10,14 +10,11 @@ import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats
 from leakgauge.errors import ConfigError
-
-Floats: TypeAlias = NDArray[np.float64]
 
 
 class Noise(ABC):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from leakgauge.defences.mip.noise import Floats
+from leakgauge.arrays import Floats
 from leakgauge.errors import ModelError
 from leakgauge.models import wrap, wrap_module
 from leakgauge.models.torch import imported

@@ -6,13 +6,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from leakgauge.arrays import Floats, Members
 from leakgauge.defences.mip.algorithms import Algorithm
 from leakgauge.defences.mip.attacker import checked_size
 from leakgauge.defences.mip.calibrations import Calibrated, Calibration, Guarantee, NoGuarantee, Swap
 from leakgauge.defences.mip.exchanges import drawn
-from leakgauge.defences.mip.noise import Floats, Noise
+from leakgauge.defences.mip.noise import Noise
 from leakgauge.errors import ConfigError, DataError, ModelError
-from leakgauge.training.subsets import Members
 
 GENERATOR_GIVEN = (
     "its random numbers come from a generator that was given, and whoever knows its seed can subtract the noise; for a "

@@ -9,14 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats, Indices
 from leakgauge.defences.mip.algorithms import Mean
 from leakgauge.defences.mip.calibrations import Calibration, Guarantee, NoGuarantee, Swap
-from leakgauge.defences.mip.noise import Floats
 from leakgauge.defences.mip.release import Release, release
 from leakgauge.errors import ConfigError, DataError
 from leakgauge.escaping import shapes
@@ -24,8 +23,6 @@ from leakgauge.records import Column, Records, Schema, Task
 
 if TYPE_CHECKING:
     from leakgauge.records import Edges
-
-Indices: TypeAlias = NDArray[np.int64]
 
 
 def second_moments(rows: Floats) -> Floats:

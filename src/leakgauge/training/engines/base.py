@@ -10,9 +10,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Indices
 from leakgauge.models import AnswerKind
 from leakgauge.training.job import Job
-from leakgauge.training.subsets import Indices
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Codes: TypeAlias = NDArray[np.int64]
+from leakgauge.arrays import Codes
 
 ROOM = 4
 """Places for counting, for each record: as many as still cost less than sorting."""

@@ -14,12 +14,12 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
+from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.errors import ModelError
 from leakgauge.training.engines.base import Engine, Outcome, Prepared, Refusal, Why
-from leakgauge.training.engines.stateless import Flags, Floats, Given, fill_by_training, given
+from leakgauge.training.engines.stateless import Given, fill_by_training, given
 from leakgauge.training.job import Job
 from leakgauge.training.learners import trained
-from leakgauge.training.subsets import Indices
 from leakgauge.training.threads import one_thread
 
 Answers: TypeAlias = tuple[Floats, Flags]

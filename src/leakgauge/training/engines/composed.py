@@ -16,18 +16,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats, Indices
 from leakgauge.models import AnswerKind
 from leakgauge.training.engines.base import Engine, Outcome, Prepared, Refusal, Why
 from leakgauge.training.engines.refit import Refit, train_each
 from leakgauge.training.job import Job, Queries, Randomness
 from leakgauge.training.learners import Changed, Committee, Learner
-from leakgauge.training.subsets import DenseSubsets, Indices, LeaveOneOut, Subsets, everything, leave_one_out
+from leakgauge.training.subsets import DenseSubsets, LeaveOneOut, Subsets, everything, leave_one_out
 from leakgauge.training.table import EachModel
 
 if TYPE_CHECKING:
     from leakgauge.records import Records
 
-Floats: TypeAlias = NDArray[np.float64]
 
 NO_COMPOSITION = "{} is not a composition"
 NUMBERS = "the label is a number, and only answers about classes are put together here"

@@ -22,6 +22,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.training.engines.closed_form import (
     Answers,
     ClosedForm,
@@ -31,8 +32,7 @@ from leakgauge.training.engines.closed_form import (
     classes_first,
     products,
 )
-from leakgauge.training.engines.stateless import Flags, Floats, Given
-from leakgauge.training.subsets import Indices
+from leakgauge.training.engines.stateless import Given
 
 TOLERANCE = 1e-8
 """Of a log-probability, relative to its size where that is above 1."""

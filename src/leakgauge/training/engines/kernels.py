@@ -20,9 +20,9 @@ from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
 
+from leakgauge.arrays import Floats, Indices
 from leakgauge.training.engines.closed_form import Answers, ClosedForm, Solved, blocks
-from leakgauge.training.engines.stateless import Floats, Given
-from leakgauge.training.subsets import Indices
+from leakgauge.training.engines.stateless import Given
 
 TOLERANCE = 1e-8
 """Of a predicted value, relative to the standard deviation of the labels, or to its own size if that is larger."""

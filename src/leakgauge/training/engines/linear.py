@@ -22,9 +22,9 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.training.engines.closed_form import Answers, Displacing, Moving, products
-from leakgauge.training.engines.stateless import Flags, Floats, Given
-from leakgauge.training.subsets import Indices
+from leakgauge.training.engines.stateless import Given
 
 TOLERANCE = 1e-8
 """Of a predicted value, relative to the standard deviation of the labels, or to its own size if that is larger."""

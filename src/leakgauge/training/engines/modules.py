@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Indices
 from leakgauge.errors import ModelError
 from leakgauge.models import AnswerKind, answers
 from leakgauge.models.torch import Module, answered_by, device_named, imported, wrap_module
@@ -26,7 +27,7 @@ from leakgauge.training.engines.base import Engine, Outcome, Prepared, Refusal, 
 from leakgauge.training.engines.stacked import Adam, Momentum, Optimiser
 from leakgauge.training.job import Job, Randomness
 from leakgauge.training.modules import Examples, TorchLearner, epoch_order, loss_of_each, seeded, shares
-from leakgauge.training.subsets import Indices, LeaveOneOut, everything
+from leakgauge.training.subsets import LeaveOneOut, everything
 from leakgauge.training.threads import one_thread
 
 Tensor: TypeAlias = Any

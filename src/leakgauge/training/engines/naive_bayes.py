@@ -22,10 +22,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from leakgauge.training.engines.cells import Codes, distinct
+from leakgauge.arrays import Codes, Flags, Floats, Indices
+from leakgauge.training.engines.cells import distinct
 from leakgauge.training.engines.closed_form import Answers, Displacing, Moving, change, classes_first, dense, products
-from leakgauge.training.engines.stateless import Flags, Floats, Given
-from leakgauge.training.subsets import Indices
+from leakgauge.training.engines.stateless import Given
 
 TOLERANCE = 1e-9
 """Of a log-probability, relative to its size where that is above 1."""

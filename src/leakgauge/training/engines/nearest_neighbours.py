@@ -15,9 +15,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.training.engines.closed_form import Answers, ClosedForm, Solved
-from leakgauge.training.engines.stateless import Flags, Floats, Given
-from leakgauge.training.subsets import Indices
+from leakgauge.training.engines.stateless import Given
 
 TOLERANCE = 1e-9
 """Of a log-probability, absolute (at most k neighbours vote); of a value, relative to its size."""

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Indices
 from leakgauge.errors import ModelError
 from leakgauge.models import AnswerKind, answers, kind_of
 from leakgauge.training.engines.base import Engine, Outcome, Prepared
 from leakgauge.training.job import Job
 from leakgauge.training.learners import trained
-from leakgauge.training.subsets import Indices
 from leakgauge.training.threads import one_thread
 
 

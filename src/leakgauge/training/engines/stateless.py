@@ -15,17 +15,16 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.models.access import own_table
 from leakgauge.models.sklearn import name_of
 from leakgauge.training.engines.base import Refusal, Why
 from leakgauge.training.engines.refit import train_each
 from leakgauge.training.job import Job
 from leakgauge.training.learners import SklearnLearner
-from leakgauge.training.subsets import Indices, LeaveOneOut
+from leakgauge.training.subsets import LeaveOneOut
 from leakgauge.training.table import EachModel
 
-Floats: TypeAlias = NDArray[np.float64]
-Flags: TypeAlias = NDArray[np.bool_]
 Transform: TypeAlias = Callable[[Any], Any]
 
 

@@ -14,16 +14,17 @@ from __future__ import annotations
 
 from ctypes import c_int64
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats, Indices
 from leakgauge.errors import ModelError
 from leakgauge.training.engines.base import Engine, Outcome, Prepared, Refusal, Why
 from leakgauge.training.job import Job, Randomness
 from leakgauge.training.native import kernels
-from leakgauge.training.subsets import Indices, LeaveOneOut
+from leakgauge.training.subsets import LeaveOneOut
 from leakgauge.training.table import EachModel
 from leakgauge.training.trees import (
     LEAF,
@@ -46,8 +47,6 @@ from leakgauge.training.trees import (
     sides,
     split_scores,
 )
-
-Floats: TypeAlias = NDArray[np.float64]
 
 NOBODY = -1
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-Floats: TypeAlias = NDArray[np.float64]
+from leakgauge.arrays import Floats
 
 
 def dots(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:

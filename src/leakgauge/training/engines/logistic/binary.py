@@ -33,25 +33,21 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from math import factorial
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.polynomial import Polynomial
 from numpy.polynomial.polynomial import polyval
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Flags, Floats, Indices, Numbers
 from leakgauge.training.engines.base import Engine, Outcome, Prepared, Refusal, Why
 from leakgauge.training.engines.logistic.algebra import dots, lengths, longest, solved
 from leakgauge.training.engines.logistic.wanted import no_binary_minimum, positive
 from leakgauge.training.engines.refit import train_each
 from leakgauge.training.engines.stateless import Given, given
 from leakgauge.training.job import Job
-from leakgauge.training.subsets import Indices
 from leakgauge.training.threads import one_thread
-
-Floats: TypeAlias = NDArray[np.float64]
-Flags: TypeAlias = NDArray[np.bool_]
-Numbers: TypeAlias = NDArray[np.floating[Any]]
 
 CLOSE = 1e-7
 """Largest error of a score, in nats, unless another is asked for."""

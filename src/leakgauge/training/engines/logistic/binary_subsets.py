@@ -26,11 +26,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Flags, Floats, Indices, Members, Singles
 from leakgauge.training.engines.base import Refusal, Why
 from leakgauge.training.engines.logistic import native
 from leakgauge.training.engines.logistic.algebra import dots, longest, solved
@@ -51,11 +52,6 @@ from leakgauge.training.engines.logistic.subsets import (
 from leakgauge.training.engines.logistic.wanted import no_binary_minimum, positive
 from leakgauge.training.engines.stateless import Given
 from leakgauge.training.job import Job
-from leakgauge.training.subsets import Indices, Members
-
-Floats: TypeAlias = NDArray[np.float64]
-Singles: TypeAlias = NDArray[np.float32]
-Flags: TypeAlias = NDArray[np.bool_]
 
 SHARE = 1 / 3
 """Models with fewer of the pool's records than this are given copies of their own rows; the others share all rows."""

@@ -29,20 +29,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, replace
 from functools import cached_property
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakgauge.arrays import Flags, Floats, Indices, Numbers, Singles
 from leakgauge.training.engines.base import Engine, Outcome, Prepared, Refusal, Why
 from leakgauge.training.engines.logistic.wanted import no_multinomial_minimum
-from leakgauge.training.engines.stateless import Flags, Floats, Given, fill_by_training, given
+from leakgauge.training.engines.stateless import Given, fill_by_training, given
 from leakgauge.training.job import Job
-from leakgauge.training.subsets import Indices
 from leakgauge.training.threads import one_thread
 
-Singles: TypeAlias = NDArray[np.float32]
-Numbers: TypeAlias = NDArray[np.floating[Any]]
 State = TypeVar("State", "_Memory", "_Block")
 
 CLOSE = 1e-6

@@ -25,11 +25,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Flags, Floats, Indices, Members, Numbers, Singles
 from leakgauge.training.engines.base import Refusal, Why
 from leakgauge.training.engines.logistic.multinomial import (
     MOST_NUMBERS,
@@ -56,12 +57,9 @@ from leakgauge.training.engines.logistic.subsets import (
     given_all,
     halved,
 )
-from leakgauge.training.engines.stateless import Flags, Floats, Given
+from leakgauge.training.engines.stateless import Given
 from leakgauge.training.job import Job
-from leakgauge.training.subsets import Indices, Members
 
-Singles: TypeAlias = NDArray[np.float32]
-Numbers: TypeAlias = NDArray[np.floating[Any]]
 Number = TypeVar("Number", np.float32, np.float64)
 
 WIDTH = 32

@@ -15,10 +15,9 @@ import numpy as np
 from numpy.ctypeslib import ndpointer
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats, Indices
 from leakgauge.training.native import kernels
 
-Floats: TypeAlias = NDArray[np.float64]
-Indices: TypeAlias = NDArray[np.int64]
 Shorts: TypeAlias = NDArray[np.uint16]
 
 ABI = 1

@@ -10,22 +10,19 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from leakgauge.arrays import Flags, Floats, Indices, Members
 from leakgauge.models import AnswerKind
 from leakgauge.training.engines.base import Engine, Outcome, Prepared, Refusal
 from leakgauge.training.engines.refit import train_each
 from leakgauge.training.engines.stateless import Given, given
 from leakgauge.training.job import Job
-from leakgauge.training.subsets import Indices, Members, everything
+from leakgauge.training.subsets import everything
 from leakgauge.training.table import EachModel
 from leakgauge.training.threads import one_thread
-
-Floats: TypeAlias = NDArray[np.float64]
-Flags: TypeAlias = NDArray[np.bool_]
 
 TOLERANCE = 1e-6
 """Largest error of a log-probability."""

@@ -13,13 +13,12 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats, Indices
 from leakgauge.models.torch import device_named, imported
 from leakgauge.training.engines.networks.group import SKIPPED, Group, Network, Trained
 from leakgauge.training.engines.stacked import Adam, Momentum, Optimiser
-from leakgauge.training.subsets import Indices
 
 Tensor: TypeAlias = Any
-Floats: TypeAlias = NDArray[np.float64]
 
 BLOCKS = {"cpu": 32, "cuda": 1024}
 """Models in one tensor at most: a processor's cache holds few, an accelerator wants many."""

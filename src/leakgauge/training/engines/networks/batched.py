@@ -9,17 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leakgauge.training.engines.networks.group import SKIPPED, Group, Network, Singles, Trained
-
-Indices: TypeAlias = NDArray[np.int64]
-Flags: TypeAlias = NDArray[np.bool_]
-Floats: TypeAlias = NDArray[np.float64]
-Rows: TypeAlias = NDArray[np.int32]
+from leakgauge.arrays import Flags, Floats, Indices, Rows, Singles
+from leakgauge.training.engines.networks.group import SKIPPED, Group, Network, Trained
 
 BLOCK = 16
 """Models that take a step together: enough to share the cost of a call, few enough for the processor's cache."""

@@ -20,17 +20,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leakgauge.training.engines.networks.group import Group, Network, Orders, Singles
-from leakgauge.training.subsets import Indices
+from leakgauge.arrays import Indices, Rows, Singles
+from leakgauge.training.engines.networks.group import Group, Network, Orders
 
 UP = np.float32(np.inf)
-
-Rows: TypeAlias = NDArray[np.int32]
 
 
 def drawn(

@@ -13,29 +13,27 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
 from itertools import pairwise
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Flags, Floats, Indices, Rows
 from leakgauge.errors import ModelError
 from leakgauge.models import AnswerKind
 from leakgauge.models.sklearn import name_of
 from leakgauge.training.engines.base import Engine, Outcome, Prepared, Refusal, Why
 from leakgauge.training.engines.networks import batched, native
-from leakgauge.training.engines.networks.draws import Rows, drawn, nudged
+from leakgauge.training.engines.networks.draws import drawn, nudged
 from leakgauge.training.engines.networks.group import Group, Network, Trained
 from leakgauge.training.engines.networks.settings import fitted_to, network_of
 from leakgauge.training.engines.refit import train_each
 from leakgauge.training.engines.stateless import Transform, split
 from leakgauge.training.job import Job
 from leakgauge.training.learners import SklearnLearner
-from leakgauge.training.subsets import Indices, LeaveOneOut
+from leakgauge.training.subsets import LeaveOneOut
 from leakgauge.training.table import EachModel
 from leakgauge.training.threads import one_thread
-
-Floats: TypeAlias = NDArray[np.float64]
-Flags: TypeAlias = NDArray[np.bool_]
 
 COARSE = 1e-3
 """Largest rounding error of a feature in single precision, in standard deviations of the feature."""

@@ -13,7 +13,8 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-Singles: TypeAlias = NDArray[np.float32]
+from leakgauge.arrays import Singles
+
 Orders: TypeAlias = Callable[[int], NDArray[np.int32]]
 
 SKIPPED = -1

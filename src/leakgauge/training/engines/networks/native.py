@@ -16,7 +16,8 @@ import numpy as np
 from numpy.ctypeslib import ndpointer
 from numpy.typing import NDArray
 
-from leakgauge.training.engines.networks.group import SKIPPED, Group, Network, Singles, Trained
+from leakgauge.arrays import Singles
+from leakgauge.training.engines.networks.group import SKIPPED, Group, Network, Trained
 from leakgauge.training.native import kernels
 
 ABI = 1
