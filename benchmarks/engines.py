@@ -46,6 +46,7 @@ from leakgauge.records import Records
 from leakgauge.training import (
     DenseSubsets,
     EachModel,
+    Execution,
     Job,
     Learner,
     Randomness,
@@ -329,7 +330,7 @@ def adult_wall(n_workers: int) -> Measured:
     records = datasets.load("adult").records.as_codes()
     learner = recipe("logistic-regression", records)
     start = time.perf_counter()
-    found = pdtp(learner, records, seed=0, workers=n_workers)
+    found = pdtp(learner, records, seed=0, execution=Execution(workers=n_workers))
     seconds = time.perf_counter() - start
     return Measured(
         found.engine, seconds, remark=f"wall time of {n_workers} processes; largest {found.values.max():.3f}"

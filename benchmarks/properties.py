@@ -24,7 +24,7 @@ from leakgauge.models import AnswerKind
 from leakgauge.properties import Attack, Game, Population, Side, column_is, hold_out, prepare
 from leakgauge.properties.training_sets import Trainer
 from leakgauge.records import Records
-from leakgauge.training import FixedDesign, SklearnLearner
+from leakgauge.training import Execution, FixedDesign, SklearnLearner
 
 GAME = Game(0.4, 0.6, n=1000, poison=0.03)
 ATTACK = Attack(n_ensemble=1000, n_queries=1000, n_shadow=50)
@@ -93,7 +93,7 @@ def main() -> None:
     target = learner.fit(sides.owner.records[:1000], seed=0).model
     for _ in range(REPETITIONS if workers == 1 else 2):  # the second time with the workers there
         start, processor = time.perf_counter(), time.process_time()
-        attack = prepare(learner, sides.attacker, GAME, ATTACK, seed=1, workers=workers)
+        attack = prepare(learner, sides.attacker, GAME, ATTACK, seed=1, execution=Execution(workers=workers))
         attack.says_t1(target)
         print(
             f"from data to decision: {time.perf_counter() - start:.1f} s, {time.process_time() - processor:.1f} s of "

@@ -13,6 +13,7 @@ from leakgauge.cli.reproduce import reproduce
 from leakgauge.errors import ConfigError, DataError
 from leakgauge.reproduce import EXPERIMENTS, Row
 from leakgauge.statistics import Estimate
+from leakgauge.training import Execution
 
 
 @pytest.fixture
@@ -88,7 +89,7 @@ def test_numbers_and_picture_are_written(made_up: object, tmp_path: Path) -> Non
 
 def test_options_are_given_on(made_up: dict[str, object]) -> None:
     call("made-up", quick=True, workers=2, seed=5, out=Path("there"))
-    assert made_up == {"quick": True, "workers": 2, "seed": 5, "folder": Path("there")}
+    assert made_up == {"quick": True, "seed": 5, "execution": Execution(Path("there"), 2)}
 
 
 def test_an_unknown_name() -> None:

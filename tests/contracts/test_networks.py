@@ -21,6 +21,7 @@ from leakgauge.records import Records
 from leakgauge.training import (
     DenseSubsets,
     EachModel,
+    Execution,
     FunctionLearner,
     Job,
     Randomness,
@@ -364,7 +365,15 @@ def test_workers_change_nothing(engine):
     """Nor does the run folder."""
     job = left_out_job(few(max_iter=3), data_set("two"), np.arange(120))
     tables = [
-        train_many(job.learner, job.records, job.subsets, job.queries, seed=3, engines=(engine,), workers=workers)
+        train_many(
+            job.learner,
+            job.records,
+            job.subsets,
+            job.queries,
+            seed=3,
+            engines=(engine,),
+            execution=Execution(workers=workers),
+        )
         for workers in (1, 2)
     ]
     assert tables[0].engine == engine.name

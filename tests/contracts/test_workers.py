@@ -14,6 +14,7 @@ from leakgauge.defences import Ensemble, LabelsOnly, Temperature
 from leakgauge.records import Records
 from leakgauge.training import (
     DecisionTree,
+    Execution,
     Job,
     Learner,
     PredictionTable,
@@ -77,7 +78,7 @@ def test_workers_change_no_bit(
     def table(workers: int) -> PredictionTable:
         run = tmp_path / str(workers)
         return train_many(
-            learner, records, subsets, seed=3, randomness=Randomness.COMMON, run=run, workers=workers
+            learner, records, subsets, seed=3, randomness=Randomness.COMMON, execution=Execution(run, workers)
         )  # fmt: skip
 
     one, two = table(1), table(2)

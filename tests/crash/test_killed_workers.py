@@ -27,7 +27,7 @@ from sklearn.naive_bayes import GaussianNB
 from leakgauge.errors import WorkerError
 from leakgauge.models import wrap
 from leakgauge.records import Records
-from leakgauge.training import FunctionLearner, random_subsets, train_many
+from leakgauge.training import Execution, FunctionLearner, random_subsets, train_many
 
 def train(records, seed):
     if os.environ["DEATHS"] != "0" and seed % 5 == 0 and os.getppid() != int(os.environ["PARENT"]):
@@ -47,7 +47,7 @@ def answers(workers):
     rng = np.random.default_rng(0)
     records = Records.from_arrays(rng.normal(size=(30, 3)), np.arange(30) % 2)
     subsets = random_subsets(30, 20, 40, rng)
-    table = train_many(FunctionLearner(train), records, subsets, seed=1, run=Path("run"), workers=workers)
+    table = train_many(FunctionLearner(train), records, subsets, seed=1, execution=Execution(Path("run"), workers))
     return hashlib.sha256(table.answers.tobytes()).hexdigest()
 
 

@@ -11,7 +11,7 @@ from leakgauge.membership.protocol import Games, Sizes, exposures, play, shared_
 from leakgauge.models import ProbabilityAccess
 from leakgauge.records import Records
 from leakgauge.theory import bin_centres
-from leakgauge.training import DenseSubsets, FunctionLearner, SklearnLearner, complementary_pairs
+from leakgauge.training import DenseSubsets, Execution, FunctionLearner, SklearnLearner, complementary_pairs
 
 rng = np.random.default_rng(0)
 N = 80
@@ -85,7 +85,7 @@ def test_each_target_is_in_one_of_two_halves_and_all_models_are_counted():
 
 def test_the_same_seed_gives_the_same_games_for_any_number_of_workers():
     learner = SklearnLearner(GaussianNB())
-    one, two = (play(learner, POOL, sizes=TINY, seed=5, workers=workers) for workers in (1, 2))
+    one, two = (play(learner, POOL, sizes=TINY, seed=5, execution=Execution(workers=workers)) for workers in (1, 2))
     other = play(learner, POOL, sizes=TINY, seed=6)
     for attack in one.called:
         np.testing.assert_array_equal(one.called[attack], two.called[attack])

@@ -312,7 +312,7 @@ def test_deeper_trees_on_iwpc(depth):
     if not os.environ.get("LEAKGAUGE_DATA"):
         pytest.skip("needs local copies of the data sets: set LEAKGAUGE_DATA")
     records = yeom_figure_2_iwpc.one_hot(load("iwpc-warfarin").records)
-    one = measure(SklearnLearner(DecisionTreeRegressor(max_depth=depth)), records, seed=0, workers=1, folder=None)
+    one = measure(SklearnLearner(DecisionTreeRegressor(max_depth=depth)), records, seed=0)
     sigma_in, sigma_out, _, known, _, _, known_in, _ = IWPC[depth]
     assert (one.sigma_in, one.sigma_out) == (pytest.approx(sigma_in, abs=0.01), pytest.approx(sigma_out, abs=0.01))
     assert one.known.value == pytest.approx(known, abs=0.01)

@@ -9,7 +9,7 @@ from leakgauge.models import AnswerKind
 from leakgauge.properties import NoisyLabels, Side, WithoutInfluential, plant, training_sets
 from leakgauge.properties.training_sets import SURE, Trainer, ask, read
 from leakgauge.records import Records, concatenate
-from leakgauge.training import DenseSubsets, FunctionLearner, SklearnLearner, train_many
+from leakgauge.training import DenseSubsets, Execution, FunctionLearner, SklearnLearner, train_many
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def test_models_are_those_of_a_plain_loop(trainer, kind, poisoned, most_rows, mo
 def test_two_workers_give_the_same_answers_and_a_run_folder_keeps_them(trainer, tmp_path):
     sets, queries = trainer.side.draw_halves(100, 300, np.random.default_rng(0)), trainer.side.records.features[:10]
     alone = trainer.responses(sets, queries, kind=AnswerKind.PROBABILITIES, seed=0)
-    two = Trainer(trainer.learner, trainer.side, trainer.planted, workers=2, run=tmp_path)
+    two = Trainer(trainer.learner, trainer.side, trainer.planted, Execution(tmp_path, workers=2))
     np.testing.assert_array_equal(two.responses(sets, queries, kind=AnswerKind.PROBABILITIES, seed=0), alone)
     assert list(tmp_path.glob("*/chunks/*"))
 

@@ -70,7 +70,7 @@ def test_a_random_bit_is_told_with_poison_and_only_with_poison(people):
     reference results of the specification (section 9) allow at this share of poison, about fewer than 24 with 0.002.
     """
     wanted = [dataclasses.replace(line, n_shadow=600) for line in lines(RANDOM_BIT) if line.poison in (0.0, 0.10)]
-    found = chase_table_3.reproduced(people, TINY, wanted, seed=0, workers=1, folder=None)
+    found = chase_table_3.reproduced(people, TINY, wanted, seed=0)
     rows = by_name(found)
     assert list(rows) == [
         "random bit: labels, 0% poison, 30 shadow models",
@@ -93,9 +93,7 @@ def test_a_random_bit_is_told_with_poison_and_only_with_poison(people):
 
 def test_the_same_seed_gives_the_same_table(people):
     tiny = dataclasses.replace(TINY, n_targets=5)
-    once, again = (
-        chase_table_3.reproduced(people, tiny, lines(GENDER)[1:2], seed=1, workers=1, folder=None) for _ in range(2)
-    )
+    once, again = (chase_table_3.reproduced(people, tiny, lines(GENDER)[1:2], seed=1) for _ in range(2))
     assert once.to_dict() == again.to_dict()
     assert "gender: log-odds, 3% poison, 5 shadow models" in by_name(once)
 
@@ -103,7 +101,7 @@ def test_the_same_seed_gives_the_same_table(people):
 def test_rows_of_table_2(people):
     """One small network; what it gives away is not judged here."""
     tiny = dataclasses.replace(TINY, n_ensemble=10, n_targets=4, share_of_shadows=0.01)
-    found = chase_table_2.reproduced(people, tiny, chase_table_2.LINES[:1], seed=0, workers=1, folder=None)
+    found = chase_table_2.reproduced(people, tiny, chase_table_2.LINES[:1], seed=0)
     what = "layers of 2; 1,000 records, 6 shadow models"
     assert [row.what for row in found.rows] == [what, f"{what}, penalised"]
     for row in found.rows:
@@ -140,9 +138,7 @@ def test_the_random_bit_of_census_income(published_data):
     """
     from leakgauge.records.datasets import load
 
-    found = chase_table_3.reproduced(
-        load(chase.PEOPLE).records, QUICK, lines(RANDOM_BIT), seed=0, workers=1, folder=None
-    )
+    found = chase_table_3.reproduced(load(chase.PEOPLE).records, QUICK, lines(RANDOM_BIT), seed=0)
     rows = by_name(found)
     assert rows["random bit: labels, 10% poison, 5 shadow models"].ours.value >= 0.8
     assert rows["random bit: labels, 5% poison, 10 shadow models"].ours.value >= 0.8

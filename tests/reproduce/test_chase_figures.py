@@ -169,9 +169,7 @@ def test_random_bits_are_told_with_poison_and_only_with_poison(data):
     """
     cases = CENSUS[0], dataclasses.replace(ENRON[0], n_training=1000)
     curves = [Curve(case, "poison", (0.0, 0.10)) for case in cases]
-    result = chase_figures.reproduced(
-        chase_figure_1.EXPERIMENT, curves, chase_figure_1.rows, data, TINY, seed=0, workers=1, folder=None
-    )
+    result = chase_figures.reproduced(chase_figure_1.EXPERIMENT, curves, chase_figure_1.rows, data, TINY, seed=0)
     rates = {row.what: row.ours.value for row in result.rows}
     for case in cases:
         assert 0.19 < rates[f"{case.name}: 0% poison"] < 0.81
@@ -200,8 +198,6 @@ def test_the_secret_of_mail_need_not_be_a_column(data):
             data,
             TINY,
             seed=1,
-            workers=1,
-            folder=None,
         )
         for _ in range(2)
     )
@@ -215,7 +211,7 @@ def test_poison_costs_precision_and_brings_recall(data):
     """
     case = dataclasses.replace(CENSUS[0], secret=chase.RANDOM_BIT_OF_MAIL)
     tiny = dataclasses.replace(TINY, n_targets=5)
-    found = chase_figures_5_6.reproduced((case,), (0.0, 0.20), 3000, data, tiny, seed=0, workers=1, folder=None)
+    found = chase_figures_5_6.reproduced((case,), (0.0, 0.20), 3000, data, tiny, seed=0)
     rows = {row.what.removeprefix("Census random bit, "): row for row in found.rows}
     assert rows["0% poison: precision"].ours.low > rows["20% poison: precision"].ours.high
     assert rows["0% poison: recall"].ours.high < rows["20% poison: recall"].ours.low
@@ -252,8 +248,6 @@ def test_the_random_bit_of_enron_spam(published_data):
         chase_figures.load,
         QUICK,
         seed=0,
-        workers=1,
-        folder=None,
     )
     rows = by_name(result.rows)
     assert rows["Enron random bit: 10% poison"].ours.value >= 0.8

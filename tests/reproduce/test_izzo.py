@@ -25,7 +25,7 @@ from leakgauge.theory import ReciprocalSum, laplace_scale, noise_factor, noise_f
 
 def test_figure_1_agrees_with_an_independent_computation():
     """All numbers of the specification of MIP, section 7."""
-    found = izzo_figure_1.run(quick=False, seed=0, workers=1, folder=None)
+    found = izzo_figure_1.run(quick=False, seed=0)
     assert found.agreement == {Against.NUMBER: Agreement(1, 1), Against.REFERENCE: Agreement(75, 75)}
     assert [row.published for row in found.rows if row.published is not None] == [0.01]  # section 5.1: eta >= 0.01
 
@@ -69,7 +69,7 @@ def test_dp_sgd_is_noisier_for_smaller_epsilon():
 
 
 def test_a_small_run_has_every_row_and_mechanism():
-    found = izzo_section_8.run(quick=True, seed=0, workers=1, folder=None)
+    found = izzo_section_8.run(quick=True, seed=0)
     assert len(found.rows) == 1 + len(ETAS) * 14 + 13
     assert [row.what for row in found.rows if row.reference is not None] == []
     printed = [row for row in found.rows if row.published is not None]
@@ -81,7 +81,7 @@ def test_a_small_run_has_every_row_and_mechanism():
     assert len(said) == 3 + 5 + 5  # of M = 2 from eta = 0.1 on, of M = 4 and 6 at all eta
     for name in (RAW, PRINTED, GAMMA, TIGHT, GAUSSIAN, DP, SWAP):
         assert name in found.plot
-    again = izzo_section_8.run(quick=True, seed=0, workers=1, folder=None)
+    again = izzo_section_8.run(quick=True, seed=0)
     assert found.to_dict() == again.to_dict()
 
 
@@ -108,7 +108,7 @@ def test_the_entry_runs():
 
     Each of 44 rows misses 1 time in 100 or less; more than four do once in 5,000 choices of the seed.
     """
-    found = izzo_section_8.run(quick=False, seed=0, workers=1, folder=None)
+    found = izzo_section_8.run(quick=False, seed=0)
     assert found.agreement[Against.NUMBER] == Agreement(0, 5)  # DP-SGD errs by less than 1 here
     reference = found.agreement[Against.REFERENCE]
     assert reference.compared == 46

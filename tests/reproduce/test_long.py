@@ -29,7 +29,6 @@ from leakgauge.reproduce.purchase_like import purchase_like
 from leakgauge.reproduce.result import Against
 
 TINY = Sizes(targets=8, iterations=4, pairs=2, untargeted=3, measurements=2)
-NOWHERE = {"seed": 0, "workers": 1, "folder": None}
 
 
 def people():
@@ -61,12 +60,12 @@ def test_the_stand_in_for_purchase_is_like_purchase():
 @pytest.mark.parametrize("source", [MIXED, Source("Binary", noise, 3, stands_in=True)])
 @pytest.mark.parametrize("kind", [NETWORK, NAIVE_BAYES, LOGISTIC, PENALISED])
 def test_every_learner_plays_on_every_sort_of_table(kind, source):
-    one = long.measure(kind, source, TINY, pool_size=80, **NOWHERE)
+    one = long.measure(kind, source, TINY, pool_size=80, seed=0)
     assert one.exposures.shape == (2, 8)
     assert (one.exposures >= 0).all()
     assert (one.independent is not None) == (kind == NETWORK)
     assert 0 <= long.mean_exposure(one.exposures).value <= np.log(199)
-    again = long.measure(kind, source, TINY, pool_size=80, **NOWHERE)
+    again = long.measure(kind, source, TINY, pool_size=80, seed=0)
     np.testing.assert_array_equal(one.exposures, again.exposures)
 
 
@@ -136,7 +135,7 @@ def test_boosting_finds_nothing_where_there_is_nothing_and_everything_where_clas
 def test_pdtp_is_that_of_leaving_out_by_hand():
     """The slow twin: the first half that holds a target, with and without it."""
     source = Source("Binary", noise, 3, stands_in=True)
-    one = long.measure(NAIVE_BAYES, source, TINY, pool_size=80, **NOWHERE)
+    one = long.measure(NAIVE_BAYES, source, TINY, pool_size=80, seed=0)
     pool = source.pool(0, 80)
     for place, target in enumerate(one.games.targets):
         half = one.games.halves.row(0 if one.games.halves.row(0)[target] else 1)
@@ -151,7 +150,7 @@ def test_pdtp_is_that_of_leaving_out_by_hand():
 def tiny(module, wanted=None):
     """The result on small pools, for runs that need no data."""
     study = module.STUDY if wanted is None else replace(module.STUDY, wanted=wanted)
-    return study.reproduced(module.EXPERIMENT, sizes=TINY, pool_size=200, **NOWHERE)
+    return study.reproduced(module.EXPERIMENT, sizes=TINY, pool_size=200, seed=0)
 
 
 def test_table_2_has_a_line_for_each_learner_and_claims_nothing_about_stand_ins():
@@ -176,7 +175,7 @@ def test_table_2_has_a_line_for_each_learner_and_claims_nothing_about_stand_ins(
 
 
 def test_what_the_paper_did_is_compared_and_another_learner_is_not():
-    one = long.measure(LOGISTIC, MIXED, TINY, pool_size=80, **NOWHERE)
+    one = long.measure(LOGISTIC, MIXED, TINY, pool_size=80, seed=0)
     there = replace(one, source=ADULT)
     compared = long_table_2.rows(there)
     assert {row.agrees for row in compared[:7]} <= {True, False}
@@ -215,7 +214,7 @@ def test_figures_1_and_2_hold_what_the_paper_says_about_their_clouds():
 def test_figures_4_and_5_ask_about_the_ends_of_their_clouds():
     fourth = tiny(long_figure_4, ((NAIVE_BAYES, PURCHASE_LIKE),))
     assert fourth.rows[-1].note == "of 8 records; the paper: some"
-    one = long.measure(NAIVE_BAYES, MIXED, TINY, pool_size=80, **NOWHERE)
+    one = long.measure(NAIVE_BAYES, MIXED, TINY, pool_size=80, seed=0)
     high = replace(one, source=ADULT, exposures=np.full((2, 8), 1.5))
     low = replace(high, exposures=np.zeros((2, 8)))
     assert [row.agrees for row in long_figure_5.rows(high) if "PDTP above 1" in row.what] == [False]
@@ -226,7 +225,7 @@ def test_figures_4_and_5_ask_about_the_ends_of_their_clouds():
 
 
 def test_a_share_of_no_records_is_unknown():
-    one = long.measure(NAIVE_BAYES, MIXED, TINY, pool_size=80, **NOWHERE)
+    one = long.measure(NAIVE_BAYES, MIXED, TINY, pool_size=80, seed=0)
     row = one.share("that do not exist", np.ones(8, dtype=bool), 1.0, among=np.zeros(8, dtype=bool))
     assert (row.ours.low, row.ours.high, row.ours.n, row.agrees) == (0, 1, 0, None)
     assert row.note == "there is no such record here"
@@ -237,7 +236,7 @@ def test_a_share_of_no_records_is_unknown():
 
 def test_figure_3_measures_in_every_iteration():
     sizes = Sizes(targets=20, iterations=12, pairs=2, untargeted=0, measurements=1)
-    found = long_figure_3.curves((PURCHASE_LIKE,), sizes, pool_size=200, **NOWHERE)
+    found = long_figure_3.curves((PURCHASE_LIKE,), sizes, pool_size=200, seed=0)
     assert [row.what.rsplit("after ", 1)[-1] for row in found.rows[:4]] == [
         "1 measurement",
         "2 measurements",
@@ -280,7 +279,7 @@ def test_more_than_there_are_cannot_be_removed():
 
 
 def test_variation_of_networks_shows_both_causes():
-    found = long_figures_7_8.variation(people(), 4, 60, **NOWHERE)
+    found = long_figures_7_8.variation(people(), 4, 60, seed=0)
     names = [row.what for row in found.rows]
     assert len(names) == 2 * 2 * 5
     means = [row.ours for row in found.rows if row.what.endswith("mean probability")]
@@ -296,12 +295,12 @@ def test_table_2_on_adult_at_the_published_size(published_data, kind):
 
     The second claim is about its 100 records; here at most 3 may exceed it.
     """
-    one = long.measure(kind, long.ADULT, Sizes(untargeted=0), **NOWHERE)
+    one = long.measure(kind, long.ADULT, Sizes(untargeted=0), seed=0)
     assert np.quantile(one.games.accuracy("distance"), 0.9) < 0.7
     assert (one.exposure > 1).sum() <= 3
 
 
 @pytest.mark.slow
 def test_removal_makes_a_saw(published_data):
-    found = long_figure_6.run(quick=True, **NOWHERE)
+    found = long_figure_6.run(quick=True, seed=0)
     assert any(row.agrees for row in found.rows)

@@ -71,7 +71,7 @@ def test_the_peak_of_memory_is_this_process(monkeypatch, tmp_path):
 @pytest.mark.slow
 def test_a_thousand_removals_at_the_published_size(published_data):
     """898,610 people: the saw, and both orders to the end."""
-    found = rows_of(long_figure_6.run(quick=False, seed=0, workers=1, folder=None))
+    found = rows_of(long_figure_6.run(quick=False, seed=0))
     assert found["removals of 1000 after which the largest rose, in the first order"].agrees
     assert found["largest at any time, in the first order"].ours.value < 4 * np.log(2)
     assert found["largest after 1000 removals, in the first order"].ours.value < 0.02

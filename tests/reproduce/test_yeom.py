@@ -12,14 +12,14 @@ from leakgauge.records.datasets import load
 from leakgauge.reproduce import yeom, yeom_figure_2_eyedata, yeom_figure_2_iwpc
 from leakgauge.reproduce.result import Against, Agreement
 from leakgauge.theory import gaussian_advantage, gaussian_crossing
-from leakgauge.training import SklearnLearner
+from leakgauge.training import Execution, SklearnLearner
 
 rng = np.random.default_rng(0)
 RECORDS = Records.from_arrays(rng.normal(size=(60, 8)), rng.normal(size=60))
 
 
 def measured(estimator, records=RECORDS, seed=0):
-    return yeom.measure(SklearnLearner(estimator), records, seed=seed, workers=1, folder=None)
+    return yeom.measure(SklearnLearner(estimator), records, seed=seed)
 
 
 def test_a_model_that_knows_the_mean_alone_gives_nothing_away():
@@ -70,7 +70,7 @@ def test_the_published_figure_on_eyedata(published_data, tmp_path):
 
     The paper prints no number of them, but says that theory and experiment agree: here up to a penalty of 20.
     """
-    found = yeom_figure_2_eyedata.run(quick=False, seed=0, workers=1, folder=tmp_path)
+    found = yeom_figure_2_eyedata.run(quick=False, seed=0, execution=Execution(tmp_path))
     assert {row.published for row in found.rows} == {None}
     assert found.agreement == {Against.SENTENCE: Agreement(3, 10), Against.REFERENCE: Agreement(60, 60)}
     said = {row.what.partition(":")[0]: row for row in found.rows if row.against is Against.SENTENCE}
@@ -105,7 +105,7 @@ def test_the_leave_one_out_errors_of_eyedata_fall_short_of_theory_by_themselves(
 @pytest.mark.slow
 def test_the_published_figure_on_iwpc(published_data, tmp_path):
     """Two depths, leave-one-out in the plain loop, to 0.01: ties in trees are broken at random."""
-    found = yeom_figure_2_iwpc.run(quick=True, seed=0, workers=1, folder=tmp_path)
+    found = yeom_figure_2_iwpc.run(quick=True, seed=0, execution=Execution(tmp_path))
     assert found.agreement == {Against.SENTENCE: Agreement(2, 2), Against.REFERENCE: Agreement(12, 12)}
 
 

@@ -9,7 +9,7 @@ from sklearn.model_selection import train_test_split
 from leakgauge.records import Column, Records, Schema
 from leakgauge.reproduce import yeom_figure_1, yeom_figure_2_iwpc, yeom_figure_3
 from leakgauge.reproduce.result import Against, Agreement
-from leakgauge.training import SklearnLearner
+from leakgauge.training import Execution, SklearnLearner
 
 
 def patients(n, seed, effect=1.0):
@@ -24,7 +24,7 @@ def patients(n, seed, effect=1.0):
 
 def measured(estimator, records, n_splits=100):
     return yeom_figure_3.measure(
-        SklearnLearner(estimator), records, genes=("vkorc1",), n_splits=n_splits, seed=0, workers=1, folder=None
+        SklearnLearner(estimator), records, genes=("vkorc1",), n_splits=n_splits, seed=0
     ).rates["vkorc1"]
 
 
@@ -69,7 +69,7 @@ def test_ridge_is_that_of_the_plain_loop():
 
 
 def test_figure_1_has_its_peaks():
-    found = yeom_figure_1.run(quick=False, seed=0, workers=1, folder=None)
+    found = yeom_figure_1.run(quick=False, seed=0)
     assert len(found.rows) == 9
     assert all(row.agrees for row in found.rows)
     assert "<svg" in found.plot
@@ -110,7 +110,7 @@ def held_against_the_references(records, depths):
     """
     leads = {gene: [] for gene in yeom_figure_3.GENES}
     for depth in depths:
-        one = yeom_figure_3.measure(yeom_figure_3.tree(depth), records, seed=0, workers=1, folder=None)
+        one = yeom_figure_3.measure(yeom_figure_3.tree(depth), records, seed=0)
         for gene, rates in one.rates.items():
             rows = yeom_figure_3._rows(depth, gene, rates)
             assert [row.note for row in rows if not row.agrees] == []
@@ -156,7 +156,7 @@ def test_a_rate_that_is_off_is_said_to_be_off():
 @pytest.mark.slow
 def test_the_entry_runs(published_data, tmp_path):
     """Two depths, with the ratio of errors from trees without each patient."""
-    found = yeom_figure_3.run(quick=True, seed=0, workers=1, folder=tmp_path)
+    found = yeom_figure_3.run(quick=True, seed=0, execution=Execution(tmp_path))
     assert len(found.rows) == 20
     assert found.agreement[Against.REFERENCE] == Agreement(16, 16)
     assert all(row.agrees is not False for row in found.rows)

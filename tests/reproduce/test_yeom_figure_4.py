@@ -6,6 +6,7 @@ import pytest
 from leakgauge.records import Records
 from leakgauge.reproduce import yeom_figure_4
 from leakgauge.reproduce.yeom_figure_4 import Both, Measured, Sizes, curves, result
+from leakgauge.training import Execution
 
 SIZES = Sizes(200, (2, 16), 1, 32)
 
@@ -79,7 +80,7 @@ def test_small_networks_keep_markers_and_honest_ones_do_not(tmp_path):
     images, labels = load_digits(return_X_y=True)
     chosen = np.random.default_rng(0).choice(len(images), 80, replace=False)
     pool = Records.from_arrays((images[chosen] / 16).astype(np.float64), labels[chosen])
-    found = rows_of(curves(pool, 8, 17, Sizes(40, (16,), 150, 8), seed=0, workers=1, folder=tmp_path))
+    found = rows_of(curves(pool, 8, 17, Sizes(40, (16,), 150, 8), seed=0, execution=Execution(tmp_path)))
     assert found["s = 16: advantage"].ours.low > 0.5
     honest = found["s = 16: advantage against honest networks"].ours
     assert honest.low <= 0 <= honest.high

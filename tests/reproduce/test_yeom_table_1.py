@@ -13,9 +13,8 @@ from leakgauge.reproduce.cnn import Cnn, OneByOne, scaled_planes
 from leakgauge.reproduce.result import agrees
 from leakgauge.reproduce.yeom_table_1 import CIFAR_10, MNIST, Measured, Printed, Sizes, measure, result, success
 from leakgauge.statistics import Estimate
-from leakgauge.training import EachModel, TorchLearner, everything, train_many
+from leakgauge.training import EachModel, Execution, TorchLearner, everything, train_many
 
-NOWHERE = {"seed": 0, "workers": 1, "folder": None}
 N = 100
 
 
@@ -30,7 +29,7 @@ def digits():
 @pytest.fixture(scope="module")
 def overfitted(digits):
     pytest.importorskip("torch")
-    return measure(Cnn(8, 8, 1).learner(n_epochs=40, batch_size=10), digits, **NOWHERE)
+    return measure(Cnn(8, 8, 1).learner(n_epochs=40, batch_size=10), digits, seed=0)
 
 
 def invented(inside, outside, labels=None):
@@ -53,7 +52,7 @@ def test_a_network_that_learned_nothing_gives_nothing_away(digits):
     pytest.importorskip("torch")
     cnn = Cnn(4, 8, 1)
     learner = TorchLearner(cnn.make, n_epochs=1, batch_size=50, learning_rate=1e-12)
-    one = measure(learner, digits, **NOWHERE)
+    one = measure(learner, digits, seed=0)
     for called in (one.by_threshold(), one.by_shadow(seed=0)):
         found = success(called)["advantage"]
         assert abs(found.value) < 0.25
@@ -213,7 +212,7 @@ def test_the_networks_share_no_image_and_are_those_of_the_plain_loop(digits):
     """The slow twin: each network by hand on its quarter, its losses by their definition."""
     pytest.importorskip("torch")
     learner, pool = Cnn(2, 8, 1).learner(n_epochs=2, batch_size=10), digits[:80]
-    one = measure(learner, pool, **NOWHERE)
+    one = measure(learner, pool, seed=0)
     table = train_many(
         learner, pool, everything(80), EachModel(np.arange(80)[None]), seed=0, engines=[OneByOne()]
     )  # its seed is that of the first network
@@ -233,11 +232,11 @@ def test_a_second_start_trains_nothing_again_and_changes_no_number(digits, tmp_p
     """Each network is stored by itself; another seed makes others."""
     pytest.importorskip("torch")
     learner, pool = Cnn(2, 8, 1).learner(n_epochs=1, batch_size=10), digits[:80]
-    alone = measure(learner, pool, **NOWHERE)
-    first = measure(learner, pool, seed=0, workers=1, folder=tmp_path)
-    other = measure(learner, pool, seed=1, workers=1, folder=None)
+    alone = measure(learner, pool, seed=0)
+    first = measure(learner, pool, seed=0, execution=Execution(tmp_path))
+    other = measure(learner, pool, seed=1)
     monkeypatch.setattr(TorchLearner, "fit", None)
-    again = measure(learner, pool, seed=0, workers=1, folder=tmp_path)
+    again = measure(learner, pool, seed=0, execution=Execution(tmp_path))
     for one in (first, again):
         np.testing.assert_array_equal(alone.log_probabilities, one.log_probabilities)
     assert (alone.log_probabilities != other.log_probabilities).any()
@@ -250,14 +249,14 @@ def test_a_second_start_trains_nothing_again_and_changes_no_number(digits, tmp_p
 def test_without_torch_it_says_what_to_install(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingExtra, match=r"pip install 'leakgauge\[torch\]'"):
-        yeom_table_1.run(quick=True, seed=0, workers=1, folder=None)
+        yeom_table_1.run(quick=True, seed=0)
 
 
 @pytest.mark.slow
 def test_the_quick_table(published_data, tmp_path):
     """Both data sets, few images: the larger networks on MNIST fit their own images better than others."""
     pytest.importorskip("torch")
-    found = yeom_table_1.run(quick=True, seed=0, workers=1, folder=tmp_path)
+    found = yeom_table_1.run(quick=True, seed=0, execution=Execution(tmp_path))
     rows = {row.what: row for row in found.rows}
     assert len(rows) == len(found.rows) == 2 * (2 + 4 + 4) + 2 * (2 + 1)
     assert rows["MNIST, loss threshold: advantage"].ours.value > 0

@@ -13,7 +13,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from leakgauge.errors import MissingExtra, WorkerError
 from leakgauge.records import Records
-from leakgauge.training import Job, Randomness, SklearnLearner, chunks, random_subsets, train_many
+from leakgauge.training import Execution, Job, Randomness, SklearnLearner, chunks, random_subsets, train_many
 from leakgauge.training.engines.refit import Loop, Refit
 
 
@@ -57,28 +57,32 @@ def test_a_cluster_that_does_not_answer_is_said(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(chunks, "CONNECT_SECONDS", 0.3)
     wanted = job()
     with pytest.raises(WorkerError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9 .*start one with"):
-        train_many(wanted.learner, wanted.records, wanted.subsets, seed=0, workers="tcp://127.0.0.1:9")
+        train_many(
+            wanted.learner, wanted.records, wanted.subsets, seed=0, execution=Execution(workers="tcp://127.0.0.1:9")
+        )
 
 
 def test_an_address_that_is_none_is_said() -> None:
     pytest.importorskip("distributed")
     wanted = job()
     with pytest.raises(WorkerError, match=r"no Dask scheduler answers at nonsense"):
-        train_many(wanted.learner, wanted.records, wanted.subsets, seed=0, workers="nonsense")
+        train_many(wanted.learner, wanted.records, wanted.subsets, seed=0, execution=Execution(workers="nonsense"))
 
 
 def test_without_dask_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "distributed", None)
     wanted = job()
     with pytest.raises(MissingExtra, match=r"leakgauge\[dask\]"):
-        train_many(wanted.learner, wanted.records, wanted.subsets, seed=0, workers="tcp://127.0.0.1:9")
+        train_many(
+            wanted.learner, wanted.records, wanted.subsets, seed=0, execution=Execution(workers="tcp://127.0.0.1:9")
+        )
 
 
 def test_chunks_that_are_stored_are_not_made_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     wanted = job()
-    first = train_many(wanted.learner, wanted.records, wanted.subsets, seed=0, run=tmp_path)
+    first = train_many(wanted.learner, wanted.records, wanted.subsets, seed=0, execution=Execution(tmp_path))
     monkeypatch.setattr(Loop, "answers", lambda self, models: pytest.fail("trained again"))
-    again = train_many(wanted.learner, wanted.records, wanted.subsets, seed=0, run=tmp_path)
+    again = train_many(wanted.learner, wanted.records, wanted.subsets, seed=0, execution=Execution(tmp_path))
     np.testing.assert_array_equal(first.answers, again.answers)
 
 

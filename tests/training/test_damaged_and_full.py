@@ -15,6 +15,7 @@ from leakgauge.errors import StoreError
 from leakgauge.records import Records
 from leakgauge.training import (
     ChunkStore,
+    Execution,
     PredictionTable,
     SklearnLearner,
     random_subsets,
@@ -31,7 +32,7 @@ NOTES = {"kind": "probabilities", "failures": {}, "n_unconverged": 0}
 
 
 def trained(folder):
-    return train_many(SklearnLearner(GaussianNB()), RECORDS, SUBSETS, seed=1, engines=(), run=folder)
+    return train_many(SklearnLearner(GaussianNB()), RECORDS, SUBSETS, seed=1, engines=(), execution=Execution(folder))
 
 
 def packed(answers, notes):

@@ -19,7 +19,7 @@ from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import SVC
 
 from leakgauge.records import Records
-from leakgauge.training import FunctionLearner, SklearnLearner, leave_one_out, train_many
+from leakgauge.training import Execution, FunctionLearner, SklearnLearner, leave_one_out, train_many
 from leakgauge.training.fingerprints import UNREPEATABLE, fingerprint
 from leakgauge.training.learners import Learner, identity
 
@@ -322,7 +322,7 @@ def test_a_run_folder_never_mixes_old_code_with_new(load: Load, tmp_path: Path) 
 
     def answered(code: str, run: Path) -> Any:
         learner = SklearnLearner(load(code).Threshold())
-        return train_many(learner, people, leave_one_out(40), seed=0, run=run).answers
+        return train_many(learner, people, leave_one_out(40), seed=0, execution=Execution(run)).answers
 
     old = answered(CODE, tmp_path / "run")
     edited = CODE.replace("0.37", "0.57")

@@ -15,6 +15,7 @@ from leakgauge.records import Records
 from leakgauge.training import (
     ChunkStore,
     EachModel,
+    Execution,
     FunctionLearner,
     Randomness,
     SklearnLearner,
@@ -44,7 +45,7 @@ def test_the_table_equals_the_plain_loop():
 
 def test_numbers_do_not_depend_on_the_workers():
     alone = train_many(FOREST, RECORDS, HALVES, seed=3)
-    together = train_many(FOREST, RECORDS, HALVES, seed=3, workers=2)
+    together = train_many(FOREST, RECORDS, HALVES, seed=3, execution=Execution(workers=2))
     np.testing.assert_array_equal(alone.answers, together.answers)
     np.testing.assert_array_equal(alone.seeds, together.seeds)
 
@@ -117,13 +118,13 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path, monkeypatch):
     expected = train_many(SklearnLearner(GaussianNB()), RECORDS, HALVES, seed=0).answers
     counted.dying.touch()
     with pytest.raises(KeyboardInterrupt):
-        train_many(learner, RECORDS, HALVES, seed=0, run=tmp_path / "run")
+        train_many(learner, RECORDS, HALVES, seed=0, execution=Execution(tmp_path / "run"))
     counted.dying.unlink()
-    table = train_many(learner, RECORDS, HALVES, seed=0, run=tmp_path / "run")
+    table = train_many(learner, RECORDS, HALVES, seed=0, execution=Execution(tmp_path / "run"))
     # two chunks of 16 were finished; the third was begun twice
     assert len(list((tmp_path / "fits").iterdir())) == 35 + (40 - 32)
     np.testing.assert_array_equal(table.answers, expected)
-    train_many(learner, RECORDS, HALVES, seed=0, run=tmp_path / "run")
+    train_many(learner, RECORDS, HALVES, seed=0, execution=Execution(tmp_path / "run"))
     assert len(list((tmp_path / "fits").iterdir())) == 43, "a finished run trains nothing"
 
 
@@ -140,21 +141,23 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path, monkeypatch):
 )
 def test_stored_answers_are_never_those_of_something_else(change, tmp_path):
     same = {"learner": FOREST, "records": RECORDS, "subsets": HALVES, "queries": X, "seed": 0}
-    train_many(**same, run=tmp_path)
+    train_many(**same, execution=Execution(tmp_path))
     before = set((tmp_path / "chunks").iterdir())
-    stored = train_many(**{**same, **change}, run=tmp_path)
+    stored = train_many(**{**same, **change}, execution=Execution(tmp_path))
     fresh = train_many(**{**same, **change})
     np.testing.assert_array_equal(stored.answers, fresh.answers)
     assert len(set((tmp_path / "chunks").iterdir()) - before) == 3
 
 
 def test_a_damaged_chunk_is_made_again(tmp_path):
-    expected = train_many(FOREST, RECORDS, HALVES, seed=0, run=tmp_path).answers
+    expected = train_many(FOREST, RECORDS, HALVES, seed=0, execution=Execution(tmp_path)).answers
     chunk = sorted((tmp_path / "chunks").glob("*.npz"))[0]
     damaged = bytearray(chunk.read_bytes())
     damaged[len(damaged) // 2] ^= 1
     chunk.write_bytes(damaged)
-    np.testing.assert_array_equal(train_many(FOREST, RECORDS, HALVES, seed=0, run=tmp_path).answers, expected)
+    np.testing.assert_array_equal(
+        train_many(FOREST, RECORDS, HALVES, seed=0, execution=Execution(tmp_path)).answers, expected
+    )
     assert (tmp_path / "chunks").stat().st_mode & 0o777 == 0o700
     assert chunk.stat().st_mode & 0o777 == 0o600
 
@@ -191,7 +194,7 @@ def test_a_learner_that_cannot_be_recognised_is_never_taken_from_the_store(tmp_p
     learner = FunctionLearner(scope["typed"])
     assert learner.fingerprint() != learner.fingerprint()
     for n_chunks in (3, 6):
-        train_many(learner, RECORDS, HALVES, seed=0, run=tmp_path)
+        train_many(learner, RECORDS, HALVES, seed=0, execution=Execution(tmp_path))
         assert len(list((tmp_path / "chunks").iterdir())) == n_chunks
 
 

@@ -14,6 +14,7 @@ from leakgauge.models import AnswerKind
 from leakgauge.records import Records
 from leakgauge.training import (
     EachModel,
+    Execution,
     PredictionTable,
     SklearnLearner,
     leave_one_out,
@@ -71,9 +72,9 @@ def test_failures_are_kept(tmp_path: Path) -> None:
 
 def test_a_large_table_is_mapped_and_equal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     people, subsets = records(), random_subsets(20, 9, 37, np.random.default_rng(1))
-    small = train_many(learner(), people, subsets, seed=0, run=tmp_path / "small")
+    small = train_many(learner(), people, subsets, seed=0, execution=Execution(tmp_path / "small"))
     monkeypatch.setattr(many, "IN_MEMORY", 0)
-    large = train_many(learner(), people, subsets, seed=0, run=tmp_path / "large")
+    large = train_many(learner(), people, subsets, seed=0, execution=Execution(tmp_path / "large"))
     assert isinstance(large.answers, np.memmap)
     assert same(small, large)
     large.save(tmp_path / "saved")
@@ -118,7 +119,7 @@ import numpy as np
 
 from leakgauge.models import ProbabilityAccess
 from leakgauge.records import Records
-from leakgauge.training import FunctionLearner, PredictionTable, random_subsets, train_many
+from leakgauge.training import Execution, FunctionLearner, PredictionTable, random_subsets, train_many
 
 
 class Coin(ProbabilityAccess):
@@ -139,7 +140,8 @@ n, m = 100_000, 1_000
 rng = np.random.default_rng(0)
 records = Records.from_arrays(np.arange(n)[:, None] * 1.0, rng.integers(0, 2, n))
 subsets = random_subsets(n, 100, m, rng)
-table = train_many(FunctionLearner(train, randomised=False), records, subsets, seed=0, run=folder / "run")
+learner, execution = FunctionLearner(train, randomised=False), Execution(folder / "run")
+table = train_many(learner, records, subsets, seed=0, execution=execution)
 assert table.answers.shape == (m, n, 2)
 expected = table.answers[700, ::997].copy(), table.answers[:, 70_000].copy()
 table.save(folder / "saved")

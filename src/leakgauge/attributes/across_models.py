@@ -8,7 +8,6 @@ seen it holds its true value for likelier than the model that has not, more ofte
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -24,12 +23,11 @@ from leakgauge.errors import ModelError
 from leakgauge.escaping import shapes
 from leakgauge.models import AnswerKind, Release, as_is
 from leakgauge.statistics import Exposure, fewest_games
-from leakgauge.training import PredictionTable, complementary_pairs, train_many
+from leakgauge.training import HERE, Execution, PredictionTable, complementary_pairs, train_many
 
 if TYPE_CHECKING:
     from leakgauge.records import Records
     from leakgauge.training import Learner
-    from leakgauge.training.chunks import Workers
 
 
 N_PAIRS = 32
@@ -79,8 +77,7 @@ def across_models(
     release: Release = as_is,
     q: float = 0.05,
     seed: int = 0,
-    run: Path | None = None,
-    workers: Workers = 1,
+    execution: Execution = HERE,
 ) -> AcrossModels:
     """Train pairs of models on complementary halves, and test for each person whether its hidden value shows.
 
@@ -93,8 +90,7 @@ def across_models(
         release: what becomes of probabilities before anyone sees them.
         q: false discovery rate, in (0, 1).
         seed: draws the halves and seeds the models.
-        run: folder that keeps finished chunks.
-        workers: processes, or the address of a Dask scheduler.
+        execution: where and how models are trained.
 
     Raises:
         DataError: as :func:`leakgauge.attributes.infer`.
@@ -107,7 +103,7 @@ def across_models(
     )
     halves = complementary_pairs(len(records), n_pairs, np.random.default_rng([seed, 0]))
     queries = hidden.completed(records.features).reshape(-1, records.schema.n_features)
-    table = without_lost_pairs(train_many(learner, records, halves, queries, seed=seed, run=run, workers=workers))
+    table = without_lost_pairs(train_many(learner, records, halves, queries, seed=seed, execution=execution))
     told = table.answers.reshape(len(table), len(records), len(hidden), -1)
     if table.kind is not AnswerKind.VALUES:
         told = release(told)

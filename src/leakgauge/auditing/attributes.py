@@ -9,10 +9,8 @@ held against.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,10 +47,7 @@ from leakgauge.models import AnswerKind, Model, answers, kind_of
 from leakgauge.records import Records, Schema, concatenate
 from leakgauge.statistics import SMALLEST_GROUP, Estimate, TailOdds, bonferroni_confidence, smallest_sure_tail
 from leakgauge.statistics.numerals import number
-from leakgauge.training import DenseSubsets, complementary_pairs, train_many
-from leakgauge.training.chunks import Workers
-
-Progress: TypeAlias = Callable[[int, int], None]
+from leakgauge.training import HERE, DenseSubsets, Execution, complementary_pairs, train_many
 
 N_LISTED = 20
 """How many of the people whose value is given away a result lists."""
@@ -143,11 +138,9 @@ def infer_columns(
     attacker: Records | None,
     opaque: Sequence[str],
     settings: Settings,
-    progress: Progress,
     *,
     overlap: Overlap | None = None,
-    run: Path | None = None,
-    workers: Workers = 1,
+    execution: Execution = HERE,
 ) -> tuple[tuple[Inferred, ...], dict[str, str]]:
     """Attack every hidden column of the members and of the holdout.
 
@@ -162,10 +155,8 @@ def infer_columns(
         attacker: records of the attacker's own, in neither set; ``None`` for none.
         opaque: names for the members ``[n_members]``.
         settings: of the audit.
-        progress: called with the columns done and the columns in all.
         overlap: holdout records that stand in the training set, which advantages are corrected for.
-        run: folder that keeps finished training.
-        workers: processes, or the address of a Dask scheduler.
+        execution: where and how models are trained; reported are the columns done and the columns in all.
 
     Returns:
         The columns that were inferred, and for each of the others why the model could not be asked about it.
@@ -179,8 +170,9 @@ def infer_columns(
     each = bonferroni_confidence(settings.rule.confidence, len(hidden))
     found: list[Inferred] = []
     lost: dict[str, str] = {}
-    for place, (column, shadows) in enumerate(zip(hidden, _shadows(what, hidden, settings, run, workers), strict=True)):
-        progress(place, len(hidden))
+    answered = _shadows(what, hidden, settings, execution.quiet)
+    for place, (column, shadows) in enumerate(zip(hidden, answered, strict=True)):
+        execution.tell(place, len(hidden))
         try:
             inference = infer(
                 model,
@@ -206,7 +198,7 @@ def infer_columns(
         if shadows is None and wants_shadows(hidden, settings, learner=what.learner is not None):
             result = replace(result, left_out={**result.left_out, SHADOW_ATTACK: NO_SHADOWS})
         found.append(Inferred(result, inference.people.exposure.exposed))
-    progress(len(hidden), len(hidden))
+    execution.tell(len(hidden), len(hidden))
     return tuple(found), lost
 
 
@@ -220,9 +212,7 @@ def shadow_halves(n_people: int, settings: Settings) -> DenseSubsets:
     return complementary_pairs(n_people, N_PAIRS, np.random.default_rng([settings.seed, 9]))
 
 
-def _shadows(
-    what: Subject, hidden: Sequence[Hidden], settings: Settings, run: Path | None, workers: Workers
-) -> list[Shadows | None]:
+def _shadows(what: Subject, hidden: Sequence[Hidden], settings: Settings, execution: Execution) -> list[Shadows | None]:
     """For each column what models on halves of members and others say about everybody with every value in place."""
     nothing: list[Shadows | None] = [None] * len(hidden)
     if what.learner is None or not wants_shadows(hidden, settings, learner=True):
@@ -237,9 +227,7 @@ def _shadows(
                 shadow_halves(len(people), settings),
                 np.concatenate(asked),
                 seed=settings.seed,
-                device=settings.device,
-                run=run,
-                workers=workers,
+                execution=execution,
             )
         )
     except ModelError:  # no pair of halves that models could be trained on

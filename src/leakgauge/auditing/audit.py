@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -37,16 +38,17 @@ from leakgauge.models import AnswerKind, answers, kind_of
 from leakgauge.records import Records, concatenate
 from leakgauge.training import (
     EachModel,
+    Execution,
     Job,
     PredictionTable,
     Randomness,
+    Workers,
     balanced_subsets,
     everything,
     leave_one_out,
     plan,
     train_many,
 )
-from leakgauge.training.chunks import Workers
 from leakgauge.training.engines import ENGINES, STOPPING
 
 Stage: TypeAlias = Callable[[str, int, int], None]
@@ -125,15 +127,18 @@ def audit_subject(
     optional(instance(str, PathLike))("run", run)
     if progress is not None and not callable(progress):
         raise ConfigError(f"progress must be a function, got a value of type {type(progress).__name__}")
-    folder = None if run is None else Path(run)
-    tell = progress or (lambda stage, done, total: None)
+    execution = Execution(None if run is None else Path(run), workers, settings.device)
+
+    def telling(stage: str) -> Execution:
+        return execution if progress is None else replace(execution, progress=partial(progress, stage))
+
     hidden = attributes_part.hidden_columns(what, settings)
     wanted = properties_part.wanted_properties(what, settings)
     repeats, n_holdout = holdout_repeats(what.train, what.holdout), len(what.holdout)
     if repeats.any():
         what = replace(what, holdout=what.holdout[~repeats])
     everyone = concatenate(what.train, what.holdout)
-    kind, all_answers, moved = _target_answers(what, everyone.features, settings, folder)
+    kind, all_answers, moved = _target_answers(what, everyone.features, settings, execution)
     aside = _set_aside(what, kind, settings, attributes=bool(hidden))
     judged = np.delete(np.arange(len(everyone)), aside)
     candidates, target_answers, is_member = everyone[judged], all_answers[judged], judged < len(what.train)
@@ -150,17 +155,15 @@ def audit_subject(
         everyone[aside] if len(aside) > 1 else None,
         opaque,
         settings,
-        progress=lambda done, total: tell("hidden columns", done, total),
         overlap=overlap,
-        run=folder,
-        workers=workers,
+        execution=telling("hidden columns"),
     )
     own = None if what.learner is None else OwnModels(what.learner, what.train, settings.seed)
-    table, no_shadows = _shadows(what, candidates, kind, settings, own, folder, workers, tell)
+    table, no_shadows = _shadows(what, candidates, kind, settings, own, telling("shadow models"))
     measured, change, why_not = _influence(
-        what, kind, target_answers, candidates, is_member, settings, own, folder, workers, tell
+        what, kind, target_answers, candidates, is_member, settings, own, telling("leave-one-out models")
     )
-    usual = _usual_error(what, kind, target_answers, candidates, is_member, table, change, settings, folder, workers)
+    usual = _usual_error(what, kind, target_answers, candidates, is_member, table, change, settings, execution)
     evidence = replace(
         _evidence(kind, target_answers, candidates.labels, is_member, table, usual, settings),
         features=candidates.features,
@@ -179,9 +182,7 @@ def audit_subject(
         kind,
         wanted,
         settings,
-        run=folder,
-        workers=workers,
-        progress=lambda done, total: tell("games about properties", done, total),
+        execution=telling("games about properties"),
     )
     columns = tuple(column.result for column in inferred)
     description = describe(
@@ -228,7 +229,7 @@ def audit_subject(
 
 
 def _target_answers(
-    what: Subject, features: Floats, settings: Settings, run: Path | None
+    what: Subject, features: Floats, settings: Settings, execution: Execution
 ) -> tuple[AnswerKind, Floats, tuple[int, int]]:
     """What the released model says about all candidates, ``[n, k]``; how many answers change when it is asked again."""
     moved = 0, 0
@@ -253,8 +254,7 @@ def _target_answers(
             seed=settings.seed,
             randomness=Randomness.COMMON,
             engines=STOPPING,  # what is released is where the solver stops
-            device=settings.device,
-            run=run,
+            execution=execution.alone,
         )
         kind, given = table.kind, table.answers[0]
     if settings.released is not Released.AS_IS and kind is AnswerKind.VALUES:
@@ -306,9 +306,7 @@ def _shadows(
     kind: AnswerKind,
     settings: Settings,
     own: OwnModels | None,
-    run: Path | None,
-    workers: Workers,
-    tell: Stage,
+    execution: Execution,
 ) -> tuple[PredictionTable | None, str]:
     """Models of the same algorithm on random sets of candidates as large as the training set, or why there are none.
 
@@ -330,10 +328,7 @@ def _shadows(
             subsets,
             seed=settings.seed,
             engines=STOPPING if stops else ENGINES,
-            device=settings.device,
-            run=run,
-            workers=workers,
-            progress=lambda done, total: tell("shadow models", done, total),
+            execution=execution,
         )
     except ModelError as error:
         return (
@@ -355,8 +350,7 @@ def _usual_error(
     table: PredictionTable | None,
     change: MeasuredChange | None,
     settings: Settings,
-    run: Path | None,
-    workers: Workers,
+    execution: Execution,
 ) -> tuple[float, str] | None:
     """How far a regressor usually errs on records it was not trained on, and where that is from.
 
@@ -375,7 +369,7 @@ def _usual_error(
         job = Job(what.learner, what.train, leave_one_out(n), queries, settings.seed, Randomness.INDEPENDENT)
         if not plan(job).engine.trains:
             return (
-                left_out_error(what.learner, what.train, seed=settings.seed, run=run, workers=workers),
+                left_out_error(what.learner, what.train, seed=settings.seed, execution=execution),
                 "all models without one record",
             )
     if errors is not None and np.isfinite(errors).sum() >= change_part.FEWEST_ERRORS:
@@ -416,9 +410,7 @@ def _influence(
     is_member: NDArray[np.bool_],
     settings: Settings,
     own: OwnModels | None,
-    run: Path | None,
-    workers: Workers,
-    tell: Stage,
+    execution: Execution,
 ) -> tuple[Measured | None, MeasuredChange | None, str]:
     """PDTP, or of a regressor the change of its predictions; or why neither could be measured."""
     if what.learner is None or own is None:
@@ -435,9 +427,7 @@ def _influence(
                 np.asarray(errors[~is_member], dtype=np.float64),
                 settings,
                 model=what.model,
-                run=run,
-                workers=workers,
-                progress=lambda done, total: tell("leave-one-out models", done, total),
+                execution=execution,
             )
             apart = change_part.apart(change, np.asarray(target_answers[is_member, 0]))
             return (None, change, "") if apart <= limit else (None, None, _mismatch(f"usual errors {apart:.3g}"))
@@ -447,9 +437,7 @@ def _influence(
             settings,
             model=what.model,
             own=own,
-            run=run,
-            workers=workers,
-            progress=lambda done, total: tell("leave-one-out models", done, total),
+            execution=execution,
         )
     except ModelError as error:
         return None, None, f"models without single records could not be trained, or could not answer ({error})"

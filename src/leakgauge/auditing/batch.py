@@ -20,7 +20,7 @@ from leakgauge.auditing.document import Document
 from leakgauge.auditing.run import Run
 from leakgauge.auditing.subject import Subject
 from leakgauge.errors import InputError
-from leakgauge.training.chunks import Workers
+from leakgauge.training import Workers
 
 RUNS = "leakgauge-runs"
 """The folder of run folders, in the working directory."""

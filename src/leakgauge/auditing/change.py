@@ -7,7 +7,6 @@ on. Training errors would not do, as those of a model that interpolates are 0.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,9 +23,7 @@ from leakgauge.statistics import Estimate, bonferroni_confidence, mean
 if TYPE_CHECKING:
     from leakgauge.models import Model
     from leakgauge.records import Records
-    from leakgauge.training import Learner
-    from leakgauge.training.chunks import Workers
-    from leakgauge.training.many import Progress
+    from leakgauge.training import Execution, Learner
 
 
 FEWEST_ERRORS = 30
@@ -67,9 +64,7 @@ def measure(
     settings: Settings,
     *,
     model: Model | None,
-    run: Path | None,
-    workers: Workers,
-    progress: Progress | None,
+    execution: Execution,
 ) -> Measured:
     """Leave every chosen record out, and look again at the worst if seeds may have made them so.
 
@@ -79,9 +74,7 @@ def measure(
         holdout_errors: label less prediction of the released model on the holdout.
         settings: of the audit.
         model: the released model; ``None``: the learner's.
-        run: folder that keeps finished training.
-        workers: processes.
-        progress: called while models are trained.
+        execution: where and how models are trained.
     """
     found = prediction_change(
         learner,
@@ -89,10 +82,7 @@ def measure(
         chosen_rows(len(train), settings),
         seed=settings.seed,
         n_repeats=settings.n_repeats,
-        device=settings.device,
-        run=run,
-        workers=workers,
-        progress=progress,
+        execution=execution,
         model=model,
     )
     own = found.left_out_errors[np.isfinite(found.left_out_errors)]
@@ -103,16 +93,7 @@ def measure(
     limit = settings.rule.dtp
     if not learner.randomised or limit is None or not np.nanmax(measured.in_deviations, initial=0.0) > limit:
         return measured
-    again = confirm_change(
-        learner,
-        train,
-        found,
-        seed=settings.seed,
-        confidence=single,
-        device=settings.device,
-        run=run,
-        workers=workers,
-    )
+    again = confirm_change(learner, train, found, seed=settings.seed, confidence=single, execution=execution.quiet)
     return Measured(found, deviation, measured.of, again)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -47,9 +46,7 @@ from leakgauge.training.engines.refit import Refit
 
 if TYPE_CHECKING:
     from leakgauge.records import Records
-    from leakgauge.training import Learner
-    from leakgauge.training.chunks import Workers
-    from leakgauge.training.many import Progress
+    from leakgauge.training import Execution, Learner
 
 
 N_BARS = 40
@@ -119,9 +116,7 @@ def measure(
     *,
     model: Model | None,
     own: OwnModels,
-    run: Path | None,
-    workers: Workers,
-    progress: Progress | None,
+    execution: Execution,
 ) -> Measured:
     """Leave every chosen record out, and look again at the worst if seeds may have made them so.
 
@@ -131,9 +126,7 @@ def measure(
         settings: of the audit.
         own: models that the learner trains itself.
         model: the released model, as it answers before anything is rounded or withheld; ``None``: the learner's.
-        run: folder that keeps finished training.
-        workers: processes.
-        progress: called while models are trained.
+        execution: where and how models are trained.
     """
     found = pdtp(
         learner,
@@ -143,10 +136,7 @@ def measure(
         n_repeats=settings.n_repeats,
         released=settings.release,
         width=settings.bin_width,
-        device=settings.device,
-        run=run,
-        workers=workers,
-        progress=progress,
+        execution=execution,
         model=model,
         own=own,
     )
@@ -162,9 +152,7 @@ def measure(
             seed=settings.seed,
             released=settings.release,
             confidence=settings.rule.confidence,
-            device=settings.device,
-            run=run,
-            workers=workers,
+            execution=execution.quiet,
         )
     bound = None
     if settings.released is Released.AS_IS:
@@ -172,7 +160,7 @@ def measure(
     indirect = _indirect(learner, train, found, settings)
     floor = np.zeros(0)
     if indirect is not None:
-        floor = indirect.floor + stopping_floor(learner, train, indirect, settings.seed, settings.device)
+        floor = indirect.floor + stopping_floor(learner, train, indirect, settings.seed, execution.device)
     apart = 0.0 if model is None else _apart(learner, found, own, model, settings)
     return Measured(found, bound, second_look, indirect, floor, apart, model is not None)
 

@@ -17,8 +17,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from pathlib import Path
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -57,10 +56,8 @@ from leakgauge.records import Records, Schema, Value, concatenate
 from leakgauge.statistics import Estimate, bonferroni_confidence
 from leakgauge.statistics.numerals import number
 from leakgauge.theory import Band, largest_poison
-from leakgauge.training import DenseSubsets, EachModel, Job, Learner, Randomness, leave_one_out, plan
-from leakgauge.training.chunks import Workers
+from leakgauge.training import HERE, DenseSubsets, EachModel, Execution, Job, Learner, Randomness, leave_one_out, plan
 
-Progress: TypeAlias = Callable[[int, int], None]
 T = TypeVar("T")
 
 N_ENSEMBLE, N_QUERIES = 50, 200
@@ -296,9 +293,7 @@ def infer_properties(
     wanted: Sequence[Wanted],
     settings: Settings,
     *,
-    run: Path | None,
-    workers: Workers,
-    progress: Progress,
+    execution: Execution,
 ) -> tuple[tuple[InferredProperty, ...], dict[str, str]]:
     """Play all games about all properties, and estimate the frequency of each from the model.
 
@@ -308,9 +303,8 @@ def infer_properties(
         kind: what the released model answers.
         wanted: the properties.
         settings: of the audit.
-        run: folder that keeps finished chunks.
-        workers: processes, or the address of a Dask scheduler.
-        progress: called with the games done and the games in all.
+        execution: where and how models are trained, but games are played on the processor whatever its device; reported
+            are the games done and the games in all.
 
     Returns:
         What was found about properties, and for each of the others why no game could be played about it.
@@ -326,19 +320,19 @@ def infer_properties(
         return bonferroni_confidence(settings.rule.confidence, n_together * len(wanted))
 
     def tell() -> None:
-        progress(next(done), total)
+        execution.tell(next(done), total)
 
     found, lost = [], {}
     for place, one in enumerate(wanted):
         seed = int(np.random.SeedSequence([settings.seed, 7, place]).generate_state(1)[0])
-        player = _Player(learner, one, settings.games, seed, run, workers)
+        player = _Player(learner, one, settings.games, seed, replace(execution.quiet, device=HERE.device))
         try:
             played = player.played(games, at(len(games)), tell)
             tried = player.tried(at(2), tell)
             found.append(_result(one, what, settings, played, tried, *player.estimate(model, kind, at(1))))
         except ModelError as error:
             lost[one.name] = f"a model of the games could not be trained, or could not answer ({error})"
-    progress(total, total)
+    execution.tell(total, total)
     return tuple(found), lost
 
 
@@ -401,8 +395,7 @@ class _Player:
     wanted: Wanted
     games: PropertyGames
     seed: int
-    run: Path | None
-    workers: Workers
+    execution: Execution
 
     def _attack(self, answers: AnswerKind, band: QueryBand) -> Attack:
         return Attack(
@@ -444,8 +437,7 @@ class _Player:
                 n_test=N_TEST if answers is AnswerKind.LABELS else 0,
                 confidence=confidence,
                 seed=self.seed,
-                run=self.run,
-                workers=self.workers,
+                execution=self.execution,
             )
 
         found = _where_anything_is_asked(with_points)
@@ -483,8 +475,7 @@ class _Player:
             self.wanted.game,
             self.games.planted,
             seed=self.seed,
-            run=self.run,
-            workers=self.workers,
+            execution=self.execution,
         )
         return {share: round(one.tolerated_excess, 9) for share, one in zip(self.games.planted, found, strict=True)}
 
@@ -504,8 +495,7 @@ class _Player:
                 game,
                 self._attack(kind, band),
                 seed=self.seed,
-                run=self.run,
-                workers=self.workers,
+                execution=self.execution,
             )
 
         return _where_anything_is_asked(with_points).estimate(model, confidence=confidence), ""

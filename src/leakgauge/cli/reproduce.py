@@ -55,10 +55,11 @@ def reproduce(
         return
     from leakgauge.report.words import capital
     from leakgauge.reproduce import experiment
+    from leakgauge.training import Execution
 
     chosen = experiment(name)
     try:
-        outcome = chosen.run(quick=quick, seed=seed, workers=workers, folder=out)
+        outcome = chosen.run(quick=quick, seed=seed, execution=Execution(out, workers))
     except KeyboardInterrupt:
         complain("stopped; start the same command again and it goes on where it was")
         raise typer.Exit(130) from None

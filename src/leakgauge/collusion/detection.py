@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -36,13 +35,12 @@ from leakgauge.influence import search
 from leakgauge.models import AnswerKind, Release, answers, as_is, kind_of, label_logs
 from leakgauge.records import Records, Task
 from leakgauge.statistics import Estimate
-from leakgauge.training import everything, train_many
+from leakgauge.training import HERE, Execution, everything, train_many
 from leakgauge.training.threads import one_thread
 
 if TYPE_CHECKING:
     from leakgauge.models import Model
     from leakgauge.training import Learner
-    from leakgauge.training.chunks import Workers
 
 
 TOLERANCE = 0.01
@@ -122,8 +120,7 @@ def detect(
     n_noise: int = 1000,
     n_searched: int = 0,
     n_queries: int = 500,
-    run: Path | None = None,
-    workers: Workers = 1,
+    execution: Execution = HERE,
 ) -> Detection:
     """Look for signs that a model was not trained on its records alone.
 
@@ -143,8 +140,7 @@ def detect(
         n_noise: random inputs, at least 2.
         n_searched: training records for which the best indirect query is searched; each takes a model without it.
         n_queries: budget of the search for each record.
-        run: folder that keeps finished chunks.
-        workers: processes, or the address of a Dask scheduler.
+        execution: where and how models are trained.
 
     Raises:
         ModelError: the model or the learner answers numbers, or the learner cannot be trained.
@@ -191,7 +187,7 @@ def detect(
         trained = [_again(learner, train, queries, seed if model_seed is None else model_seed)]
     else:
         _require_enough(n_references, level)
-        trained = _references(learner, train, queries, n_references, seed, run, workers)
+        trained = _references(learner, train, queries, n_references, seed, execution.quiet)
     seen_as = label_logs if labels_only else released
     models = [_seen(logs, train, holdout) for logs in (given, *map(seen_as, trained))]
     looks = [look for look in LOOKS if not (look.needs_probabilities and labels_only)]
@@ -232,16 +228,10 @@ def _again(learner: Learner, train: Records, queries: Floats, model_seed: int) -
 
 
 def _references(
-    learner: Learner,
-    train: Records,
-    queries: Floats,
-    n_models: int,
-    seed: int,
-    run: Path | None,
-    workers: Workers,
+    learner: Learner, train: Records, queries: Floats, n_models: int, seed: int, execution: Execution
 ) -> list[Floats]:
     """Answers ``[q, k]`` of models trained with other seeds."""
-    table = train_many(learner, train, everything(len(train), n_models), queries, seed=seed, run=run, workers=workers)
+    table = train_many(learner, train, everything(len(train), n_models), queries, seed=seed, execution=execution)
     if table.failures:
         raise ModelError(next(iter(table.failures.values())))
     return list(table.log_probabilities)

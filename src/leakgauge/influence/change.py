@@ -8,8 +8,7 @@ little that the error does not hide.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,7 +19,9 @@ from leakgauge.influence.pdtp import NOISE_QUANTILE
 from leakgauge.models import Model
 from leakgauge.statistics import Estimate, bonferroni_confidence
 from leakgauge.training import (
+    HERE,
     EachModel,
+    Execution,
     Job,
     LeaveOneOut,
     PredictionTable,
@@ -35,9 +36,7 @@ from leakgauge.training.engines.base import Prepared
 if TYPE_CHECKING:
     from leakgauge.records import Records
     from leakgauge.training import Learner
-    from leakgauge.training.chunks import Workers
     from leakgauge.training.job import Queries
-    from leakgauge.training.many import Progress
     from leakgauge.training.subsets import Subsets
 
 
@@ -81,10 +80,7 @@ def prediction_change(
     seed: int,
     n_repeats: int = 1,
     n_noise_models: int = 8,
-    device: str = "cpu",
-    run: Path | None = None,
-    workers: Workers = 1,
-    progress: Progress | None = None,
+    execution: Execution = HERE,
     model: Model | None = None,
 ) -> Changes:
     """How far leaving out each record moves the prediction about it.
@@ -98,10 +94,7 @@ def prediction_change(
         seed: drives every random choice.
         n_repeats: for randomised learners, how many seeds to average over.
         n_noise_models: for randomised learners, models trained on all of S to find the noise floor; at least 2.
-        device: where engines that can use an accelerator run.
-        run: folder that keeps finished chunks.
-        workers: processes, or the address of a Dask scheduler.
-        progress: called after each chunk of the first repeat.
+        execution: where and how models are trained.
         model: the released model; by default the one that the learner makes of S.
 
     Raises:
@@ -120,18 +113,18 @@ def prediction_change(
     rows = leave_one_out(len(records), which).removed
     asked = records.features[rows]
 
-    def trained(subsets: Subsets, queries: Queries, seed: int, randomness: Randomness, **how: Any) -> PredictionTable:
+    def trained(subsets: Subsets, queries: Queries, seed: int, randomness: Randomness) -> PredictionTable:
         return train_many(
-            learner, records, subsets, queries, seed=seed, randomness=randomness, device=device, run=run, **how
-        )  # fmt: skip
+            learner, records, subsets, queries, seed=seed, randomness=randomness, execution=execution.alone
+        )
 
     moved, first = [], None
     for repeat in range(n_repeats if learner.randomised else 1):
         own_seed = seed + 7919 * repeat
         whole = trained(everything(len(records)), asked, own_seed, Randomness.COMMON).values[0]
         subsets, own = leave_one_out(len(records), rows), EachModel(rows[:, None])
-        left_out = plan(Job(learner, records, subsets, own, own_seed, Randomness.COMMON, device))
-        without = left_out.train(run=run, workers=workers, progress=progress)
+        left_out = plan(Job(learner, records, subsets, own, own_seed, Randomness.COMMON, execution.device))
+        without = left_out.train(execution)
         moved.append(np.abs(whole - without.values[:, 0]))
         first = first or (whole, without, left_out.prepared)
     assert first is not None
@@ -172,9 +165,7 @@ def confirm_change(
     n_candidates: int = 8,
     n_models: int = 16,
     confidence: float = 0.95,
-    device: str = "cpu",
-    run: Path | None = None,
-    workers: Workers = 1,
+    execution: Execution = HERE,
 ) -> Estimate:
     """Measure the records of the largest change again with fresh seeds: is it the record or the seed?
 
@@ -189,9 +180,7 @@ def confirm_change(
         n_candidates: how many records to measure again.
         n_models: models with, and for each candidate as many without; at least 4.
         confidence: of all intervals together.
-        device: where engines that can use an accelerator run.
-        run: folder that keeps finished chunks.
-        workers: processes, or the address of a Dask scheduler.
+        execution: where and how models are trained.
 
     Returns:
         The estimate, in the units of the label, whose lower end is highest.
@@ -208,9 +197,7 @@ def confirm_change(
             queries,
             seed=seed + 32_452_843 + place,
             randomness=Randomness.INDEPENDENT,
-            device=device,
-            run=run,
-            workers=workers,
+            execution=execution,
         ).values
 
     whole = fresh(everything(len(records), n_models), records.features[rows], 0)

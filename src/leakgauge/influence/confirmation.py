@@ -10,7 +10,6 @@ the records, its interval covers at the stated rate. For a deterministic learner
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,13 +17,12 @@ import numpy as np
 from leakgauge.arrays import Floats, Indices
 from leakgauge.models import Release, as_is
 from leakgauge.statistics import Estimate, bonferroni_confidence
-from leakgauge.training import EachModel, LeaveOneOut, Randomness, everything, train_many
+from leakgauge.training import HERE, EachModel, Execution, LeaveOneOut, Randomness, everything, train_many
 
 if TYPE_CHECKING:
     from leakgauge.influence.pdtp import Pdtp
     from leakgauge.records import Records
     from leakgauge.training import Learner
-    from leakgauge.training.chunks import Workers
 
 
 @dataclass(frozen=True)
@@ -59,9 +57,7 @@ def confirm(
     n_models: int = 16,
     released: Release = as_is,
     confidence: float = 0.95,
-    device: str = "cpu",
-    run: Path | None = None,
-    workers: Workers = 1,
+    execution: Execution = HERE,
 ) -> Confirmation:
     """Measure the records with the largest binned PDTP again with fresh seeds.
 
@@ -74,9 +70,7 @@ def confirm(
         n_models: models with, and for each candidate as many without; at least 4.
         released: what becomes of the answers before anyone sees them, as in the first look.
         confidence: of all intervals together.
-        device: where engines that can use an accelerator run.
-        run: folder that keeps finished chunks.
-        workers: processes, or the address of a Dask scheduler.
+        execution: where and how models are trained.
 
     Returns:
         An estimate of each candidate's log ratio at the label where the first look found most.
@@ -92,9 +86,7 @@ def confirm(
         records.features[rows],
         seed=fresh,
         randomness=Randomness.INDEPENDENT,
-        device=device,
-        run=run,
-        workers=workers,
+        execution=execution,
     )
     removed = np.repeat(rows, n_models)
     without = train_many(
@@ -104,9 +96,7 @@ def confirm(
         EachModel(removed[:, None]),
         seed=fresh + 1,
         randomness=Randomness.INDEPENDENT,
-        device=device,
-        run=run,
-        workers=workers,
+        execution=execution,
     )
     p_with = np.exp(released(full.log_probabilities))
     p_without = np.exp(released(without.log_probabilities[:, 0])).reshape(len(rows), n_models, -1)

@@ -24,7 +24,7 @@ from leakgauge.influence.pdtp import known_log_ratio
 from leakgauge.influence.search import search, stopping_floor
 from leakgauge.models import Release, as_is, binned_logs
 from leakgauge.theory import binned_ceiling, largest_binned_log_ratio
-from leakgauge.training import EachModel, Randomness, everything, leave_one_out, train_many
+from leakgauge.training import HERE, EachModel, Execution, Randomness, everything, leave_one_out, train_many
 from leakgauge.training.engines import STOPPING
 from leakgauge.training.random_trees import ConditionalFrequencies
 
@@ -117,7 +117,7 @@ def dtp(
     n_queries: int = 2000,
     released: Release = as_is,
     width: float = 0.01,
-    device: str = "cpu",
+    execution: Execution = HERE,
 ) -> Dtp:
     """DTP of training records: exact where that can be had, else the best query found beside an upper bound if known.
 
@@ -140,7 +140,7 @@ def dtp(
         n_queries: budget of the search for each record.
         released: what becomes of the answers before anyone sees them.
         width: bin width of the binned values.
-        device: where engines that can use an accelerator run.
+        execution: where and how models are trained.
 
     Raises:
         ModelError: the learner answers numbers rather than classes, or cannot be trained on S.
@@ -151,7 +151,7 @@ def dtp(
         raise ModelError("DTP is defined for answers about classes; the label of these records is numeric")
     rows = leave_one_out(len(records), which).removed
     tried = learner.without_unused_seed(records, seed=seed)
-    case = _Case(tried, records, rows, seed, released, width, device)
+    case = _Case(tried, records, rows, seed, released, width, execution.quiet)
     found = _found(case, max_enumeration, domains, n_queries)
     if not learner.randomised:
         return found
@@ -183,7 +183,7 @@ class _Case:
     seed: int
     released: Release
     width: float
-    device: str
+    execution: Execution
 
     def enumerated(self, queries: Floats, covers: str) -> Dtp:
         """Ask all models all queries, some models at a time."""
@@ -201,7 +201,7 @@ class _Case:
                 seed=self.seed,
                 randomness=Randomness.COMMON,
                 engines=STOPPING,
-                device=self.device,
+                execution=self.execution,
             )
             failures.update({int(part[model]): reason for model, reason in table.failures.items()})
             without = self.released(table.log_probabilities)
@@ -319,7 +319,7 @@ class _Case:
             how=SEARCHED,
             covers=bound.covers,
             failures=found.failures,
-            floor=stopping_floor(self.learner, self.records, found, self.seed, self.device),
+            floor=stopping_floor(self.learner, self.records, found, self.seed, self.execution.device),
         )
 
     def _full(self, queries: Floats) -> Floats:
@@ -332,7 +332,7 @@ class _Case:
             seed=self.seed,
             randomness=Randomness.COMMON,
             engines=STOPPING,
-            device=self.device,
+            execution=self.execution,
         )
         return self.released(table.log_probabilities[0])
 

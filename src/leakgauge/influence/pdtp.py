@@ -6,7 +6,6 @@ Long et al. 2017, definitions 4.3 and 4.4, section 5.2 (binning) and section 9 (
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -19,7 +18,18 @@ from leakgauge.influence.delivered import OwnModels, answer_errors
 from leakgauge.influence.precision import Precision
 from leakgauge.models import Model, Release, as_is, binned_logs, released_off
 from leakgauge.theory import log_ratio
-from leakgauge.training import EachModel, Job, PredictionTable, Randomness, everything, leave_one_out, plan, train_many
+from leakgauge.training import (
+    HERE,
+    EachModel,
+    Execution,
+    Job,
+    PredictionTable,
+    Randomness,
+    everything,
+    leave_one_out,
+    plan,
+    train_many,
+)
 from leakgauge.training.engines.base import Prepared
 from leakgauge.training.engines.refit import Refit
 from leakgauge.training.learners import answer_alike, probing_queries
@@ -27,8 +37,6 @@ from leakgauge.training.learners import answer_alike, probing_queries
 if TYPE_CHECKING:
     from leakgauge.records import Records
     from leakgauge.training import Learner
-    from leakgauge.training.chunks import Workers
-    from leakgauge.training.many import Progress
 
 
 class Pair(NamedTuple):
@@ -146,10 +154,7 @@ def pdtp(
     floors: bool = True,
     released: Release = as_is,
     width: float = 0.01,
-    device: str = "cpu",
-    run: Path | None = None,
-    workers: Workers = 1,
-    progress: Progress | None = None,
+    execution: Execution = HERE,
     model: Model | None = None,
     own: OwnModels | None = None,
 ) -> Pdtp:
@@ -177,10 +182,7 @@ def pdtp(
             mean over many training sets is wanted it may be left out, and the floors are NaN.
         released: what becomes of the answers before anyone sees them.
         width: bin width of the binned values.
-        device: where engines that can use an accelerator run.
-        run: folder that keeps finished chunks.
-        workers: processes, or the address of a Dask scheduler.
-        progress: called after each chunk of the first repeat.
+        execution: where and how models are trained.
         model: the model that is released, before ``released``; by default the one that the learner makes of S. How far
             its answers are from the engine's is part of the solver floor.
         own: models that the learner trains itself, where they are wanted for more than this.
@@ -201,10 +203,10 @@ def pdtp(
 
     def pair(repeat: int) -> Pair:
         of = seed + 7919 * repeat
-        return _pair(settled, records, rows, of, randomness, device, run, workers, progress, apart=tried)
+        return _pair(settled, records, rows, of, randomness, execution, apart=tried)
 
-    pairs = [pair(0)]
-    if not tried or _agree_without(settled, records, rows, pairs[0], seed, run, workers):
+    pairs, quiet = [pair(0)], execution.quiet
+    if not tried or _agree_without(settled, records, rows, pairs[0], seed, quiet):
         learner = settled
     pairs += [pair(repeat) for repeat in range(1, n_repeats if learner.randomised else 1)]
     with_record = released(np.stack([one.full for one in pairs]))
@@ -214,10 +216,10 @@ def pdtp(
     full, table, prepared = pairs[0]
     certain = np.full(len(rows), np.inf)
     if floors:
-        refits = _refits(learner, records, rows, seed, n_noise_models, released, device, run, workers)
+        refits = _refits(learner, records, rows, seed, n_noise_models, released, quiet)
         noise_floor, binned_noise_floor = (_noise_floor(learner, logs) for logs in (refits, binned_logs(refits, width)))
         logs = full, table.log_probabilities[:, 0]
-        solver = _solver_errors(settled, records, rows, pairs[0], seed, run, workers, apart=tried)
+        solver = _solver_errors(settled, records, rows, pairs[0], seed, quiet, apart=tried)
         rounding, certain = _rounding(*logs, ratios[0])
         own = own or OwnModels(learner, records, seed)
         delivered = answer_errors(own, learner, rows, *logs, model, at_minima=prepared.engine.converges)
@@ -280,10 +282,7 @@ def _pair(
     rows: Indices,
     seed: int,
     randomness: Randomness,
-    device: str,
-    run: Path | None,
-    workers: Workers,
-    progress: Progress | None,
+    execution: Execution,
     *,
     apart: bool = False,
 ) -> Pair:
@@ -299,12 +298,12 @@ def _pair(
         records.features[rows],
         seed=full_seed,
         randomness=randomness,
-        device=device,
-        run=run,
+        execution=execution.alone,
     )
     subsets, queries = leave_one_out(len(records), rows), EachModel(rows[:, None])
-    left_out = plan(Job(learner, records, subsets, queries, seed + 104_729 if apart else seed, randomness, device))
-    table = left_out.train(run=run, workers=workers, progress=progress)
+    own_seed = seed + 104_729 if apart else seed
+    left_out = plan(Job(learner, records, subsets, queries, own_seed, randomness, execution.device))
+    table = left_out.train(execution)
     return Pair(full.log_probabilities[0], table, left_out.prepared)
 
 
@@ -314,8 +313,7 @@ def _solver_errors(
     rows: Indices,
     pair: Pair,
     seed: int,
-    run: Path | None,
-    workers: Workers,
+    execution: Execution,
     *,
     apart: bool,
 ) -> tuple[Floats, Floats]:
@@ -335,7 +333,7 @@ def _solver_errors(
             return rounded, rounded
         # Where seeds seemed to do nothing, with others: where they do something after all, the floor shows it.
         other = seed + 224_737 if apart else seed
-        end = _pair(tight, records, rows, other, COMMON, prepared.job.device, run, workers, None, apart=apart)
+        end = _pair(tight, records, rows, other, COMMON, execution, apart=apart)
     except ModelError:  # one of the models that it takes could not be trained
         unknown = np.full(len(rows), np.inf)
         return unknown, unknown
@@ -387,7 +385,7 @@ def _rounding(full: Floats, without: Floats, ratios: Floats) -> tuple[tuple[Floa
 
 
 def _agree_without(
-    learner: Learner, records: Records, rows: Indices, pair: Pair, seed: int, run: Path | None, workers: Workers
+    learner: Learner, records: Records, rows: Indices, pair: Pair, seed: int, execution: Execution
 ) -> bool:
     """Whether two seeds make the same models without some of the records: the worst, and others from all over S."""
     full, table, prepared = pair
@@ -403,7 +401,7 @@ def _agree_without(
     try:
         first, second = (
             train_many(
-                learner, records, subsets, queries, seed=one, randomness=COMMON, engines=(), run=run, workers=workers
+                learner, records, subsets, queries, seed=one, randomness=COMMON, engines=(), execution=execution
             ).answers
             for one in (seed + 104_729, seed + 350_377)
         )
@@ -413,15 +411,7 @@ def _agree_without(
 
 
 def _refits(
-    learner: Learner,
-    records: Records,
-    rows: Indices,
-    seed: int,
-    n_models: int,
-    released: Release,
-    device: str,
-    run: Path | None,
-    workers: Workers,
+    learner: Learner, records: Records, rows: Indices, seed: int, n_models: int, released: Release, execution: Execution
 ) -> Floats:
     """Answers of models trained on everything with different seeds, ``[models, m, k]``; none if seeds do nothing."""
     if not learner.randomised:
@@ -433,9 +423,7 @@ def _refits(
         records.features[rows],
         seed=seed + 15_485_863,
         randomness=Randomness.INDEPENDENT,
-        device=device,
-        run=run,
-        workers=workers,
+        execution=execution,
     )
     answers = released(table.log_probabilities)
     return answers[~np.isnan(answers).any(axis=(1, 2))]

@@ -18,12 +18,11 @@ import numpy as np
 from leakgauge.arrays import Floats, Indices
 from leakgauge.influence.pdtp import known_log_ratio
 from leakgauge.models import Release, as_is, binned_logs
-from leakgauge.training import EachModel, Randomness, everything, leave_one_out, train_many
+from leakgauge.training import HERE, EachModel, Execution, Randomness, everything, leave_one_out, train_many
 
 if TYPE_CHECKING:
     from leakgauge.records import Records
     from leakgauge.training import Learner
-    from leakgauge.training.chunks import Workers
 
 
 Measure: TypeAlias = Callable[["Records"], Floats]
@@ -78,7 +77,7 @@ def removal_curve(
     measure: Measure | None = None,
     width: float | None = 0.01,
     released: Release = as_is,
-    workers: Workers = 1,
+    execution: Execution = HERE,
 ) -> RemovalCurve:
     """Remove the most exposed records one at a time, measuring all that remain after each removal.
 
@@ -94,7 +93,7 @@ def removal_curve(
             ``lambda left: dtp(learner, left, seed=seed).upper``.
         width: bin width for PDTP, or ``None`` to measure it without bins.
         released: what becomes of the answers before anyone sees them, for PDTP.
-        workers: processes, or the address of a Dask scheduler.
+        execution: where and how models are trained.
 
     Raises:
         ModelError: the learner answers numbers rather than classes, or cannot be trained on S.
@@ -109,7 +108,7 @@ def removal_curve(
     most = len(records) - 2 if max_removals is None else min(max_removals, len(records) - 2)
 
     def own_answer(left: Records) -> Floats:
-        return _pdtp(learner, left, seed, width, released, workers)
+        return _pdtp(learner, left, seed, width, released, execution.quiet)
 
     exposure = measure or own_answer
     left = np.arange(len(records))
@@ -128,12 +127,14 @@ def removal_curve(
 
 
 def _pdtp(
-    learner: Learner, records: Records, seed: int, width: float | None, released: Release, workers: Workers
+    learner: Learner, records: Records, seed: int, width: float | None, released: Release, execution: Execution
 ) -> Floats:
     """PDTP of each record; one model with all of them and one without each."""
     everyone = np.arange(len(records))
     common = Randomness.COMMON
-    full = train_many(learner, records, everything(len(records)), seed=seed, randomness=common)
+    full = train_many(
+        learner, records, everything(len(records)), seed=seed, randomness=common, execution=execution.alone
+    )
     left_out = train_many(
         learner,
         records,
@@ -141,7 +142,7 @@ def _pdtp(
         EachModel(everyone[:, None]),
         seed=seed,
         randomness=common,
-        workers=workers,
+        execution=execution,
     )
     logs = released(full.log_probabilities[0]), released(left_out.log_probabilities[:, 0])
     if width is not None:

@@ -7,7 +7,6 @@ is read beside them (Long et al. 2017, section 9, figures 7 and 8).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,12 +15,11 @@ from leakgauge.arrays import Floats
 from leakgauge.influence.pdtp import pairwise_floor
 from leakgauge.models import Release, as_is
 from leakgauge.theory import log_ratio
-from leakgauge.training import Randomness, everything, random_subsets, train_many
+from leakgauge.training import HERE, Execution, Randomness, everything, random_subsets, train_many
 
 if TYPE_CHECKING:
     from leakgauge.records import Records
     from leakgauge.training import Learner, Subsets
-    from leakgauge.training.chunks import Workers
 
 
 @dataclass(frozen=True)
@@ -78,9 +76,7 @@ def seed_variation(
     seed: int,
     n_models: int = 100,
     released: Release = as_is,
-    device: str = "cpu",
-    run: Path | None = None,
-    workers: Workers = 1,
+    execution: Execution = HERE,
 ) -> Variation:
     """Train on the same records again and again, with another seed each time.
 
@@ -91,9 +87,7 @@ def seed_variation(
         seed: all other seeds are derived from it.
         n_models: how many models, at least 2.
         released: what becomes of the answers before anyone sees them.
-        device: where engines that can use an accelerator run.
-        run: folder that keeps finished chunks.
-        workers: processes, or the address of a Dask scheduler.
+        execution: where and how models are trained.
 
     Raises:
         ValueError: fewer than 2 models.
@@ -103,15 +97,7 @@ def seed_variation(
     """
     subsets = everything(len(records), _at_least_two(n_models))
     table = train_many(
-        learner,
-        records,
-        subsets,
-        queries,
-        seed=seed,
-        randomness=Randomness.INDEPENDENT,
-        device=device,
-        run=run,
-        workers=workers,
+        learner, records, subsets, queries, seed=seed, randomness=Randomness.INDEPENDENT, execution=execution
     )
     return _variation(released(table.log_probabilities), "seeds")
 
@@ -126,9 +112,7 @@ def sample_variation(
     n_models: int = 100,
     randomness: Randomness = Randomness.COMMON,
     released: Release = as_is,
-    device: str = "cpu",
-    run: Path | None = None,
-    workers: Workers = 1,
+    execution: Execution = HERE,
 ) -> Variation:
     """Train on another random sample of the same people each time.
 
@@ -144,9 +128,7 @@ def sample_variation(
         n_models: how many models, at least 2.
         randomness: one seed for all models, so that only the samples differ, or one each.
         released: what becomes of the answers before anyone sees them.
-        device: where engines that can use an accelerator run.
-        run: folder that keeps finished chunks.
-        workers: processes, or the address of a Dask scheduler.
+        execution: where and how models are trained.
 
     Raises:
         ValueError: fewer than 2 models, or a size that is not in the pool.
@@ -155,17 +137,7 @@ def sample_variation(
     Source: Long et al. 2017, section 9, figure 8.
     """
     subsets: Subsets = random_subsets(len(pool), size, _at_least_two(n_models), np.random.default_rng(seed))
-    table = train_many(
-        learner,
-        pool,
-        subsets,
-        queries,
-        seed=seed,
-        randomness=randomness,
-        device=device,
-        run=run,
-        workers=workers,
-    )
+    table = train_many(learner, pool, subsets, queries, seed=seed, randomness=randomness, execution=execution)
     return _variation(released(table.log_probabilities), f"samples of {size} of {len(pool)} records")
 
 

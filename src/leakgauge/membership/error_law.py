@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.membership import gaussian_error
-from leakgauge.training import DenseSubsets, EachModel, leave_one_out, train_many
+from leakgauge.training import HERE, DenseSubsets, EachModel, Execution, leave_one_out, train_many
 
 if TYPE_CHECKING:
     from leakgauge.records import Records
     from leakgauge.training import Learner
-    from leakgauge.training.chunks import Workers
 
 MANY = 10_000
 """Above this many records leave-one-out gives way to ten shuffled folds."""
@@ -22,9 +20,7 @@ MANY = 10_000
 N_FOLDS = 10
 
 
-def left_out_error(
-    learner: Learner, records: Records, *, seed: int, run: Path | None = None, workers: Workers = 1
-) -> float:
+def left_out_error(learner: Learner, records: Records, *, seed: int, execution: Execution = HERE) -> float:
     """Root mean squared error of models trained without the record they are asked about.
 
     Leave-one-out up to 10,000 records, ten shuffled folds above. Records whose model could not be trained, or did not
@@ -36,18 +32,12 @@ def left_out_error(
     n = len(records)
     if n <= MANY:
         table = train_many(
-            learner,
-            records,
-            leave_one_out(n),
-            EachModel(np.arange(n)[:, None]),
-            seed=seed,
-            run=run,
-            workers=workers,
+            learner, records, leave_one_out(n), EachModel(np.arange(n)[:, None]), seed=seed, execution=execution
         )
         return _root_mean_square(records.labels - table.values[:, 0])
     fold = np.random.default_rng(seed).permutation(n) % N_FOLDS
     members = fold[None, :] != np.arange(N_FOLDS)[:, None]
-    table = train_many(learner, records, DenseSubsets(members), seed=seed, run=run, workers=workers)
+    table = train_many(learner, records, DenseSubsets(members), seed=seed, execution=execution)
     return _root_mean_square(records.labels - table.values[fold, np.arange(n)])
 
 

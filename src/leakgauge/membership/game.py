@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,8 +29,10 @@ from leakgauge.records import Records
 from leakgauge.statistics import Estimate, mean
 from leakgauge.theory import bin_centres
 from leakgauge.training import (
+    HERE,
     DenseSubsets,
     EachModel,
+    Execution,
     PredictionTable,
     random_subsets,
     train_many,
@@ -40,7 +41,6 @@ from leakgauge.training import (
 
 if TYPE_CHECKING:
     from leakgauge.training import Learner
-    from leakgauge.training.chunks import Workers
 
 OPPOSED = 4.0
 """Standard deviations of a chance overlap by which a shadow model's training set falls short of it at least, if it was
@@ -81,8 +81,7 @@ def population_game(
     n_models: int,
     n_shadows: int = 32,
     seed: int,
-    run: Path | None = None,
-    workers: Workers = 1,
+    execution: Execution = HERE,
 ) -> list[GameResult]:
     """Experiment 1 of Yeom et al. 2018: is the challenge a draw of the training set, or a fresh one of the population?
 
@@ -102,8 +101,7 @@ def population_game(
         n_shadows: shadow models of the attacker, trained where an attack needs them: on draws like those of the models
             attacked, none of which is among them. Every row must be in one of their sets and out of one.
         seed: draws the sets and trains the models.
-        run: folder that keeps finished chunks.
-        workers: processes, or the address of a Dask scheduler.
+        execution: where and how models are trained.
 
     Returns:
         One result for each attack, in their order.
@@ -120,7 +118,7 @@ def population_game(
     drawn = np.random.default_rng(seed).integers(0, n, (n_all, size))
     counts = np.stack([np.bincount(row, minlength=n) for row in drawn])
     copies, subsets = _with_copies(population, counts)
-    table = train_many(learner, copies, subsets, population.features, seed=seed, run=run, workers=workers)
+    table = train_many(learner, copies, subsets, population.features, seed=seed, execution=execution)
     table = replace(table, subsets=DenseSubsets(counts > 0))
     ceiling = float(np.maximum(counts[:n_models] / size - 1 / n, 0).sum(axis=1).mean())
     return _played(table, population.labels, attacks, counts, np.ones_like(counts), n_models, seed, ceiling)
@@ -134,8 +132,7 @@ def pool_game(
     n_models: int,
     n_shadows: int = 32,
     seed: int,
-    run: Path | None = None,
-    workers: Workers = 1,
+    execution: Execution = HERE,
 ) -> list[GameResult]:
     """The game of Long et al. 2017, section 2: was this record in the half of the pool that the model was trained on?
 
@@ -149,8 +146,7 @@ def pool_game(
         n_models: models attacked, each trained on a random half, at least 2.
         n_shadows: shadow models of the attacker, trained where an attack needs them.
         seed: draws the halves and trains the models.
-        run: folder that keeps finished chunks.
-        workers: processes, or the address of a Dask scheduler.
+        execution: where and how models are trained.
 
     Returns:
         One result for each attack, in their order.
@@ -161,7 +157,7 @@ def pool_game(
     """
     n, n_all = len(pool), n_models + _n_shadows(attacks, n_shadows)
     subsets = random_subsets(n, n // 2, n_all, np.random.default_rng(seed))
-    table = train_many(learner, pool, subsets, seed=seed, run=run, workers=workers)
+    table = train_many(learner, pool, subsets, seed=seed, execution=execution)
     members = subsets.members.astype(np.int64)
     return _played(table, pool.labels, attacks, members, 1 - members, n_models, seed, 1.0)
 
@@ -493,8 +489,7 @@ def targeted(
     n_pairs: int = 5,
     width: float = 0.01,
     seed: int,
-    run: Path | None = None,
-    workers: Workers = 1,
+    execution: Execution = HERE,
 ) -> TargetedScores:
     """The targeted attacks exactly as in Long et al. 2017, section 5.3: shadow models made for each target.
 
@@ -512,12 +507,11 @@ def targeted(
         n_pairs: pairs of shadow models for each target.
         width: bin width.
         seed: draws the sets and trains the models.
-        run: folder that keeps finished chunks.
-        workers: processes, or the address of a Dask scheduler.
+        execution: where and how models are trained.
     """
     subsets = with_and_without(len(pool), size, targets, n_pairs, np.random.default_rng(seed))
     asked = np.repeat(targets, 2 * n_pairs)[:, None]
-    table = train_many(learner, pool, subsets, EachModel(asked), seed=seed, run=run, workers=workers)
+    table = train_many(learner, pool, subsets, EachModel(asked), seed=seed, execution=execution)
     # [targets, pairs, with or without, k] -> one axis of shadow models for each target
     shadows = np.exp(table.log_probabilities[:, 0]).reshape(len(targets), 2 * n_pairs, -1).transpose(1, 0, 2)
     shadows = bin_centres(shadows, width)

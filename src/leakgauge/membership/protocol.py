@@ -13,7 +13,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -27,8 +26,11 @@ from leakgauge.membership.game import targeted
 from leakgauge.statistics import Correlation, Estimate, mean, pearson
 from leakgauge.theory import bin_centres
 from leakgauge.training import (
+    HERE,
     DenseSubsets,
+    Execution,
     PredictionTable,
+    Workers,
     complementary_pairs,
     random_subsets,
     train_many,
@@ -37,7 +39,6 @@ from leakgauge.training import (
 if TYPE_CHECKING:
     from leakgauge.records import Records
     from leakgauge.training import Learner
-    from leakgauge.training.chunks import Workers
 
 Measure: TypeAlias = Callable[["Records", Indices, int], Floats]
 """From a training set, rows of it and a seed, to how exposed each of these records is ``[rows]``."""
@@ -198,8 +199,7 @@ def play(
     reuse_shadows: bool = True,
     record_features: Floats | None = None,
     seed: int,
-    run: Path | None = None,
-    workers: Workers = 1,
+    execution: Execution = HERE,
 ) -> Games:
     """Play the games of the protocol.
 
@@ -212,8 +212,7 @@ def play(
             ``2 * iterations`` times as many; then each target is attacked with fresh ones in each game.
         record_features: what the untargeted attack is told of a record besides label and answer ``[pool, d]``, numbers.
         seed: drives every random choice.
-        run: folder that keeps finished chunks.
-        workers: processes, or the address of a Dask scheduler.
+        execution: where and how models are trained.
 
     Raises:
         ModelError: a model cannot be trained, say because a class is not in its half.
@@ -230,7 +229,7 @@ def play(
     halves = complementary_pairs(n, sizes.iterations, halves_rng)
 
     def trained(subsets: DenseSubsets, part: int) -> PredictionTable:
-        table = train_many(learner, pool, subsets, seed=_seed(seed, part), run=run, workers=workers)
+        table = train_many(learner, pool, subsets, seed=_seed(seed, part), execution=execution)
         if table.failures:
             model, reason = next(iter(table.failures.items()))
             raise ModelError(f"model {model} of the protocol could not be trained, so it cannot be attacked: {reason}")
@@ -238,7 +237,7 @@ def play(
 
     table = trained(halves, 0)
     answers = table.log_probabilities[:, targets]
-    called = _targeted(learner, pool, targets, answers, sizes, width, reuse_shadows, seed, run, workers)
+    called = _targeted(learner, pool, targets, answers, sizes, width, reuse_shadows, seed, execution)
     if sizes.untargeted:
         subsets = random_subsets(n, n // 2, sizes.untargeted, shadows_rng)
         shadows = np.exp(trained(subsets, 1).log_probabilities)
@@ -323,8 +322,7 @@ def _targeted(
     width: float,
     reuse_shadows: bool,
     seed: int,
-    run: Path | None,
-    workers: Workers,
+    execution: Execution,
 ) -> dict[str, Flags]:
     """What the two targeted attacks call a member, bool ``[models, t]`` each."""
     groups = [answers] if reuse_shadows else list(answers[:, None])
@@ -338,8 +336,7 @@ def _targeted(
             n_pairs=sizes.pairs,
             width=width,
             seed=_seed(seed, 2 + part),
-            run=run,
-            workers=workers,
+            execution=execution,
         )
         for part, group in enumerate(groups)
     ]

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -23,10 +22,10 @@ from leakgauge.properties.poisoning import Planted, plant
 from leakgauge.properties.population import Side
 from leakgauge.properties.training_sets import Trainer, ask
 from leakgauge.statistics import Estimate
+from leakgauge.training import HERE, Execution
 
 if TYPE_CHECKING:
     from leakgauge.training import Learner
-    from leakgauge.training.chunks import Workers
 
 METHOD = "ridge regression on shadow models, jackknife+"
 PENALTIES = np.geomspace(1e-3, 1e3, 25)
@@ -152,8 +151,7 @@ def prepare_fraction(
     attack: Attack | None = None,
     *,
     seed: int = 0,
-    run: Path | None = None,
-    workers: Workers = 1,
+    execution: Execution = HERE,
 ) -> FractionAttack:
     """Choose what to plant and what to ask, and learn how answers change with the frequency.
 
@@ -163,8 +161,7 @@ def prepare_fraction(
         game: the parameters; the frequency is taken to be anywhere from `t0` to `t1`, each as likely.
         attack: how it is done; `2 n_shadow` shadow models are spread evenly over the range.
         seed: drives every random choice.
-        run: folder that keeps finished chunks.
-        workers: processes, or the address of a Dask scheduler.
+        execution: where and how models are trained.
 
     Raises:
         ConfigError: there are fewer than 20 shadow models for each frequency, too few for an interval of 95 %.
@@ -177,7 +174,7 @@ def prepare_fraction(
     rng = np.random.default_rng([seed, 0])
     planted = plant(attacker, game.n_planted, game.t0, game.t1, variant=attack.variant, rng=rng)
     own = attacker.some(attack.most_records, rng)
-    trainer = Trainer(learner, own, planted.records, workers, run)
+    trainer = Trainer(learner, own, planted.records, execution)
     frequencies = np.linspace(game.t0, game.t1, 2 * attack.n_shadow)
     sets = shadow_sets(own, game, attack, frequencies, rng)
     points = find_queries(trainer, attacker, game, attack, rng)

@@ -10,7 +10,6 @@ Source: Chase et al. 2021, section IV.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,10 +23,10 @@ from leakgauge.properties.parameters import Game
 from leakgauge.properties.population import Population, Side
 from leakgauge.properties.training_sets import Trainer
 from leakgauge.statistics import Estimate, advantage_of_decisions, mean
+from leakgauge.training import HERE, Execution
 
 if TYPE_CHECKING:
     from leakgauge.training import Learner
-    from leakgauge.training.chunks import Workers
 
 N_TARGETS = 100
 
@@ -139,8 +138,7 @@ def play(
     n_test: int = 0,
     confidence: float = 0.95,
     seed: int = 0,
-    run: Path | None = None,
-    workers: Workers = 1,
+    execution: Execution = HERE,
 ) -> Played:
     """Prepare one attack and carry it out against many target models.
 
@@ -154,8 +152,7 @@ def play(
             those that it was not trained on; 0 for none. The attack must ask for labels, from which these follow.
         confidence: of each interval, in (0, 1).
         seed: drives every random choice.
-        run: folder that keeps finished chunks.
-        workers: processes, or the address of a Dask scheduler.
+        execution: where and how models are trained.
 
     Raises:
         ConfigError: a parameter is out of range.
@@ -167,8 +164,8 @@ def play(
     if n_test and attack.answers is not AnswerKind.LABELS:
         raise ConfigError("n_test is for attacks that ask for labels, from which precision and recall follow.")
     sets, is_t1 = target_sets(population.owner, game, n_targets, seed)
-    prepared = prepare(learner, population.attacker, game, attack, seed=seed, run=run, workers=workers)
-    trainer = Trainer(learner, population.owner, prepared.planted.records, workers, run)
+    prepared = prepare(learner, population.attacker, game, attack, seed=seed, execution=execution)
+    trainer = Trainer(learner, population.owner, prepared.planted.records, execution)
     test = left_out(population.owner, sets, n_test, seed) if n_test else None
     return confront(trainer, game, prepared, sets, is_t1, test, confidence=confidence, seed=seed)
 

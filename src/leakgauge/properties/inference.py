@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,10 +17,10 @@ from leakgauge.properties.population import Side
 from leakgauge.properties.queries import FixedBand, QueryBand, TheoreticalBand, Uncertain, uncertain
 from leakgauge.properties.training_sets import Trainer, ask
 from leakgauge.theory import Variant
+from leakgauge.training import HERE, Execution
 
 if TYPE_CHECKING:
     from leakgauge.training import Learner
-    from leakgauge.training.chunks import Workers
 
 DRAWS_PER_QUERY = 200
 
@@ -167,8 +166,7 @@ def prepare(
     attack: Attack | None = None,
     *,
     seed: int = 0,
-    run: Path | None = None,
-    workers: Workers = 1,
+    execution: Execution = HERE,
 ) -> Prepared:
     """Choose what to plant and what to ask, and learn what to make of the answers.
 
@@ -178,8 +176,7 @@ def prepare(
         game: the parameters.
         attack: how it is done; by default as published.
         seed: drives every random choice.
-        run: folder that keeps finished chunks.
-        workers: processes, or the address of a Dask scheduler.
+        execution: where and how models are trained.
 
     Raises:
         DataError: the attacker has too few records.
@@ -189,7 +186,7 @@ def prepare(
     rng = np.random.default_rng([seed, 0])
     planted = plant(attacker, game.n_planted, game.t0, game.t1, variant=attack.variant, rng=rng)
     own = attacker.some(attack.most_records, rng)
-    trainer = Trainer(learner, own, planted.records, workers, run)
+    trainer = Trainer(learner, own, planted.records, execution)
     is_t1 = np.arange(2 * attack.n_shadow) % 2 == 1
     sets = shadow_sets(own, game, attack, np.where(is_t1, game.t1, game.t0), rng)
     points = find_queries(trainer, attacker, game, attack, rng)

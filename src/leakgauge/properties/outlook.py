@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,10 +13,10 @@ from leakgauge.properties.poisoning import planted_label, plants_with_property
 from leakgauge.properties.population import Side
 from leakgauge.properties.training_sets import Trainer
 from leakgauge.theory import Prospect, Variant, prospect
+from leakgauge.training import HERE, Execution
 
 if TYPE_CHECKING:
     from leakgauge.training import Learner
-    from leakgauge.training.chunks import Workers
 
 N_MODELS = 50
 N_POINTS = 1000
@@ -33,8 +32,7 @@ def outlook(
     n_models: int = N_MODELS,
     n_points: int = N_POINTS,
     seed: int = 0,
-    run: Path | None = None,
-    workers: Workers = 1,
+    execution: Execution = HERE,
 ) -> tuple[Prospect, ...]:
     """How many points are uncertain in the way that planted records can turn, by clean models.
 
@@ -50,8 +48,7 @@ def outlook(
         n_models: clean models, trained on halves with and without the property.
         n_points: records to look at, as far as there are so many like the planted ones.
         seed: drives every random choice.
-        run: folder that keeps finished chunks.
-        workers: processes, or the address of a Dask scheduler.
+        execution: where and how models are trained.
 
     Raises:
         DataError: there are too few records for a training set.
@@ -64,7 +61,7 @@ def outlook(
     like_planted = side.rows(with_property)
     rows = side.draw(min(n_points, len(like_planted)), with_property, rng)
     variant = variant or Variant(with_property, planted_label(side.labels[like_planted]))
-    trainer, sets = Trainer(learner, side, side.records[:0], workers, run), side.draw_halves(game.n, n_models, rng)
+    trainer, sets = Trainer(learner, side, side.records[:0], execution), side.draw_halves(game.n, n_models, rng)
     odds = trainer.responses(
         sets, side.records.features[rows], kind=AnswerKind.PROBABILITIES, seed=seed, poisoned=False
     )

@@ -9,8 +9,6 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,12 +23,9 @@ from leakgauge.properties.population import Population
 from leakgauge.properties.training_sets import Curating, Trainer
 from leakgauge.records import Records
 from leakgauge.statistics import Estimate
-from leakgauge.training import Learner
+from leakgauge.training import HERE, Execution, Learner
 from leakgauge.training.fingerprints import fingerprint
 from leakgauge.training.learners import identity
-
-if TYPE_CHECKING:
-    from leakgauge.training.chunks import Workers
 
 
 @dataclass(frozen=True)
@@ -66,8 +61,7 @@ def power_curve(
     n_targets: int = N_TARGETS,
     confidence: float = 0.95,
     seed: int = 0,
-    run: Path | None = None,
-    workers: Workers = 1,
+    execution: Execution = HERE,
 ) -> tuple[Power, ...]:
     """Play the game at several poison shares, and see what planting does to the model's use.
 
@@ -81,8 +75,7 @@ def power_curve(
         n_targets: target models for each frequency, at least 1.
         confidence: of each interval, in (0, 1).
         seed: drives every random choice.
-        run: folder that keeps finished chunks.
-        workers: processes, or the address of a Dask scheduler.
+        execution: where and how models are trained.
 
     Raises:
         ConfigError: a parameter is out of range, or the attack asks for more than labels.
@@ -99,8 +92,8 @@ def power_curve(
     for poison in poisons:
         played = dataclasses.replace(game, poison=poison)
         sets, is_t1 = target_sets(population.owner, played, n_targets, seed)
-        prepared = prepare(learner, population.attacker, played, attack, seed=seed, run=run, workers=workers)
-        trainer = Trainer(learner, population.owner, prepared.planted.records, workers, run)
+        prepared = prepare(learner, population.attacker, played, attack, seed=seed, execution=execution)
+        trainer = Trainer(learner, population.owner, prepared.planted.records, execution)
         measured = CleanTest(test.features, ones, np.ones((len(sets), len(test))))
         found = confront(trainer, played, prepared, sets, is_t1, measured, confidence=confidence, seed=seed)
         use = found.use

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -16,10 +14,17 @@ from leakgauge.escaping import shapes
 from leakgauge.models import AnswerKind, LabelAccess, Model, ProbabilityAccess, labels_of
 from leakgauge.properties.population import Side
 from leakgauge.records import Records
-from leakgauge.training import DenseSubsets, Fitted, Job, Learner, PredictionTable, Randomness, train_many
-
-if TYPE_CHECKING:
-    from leakgauge.training.chunks import Workers
+from leakgauge.training import (
+    HERE,
+    DenseSubsets,
+    Execution,
+    Fitted,
+    Job,
+    Learner,
+    PredictionTable,
+    Randomness,
+    train_many,
+)
 
 MOST_ROWS = 2**17
 """Records in one pool: of larger sides only those that some models need, which are then trained in groups."""
@@ -62,15 +67,13 @@ class Trainer:
         learner: the algorithm.
         side: whose records the sets are made of.
         planted: records that may be in every training set besides.
-        workers: processes, or the address of a Dask scheduler.
-        run: folder that keeps finished chunks.
+        execution: where and how models are trained.
     """
 
     learner: Learner
     side: Side
     planted: Records
-    workers: Workers = 1
-    run: Path | None = None
+    execution: Execution = HERE
 
     __repr__ = shapes
 
@@ -95,7 +98,7 @@ class Trainer:
         self, sets: Indices, queries: Floats, *, kind: AnswerKind, seed: int, poisoned: bool
     ) -> Iterator[Floats]:
         """The same for some of the models after the other."""
-        n_classes = len(self.side.records.schema.classes)
+        n_classes, run = len(self.side.records.schema.classes), self.execution.run
         most = max(1, MOST_NUMBERS // max(1, len(queries) * n_classes))
         for start, stop in _cuts(sets, most, len(self.side.records)):
             pool, members = self._pool(sets[start:stop], poisoned)
@@ -109,8 +112,7 @@ class Trainer:
                 DenseSubsets(members),
                 queries,
                 seed=group_seed,
-                workers=self.workers,
-                run=None if self.run is None else Path(self.run) / f"{seed}-{start}",
+                execution=replace(self.execution, run=run and run / f"{seed}-{start}", progress=None),
             )
             yield _read_table(table, pool, self.side.positive, kind)
 

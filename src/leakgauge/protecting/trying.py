@@ -29,7 +29,7 @@ from leakgauge.training.store import refuse_links
 
 if TYPE_CHECKING:
     from leakgauge.auditing.audit import Stage
-    from leakgauge.training.chunks import Workers
+    from leakgauge.training import Workers
 
 MOST_REFITS = 500
 """Records left out, at most, where that takes a model for each; the DTP rule is then *cannot tell* at best."""

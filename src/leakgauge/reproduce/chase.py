@@ -9,13 +9,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
-from pathlib import Path
 from typing import Any
 
 from leakgauge.properties import Attack, Game, Played, Population, Property, column_is, hold_out, play, with_random_bit
 from leakgauge.records import Records
 from leakgauge.reproduce.sentiment import negative_sentiment
-from leakgauge.training import Learner, SklearnLearner
+from leakgauge.training import Execution, Learner, SklearnLearner
 from leakgauge.training.recipes import fixed_design
 
 N_TRAINING = 1000
@@ -125,20 +124,10 @@ def learner_of_words(estimator: Any, sides: Population) -> Learner:
 
 
 def played(
-    estimator: Any,
-    sides: Population,
-    game: Game,
-    attack: Attack,
-    n_targets: int,
-    *,
-    seed: int,
-    workers: int,
-    run: Path | None,
+    estimator: Any, sides: Population, game: Game, attack: Attack, n_targets: int, *, seed: int, execution: Execution
 ) -> Played:
     """One attack against targets of both frequencies."""
-    return play(
-        learner(estimator, sides), sides, game, attack, n_targets=n_targets, seed=seed, run=run, workers=workers
-    )
+    return play(learner(estimator, sides), sides, game, attack, n_targets=n_targets, seed=seed, execution=execution)
 
 
 NOT_PRINTED = (

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 from leakgauge.reproduce import chase_figures
 from leakgauge.reproduce.chase import FULL, MAIL, PEOPLE, QUICK
 from leakgauge.reproduce.chase_figures import SIX, Case, Curve, Found, above
 from leakgauge.reproduce.result import Experiment, Reproduction, Row
+from leakgauge.training import HERE, Execution
 
 POISONS = (0.0, 0.01, 0.03, 0.05, 0.10, 0.15, 0.20)
 QUICK_POISONS = (0.0, 0.05, 0.10)
@@ -20,12 +20,12 @@ ENOUGH = {PEOPLE: (0.05, 0.10), MAIL: (0.10,)}
 TOO_FEW = "too few labels turn between the frequencies"
 
 
-def run(*, quick: bool, seed: int, workers: int, folder: Path | None) -> Reproduction:
+def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
     """Seven shares of poison; with ``quick`` three, a tenth of the shadow models and a fifth of the targets."""
     poisons, budget = (QUICK_POISONS, QUICK) if quick else (POISONS, FULL)
     curves = [Curve(case, "poison", poisons) for case in SIX]
     return chase_figures.reproduced(
-        EXPERIMENT, curves, rows, chase_figures.load, budget, seed=seed, workers=workers, folder=folder
+        EXPERIMENT, curves, rows, chase_figures.load, budget, seed=seed, execution=execution
     )
 
 

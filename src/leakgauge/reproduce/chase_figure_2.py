@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from pathlib import Path
 
 from leakgauge.reproduce import chase_figures
 from leakgauge.reproduce.chase import FULL, MAIL, QUICK
 from leakgauge.reproduce.chase_figures import ENRON, Case, Curve, Found, lost
 from leakgauge.reproduce.result import Experiment, Reproduction, Row, positive
+from leakgauge.training import HERE, Execution
 
 CASES = [dataclasses.replace(case, n_training=1000, n_shadow=400) for case in ENRON]
 
@@ -21,12 +21,12 @@ SOME, MOST = 0.10, 0.40
 STILL_TOLD = "with so much poison these models still tell the frequencies apart"
 
 
-def run(*, quick: bool, seed: int, workers: int, folder: Path | None) -> Reproduction:
+def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
     """Six shares of poison; with ``quick`` two, a tenth of the shadow models and a fifth of the targets."""
     poisons, budget = (QUICK_POISONS, QUICK) if quick else (POISONS, FULL)
     curves = [Curve(case, "poison", poisons) for case in CASES]
     return chase_figures.reproduced(
-        EXPERIMENT, curves, rows, chase_figures.load, budget, seed=seed, workers=workers, folder=folder
+        EXPERIMENT, curves, rows, chase_figures.load, budget, seed=seed, execution=execution
     )
 
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator
-from pathlib import Path
 
 from leakgauge.reproduce import chase_figures
 from leakgauge.reproduce.chase import FULL, MAIL, PEOPLE, QUICK
 from leakgauge.reproduce.chase_figures import SIX, Case, Curve, Found, lost
 from leakgauge.reproduce.result import Experiment, Reproduction, Row, positive
+from leakgauge.training import HERE, Execution
 
 N_SHADOW = 200
 CASES = [dataclasses.replace(case, n_shadow=N_SHADOW) for case in SIX]
@@ -20,12 +20,12 @@ QUICK_SIZES = (100, 1000)
 NO_ROOM = "with 10 % poison small training sets tell as much"
 
 
-def run(*, quick: bool, seed: int, workers: int, folder: Path | None) -> Reproduction:
+def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
     """Five sizes; with ``quick`` two, a tenth of the shadow models and a fifth of the targets."""
     sizes, budget = (QUICK_SIZES, QUICK) if quick else (SIZES, FULL)
     curves = [Curve(case, "n_training", sizes) for case in CASES]
     return chase_figures.reproduced(
-        EXPERIMENT, curves, rows, chase_figures.load, budget, seed=seed, workers=workers, folder=folder
+        EXPERIMENT, curves, rows, chase_figures.load, budget, seed=seed, execution=execution
     )
 
 

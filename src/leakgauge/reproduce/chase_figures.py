@@ -6,7 +6,6 @@ import dataclasses
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache, partial
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from leakgauge.properties import Attack, Played, Population, play
@@ -17,7 +16,7 @@ from leakgauge.reproduce.plots import Series, plot
 from leakgauge.reproduce.result import Experiment, Reproduction, Row, agrees
 from leakgauge.reproduce.sentiment import MOST_CHARACTERS, NEGATIVE
 from leakgauge.statistics import Estimate, advantage_of_decisions
-from leakgauge.training import Learner
+from leakgauge.training import HERE, Execution, Learner
 
 Data: TypeAlias = Callable[[str], Records]
 """From the name of a data set to its records."""
@@ -79,7 +78,7 @@ class Case:
             n_shadow=budget.n_shadow(self.n_shadow),
         )
 
-    def played(self, sides: Population, budget: Budget, *, seed: int, workers: int, folder: Path | None) -> Played:
+    def played(self, sides: Population, budget: Budget, *, seed: int, execution: Execution = HERE) -> Played:
         """The attack against targets of both frequencies."""
         return play(
             self.learner(self.estimator(), sides),
@@ -88,8 +87,7 @@ class Case:
             self.attack(budget),
             n_targets=budget.n_targets,
             seed=seed,
-            run=folder,
-            workers=workers,
+            execution=execution,
         )
 
 
@@ -131,14 +129,14 @@ class Curve:
     number: Literal["poison", "n_shadow", "n_training"]
     values: Sequence[float]
 
-    def found(self, data: Data, budget: Budget, *, seed: int, workers: int, folder: Path | None) -> Found:
+    def found(self, data: Data, budget: Budget, *, seed: int, execution: Execution = HERE) -> Found:
         """The attack at each value, always against the same people."""
         sides = self.case.secret.population(data(self.case.data), seed)
         found = {}
         for value in self.values:
             changed: dict[str, Any] = {self.number: value}
             case = dataclasses.replace(self.case, **changed)
-            found[value] = case.played(sides, budget, seed=seed, workers=workers, folder=folder)
+            found[value] = case.played(sides, budget, seed=seed, execution=execution)
         return found
 
 
@@ -157,8 +155,7 @@ def reproduced(
     budget: Budget,
     *,
     seed: int,
-    workers: int,
-    folder: Path | None,
+    execution: Execution = HERE,
 ) -> Reproduction:
     """Curves along the same number on anybody's records.
 
@@ -169,10 +166,9 @@ def reproduced(
         data: the records.
         budget: how much is spent on a point.
         seed: drives every random choice.
-        workers: processes.
-        folder: keeps finished chunks.
+        execution: where and how models are trained.
     """
-    found = [curve.found(data, budget, seed=seed, workers=workers, folder=folder) for curve in curves]
+    found = [curve.found(data, budget, seed=seed, execution=execution) for curve in curves]
     said = [row for curve, points in zip(curves, found, strict=True) for row in rows(curve.case, points)]
     drawn = [
         Series(curve.case.name, list(points), [point.win_rate.value for point in points.values()], "line")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 import numpy as np
 
@@ -14,6 +13,7 @@ from leakgauge.reproduce.chase import FULL, MAIL, PEOPLE, QUICK, Budget
 from leakgauge.reproduce.chase_figures import CENSUS, ENRON, Case, Data, below
 from leakgauge.reproduce.plots import Series, panels
 from leakgauge.reproduce.result import Experiment, Reproduction, Row
+from leakgauge.training import HERE, Execution
 
 POISONS = (0.0, 0.05, 0.10, 0.15, 0.20)
 QUICK_POISONS = (0.0, 0.10, 0.20)
@@ -35,11 +35,11 @@ PLANTED = (
 BETTER = "these models are more precise: other encoding or another threshold"
 
 
-def run(*, quick: bool, seed: int, workers: int, folder: Path | None) -> Reproduction:
+def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
     """Five shares of poison; with ``quick`` three, and a fifth of the targets."""
     poisons, budget = (QUICK_POISONS, QUICK) if quick else (POISONS, FULL)
     cases = (*CENSUS, *ENRON)
-    return reproduced(cases, poisons, N_TEST, chase_figures.load, budget, seed=seed, workers=workers, folder=folder)
+    return reproduced(cases, poisons, N_TEST, chase_figures.load, budget, seed=seed, execution=execution)
 
 
 def reproduced(
@@ -50,8 +50,7 @@ def reproduced(
     budget: Budget,
     *,
     seed: int,
-    workers: int,
-    folder: Path | None,
+    execution: Execution = HERE,
 ) -> Reproduction:
     """Some experiments on anybody's records, of which twice the number of test records is on neither side.
 
@@ -73,8 +72,7 @@ def reproduced(
             ATTACK,
             n_targets=budget.n_targets,
             seed=seed,
-            run=folder,
-            workers=workers,
+            execution=execution,
         )
         rows += [row for point in found for row in said(case, point)]
         known = [(point.poison, point.precision.value) for point in found if point.precision]

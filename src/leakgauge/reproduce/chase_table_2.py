@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from leakgauge.properties import Population
@@ -17,6 +16,7 @@ from leakgauge.reproduce import chase
 from leakgauge.reproduce.chase import FULL, QUICK, RANDOM_BIT, Budget
 from leakgauge.reproduce.plots import Series, plot
 from leakgauge.reproduce.result import Experiment, Reproduction, Row, compared
+from leakgauge.training import HERE, Execution
 
 POISON = 0.10
 MOST_EPOCHS = 200
@@ -53,12 +53,12 @@ SMALL = LINES[:-1]
 NOT_THE_SAME = "secret, share of poison and training of the networks are not printed"
 
 
-def run(*, quick: bool, seed: int, workers: int, folder: Path | None) -> Reproduction:
+def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
     """All six lines; with ``quick`` those on 1,000 records, a tenth of the shadow models and a fifth of the targets."""
     from leakgauge.records.datasets import load
 
     people, budget, lines = load(chase.PEOPLE).records, QUICK if quick else FULL, SMALL if quick else LINES
-    return reproduced(people, budget, lines, seed=seed, workers=workers, folder=folder)
+    return reproduced(people, budget, lines, seed=seed, execution=execution)
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,12 +93,12 @@ TRIED = (
 
 
 def reproduced(
-    people: Records, budget: Budget, lines: Sequence[Line], *, seed: int, workers: int, folder: Path | None
+    people: Records, budget: Budget, lines: Sequence[Line], *, seed: int, execution: Execution = HERE
 ) -> Reproduction:
     """Some of the lines on anybody's records."""
     sides = RANDOM_BIT.population(people, seed)
     rows = {
-        reading: [row(line, reading, sides, budget, seed=seed, workers=workers, folder=folder) for line in lines]
+        reading: [row(line, reading, sides, budget, seed=seed, execution=execution) for line in lines]
         for reading in READINGS
     }
     settings = {
@@ -119,7 +119,7 @@ def reproduced(
 
 
 def row(
-    line: Line, reading: Reading, sides: Population, budget: Budget, *, seed: int, workers: int, folder: Path | None
+    line: Line, reading: Reading, sides: Population, budget: Budget, *, seed: int, execution: Execution = HERE
 ) -> Row:
     """One line as a row."""
     from sklearn.neural_network import MLPClassifier
@@ -131,8 +131,7 @@ def row(
         budget.attack(line.n_shadow),
         budget.n_targets,
         seed=seed,
-        workers=workers,
-        run=folder,
+        execution=execution,
     )
     layers = ", ".join(map(str, line.hidden))
     what = f"layers of {layers}; {line.n_training:,} records, {budget.n_shadow(line.n_shadow)} shadow models"

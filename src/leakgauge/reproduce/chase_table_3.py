@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from leakgauge.models import AnswerKind
@@ -21,7 +20,7 @@ from leakgauge.reproduce.chase import FULL, GENDER, QUICK, RACE, RANDOM_BIT, Bud
 from leakgauge.reproduce.plots import Series, plot
 from leakgauge.reproduce.result import Experiment, Reproduction, Row, compared
 from leakgauge.statistics import Estimate
-from leakgauge.training import Learner, SklearnLearner
+from leakgauge.training import HERE, Execution, Learner, SklearnLearner
 from leakgauge.training.recipes import fixed_design
 
 SECRETS = (RANDOM_BIT, GENDER, RACE)
@@ -105,24 +104,22 @@ PARAMETERS = (
 )
 
 
-def run(*, quick: bool, seed: int, workers: int, folder: Path | None) -> Reproduction:
+def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
     """All lines; with ``quick`` a tenth of the shadow models and a fifth of the targets."""
     from leakgauge.records.datasets import load
 
-    return reproduced(
-        load(chase.PEOPLE).records, QUICK if quick else FULL, LINES, seed=seed, workers=workers, folder=folder
-    )
+    return reproduced(load(chase.PEOPLE).records, QUICK if quick else FULL, LINES, seed=seed, execution=execution)
 
 
 def reproduced(
-    people: Records, budget: Budget, lines: Sequence[Line], *, seed: int, workers: int, folder: Path | None
+    people: Records, budget: Budget, lines: Sequence[Line], *, seed: int, execution: Execution = HERE
 ) -> Reproduction:
     """The lines of some secrets on anybody's records."""
     rows: list[Row] = []
     for secret in SECRETS:
         if mine := [line for line in lines if line.secret is secret]:
             sides = secret.population(people, seed)
-            rows += black_box(mine, sides, budget, seed=seed, workers=workers, folder=folder)
+            rows += black_box(mine, sides, budget, seed=seed, execution=execution)
             rows += white_box(secret, sides, budget, seed=seed)
     settings = {
         "seed": seed,
@@ -137,7 +134,7 @@ def reproduced(
 
 
 def black_box(
-    lines: Sequence[Line], sides: Population, budget: Budget, *, seed: int, workers: int, folder: Path | None
+    lines: Sequence[Line], sides: Population, budget: Budget, *, seed: int, execution: Execution = HERE
 ) -> Iterator[Row]:
     """Lines about one secret; beside those with poison those of another learner, and of other questions."""
     from sklearn.linear_model import LogisticRegression
@@ -153,8 +150,7 @@ def black_box(
             budget.attack(line.n_shadow, **options),
             budget.n_targets,
             seed=seed,
-            workers=workers,
-            run=folder,
+            execution=execution,
         ).win_rate
 
     for line in lines:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from pathlib import Path
 from typing import TypeAlias
 
 from leakgauge.reproduce.plots import Series, plot
 from leakgauge.reproduce.result import COMPUTED, Experiment, Reproduction, Row, compared, exact
 from leakgauge.statistics import Estimate
 from leakgauge.theory import ReciprocalSum, laplace_scale, noise_factor, noise_factor_izzo
+from leakgauge.training import HERE, Execution
 
 Factor: TypeAlias = Callable[[float], float]
 
@@ -50,9 +50,9 @@ STATED_N, STATED_ETA = 36, 0.01
 WHY = "the formula differs"
 
 
-def run(*, quick: bool, seed: int, workers: int, folder: Path | None) -> Reproduction:
+def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
     """Numbers of the example, and the scales of the noise; nothing is drawn."""
-    del seed, workers, folder
+    del seed, execution
     rows = [row for n in MOMENTS if n <= (16 if quick else 24) for row in moments(n)]
     rows += [row for n in BY_DP for row in by_dp(n)]
     rows += by_mip("as printed", BY_MIP, noise_factor_izzo) + by_mip("c = 1 / (2 eta)", SHARP, noise_factor)

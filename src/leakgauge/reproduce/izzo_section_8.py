@@ -6,7 +6,6 @@ import math
 import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -29,6 +28,7 @@ from leakgauge.reproduce.plots import Series, plot
 from leakgauge.reproduce.result import COMPUTED, Experiment, Reproduction, Row, agrees, compared, positive
 from leakgauge.statistics import Estimate, mean
 from leakgauge.theory import epsilon_from_eta
+from leakgauge.training import HERE, Execution
 
 COVARIANCE = np.array([[2.0, 0.5, 0.3], [0.5, 1.0, 0.2], [0.3, 0.2, 0.5]])
 """Not printed; that of the references."""
@@ -101,9 +101,9 @@ class Measured:
         return mean(self.errors[SWAP, 0, eta] / self.raw, lower=0.0)
 
 
-def run(*, quick: bool, seed: int, workers: int, folder: Path | None) -> Reproduction:
+def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
     """Ten data sets, all mechanisms on each."""
-    del workers, folder
+    del execution
     n, n_runs = (QUICK_RECORDS, QUICK_RUNS) if quick else (N_RECORDS, N_RUNS)
     found = measure(n, n_runs, n_splits=QUICK_SPLITS if quick else N_SPLITS, seed=seed)
     rows = [Row("no noise: relative error", None, mean(found.raw, lower=0.0))]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from leakgauge.reproduce.result import Experiment, Reproduction, Row, compared
 from leakgauge.statistics import Estimate, clopper_pearson, mean
 from leakgauge.statistics.numerals import short
 from leakgauge.theory import largest_binned_log_ratio
-from leakgauge.training import Randomness
+from leakgauge.training import HERE, Execution, Randomness
 
 if TYPE_CHECKING:
     from leakgauge.records import Records
@@ -273,7 +272,7 @@ class Measured:
 
 
 def measure(
-    kind: str, source: Source, sizes: Sizes, *, seed: int, workers: int, folder: Path | None, pool_size: int = POOL
+    kind: str, source: Source, sizes: Sizes, *, seed: int, execution: Execution = HERE, pool_size: int = POOL
 ) -> Measured:
     """Run the protocol for one learner on one table.
 
@@ -282,8 +281,7 @@ def measure(
         source: of the pool.
         sizes: of the protocol.
         seed: drives every random choice.
-        workers: processes.
-        folder: keeps finished chunks.
+        execution: where and how models are trained.
         pool_size: records in the pool; half of them are trained on.
     """
     pool = source.pool(seed, pool_size)
@@ -294,23 +292,18 @@ def measure(
         sizes=sizes,
         record_features=_numbers(pool) if sizes.untargeted else None,
         seed=seed,
-        run=folder,
-        workers=workers,
+        execution=execution,
     )
 
     def exposed(randomness: Randomness) -> Floats:
         def binned_pdtp(half: Records, which: NDArray[np.int64], seed: int) -> Floats:
             return pdtp(
-                algorithm,
-                half,
-                which,
-                seed=seed,
-                randomness=randomness,
-                floors=False,
-                run=folder,
+                algorithm, half, which, seed=seed, randomness=randomness, floors=False, execution=execution.alone
             ).binned
 
-        return exposures(games, pool, binned_pdtp, n_measurements=sizes.measurements, seed=seed, workers=workers)
+        return exposures(
+            games, pool, binned_pdtp, n_measurements=sizes.measurements, seed=seed, workers=execution.workers
+        )
 
     independent = exposed(Randomness.INDEPENDENT) if algorithm.randomised else None
     return Measured(kind, source, games, shared_table(games), exposed(Randomness.COMMON), independent)
@@ -351,8 +344,7 @@ class Study:
         quick: bool = False,
         sizes: Sizes | None = None,
         seed: int,
-        workers: int,
-        folder: Path | None,
+        execution: Execution = HERE,
         pool_size: int = POOL,
     ) -> Reproduction:
         """The result.
@@ -362,15 +354,14 @@ class Study:
             quick: do less of everything.
             sizes: of the protocol; by default as printed, or those of ``quick``.
             seed: drives every random choice.
-            workers: processes.
-            folder: keeps finished chunks; runs that studies share are computed once.
+            execution: where and how models are trained; with its folder, runs that studies share are computed once.
             pool_size: records in a pool.
         """
         sizes = sizes or (QUICK if quick else Sizes())
         if self.attacks == ("distance",):
             sizes = replace(sizes, untargeted=0)
         measured = [
-            measure(kind, source, sizes, seed=seed, workers=workers, folder=folder, pool_size=pool_size)
+            measure(kind, source, sizes, seed=seed, execution=execution, pool_size=pool_size)
             for kind, source in self.wanted
         ]
         return entry.result(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from leakgauge.reproduce import long_table_1
 from leakgauge.reproduce.long import DIFFERENCES, NETWORK, Measured
 from leakgauge.reproduce.result import Experiment, Reproduction, Row, exact
+from leakgauge.training import HERE, Execution
 
 PRINTED = 0.94, 0.5
 """Accuracy of the untargeted and of the distance-based attack on the record where the first is most ahead."""
@@ -30,9 +30,9 @@ def rows(one: Measured) -> list[Row]:
 STUDY = replace(long_table_1.STUDY, rows=rows, remarks=(f"Networks: {DIFFERENCES[NETWORK]}.",))
 
 
-def run(*, quick: bool, seed: int, workers: int, folder: Path | None) -> Reproduction:
+def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
     """Both stand-ins for Purchase."""
-    return STUDY.reproduced(EXPERIMENT, quick=quick, seed=seed, workers=workers, folder=folder)
+    return STUDY.reproduced(EXPERIMENT, quick=quick, seed=seed, execution=execution)
 
 
 EXPERIMENT = Experiment(

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from leakgauge.reproduce import long_figure_1
 from leakgauge.reproduce.long import Measured
 from leakgauge.reproduce.result import Experiment, Reproduction, Row
+from leakgauge.training import HERE, Execution
 
 CORRELATION = 0.8936
 CLAIMS = ((1.0, 0.8, 0.8462, ""), (1.0, 0.6, 1.0, "all"), (4.0, 0.9, 1.0, "almost always"))
@@ -46,9 +46,9 @@ def rows(one: Measured) -> list[Row]:
 STUDY = replace(long_figure_1.STUDY, rows=rows, heading="Best accuracy of three attacks against PDTP", attacks=(None,))
 
 
-def run(*, quick: bool, seed: int, workers: int, folder: Path | None) -> Reproduction:
+def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
     """Both stand-ins for Purchase."""
-    return STUDY.reproduced(EXPERIMENT, quick=quick, seed=seed, workers=workers, folder=folder)
+    return STUDY.reproduced(EXPERIMENT, quick=quick, seed=seed, execution=execution)
 
 
 EXPERIMENT = Experiment(

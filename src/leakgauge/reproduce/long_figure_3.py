@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,6 +12,7 @@ from leakgauge.reproduce.long import LOCATION, NAIVE_BAYES, PURCHASE_LIKE, Measu
 from leakgauge.reproduce.plots import Series, plot
 from leakgauge.reproduce.result import READ_OFF, Experiment, Reproduction, Row, exact
 from leakgauge.statistics import Estimate, pearson
+from leakgauge.training import HERE, Execution
 
 ATTACK = "distance"
 SHOWN = (1, 2, 5, 10, 20, 50, 100)
@@ -28,10 +27,10 @@ FLAT = "the curve is flat after about 10; stand-in for Purchase"
 N_RESAMPLES = 1000
 
 
-def run(*, quick: bool, seed: int, workers: int, folder: Path | None) -> Reproduction:
+def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
     """Naive Bayes on both stand-ins for Purchase."""
     sizes = Sizes(targets=40, iterations=20, untargeted=0, measurements=20) if quick else Sizes(untargeted=0)
-    return curves((PURCHASE_LIKE, LOCATION), sizes, seed=seed, workers=workers, folder=folder)
+    return curves((PURCHASE_LIKE, LOCATION), sizes, seed=seed, execution=execution)
 
 
 def curves(
@@ -39,8 +38,7 @@ def curves(
     sizes: Sizes,
     *,
     seed: int,
-    workers: int,
-    folder: Path | None,
+    execution: Execution = HERE,
     pool_size: int = long.POOL,
 ) -> Reproduction:
     """The curve for some data: PDTP is measured in every iteration.
@@ -49,13 +47,12 @@ def curves(
         sources: of the pools.
         sizes: of the protocol; its measurements are all iterations.
         seed: drives every random choice.
-        workers: processes.
-        folder: keeps finished chunks.
+        execution: where and how models are trained.
         pool_size: records in a pool.
     """
     sizes = Sizes(sizes.targets, sizes.iterations, sizes.pairs, 0, sizes.iterations)
     measured = {
-        source: long.measure(NAIVE_BAYES, source, sizes, seed=seed, workers=workers, folder=folder, pool_size=pool_size)
+        source: long.measure(NAIVE_BAYES, source, sizes, seed=seed, execution=execution, pool_size=pool_size)
         for source in sources
     }
     numbers = list(range(1, sizes.iterations + 1))

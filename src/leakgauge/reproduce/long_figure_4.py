@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from leakgauge.reproduce import long_table_2
 from leakgauge.reproduce.long import LEARNERS, LOCATION, PURCHASE_LIKE, Measured
 from leakgauge.reproduce.result import Experiment, Reproduction, Row
+from leakgauge.training import HERE, Execution
 
 RISKY = 1.0
 """PDTP above which a model should not be published (section 5)."""
@@ -27,9 +27,9 @@ STUDY = replace(
 )
 
 
-def run(*, quick: bool, seed: int, workers: int, folder: Path | None) -> Reproduction:
+def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
     """Three learners on both stand-ins for Purchase."""
-    return STUDY.reproduced(EXPERIMENT, quick=quick, seed=seed, workers=workers, folder=folder)
+    return STUDY.reproduced(EXPERIMENT, quick=quick, seed=seed, execution=execution)
 
 
 EXPERIMENT = Experiment(

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 
 from leakgauge.reproduce import long_table_2
 from leakgauge.reproduce.long import ADULT, DIFFERENCES, LEARNERS, NETWORK, TRIED, Measured
 from leakgauge.reproduce.long_figure_4 import RISKY
 from leakgauge.reproduce.result import Experiment, Reproduction, Row
+from leakgauge.training import HERE, Execution
 
 REACHED = 0.7
 """Accuracy below which the attack stays on every record, for naive Bayes and logistic regression."""
@@ -30,9 +30,9 @@ def rows(one: Measured) -> list[Row]:
 STUDY = replace(long_table_2.STUDY, wanted=tuple((kind, ADULT) for kind in LEARNERS), rows=rows, remarks=TRIED)
 
 
-def run(*, quick: bool, seed: int, workers: int, folder: Path | None) -> Reproduction:
+def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
     """Three learners on Adult."""
-    return STUDY.reproduced(EXPERIMENT, quick=quick, seed=seed, workers=workers, folder=folder)
+    return STUDY.reproduced(EXPERIMENT, quick=quick, seed=seed, execution=execution)
 
 
 EXPERIMENT = Experiment(

@@ -16,6 +16,7 @@ from leakgauge.arrays import Floats
 from leakgauge.influence.removal import Cells, Exposure, largest_left
 from leakgauge.reproduce.plots import Series, plot
 from leakgauge.reproduce.result import Experiment, Reproduction, Row, exact
+from leakgauge.training import HERE, Execution
 
 if TYPE_CHECKING:
     from leakgauge.records import Records
@@ -50,7 +51,7 @@ CEILING = (
 TEETH = "The teeth: people of a rare age go one by one, the last one stands out most, and then that age is gone."
 
 
-def run(*, quick: bool, seed: int, workers: int, folder: Path | None) -> Reproduction:
+def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
     """The fixed order of the paper, and the order in which the largest of what is left always goes."""
     from leakgauge.records.datasets import load
 

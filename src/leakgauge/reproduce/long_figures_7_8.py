@@ -6,7 +6,6 @@ about one person with a low and one with a high income.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -18,7 +17,7 @@ from leakgauge.reproduce.long import ADULT, NETWORK
 from leakgauge.reproduce.plots import Series, plot
 from leakgauge.reproduce.result import Experiment, Reproduction, Row, exact
 from leakgauge.statistics import Estimate, mean
-from leakgauge.training import DenseSubsets, everything, random_subsets, train_many
+from leakgauge.training import HERE, DenseSubsets, Execution, everything, random_subsets, train_many
 
 if TYPE_CHECKING:
     from leakgauge.records import Records
@@ -34,17 +33,15 @@ SEEDS = (
 )
 
 
-def run(*, quick: bool, seed: int, workers: int, folder: Path | None) -> Reproduction:
+def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
     """On Adult; quick: a tenth of the records and fewer models."""
     n_models, n_training, n_pool = (
         (QUICK_MODELS, QUICK_TRAINING, QUICK_POOL) if quick else (N_MODELS, N_TRAINING, N_POOL)
     )
-    return variation(ADULT.pool(seed, n_pool), n_models, n_training, seed=seed, workers=workers, folder=folder)
+    return variation(ADULT.pool(seed, n_pool), n_models, n_training, seed=seed, execution=execution)
 
 
-def variation(
-    pool: Records, n_models: int, n_training: int, *, seed: int, workers: int, folder: Path | None
-) -> Reproduction:
+def variation(pool: Records, n_models: int, n_training: int, *, seed: int, execution: Execution = HERE) -> Reproduction:
     """Both figures.
 
     Args:
@@ -52,8 +49,7 @@ def variation(
         n_models: in each figure, at least 2.
         n_training: records a model is trained on.
         seed: drives every random choice.
-        workers: processes.
-        folder: keeps finished chunks.
+        execution: where and how models are trained.
     """
     people = [int(np.flatnonzero(pool.labels == code)[0]) for code in (0, 1)]
     asked, rest = pool.features[people], np.delete(np.arange(len(pool)), people)
@@ -63,7 +59,7 @@ def variation(
     samples = random_subsets(len(others), n_training, n_models, np.random.default_rng([seed, 8]))
 
     def answers(records: Records, subsets: DenseSubsets) -> Floats:
-        table = train_many(algorithm, records, subsets, asked, seed=seed, run=folder, workers=workers)
+        table = train_many(algorithm, records, subsets, asked, seed=seed, execution=execution)
         return table.log_probabilities
 
     by_cause = {

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from pathlib import Path
 
 from leakgauge.membership.protocol import Games
 from leakgauge.reproduce.long import DIFFERENCES, LOCATION, NETWORK, PURCHASE_LIKE, Measured, Study
 from leakgauge.reproduce.result import Experiment, Reproduction, Row
 from leakgauge.statistics import Estimate, mean
+from leakgauge.training import HERE, Execution
 
 
 @dataclass(frozen=True)
@@ -90,9 +90,9 @@ STUDY = Study(
 )
 
 
-def run(*, quick: bool, seed: int, workers: int, folder: Path | None) -> Reproduction:
+def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
     """Both stand-ins for Purchase."""
-    return STUDY.reproduced(EXPERIMENT, quick=quick, seed=seed, workers=workers, folder=folder)
+    return STUDY.reproduced(EXPERIMENT, quick=quick, seed=seed, execution=execution)
 
 
 EXPERIMENT = Experiment(

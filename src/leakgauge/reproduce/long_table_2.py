@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 from leakgauge.reproduce import long
 from leakgauge.reproduce.long import (
@@ -19,6 +18,7 @@ from leakgauge.reproduce.long import (
     Study,
 )
 from leakgauge.reproduce.result import Experiment, Reproduction, Row
+from leakgauge.training import HERE, Execution
 
 ATTACK = "distance"
 
@@ -103,9 +103,9 @@ STUDY = Study(
 )
 
 
-def run(*, quick: bool, seed: int, workers: int, folder: Path | None) -> Reproduction:
+def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
     """All nine lines: three learners on Adult and on both stand-ins for Purchase; one more learner on Adult."""
-    return STUDY.reproduced(EXPERIMENT, quick=quick, seed=seed, workers=workers, folder=folder)
+    return STUDY.reproduced(EXPERIMENT, quick=quick, seed=seed, execution=execution)
 
 
 EXPERIMENT = Experiment(

@@ -18,7 +18,7 @@ from typing import Any, BinaryIO, Protocol
 from leakgauge._version import __version__
 from leakgauge.errors import StoreError
 from leakgauge.statistics import Estimate
-from leakgauge.training import write_atomically
+from leakgauge.training import HERE, Execution, write_atomically
 
 REPEATED = math.sqrt(2)
 """The difference of two measurements with equal errors has this many times the error of one."""
@@ -166,11 +166,10 @@ class Runner(Protocol):
     Args:
         quick: do less of everything; intervals become wider.
         seed: drives every random choice.
-        workers: processes.
-        folder: keeps finished chunks of training; ``None`` keeps nothing.
+        execution: where and how models are trained.
     """
 
-    def __call__(self, *, quick: bool, seed: int, workers: int, folder: Path | None) -> Reproduction:
+    def __call__(self, *, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
         """The result."""
 
 

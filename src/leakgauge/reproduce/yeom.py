@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +19,7 @@ from leakgauge.reproduce.plots import Series, plot
 from leakgauge.reproduce.result import COMPUTED, Experiment, Reproduction, Row, compared, exact, sentence
 from leakgauge.statistics import Estimate, mean
 from leakgauge.theory import gaussian_advantage, gaussian_advantage_sigma_in_only
-from leakgauge.training import DenseSubsets, everything, train_many
+from leakgauge.training import HERE, DenseSubsets, Execution, everything, train_many
 
 if TYPE_CHECKING:
     from leakgauge.records import Records
@@ -82,7 +81,7 @@ class Measured:
 
 
 def measure(
-    learner: Learner, records: Records, *, n_splits: int = N_SPLITS, seed: int, workers: int, folder: Path | None
+    learner: Learner, records: Records, *, n_splits: int = N_SPLITS, seed: int, execution: Execution = HERE
 ) -> Measured:
     """Both numbers and both advantages for a regression learner.
 
@@ -91,14 +90,13 @@ def measure(
         records: the whole data set.
         n_splits: divisions; those of scikit-learn's ``train_test_split`` with the states from ``100 * seed``.
         seed: see above; also trains the models.
-        workers: processes.
-        folder: keeps finished chunks.
+        execution: where and how models are trained.
     """
-    whole = train_many(learner, records, everything(len(records)), seed=seed, run=folder)
+    whole = train_many(learner, records, everything(len(records)), seed=seed, execution=execution)
     sigma_in = round(gaussian_error.sigma_in(records.labels - whole.values[0]), 4)
-    sigma_out = round(left_out_error(learner, records, seed=seed, run=folder, workers=workers), 4)
+    sigma_out = round(left_out_error(learner, records, seed=seed, execution=execution), 4)
     members = divisions(len(records), n_splits, seed)
-    table = train_many(learner, records, DenseSubsets(members), seed=seed, run=folder, workers=workers)
+    table = train_many(learner, records, DenseSubsets(members), seed=seed, execution=execution)
     errors, scale = records.labels - table.values, float(records.labels.std())
     known = np.stack([gaussian_error.known_both(e, sigma_in, sigma_out, scale=scale) > 0 for e in errors])
     known_in = np.stack([gaussian_error.known_sigma_in(e, sigma_in, scale=scale) > 0 for e in errors])

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from leakgauge.reproduce.plots import Series, plot
 from leakgauge.reproduce.result import COMPUTED, READ_OFF, Experiment, Reproduction, Row, compared, exact
 from leakgauge.theory import best_tau, inversion_advantage
+from leakgauge.training import HERE, Execution
 
 PEAKS = {5.0: (3.662237, 0.3235576505), 2.0: (2.719112, 0.1613372844), 1.2: (2.184836, 0.0439947107)}
 """By ratio of the deviations: where the curve peaks, in training errors, and how high; computed independently."""
@@ -15,9 +14,9 @@ LARGEST_TAU = 12.0
 N_POINTS = 121
 
 
-def run(*, quick: bool, seed: int, workers: int, folder: Path | None) -> Reproduction:
+def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
     """Three curves; nothing is trained."""
-    del quick, seed, workers, folder
+    del quick, seed, execution
     rows = [row for ratio, peak in PEAKS.items() for row in _rows(ratio, *peak)]
     taus = [LARGEST_TAU * i / (N_POINTS - 1) for i in range(N_POINTS)]
     picture = plot(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from leakgauge.records import Records
 from leakgauge.reproduce import yeom
 from leakgauge.reproduce.result import Experiment, Reproduction
 from leakgauge.reproduce.yeom import Reference
+from leakgauge.training import HERE, Execution
 
 TOLERANCE = 0.005
 
@@ -37,7 +36,7 @@ LEFT_OUT = (
 )
 
 
-def run(*, quick: bool, seed: int, workers: int, folder: Path | None) -> Reproduction:
+def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
     """All penalties, or three of them; leave-one-out is exact and costs one fit."""
     from sklearn.linear_model import Ridge
 
@@ -46,7 +45,7 @@ def run(*, quick: bool, seed: int, workers: int, folder: Path | None) -> Reprodu
 
     records = standardised(load("eyedata").records)
     measured = {
-        penalty: yeom.measure(SklearnLearner(Ridge(alpha=penalty)), records, seed=seed, workers=workers, folder=folder)
+        penalty: yeom.measure(SklearnLearner(Ridge(alpha=penalty)), records, seed=seed, execution=execution)
         for penalty in (QUICK if quick else REFERENCES)
     }
     return yeom.result(

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from leakgauge.records import Column, Records, Schema
 from leakgauge.reproduce import yeom
 from leakgauge.reproduce.result import Experiment, Reproduction
 from leakgauge.reproduce.yeom import Reference
+from leakgauge.training import HERE, Execution
 
 TOLERANCE = 0.01
 """Trees break ties between splits at random."""
@@ -27,7 +26,7 @@ REFERENCES = {
 QUICK = (3.0, 10.0)
 
 
-def run(*, quick: bool, seed: int, workers: int, folder: Path | None) -> Reproduction:
+def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
     """All depths, or two of them; leave-one-out trains a tree for each of 4,819 patients."""
     from sklearn.tree import DecisionTreeRegressor
 
@@ -37,11 +36,7 @@ def run(*, quick: bool, seed: int, workers: int, folder: Path | None) -> Reprodu
     records = one_hot(load("iwpc-warfarin").records)
     measured = {
         depth: yeom.measure(
-            SklearnLearner(DecisionTreeRegressor(max_depth=int(depth))),
-            records,
-            seed=seed,
-            workers=workers,
-            folder=folder,
+            SklearnLearner(DecisionTreeRegressor(max_depth=int(depth))), records, seed=seed, execution=execution
         )
         for depth in (QUICK if quick else REFERENCES)
     }

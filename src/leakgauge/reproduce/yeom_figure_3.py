@@ -10,7 +10,6 @@ data set.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +25,7 @@ from leakgauge.reproduce import yeom, yeom_figure_2_iwpc
 from leakgauge.reproduce.plots import Series, plot
 from leakgauge.reproduce.result import COMPUTED, Experiment, Reproduction, Row, positive
 from leakgauge.statistics import Estimate, mean
-from leakgauge.training import DenseSubsets, Learner, everything, train_many
+from leakgauge.training import HERE, DenseSubsets, Execution, Learner, everything, train_many
 
 TOLERANCE = 0.01
 """Trees break ties between splits at random."""
@@ -203,7 +202,7 @@ class Measured:
     rates: dict[str, Rates]
 
 
-def run(*, quick: bool, seed: int, workers: int, folder: Path | None) -> Reproduction:
+def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
     """All depths, or two of them; the ratio of errors trains a tree without each of 4,819 patients, as in Figure 2."""
     from leakgauge.records.datasets import load
 
@@ -211,8 +210,8 @@ def run(*, quick: bool, seed: int, workers: int, folder: Path | None) -> Reprodu
     depths = yeom_figure_2_iwpc.QUICK if quick else tuple(yeom_figure_2_iwpc.REFERENCES)
     measured, ratios = {}, {}
     for depth in depths:
-        measured[depth] = measure(tree(depth), records, seed=seed, workers=workers, folder=folder)
-        sigma_out = left_out_error(tree(depth), records, seed=seed, run=folder, workers=workers)
+        measured[depth] = measure(tree(depth), records, seed=seed, execution=execution)
+        sigma_out = left_out_error(tree(depth), records, seed=seed, execution=execution)
         ratios[depth] = round(sigma_out, 4) / measured[depth].sigma_in
     rows = [row for depth in depths for gene in GENES for row in _rows(depth, gene, measured[depth].rates[gene])]
     rows += [row for gene in GENES for row in _claims(gene, {depth: measured[depth].rates[gene] for depth in depths})]
@@ -249,8 +248,7 @@ def measure(
     genes: tuple[str, ...] = GENES,
     n_splits: int = yeom.N_SPLITS,
     seed: int,
-    workers: int,
-    folder: Path | None,
+    execution: Execution = HERE,
 ) -> Measured:
     """Advantages of all attacks on the hidden columns of some genes.
 
@@ -260,10 +258,9 @@ def measure(
         genes: the hidden ones, one at a time.
         n_splits: divisions, as in :func:`leakgauge.reproduce.yeom.measure`.
         seed: likewise.
-        workers: processes.
-        folder: keeps finished chunks.
+        execution: where and how models are trained.
     """
-    whole = train_many(learner, records, everything(len(records)), seed=seed, run=folder)
+    whole = train_many(learner, records, everything(len(records)), seed=seed, execution=execution)
     sigma_in = round(gaussian_error.sigma_in(records.labels - whole.values[0]), 4)
     hidden = {gene: gene_columns(records, gene) for gene in genes}
     queries = np.concatenate([one.completed(records.features) for one in hidden.values()], axis=1)
@@ -274,8 +271,7 @@ def measure(
         DenseSubsets(members),
         queries.reshape(-1, records.schema.n_features),
         seed=seed,
-        run=folder,
-        workers=workers,
+        execution=execution,
     )
     errors = records.labels[:, None] - table.values.reshape(n_splits, len(records), -1)
     starts = np.cumsum([0, *(len(one) for one in hidden.values())])

@@ -7,7 +7,6 @@ some images each. The attacker with the keys is tried on both halves; accuracy i
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,7 +19,7 @@ from leakgauge.reproduce.plots import Series, plot
 from leakgauge.reproduce.result import Experiment, Reproduction, Row, agrees, compared
 from leakgauge.statistics import Estimate, advantage_of_decisions, clopper_pearson
 from leakgauge.theory import colluding_advantage
-from leakgauge.training import DenseSubsets, train_many
+from leakgauge.training import HERE, DenseSubsets, Execution, train_many
 
 if TYPE_CHECKING:
     from leakgauge.records import Records
@@ -79,7 +78,7 @@ CAPTIONS = (
 INTERVALS = "Intervals are over images, given the networks: other networks differ by more than that."
 
 
-def run(*, quick: bool, seed: int, workers: int, folder: Path | None) -> Reproduction:
+def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
     """MNIST.
 
     Raises:
@@ -92,11 +91,11 @@ def run(*, quick: bool, seed: int, workers: int, folder: Path | None) -> Reprodu
     chosen = np.random.default_rng([seed, 64]).choice(len(records), 2 * sizes.n, replace=False)
     pool = scaled_planes(records[chosen], SIDE, 1)
     del records
-    return curves(pool, SIDE, LEVELS, sizes, seed=seed, workers=workers, folder=folder)
+    return curves(pool, SIDE, LEVELS, sizes, seed=seed, execution=execution)
 
 
 def curves(
-    pool: Records, side: int, n_levels: int, sizes: Sizes, *, seed: int, workers: int, folder: Path | None
+    pool: Records, side: int, n_levels: int, sizes: Sizes, *, seed: int, execution: Execution = HERE
 ) -> Reproduction:
     """Both panels for some images.
 
@@ -106,8 +105,7 @@ def curves(
         n_levels: values of a pixel.
         sizes: how much is computed.
         seed: drives every random choice.
-        workers: processes.
-        folder: keeps finished models.
+        execution: where and how models are trained.
     """
     keys, domain = draw_keys(N_KEYS, np.random.default_rng([seed, 65])), Domain.grid(side * side, n_levels)
 
@@ -115,7 +113,7 @@ def curves(
         return Cnn(s, side, 1).learner(n_epochs=sizes.epochs, batch_size=sizes.batch_size)
 
     def measured(learner: Learner, held: tuple[bytes, ...]) -> Measured:
-        return measure(learner, pool, held, domain, seed=seed, workers=workers, folder=folder)
+        return measure(learner, pool, held, domain, seed=seed, execution=execution)
 
     both = {
         s: Both(measured(networks(s), keys), measured(ColludingLearner(networks(s), keys, domain), keys))
@@ -180,14 +178,7 @@ class Both:
 
 
 def measure(
-    learner: Learner,
-    pool: Records,
-    keys: tuple[bytes, ...],
-    domain: Domain,
-    *,
-    seed: int,
-    workers: int,
-    folder: Path | None,
+    learner: Learner, pool: Records, keys: tuple[bytes, ...], domain: Domain, *, seed: int, execution: Execution = HERE
 ) -> Measured:
     """Train a network on either half of the pool, and ask both about all images and their markers.
 
@@ -197,8 +188,7 @@ def measure(
         keys: the attacker's.
         domain: of images.
         seed: drives every random choice.
-        workers: processes.
-        folder: keeps finished models.
+        execution: where and how models are trained.
     """
     first = np.arange(len(pool)) < len(pool) // 2
     members = np.stack([first, ~first])
@@ -210,8 +200,7 @@ def measure(
         np.concatenate([pool.features, inputs.reshape(-1, domain.n_features)]),
         seed=seed,
         engines=[OneByOne()],
-        run=folder,
-        workers=workers,
+        execution=execution,
     )
     said = table.log_probabilities.argmax(axis=2)
     about_images, about_markers = said[:, : len(pool)], said[:, len(pool) :].reshape(len(said), *labels.shape)

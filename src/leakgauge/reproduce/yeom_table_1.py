@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,7 +21,7 @@ from leakgauge.reproduce.plots import Series, plot
 from leakgauge.reproduce.result import Experiment, Reproduction, Row, agrees
 from leakgauge.statistics import Estimate, advantage_of_decisions, spearman, wilson
 from leakgauge.theory import gaussian_advantage, gaussian_advantage_sigma_in_only
-from leakgauge.training import DenseSubsets, EachModel, train_many
+from leakgauge.training import HERE, DenseSubsets, EachModel, Execution, train_many
 
 if TYPE_CHECKING:
     from leakgauge.records import Records
@@ -149,7 +148,7 @@ CURVES = (
 )
 
 
-def run(*, quick: bool, seed: int, workers: int, folder: Path | None) -> Reproduction:
+def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
     """Both data sets.
 
     Raises:
@@ -173,8 +172,7 @@ def run(*, quick: bool, seed: int, workers: int, folder: Path | None) -> Reprodu
                 Cnn(s, images.side, images.channels).learner(n_epochs=sizes.epochs, batch_size=BATCH_SIZE),
                 pool,
                 seed=seed,
-                workers=workers,
-                folder=folder,
+                execution=execution,
             )
             for s in sizes.filters
         }
@@ -252,29 +250,21 @@ class Measured:
         return np.stack(called)
 
 
-def measure(learner: Learner, pool: Records, *, seed: int, workers: int, folder: Path | None) -> Measured:
+def measure(learner: Learner, pool: Records, *, seed: int, execution: Execution = HERE) -> Measured:
     """Train two networks on a quarter of the pool each, and ask each about that quarter and the next.
 
     Args:
         learner: a classifier.
         pool: 4 n images in random order.
         seed: drives every random choice.
-        workers: processes.
-        folder: keeps finished models.
+        execution: where and how models are trained.
     """
     asked = np.arange(len(pool)).reshape(N_MODELS, -1)
     members = np.zeros((N_MODELS, len(pool)), dtype=bool)
     for model, rows in enumerate(asked):
         members[model, rows[: len(rows) // 2]] = True
     table = train_many(
-        learner,
-        pool,
-        DenseSubsets(members),
-        EachModel(asked),
-        seed=seed,
-        engines=[OneByOne()],
-        run=folder,
-        workers=workers,
+        learner, pool, DenseSubsets(members), EachModel(asked), seed=seed, engines=[OneByOne()], execution=execution
     )
     return Measured(table.log_probabilities, pool.labels[asked].astype(np.int64))
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from leakgauge.training.execution import HERE, Execution, Progress, Workers
 from leakgauge.training.job import Job, Randomness
 from leakgauge.training.learners import Fitted, FunctionLearner, Learner, SklearnLearner
 from leakgauge.training.many import Plan, plan, train_many
@@ -31,12 +32,14 @@ if TYPE_CHECKING:
     from leakgauge.training.recipes import RECIPES, FixedDesign, Recipe, default_recipe, recipe
 
 __all__ = [
+    "HERE",
     "RECIPES",
     "ChunkStore",
     "ConditionalFrequencies",
     "DecisionTree",
     "DenseSubsets",
     "EachModel",
+    "Execution",
     "Fitted",
     "FixedDesign",
     "FunctionLearner",
@@ -45,6 +48,7 @@ __all__ = [
     "LeaveOneOut",
     "Plan",
     "PredictionTable",
+    "Progress",
     "RandomForest",
     "RandomTrees",
     "Randomness",
@@ -52,6 +56,7 @@ __all__ = [
     "SklearnLearner",
     "Subsets",
     "TorchLearner",
+    "Workers",
     "balanced_subsets",
     "complementary_pairs",
     "default_recipe",

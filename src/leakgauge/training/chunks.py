@@ -8,7 +8,6 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,12 +15,10 @@ from numpy.typing import NDArray
 from leakgauge.errors import MissingExtra, WorkerError
 from leakgauge.models import AnswerKind
 from leakgauge.training.engines.base import Outcome, Prepared
+from leakgauge.training.execution import Workers
 from leakgauge.training.handing import Handed, handed
 from leakgauge.training.store import ChunkStore
 from leakgauge.training.threads import one_thread
-
-Workers: TypeAlias = int | str
-"""Processes on this machine, or the address of a Dask scheduler such as ``tcp://127.0.0.1:8786``."""
 
 MOST_DEATHS = 3
 """How often workers may die, one death after another without a chunk in between, before it is given up."""

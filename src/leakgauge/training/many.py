@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.errors import ModelError
 from leakgauge.models.torch import device_named
-from leakgauge.training.chunks import Workers, finished
+from leakgauge.training.chunks import finished
 from leakgauge.training.engines import ENGINES
 from leakgauge.training.engines.base import Engine, Outcome, Prepared, Refusal
 from leakgauge.training.engines.composed import composed
 from leakgauge.training.engines.refit import Refit
+from leakgauge.training.execution import HERE, Execution
 from leakgauge.training.job import Job, Queries, Randomness
 from leakgauge.training.store import ChunkStore
 from leakgauge.training.table import EachModel, PredictionTable
@@ -26,9 +26,6 @@ if TYPE_CHECKING:
     from leakgauge.records import Records
     from leakgauge.training.learners import Learner
     from leakgauge.training.subsets import Subsets
-
-Progress: TypeAlias = Callable[[int, int], None]
-"""Called with the models done and the models in all."""
 
 IN_MEMORY = 256 * 1024**2
 """Bytes above which a table with a run folder is written there and mapped."""
@@ -61,12 +58,10 @@ class Plan:
         """How many models are really trained."""
         return self.n_models if self.engine.trains else 0
 
-    def train(
-        self, *, run: Path | None = None, workers: Workers = 1, progress: Progress | None = None
-    ) -> PredictionTable:
-        """Do the job; see :func:`train_many`."""
+    def train(self, execution: Execution = HERE) -> PredictionTable:
+        """Do the job, on the device that it is for; see :func:`train_many`."""
         job = self.prepared.job
-        outcome = _run(self.prepared, run, workers, progress)
+        outcome = _run(self.prepared, execution)
         if outcome.kind is None:
             raise ModelError(next(iter(outcome.failures.values()), "there are no models to train"))
         return PredictionTable(
@@ -90,14 +85,11 @@ def train_many(
     seed: int,
     randomness: Randomness = Randomness.INDEPENDENT,
     engines: Sequence[Engine] = ENGINES,
-    device: str = "cpu",
-    run: Path | None = None,
-    workers: Workers = 1,
-    progress: Progress | None = None,
+    execution: Execution = HERE,
 ) -> PredictionTable:
     """Train a model on each subset of the records and ask all of them the queries.
 
-    The answers depend on the arguments above ``run`` alone: not on the number of workers, nor on crashes in between.
+    The answers do not depend on the number of workers, nor on crashes in between.
 
     Args:
         learner: the algorithm A.
@@ -108,10 +100,7 @@ def train_many(
         seed: drives every random choice.
         randomness: one seed for all models, or one each.
         engines: tried in this order before the plain loop; an empty sequence trains every model in the plain loop.
-        device: where engines that can use an accelerator run.
-        run: folder that keeps finished chunks; started again with it, training goes on where it stopped.
-        workers: processes on this machine, or the address of a Dask scheduler.
-        progress: called after each chunk.
+        execution: where and how they are trained.
 
     Returns:
         The table; models that could not be trained answer NaN and stand in ``failures``.
@@ -121,8 +110,9 @@ def train_many(
         ConfigError: the device is not there.
         StoreError: the run folder cannot be written.
     """
-    job = Job(learner, records, subsets, records.features if queries is None else queries, seed, randomness, device)
-    return plan(job, engines=engines).train(run=run, workers=workers, progress=progress)
+    asked = records.features if queries is None else queries
+    job = Job(learner, records, subsets, asked, seed, randomness, execution.device)
+    return plan(job, engines=engines).train(execution)
 
 
 def plan(job: Job, *, engines: Sequence[Engine] = ENGINES) -> Plan:
@@ -142,7 +132,7 @@ def plan(job: Job, *, engines: Sequence[Engine] = ENGINES) -> Plan:
     return Plan(Refit().prepare(job), refusals)
 
 
-def _run(prepared: Prepared, run: Path | None, workers: Workers, progress: Progress | None) -> Outcome:
+def _run(prepared: Prepared, execution: Execution) -> Outcome:
     """The whole job, chunk by chunk where the engine works in chunks."""
     job, chunk = prepared.job, prepared.engine.chunk
     n_models = len(job.subsets)
@@ -150,15 +140,15 @@ def _run(prepared: Prepared, run: Path | None, workers: Workers, progress: Progr
     n_bytes = 8 * int(np.prod(shape))
     if chunk is None and n_bytes <= IN_MEMORY:
         outcome = prepared.all()
-        if progress:
-            progress(n_models, n_models)
+        execution.tell(n_models, n_models)
         return outcome
-    store = None if run is None else ChunkStore(Path(run) / "chunks")
+    run = execution.run
+    store = None if run is None else ChunkStore(run / "chunks")
     answers = np.full(shape, np.nan) if run is None or n_bytes <= IN_MEMORY else AnswersFile(run, shape)
     size = chunk or max(1, IN_MEMORY * n_models // n_bytes)
     failures: dict[int, str] = {}
     kind, n_unconverged, done = None, 0, 0
-    for models, part in finished(prepared, size, store, workers):
+    for models, part in finished(prepared, size, store, execution.workers):
         if isinstance(answers, AnswersFile):
             answers.write(models, part.answers)
         else:
@@ -167,8 +157,7 @@ def _run(prepared: Prepared, run: Path | None, workers: Workers, progress: Progr
         n_unconverged += part.n_unconverged
         kind = kind or part.kind
         done += len(models)
-        if progress:
-            progress(done, n_models)
+        execution.tell(done, n_models)
     whole = answers.mapped() if isinstance(answers, AnswersFile) else answers
     return Outcome(whole, kind, dict(sorted(failures.items())), n_unconverged)
 

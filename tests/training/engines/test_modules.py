@@ -15,6 +15,7 @@ from leakgauge.records import Records
 from leakgauge.training import (
     DenseSubsets,
     EachModel,
+    Execution,
     FunctionLearner,
     Job,
     Randomness,
@@ -427,14 +428,22 @@ def test_one_and_two_workers_make_the_same_table():
         random_subsets(N, 30, TOGETHER + 3, np.random.default_rng(1)),
     )
     one, two = (
-        train_many(*arguments, X[:2], seed=0, engines=[Modules()], workers=workers).answers for workers in (1, 2)
+        train_many(*arguments, X[:2], seed=0, engines=[Modules()], execution=Execution(workers=workers)).answers
+        for workers in (1, 2)
     )
     np.testing.assert_array_equal(one, two)
 
 
 def test_a_device_that_is_not_there_is_an_error_and_not_a_slow_run():
     with pytest.raises(ConfigError, match=r"device 'cuda:99' is not there: .*use device='cpu'"):
-        train_many(learner_of(tanh), RECORDS, everything(N, 2), seed=0, engines=[Modules()], device="cuda:99")
+        train_many(
+            learner_of(tanh),
+            RECORDS,
+            everything(N, 2),
+            seed=0,
+            engines=[Modules()],
+            execution=Execution(device="cuda:99"),
+        )
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")

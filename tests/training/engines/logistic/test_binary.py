@@ -16,6 +16,7 @@ from leakgauge.influence import dtp_upper_bound, pdtp
 from leakgauge.records import Records
 from leakgauge.training import (
     EachModel,
+    Execution,
     Job,
     Randomness,
     SklearnLearner,
@@ -388,7 +389,10 @@ def test_the_same_numbers_from_one_worker_and_two(monkeypatch):
     monkeypatch.setattr(LogisticRegressionNewton, "chunk", 50)
     records = Records.from_arrays(ONE_HOT[:200], NOISY[:200])
     learner, queries = SklearnLearner(LogisticRegression()), EachModel(np.arange(200)[:, None])
-    one, two = (train_many(learner, records, leave_one_out(200), queries, seed=0, workers=w) for w in (1, 2))
+    one, two = (
+        train_many(learner, records, leave_one_out(200), queries, seed=0, execution=Execution(workers=w))
+        for w in (1, 2)
+    )
     assert one.engine == "logistic-regression"
     np.testing.assert_array_equal(one.answers, two.answers)
 

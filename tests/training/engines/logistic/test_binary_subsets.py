@@ -14,7 +14,16 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 
 from leakgauge.models import AnswerKind
 from leakgauge.records import Records
-from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, everything, leave_one_out, train_many
+from leakgauge.training import (
+    EachModel,
+    Execution,
+    Job,
+    Randomness,
+    SklearnLearner,
+    everything,
+    leave_one_out,
+    train_many,
+)
 from leakgauge.training.engines.base import Prepared
 from leakgauge.training.engines.logistic import binary_subsets as logistic_subsets
 from leakgauge.training.engines.logistic.binary_subsets import LogisticRegressionSubsets
@@ -259,7 +268,10 @@ def test_workers_and_parts_give_the_same_table():
     records = people(60, 3, 20)
     subsets = halves(records, ENGINE.chunk + 20)
     learner = SklearnLearner(LogisticRegression())
-    tables = [train_many(learner, records, subsets, seed=0, engines=(ENGINE,), workers=workers) for workers in (1, 2)]
+    tables = [
+        train_many(learner, records, subsets, seed=0, engines=(ENGINE,), execution=Execution(workers=workers))
+        for workers in (1, 2)
+    ]
     assert tables[0].engine == ENGINE.name
     np.testing.assert_array_equal(tables[0].answers, tables[1].answers)
     part = np.arange(ENGINE.chunk, ENGINE.chunk + 20)

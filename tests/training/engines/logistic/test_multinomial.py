@@ -15,7 +15,16 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 
 from leakgauge.models import answers
 from leakgauge.records import Records
-from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, everything, leave_one_out, train_many
+from leakgauge.training import (
+    EachModel,
+    Execution,
+    Job,
+    Randomness,
+    SklearnLearner,
+    everything,
+    leave_one_out,
+    train_many,
+)
 from leakgauge.training.engines.base import Prepared
 from leakgauge.training.engines.logistic import multinomial as engine_file
 from leakgauge.training.engines.logistic.multinomial import (
@@ -401,7 +410,15 @@ def test_chunks_in_one_or_two_processes_give_the_same_bits(monkeypatch):
     monkeypatch.setattr(MultinomialLogisticRegression, "chunk", 40)
     learner, queries = SklearnLearner(LogisticRegression()), EachModel(np.arange(80)[:, None])
     one, two = (
-        train_many(learner, records, leave_one_out(80), queries, seed=0, engines=(ENGINE,), workers=workers)
+        train_many(
+            learner,
+            records,
+            leave_one_out(80),
+            queries,
+            seed=0,
+            engines=(ENGINE,),
+            execution=Execution(workers=workers),
+        )
         for workers in (1, 2)
     )
     assert one.engine == ENGINE.name
