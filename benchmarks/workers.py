@@ -125,8 +125,8 @@ def main() -> None:
     parser.add_argument("--out", type=Path, help="folder for workers.md")
     options = parser.parse_args()
     about = (
-        f"Python {platform.python_version()}, numpy {np.__version__}, {os.cpu_count()} processors; wall seconds, median "
-        f"of {N_TIMES} (least to most), in one run. The goal is ×{GOAL} where there are more than two seconds of work."
+        f"Python {platform.python_version()}, numpy {np.__version__}, {os.cpu_count()} processors; wall seconds, "
+        f"median of {N_TIMES} (least to most), in one run. The goal is ×{GOAL} for more than two seconds of work."
     )
     lines = [
         "# A second worker",
