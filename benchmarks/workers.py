@@ -22,6 +22,7 @@ import numpy as np
 from leakgauge.records import Records
 from leakgauge.training import (
     EachModel,
+    Execution,
     Job,
     Learner,
     RandomForest,
@@ -107,13 +108,14 @@ def measured(job: Job) -> tuple[str, list[list[float]]]:
     """The engine, and the seconds with one and with two workers."""
     prepared = plan(job)
     seconds: list[list[float]] = [[], []]
-    answers = [plan(job).train(workers=workers).answers for workers in (1, 2)]  # workers are warm from here on
+    executions = Execution(workers=1), Execution(workers=2)
+    answers = [plan(job).train(execution).answers for execution in executions]  # workers are warm from here on
     if not np.array_equal(*answers, equal_nan=True):
         raise SystemExit(f"{prepared.engine.name}: two workers gave other answers than one")
     for _ in range(N_TIMES):
-        for taken, workers in zip(seconds, (1, 2), strict=True):
+        for taken, execution in zip(seconds, executions, strict=True):
             start = time.perf_counter()
-            plan(job).train(workers=workers)
+            plan(job).train(execution)
             taken.append(time.perf_counter() - start)
     return prepared.engine.name, seconds
 

@@ -128,6 +128,18 @@ def test_a_stopped_run_goes_on_where_it_was(tmp_path, monkeypatch):
     assert len(list((tmp_path / "fits").iterdir())) == 43, "a finished run trains nothing"
 
 
+def test_progress_is_reported_unless_it_is_to_be_quiet():
+    said = []
+    execution = Execution(workers=2, progress=lambda done, total: said.append((done, total)))
+    train_many(FOREST, RECORDS, HALVES, seed=0, execution=execution.quiet)
+    train_many(FOREST, RECORDS, HALVES, seed=0, execution=execution.alone)
+    assert said == []
+    train_many(FOREST, RECORDS, HALVES, seed=0, execution=execution)
+    assert said == sorted(said)
+    assert said[-1] == (40, 40)
+    assert (execution.quiet.workers, execution.alone.workers) == (2, 1)
+
+
 @pytest.mark.parametrize(
     "change",
     [
