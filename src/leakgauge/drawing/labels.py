@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import TypeAlias
 
 SIGN = 8.0
@@ -77,17 +76,13 @@ class Label:
     distance: float
 
 
-Option: TypeAlias = tuple[float, Label]
-"""A place for a label, with what speaks against it whatever the others do."""
-
-
 def place_labels(
     names: Mapping[str, str], places: Mapping[str, Point], area: Box, avoid: Sequence[Box] = ()
 ) -> dict[str, Label]:
     """Names beside their points that cover neither each other nor a point, as long as there is room.
 
     Each takes the place that costs least: near its point, not nearer to another, and not across what is better left
-    free. Who chooses first matters; so several orders are tried, and within each all choose again.
+    free. Who chooses first matters; so several orders are tried.
 
     Args:
         names: what to write at each point, by key.
@@ -95,19 +90,15 @@ def place_labels(
         area: where labels may stand.
         avoid: what they had better not cover.
     """
-    signs = [Box.around(place, SIGN + 2) for place in places.values()]
-    options = {}
-    for name, said in names.items():
-        own = places[name]
-        others = [place for place in places.values() if math.dist(place, own) > 3]
-        candidates = [_at(said, own, angle, distance) for distance in _DISTANCES for angle in _ANGLES]
-        options[name] = [
-            (_burden(label, area, signs, avoid) + _ambiguity(label, own, others), label) for label in candidates
-        ]
+    options = {name: _options(said, places[name], list(places.values()), area, avoid) for name, said in names.items()}
     across, down = sorted(names, key=lambda name: places[name]), sorted(names, key=lambda name: places[name][::-1])
     tried = [_chosen(order, options) for order in (across, across[::-1], down, down[::-1])]
-    best = min(tried, key=lambda chosen: _total(list(chosen.values())))
+    best = min(tried, key=lambda found: sum(cost for cost, _ in found.values()))
     return {name: best[name][1] for name in names}
+
+
+Option: TypeAlias = tuple[float, Label]
+"""A place for a label, with what speaks against it."""
 
 
 def _chosen(order: Sequence[str], options: Mapping[str, Sequence[Option]]) -> dict[str, Option]:
@@ -115,19 +106,34 @@ def _chosen(order: Sequence[str], options: Mapping[str, Sequence[Option]]) -> di
     found: dict[str, Option] = {}
     for name in [*order, *order]:
         taken = [label.box for other, (_, label) in found.items() if other != name]
-        found[name] = min(options[name], key=partial(_cost, taken=taken))
+        costs = [burden + _hidden(label.box, taken) for burden, label in options[name]]
+        found[name] = min(costs), options[name][costs.index(min(costs))][1]
     return found
 
 
-def _cost(option: Option, taken: Sequence[Box]) -> float:
-    burden, label = option
-    hides = sum(map(label.box.overlap, taken))
-    return burden + _HIDES * (hides > 0) + hides
+def _options(text: str, own: Point, points: Sequence[Point], area: Box, avoid: Sequence[Box]) -> list[Option]:
+    """Places for a label, with what speaks against each whatever the other labels do.
+
+    Above all that it hides a sign, then how far off it is, what it crosses, and how easily it is taken for the label of
+    another point: one that is as near, or that its line passes.
+    """
+    signs = [Box.around(point, SIGN + 2) for point in points]
+    others = [point for point in points if math.dist(point, own) > 3]
+    found = []
+    for label in (_at(text, own, angle, distance) for distance in _DISTANCES for angle in _ANGLES):
+        end = label.box.nearest(own)
+        as_near = sum(math.dist(other, label.box.nearest(other)) < math.dist(own, end) + 6 for other in others)
+        passed = sum(_distance(other, own, end) < SIGN for other in others)
+        crossed = sum(map(label.box.overlap, avoid))
+        outside = _HIDES * (not label.box.within(area))
+        burden = _hidden(label.box, signs) + outside + label.distance + 0.25 * crossed + 24.0 * (as_near + passed)
+        found.append((burden, label))
+    return found
 
 
-def _total(chosen: Sequence[Option]) -> float:
-    boxes = [label.box for _, label in chosen]
-    return sum(_cost(option, boxes[:i]) for i, option in enumerate(chosen))
+def _hidden(box: Box, others: Sequence[Box]) -> float:
+    area = sum(map(box.overlap, others))
+    return _HIDES * (area > 0) + area
 
 
 def _at(text: str, point: Point, angle: float, distance: float) -> Label:
@@ -138,21 +144,6 @@ def _at(text: str, point: Point, angle: float, distance: float) -> Label:
     middle = point[1] + down * (distance + (LINE / 2 - 3 if anchor == "middle" else 0))
     box = Box(start, middle - LINE / 2, start + width, middle + LINE / 2)
     return Label(text, left, middle + 4, anchor, box, distance)
-
-
-def _burden(label: Label, area: Box, signs: Sequence[Box], avoid: Sequence[Box]) -> float:
-    """What speaks against a place: above all that it hides a sign, then how far off and how untidy it is."""
-    hides = sum(map(label.box.overlap, signs))
-    crossed = sum(map(label.box.overlap, avoid))
-    return _HIDES * (hides > 0 or not label.box.within(area)) + hides + label.distance + 0.25 * crossed
-
-
-def _ambiguity(label: Label, own: Point, others: Sequence[Point]) -> float:
-    """How easily a label is taken for that of another point: one that is as near, or that its line passes."""
-    end = label.box.nearest(own)
-    as_near = sum(math.dist(other, label.box.nearest(other)) < math.dist(own, end) + 6 for other in others)
-    passed = sum(_distance(other, own, end) < SIGN for other in others)
-    return 24.0 * as_near + 24.0 * passed
 
 
 def _distance(point: Point, start: Point, end: Point) -> float:

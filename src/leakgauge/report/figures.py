@@ -24,34 +24,14 @@ from leakgauge.drawing.marks import N_COLOURS, coordinate, joined, line_look, no
 from leakgauge.report.words import counted, factor, game_title, number, places_for, short, value_and_interval
 from leakgauge.statistics import Estimate
 
-_ICONS = {
-    Verdict.PASSES: '<circle cx="12" cy="12" r="11"/><path d="M6.5 12.5l3.8 3.8 7.2-8"/>',
-    Verdict.FAILS: (
-        '<path class="body" d="M7.4 1h9.2L23 7.4v9.2L16.6 23H7.4L1 16.6V7.4z"/><path d="M8 8l8 8M16 8l-8 8"/>'
-    ),
-    Verdict.CANNOT_TELL: (
-        '<rect class="body" x="1.5" y="1.5" width="21" height="21" rx="5"/>'
-        '<path d="M8.4 9.3c0-4.6 7.2-4.5 7.2-.4 0 2.7-3.6 2.7-3.6 5.3M12 18v.1"/>'
-    ),
-}
-
 
 def verdict_class(verdict: Verdict) -> str:
     """The class of the style sheet for a verdict."""
     return verdict.value.replace(" ", "-")
 
 
-def icons() -> Markup:
-    """The signs of the verdicts, to stand once on a page; they differ in shape, not only in colour."""
-    symbols = (
-        Markup('<symbol id="{}" viewBox="0 0 24 24">{}</symbol>').format(verdict_class(verdict), Markup(drawn))
-        for verdict, drawn in _ICONS.items()
-    )
-    return Markup('<svg class="vh" width="0" height="0" aria-hidden="true">{}</svg>').format(joined(*symbols))
-
-
 def icon(verdict: Verdict) -> Markup:
-    """The sign of a verdict; needs :func:`icons` on the same page, and the word beside it."""
+    """The sign of a verdict; needs ``verdicts.svg`` on the same page, and the word beside it."""
     return Markup('<svg class="icon" aria-hidden="true"><use href="#{}"/></svg>').format(verdict_class(verdict))
 
 

@@ -62,7 +62,7 @@ def frontier_svg(document: ProtectionDocument) -> str:
         (WIDTH + 16, HEIGHT + 66),
         title,
         describe(document),
-        figures.icons(),
+        Markup(_source("verdicts.svg")),
         text(16, 28, title, look="heading"),
         text(16, 47, f"{records}; every attacker knows the defence. Lower left is better."),
         Markup('<g class="frontier" transform="translate(8 62)">{}</g>').format(_drawn(document)),
