@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,7 +15,8 @@ from leakgauge.escaping import shapes
 from leakgauge.models import AnswerKind, LabelAccess, Model, ProbabilityAccess, labels_of
 from leakgauge.properties.population import Side
 from leakgauge.records import Records
-from leakgauge.training import DenseSubsets, Fitted, Job, Learner, PredictionTable, Randomness, train_many
+from leakgauge.training import DenseSubsets, Job, Learner, PredictionTable, Randomness, train_many
+from leakgauge.training.curating import Curating
 
 if TYPE_CHECKING:
     from leakgauge.training.chunks import Workers
@@ -29,29 +29,6 @@ MOST_NUMBERS = 2**24
 
 SURE = 30.0
 """Log-odds beyond which a probability is taken for 0 or 1."""
-
-
-class Curating(Learner):
-    """A learner that first leaves out or relabels some of its training records.
-
-    The models of a :class:`Trainer` are curated one by one, and then trained together by the learner inside.
-    """
-
-    learner: Learner
-
-    @abstractmethod
-    def curated(self, records: Records, *, seed: int | None) -> tuple[Indices, Indices]:
-        """What is trained on: rows of the records, ascending, and the label of each, both int ``[kept]``.
-
-        Raises:
-            ModelError: that cannot be told.
-        """
-
-    def fit(self, records: Records, *, seed: int | None) -> Fitted:
-        """Curate, and train."""
-        rows, labels = self.curated(records, seed=seed)
-        kept = records[rows]
-        return self.learner.fit(Records(kept.features, labels, kept.schema, kept.ids), seed=seed)
 
 
 @dataclass(frozen=True, eq=False)
