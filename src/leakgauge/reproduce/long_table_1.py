@@ -6,8 +6,8 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 
-from leakgauge.membership.protocol import Games
 from leakgauge.reproduce.long import DIFFERENCES, LOCATION, NETWORK, PURCHASE_LIKE, Measured, Study
+from leakgauge.reproduce.long_protocol import Games
 from leakgauge.reproduce.result import Experiment, Reproduction, Row
 from leakgauge.statistics import Estimate, mean
 
