@@ -1,5 +1,6 @@
 """The house stands as it was drawn: imports point downwards, and opening the door is quick."""
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -25,6 +26,17 @@ def test_statistics_and_theory_import_nothing_of_ours():
         for path in (ROOT / "src" / "leakgauge" / room).glob("*.py"):
             ours = [line for line in path.read_text().splitlines() if "import" in line and "leakgauge." in line]
             assert all(f"leakgauge.{room}" in line or ">>>" in line for line in ours), (path, ours)
+
+
+def test_every_room_is_drawn():
+    """In the table of rooms, in words that name what is there; and the package's own words name what it has."""
+    plan = (ROOT / "docs" / "architecture.md").read_text()
+    rooms = {path.parent.name for path in (ROOT / "src" / "leakgauge").glob("*/__init__.py")}
+    assert rooms <= set(re.findall(r"^\| `(\w+)` \|", plan, re.MULTILINE))
+    for name in re.findall(r"`([\w/]+\.py)`", plan):
+        assert list((ROOT / "src" / "leakgauge").rglob(name)) or (ROOT / name).exists(), name
+    for name in re.findall(r":func:`leakgauge\.(\w+)`|``(\w+)``", leakgauge.__doc__):
+        assert name[1] in rooms or callable(getattr(leakgauge, name[0])), name
 
 
 def test_importing_the_package_imports_nothing_heavy():

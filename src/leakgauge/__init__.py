@@ -4,8 +4,8 @@
 >>> lg.ReleaseRule().dtp
 1.0
 
-The door is :func:`leakgauge.auditing`; below it stand the packages of the questions, each a set of functions of arrays:
-``membership``, ``influence``, ``theory`` and ``statistics``, with ``records``, ``models`` and ``training`` under them.
+The door is :func:`leakgauge.audit`. Below it stand the packages of the questions, ``membership``, ``influence``,
+``attributes`` and ``properties``, on ``training``, ``models``, ``records``, ``statistics`` and ``theory``.
 """
 
 from __future__ import annotations
