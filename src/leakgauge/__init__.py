@@ -4,8 +4,10 @@
 >>> lg.ReleaseRule().dtp
 1.0
 
-The door is :func:`leakgauge.audit`. Below it stand the packages of the questions, ``membership``, ``influence``,
-``attributes`` and ``properties``, on ``training``, ``models``, ``records``, ``statistics`` and ``theory``.
+What is named here is stable, and all that an audit takes. Below it stand packages whose public names are those in
+their ``__all__``: ``auditing`` and ``protecting``; a package for each question (``membership``, ``influence``,
+``attributes``, ``properties``), each a set of functions of arrays; ``defences``; and under them ``training``,
+``models``, ``records``, ``statistics`` and ``theory``.
 """
 
 from __future__ import annotations
@@ -19,36 +21,41 @@ if TYPE_CHECKING:
     from leakgauge.auditing import (
         AuditResult,
         HiddenColumn,
+        PropertyGames,
         Queries,
         Released,
         ReleaseRule,
         Secret,
         Settings,
+        Subject,
         Verdict,
         audit,
+        subject,
     )
+    from leakgauge.models import FunctionProbabilities, FunctionRegression
+    from leakgauge.protecting import Protection, protect
     from leakgauge.records import Records
-    from leakgauge.training import FunctionLearner, SklearnLearner
+    from leakgauge.training import FunctionLearner, SklearnLearner, TorchLearner
 
 _HOMES = {
-    "AuditResult": "leakgauge.auditing",
-    "FunctionLearner": "leakgauge.training",
-    "HiddenColumn": "leakgauge.auditing",
-    "Queries": "leakgauge.auditing",
-    "Records": "leakgauge.records",
-    "ReleaseRule": "leakgauge.auditing",
-    "Released": "leakgauge.auditing",
-    "Secret": "leakgauge.auditing",
-    "Settings": "leakgauge.auditing",
-    "SklearnLearner": "leakgauge.training",
-    "Verdict": "leakgauge.auditing",
-    "audit": "leakgauge.auditing",
+    "auditing": (
+        *("AuditResult", "HiddenColumn", "PropertyGames", "Queries", "ReleaseRule", "Released", "Secret", "Settings"),
+        *("Subject", "Verdict", "audit", "subject"),
+    ),
+    "models": ("FunctionProbabilities", "FunctionRegression"),
+    "protecting": ("Protection", "protect"),
+    "records": ("Records",),
+    "training": ("FunctionLearner", "SklearnLearner", "TorchLearner"),
 }
 
 __all__ = [
     "AuditResult",
     "FunctionLearner",
+    "FunctionProbabilities",
+    "FunctionRegression",
     "HiddenColumn",
+    "PropertyGames",
+    "Protection",
     "Queries",
     "Records",
     "ReleaseRule",
@@ -56,16 +63,21 @@ __all__ = [
     "Secret",
     "Settings",
     "SklearnLearner",
+    "Subject",
+    "TorchLearner",
     "Verdict",
     "__version__",
     "audit",
+    "protect",
+    "subject",
 ]
 
 
 def __getattr__(name: str) -> Any:
     """Import what is asked for only then: ``leakgauge --help`` must not wait for scikit-learn."""
-    if name in _HOMES:
-        return getattr(importlib.import_module(_HOMES[name]), name)
+    for room, names in _HOMES.items():
+        if name in names:
+            return getattr(importlib.import_module(f"leakgauge.{room}"), name)
     raise AttributeError(f"module 'leakgauge' has no attribute {name!r}")
 
 

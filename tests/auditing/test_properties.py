@@ -30,7 +30,7 @@ from leakgauge.auditing.config import Config, load_config
 from leakgauge.auditing.document import dump, load, schema
 from leakgauge.auditing.explain import explain
 from leakgauge.auditing.gate import Limits, apply
-from leakgauge.auditing.properties import N_ENSEMBLE, N_QUERIES, N_TEST, _largest, own_influence, wanted_properties
+from leakgauge.auditing.properties import N_ENSEMBLE, N_QUERIES, N_TEST, _largest, influence_inside, wanted_properties
 from leakgauge.errors import ConfigError, DataError
 from leakgauge.influence import pdtp
 from leakgauge.models import FunctionProbabilities
@@ -290,7 +290,7 @@ def test_a_filter_that_finds_the_planted_records_leaves_a_coin(monkeypatch):
     The interval of 60 targets at 97.5 % holds 1/2 for all but one seed in 40 where the attacker guesses. Without the
     filter nine games of ten are won.
     """
-    monkeypatch.setattr(part, "own_influence", lambda learner, records: np.arange(len(records)))
+    monkeypatch.setattr(part, "influence_inside", lambda learner, records: np.arange(len(records)))
     asked = dataclasses.replace(BIT, fractions=(0.1, 0.3))
     games = PropertyGames(planted=(0.1,), n_shadow=40, n_targets=30, remedies=True)
     rule = ReleaseRule(property=0.75, planted=0.1)
@@ -321,8 +321,8 @@ def test_filtering_is_not_tried_where_influence_takes_training():
 def test_influence_is_pdtp_of_the_answers_before_they_are_rounded():
     records = people(60)
     plain = pdtp(LEARNER, records, seed=0, floors=False).values
-    np.testing.assert_array_equal(own_influence(LEARNER, records), plain)
-    np.testing.assert_array_equal(own_influence(part.Releasing(LEARNER, 0.5), records), plain)
+    np.testing.assert_array_equal(influence_inside(LEARNER, records), plain)
+    np.testing.assert_array_equal(influence_inside(part.Releasing(LEARNER, 0.5), records), plain)
 
 
 def test_records_that_no_model_can_do_without_are_kept():
@@ -330,10 +330,10 @@ def test_records_that_no_model_can_do_without_are_kept():
     records = people(60)
     ones = np.flatnonzero(records.labels == 1)
     lone = records[np.sort(np.append(np.flatnonzero(records.labels == 0), ones[0]))]
-    influence = own_influence(LEARNER, lone)
+    influence = influence_inside(LEARNER, lone)
     assert influence[lone.labels == 1].tolist() == [-1.0]
     assert (influence[lone.labels == 0] >= 0).all()
-    assert own_influence(LEARNER, lone[lone.labels == 0]).tolist() == [0.0] * (len(lone) - 1)
+    assert influence_inside(LEARNER, lone[lone.labels == 0]).tolist() == [0.0] * (len(lone) - 1)
 
 
 def test_usual_fractions_are_the_true_one_and_half_of_the_rarer_kind():

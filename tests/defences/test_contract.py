@@ -28,8 +28,8 @@ from leakgauge.defences import (
     Temperature,
     Unchanged,
 )
+from leakgauge.influence import own_influence
 from leakgauge.models import answers
-from leakgauge.protecting import own_influence
 from leakgauge.records import Records
 from leakgauge.training import FunctionLearner, Randomness, SklearnLearner, balanced_subsets, train_many
 

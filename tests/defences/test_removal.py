@@ -8,7 +8,7 @@ from sklearn.naive_bayes import GaussianNB
 
 from leakgauge.defences import Removal
 from leakgauge.errors import ConfigError, ModelError
-from leakgauge.protecting import own_influence
+from leakgauge.influence import own_influence
 from leakgauge.records import Records
 from leakgauge.training import SklearnLearner
 

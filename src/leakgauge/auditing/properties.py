@@ -31,7 +31,7 @@ from leakgauge.auditing.result import InferredProperty, PropertyGame, PropertyRe
 from leakgauge.auditing.settings import PropertyGames, Released, Secret, Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.errors import DataError, ModelError
-from leakgauge.influence import pdtp
+from leakgauge.influence import own_influence
 from leakgauge.models import AnswerKind, Model
 from leakgauge.properties import (
     Attack,
@@ -358,17 +358,14 @@ def _remedies(learner: Learner, wanted: Wanted, games: PropertyGames) -> Iterato
         return
     most = max(games.planted)
     reason = not_filtered(learner, wanted)
-    filtered = None if reason else WithoutInfluential(learner, own_influence, most)
+    filtered = None if reason else WithoutInfluential(learner, influence_inside, most)
     yield _Remedy(FILTERING, most, filtered, reason)
     yield _Remedy(LABEL_NOISE, NOISE, NoisyLabels(learner, NOISE))
 
 
-def own_influence(learner: Learner, records: Records) -> Floats:
-    """PDTP of each training record ``[n]``; lowest where no model could be trained without it, so that it is kept."""
-    if len(np.unique(records.labels)) < 2:  # there is no model to be moved
-        return np.zeros(len(records))
-    values = pdtp(_inside(learner), records, seed=0, floors=False).values
-    return np.nan_to_num(values, nan=-1.0, posinf=np.inf)
+def influence_inside(learner: Learner, records: Records) -> Floats:
+    """Of each training record on the answers that the owner sees, before they are rounded ``[n]``."""
+    return own_influence(_inside(learner), records)
 
 
 def _inside(learner: Learner) -> Learner:

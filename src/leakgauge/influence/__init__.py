@@ -5,7 +5,7 @@ from leakgauge.influence.change import Changes, confirm_change, prediction_chang
 from leakgauge.influence.confirmation import Confirmation, confirm
 from leakgauge.influence.delivered import OwnModels
 from leakgauge.influence.dtp import Dtp, dtp
-from leakgauge.influence.pdtp import Pdtp, pairwise_floor, pdtp
+from leakgauge.influence.pdtp import Pdtp, own_influence, pairwise_floor, pdtp
 from leakgauge.influence.removal import Removals, categorical_pdtp, remove_most_exposed
 from leakgauge.influence.removal_curve import RemovalCurve, removal_curve
 from leakgauge.influence.screening import MostInfluential, most_influential
@@ -33,6 +33,7 @@ __all__ = [
     "linear_bound",
     "most_influential",
     "naive_bayes_bound",
+    "own_influence",
     "pairwise_floor",
     "pdtp",
     "prediction_change",

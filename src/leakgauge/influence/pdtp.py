@@ -254,6 +254,16 @@ def pdtp(
     )
 
 
+def own_influence(learner: Learner, records: Records, seed: int = 0) -> Floats:
+    """PDTP of each training record ``[n]`` in nats, for whoever leaves out those with the most.
+
+    Lowest, -1, where no model can be trained without the record, which so is kept; 0 where all records have one label.
+    """
+    if len(np.unique(records.labels)) < 2:
+        return np.zeros(len(records))
+    return np.nan_to_num(pdtp(learner, records, seed=seed, floors=False).values, nan=-1.0, posinf=np.inf)
+
+
 def pairwise_floor(log_probabilities: Floats) -> Floats:
     """Noise floor from models trained on the same records with different seeds (Long et al. 2017, section 9).
 

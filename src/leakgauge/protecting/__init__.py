@@ -5,7 +5,7 @@ models of the defended learner), and by the same release rule. What it costs is 
 and lost probabilities count.
 """
 
-from leakgauge.protecting.choice import KINDS, DefenceKind, default_defences, named_defence, own_influence
+from leakgauge.protecting.choice import KINDS, DefenceKind, default_defences, named_defence
 from leakgauge.protecting.document import ProtectionDocument, TriedDocument
 from leakgauge.protecting.outcome import Protection, Refused, Tried
 from leakgauge.protecting.trying import protect
@@ -20,6 +20,5 @@ __all__ = [
     "TriedDocument",
     "default_defences",
     "named_defence",
-    "own_influence",
     "protect",
 ]

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from leakgauge.arrays import Floats
 from leakgauge.auditing import Settings, Subject
 from leakgauge.defences import (
     Binning,
@@ -24,7 +23,7 @@ from leakgauge.defences import (
     Temperature,
 )
 from leakgauge.errors import ConfigError
-from leakgauge.influence import pdtp
+from leakgauge.influence import own_influence
 from leakgauge.records import Records, Task, concatenate
 from leakgauge.training import EachModel, Job, Learner, Randomness, leave_one_out
 from leakgauge.training import plan as plan_of
@@ -158,11 +157,6 @@ def default_defences(what: Subject, settings: Settings) -> tuple[Defence, ...]:
         found.append(Removal(own_influence, rule.dtp))
     found.append(_noise(None, what, settings))
     return tuple(found)
-
-
-def own_influence(learner: Learner, records: Records, seed: int) -> Floats:
-    """PDTP of each record of a training set ``[n]``, in nats, for :class:`leakgauge.defences.Removal`."""
-    return pdtp(learner, records, seed=seed, floors=False).values
 
 
 def n_refits(learner: Learner, train: Records, settings: Settings) -> int:

@@ -57,7 +57,7 @@ class TreesWithout(Engine):
     name = "trees"
     method = "following each query through the tree that grows without the record"
     tolerance = 0.0
-    chunk = 4096
+    chunk = 1024
 
     def prepare(self, job: Job) -> Followed | Refusal:
         """Another learner or sort of job and forests that share no random numbers are refused."""

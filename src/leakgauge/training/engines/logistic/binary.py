@@ -95,7 +95,7 @@ class LogisticRegressionNewton(Engine):
     method = "shared-Hessian Newton iteration from the full fit, to convergence"
     tolerance = CLOSE
     converges = True
-    chunk = 12_288
+    chunk = 4096
 
     def __post_init__(self) -> None:
         if not 1e-10 <= self.close <= 1e-3:
@@ -132,7 +132,7 @@ class LeavingOut(Prepared):
                 _ = self.whole
                 return
             for group in self.groups:
-                group.full.share(min(len(group.models), self.engine.chunk))
+                group.full.share(len(group.models))
 
     @cached_property
     def whole(self) -> Minimum:
@@ -165,21 +165,22 @@ class LeavingOut(Prepared):
         for group in self.groups:
             places = np.flatnonzero(np.isin(models, group.models))
             if len(places):
-                scores[places] = self._answers(group.full, models[places])
+                scores[places] = self._answers(group, models[places])
         return scores
 
-    def _answers(self, full: Minimum, models: Indices) -> Floats:
-        """Scores of models that are found from one fit ``[m, queries]``: those of that, and how far they move."""
-        case, close = self.case, self.engine.close
+    def _answers(self, group: Group, models: Indices) -> Floats:
+        """Scores of some models of a group ``[m, queries]``: those of its fit, and how far they move."""
+        case, close, full, n = self.case, self.engine.close, group.full, len(group.models)
         if case.index is None:
             queries = _design(case, case.queries)
             white = full.whitened(queries)
             far = np.full(len(models), longest(white))
-            moved = displaced(full, case.removed[models], far, close)
+            moved = displaced(full, case.removed[models], far, close, n_in_all=n)
             shared: Floats = queries @ full.weights + moved @ white.T
             return shared
         index = case.index[models]
-        moved = displaced(full, case.removed[models], full.norms[index].max(axis=1, initial=0.0), close)
+        far = full.norms[index].max(axis=1, initial=0.0)
+        moved = displaced(full, case.removed[models], far, close, n_in_all=n)
         scores = full.scores[index]
         for place, asked in enumerate(index.T):
             scores[:, place] += dots(full.white[asked], moved)
@@ -430,7 +431,9 @@ def problem_of(case: Given, *, without: int | None = None) -> Problem:
     return Problem(_design(case, case.matrix), y, estimator.C * weights[case.labels], penalty)
 
 
-def displaced(full: Minimum, removed: Indices, far: Floats, close: float = CLOSE) -> Floats:
+def displaced(
+    full: Minimum, removed: Indices, far: Floats, close: float = CLOSE, *, n_in_all: int | None = None
+) -> Floats:
     """Where the minimum moves when each record is left out.
 
     Args:
@@ -438,6 +441,7 @@ def displaced(full: Minimum, removed: Indices, far: Floats, close: float = CLOSE
         removed: the record that each model lacks ``[m]``.
         far: length of the longest whitened query that the answer is for ``[m]``.
         close: by how much the score of such a query may be wrong.
+        n_in_all: how many models are found from this fit in all; by default these.
 
     Returns:
         ``L' delta`` for each model ``[m, d]``, whitened: the score of a query q changes by ``q L^-T`` times it.
@@ -446,7 +450,7 @@ def displaced(full: Minimum, removed: Indices, far: Floats, close: float = CLOSE
         numpy.linalg.LinAlgError: a model had to be fitted, and could not be.
     """
     search = _Search.of(full, removed, far, close)
-    for sums in _ways(full, len(removed)):
+    for sums in _ways(full, n_in_all or len(removed)):
         for models in search.left(sums.limit):
             search.iterate(sums, models)
         if not len(search.open):

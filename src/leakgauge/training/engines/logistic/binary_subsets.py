@@ -81,7 +81,7 @@ class LogisticRegressionSubsets(Subsets):
     """``LogisticRegression`` with two classes and a squared penalty, on any subsets."""
 
     name = "logistic-regression-subsets"
-    chunk = 256
+    chunk = 128
 
     def pool(self, job: Job) -> _Pool | Refusal:
         """All records; more than two classes, another penalty and a table too large are refused."""

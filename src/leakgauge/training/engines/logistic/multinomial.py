@@ -93,7 +93,7 @@ class MultinomialLogisticRegression(Engine):
     method = "L-BFGS from the full fit for blocks of records, to convergence"
     tolerance = CLOSE
     converges = True
-    chunk = 512
+    chunk = 128
 
     def __init__(self, close: float = CLOSE) -> None:
         if not close >= CLOSEST:

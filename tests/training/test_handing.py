@@ -1,0 +1,117 @@
+"""What workers are given: once, for their owner's eyes, and gone afterwards."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from leakgauge.errors import StoreError
+from leakgauge.records import Records
+from leakgauge.training import Job, Randomness, SklearnLearner, handing, leave_one_out, plan, train_many
+from leakgauge.training.handing import handed
+
+N = 40
+
+
+@pytest.fixture
+def prepared():
+    rng = np.random.default_rng(0)
+    records = Records.from_arrays(rng.normal(size=(N, 3)), np.arange(N) % 2)
+    learner = SklearnLearner(LogisticRegression())
+    return plan(Job(learner, records, leave_one_out(N), records.features, 0, Randomness.COMMON)).prepared
+
+
+def test_what_is_handed_over_answers_as_before(prepared):
+    expected = prepared.all().answers
+    with handed(prepared, expected.shape) as given:
+        again = given.prepared()
+        np.testing.assert_array_equal(again.all().answers, expected)
+        assert again is given.prepared(), "a worker reads it once"
+        assert again is not prepared
+        table = given.table()
+        assert table.shape == expected.shape
+        table[3] = expected[3]
+        np.testing.assert_array_equal(given.table()[3], expected[3])
+
+
+def test_a_worker_that_writes_to_what_it_was_given_changes_nobody_elses(prepared):
+    with handed(prepared, (N, N, 2)) as given:
+        given.prepared().groups[0].full.weights[:] = 0.0
+        handing._read.cache_clear()
+        assert given.prepared().groups[0].full.weights.any()
+    handing._read.cache_clear()
+
+
+def test_only_the_owner_can_look_and_nothing_is_left(prepared):
+    with handed(prepared, (N, N, 2)) as given:
+        folder = Path(given.folder)
+        assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+        assert {path.name for path in folder.iterdir()} == {"job", "sizes.npy", "answers"}
+    assert not folder.exists()
+    with pytest.raises(ZeroDivisionError), handed(prepared, (N, N, 2)) as given:
+        raise ZeroDivisionError
+    assert not Path(given.folder).exists()
+
+
+def test_large_tables_are_handed_back_in_parts(prepared, monkeypatch):
+    monkeypatch.setattr(handing, "MOST_BYTES", 1000)
+    with handed(prepared, (N, N, 2)) as given:
+        assert given.table() is None
+    job = prepared.job
+    monkeypatch.setattr(type(prepared.engine), "chunk", 7)
+    tables = [
+        train_many(job.learner, job.records, job.subsets, seed=0, randomness=job.randomness, workers=n).answers
+        for n in (1, 2)
+    ]
+    np.testing.assert_array_equal(*tables)
+
+
+def test_where_there_is_no_room_it_says_so(prepared, monkeypatch, tmp_path):
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(handing, "_write", full)
+    monkeypatch.setattr(handing, "_where", lambda room: tmp_path)
+    with pytest.raises(StoreError, match=r"has no room for what workers are handed, .* \(No space left on device\)"):
+        handed(prepared, (N, N, 2)).__enter__()
+    assert not list(tmp_path.iterdir())
+
+
+KILLED = """
+import sys, time, numpy as np
+from leakgauge.records import Records
+from leakgauge.training import Job, Randomness, SklearnLearner, leave_one_out, plan
+from leakgauge.training import handing
+from sklearn.linear_model import LogisticRegression
+handing._where = lambda room: sys.argv[1]
+records = Records.from_arrays(np.random.default_rng(0).normal(size=(40, 3)), np.arange(40) % 2)
+job = Job(SklearnLearner(LogisticRegression()), records, leave_one_out(40), records.features, 0, Randomness.COMMON)
+with handing.handed(plan(job).prepared, (40, 40, 2)):
+    print("ready", flush=True)
+    time.sleep(60)
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="kills as POSIX does")
+def test_nothing_is_left_by_a_process_that_was_killed(tmp_path):
+    process = subprocess.Popen([sys.executable, "-c", KILLED, str(tmp_path)], stdout=subprocess.PIPE, text=True)
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    assert len(list(tmp_path.iterdir())) == 1
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    process.stdout.close()
+    for _ in range(300):  # what tracks such folders sees that its process is gone
+        if not list(tmp_path.iterdir()):
+            return
+        time.sleep(0.1)
+    pytest.fail("the records of a killed process are still there")
