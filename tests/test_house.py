@@ -32,6 +32,16 @@ def test_statistics_and_theory_import_nothing_of_ours():
             assert all(f"leakgauge.{room}" in line or ">>>" in line for line in ours), (path, ours)
 
 
+def test_every_room_is_drawn():
+    """In the table of rooms, in words that name what is there; and the package's own words name what it has."""
+    plan = (ROOT / "docs" / "architecture.md").read_text()
+    rooms = {path.parent.name for path in (ROOT / "src" / "leakgauge").glob("*/__init__.py")}
+    assert rooms <= set(re.findall(r"^\| `(\w+)` \|", plan, re.MULTILINE))
+    for name in re.findall(r"`([\w/]+\.py)`", plan):
+        assert list((ROOT / "src" / "leakgauge").rglob(name)) or (ROOT / name).exists(), name
+    assert set(re.findall(r"``([a-z]\w*)``", leakgauge.__doc__)) <= rooms
+
+
 def test_importing_the_package_imports_nothing_heavy():
     code = "import sys, leakgauge; print([m for m in ('numpy', 'scipy', 'sklearn', 'pydantic') if m in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -8,7 +8,6 @@ from sklearn.svm import LinearSVC
 
 from leakgauge.errors import ModelError
 from leakgauge.influence import (
-    coarse_tolerance,
     confirm,
     dtp_upper_bound,
     linear_bound,
@@ -20,7 +19,7 @@ from leakgauge.influence.confirmation import log_ratio_of_means
 from leakgauge.models import ProbabilityAccess, label_logs
 from leakgauge.records import Records
 from leakgauge.theory import log_ratio
-from leakgauge.training import FunctionLearner, Randomness, SklearnLearner
+from leakgauge.training import FunctionLearner, Randomness, SklearnLearner, coarse_tolerance
 
 LN_199 = 5.2933048247
 

@@ -6,10 +6,11 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 from leakgauge.errors import DataError, ModelError
-from leakgauge.membership import ATTACKS, Evidence, everyone_as_target, left_out_error, strongest_per_record, targeted
+from leakgauge.membership import ATTACKS, Evidence, everyone_as_target, left_out_error, strongest_per_record
 from leakgauge.membership.game import pool_game, population_game
 from leakgauge.models import AnswerKind, ProbabilityAccess
 from leakgauge.records import Records
+from leakgauge.reproduce.long_protocol import targeted
 from leakgauge.training import FunctionLearner, PredictionTable, SklearnLearner, complementary_pairs, train_many
 
 BY_NAME = {attack.name: attack for attack in ATTACKS}

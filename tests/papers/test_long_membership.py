@@ -13,17 +13,17 @@ import pytest
 from scipy import optimize, stats
 
 from leakgauge.membership import ATTACKS, Evidence, shadow_classifier
-from leakgauge.membership.protocol import Games, Sizes
 from leakgauge.models import AnswerKind, binned_logs
 from leakgauge.records import Records
 from leakgauge.reproduce import long
+from leakgauge.reproduce.long_protocol import Games, Sizes
 from leakgauge.training import DenseSubsets, PredictionTable, balanced_subsets, random_subsets
 
 BY_NAME = {attack.name: attack for attack in ATTACKS}
 DISTANCE = "membership/test_distance.py"
 FREQUENCY = "membership/test_frequency.py"
 UNTARGETED = "membership/test_shadow_classifier.py"
-PROTOCOL = "membership/test_protocol.py"
+PROTOCOL = "reproduce/test_long_protocol.py"
 GAME = "membership/test_game.py"
 CORRELATION = "statistics/test_correlation.py"
 HERE = "papers/test_long_membership.py"

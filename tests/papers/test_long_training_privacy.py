@@ -58,7 +58,7 @@ ASSERTED = (
     ("noise floor", f"{PDTP}::test_the_noise_floor_is_the_upper_quantile_over_pairs"),
     (
         "mean over training sets",
-        "membership/test_protocol.py::test_influence_is_asked_about_the_half_that_holds_the_target",
+        "reproduce/test_long_protocol.py::test_influence_is_asked_about_the_half_that_holds_the_target",
     ),
     # Section 5.2: bins.
     ("bins: eight values", f"{RATIOS}::TestBinning::test_reference_values"),

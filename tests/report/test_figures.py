@@ -5,14 +5,15 @@ import math
 import re
 import xml.etree.ElementTree as ET
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from leakgauge.auditing import Finding, Verdict
 from leakgauge.auditing.result import Association, Curve, Histogram
+from leakgauge.drawing import marks
+from leakgauge.drawing.axes import Axis
 from leakgauge.report import figures
-from leakgauge.report.figures import Axis
+from leakgauge.report.page import _source
 from leakgauge.statistics import Estimate
 
 NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
@@ -277,11 +278,11 @@ def test_the_scale_holds_everything_but_what_is_far_beyond_the_limit():
 
 
 def test_verdicts_differ_in_shape():
-    shapes = {symbol.get("id"): ET.tostring(symbol) for symbol in parsed(figures.icons()).iter("symbol")}
+    shapes = {symbol.get("id"): ET.tostring(symbol) for symbol in ET.fromstring(_source("verdicts.svg")).iter("symbol")}
     assert set(shapes) == {"passes", "fails", "cannot-tell"}
     assert len(set(shapes.values())) == 3
-    for verdict, name in figures.verdict_classes():
-        assert parsed(figures.icon(verdict)).find("use").get("href") == f"#{name}"
+    for verdict in Verdict:
+        assert parsed(figures.icon(verdict)).find("use").get("href") == f"#{figures.verdict_class(verdict)}"
 
 
 def test_no_pair_of_colour_and_dashes_comes_twice(documents):
@@ -294,12 +295,12 @@ def test_no_pair_of_colour_and_dashes_comes_twice(documents):
     legend = [parsed(figures.line_sample(i)).find("path").get("class") for i in range(24)]
     assert drawn == legend
     assert len(set(drawn)) == 24
-    assert len({figures.line_look(i) for i in range(64)}) == 64
-    style = (Path(figures.__file__).parent / "templates" / "style.css").read_text()
+    assert len({marks.line_look(i) for i in range(64)}) == 64
+    style = marks.style()
     for name in {name for look in drawn for name in look.split()} - {"line", "d0"}:
         assert f".{name} {{" in style
     dashes = re.findall(r"\.d\d \{ stroke-dasharray: ([\d. ]+); \}", style)
-    assert len(set(dashes)) == figures.N_DASHES - 1  # the first is solid
+    assert len(set(dashes)) == marks.N_DASHES - 1  # the first is solid
 
 
 def test_lines_differ_without_colour():

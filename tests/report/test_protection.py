@@ -15,10 +15,11 @@ import pytest
 
 from leakgauge.auditing import ReleaseRule, Verdict
 from leakgauge.defences import Binning, Ensemble, LabelsOnly, StrongerPenalty, Unchanged
+from leakgauge.drawing.labels import Box, place_labels
 from leakgauge.errors import StoreError
 from leakgauge.protecting import Refused
 from leakgauge.protecting.document import dump, load
-from leakgauge.report.frontier import Box, describe, frontier_plot, frontier_svg, label_of, place_labels
+from leakgauge.report.frontier import describe, frontier_plot, frontier_svg, label_of
 from leakgauge.report.protection import advice, headline, nearest, render_protection, write_protection
 from leakgauge.statistics import Estimate
 

@@ -8,7 +8,6 @@ from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB
 
 from leakgauge.errors import ConfigError
 from leakgauge.influence.removal import Cells, categorical_pdtp
-from leakgauge.membership.protocol import Sizes
 from leakgauge.records import Records
 from leakgauge.reproduce import (
     long,
@@ -24,6 +23,7 @@ from leakgauge.reproduce import (
 )
 from leakgauge.reproduce.boosted_logistic import BoostedLogistic
 from leakgauge.reproduce.long import ADULT, LOGISTIC, NAIVE_BAYES, NETWORK, PENALISED, PURCHASE_LIKE, Source
+from leakgauge.reproduce.long_protocol import Sizes
 from leakgauge.reproduce.mixed_naive_bayes import MixedNaiveBayes
 from leakgauge.reproduce.purchase_like import purchase_like
 from leakgauge.reproduce.result import Against

@@ -33,7 +33,6 @@ from leakgauge.auditing.properties import (
 from leakgauge.auditing.settings import Queries as AskedOf
 from leakgauge.auditing.settings import Released, Settings
 from leakgauge.auditing.subject import Subject
-from leakgauge.influence import coarse_tolerance
 from leakgauge.influence.delivered import n_looked_at
 from leakgauge.influence.pdtp import N_TRIED as N_PROBED
 from leakgauge.influence.pdtp import N_TWINS
@@ -48,6 +47,7 @@ from leakgauge.training import (
     Randomness,
     Subsets,
     balanced_subsets,
+    coarse_tolerance,
     everything,
     plan,
 )

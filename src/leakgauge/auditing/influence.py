@@ -30,7 +30,6 @@ from leakgauge.influence import (
     OwnModels,
     Pdtp,
     Search,
-    coarse_tolerance,
     confirm,
     dtp_upper_bound,
     pdtp,
@@ -42,6 +41,7 @@ from leakgauge.influence.search import stopping_floor
 from leakgauge.models import Model, binned_logs
 from leakgauge.statistics import Estimate, pearson
 from leakgauge.statistics.numerals import short
+from leakgauge.training import coarse_tolerance
 from leakgauge.training.engines.refit import Refit
 
 if TYPE_CHECKING:

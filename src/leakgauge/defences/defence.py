@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from leakgauge.training import Fitted, Learner
 from leakgauge.training.fingerprints import fingerprint
@@ -25,6 +25,9 @@ class Defence(ABC):
     It should be the case that defences of the same ``name`` in one comparison are the same.
     """
 
+    source: ClassVar[str]
+    """Where it comes from."""
+
     @property
     @abstractmethod
     def name(self) -> str:
@@ -34,11 +37,6 @@ class Defence(ABC):
     @abstractmethod
     def title(self) -> str:
         """What it does, in a few words."""
-
-    @property
-    @abstractmethod
-    def source(self) -> str:
-        """Where it comes from."""
 
     @property
     def guarantee(self) -> str | None:
@@ -70,6 +68,8 @@ class Unchanged(Defence):
     True
     """
 
+    source = ""
+
     @property
     def name(self) -> str:
         """``unchanged``."""
@@ -79,11 +79,6 @@ class Unchanged(Defence):
     def title(self) -> str:
         """What it does."""
         return "no defence"
-
-    @property
-    def source(self) -> str:
-        """None."""
-        return ""
 
     def apply(self, learner: Learner) -> Learner:
         """The learner itself."""

@@ -109,6 +109,8 @@ class DpSgd(TrainingDefence):
     'dp-sgd-eta-0.05'
     """
 
+    source = "Abadi et al. 2016"
+
     size: int
     epsilon: float | None = None
     eta: float | None = None
@@ -195,11 +197,6 @@ class DpSgd(TrainingDefence):
         promise = f"epsilon {self.epsilon:g}" if self.eta is None else f"eta {self.eta:g}"
         replacing = " by replacing one" if self.adjacency is Adjacency.REPLACE_ONE and self.eta is None else ""
         return f"DP-SGD with {promise}{replacing}"
-
-    @property
-    def source(self) -> str:
-        """Where it comes from."""
-        return "Abadi et al. 2016"
 
     @property
     def guarantee(self) -> str:

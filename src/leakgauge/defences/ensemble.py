@@ -53,6 +53,8 @@ class Ensemble(TrainingDefence):
     0.6931
     """
 
+    source = "Nissim et al. 2007; Papernot et al. 2017"
+
     n_parts: int = 10
     smoothing: float = 1.0
     soft: bool = True
@@ -75,11 +77,6 @@ class Ensemble(TrainingDefence):
     def title(self) -> str:
         """With the number of parts."""
         return f"{'' if self.soft else 'counted '}votes of {self.n_parts} models of disjoint parts"
-
-    @property
-    def source(self) -> str:
-        """Where it comes from."""
-        return "Nissim et al. 2007; Papernot et al. 2017"
 
     @property
     def largest_dtp(self) -> float:

@@ -55,6 +55,8 @@ class ParameterNoise(Defence):
     Source: Izzo et al. 2022, with the calibration of :class:`leakgauge.defences.mip.Swap`.
     """
 
+    source = "Izzo et al. 2022; noise by the exchange of one record"
+
     pool: Records = field(repr=False)
     size: int | None = None
     eta: float = 0.05
@@ -95,11 +97,6 @@ class ParameterNoise(Defence):
     def title(self) -> str:
         """With eta."""
         return f"noise on the parameters for eta {self.eta:g}"
-
-    @property
-    def source(self) -> str:
-        """Where it comes from."""
-        return "Izzo et al. 2022; noise by the exchange of one record"
 
     @property
     def guarantee(self) -> str:

@@ -90,6 +90,8 @@ class Binning(OutputDefence):
     Source: Long et al. 2017, section 5.2.
     """
 
+    source = "Long et al. 2017, section 5.2"
+
     width: float = 0.01
 
     def __post_init__(self) -> None:
@@ -108,11 +110,6 @@ class Binning(OutputDefence):
     def title(self) -> str:
         """With the width."""
         return f"probabilities in bins of {self.width:g}"
-
-    @property
-    def source(self) -> str:
-        """Where it comes from."""
-        return "Long et al. 2017, section 5.2"
 
     @property
     def guarantee(self) -> str:
@@ -152,6 +149,8 @@ class LabelsOnly(OutputDefence):
     Source: Shokri et al. 2017, section VIII; that it is not enough: Yeom et al. 2018, Theorem 2.
     """
 
+    source = "Shokri et al. 2017, section VIII"
+
     @property
     def name(self) -> str:
         """``labels-only``."""
@@ -161,11 +160,6 @@ class LabelsOnly(OutputDefence):
     def title(self) -> str:
         """What it does."""
         return "labels without probabilities"
-
-    @property
-    def source(self) -> str:
-        """Where it comes from."""
-        return "Shokri et al. 2017, section VIII"
 
     @property
     def kind(self) -> AnswerKind:
@@ -211,6 +205,8 @@ class Temperature(OutputDefence):
     Source: Shokri et al. 2017, section VIII.
     """
 
+    source = "Shokri et al. 2017, section VIII"
+
     temperature: float = 2.0
 
     def __post_init__(self) -> None:
@@ -225,11 +221,6 @@ class Temperature(OutputDefence):
     def title(self) -> str:
         """With T."""
         return f"probabilities at temperature {self.temperature:g}"
-
-    @property
-    def source(self) -> str:
-        """Where it comes from."""
-        return "Shokri et al. 2017, section VIII"
 
     def wrap(self, model: Model) -> Tempered:
         """Probabilities that are less sure.

@@ -91,6 +91,8 @@ class StrongerPenalty(Defence):
     0.2
     """
 
+    source = "Shokri et al. 2017, section VIII"
+
     factor: float = 10.0
 
     def __post_init__(self) -> None:
@@ -105,11 +107,6 @@ class StrongerPenalty(Defence):
     def title(self) -> str:
         """With the factor."""
         return f"regularised {self.factor:g} times as strongly"
-
-    @property
-    def source(self) -> str:
-        """Where it comes from."""
-        return "Shokri et al. 2017, section VIII"
 
     def apply(self, learner: Learner) -> Learner:
         """The same algorithm with other settings, so that every engine that knows it does.
@@ -147,6 +144,8 @@ class EarlierStop(Defence):
     12
     """
 
+    source = "Yeom et al. 2018, section 3"
+
     factor: float = 2.0
 
     def __post_init__(self) -> None:
@@ -161,11 +160,6 @@ class EarlierStop(Defence):
     def title(self) -> str:
         """With the factor."""
         return f"rounds of training divided by {self.factor:g}"
-
-    @property
-    def source(self) -> str:
-        """Where it comes from."""
-        return "Yeom et al. 2018, section 3"
 
     def apply(self, learner: Learner) -> Learner:
         """The same algorithm with fewer rounds.

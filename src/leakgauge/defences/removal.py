@@ -47,6 +47,8 @@ class Removal(TrainingDefence):
     Source: Long et al. 2017, section 8, there one record at a time.
     """
 
+    source = "Long et al. 2017, section 8"
+
     influence: Influence
     limit: float = 1.0
     n_rounds: int = 10
@@ -69,11 +71,6 @@ class Removal(TrainingDefence):
     def title(self) -> str:
         """With the limit."""
         return f"without the records of influence above {self.limit:g}"
-
-    @property
-    def source(self) -> str:
-        """Where it comes from."""
-        return "Long et al. 2017, section 8"
 
     def fit(self, learner: Learner, records: Records, *, seed: int | None) -> Fitted:
         """Train on those who are left.

@@ -10,7 +10,6 @@ from leakgauge.influence.removal import Removals, categorical_pdtp, remove_most_
 from leakgauge.influence.removal_curve import RemovalCurve, removal_curve
 from leakgauge.influence.screening import MostInfluential, most_influential
 from leakgauge.influence.search import Search, search
-from leakgauge.influence.solver import coarse_tolerance
 from leakgauge.influence.variation import Variation, sample_variation, seed_variation
 
 __all__ = [
@@ -27,7 +26,6 @@ __all__ = [
     "Search",
     "Variation",
     "categorical_pdtp",
-    "coarse_tolerance",
     "confirm",
     "confirm_change",
     "dtp",

@@ -5,10 +5,8 @@ from leakgauge.membership.error_law import left_out_error
 from leakgauge.membership.game import (
     Strongest,
     Success,
-    TargetedScores,
     everyone_as_target,
     strongest_per_record,
-    targeted,
 )
 
 __all__ = [
@@ -19,9 +17,7 @@ __all__ = [
     "Population",
     "Strongest",
     "Success",
-    "TargetedScores",
     "everyone_as_target",
     "left_out_error",
     "strongest_per_record",
-    "targeted",
 ]

@@ -1,31 +1,23 @@
-"""What the owner of the training set can know and do: how many planted records it takes, and what may help against it.
-
-A remedy is part of the algorithm that trains, so it is a learner: the attacker, who knows the algorithm, trains its
-shadow models with it too. What a remedy is worth is the game played with it, beside the game without.
-"""
+"""What the owner of the training set can know: how many planted records the attack takes, and what they do to use."""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from leakgauge.arrays import Floats, Indices
-from leakgauge.checking import number
-from leakgauge.errors import ConfigError, DataError, ModelError
+from leakgauge.errors import ConfigError, DataError
 from leakgauge.models import AnswerKind
 from leakgauge.properties.game import N_TARGETS, CleanTest, confront, target_sets
 from leakgauge.properties.inference import Attack, prepare
 from leakgauge.properties.parameters import Game
 from leakgauge.properties.population import Population
-from leakgauge.properties.training_sets import Curating, Trainer
+from leakgauge.properties.training_sets import Trainer
 from leakgauge.records import Records
 from leakgauge.statistics import Estimate
 from leakgauge.training import HERE, Execution, Learner
-from leakgauge.training.fingerprints import fingerprint
-from leakgauge.training.learners import identity
 
 
 @dataclass(frozen=True)
@@ -114,89 +106,3 @@ def fewest_planted(curve: Sequence[Power], win_rate: float = 0.9) -> Power | Non
     """
     enough = [point for point in curve if point.win_rate.value >= win_rate]
     return min(enough, key=lambda point: point.n_planted, default=None)
-
-
-class WithoutInfluential(Curating):
-    """Train after the most influential records are left out, as planted ones may be.
-
-    Args:
-        learner: what then trains.
-        influence: from a learner and its training records to how far each moves the model, ``[n]``; higher means
-            further.
-        share: of the training records that is left out, in [0, 1).
-
-    Raises:
-        ConfigError: the share is out of range.
-    """
-
-    def __init__(self, learner: Learner, influence: Callable[[Learner, Records], Floats], share: float) -> None:
-        self.learner = learner
-        self.influence = influence
-        self.share: float = number(least=0, below=1)("the share of records to leave out", share)
-
-    @property
-    def name(self) -> str:
-        """The learner, and what is left out."""
-        return f"{self.learner.name} without the {self.share:.1%} most influential records"
-
-    @property
-    def randomised(self) -> bool:
-        """Whether the learner is."""
-        return self.learner.randomised
-
-    def curated(self, records: Records, *, seed: int | None) -> tuple[Indices, Indices]:
-        """The least influential records, of equals the earlier ones, as they are labelled.
-
-        Raises:
-            ModelError: there is not one number for each record, or one is NaN.
-        """
-        values = np.asarray(self.influence(self.learner, records), dtype=np.float64)
-        if values.shape != (len(records),) or np.isnan(values).any():
-            raise ModelError(
-                f"influence must give a number for each of {len(records)} records, got shape {values.shape}"
-                f"{' with NaN' if np.isnan(values).any() else ''}."
-            )
-        n_kept = len(records) - round(self.share * len(records))
-        kept = np.sort(np.argsort(values, kind="stable")[:n_kept])
-        return kept, records.labels[kept].astype(np.int64)
-
-    def fingerprint(self) -> str:
-        """The learner's, the share, and the function's code."""
-        return fingerprint("without-influential", self.share, self.influence, identity(self.learner))
-
-
-class NoisyLabels(Curating):
-    """Train after some labels are replaced by random ones.
-
-    Args:
-        learner: what then trains.
-        rate: the probability that a label is drawn anew, uniformly from all classes, in [0, 1].
-
-    Raises:
-        ConfigError: the rate is out of range.
-    """
-
-    def __init__(self, learner: Learner, rate: float) -> None:
-        self.learner = learner
-        self.rate: float = number(least=0, most=1)("the rate of label noise", rate)
-
-    @property
-    def name(self) -> str:
-        """The learner, and how noisy its labels are."""
-        return f"{self.learner.name} with {self.rate:.1%} random labels"
-
-    @property
-    def randomised(self) -> bool:
-        """Whether there is noise, or the learner is randomised."""
-        return self.rate > 0 or self.learner.randomised
-
-    def curated(self, records: Records, *, seed: int | None) -> tuple[Indices, Indices]:
-        """All records, and labels with noise drawn from the seed, or by the operating system where it is ``None``."""
-        rng = np.random.default_rng(None if seed is None else [seed, 4])
-        fresh = rng.integers(0, len(records.schema.classes), len(records))
-        labels = np.where(rng.random(len(records)) < self.rate, fresh, records.labels)
-        return np.arange(len(records)), labels.astype(np.int64)
-
-    def fingerprint(self) -> str:
-        """The learner's, and the rate."""
-        return fingerprint("noisy-labels", self.rate, identity(self.learner))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
@@ -18,13 +17,13 @@ from leakgauge.training import (
     HERE,
     DenseSubsets,
     Execution,
-    Fitted,
     Job,
     Learner,
     PredictionTable,
     Randomness,
     train_many,
 )
+from leakgauge.training.curating import Curating
 
 MOST_ROWS = 2**17
 """Records in one pool: of larger sides only those that some models need, which are then trained in groups."""
@@ -34,29 +33,6 @@ MOST_NUMBERS = 2**24
 
 SURE = 30.0
 """Log-odds beyond which a probability is taken for 0 or 1."""
-
-
-class Curating(Learner):
-    """A learner that first leaves out or relabels some of its training records.
-
-    The models of a :class:`Trainer` are curated one by one, and then trained together by the learner inside.
-    """
-
-    learner: Learner
-
-    @abstractmethod
-    def curated(self, records: Records, *, seed: int | None) -> tuple[Indices, Indices]:
-        """What is trained on: rows of the records, ascending, and the label of each, both int ``[kept]``.
-
-        Raises:
-            ModelError: that cannot be told.
-        """
-
-    def fit(self, records: Records, *, seed: int | None) -> Fitted:
-        """Curate, and train."""
-        rows, labels = self.curated(records, seed=seed)
-        kept = records[rows]
-        return self.learner.fit(Records(kept.features, labels, kept.schema, kept.ids), seed=seed)
 
 
 @dataclass(frozen=True, eq=False)

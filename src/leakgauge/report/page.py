@@ -17,6 +17,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
 from leakgauge.auditing import AuditDocument, Document, Finding, PropertyGame, Verdict
+from leakgauge.drawing.marks import style as drawn_style
 from leakgauge.report import figures, words
 from leakgauge.statistics import Estimate
 from leakgauge.training import write_atomically
@@ -37,7 +38,7 @@ def render_html(document: Document) -> str:
     Returns:
         The text of an HTML file. Its content policy allows its own style and script, by hash, and nothing else.
     """
-    style, script = _source("style.css"), _source("script.js")
+    style, script = drawn_style() + _source("style.css"), _source("script.js")
     policy = (
         f"default-src 'none'; style-src 'sha256-{_sha256(style)}'; script-src 'sha256-{_sha256(script)}'; "
         "base-uri 'none'; form-action 'none'"
@@ -328,7 +329,7 @@ def _environment() -> Environment:
         {
             "advice": words.ADVICE,
             "advice_for_several": words.ADVICE_FOR_SEVERAL,
-            "classes": dict(figures.verdict_classes()),
+            "classes": {verdict: figures.verdict_class(verdict) for verdict in Verdict},
             "figures": figures,
             "headlines": words.HEADLINES,
             "infinity": math.inf,

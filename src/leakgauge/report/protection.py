@@ -7,6 +7,7 @@ from pathlib import Path
 from markupsafe import Markup
 
 from leakgauge.auditing import Verdict
+from leakgauge.drawing.marks import style as drawn_style
 from leakgauge.protecting import ProtectionDocument, TriedDocument
 from leakgauge.report import frontier, words
 from leakgauge.report.page import _environment, _sha256, _source
@@ -29,7 +30,7 @@ def render_protection(document: ProtectionDocument) -> str:
         The text of an HTML file. Its content policy allows its own style, by hash, and nothing else.
     """
     unsettled = nearest(document)
-    style = _source("style.css") + _source("frontier.css")
+    style = drawn_style() + _source("style.css") + _source("frontier.css")
     policy = f"default-src 'none'; style-src 'sha256-{_sha256(style)}'; base-uri 'none'; form-action 'none'"
     return (
         _environment()

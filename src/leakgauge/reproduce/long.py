@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from leakgauge.arrays import Flags, Floats
 from leakgauge.errors import ConfigError
 from leakgauge.influence import pdtp
-from leakgauge.membership.protocol import Games, Sizes, exposures, play, shared_table
+from leakgauge.reproduce.long_protocol import Games, Sizes, exposures, play, shared_table
 from leakgauge.reproduce.plots import Series, panels
 from leakgauge.reproduce.purchase_like import purchase_like
 from leakgauge.reproduce.result import Experiment, Reproduction, Row, compared

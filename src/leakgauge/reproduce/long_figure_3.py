@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.arrays import Floats
-from leakgauge.membership.protocol import Sizes
 from leakgauge.reproduce import long
 from leakgauge.reproduce.long import LOCATION, NAIVE_BAYES, PURCHASE_LIKE, Measured, Source
+from leakgauge.reproduce.long_protocol import Sizes
 from leakgauge.reproduce.plots import Series, plot
 from leakgauge.reproduce.result import READ_OFF, Experiment, Reproduction, Row, exact
 from leakgauge.statistics import Estimate, pearson

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from leakgauge.membership.protocol import Games
 from leakgauge.reproduce.long import DIFFERENCES, LOCATION, NETWORK, PURCHASE_LIKE, Measured, Study
+from leakgauge.reproduce.long_protocol import Games
 from leakgauge.reproduce.result import Experiment, Reproduction, Row
 from leakgauge.statistics import Estimate, mean
 from leakgauge.training import HERE, Execution

@@ -78,21 +78,7 @@ def advantage_exact(
     """Estimate the advantage of yes/no decisions; the interval never covers less than it says.
 
     Both rates get a Clopper-Pearson interval at half the error (Bonferroni), so it is wider than
-    `advantage`, by some 60 % for groups of equal size.
-
-    Args:
-        members_called: Number of members called member, 0 to `n_members`.
-        n_members: Number of members, at least 1.
-        nonmembers_called: Number of non-members called member, 0 to `n_nonmembers`.
-        n_nonmembers: Number of non-members, at least 1.
-        confidence: In (0, 1).
-
-    Returns:
-        The advantage, in [-1, 1].
-
-    Raises:
-        ValueError: If a count or the confidence is out of range.
-        TypeError: If a count is not an integer.
+    `advantage`, by some 60 % for groups of equal size. Arguments, range and errors are those of `advantage`.
 
     >>> print(advantage_exact(90, 100, 30, 200))
     0.75 [0.597, 0.858]

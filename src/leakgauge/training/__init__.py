@@ -13,6 +13,7 @@ from leakgauge.training.learners import Fitted, FunctionLearner, Learner, Sklear
 from leakgauge.training.many import Plan, plan, train_many
 from leakgauge.training.modules import TorchLearner
 from leakgauge.training.random_trees import ConditionalFrequencies, RandomTrees
+from leakgauge.training.solver import coarse_tolerance
 from leakgauge.training.store import ChunkStore, write_atomically
 from leakgauge.training.subsets import (
     DenseSubsets,
@@ -58,6 +59,7 @@ __all__ = [
     "TorchLearner",
     "Workers",
     "balanced_subsets",
+    "coarse_tolerance",
     "complementary_pairs",
     "default_recipe",
     "everything",

@@ -33,7 +33,7 @@ N_BINS = 10
 """Bins of a numeric column beside categories, for naive Bayes."""
 
 TIGHT = 1e-8
-"""Solver tolerance: below 0.01 / n up to a million records (see :mod:`leakgauge.influence.solver`)."""
+"""Solver tolerance: below 0.01 / n up to a million records (see :mod:`leakgauge.training.solver`)."""
 
 BATCH = 50
 """Records of a step of a network's training."""

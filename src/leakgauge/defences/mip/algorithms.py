@@ -64,7 +64,23 @@ class Algorithm(ABC):
         return None
 
 
-class Mean(Algorithm):
+class _OfRows(Algorithm):
+    """A function of the rows of the pool ``[n, d]``."""
+
+    rows: Floats
+
+    @property
+    def n_pool(self) -> int:
+        """The number of rows."""
+        return len(self.rows)
+
+    @property
+    def randomised(self) -> bool:
+        """Never."""
+        return False
+
+
+class Mean(_OfRows):
     """The mean of one vector for each record: of numbers, of products, or of indicators, which gives a table of shares.
 
     Args:
@@ -76,16 +92,6 @@ class Mean(Algorithm):
 
     def __init__(self, rows: Any) -> None:
         self.rows = _vectors(rows)
-
-    @property
-    def n_pool(self) -> int:
-        """The number of rows."""
-        return len(self.rows)
-
-    @property
-    def randomised(self) -> bool:
-        """Never."""
-        return False
 
     def output(self, members: Members, *, seed: int = 0) -> Floats:
         """The mean over the members ``[d]``."""
@@ -105,7 +111,7 @@ class Mean(Algorithm):
         return np.asarray((self.rows - self.rows.mean(axis=0)) / size)
 
 
-class Statistic(Algorithm):
+class Statistic(_OfRows):
     """Any function of the rows of a training set that gives a vector.
 
     Args:
@@ -119,16 +125,6 @@ class Statistic(Algorithm):
     def __init__(self, function: Callable[[Floats], Any], rows: Any) -> None:
         self.function = function
         self.rows = _vectors(rows)
-
-    @property
-    def n_pool(self) -> int:
-        """The number of rows."""
-        return len(self.rows)
-
-    @property
-    def randomised(self) -> bool:
-        """Never."""
-        return False
 
     def output(self, members: Members, *, seed: int = 0) -> Floats:
         """What the function gives ``[d]``."""

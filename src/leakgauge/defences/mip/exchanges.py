@@ -131,13 +131,18 @@ class Farthest(Evidence):
         return self.weight * distinguished(self.lengths, scale)
 
 
+@dataclass(frozen=True, eq=False)
 class Tested(Evidence):
     """Exchanges drawn at random.
 
-    Attributes:
+    Args:
+        lengths: how far the record moves the output in each; NaN where there is no such exchange.
+        share: q.
         confidence: with which a scale that holds is enough.
     """
 
+    lengths: Floats
+    share: float
     confidence: float
 
     @property
@@ -185,18 +190,7 @@ class Tested(Evidence):
 
 @dataclass(frozen=True, eq=False)
 class Exchanges(Tested):
-    """Random exchanges.
-
-    Args:
-        lengths: how far one exchange of each record moves the output, for each of independent splits ``[splits, n]``;
-            NaN where a split exchanges a record for none.
-        share: q.
-        confidence: with which a scale that holds is enough.
-    """
-
-    lengths: Floats
-    share: float
-    confidence: float
+    """Random exchanges: lengths of one exchange of each record, for each of independent splits ``[splits, n]``."""
 
     @property
     def weight(self) -> float:
@@ -213,18 +207,9 @@ class Removals(Tested):
     """Random removals, two of which make an exchange: D without z* is D' without z.
 
     tv is concave with tv(0) = 0, so tv of an exchange is at most the sum of both. In the first, D is a random training
-    set with z*; in the second, D' is a random one without z*, and z any of its members.
-
-    Args:
-        lengths: how far the removal of each record moves the output, for each of independent pairs of training sets
-            ``[pairs, 2, n]``; NaN for records that are not in it.
-        share: q.
-        confidence: with which a scale that holds is enough.
+    set with z*; in the second, D' is a random one without z*, and z any of its members. The lengths are those of the
+    removal of each record, for each of independent pairs of training sets ``[pairs, 2, n]``; NaN for sets without it.
     """
-
-    lengths: Floats
-    share: float
-    confidence: float
 
     @property
     def weight(self) -> float:

@@ -22,18 +22,19 @@ from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.errors import ModelError
 from leakgauge.escaping import shapes
 from leakgauge.membership import distance, frequency, shadow_classifier
-from leakgauge.membership.game import targeted
 from leakgauge.statistics import Correlation, Estimate, mean, pearson
 from leakgauge.theory import bin_centres
 from leakgauge.training import (
     HERE,
     DenseSubsets,
+    EachModel,
     Execution,
     PredictionTable,
     Workers,
     complementary_pairs,
     random_subsets,
     train_many,
+    with_and_without,
 )
 
 if TYPE_CHECKING:
@@ -404,3 +405,67 @@ def _share(right: Flags, of: Flags) -> Floats:
 def _seed(seed: int, part: int) -> int:
     """A seed of its own for each part of the protocol."""
     return int(np.random.SeedSequence([seed, part]).generate_state(1, np.uint32)[0])
+
+
+@dataclass(frozen=True)
+class TargetedScores:
+    """Scores of the two targeted attacks on a few records, from shadow models of their own.
+
+    Args:
+        targets: rows of the pool, int ``[t]``.
+        distance: ``[models, t]``, one row for each model attacked; above 0 means member.
+        frequency: likewise.
+    """
+
+    targets: NDArray[np.int64]
+    distance: Floats
+    frequency: Floats
+
+    __repr__ = shapes
+
+
+def targeted(
+    learner: Learner,
+    pool: Records,
+    targets: NDArray[np.int64],
+    answers: Floats,
+    *,
+    size: int,
+    n_pairs: int = 5,
+    width: float = 0.01,
+    seed: int,
+    execution: Execution = HERE,
+) -> TargetedScores:
+    """The targeted attacks exactly as in Long et al. 2017, section 5.3: shadow models made for each target.
+
+    For every target, ``n_pairs`` sets of ``size - 1`` other records are drawn; a model is trained on each with the
+    target and another without. They depend on the target and the pool alone, so one set of shadow models serves
+    against any number of attacked models. This costs ``2 * n_pairs`` models a target, where the shared table costs a
+    few dozen for all records together.
+
+    Args:
+        learner: the algorithm of the attacked models.
+        pool: what the attacker knows the training set was drawn from.
+        targets: rows of the pool, int ``[t]``.
+        answers: log-probabilities of the attacked models about the targets, ``[models, t, k]``.
+        size: records in a training set with the target.
+        n_pairs: pairs of shadow models for each target.
+        width: bin width.
+        seed: draws the sets and trains the models.
+        execution: where and how models are trained.
+    """
+    subsets = with_and_without(len(pool), size, targets, n_pairs, np.random.default_rng(seed))
+    asked = np.repeat(targets, 2 * n_pairs)[:, None]
+    table = train_many(learner, pool, subsets, EachModel(asked), seed=seed, execution=execution)
+    # [targets, pairs, with or without, k] -> one axis of shadow models for each target
+    shadows = np.exp(table.log_probabilities[:, 0]).reshape(len(targets), 2 * n_pairs, -1).transpose(1, 0, 2)
+    shadows = bin_centres(shadows, width)
+    members = np.zeros((2 * n_pairs, len(targets)), dtype=bool)
+    members[::2] = True
+    mean_in, mean_out, _, _ = distance.means_by_membership(shadows, members)
+    asked_models = bin_centres(np.exp(answers), width)
+    return TargetedScores(
+        targets,
+        np.stack([distance.scores(q, mean_in, mean_out) for q in asked_models]),
+        np.stack([frequency.scores(q, shadows, members, width=width) for q in asked_models]),
+    )

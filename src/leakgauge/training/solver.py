@@ -6,12 +6,7 @@ leave-one-out then measures where the solver happened to stop, and a warm start 
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from leakgauge.training import SklearnLearner
-
-if TYPE_CHECKING:
-    from leakgauge.training import Learner
+from leakgauge.training.learners import Learner, SklearnLearner
 
 COARSE = 0.01
 """A tolerance above ``COARSE / n`` is called coarse."""

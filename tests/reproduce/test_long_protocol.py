@@ -6,10 +6,10 @@ from sklearn.metrics import f1_score, precision_score, recall_score
 from sklearn.naive_bayes import GaussianNB
 
 from leakgauge.errors import ModelError
-from leakgauge.membership import distance, targeted
-from leakgauge.membership.protocol import Games, Sizes, exposures, play, shared_table
+from leakgauge.membership import distance
 from leakgauge.models import ProbabilityAccess
 from leakgauge.records import Records
+from leakgauge.reproduce.long_protocol import Games, Sizes, exposures, play, shared_table, targeted
 from leakgauge.theory import bin_centres
 from leakgauge.training import DenseSubsets, Execution, FunctionLearner, SklearnLearner, complementary_pairs
 
@@ -133,8 +133,8 @@ def test_without_reuse_each_game_has_shadows_of_its_own():
 
 
 def test_the_targeted_attacks_are_those_of_the_game():
-    """Equal to ``membership.targeted`` with the seed that the protocol gives it."""
-    from leakgauge.membership import protocol
+    """Equal to ``targeted`` with the seed that the protocol gives it."""
+    from leakgauge.reproduce import long_protocol as protocol
 
     sizes = Sizes(targets=5, iterations=3, pairs=2, untargeted=0, measurements=0)
     learner = SklearnLearner(GaussianNB())
