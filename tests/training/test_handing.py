@@ -16,7 +16,7 @@ from sklearn.linear_model import LogisticRegression
 
 from leakgauge.errors import StoreError
 from leakgauge.records import Records
-from leakgauge.training import Job, Randomness, SklearnLearner, handing, leave_one_out, plan, train_many
+from leakgauge.training import Execution, Job, Randomness, SklearnLearner, handing, leave_one_out, plan, train_many
 from leakgauge.training.handing import handed
 
 N = 40
@@ -69,7 +69,9 @@ def test_large_tables_are_handed_back_in_parts(prepared, monkeypatch):
     job = prepared.job
     monkeypatch.setattr(type(prepared.engine), "chunk", 7)
     tables = [
-        train_many(job.learner, job.records, job.subsets, seed=0, randomness=job.randomness, workers=n).answers
+        train_many(
+            job.learner, job.records, job.subsets, seed=0, randomness=job.randomness, execution=Execution(workers=n)
+        ).answers
         for n in (1, 2)
     ]
     np.testing.assert_array_equal(*tables)
