@@ -91,7 +91,7 @@ def test_where_there_is_no_room_it_says_so(prepared, monkeypatch, tmp_path):
 KILLED = """
 import sys, time, numpy as np
 from leakgauge.records import Records
-from leakgauge.training import Execution, Job, Randomness, SklearnLearner, leave_one_out, plan
+from leakgauge.training import Job, Randomness, SklearnLearner, leave_one_out, plan
 from leakgauge.training import handing
 from sklearn.linear_model import LogisticRegression
 handing._where = lambda room: sys.argv[1]
