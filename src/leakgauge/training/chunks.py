@@ -67,13 +67,14 @@ def _on_processes(
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
     deaths, job = 0, prepared.job
-    with handed(prepared, (len(job.subsets), job.n_queries, job.n_answers)) as given:
+    # Whatever is started from here on, and what watches over the shared folder is, must not import files from here.
+    with _safe_path(), handed(prepared, (len(job.subsets), job.n_queries, job.n_answers)) as given:
         table = given.table()
         while missing:
             n_missing = len(missing)
             tasks = [joblib.delayed(_run_handed)(given, models, store) for models in missing]
             try:
-                with _safe_path(), joblib.parallel_config(backend="loky", inner_max_num_threads=1):
+                with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
                     with _deaf_to_ctrl_c():
                         outcomes = joblib.Parallel(n_jobs=workers, return_as="generator_unordered")(tasks)
                     for models, outcome in outcomes:
