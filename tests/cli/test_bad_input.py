@@ -355,7 +355,7 @@ def test_labels_whose_squares_are_infinite(cli: Callable, config: Written, tmp_p
 @pytest.mark.parametrize("n", [10**11, 2**63 - 1, 10**22])
 def test_more_shadow_models_than_memory_holds(cli: Callable, config: Written, command: str, n: int) -> None:
     path = config(rest=f"[attacks]\nshadow_models = {n}\n")
-    refused(cli(command, path), "memory does not suffice", "shadow models")
+    refused(cli(command, path), "out of memory", "shadow models")
 
 
 @pytest.mark.parametrize(

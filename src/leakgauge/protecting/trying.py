@@ -141,7 +141,7 @@ def _defended(what: Subject, settings: Settings, defence: Defence) -> tuple[Subj
         case Unchanged():
             return named, _affordable(named, settings)
         case OutputDefence() if settings.released is not Released.AS_IS:
-            raise ModelError(f"the answers are {settings.released.value} already; audit the model as it is for others")
+            raise ModelError(f"the outputs are {settings.released.value} already; audit the model as it is for others")
         case LabelsOnly():  # the audit's own ways leave the learner in sight of engines that need not train it
             return named, _affordable(named, replace(settings, released=Released.LABELS))
         case Binning():
@@ -150,7 +150,7 @@ def _defended(what: Subject, settings: Settings, defence: Defence) -> tuple[Subj
             model = None if what.model is None else defence.wrap(what.model)
             named = replace(named, model=model, learner=what.learner and defence.apply(what.learner))
         case _ if what.learner is None:
-            raise ModelError("nobody said how the model was trained, so it can only be released in another form")
+            raise ModelError("no training procedure was given, so only the released outputs can be changed")
         case _:
             named = replace(named, model=None, learner=defence.apply(what.learner))
     return named, _affordable(named, settings)

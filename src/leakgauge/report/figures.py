@@ -294,7 +294,7 @@ def _roc_description(attacks: Sequence[AttackResult], low: float) -> str:
         for fpr in (low, 0.1)
     ]
     return (
-        f"Both axes are logarithmic, from {short(low)} to 1; guessing is the diagonal. "
+        f"Both axes are logarithmic, from {short(low)} to 1; the diagonal is chance level. "
         f"True-positive rates of the attacks by their letters: {'; '.join(rates)}."
     )
 
@@ -386,9 +386,9 @@ def power_plot(found: InferredProperty, key: str) -> Markup:
         '<path class="guess" d="M{left} {half}H{right}"/>{lines}{marks}{names}{guessing}</svg>'
     ).format(
         key=key,
-        title=f"Accuracy of telling “{found.name}” by the share of planted records",
+        title=f"Attack accuracy for “{found.name}” by the share of poisoned records",
         desc=_power_description(games),
-        frame=_frame(x, y, "planted share of the training records", "share" if named else "games won"),
+        frame=_frame(x, y, "poisoned share of the training records", "share" if named else "attack accuracy"),
         left=_c(x.start),
         right=_c(x.end),
         half=_c(y.at(0.5)),
@@ -398,11 +398,11 @@ def power_plot(found: InferredProperty, key: str) -> Markup:
         ),
         marks=Markup("").join(_game_mark(game, x, y) for game in games),
         names=_names({name: y.at(points[-1][1]) for name, points in lines.items()}, x.end + 4) if named else "",
-        guessing=_note(x.end, y.at(0.5) + 14, "end", "guessing"),
+        guessing=_note(x.end, y.at(0.5) + 14, "end", "chance level"),
     )
 
 
-_POWER_LINES = ("games won", "precision", "recall")
+_POWER_LINES = ("attack accuracy", "precision", "recall")
 
 
 def _power_lines(games: Sequence[PropertyGame]) -> dict[str, list[tuple[float, float]]]:
@@ -432,8 +432,8 @@ def _names(ends: dict[str, float], across: float) -> Markup:
 
 
 def _power_description(games: Sequence[PropertyGame]) -> str:
-    won = "; ".join(f"who {game_title(game)}: {value_and_interval(game.accuracy, 2)}{_use(game)}" for game in games)
-    return f"Guessing wins half of the games. The share won by {won}."
+    won = "; ".join(f"{game_title(game)}: {value_and_interval(game.accuracy, 2)}{_use(game)}" for game in games)
+    return f"Chance level is 0.5. Attack accuracy: {won}."
 
 
 def _use(game: PropertyGame) -> str:
@@ -624,7 +624,7 @@ def success_scatter(association: Association, limit: float, key: str) -> Markup:
         "{dots}{limit}{guessing}</svg>"
     ).format(
         key=key,
-        title=f"PDTP with binned probabilities against the success of the attack “{association.attack}”",
+        title=f"PDTP with binned probabilities and the success of the attack “{association.attack}”",
         desc=(
             f"{counted(len(association.pdtp), 'dot')}, one for each record shown. Guessing succeeds in half of the "
             f"cases. The correlation is {value_and_interval(association.correlation, 2)}."
@@ -633,7 +633,7 @@ def success_scatter(association: Association, limit: float, key: str) -> Markup:
         left=_c(x.start),
         right=_c(x.end),
         half=_c(y.at(0.5)),
-        guessing=_note(x.end, y.at(0.5) + 14, "end", "guessing"),
+        guessing=_note(x.end, y.at(0.5) + 14, "end", "chance level"),
         dots=Markup("").join(Markup('<path class="dots" d="{}"/>').format(layer) for layer in layers if layer),
         limit=_limit_line(limit, x, y, with_factor=False),
     )

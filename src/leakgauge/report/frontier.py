@@ -126,7 +126,7 @@ def frontier_plot(document: ProtectionDocument, key: str) -> Markup:
         key=key,
         title=f"Risk against cost of {counted(len(document.tried) - 1, 'defence')} of {document.model}",
         desc=describe(document),
-        frame=figures._frame(x, y, _cost_label(document), "largest membership advantage (0 is guessing)"),
+        frame=figures._frame(x, y, _cost_label(document), "largest membership advantage (0 is chance level)"),
         unmeasured=_unmeasured(document, x, y),
         no_cost=_no_cost(x, y),
         limit=_limit(document, corners, x, y),
@@ -456,7 +456,7 @@ def _legend(document: ProtectionDocument) -> Markup:
         drawn += [_sign(verdict, across + _SIGN, up - 4), figures._text(across + 22, up, verdict.value)]
         across += 22 + _LETTER * len(verdict.value) + 20
     drawn.append(Markup('<path class="cross" d="M{} {}h24m-12 -8v16"/>').format(figures._c(across), figures._c(up - 4)))
-    drawn.append(figures._text(across + 30, up, "intervals that hold together"))
+    drawn.append(figures._text(across + 30, up, "simultaneous confidence intervals"))
     across += 30 + _LETTER * 28 + 14
     drawn.append(Markup('<path class="edge" d="M{} {}h24"/>').format(figures._c(across), figures._c(up - 4)))
     drawn.append(figures._text(across + 30, up, "frontier"))
