@@ -451,7 +451,7 @@ def test_numbers_as_labels_are_refused():
         (lambda: Secret("sex", values=("f",), fractions=(0.6, 0.3)), "sex is f: fractions must be two frequencies"),
         (lambda: PropertyGames(planted=(0.1, 0.05)), "each once and ascending"),
         (lambda: PropertyGames(planted=(0.0,)), r"property_games.planted\[0\] must be in \(0, 0.5\], got 0.0"),
-        (lambda: PropertyGames(planted=(), remedies=True), "property_games.remedies are against planted records"),
+        (lambda: PropertyGames(planted=(), remedies=True), "property_games.remedies are against poisoned records"),
         (lambda: PropertyGames(n_shadow=19), "property_games.n_shadow must be a whole number of at least 20, got 19"),
         (lambda: PropertyGames(n_targets=1), "property_games.n_targets must be a whole number of at least 5"),
         (lambda: ReleaseRule(property=0.5), r"rule.property must be in \(0.5, 1\), got 0.5"),

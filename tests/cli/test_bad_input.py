@@ -234,8 +234,8 @@ def test_models_that_cannot_be(cli: Callable, config: Written, models: str, word
 @pytest.mark.parametrize(
     ("function", "words"),
     [
-        ("answers_nan", ["Answers answered NaN", "for 120 of 120 records", "row 0"]),
-        ("answers_infinity", ["Answers answered NaN or infinity"]),
+        ("answers_nan", ["Answers gave NaN", "for 120 of 120 records", "row 0"]),
+        ("answers_infinity", ["Answers gave NaN or infinity"]),
         ("does_not_sum", ["do not sum to 1", "0.9", "normalise"]),
         ("answers_nothing", ["NoneType", "cannot be audited"]),
         ("raises", ["raised RuntimeError", "its message may quote records and is not shown"]),

@@ -265,7 +265,7 @@ def hidden(name: str = "vkorc1", members: float = 0.9, others: float = 0.6, **ch
 
 def ignored(name: str = "sex") -> InferredColumn:
     """A column that the model does not use."""
-    nothing = Estimate(0.0, 0.0, 0.0, 1.0, "the model answers the same whatever the value", N_TRAIN + N_HOLDOUT)
+    nothing = Estimate(0.0, 0.0, 0.0, 1.0, "the model's predictions do not depend on the value", N_TRAIN + N_HOLDOUT)
     plain = hidden(name, 0.6, 0.6)
     attacks = tuple(
         replace(one, advantage=nothing) if one.name == "inversion" else replace(one, decides=False)

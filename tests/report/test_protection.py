@@ -367,7 +367,7 @@ def test_lost_probabilities_are_said(protections):
 def test_a_guarantee_is_told_beside_the_verdict(protections):
     votes = protections.outcome(Ensemble(10), 0.02, 0.05)
     said = texts(render_protection(protections.protection(protections.outcome(Unchanged(), 0.5, 0.0), votes)))
-    start = said.index("What is proven For any query, no answer changes by more than 0.693 nats")
+    start = said.index("What is proven For any query, no prediction changes by more than 0.693 nats")
     assert start < said.index("Risk against cost")
     nothing = texts(render_protection(protections.usual()))
     assert "Nothing is proven: it passes by measurement." in nothing

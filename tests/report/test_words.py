@@ -278,7 +278,10 @@ def test_people_whose_value_stands_out(documents, n, fewest, said):
 
 def test_the_statement_says_that_hidden_columns_were_inferred(documents):
     told = paragraph(documents.failing())
-    assert "all of it but the sensitive attribute and 250 complete records of other people)" in told["Threat model"]
+    assert (
+        "all of it but the sensitive attribute), holds 250 complete records of other people, and"
+        in told["Threat model"]
+    )
     assert "attribute inference of “vkorc1” and “sex”" in told["Tested"]
     assert "“vkorc1”: predicted correctly for 90 % of training records" in told["Results"]
     assert "The model does not use “sex”" in told["Results"]

@@ -258,9 +258,9 @@ def _target_answers(
         )
         kind, given = table.kind, table.answers[0]
     if settings.released is not Released.AS_IS and kind is AnswerKind.VALUES:
-        raise ModelError(f"released = {settings.released.value!r} is for classifiers; this model answers numbers")
+        raise ModelError(f"released = {settings.released.value!r} is for classifiers; this model predicts numbers")
     if settings.released is Released.BINNED and kind is AnswerKind.LABELS:
-        raise ModelError("released = 'binned' needs probabilities; this model answers labels only")
+        raise ModelError("released = 'binned' needs probabilities; this model outputs labels only")
     if kind is AnswerKind.PROBABILITIES:
         given = settings.release(given)
     return _released_kind(kind, settings), given, moved

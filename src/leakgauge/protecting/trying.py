@@ -208,7 +208,7 @@ def _tried(defence: Defence, result: AuditResult, now: Quality, before: Quality,
 def _in_our_words(error: Exception) -> str:
     """Why a defence could not be tried, without the text of anybody else's exception: that may quote records."""
     if not isinstance(error, InputError):
-        return "the code of the model or of a library failed; look into it with the model under this defence alone"
+        return "the code of the model or of a library failed; fit the model with this defence alone to see the error"
     said, cause = str(error), error.__cause__ or error.__context__
     while cause is not None:
         foreign = str(cause).strip()

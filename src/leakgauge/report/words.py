@@ -394,8 +394,8 @@ def _all_but(audit: AuditDocument) -> str:
     if not audit.attributes:
         return ""
     n_own = max(column.n_own for column in audit.attributes)
-    own = f" and {counted(n_own, 'complete record')} of other people" if n_own else ""
-    return f" (for attribute inference all of it but the sensitive attribute{own})"
+    own = f", holds {counted(n_own, 'complete record')} of other people" if n_own else ""
+    return f" (for attribute inference, all of it but the sensitive attribute){own}"
 
 
 def _tested(audit: AuditDocument) -> str:
