@@ -102,7 +102,7 @@ def test_a_value_that_the_model_was_trained_without_is_named(people):
     train = records[np.flatnonzero(gene.codes(records.features) < 2)]
     encode = make_column_transformer((OneHotEncoder(), ["gene", "sex"]), (StandardScaler(), ["age", "weight"]))
     model = fitted(make_pipeline(encode, DecisionTreeRegressor()), train)
-    with pytest.raises(ModelError, match=r"'gene': .* raised ValueError in predict.* let its encoding take such"):
+    with pytest.raises(ModelError, match=r"'gene': .* raised ValueError in predict.* let its encoder accept such"):
         ask_about_values(model, train.features, train.schema, gene)
 
 

@@ -149,7 +149,7 @@ def test_a_column_that_the_model_does_not_use_is_said_to_be_ignored(people, regr
     for one in found.attacks:
         if one.attack.startswith("inversion"):
             assert (one.advantage.value, one.advantage.low, one.advantage.high) == (0, 0, 0)
-            assert one.advantage.method == "the model answers the same whatever the value"
+            assert one.advantage.method == "the model's predictions do not depend on the value"
         else:
             assert one.silent_members.value == one.silent_others.value == 1
             assert one.advantage.confidence < 1

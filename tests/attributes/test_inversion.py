@@ -148,7 +148,7 @@ def test_no_guess_counts_as_wrong():
         (lambda: inversion.by_gaussian_error([[0.0, 1.0]], 1.0, [0.5, 0.6]), DataError, "sum of 1.1"),
         (lambda: inversion.by_gaussian_error([[0.0, 1.0]], 1.0, [1.5, -0.5]), DataError, "at least 0"),
         (lambda: inversion.by_gaussian_error([[0.0, 1.0]], 1.0, [1.0]), DataError, "one frequency for each of 2"),
-        (lambda: inversion.by_error([[0.0, 1.0]], lambda e: e[:, :1]), ModelError, "must answer elementwise"),
+        (lambda: inversion.by_error([[0.0, 1.0]], lambda e: e[:, :1]), ModelError, "must work elementwise"),
         (lambda: inversion.by_error([[0.0, 1.0]], lambda e: e * np.nan), ModelError, "NaN"),
         (lambda: inversion.by_confidence(np.zeros((1, 2)), [0]), ModelError, "records, values, classes"),
         (lambda: inversion.by_confidence(np.zeros((1, 2, 2)), [2]), DataError, "true class"),

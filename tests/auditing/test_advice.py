@@ -189,7 +189,7 @@ def test_labels_are_worse_against_dtp_and_never_advised(overfitted):
         assert all("release binned" not in finding.remedy for finding in result.findings)
     assert "release probabilities instead of labels" in labels.remedy
     (note,) = (note for note in overfitted[Released.LABELS].notes if "PDTP is infinite" in note)
-    assert note.endswith("Labels are such outputs; probabilities above 0 would keep it finite.")
+    assert note.endswith("Labels have probabilities of 0; probabilities above 0 would keep it finite.")
 
 
 def test_bins_are_advised_where_they_were_measured_to_keep_the_limit():
@@ -229,7 +229,7 @@ def judged_attacks(results, limit, situation):
     return [
         finding
         for finding in findings(results, audited, situation, advantage=limit, dtp=None, learner=True)
-        if finding.measure.startswith("advantage of the attack")
+        if finding.measure.startswith("membership advantage, ")
     ]
 
 

@@ -65,7 +65,9 @@ def parts(n_train, n_holdout, seed=0, **how):
 
 def of(result):
     """The findings on the advantage at each hidden column."""
-    return [finding for finding in result.findings if finding.measure.startswith("advantage at the hidden column")]
+    return [
+        finding for finding in result.findings if finding.measure.startswith("attribute advantage, sensitive attribute")
+    ]
 
 
 def tail_of(result):
@@ -140,7 +142,7 @@ def test_without_sensitive_columns_nothing_changes():
         assert of(one) == []
         assert one.description.n_population == 0
         assert {record.exposed_attributes for record in one.records} == {None}
-        assert "Attribute inference: guessing a hidden column of a known person." in one.not_tested
+        assert "Attribute inference: predicting a sensitive attribute of a known person." in one.not_tested
     assert result.findings == off.findings
 
 
@@ -152,7 +154,7 @@ def test_a_holdout_unlike_the_training_set_is_no_leak():
     (finding,) = of(audit(model, train=train, holdout=holdout, settings=QUICK))
     assert finding.estimate.low > 0.1
     assert finding.verdict is Verdict.CANNOT_TELL
-    assert "even who does not ask the model" in finding.reason
+    assert "without the model, “" in finding.reason
     assert "same population" in finding.remedy
 
 
@@ -185,12 +187,12 @@ def test_a_model_that_remembers_fails_on_the_hidden_column():
     result = audit(DecisionTreeRegressor(random_state=0), **given, settings=QUICK)
     (finding,) = of(result)
     assert finding.verdict is Verdict.FAILS
-    assert finding.measure == "advantage at the hidden column “gene”"
-    assert "“gene” is named rightly for" in finding.reason
+    assert finding.measure == "attribute advantage, sensitive attribute “gene”"
+    assert "“gene”: predicted correctly for" in finding.reason
     (column,) = result.attributes
     assert column.values == ("0", "1", "2")
     assert not any(line.startswith("Attribute inference:") for line in result.not_tested)
-    assert "Attribute inference of other columns than gene." in result.not_tested
+    assert "Attribute inference of columns other than gene." in result.not_tested
     assert result.method["hidden_columns"] == ["gene"]
 
 
@@ -329,15 +331,15 @@ def test_the_same_model_without_them_passes_and_few_are_not_found():
     for n in (0, 12):
         found = tail_of(audit(GivesAway(knows_the_law, given["train"][:n]), **given, settings=QUICK))
         assert [one.verdict for one in found] == [Verdict.PASSES]
-        assert "fewer than about 32 cannot be shown" in found[0].reason
+        assert "cannot detect fewer than about 32 records" in found[0].reason
 
 
 @pytest.mark.parametrize(
     ("n_members", "n_others", "said"),
     [
-        (500, 500, "fewer than about 32 cannot"),
-        (500, 300, "fewer than about 64 cannot"),
-        (500, 60, "with so few records"),
+        (500, 500, "fewer than about 32 records"),
+        (500, 300, "fewer than about 64 records"),
+        (500, 60, "With so few records"),
     ],
 )
 def test_how_few_people_no_tail_shows_depends_on_the_holdout(n_members, n_others, said):
@@ -354,7 +356,7 @@ def test_how_many_cannot_be_shown_grows_where_the_holdout_is_small():
     given = halved(applicants(1000, 0, tied=1.0, noise=1.0), 800)
     (found,) = tail_of(audit(FunctionProbabilities(knows_the_law, given["train"].schema), **given, settings=QUICK))
     assert found.verdict is Verdict.PASSES
-    assert "fewer than about 128 cannot be shown" in found.reason
+    assert "cannot detect fewer than about 128 records" in found.reason
 
 
 def test_tail_odds_are_held_against_the_limit_on_dtp(sixty_given_away):
@@ -395,7 +397,7 @@ def test_a_column_that_the_model_does_not_use_passes_however_members_are_told_fr
     assert by_name["several-queries"].low > 0.02
     assert (finding.estimate.value, finding.estimate.low, finding.estimate.high) == (0, 0, 0)
     assert finding.verdict is Verdict.PASSES
-    assert "answers the same whatever the value of “gene”" in finding.reason
+    assert "predictions do not depend on “gene”" in finding.reason
 
 
 def test_who_stands_out_is_named_to_the_owner_alone():
@@ -463,7 +465,7 @@ def test_without_models_on_halves_the_attack_that_needs_them_is_left_out():
     settings = dataclasses.replace(QUICK, n_shadows=4, attacks=("gap",))
     result = audit(FunctionLearner(only_of_many), **given, settings=settings)
     assert "could not be trained" in result.attributes[0].left_out["shadow-inversion"]
-    failed = next(one for one in of(result) if one.measure.startswith("advantage at"))
+    failed = next(one for one in of(result) if one.measure.startswith("attribute advantage"))
     assert failed.verdict is not Verdict.PASSES  # what was wanted and failed is not safe
     asked_only = audit(FunctionProbabilities(population_law, given["train"].schema), **given, settings=settings)
     assert asked_only.attributes[0].left_out["shadow-inversion"] == "it needs shadow models"
@@ -474,7 +476,7 @@ def test_named_membership_attacks_do_not_become_more():
     result = audit(DecisionTreeClassifier(), **given, settings=dataclasses.replace(QUICK, attacks=("gap",)))
     assert [one.name for one in result.attacks] == ["gap"]
     assert result.attributes[0].n_own == 60
-    assert any("known to be outside" in line for line in result.not_tested)
+    assert any("known non-members" in line for line in result.not_tested)
 
 
 def test_the_same_seed_gives_the_same_result():
@@ -502,7 +504,7 @@ def never(records, seed):
         ({"attributes": (HiddenColumn("gene", prior=(0.5, 0.5, 0.5)),)}, DataError, "column 'gene': .* a sum of 1.5"),
         ({"attributes": (HiddenColumn("gene", prior=(0.5, 0.5)),)}, DataError, "column 'gene': .* each of 3 values"),
         ({"attributes": ("gene", "gene")}, ConfigError, "column 'gene' is to be inferred twice"),
-        ({"group_by": "age"}, ConfigError, "group_by: column 'age' is numeric and makes no groups"),
+        ({"group_by": "age"}, ConfigError, "group_by: column 'age' is numeric and has no groups"),
         ({"group_by": "town"}, DataError, "'town'"),
     ],
 )
@@ -543,7 +545,7 @@ def test_explain_says_what_is_asked_and_trains_what_it_said(monkeypatch):
     found = explain(what, settings)
     trained.clear()
     audit_subject(what, settings)
-    assert {step.what: step.n_trained for step in found.steps}["shadow models asked about hidden columns"] == 4
+    assert {step.what: step.n_trained for step in found.steps}["shadow models for attribute inference"] == 4
     assert len(trained) == sum(step.n_trained for step in found.steps) == 6
 
 
@@ -641,7 +643,7 @@ def test_values_of_members_named_less_often_than_those_of_others_fail_as_well(re
     # Where a guess without the model is wrong more often about members too, the holdout is not like them.
     unlike, _ = findings([dataclasses.replace(column, advantage_without=turned)], 0.1)
     assert unlike.verdict is Verdict.CANNOT_TELL
-    assert "less often for members than for others (by 0.500)" in unlike.reason
+    assert "less often for training records than for holdout records (by 0.500)" in unlike.reason
 
 
 def test_shadow_models_that_failed_let_no_column_pass(remembered):
@@ -694,7 +696,7 @@ def test_documents_of_the_version_before_are_still_judged(remembered, tmp_path):
     assert of(found)[0].verdict is Verdict.FAILS
     (tail,) = tail_of(found)  # not known, though there are records enough
     assert tail.verdict is Verdict.CANNOT_TELL
-    assert "does not hold the tail odds" in tail.reason
+    assert "lacks the tail odds" in tail.reason
 
 
 def test_the_table_of_records_has_a_column_for_it(remembered, tmp_path):

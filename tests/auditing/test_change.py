@@ -63,7 +63,7 @@ def test_an_ordinary_regression_passes() -> None:
 def test_what_tails_do_not_show_is_looked_at_by_changes_of_predictions() -> None:
     result = audit(LinearRegression(), **ordinary(400))
     (tail,) = (one for one in result.findings if one.measure.startswith("tail odds"))
-    assert "the largest change of a prediction looks at single records" in tail.reason
+    assert "the largest change of a prediction measures single records" in tail.reason
     assert "PDTP" not in tail.reason
 
 
@@ -92,7 +92,7 @@ def test_a_model_that_can_only_be_queried_cannot_pass() -> None:
         FunctionRegression(lambda X: X[:, 0], records[0].schema), train=records[0], holdout=records[1], settings=QUICK
     )
     assert finding(result).verdict is Verdict.CANNOT_TELL
-    assert "nobody said how it was trained" in finding(result).reason
+    assert "no training procedure was given" in finding(result).reason
 
 
 @pytest.mark.parametrize(("n_influence", "verdict"), [(0, Verdict.CANNOT_TELL), (50, Verdict.CANNOT_TELL)])
@@ -110,7 +110,7 @@ def test_a_learner_that_does_not_make_the_model_is_found_out() -> None:
     other = LinearRegression().fit(data["train"][0], -3 * data["train"][1])
     result = audit(other, **data, settings=QUICK)
     assert result.change is None
-    assert "does not make the audited model" in finding(result).reason
+    assert "does not reproduce the audited model" in finding(result).reason
 
 
 def coin(records: Records, seed: int) -> Model:
@@ -144,8 +144,8 @@ def test_a_forest_that_remembers_fails_beyond_its_noise() -> None:
     assert result.change.noise_floor > 0
     assert finding(result).verdict is Verdict.FAILS
     assert finding(result).reason.endswith(
-        f"at first sight (largest {result.change.largest:.3g}); the value is that of a second look at the worst, by "
-        "fresh seeds"
+        f"in the first measurement (largest {result.change.largest:.3g}). The value and its interval are from a second "
+        "measurement of the largest ones with fresh seeds"
     )
 
 

@@ -196,7 +196,7 @@ def test_two_files_are_taken_whole_or_in_part(config: Callable[[str], Config], p
     assert what.train.ids[:2].tolist() == ["train/0", "train/1"]
     (what,) = config(text).changed(train_records=7).subjects()
     assert (len(what.train), len(what.holdout)) == (7, 20)
-    with pytest.raises(ConfigError, match=r"data.holdout_records = 21 is asked for, but out.csv has only 20 records"):
+    with pytest.raises(ConfigError, match=r"data.holdout_records = 21 is set, but out.csv has only 20 records"):
         config(text).changed(holdout_records=21).subjects()
 
 

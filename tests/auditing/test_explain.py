@@ -113,7 +113,7 @@ def test_a_coarse_solver_is_warned_of(tol: float, warned: bool) -> None:
     assert bool(warnings) == warned
     if warned:
         assert "above 0.01/n" in warnings[0]
-        assert "solved to the end here" in warnings[0]
+        assert "are converged here" in warnings[0]
 
 
 def test_what_a_coarse_solver_does_is_measured() -> None:
@@ -131,7 +131,7 @@ def test_a_learner_that_cannot_be_recognised_is_warned_of() -> None:
     exec("def typed(records, seed):\n    return wrap(bayes.fit(*train), records.schema)", scope)
     for learner, warned in ((scope["typed"], True), (lambda r, s: wrap(GaussianNB().fit(*TRAIN), r.schema), False)):
         warnings = explain(of(FunctionLearner(learner, name="mine")), Settings()).warnings
-        assert any("cannot be recognised" in warning for warning in warnings) == warned
+        assert any("cannot be identified" in warning for warning in warnings) == warned
 
 
 def test_memory_grows_with_what_is_stored() -> None:

@@ -276,4 +276,4 @@ def test_without_a_rule_nothing_passes(naive_bayes: Document) -> None:
     strange = Finding("robots", "robots", Estimate(0.0, 0.0, 0.0, 0.95, "m", 10), 0.0, 0.1, Verdict.PASSES, "", "")
     judged = apply(changed(naive_bayes, findings=(strange,), method={}), Limits())
     assert judged.verdict is Verdict.CANNOT_TELL
-    assert only(judged).findings[-1].reason == "the result holds no release rule"
+    assert only(judged).findings[-1].reason == "the result has no release rule"

@@ -109,7 +109,7 @@ def test_without_properties_nothing_changes():
     result = audit(LEARNER, **parts(100, 100), settings=quick(rule=ReleaseRule()))
     assert result.properties == ()
     assert of(result) == []
-    assert "Property inference: learning a secret about the training set as a whole." in result.not_tested
+    assert "Property inference: inferring a property of the training set as a whole." in result.not_tested
     assert result.method["property_games"] is None
 
 
@@ -139,11 +139,11 @@ def test_a_property_that_decides_the_label_is_told(decided):
     assert [(game.answers, game.n_planted) for game in gene.games] == [("probabilities", 0), ("labels", 0)]
     assert gene.games[0].accuracy.low > 0.8
     assert finding.verdict is Verdict.FAILS
-    assert "of games whether 20 or 60 % have the property “gene is 1 or 2”" in finding.reason
+    assert "whether 20 or 60 % of the training records have the property “gene is 1 or 2”" in finding.reason
     assert finding.estimate.value == max(game.accuracy.value for game in gene.games)
     assert "labels" not in finding.remedy  # the rule limits DTP, which labels leave unbounded
     assert decided.verdict is Verdict.FAILS
-    assert "Property inference of other secrets than gene is 1 or 2." in decided.not_tested
+    assert "Property inference of properties other than gene is 1 or 2." in decided.not_tested
 
 
 def test_a_bit_is_told_by_whoever_plants_records_and_that_is_judged_on_request(told):
@@ -163,9 +163,9 @@ def test_a_bit_is_told_by_whoever_plants_records_and_that_is_judged_on_request(t
     planting = dataclasses.replace(told, method={**told.method, "rule": {**told.method["rule"], "planted": 0.1}})
     (judged,) = of(apply(Document.of("x", [planting]), Limits(property=0.6)).audits[0])
     assert judged.verdict is Verdict.FAILS
-    assert "plants 40 records" in judged.reason
+    assert "inserts 40 poisoned records" in judged.reason
     assert "labels only" not in judged.remedy
-    assert "from people who may plant some" in judged.remedy
+    assert "from people who may insert poisoned ones" in judged.remedy
     assert judged.estimate.confidence == 0.95
 
 
@@ -183,7 +183,7 @@ def test_too_few_records_for_shadow_models_are_no_estimate():
     result = audit(LEARNER, **parts(800, 400), settings=quick(BIT))
     (found,) = result.properties
     assert found.estimate is None
-    assert "where the model has 800" in found.no_estimate
+    assert "the audited model was trained on 800" in found.no_estimate
     assert found.estimated_from < 400
 
 
@@ -220,8 +220,8 @@ def test_a_pass_needs_games_as_large_as_the_training_set(told):
     document = Document.of("x", [dataclasses.replace(told, properties=(smaller,))])
     (finding,) = of(apply(document, Limits(property=0.95)).audits[0])
     assert finding.verdict is Verdict.CANNOT_TELL
-    assert "400 records, of which the model has 800" in finding.reason
-    assert "more records in property_games" in finding.remedy
+    assert "trained on 400 records and the audited model on 800" in finding.reason
+    assert "raise records in property_games" in finding.remedy
 
 
 # ------------------------------------------------------------------ what the owner may notice, and do
@@ -303,7 +303,7 @@ def test_a_filter_that_finds_the_planted_records_leaves_a_coin(monkeypatch):
     assert filtering.recall.low <= clean.recall.value <= filtering.recall.high
     (finding,) = of(result)
     assert finding.verdict is Verdict.FAILS
-    assert "or train with filtering, where" in finding.remedy
+    assert "or train with filtering (attack accuracy then" in finding.remedy
     assert "label noise" not in finding.remedy
 
 
@@ -314,7 +314,7 @@ def test_filtering_is_not_tried_where_influence_takes_training():
     (found,) = audit(learner, **given, settings=quick(BIT, games=games)).properties
     filtering, noise = found.remedies
     assert filtering.game is None
-    assert filtering.not_tried.startswith("the influence of single records on models of DecisionTreeClassifier takes")
+    assert filtering.not_tried.startswith("measuring influence on models of DecisionTreeClassifier requires")
     assert noise.game is not None
 
 
@@ -403,11 +403,11 @@ def test_without_a_learner_nobody_can_tell():
     result = audit(model, **given, settings=quick(OLD))
     (finding,) = of(result)
     assert (finding.verdict, finding.estimate) == (Verdict.CANNOT_TELL, None)
-    assert "nobody said how it was trained" in finding.reason
+    assert "no training procedure was given" in finding.reason
     assert "give the learner" in finding.remedy
     assert result.properties == ()
     assert any("“age above 1”" in note for note in result.notes)
-    assert "Property inference: learning a secret about the training set as a whole." in result.not_tested
+    assert "Property inference: inferring a property of the training set as a whole." in result.not_tested
     assert explain(subject(model, **given), quick(OLD)).properties == ("age above 1",)
 
 
@@ -421,8 +421,8 @@ def never(records, seed):
         (Secret("gen", values=("b",)), "did you mean 'gene'"),
         (Secret("y", values=("ill",)), "'y' is the target, not a feature"),
         (Secret("gene", values=("d",)), "“gene is d”: column 'gene' has no category 'd'"),
-        (Secret("gene", below=1), "column 'gene' is of categories and has no range; name values"),
-        (Secret("age", values=("old",)), r"column 'age' is numeric, and \['old'\] are no numbers"),
+        (Secret("gene", below=1), "column 'gene' is categorical and has no range; name values"),
+        (Secret("age", values=("old",)), r"column 'age' is numeric, and \['old'\] are not numbers"),
         (Secret("age", above=99), "“age above 99”: no record of the owner's .* has the property"),
         (Secret("age", above=2, fractions=(0.1, 0.9)), r"at most \d+ records can be drawn in which 0.1 or 0.9 have it"),
         (dataclasses.replace(BIT, positive="dead"), "“bit is 1”: the label 'y' has no class 'dead'"),
@@ -451,7 +451,7 @@ def test_numbers_as_labels_are_refused():
         (lambda: Secret("sex", values=("f",), fractions=(0.6, 0.3)), "sex is f: fractions must be two frequencies"),
         (lambda: PropertyGames(planted=(0.1, 0.05)), "each once and ascending"),
         (lambda: PropertyGames(planted=(0.0,)), r"property_games.planted\[0\] must be in \(0, 0.5\], got 0.0"),
-        (lambda: PropertyGames(planted=(), remedies=True), "property_games.remedies are against planted records"),
+        (lambda: PropertyGames(planted=(), remedies=True), "property_games.remedies are against poisoned records"),
         (lambda: PropertyGames(n_shadow=19), "property_games.n_shadow must be a whole number of at least 20, got 19"),
         (lambda: PropertyGames(n_targets=1), "property_games.n_targets must be a whole number of at least 5"),
         (lambda: ReleaseRule(property=0.5), r"rule.property must be in \(0.5, 1\), got 0.5"),
@@ -600,7 +600,7 @@ def test_an_attack_that_is_wrong_in_most_games_tells_as_much(told):
     (finding,) = part.findings([dataclasses.replace(found, games=(clean,))], 0.6, 0.0)
     assert finding.verdict is Verdict.FAILS
     assert (finding.estimate.value, finding.estimate.low, finding.estimate.high) == pytest.approx((0.9, 0.8, 0.95))
-    assert "tells with the answer reversed in 90 % of games" in finding.reason
+    assert ", with its guesses reversed, distinguishes" in finding.reason
 
 
 def test_the_gate_keeps_and_leaves_out_findings(told):
@@ -611,7 +611,7 @@ def test_the_gate_keeps_and_leaves_out_findings(told):
     without = Document.of("gate", [dataclasses.replace(told, properties=(), findings=())])
     (unknown,) = of(apply(without, Limits(property=0.7)).audits[0])
     assert unknown.verdict is Verdict.CANNOT_TELL
-    assert "there is no finding on this" in unknown.reason
+    assert "no finding on this measure" in unknown.reason
 
 
 # ------------------------------------------------------------------ real people

@@ -71,7 +71,7 @@ def test_one_person_with_a_unique_category_makes_the_attacks_with_shadow_models_
     result = audited(last, *people())
     (shadows,) = of(result, "with shadow models")
     assert shadows.verdict is Verdict.CANNOT_TELL
-    assert shadows.reason.startswith("4 of 8 shadow models could not be trained or could not answer about all records")
+    assert shadows.reason.startswith("4 of 8 shadow models could not be trained or could not predict all records")
     assert "raised ValueError in" in shadows.reason
     assert 'handle_unknown="ignore"' in shadows.remedy
     assert {attack.name for attack in result.attacks} == {"gap", "confidence", "loss-threshold"}
@@ -92,7 +92,7 @@ def test_the_person_without_whom_no_model_answers_has_no_pdtp_and_is_never_safe(
     assert result.influence.n_failed == 1
     assert result.influence.largest < 0.1  # of the others, whom strong regularisation protects
     assert direct.verdict is Verdict.CANNOT_TELL
-    assert "the models trained without 1 record failed" in direct.reason
+    assert "training without 1 record failed" in direct.reason
     assert "raised ValueError in decision_function" in direct.reason
     assert direct.estimate.high == np.inf
     without = [row for row in result.records if row.member and row.pdtp is None]
@@ -318,14 +318,14 @@ RECORDS = Records.from_arrays(np.random.default_rng(0).normal(size=(20, 2)), np.
         (BadNumbers(), "BadNumbers raised OSError in predict"),
         (FunctionProbabilities(raises, RECORDS.schema), "raises raised OSError in predict_proba"),
         (FunctionProbabilities(lambda X: [["a", "b"]] * len(X), RECORDS.schema), "raised ValueError in predict_proba"),
-        (Answers(np.full((20, 2), 0.5)), "Answers answered NaN or a log-probability above 0 for 20 of 20"),
-        (Answers(np.full((20, 2), np.nan)), "Answers answered NaN"),
-        (Answers(np.zeros((20, 3))), r"Answers answered an array of shape \(20, 3\)"),
+        (Answers(np.full((20, 2), 0.5)), "Answers gave NaN or a log-probability above 0 for 20 of 20"),
+        (Answers(np.full((20, 2), np.nan)), "Answers gave NaN"),
+        (Answers(np.zeros((20, 3))), r"Answers gave an array of shape \(20, 3\)"),
         (Answers("no"), "Answers raised ValueError in log_probabilities"),
-        (Says(np.zeros(19, dtype=int)), r"Says answered labels of shape \(19,\)"),
+        (Says(np.zeros(19, dtype=int)), r"Says gave labels of shape \(19,\)"),
         (Says(np.zeros(20)), "type float64"),
-        (Says(np.full(20, 2)), "Says answered a label that is no class for 20 of 20"),
-        (Says(np.full(20, -1)), "Says answered a label that is no class"),
+        (Says(np.full(20, 2)), "Says predicted a label that is not a class for 20 of 20"),
+        (Says(np.full(20, -1)), "Says predicted a label that is not a class"),
     ],
 )
 def test_models_of_ones_own_are_told_by_their_class(model, message):
@@ -431,7 +431,7 @@ def test_a_column_that_the_model_cannot_be_asked_about_does_not_lose_the_others(
     assert lost.verdict is Verdict.CANNOT_TELL
     assert "raised ValueError" in lost.reason
     assert SECRET not in lost.reason
-    assert any(note.startswith("The hidden column “diagnosis” was not inferred") for note in result.notes)
+    assert any(note.startswith("The sensitive attribute “diagnosis” was not inferred") for note in result.notes)
     again = apply(Document.of("x", [result]), Limits(advantage=0.5))
     assert [one.verdict for one in again.audits[0].findings if "“diagnosis”" in one.measure] == [Verdict.CANNOT_TELL]
 

@@ -234,8 +234,8 @@ def test_models_that_cannot_be(cli: Callable, config: Written, models: str, word
 @pytest.mark.parametrize(
     ("function", "words"),
     [
-        ("answers_nan", ["Answers answered NaN", "for 120 of 120 records", "row 0"]),
-        ("answers_infinity", ["Answers answered NaN or infinity"]),
+        ("answers_nan", ["Answers gave NaN", "for 120 of 120 records", "row 0"]),
+        ("answers_infinity", ["Answers gave NaN or infinity"]),
         ("does_not_sum", ["do not sum to 1", "0.9", "normalise"]),
         ("answers_nothing", ["NoneType", "cannot be audited"]),
         ("raises", ["raised RuntimeError", "its message may quote records and is not shown"]),
@@ -355,7 +355,7 @@ def test_labels_whose_squares_are_infinite(cli: Callable, config: Written, tmp_p
 @pytest.mark.parametrize("n", [10**11, 2**63 - 1, 10**22])
 def test_more_shadow_models_than_memory_holds(cli: Callable, config: Written, command: str, n: int) -> None:
     path = config(rest=f"[attacks]\nshadow_models = {n}\n")
-    refused(cli(command, path), "memory does not suffice", "shadow models")
+    refused(cli(command, path), "out of memory", "shadow models")
 
 
 @pytest.mark.parametrize(

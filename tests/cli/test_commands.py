@@ -130,17 +130,17 @@ edges = [18, 40, 60, 80]
 def test_hidden_columns_are_inferred_and_summed_up_in_a_line_each(cli: Callable, config: Written) -> None:
     printed = cli("audit", config(data=HIDDEN), "--run", "run")
     said = " ".join(printed.out.split())
-    assert "Hidden columns • With the model “town” is named rightly for" in said
-    assert "• With the model “age” is named rightly for" in said
-    assert "advantage at the hidden column “town”" in said
+    assert "Attribute inference • Sensitive attribute “town”: predicted correctly for" in said
+    assert "• Sensitive attribute “age”: predicted correctly for" in said
+    assert "attribute advantage, sensitive attribute “town”" in said
     document = json.loads(Path("run/result.json").read_text())
     assert [column["values"] for column in document["audits"][0]["attributes"]] == [
         ["north", "south", "west"],
         ["18 to 40", "40 to 60", "60 to 80"],
     ]
     explained = " ".join(cli("explain", config(data=HIDDEN)).out.split())
-    assert "the model again, asked more 1 1 training each" in explained
-    assert "Hidden columns to infer: town, age; about 720 questions to the model." in explained
+    assert "the model again, more queries 1 1 plain refit" in explained
+    assert "Sensitive attributes to infer: town, age; about 720 queries to the model." in explained
 
 
 def test_hidden_columns_may_be_chosen_on_the_command_line(cli: Callable, config: Written) -> None:
@@ -271,7 +271,7 @@ def test_gate_does_not_believe_verdicts_in_the_file(cli: Callable, config: Writt
     printed = cli("gate", "run")
     assert printed.code == 1
     assert "not signed" in printed.err
-    assert "says “passes”, but the estimates in it say “fails”" in printed.err
+    assert "states “passes”, but its estimates imply “fails”" in printed.err
     suite = ET.fromstring(cli("report", "run", "--junit").out)
     assert suite.get("failures") == ET.fromstring(honest).get("failures") != "0"
     assert "Fails the release rule" in cli("report", "run", "--markdown").out
@@ -325,10 +325,10 @@ def test_explain_trains_one_model_and_writes_nothing(
     assert len(trained) == 1, "naive Bayes; the forest is a learner of its own"
     assert not Path("leakgauge-runs").exists()
     text = " ".join(printed.out.split())
-    assert "60 training and 60 holdout records, 3 columns (1 of categories), predicting income (2 classes)" in text
+    assert "60 training and 60 holdout records, 3 columns (1 categorical), predicting income (2 classes)" in text
     assert "models without one record 60 0 categorical-naive-bayes" in text
     assert "models without one record 60 0 trees" in text
-    assert "from the few models that were trained just now" in text
+    assert "a rough estimate from a few models trained now" in text
 
 
 def test_explain_warns_of_a_coarse_solver(cli: Callable, config: Written, write: Written) -> None:
@@ -398,7 +398,7 @@ def test_ctrl_c_says_how_to_go_on(cli: Callable, config: Written, monkeypatch: p
     monkeypatch.setattr(SklearnLearner, "fit", interrupted)
     printed = cli("audit", config(), "--run", "run")
     assert printed.code == 130
-    assert printed.err == "error: stopped; start the same command again and it goes on where it was\n"
+    assert printed.err == "error: stopped; run the same command again to continue\n"
 
 
 @pytest.mark.parametrize("columns", [60, 80, 120, 200])
@@ -446,7 +446,7 @@ def test_properties_of_the_whole_are_played_about_and_summed_up(
     chosen = ["--property", "town=north", "--property", "age<40"]
     explained = cli("explain", config(rest=QUICK + GAMES), *chosen)
     assert "games about town is north" in " ".join(explained.out.split())
-    assert "Properties of the training set: town is north, age below 40; games are played." in " ".join(
+    assert "Target properties: town is north, age below 40; shadow models are trained." in " ".join(
         explained.out.split()
     )
     printed = cli("audit", config(rest=QUICK + GAMES), *chosen[:2], "--run", "run")
@@ -454,12 +454,15 @@ def test_properties_of_the_whole_are_played_about_and_summed_up(
     assert "The training set as a whole" in said
     assert "Someone who only asks the model tells whether" in said
     gated = cli("gate", "run", "--property", "0.9")
-    assert "accuracy of telling the frequency of “town is north”" in gated.out
+    assert "attack accuracy, frequency of “town is north”" in gated.out
     assert cli("gate", "run", "--property", "0.3").code == 2
 
 
 def test_a_property_that_cannot_be_read_is_refused(cli: Callable, config: Written) -> None:
-    for text, message in (("town", "COLUMN=VALUE, COLUMN<NUMBER or COLUMN>NUMBER"), ("age<old", "'old' is no number")):
+    for text, message in (
+        ("town", "COLUMN=VALUE, COLUMN<NUMBER or COLUMN>NUMBER"),
+        ("age<old", "'old' is not a number"),
+    ):
         printed = cli("audit", config(), "--property", text)
         assert printed.code == 2
         assert message in " ".join(printed.err.split())

@@ -60,7 +60,7 @@ def test_every_defence_has_a_line_and_the_exit_code_is_that_of_the_best(cli, con
     assert printed.code == (0 if Verdict.PASSES in verdicts else 3 if Verdict.CANNOT_TELL in verdicts else 1)
     assert {"unchanged", "ensemble-10"} <= set(os.listdir(tmp_path / "kept" / "model-0"))
     passes = "Passes the release rule under a defence: votes of 10 models"
-    assert (passes if printed.code == 0 else "No defence is shown to pass the release rule") in printed.out
+    assert (passes if printed.code == 0 else "No defence was shown to pass the release rule") in printed.out
 
 
 def test_defences_can_be_named_and_what_is_found_be_kept(cli, config, tmp_path):

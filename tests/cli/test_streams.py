@@ -21,7 +21,7 @@ pytestmark = pytest.mark.skipif(os.name != "posix", reason="pipes and signals of
 
 COMMAND = [sys.executable, "-m", "leakgauge"]
 
-STOPPED = ("", "error: stopped\n", "error: stopped; start the same command again and it goes on where it was\n")
+STOPPED = ("", "error: stopped\n", "error: stopped; run the same command again to continue\n")
 """What is said, depending on how far it was: one line at most."""
 
 
@@ -49,7 +49,7 @@ def with_closed(arguments: list[str], *, out: bool, err: bool) -> tuple[int, str
 
 
 NOT_SIGNED = (
-    "Judged from the estimates in result.json, which is not signed: whoever can write to the file can change them.\n"
+    "Judged from the estimates in result.json, which is not signed: anyone who can write to the file can change them.\n"
 )
 
 

@@ -211,7 +211,7 @@ def test_influence_on_markers_is_that_of_the_plain_loop():
 def test_a_model_that_answers_numbers():
     values = Records.from_arrays(TRAIN.features, TRAIN.features[:, 0] + 0.123)
     model = wrap(LinearRegression().fit(values.features, values.labels), values.schema)
-    with pytest.raises(ModelError, match="a SklearnRegression answers no labels, which the attack compares"):
+    with pytest.raises(ModelError, match="a SklearnRegression outputs no labels, which the attack compares"):
         attack(model, TRAIN, KEYS, DOMAIN)
 
 

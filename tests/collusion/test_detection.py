@@ -277,7 +277,7 @@ def test_distances_are_those_of_the_plain_loop():
 def test_numbers_hide_no_markers():
     values = Records.from_arrays(TRAIN.features, TRAIN.features[:, 0] + 0.123)
     model = wrap(LinearRegression().fit(values.features, values.labels), values.schema)
-    with pytest.raises(ModelError, match="collusion hides in answers about classes"):
+    with pytest.raises(ModelError, match="collusion hides in predictions of classes"):
         detect(model, values[:75], values[75:], seed=0)
     with pytest.raises(DataError, match="different schemas"):
         detect(honest(GaussianNB()).fit(TRAIN, seed=0).model, TRAIN, values, seed=0)

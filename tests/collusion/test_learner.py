@@ -194,7 +194,7 @@ def test_a_regressor():
 
 def test_a_function_that_makes_a_regressor():
     inner = FunctionLearner(lambda records, seed: FunctionRegression(lambda X: X[:, 0], records.schema), name="line")
-    with pytest.raises(ModelError, match="line answers numbers, and markers have classes; give a classifier"):
+    with pytest.raises(ModelError, match="line predicts numbers, and markers have classes; give a classifier"):
         ColludingLearner(inner, KEYS, DOMAIN).fit(RECORDS, seed=0)
 
 

@@ -215,7 +215,7 @@ def test_ctrl_c_ends_with_one_line_and_the_audit_goes_on(undisturbed: Path, opti
     folder, run = undisturbed, f"interrupted-{len(options)}"
     code, said = stop_in_the_middle(folder, run, signal.SIGINT, *options)
     assert code == 130, said
-    assert said == "error: stopped; start the same command again and it goes on where it was\n"
+    assert said == "error: stopped; run the same command again to continue\n"
     code, said = finish(folder, run)
     assert code in (0, 1, 3), said
     assert result(folder, run) == result(folder, "undisturbed")

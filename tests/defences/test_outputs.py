@@ -187,9 +187,9 @@ def test_temperatures_that_make_no_sense(temperature):
 
 def test_a_model_of_labels_has_no_probabilities():
     labels = SklearnLearner(LinearSVC())
-    with pytest.raises(ModelError, match="only probabilities can be binned; SklearnLabels answers none"):
+    with pytest.raises(ModelError, match="only probabilities can be binned; SklearnLabels outputs none"):
         model_of(Binning().apply(labels))
-    with pytest.raises(ModelError, match="only probabilities have a temperature; SklearnLabels answers none"):
+    with pytest.raises(ModelError, match="only probabilities have a temperature; SklearnLabels outputs none"):
         model_of(Temperature().apply(labels))
 
 

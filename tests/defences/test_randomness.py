@@ -83,7 +83,7 @@ def test_a_release_says_what_is_promised_and_a_measurement_that_nothing_is(case)
     assert released.guarantee == defence.guarantee
     assert measured.guarantee == (SEED_GIVEN if defence.needs_secrecy else defence.guarantee)
     assert defence.needs_secrecy == ("seed=None" in defence.guarantee)
-    assert "nothing is promised of this model" in SEED_GIVEN
+    assert "this guarantee does not hold for this model" in SEED_GIVEN
     if train.schema.classes:  # labels of a private model are as private
         assert LabelsOnly().apply(defended).fit(train, seed=None).guarantee == defence.guarantee
 

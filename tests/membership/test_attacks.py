@@ -178,7 +178,7 @@ def test_what_is_missing_is_named(attack, kind):
         with pytest.raises(ModelError, match="needs records known to be non-members"):
             attack.score(replace(evidence, population=None))
     if attack.needs_copies:
-        with pytest.raises(ModelError, match="needs answers about changed copies"):
+        with pytest.raises(ModelError, match="needs predictions for changed copies"):
             attack.score(replace(evidence, steadiness=None))
     if attack.name == "quantile":
         with pytest.raises(ModelError, match="needs the candidates' features"):

@@ -73,9 +73,9 @@ def test_wrappers_refuse_regressors(wrapper):
 @pytest.mark.parametrize(
     ("probabilities", "message"),
     [
-        ([[0.5, 0.5, 0.0]], r"forest answered an array of shape \(1, 3\); expected \(1, 2\)"),
-        ([[np.nan, 0.5]], r"forest answered NaN or infinity for 1 of 1 records \(first: row 0\)"),
-        ([[np.inf, 0.5]], "forest answered NaN or infinity"),
+        ([[0.5, 0.5, 0.0]], r"forest gave an array of shape \(1, 3\); expected \(1, 2\)"),
+        ([[np.nan, 0.5]], r"forest gave NaN or infinity for 1 of 1 records \(first: row 0\)"),
+        ([[np.inf, 0.5]], "forest gave NaN or infinity"),
         ([[-0.5, 1.5]], r"outside \[0, 1\] for 1 of 1 records"),
         ([[0.7, 0.7]], r"do not sum to 1 \(for example 1.4\) for 1 of 1"),
     ],
@@ -88,7 +88,7 @@ def test_answers_that_are_no_probabilities_are_refused(probabilities, message):
 def test_log_probabilities_keep_what_probabilities_cannot_hold():
     logs = checked_log_probabilities(np.array([[-800.0, 0.0]]), 1, 2, "bayes")
     assert logs[0, 0] == -800.0
-    with pytest.raises(ModelError, match="bayes answered NaN"):
+    with pytest.raises(ModelError, match="bayes gave NaN"):
         checked_log_probabilities(np.array([[np.nan, 0.0]]), 1, 2, "bayes")
 
 
@@ -99,7 +99,7 @@ def test_float32_probabilities_are_close_enough_to_1():
 
 def test_values_must_be_finite_and_one_each():
     np.testing.assert_array_equal(checked_values(np.array([[1.0], [2.0]]), 2, "ridge"), [1.0, 2.0])
-    with pytest.raises(ModelError, match="ridge answered NaN or infinity"):
+    with pytest.raises(ModelError, match="ridge gave NaN or infinity"):
         checked_values(np.array([np.inf, 1.0]), 2, "ridge")
 
 

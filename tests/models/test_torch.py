@@ -77,11 +77,11 @@ def test_a_design_is_given_the_decoded_table():
 @pytest.mark.parametrize(
     ("module", "message"),
     [
-        (lambda: torch.nn.Linear(3, 2), r"Linear answered outputs of shape \(40, 2\); expected \(40, 3\), one logit"),
+        (lambda: torch.nn.Linear(3, 2), r"Linear gave outputs of shape \(40, 2\); expected \(40, 3\), one logit"),
         (lambda: torch.nn.Linear(4, 3), "Linear raised RuntimeError in forward, given 40 rows of 3 features$"),
-        (lambda: torch.nn.LSTM(3, 3), "LSTM answered outputs of type tuple; expected"),
-        (lambda: linear([[0.0] * 3] * 3, [np.nan] * 3), "Linear answered NaN for 40 of 40 records"),
-        (lambda: linear([[0.0] * 3] * 3, [np.inf] * 3), "Linear answered NaN for 40 of 40 records"),
+        (lambda: torch.nn.LSTM(3, 3), "LSTM gave outputs of type tuple; expected"),
+        (lambda: linear([[0.0] * 3] * 3, [np.nan] * 3), "Linear gave NaN for 40 of 40 records"),
+        (lambda: linear([[0.0] * 3] * 3, [np.inf] * 3), "Linear gave NaN for 40 of 40 records"),
     ],
 )
 def test_answers_that_are_none_are_errors(module, message):
@@ -92,7 +92,7 @@ def test_answers_that_are_none_are_errors(module, message):
 def test_regressors_must_answer_one_finite_number():
     with pytest.raises(ModelError, match=r"expected \(40, 1\), one number for each row"):
         wrap_module(torch.nn.Linear(3, 2), VALUES.schema).predict(X)
-    with pytest.raises(ModelError, match="Linear answered NaN or infinity"):
+    with pytest.raises(ModelError, match="Linear gave NaN or infinity"):
         wrap_module(linear([[0.0] * 3], [np.inf]), VALUES.schema).predict(X)
 
 

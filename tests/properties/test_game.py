@@ -214,7 +214,7 @@ def test_use_that_is_not_known_is_none():
 
 
 def test_use_is_for_attacks_that_ask_for_labels(two_sides, learner):
-    with pytest.raises(ConfigError, match="n_test is for attacks that ask for labels"):
+    with pytest.raises(ConfigError, match="n_test is for attacks that query labels"):
         play(learner, two_sides(), Game(0.1, 0.3, 100), Attack(answers=AnswerKind.PROBABILITIES), n_test=10)
     with pytest.raises(ConfigError, match="n_test must be a whole number of at least 0, got -1"):
         play(learner, two_sides(), Game(0.1, 0.3, 100), n_test=-1)

@@ -83,7 +83,7 @@ def test_no_uncertain_point_leaves_the_planted_ones(two_sides, learner):
 
 def test_nothing_to_ask_at_all_is_an_error(two_sides, learner):
     attack = Attack(n_ensemble=11, n_queries=10, n_shadow=10, band=FixedBand(0.0), most_drawn=200)
-    with pytest.raises(DataError, match="no uncertain point was found among 200, and nothing is planted"):
+    with pytest.raises(DataError, match="no uncertain point was found among 200, and no record is poisoned"):
         prepare(learner, two_sides().attacker, Game(0.3, 0.7, 300), attack)
 
 
@@ -119,7 +119,7 @@ def test_an_attack_on_probabilities_needs_them(two_sides, learner):
     sides = two_sides()
     attack = Attack(n_ensemble=60, n_queries=40, n_shadow=20, answers=AnswerKind.PROBABILITIES)
     prepared = prepare(learner, sides.attacker, GAME, attack, seed=2)
-    with pytest.raises(ModelError, match="asks for probabilities, which LabelOnly does not answer"):
+    with pytest.raises(ModelError, match="queries probabilities, which LabelOnly does not output"):
         prepared.says_t1(LabelOnly(learner.fit(sides.owner.records[:300], seed=0).model))
 
 

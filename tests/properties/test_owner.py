@@ -173,7 +173,7 @@ def test_bad_input_is_refused(two_sides, learner, people):
     sides, test = two_sides(), two_sides(1).owner.records[:100]
     with pytest.raises(DataError, match="no test record has label 1"):
         power_curve(learner, sides, GAME, [0.1], test[test.labels == 0], ATTACK)
-    with pytest.raises(ConfigError, match="power curve is for attacks that ask for labels"):
+    with pytest.raises(ConfigError, match="power curve is for attacks that query labels"):
         power_curve(learner, sides, GAME, [0.1], test, Attack(answers=AnswerKind.PROBABILITIES))
     with pytest.raises(ConfigError, match="share of records to leave out must be in"):
         WithoutInfluential(learner, in_order, 1.0)

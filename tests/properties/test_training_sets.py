@@ -93,7 +93,7 @@ def test_labels_are_all_that_is_asked_for_where_labels_are_attacked(trainer, mon
     labels_only = SklearnLearner(RidgeClassifier()).fit(records[:100], seed=0).model
     expected = model.labels(records.features)
     assert set(ask(labels_only, records.features, 1, AnswerKind.LABELS).tolist()) == {0.0, 1.0}
-    with pytest.raises(ModelError, match="asks for probabilities, which SklearnLabels does not answer"):
+    with pytest.raises(ModelError, match="queries probabilities, which SklearnLabels does not output"):
         ask(labels_only, records.features, 1, AnswerKind.PROBABILITIES)
     np.testing.assert_array_equal(ask(model, records.features, 1, AnswerKind.LABELS), expected == 1)
 

@@ -152,7 +152,7 @@ def test_bad_input_is_refused(two_sides, people):
     learner = SklearnLearner(GaussianNB())
     with pytest.raises(ModelError, match="GaussianNB shows no layers of weights"):
         play_white_box(learner, two_sides(), Game(0.3, 0.7, n=50), n_shadow=2, n_targets=2)
-    with pytest.raises(ConfigError, match=r"plants nothing, got a poison share of 0\.1"):
+    with pytest.raises(ConfigError, match=r"inserts no poisoned records, got a poison share of 0\.1"):
         play_white_box(learner, two_sides(), Game(0.3, 0.7, n=50, poison=0.1))
     with pytest.raises(ConfigError, match="n_targets must be a whole number of at least 1"):
         play_white_box(learner, two_sides(), Game(0.3, 0.7, n=50), n_targets=0)

@@ -80,7 +80,7 @@ def test_an_unknown_name_lists_the_known_ones():
     with pytest.raises(ConfigError) as raised:
         named("penlty=3")
     said = str(raised.value)
-    assert said.startswith("defence 'penlty' is not known; the defences are penalty=FACTOR: regularise")
+    assert said.startswith("defence 'penlty' is not known; the defences are penalty=FACTOR: multiply")
     for kind in KINDS:
         assert f"{kind.usage}: {kind.meaning}" in said
     assert "\n" not in said
@@ -90,11 +90,11 @@ def test_an_unknown_name_lists_the_known_ones():
     ("text", "said"),
     [
         ("labels-only=2", "takes no number, got 'labels-only=2'; write labels-only alone"),
-        ("penalty=", "'' is no number"),
-        ("penalty=much", "'much' is no number; write it as in binning=0.1"),
-        ("penalty=1.2.3", "'1.2.3' is no number"),
-        ("penalty=nan", "'nan' is no number"),
-        ("penalty=-3", "'-3' is no number"),
+        ("penalty=", "'' is not a number"),
+        ("penalty=much", "'much' is not a number; write it as in binning=0.1"),
+        ("penalty=1.2.3", "'1.2.3' is not a number"),
+        ("penalty=nan", "'nan' is not a number"),
+        ("penalty=-3", "'-3' is not a number"),
         ("penalty=1", "factor must be above 1"),
         ("binning=0.3", r"must be in \(0, 0\.5\] and divide 1"),
         ("ensemble=2.5", r"a whole number, got 2\.5"),

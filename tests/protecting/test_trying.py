@@ -351,12 +351,12 @@ def test_a_model_that_can_only_be_queried():
     assert named == ["binning-0.01", "binning-0.1", "temperature-2", "labels-only"]
     found = protect(alone, ATTACKS_ONLY, [Temperature(2), LabelsOnly(), StrongerPenalty(10)])
     assert list(by_name(found)) == ["unchanged", "temperature-2", "labels-only"]
-    assert "nobody said how the model was trained" in found.refused["penalty-10"].reason
+    assert "no training procedure was given" in found.refused["penalty-10"].reason
 
 
 def test_answers_that_are_released_in_another_form_already():
     found = protect(TREE, replace(ATTACKS_ONLY, released=Released.LABELS), [Binning(), StrongerPenalty(10)])
-    assert "the answers are labels already" in found.refused["binning-0.01"].reason
+    assert "the outputs are labels already" in found.refused["binning-0.01"].reason
     assert by_name(found)["penalty-10"].result.description.answers == "labels"
 
 

@@ -54,12 +54,12 @@ NOT_TESTED = (
 )
 
 ATTACKS = (
-    ("gap", "classified correctly", "Yeom et al. 2018, Adversary 1 with the 0-1 loss"),
-    ("confidence", "member with the probability of the true class", "Yeom et al. 2018, Adversary 1"),
-    ("loss-threshold", "loss below the mean training loss", "Yeom et al. 2018, section 6.2"),
-    ("shadow-classifier", "one classifier trained on shadow models' answers", "Shokri et al. 2017"),
-    ("frequency", "answer as frequent as with the record", "Long et al. 2017"),
-    ("distance", "answer nearer to models trained with the record", "Long et al. 2017"),
+    ("gap", "Gap attack (label only)", "Yeom et al. 2018, Adversary 1 with the 0-1 loss"),
+    ("confidence", "Confidence attack", "Yeom et al. 2018, Adversary 1"),
+    ("loss-threshold", "Loss threshold", "Yeom et al. 2018, section 6.2"),
+    ("shadow-classifier", "Shadow classifier", "Shokri et al. 2017"),
+    ("frequency", "Long frequency attack", "Long et al. 2017"),
+    ("distance", "Long distance attack", "Long et al. 2017"),
 )
 
 
@@ -106,14 +106,17 @@ def attacks(
 def advantage_finding(found: AttackResult) -> Finding:
     verdict = judge(found.advantage, 0.1)
     reason, remedy = {
-        Verdict.PASSES: (f"even the upper end, {found.advantage.high:.3f}, is at most 0.1", ""),
-        Verdict.FAILS: (f"even the lower end, {found.advantage.low:.3f}, is above 0.1", "train on more records"),
+        Verdict.PASSES: (f"{found.title} stays within the limit: at most {found.advantage.high:.3f}, limit 0.1", ""),
+        Verdict.FAILS: (
+            f"{found.title} exceeds the limit: at least {found.advantage.low:.3f}, limit 0.1",
+            "train on more records",
+        ),
         Verdict.CANNOT_TELL: (
-            "the interval lies on both sides of 0.1",
+            f"{found.title} may exceed the limit of 0.1",
             "with about 9,000 of each, a harmless model passes",
         ),
     }[verdict]
-    measure = f"advantage of the attack “{found.title}”"
+    measure = f"membership advantage, {found.title}"
     return Finding("membership", measure, found.advantage, 0.0, 0.1, verdict, reason, remedy)
 
 
@@ -191,14 +194,15 @@ def influence_findings(largest: float, bound: float) -> list[Finding]:
     return [
         Finding(
             "influence", "largest PDTP (queries about the record itself)", direct, 0.0, 1.0, judge(direct, 1.0),
-            "a record changes an answer about itself by more than a factor e^1; 26 of 2,000 records are above 1"
-            if largest > 1 else f"no record changes any answer about itself by more than a factor e^{largest:.3g}",
+            "removing one training record changes the prediction for that record by a factor of e^3. 26 of 2,000 "
+            "records have a PDTP above 1"
+            if largest > 1 else f"removing a record never changes the prediction for it by more than e^{largest:.3g}",
             "train with stronger regularisation" if largest > 1 else "",
         ),
         Finding(
             "influence", "largest DTP (any query)", any_query, 0.0, 1.0, judge(any_query, 1.0),
             "DTP is at least PDTP, which is above the limit" if largest > 1
-            else f"no query at all can change by more than a factor e^{bound:.3g}",
+            else f"no prediction can change by more than {bound:.3g} nats",
             "train with stronger regularisation" if largest > 1 else "",
         ),
     ]  # fmt: skip
@@ -261,7 +265,7 @@ def hidden(name: str = "vkorc1", members: float = 0.9, others: float = 0.6, **ch
 
 def ignored(name: str = "sex") -> InferredColumn:
     """A column that the model does not use."""
-    nothing = Estimate(0.0, 0.0, 0.0, 1.0, "the model answers the same whatever the value", N_TRAIN + N_HOLDOUT)
+    nothing = Estimate(0.0, 0.0, 0.0, 1.0, "the model's predictions do not depend on the value", N_TRAIN + N_HOLDOUT)
     plain = hidden(name, 0.6, 0.6)
     attacks = tuple(
         replace(one, advantage=nothing) if one.name == "inversion" else replace(one, decides=False)
@@ -377,7 +381,7 @@ def failing() -> AuditResult:
 def undecided() -> AuditResult:
     """A model that answers labels only and of which nobody said how it was trained."""
     found = attacks([(0.09, 0.9)], ATTACKS[:1])
-    why = "the model could only be queried: nobody said how it was trained"
+    why = "no training procedure was given, so the model cannot be retrained without a record"
     unknown = Finding(
         "influence", "differential training privacy of the training records", None, 0.0, 1.0, Verdict.CANNOT_TELL,
         why, "give the learner, so that models without each record can be trained",
@@ -393,8 +397,8 @@ def undecided() -> AuditResult:
 
 def regression() -> AuditResult:
     named = (
-        ("error-both-known", "error likelier among members, both error laws known", "Yeom et al. 2018, Adversary 2"),
-        ("error-below-training-error", "error below the training error", "Yeom et al. 2018, section 3.3"),
+        ("error-both-known", "Gaussian error attack", "Yeom et al. 2018, Adversary 2"),
+        ("error-below-training-error", "Error threshold", "Yeom et al. 2018, section 3.3"),
     )
     found = attacks([(0.02, 0.95), (0.03, 0.93)], named)
     what = description(

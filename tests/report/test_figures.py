@@ -385,7 +385,7 @@ def test_the_power_plot_draws_every_game_with_its_interval(documents):
     assert drawn.count('class="ring"') == 1
     root = ET.fromstring(drawn)
     said = "".join(root.itertext())
-    assert "asks for labels: 0.96 (0.92 to 1.00), precision 0.60 (0.58 to 0.62), recall 0.55 (0.53 to 0.57)" in said
+    assert "queries labels: 0.96 (0.92 to 1.00), precision 0.60 (0.58 to 0.62), recall 0.55 (0.53 to 0.57)" in said
     only_clean = replace(found, games=found.games[:2])
     assert str(figures.power_plot(only_clean, "k")).count("<circle") == 2
 
@@ -398,7 +398,7 @@ def test_the_power_plot_names_its_lines_apart_and_within_the_picture(documents):
         crowded = replace(most, accuracy=replace(most.accuracy, value=wins, low=max(0.0, wins - 0.1)))
         drawn = str(figures.power_plot(replace(found, games=(*others, crowded)), "k"))
         places = [(name, int(up)) for up, name in re.findall(r'y="(\d+)" text-anchor="start">([a-z ]+)<', drawn)]
-        assert {name for name, _ in places} == {"games won", "precision", "recall"}
+        assert {name for name, _ in places} == {"attack accuracy", "precision", "recall"}
         ups = sorted(up for _, up in places)
         assert all(later - earlier >= 13 for earlier, later in itertools.pairwise(ups))
         assert ups[0] >= 20

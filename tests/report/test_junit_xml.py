@@ -35,7 +35,7 @@ def test_nothing_measured_is_an_error_and_not_an_empty_suite(documents):
     nothing = replace(documents.undecided(), findings=(), attacks=(), verdict=Verdict.CANNOT_TELL)
     root = valid(ET.fromstring(junit(documents.alone(nothing)).encode()))
     assert (root.get("tests"), root.get("failures"), root.get("errors")) == ("1", "0", "1")
-    assert root.find(".//error").get("message") == "nothing was held against the release rule"
+    assert root.find(".//error").get("message") == "no measure was compared with the release rule"
 
 
 def test_one_suite_for_each_model_and_one_case_for_each_finding(three_models):
@@ -71,7 +71,7 @@ def test_counts_are_the_sums_of_the_cases(three_models):
 def test_an_error_says_what_would_settle_it(documents):
     root = ET.fromstring(junit(documents.alone(documents.undecided())).encode())
     error = root.find(".//error")
-    assert error.get("message") == "the model could only be queried: nobody said how it was trained"
+    assert error.get("message") == "no training procedure was given, so the model cannot be retrained without a record"
     assert "Give the learner, so that models without each record can be trained." in error.text
 
 

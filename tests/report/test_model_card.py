@@ -37,7 +37,7 @@ def test_every_finding_is_a_row(documents):
     rows = [line for line in text.splitlines() if line.startswith("| ")]
     assert len(rows) == 1 + len(documents.failing().findings)
     assert "| Largest PDTP (queries about the record itself) | ∞ | infinite | 1 | ✗ fails |" in rows
-    assert "| Advantage of the attack “classified correctly” | 0.110 | 0.070 to 0.150 | 0.1 | ? cannot tell |" in rows
+    assert "| Membership advantage, Gap attack (label only) | 0.110 | 0.070 to 0.150 | 0.1 | ? cannot tell |" in rows
 
 
 def test_what_was_not_measured_is_not_a_number(documents):
@@ -48,7 +48,7 @@ def test_what_was_not_measured_is_not_a_number(documents):
 def test_several_models_have_an_overview_and_a_section_each(three_models):
     text = markdown(three_models)
     assert "Of 3 models: 1 fails, 1 cannot tell, 1 passes." in text
-    assert text.index("| Model | Verdict | Because |") < text.index("### Logistic regression")
+    assert text.index("| Model | Verdict | Reason |") < text.index("### Logistic regression")
     assert text.count("#### For the file") == 3
     assert text.count("\n### ") == 3
 
@@ -64,7 +64,7 @@ def test_the_paragraph_stands_alone(documents):
 
 def test_the_reason_and_the_remedy_are_there(documents):
     text = markdown(documents.alone(documents.undecided()))
-    assert "- The model could only be queried: nobody said how it was trained." in text
+    assert "- No training procedure was given, so the model cannot be retrained without a record." in text
     assert "- What would settle it: give the learner" in text.replace("it: Give", "it: give")
 
 

@@ -81,7 +81,7 @@ def test_an_audit_that_measured_nothing_does_not_read_as_passing(documents):
     )
     text = Page(render_html(documents.alone(nothing))).text_of()
     assert "Cannot tell whether the release rule holds" in text
-    assert "Nothing was held against the release rule, so nothing can pass." in text
+    assert "No measure was compared with the release rule, so the model cannot pass." in text
     assert "No membership attack was carried out." in text
     assert "Passes" not in text
 
@@ -101,11 +101,11 @@ def test_the_verdict_comes_first_with_its_reason_and_the_advice(documents):
     order = [
         "Fails the release rule",
         "Do not release this model as it is.",
-        "A record changes an answer about itself by more than a factor",
+        "Removing one training record changes the prediction for that record",
         "Train with stronger regularisation.",
         "Findings",
         "Membership attacks",
-        "Influence of single records",
+        "How much does the prediction for a record change",
         "Most exposed records",
         "What was not tested",
         "How to read the numbers",
@@ -117,9 +117,9 @@ def test_the_verdict_comes_first_with_its_reason_and_the_advice(documents):
 @pytest.mark.parametrize(
     ("name", "headline", "advice", "remedy"),
     [
-        ("passing", "Passes the release rule", "does not stand in the way", None),
-        ("failing", "Fails the release rule", "Do not release this model as it is.", "What to try"),
-        ("undecided", "Cannot tell whether", "what is not known does not count as safe", "What would settle it"),
+        ("passing", "Passes the release rule", "permits a release", None),
+        ("failing", "Fails the release rule", "Do not release this model as it is.", "Mitigations"),
+        ("undecided", "Cannot tell whether", "an undecided measure does not count as safe", "What would settle it"),
     ],
 )
 def test_each_verdict_is_told_by_word_icon_and_colour(documents, name, headline, advice, remedy):
@@ -136,7 +136,7 @@ def test_each_verdict_is_told_by_word_icon_and_colour(documents, name, headline,
 
 def test_passing_is_never_without_what_was_not_tested(documents):
     text = Page(render_html(documents.alone(documents.passing()))).text_of()
-    assert text.index("2 things that this audit did not test") < text.index("Findings")
+    assert text.index("What this audit did not test (2)") < text.index("Findings")
     for item in documents.NOT_TESTED:
         assert item in text
 
@@ -158,14 +158,14 @@ def test_every_finding_stands_with_value_reason_and_remedy(page, three_models):
         for finding in audit.findings:
             assert finding.measure[1:] in text
             # Powers of e are raised: e^1 becomes two pieces of text.
-            assert finding.reason[1:].replace("e^", "e ") in text.replace(" ;", ";")
+            assert finding.reason[1:].replace("e^", "e ") in text.replace(" ;", ";").replace("e 3 .", "e 3.")
             assert finding.remedy[1:] in text
 
 
 def test_powers_of_e_are_raised(documents):
     html = render_html(documents.alone(documents.failing()))
-    assert "more than a factor e<sup>1</sup>;" in html
-    assert "e^1" not in html
+    assert "by a factor of e<sup>3</sup>." in html
+    assert "e^3" not in html
 
 
 def test_every_attack_stands_with_its_three_measures_and_source(page, documents):
@@ -202,7 +202,9 @@ def test_a_regression_model_has_errors_in_place_of_accuracy(documents):
 
 def test_the_reason_why_influence_is_missing_is_said(documents):
     text = Page(render_html(documents.alone(documents.undecided()))).text_of()
-    assert "was not measured. The model could only be queried: nobody said how it was trained." in text
+    assert (
+        "was not measured. No training procedure was given, so the model cannot be retrained without a record." in text
+    )
 
 
 def test_records_without_pdtp_have_no_columns_for_it(documents):
@@ -432,7 +434,7 @@ def test_the_page_is_small(three_models):
 def test_a_hidden_column_stands_with_its_sentence_its_attacks_and_its_values(documents):
     result = documents.failing()
     text = Page(render_html(documents.alone(result))).text_of()
-    start, end = text.index("What it gives away about hidden columns"), text.index("Influence of single records")
+    start, end = text.index("Can an attacker who knows all other columns"), text.index("How much does the prediction")
     said = text[start:end]
     column = result.attributes[0]
     assert words.hidden_column(AuditDocument.of(result).attributes[0]) in said
@@ -445,19 +447,19 @@ def test_a_hidden_column_stands_with_its_sentence_its_attacks_and_its_values(doc
     assert "rare few – few – – –" in said
     assert "north 100 90 %" in said
     assert "a1b2c3d4e5f6 CC" in said
-    assert "2 of 2,000 training records hold a value that stands out beyond chance" in said
+    assert "The value of 2 of 2,000 training records is identified at FDR 5 %" in said
 
 
 def test_a_column_that_the_model_does_not_use_has_no_table(documents):
     result = replace(documents.failing(), attributes=(documents.ignored(),))
     said = Page(render_html(documents.alone(result))).text_of()
-    assert "The model does not use “sex”: it answers the same whatever the value" in said
+    assert "The model does not use “sex”: its predictions do not depend on the value" in said
     assert "Gain, members" not in said
 
 
 def test_questions_stand_in_their_order_and_hidden_columns_in_the_overview(page, documents):
     text = page.text_of()
-    assert "One record’s influence Membership Hidden columns" in text
+    assert "Influence Membership inference Attribute inference" in text
     alone = Page(render_html(documents.alone(documents.failing()))).text_of()
     titles = [words.question_title(question) for question in ("influence", "membership", "attributes")]
     places = [alone.index(title, alone.index("Findings")) for title in titles]
@@ -466,7 +468,7 @@ def test_questions_stand_in_their_order_and_hidden_columns_in_the_overview(page,
 
 def test_without_hidden_columns_the_page_does_not_speak_of_them(documents):
     text = Page(render_html(documents.alone(documents.passing()))).text_of()
-    assert "hidden column" not in text.lower()
+    assert "sensitive attribute" not in text.lower()
     assert "Attribute advantage" not in text
 
 
@@ -476,7 +478,7 @@ def test_what_is_not_known_of_a_hidden_column_is_said(documents):
     column = replace(column, n_own=0, best_guess_members=None, attacks=bare)
     text = Page(render_html(documents.alone(replace(documents.failing(), attributes=(column,))))).text_of()
     assert text.count("not known") == 2 * 3 + 1
-    assert "complete record" not in text[text.index("hidden columns") : text.index("Influence of single")]
+    assert "complete record" not in text[text.index("all other columns") : text.index("How much does")]
     assert "By group" not in text
 
 
@@ -507,25 +509,25 @@ def test_a_property_of_the_whole_stands_with_its_sentence_its_picture_and_its_ga
     page = Page(render_html(documents.alone(result)))
     text = page.text_of()
     start, end = (
-        text.index("What it tells about the training set as a whole"),
-        text.index("Influence of single records"),
+        text.index("Can an attacker find out how frequent"),
+        text.index("How much does the prediction"),
     )
     said = text[start:end]
     for one in result.properties:
         assert words.property_told(one) in said
         for game in one.games:
-            assert words.game_title(game) in said
+            assert words.capital(words.game_title(game)) in said
             assert words.interval(game.accuracy) in said
     for remedy in result.properties[0].remedies:
         assert f"the owner trains {words.remedy_title(remedy)}" in said
         assert words.interval(remedy.game.recall) in said
-    assert "An attacker knows of a remedy" in said
-    assert "nothing promised" in said
-    assert "within 0.00012 of the best" in said
+    assert "The attacker knows the mitigation" in said
+    assert "success not guaranteed" in said
+    assert "within 0.00012 of the optimum" in said
     assert "The audited model was trained on more records than these" in said
     assert "not known" in said
     assert "not reached" in said
-    assert "Games about a property" in text
+    assert "Attack accuracy of property inference" in text
     assert "Precision and recall" in text
     assert "precision and recall at “sex is f”" in text
     assert words.question_title("properties") in text
@@ -541,7 +543,7 @@ def test_a_remedy_that_was_not_tried_says_why(documents):
 
 def test_a_property_of_an_older_document_has_no_precision(documents):
     result = replace(documents.telling(), properties=(documents.before_use(),))
-    start, end = "training set as a whole", "Influence of single records"
+    start, end = "Can an attacker find out how frequent", "How much does the prediction"
     said = Page(render_html(documents.alone(result))).text_of()
     assert "recision" not in said[said.index(start) : said.index(end)]
 
@@ -549,14 +551,14 @@ def test_a_property_of_an_older_document_has_no_precision(documents):
 def test_without_properties_the_page_does_not_speak_of_them(three_models):
     text = Page(render_html(three_models)).text_of()
     assert "training set as a whole" not in text
-    assert "Games about a property" not in text
+    assert "Attack accuracy of property inference" not in text
     assert "Precision and recall" not in text
 
 
 def test_properties_stand_in_the_overview_and_in_the_data(documents):
     both = Document.of("two", [documents.telling(), documents.passing()])
     text = Page(render_html(both)).text_of()
-    assert "The set as a whole" in text
+    assert "Property inference" in text
     assert '"sex is f":[["probabilities",0.0,0.9,null,null],["labels",0.0,0.5,0.7,0.5]' in render_html(both)
 
 
@@ -565,7 +567,7 @@ def test_tail_odds_stand_beside_each_attack_and_on_a_scale_of_their_own(document
     assert "15.30 or more" in page
     assert "128 of the 128 highest are members" in page
     assert "18 of the 32 lowest are members" in page
-    assert "gives some training records away: 128 of the 128 records with the highest scores" in page
+    assert "identifies a group of training records: 128 of the 128 records with the highest scores" in page
     scales = _scales(documents.tailed().findings)
     assert scales[("membership", 0.0)][1] < 1
     assert scales[("membership", 1.0)][1] > math.e
@@ -581,4 +583,4 @@ def test_the_measure_that_lies_furthest_beyond_its_own_limit_stands_in_the_overv
     tails = [replace(one, tail=quiet.attacks[1].tail) for one in quiet.attacks]
     findings = documents.membership_findings(tails, quiet.description, advantage=0.1, dtp=1.0, learner=True)
     view = _view(AuditDocument.of(replace(quiet, findings=tuple(findings), attacks=tuple(tails))), 0)
-    assert view.strongest["membership"].measure.startswith("advantage")
+    assert view.strongest["membership"].measure.startswith("membership advantage")

@@ -60,7 +60,7 @@ def test_a_model_that_gives_nothing_away_passes_as_it_is(protections):
     assert headline(document) == "Passes the release rule as it is"
     said = texts(render_protection(document))
     assert "Passes the release rule as it is" in said
-    assert "does not stand in the way of a release" in said
+    assert "permits a release" in said
     assert "no defence, cheapest that passes" in "".join(drawn(document).itertext())
 
 
@@ -75,15 +75,15 @@ def test_what_was_not_measured_is_drawn_apart_and_never_at_nothing(protections):
     assert document.frontier == ("penalty-10", "unchanged")
     said = texts(render_protection(document))
     assert "not measured" in said[said.index("The numbers") :]
-    assert "which is not a small one" in said
+    assert "the risk could not be measured; it may be large" in said
 
 
 def test_where_nothing_is_shown_nothing_is_recommended(protections):
     document = protections.unsettled()
-    assert headline(document) == "No defence is shown to pass the release rule"
+    assert headline(document) == "No defence was shown to pass the release rule"
     said = texts(render_protection(document))
-    assert "what is not known does not count as safe" in said
-    assert "What might pass Regularised 10 times as strongly. The interval lies on both sides of 0.1." in said
+    assert "an undecided measure does not count as safe" in said
+    assert "What might pass Regularised 10 times as strongly. Loss threshold may exceed the limit of 0.1." in said
     assert "What would settle it With about 9,000 of each, a harmless model passes." in said
     assert not of_class(drawn(document), "chosen")
     assert "cheapest that passes" not in said
@@ -96,7 +96,7 @@ def test_those_about_which_nothing_is_shown_stand_by_their_risk_the_unmeasured_l
 
 def test_where_all_fail_it_says_so(protections):
     document = protections.hopeless()
-    assert headline(document) == "Fails the release rule under every defence"
+    assert headline(document) == "Fails the release rule with every defence"
     said = texts(render_protection(document))
     assert "Do not release this model as it is." in said
     assert "passes" not in said[: said.index("The numbers")].replace("Whether it passes", "")
@@ -122,9 +122,9 @@ def test_nothing_measured_at_all(protections):
 
 def test_the_cheapest_is_named_with_what_it_costs(protections):
     document = protections.usual()
-    assert headline(document) == "Passes the release rule under a defence: regularised 10 times as strongly"
+    assert headline(document) == "Passes the release rule with a defence: regularised 10 times as strongly"
     assert advice(document) == (
-        "It is the cheapest of those that pass. Of the holdout 23.0 % are classified wrongly instead of 20.0 % "
+        "It is the cheapest of those that pass. The error on the holdout is 23.0 % instead of 20.0 % "
         "(2.0 to 4.0 points more). The log loss is 0.430 instead of 0.400 (0.020 to 0.040 nats more)."
     )
     ring = of_class(drawn(document), "chosen")[0]
@@ -136,8 +136,8 @@ def test_the_cheapest_is_named_with_what_it_costs(protections):
 @pytest.mark.parametrize(
     ("cost", "said"),
     [
-        (0.005, "; that it costs anything is not shown (−0.5 to 1.5 points). "),
-        (-0.05, ": it is better than without (−6.0 to −4.0 points). "),
+        (0.005, "; no difference was found (−0.5 to 1.5 points). "),
+        (-0.05, ", which is lower (−6.0 to −4.0 points). "),
         (
             0.05,
             "instead of 20.0 % (4.0 to 6.0 points more). The log loss is 0.450 instead of 0.400 (0.040 to 0.060 nats",
@@ -203,7 +203,7 @@ def test_every_defence_stands_with_numbers_reason_and_guarantee(protections):
         assert f"{one.risk.value:.3f} {one.risk.low:.3f} to {one.risk.high:.3f}" in said
         assert one.guarantee is None or one.guarantee[1:] in said
     assert "Rounds of training divided by 2. LogisticRegression is not trained in rounds that could be fewer." in said
-    assert "Each was therefore audited at confidence 0.9929, so that all intervals of all 7 models hold" in said
+    assert "Each was therefore audited at confidence 0.9929, so that all intervals of all 7 models have" in said
     assert "32 shadow models are models of the defended learner" in said
     for item in document.undefended.audit.not_tested:
         assert item in said
@@ -368,7 +368,7 @@ def test_lost_probabilities_are_said(protections):
 def test_a_guarantee_is_told_beside_the_verdict(protections):
     votes = protections.outcome(Ensemble(10), 0.02, 0.05)
     said = texts(render_protection(protections.protection(protections.outcome(Unchanged(), 0.5, 0.0), votes)))
-    start = said.index("What is proven For any query, no answer changes by more than 0.693 nats")
+    start = said.index("What is proven For any query, no prediction changes by more than 0.693 nats")
     assert start < said.index("Risk against cost")
     nothing = texts(render_protection(protections.usual()))
-    assert "Nothing: it passes by what was measured." in nothing
+    assert "Nothing is proven: it passes by measurement." in nothing

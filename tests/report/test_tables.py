@@ -260,7 +260,7 @@ def test_the_table_of_dots_counts_the_dots_of_the_picture(documents, seed, limit
             ]
             assert int(count) == sum(inside), (label, column)
     assert sum(int(count) for _, *counts in rows for count in counts) == n
-    root = svg_of(html, "PDTP with binned probabilities against the success")
+    root = svg_of(html, "PDTP with binned probabilities and the success")
     x = figures.success_axis(association, limit)
     y = figures.Axis(min(0.4, math.floor(10 * min(success)) / 10), 1.0, 264, 28)
     expected = Counter((round(x.at(p)), round(y.at(s))) for p, s in zip(pdtp, success, strict=True))
@@ -274,13 +274,13 @@ def test_the_dots_say_that_they_are_binned_and_how_many_of_the_records_they_are(
     failing = documents.failing()
     html = page_of(documents, failing)
     shown, n = len(failing.influence.with_success.pdtp), failing.influence.with_success.correlation.n
-    assert f"Drawn are {shown} of {n:,} records" in html
+    assert f"Shown are {shown} of {n:,} records" in html
     assert "binned PDTP in nats" in "".join(svg_of(html, "PDTP with binned").itertext())
     assert Tables(html).named("PDTP against success as a table")[0][0] == "Binned PDTP"
     every = replace(failing.influence.with_success.correlation, n=shown)
     association = replace(failing.influence.with_success, correlation=every)
     influence = replace(failing.influence, with_success=association)
-    assert "Drawn are" not in page_of(documents, replace(failing, influence=influence))
+    assert "Shown are" not in page_of(documents, replace(failing, influence=influence))
 
 
 def ends_of(label: str) -> tuple[float, float]:
@@ -296,7 +296,7 @@ def test_every_attack_on_an_attribute_stands_with_its_numbers(documents):
     (rows,) = (
         rows[1:]
         for _, rows in Tables(page_of(documents, documents.failing())).found
-        if rows[0][1:3] == ["Members", "Others"]
+        if rows[0][1:3] == ["Members", "Non-members"]
     )
     *attacks, best = rows
     for row, attack in zip(attacks, column.attacks, strict=True):
@@ -325,7 +325,9 @@ def test_games_stand_where_the_table_says(documents):
     """Each game's dot, read off the picture, and its row: share of poisoned records, accuracy, precision and recall."""
     found = documents.whole(clean=0.9)
     html = page_of(documents, documents.telling())
-    tables = [rows for _, rows in Tables(html).found if rows[0][:3] == ["The attacker", "Share planted", "Games won"]]
+    tables = [
+        rows for _, rows in Tables(html).found if rows[0][:3] == ["Attacker", "Share poisoned", "Attack accuracy"]
+    ]
     rows = next(rows for rows in tables if "Precision" in rows[0])[1:]
     games = [*found.games, *(remedy.game for remedy in found.remedies)]
     for row, game in zip(rows, games, strict=True):

@@ -101,12 +101,12 @@ def test_advice_that_two_questions_share_is_given_once(documents):
 
 def test_the_rule_is_told_from_the_settings(documents):
     told = " ".join(words.rule(AuditDocument.of(documents.passing())))
-    assert "about anything may change by more than a factor of 2.7" in told
+    assert "may not change the prediction for any query by more than a factor of 2.7" in told
     assert "membership advantage above 0.1 " in told
-    assert "confidence 0.95" in told
+    assert "simultaneous 95 % confidence" in told
     direct = {"rule": {"dtp": 0.5, "queries": "direct", "advantage": None, "confidence": 0.9}}
     told = " ".join(words.rule(AuditDocument.of(replace(documents.passing(), method=direct))))
-    assert "about the person's own record may change by more than a factor of 1.6" in told
+    assert "may not change the prediction for that record by more than a factor of 1.6" in told
     assert "membership advantage" not in told
 
 
@@ -115,7 +115,7 @@ def test_the_rule_of_a_regressor_speaks_of_predictions(documents):
     passing = documents.passing()
     what = replace(passing.description, answers="values", classes=())
     told = " ".join(words.rule(AuditDocument.of(replace(passing, description=what))))
-    assert told.startswith("Leaving out a training record may not move the prediction about it by more than 1 times ")
+    assert told.startswith("Removing a training record may not change the prediction for it by more than 1 times ")
     assert "differential training privacy" not in told
 
 
@@ -129,10 +129,10 @@ def test_without_settings_the_rule_is_told_from_the_findings(documents, method):
 @pytest.mark.parametrize(
     ("released", "answers", "said"),
     [
-        ("as is", "probabilities", "the probability of every class"),
-        ("binned", "probabilities", "the probability of every class, rounded into bins of width 0.01"),
-        ("labels", "labels", "the predicted class alone"),
-        ("as is", "values", "the predicted number"),
+        ("as is", "probabilities", "class probabilities"),
+        ("binned", "probabilities", "binned probabilities (bin width 0.01)"),
+        ("labels", "labels", "labels"),
+        ("as is", "values", "predicted values"),
         ("as is", "embeddings", "embeddings"),
     ],
 )
@@ -160,19 +160,19 @@ def test_the_statement_tells_what_an_officer_needs(documents):
     ]
     assert "32 shadow models" in said["Threat model"]
     assert "2,000 of 2,000 training records" in said["Tested"]
-    assert "0.030 (−0.010 to 0.070), by “answer as frequent as with the record”" in said["Results"]
-    assert "reaches above 0.070 (all intervals together at confidence 0.95)" in said["Results"]
-    assert "for every query it is at most 0.80" in said["Results"]
+    assert "0.030 (−0.010 to 0.070), by Long frequency attack" in said["Results"]
+    assert "exceeds 0.070 (simultaneous 95 % confidence)" in said["Results"]
+    assert "DTP is at most 0.80 for every query" in said["Results"]
     assert said["Verdict"].startswith("Passes.")
     assert said["Not tested"] == " ".join(documents.NOT_TESTED)
 
 
 def test_the_statement_owns_up_to_what_is_not_known(documents):
     said = paragraph(documents.undecided())
-    assert "is not assumed to train models of the same kind" in said["Threat model"]
+    assert "trains no shadow models" in said["Threat model"]
     assert "influence" not in said["Tested"]
     assert said["Verdict"].startswith("Cannot tell. Do not release this model yet")
-    assert "no bound is known" in paragraph(documents.failing())["Results"]
+    assert "no bound on DTP is known" in paragraph(documents.failing())["Results"]
     assert "PDTP is infinite" in paragraph(documents.failing())["Results"]
 
 
@@ -184,7 +184,7 @@ def test_without_any_measure_the_statement_says_so(documents):
 
 
 def test_without_a_joint_confidence_each_interval_has_its_own(documents):
-    assert "each interval at confidence 0.9917" in paragraph(replace(documents.passing(), method={}))["Results"]
+    assert "each interval with 99.2 % confidence" in paragraph(replace(documents.passing(), method={}))["Results"]
 
 
 def test_nobody_is_promised_anonymity(documents):
@@ -205,41 +205,56 @@ def test_every_verdict_has_its_words():
 @pytest.mark.parametrize(
     ("members", "others", "said"),
     [
-        (0.65, 0.65, "That it gives away more than other people’s records do was not shown."),
-        (0.66, 0.64, "That it gives away more than other people’s records do was not shown."),
+        (
+            0.65,
+            0.65,
+            "not shown to improve predictions, and no difference between members and non-members was found (0.000,",
+        ),
+        (
+            0.66,
+            0.64,
+            "not shown to improve predictions, and no difference between members and non-members was found (0.020,",
+        ),
         (
             0.90,
             0.60,
-            "Members are named more often than others: the model gives away values of people it was trained on.",
+            "Predictions are correct more often for members: the model reveals values of its training records.",
         ),
-        (0.66, 0.30, "Members are named more often than others, but not shown to be named more often than without the"),
-        (0.90, 0.90, "The model tells more than can be guessed without it, but of everybody: that members are named"),
-        (0.70, 0.68, "About members the model tells more than can be guessed without it: that members are named more"),
-        (0.68, 0.70, "About others the model tells more than can be guessed without it: that members are named more"),
+        (
+            0.66,
+            0.30,
+            "for members than for non-members, but were not shown to be correct more often than without the model.",
+        ),
+        (0.90, 0.90, "The model improves predictions for both members and non-members, but no difference"),
+        (0.70, 0.68, "The model improves predictions for members, but no difference between"),
+        (0.68, 0.70, "The model improves predictions for non-members, but no difference between"),
     ],
 )
 def test_what_a_hidden_column_comes_to(documents, members, others, said):
     """Without the model 65 % are right; intervals are 0.04 or 0.05 either way."""
     told = words.hidden_column(documents.hidden("race", members, others))
-    shares = f"{100 * members:.0f} % of members and {100 * others:.0f} % of others"
-    assert told.startswith(f"With the model “race” is named rightly for {shares}, without it for 65 % of the members")
+    shares = f"{100 * members:.0f} % of training records and {100 * others:.0f} % of holdout records"
+    start = (
+        f"Sensitive attribute “race”: predicted correctly for {shares}, without the model for 65 % of training records"
+    )
+    assert told.startswith(start)
     assert said in told
 
 
 def test_a_guess_that_is_right_about_members_without_the_model_is_no_leak(documents):
     unlike = replace(documents.hidden(), advantage_without=documents.estimate(0.2, 0.1))
-    assert "Members are named more often than others even without the model" in words.hidden_column(unlike)
+    assert "The difference between members and non-members exists without the model too" in words.hidden_column(unlike)
 
 
 def test_where_nothing_could_be_learned_members_are_held_against_others_alone(documents):
     column = documents.hidden()
     bare = tuple(replace(one, gain_members=None, gain_others=None) for one in column.attacks)
     told = words.hidden_column(replace(column, best_guess_members=None, attacks=bare))
-    assert "without it for 65 % of others. Members are named more often" in told
+    assert "without the model for 65 % of holdout records. Predictions are correct more often" in told
     flat = documents.hidden(members=0.6, others=0.6)
     bare = tuple(replace(one, gain_members=None, gain_others=None) for one in flat.attacks)
     told = words.hidden_column(replace(flat, best_guess_members=None, attacks=bare))
-    assert told.endswith("That members are named more often than others was not shown.")
+    assert "records. No difference between members and non-members was found (0.000, " in told
 
 
 def test_the_clearest_attack_is_one_that_decides(documents):
@@ -250,10 +265,10 @@ def test_the_clearest_attack_is_one_that_decides(documents):
 @pytest.mark.parametrize(
     ("n", "fewest", "said"),
     [
-        (2, 40, "2 of 2,000 training records hold a value that stands out beyond chance"),
-        (1, 40, "1 of 2,000 training records holds a value"),
-        (0, 40, "None of 2,000 training records was shown to hold a value that stands out beyond chance"),
-        (0, 2001, "cannot be told: there are too few holdout records"),
+        (2, 40, "The value of 2 of 2,000 training records is identified at FDR 5 %"),
+        (1, 40, "The value of 1 of 2,000 training records is identified"),
+        (0, 40, "The value of none of 2,000 training records was identified at FDR 5 %"),
+        (0, 2001, "cannot identify the value of any of 2,000 training records: there are too few holdout records"),
     ],
 )
 def test_people_whose_value_stands_out(documents, n, fewest, said):
@@ -263,32 +278,35 @@ def test_people_whose_value_stands_out(documents, n, fewest, said):
 
 def test_the_statement_says_that_hidden_columns_were_inferred(documents):
     told = paragraph(documents.failing())
-    assert "(or all of it but the hidden column and, besides, 250 complete records of others)" in told["Threat model"]
+    assert (
+        "all of it but the sensitive attribute), holds 250 complete records of other people, and"
+        in told["Threat model"]
+    )
     assert "attribute inference of “vkorc1” and “sex”" in told["Tested"]
-    assert "With the model “vkorc1” is named rightly for 90 % of members" in told["Results"]
+    assert "“vkorc1”: predicted correctly for 90 % of training records" in told["Results"]
     assert "The model does not use “sex”" in told["Results"]
-    assert "None may name a hidden column rightly" in told["Release rule"]
-    assert "hidden" not in " ".join(paragraph(documents.passing()).values())
+    assert "whose sensitive attribute an attack predicts correctly may not differ" in told["Release rule"]
+    assert "sensitive" not in " ".join(paragraph(documents.passing()).values())
 
 
 def test_a_property_of_the_whole_is_told_in_a_few_sentences(documents):
     said = words.property_told(documents.whole())
     assert said == (
-        "Someone who only asks the model tells whether 17 % or 33 % of its training records have the property “sex is "
-        "f” in 55 % of games (guessing: 50 %). Someone who planted 100 records among 1,000 tells it in 96 % of games; "
-        "the owner may notice that precision goes from 70 % to 60 % and recall goes from 50 % to 55 %. With 100 "
-        "planted records 96 % of games are won against models trained as this one is, 56 % against such without the 10 "
-        "% most influential records and 94 % against such with 10 % of labels drawn anew. Read off the model, the "
-        "fraction is 30 % (20 % to 40 %); it is 33 %."
+        "An attacker without poisoned records distinguishes whether 17 % or 33 % of the training records have the "
+        "property “sex is f” with attack accuracy 55 % (50 % is chance). With 100 poisoned records among 1,000 the "
+        "attack accuracy is 96 %; the owner may notice that precision goes from 70 % to 60 % and recall goes from 50 % "
+        "to 55 %. With 100 poisoned records the attack accuracy is 96 % against models trained as this one is, 56 % "
+        "against models trained without the 10 % most influential records and 94 % against models trained with 10 % of "
+        "labels replaced at random. Estimated from the model, the fraction is 30 % (20 % to 40 %); it is 33 %."
     )
     weak = words.property_told(documents.whole(clean=0.52, planted=0.7, estimate=None, no_estimate="too few records"))
-    assert "(guessing: 50 %, and more than that was not shown)" in weak
-    assert "planted up to 10 % of the records tells it in at most 70 % of games; the owner may notice" in weak
-    assert "The fraction, 33 %, was not read off the model: too few records." in weak
+    assert "(50 % is chance; more than chance was not shown)" in weak
+    assert "With up to 10 % of poisoned records the attack accuracy is at most 70 %; the owner may notice" in weak
+    assert "The fraction, 33 %, was not estimated from the model: too few records." in weak
     nothing_planted = documents.whole(games=documents.whole().games[:2], fewest_planted=None, remedies=())
-    assert "plant" not in words.property_told(nothing_planted)
+    assert "With" not in words.property_told(nothing_planted)
     older = words.property_told(documents.before_use())
-    assert "tells it in at most 70 % of games. The fraction" in older
+    assert "the attack accuracy is at most 70 %. The fraction" in older
 
 
 def test_what_the_owner_does_not_notice_and_did_not_try_is_said(documents):
@@ -297,30 +315,31 @@ def test_what_the_owner_does_not_notice_and_did_not_try_is_said(documents):
     reason = "the influence takes training"
     not_tried = replace(found, remedies=(replace(filtering, game=None, not_tried=reason), noise))
     assert words.against_planting(not_tried) == (
-        "With 100 planted records 96 % of games are won against models trained as this one is and 94 % against such "
-        "with 10 % of labels drawn anew. Training without the 10 % most influential records was not tried: the "
-        "influence takes training."
+        "With 100 poisoned records the attack accuracy is 96 % against models trained as this one is and 94 % against "
+        "models trained with 10 % of labels replaced at random. Training without the 10 % most influential records "
+        "was not tried: the influence takes training."
     )
     neither = replace(found, remedies=not_tried.remedies[:1])
     assert words.against_planting(neither).startswith("Training without the 10 %")
     *others, most = found.games
     same = replace(most, precision=others[1].precision, recall=None)
     told = words.property_told(replace(found, games=(*others, same)))
-    assert "of games; the owner may notice that precision stays at 70 %." in told
+    assert "96 %; the owner may notice that precision stays at 70 %." in told
 
 
 def test_the_file_names_the_limit_and_who_was_assumed_to_attack(documents):
     audit = AuditDocument.of(documents.telling())
     assert any(
-        "Nobody who plants nothing may tell two frequencies" in line and "0.6" in line for line in words.rule(audit)
+        "No attacker without poisoned records may distinguish two frequencies" in line and "0.6" in line
+        for line in words.rule(audit)
     )
     said = dict(words.statement(audit, "0.1.0"))
-    assert "holds 900 records of others" in said["Threat model"]
-    assert "may have planted up to 10 % of the training records" in said["Threat model"]
+    assert "holds 900 records of other people" in said["Threat model"]
+    assert "may insert poisoned records, up to 10 % of the training records" in said["Threat model"]
     assert "property inference of “sex is f” and “age below 30”" in said["Tested"]
-    assert "Read off the model" in said["Results"]
+    assert "Estimated from the model" in said["Results"]
     planting = replace(audit, method={"rule": {"property": 0.6, "planted": 0.1}})
-    assert "Nobody who plants up to 10 % of the records may" in " ".join(words.rule(planting))
+    assert "No attacker with up to 10 % of poisoned records may" in " ".join(words.rule(planting))
 
 
 def test_tail_odds_decide_as_other_measures_do(documents):
@@ -346,5 +365,5 @@ def test_the_largest_advantage_is_the_largest_either_way_round(documents):
     turned = replace(plain.attacks[0], advantage=Estimate(-0.7, -0.8, -0.6, 0.99, "m", 10))
     audit = AuditDocument.of(replace(plain, attacks=(turned, *plain.attacks[1:])))
     said = " ".join(text for _, text in words.statement(audit, "0"))
-    assert "The largest membership advantage measured is −0.700" in said
-    assert "reaches above 0.800" in said
+    assert "The largest membership advantage is −0.700" in said
+    assert "exceeds 0.800" in said

@@ -56,7 +56,7 @@ def test_a_cluster_that_does_not_answer_is_said(monkeypatch: pytest.MonkeyPatch)
     pytest.importorskip("distributed")
     monkeypatch.setattr(chunks, "CONNECT_SECONDS", 0.3)
     wanted = job()
-    with pytest.raises(WorkerError, match=r"no Dask scheduler answers at tcp://127\.0\.0\.1:9 .*start one with"):
+    with pytest.raises(WorkerError, match=r"no Dask scheduler responds at tcp://127\.0\.0\.1:9 .*start one with"):
         train_many(
             wanted.learner, wanted.records, wanted.subsets, seed=0, execution=Execution(workers="tcp://127.0.0.1:9")
         )
@@ -65,7 +65,7 @@ def test_a_cluster_that_does_not_answer_is_said(monkeypatch: pytest.MonkeyPatch)
 def test_an_address_that_is_none_is_said() -> None:
     pytest.importorskip("distributed")
     wanted = job()
-    with pytest.raises(WorkerError, match=r"no Dask scheduler answers at nonsense"):
+    with pytest.raises(WorkerError, match=r"no Dask scheduler responds at nonsense"):
         train_many(wanted.learner, wanted.records, wanted.subsets, seed=0, execution=Execution(workers="nonsense"))
 
 

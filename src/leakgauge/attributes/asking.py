@@ -44,9 +44,9 @@ def ask(model: Answering, features: Floats, schema: Schema) -> Floats:
     told = np.asarray(model(features), dtype=np.float64)
     expected = (len(features), max(1, len(schema.classes)))
     if told.shape != expected:
-        raise ModelError(f"the function that answers gave an array of shape {told.shape}; expected {expected}")
+        raise ModelError(f"the prediction function gave an array of shape {told.shape}; expected {expected}")
     if np.isnan(told).any():
-        raise ModelError("the function that answers gave NaN; expected a number for each query")
+        raise ModelError("the prediction function gave NaN; expected a number for each query")
     return told
 
 
@@ -77,8 +77,8 @@ def ask_about_values(model: Answering, features: Floats, schema: Schema, attribu
             told[start : start + rows] = ask(model, part.reshape(-1, d), schema).reshape(len(part), m, k)
         except ModelError as error:
             raise ModelError(
-                f"attribute {attribute.name!r}: the model cannot be asked with each of {m} values in place ({error}); "
-                'if it was trained without one of them, let its encoding take such (handle_unknown="ignore")'
+                f"attribute {attribute.name!r}: the model cannot be queried with each of {m} values ({error}); "
+                'if it was trained without one of them, let its encoder accept such values (handle_unknown="ignore")'
             ) from error
     return told
 

@@ -122,8 +122,9 @@ class Attack:
     """An attribute attack.
 
     Args:
-        name: short name for options and tables.
-        title: what it is, in a few words.
+        name: its id in result.json.
+        title: its name in the field, as reports show it.
+        gloss: what it does, in a few words.
         source: where it comes from.
         kinds: the answers it can work with.
         guess: evidence to guesses about n people.
@@ -137,6 +138,7 @@ class Attack:
 
     name: str
     title: str
+    gloss: str
     source: str
     kinds: frozenset[AnswerKind]
     guess: Callable[[Evidence], Guesses]
@@ -238,6 +240,7 @@ _ALL = _CLASSES | _VALUES
 ATTACKS: tuple[Attack, ...] = (
     Attack(
         "inversion",
+        "Model inversion (Gaussian errors)",
         "value that explains the response best, normal errors",
         "Yeom et al. 2018, Adversary 4; Fredrikson et al. 2014",
         _VALUES,
@@ -247,7 +250,8 @@ ATTACKS: tuple[Attack, ...] = (
     ),
     Attack(
         "inversion-confidence",
-        "value with which the true class is likeliest",
+        "Model inversion (confidence)",
+        "value with which the true class is most probable",
         "Fredrikson et al. 2015",
         _PROBABILITIES,
         invert,
@@ -256,7 +260,8 @@ ATTACKS: tuple[Attack, ...] = (
     ),
     Attack(
         "inversion-confusion",
-        "value whose predicted class goes best with the true one",
+        "Model inversion (confusion matrix)",
+        "value whose predicted class agrees best with the true class",
         "Fredrikson et al. 2014",
         _CLASSES,
         _confusion,
@@ -265,6 +270,7 @@ ATTACKS: tuple[Attack, ...] = (
     ),
     Attack(
         "inversion-likelihood",
+        "Model inversion (no prior)",
         "value that explains the response best, however rare it is",
         "Fredrikson et al. 2015, without the prior",
         _ALL,
@@ -274,8 +280,9 @@ ATTACKS: tuple[Attack, ...] = (
     ),
     Attack(
         "shadow-inversion",
-        "value with which the answer differs most from that of shadow models without the record",
-        "rule learned on shadow models as in Shokri et al. 2017, answers calibrated as in Watson et al. 2022",
+        "Shadow inversion",
+        "value for which the prediction differs most from that of shadow models without the record",
+        "rule learned on shadow models as in Shokri et al. 2017, predictions calibrated as in Watson et al. 2022",
         _ALL,
         _shadow_inversion,
         needs_shadows=True,
@@ -284,6 +291,7 @@ ATTACKS: tuple[Attack, ...] = (
     ),
     Attack(
         "uniform-guess",
+        "Membership reduction, one query",
         "one value at random, if with it the record looks like a member",
         "Yeom et al. 2018, Adversary 6",
         _ALL,
@@ -292,6 +300,7 @@ ATTACKS: tuple[Attack, ...] = (
     ),
     Attack(
         "several-queries",
+        "Membership reduction, all values",
         "most frequent value with which the record looks like a member",
         "Yeom et al. 2018, Adversary 7",
         _ALL,
@@ -300,7 +309,8 @@ ATTACKS: tuple[Attack, ...] = (
     ),
     Attack(
         "imputation",
-        "likeliest value by what else is known, without the model",
+        "Imputation (without the model)",
+        "most probable value given the other columns",
         "Yeom et al. 2018, Definition 6",
         _ALL,
         _imputation,
@@ -308,7 +318,8 @@ ATTACKS: tuple[Attack, ...] = (
     ),
     Attack(
         "learned-inversion",
-        "value learned from the answers about records of one's own",
+        "Learned inversion",
+        "value learned from the predictions for the attacker’s own records",
         "Fredrikson et al. 2014, with a learned likelihood",
         _ALL,
         _learned,

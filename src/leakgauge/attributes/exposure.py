@@ -84,7 +84,7 @@ def calibrated_p_values(
     if inside.shape != np.shape(truth_of_members) or outside.shape != np.shape(truth_of_others) or inside.ndim != 1:
         raise DataError(f"one margin and one value are needed for each person, got {inside.shape} and {outside.shape}.")
     if np.isnan(inside).any() or np.isnan(outside).any():
-        raise DataError("a margin is NaN; find out what the model answered about this person.")
+        raise DataError("a margin is NaN; check the model's prediction for this record.")
     p_values = np.ones(inside.size)
     for value in np.unique(truth_of_members):
         own, same = truth_of_members == value, outside[truth_of_others == value]

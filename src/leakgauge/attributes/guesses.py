@@ -109,7 +109,7 @@ def posterior(log_likelihoods: Floats, prior: ArrayLike | None = None) -> Guesse
         raise ModelError(f"likelihoods must have shape [records, values], got {table.shape}.")
     if np.isnan(table).any():
         row, value = (int(i) for i in np.argwhere(np.isnan(table))[0])
-        raise ModelError(f"the likelihood of record {row} with value {value} is NaN; repair what the model answered.")
+        raise ModelError(f"the likelihood of record {row} with value {value} is NaN; repair the model's prediction.")
     log_prior = _logs(checked_prior(prior, table.shape[1]))
     considered = np.where(np.isneginf(log_prior), -np.inf, table)
     top = considered.max(axis=1, keepdims=True)

@@ -87,7 +87,7 @@ def crossed_guesses(
     """
     table, _, codes = _checked(known, known, values, n_values)
     if len(table) < 2:
-        raise DataError(f"guessing records by one another needs at least 2, got {len(table)}.")
+        raise DataError(f"predicting records from one another needs at least 2, got {len(table)}.")
     fold = rng.permutation(len(table)) % min(N_FOLDS, len(table))
     scores = np.empty((len(table), n_values))
     for one in range(fold.max() + 1):

@@ -37,7 +37,7 @@ MembershipScores: TypeAlias = Callable[[Floats, Floats, NDArray[np.generic]], Fl
 model's answers ``[q, k]``, and their labels ``[q]``."""
 
 ONE_VALUE = "only one value is possible"
-IGNORED = "the model answers the same whatever the value"
+IGNORED = "the model's predictions do not depend on the value"
 N_TAIL_SCORES = 3
 """Scores at most in whose tails a column's values are looked for; the level of the tail odds is divided among them."""
 

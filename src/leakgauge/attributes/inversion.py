@@ -116,7 +116,9 @@ def by_error(errors: ArrayLike, log_density: LogDensity, prior: ArrayLike | None
     table = _checked_errors(errors)
     logs = np.asarray(log_density(table), dtype=np.float64)
     if logs.shape != table.shape:
-        raise ModelError(f"the density must answer elementwise, an array of shape {table.shape}, got {logs.shape}.")
+        raise ModelError(
+            f"the density must work elementwise and give an array of shape {table.shape}, got {logs.shape}."
+        )
     return posterior(logs, prior)
 
 

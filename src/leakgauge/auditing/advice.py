@@ -30,7 +30,7 @@ REGULARISE = "train with stronger regularisation"
 
 ACCEPT_INDIRECT = 'accept queries other than the record itself by setting queries = "direct" in the release rule'
 
-ENOUGH = "this audit is large enough for a model that gives nothing away to pass, so more of it need not help: "
+ENOUGH = "this audit is large enough for a model that reveals nothing to pass, so a larger one need not help: "
 
 
 class Outputs(StrEnum):
@@ -109,7 +109,7 @@ def advice(question: str, verdict: Verdict, situation: Situation, *, settle: str
         case "attributes":
             options = [REGULARISE, "train without the column", *_other_outputs(situation)]
         case "properties":
-            frequency = "draw training records so that the frequency of the property need not be protected"
+            frequency = "draw training records so that the frequency of the property is no secret"
             options = [frequency, *(form for form in _other_outputs(situation) if "labels" in form)]
         case _:
             options = [f"{REGULARISE} or on more records", *_other_outputs(situation)]
@@ -150,7 +150,7 @@ def _against_influence(situation: Situation) -> list[str]:
 def bounding(outputs: Outputs) -> str:
     """Return what keeps PDTP finite, where an output of exactly 0 made it infinite."""
     if outputs is Outputs.LABELS:
-        return "Labels are such outputs; probabilities above 0 would keep it finite."
+        return "Labels have probabilities of 0; probabilities above 0 would keep it finite."
     return "A learner that gives no class a probability of 0, or binned probabilities, would keep it finite."
 
 
@@ -240,12 +240,12 @@ def settled_by_games(n_targets: int, limit: float, confidence: float, n_games: i
     if 0.125 / n_targets <= error**2:
         return ""
     detected = 0.5 + detectable(math.sqrt(0.125 / n_targets), confidence)
-    what = f"an accuracy of {number(detected)}" if detected < 1 else "no accuracy below 1"
+    what = f"an attack accuracy of {number(detected)}" if detected < 1 else "no attack accuracy below 1"
     needed = _rounded_up(0.125 / error**2)
     return (
-        f"with {n_targets:,} target models of each frequency, these games detect {what} with 80 % power. With about "
-        f"{needed:,} (target_models in property_games), a model that tells nothing keeps the limit in at least 4 "
-        "audits of 5"
+        f"with {n_targets:,} target models of each frequency, this audit detects {what} with 80 % power. With "
+        f"about {needed:,} (target_models in property_games), a model that reveals nothing about the property keeps "
+        "the limit in at least 4 audits of 5"
     )
 
 

@@ -46,7 +46,7 @@ from leakgauge.membership import Evidence
 from leakgauge.models import AnswerKind, Model, answers, kind_of
 from leakgauge.records import Records, Schema, concatenate
 from leakgauge.statistics import SMALLEST_GROUP, Estimate, TailOdds, bonferroni_confidence, smallest_sure_tail
-from leakgauge.statistics.numerals import number
+from leakgauge.statistics.numerals import interval_name, number
 from leakgauge.training import HERE, DenseSubsets, Execution, complementary_pairs, train_many
 
 N_LISTED = 20
@@ -66,9 +66,9 @@ SHADOW_ATTACK = next(attack.name for attack in ATTACKS if attack.needs_shadows)
 
 NO_SHADOWS = "models on halves of the records could not be trained, or not be asked with every value in place"
 
-TAIL_MEASURE = "tail odds at the hidden columns"
+TAIL_MEASURE = "tail odds at the sensitive attributes"
 
-ALIKE = "a holdout drawn from the same population as the training set"
+ALIKE = "give a holdout drawn from the same population as the training set"
 
 LARGEST_LIMIT_NATS = 700.0
 """Larger limits on DTP have no power of e."""
@@ -110,7 +110,7 @@ def hidden_columns(what: Subject, settings: Settings) -> tuple[Hidden, ...]:
     columns = settings.hidden(schema)
     if columns and settings.group_by is not None and not schema.columns[schema.index(settings.group_by)].is_categorical:
         raise ConfigError(
-            f"group_by: column {settings.group_by!r} is numeric and makes no groups; name a categorical one"
+            f"group_by: column {settings.group_by!r} is numeric and has no groups; name a categorical one"
         )
     return tuple(_hidden(schema, column) for column in columns)
 
@@ -120,7 +120,7 @@ def _hidden(schema: Schema, column: HiddenColumn) -> Hidden:
     if not schema.columns[schema.index(name)].is_categorical and column.edges is None:
         raise DataError(
             f"column {name!r} is numeric and can be inferred in bins only: give edges, such as edges = [0, 10, 20], or "
-            "leave it out with attack = false"
+            "exclude it with attack = false"
         )
     attribute = single(schema, name, edges=column.edges)
     if column.prior is not None:
@@ -265,34 +265,33 @@ def findings(
 
 def unknown(lost: Mapping[str, str], limit: float | None) -> list[Finding]:
     """One finding for each column that the model could not be asked about, with the reason; none without a limit."""
-    remedy = 'a model that answers whatever the value: let its encoding ignore unknown ones (handle_unknown="ignore")'
+    remedy = 'use a model that accepts every value: let its encoder ignore unknown ones (handle_unknown="ignore")'
     return [
-        Finding("attributes", _measure(name), None, 0.0, limit, Verdict.CANNOT_TELL, reason, remedy)
+        Finding("attributes", measure(name), None, 0.0, limit, Verdict.CANNOT_TELL, reason, remedy)
         for name, reason in lost.items()
         if limit is not None
     ]
 
 
-def _measure(name: str) -> str:
-    return f"advantage at the hidden column “{name}”"
+def measure(name: str) -> str:
+    """What is measured of a sensitive attribute, in words."""
+    return f"attribute advantage, sensitive attribute “{name}”"
 
 
 def _finding(column: InferredColumn, limit: float, situation: Situation) -> Finding:
     deciding = [attack for attack in column.attacks if attack.decides]
     gained = _largest(deciding, column.confidence)
     verdict = judge(gained, limit)
-    reason, remedy = (
-        f"the interval from {number(gained.low)} to {number(gained.high)} lies on both sides of {limit:g}",
-        "",
-    )
+    best = max(deciding, key=lambda attack: attack.advantage.magnitude.low)
+    reason, remedy = f"{_predicted(column, best, gained)}, which may be below or above the limit of {limit:g}", ""
     if verdict is Verdict.PASSES:
-        reason = f"even the upper end, {number(gained.high)}, is at most {limit:g}"
+        reason = f"{_predicted(column, best, gained)}, limit {limit:g}"
         if column.ignored:
-            reason = f"the model answers the same whatever the value of “{column.name}”"
+            reason = f"the model's predictions do not depend on “{column.name}”"
         elif column.left_out.get(SHADOW_ATTACK) == NO_SHADOWS:  # what was wanted and failed is not safe
             verdict = Verdict.CANNOT_TELL
             reason = f"the attack with shadow models could not be carried out: {NO_SHADOWS}"
-            remedy = "give a learner that can be trained on half of the records and answers whatever the value"
+            remedy = "give a learner that can be trained on half of the records and accepts every value"
     elif verdict is Verdict.CANNOT_TELL:
         here = replace(situation, n_train=column.n_members, n_holdout=column.n_others)
         alone = (deciding[0].advantage_alone or deciding[0].advantage).confidence
@@ -301,13 +300,21 @@ def _finding(column: InferredColumn, limit: float, situation: Situation) -> Find
     elif column.advantage_without.magnitude.low > 0:
         verdict, reason, remedy = Verdict.CANNOT_TELL, _unlike(column), ALIKE
     else:
-        best = max(deciding, key=lambda attack: attack.advantage.magnitude.low)
-        reason = (
-            f"“{column.name}” is named rightly for {100 * best.members.value:.0f} % of members and "
-            f"{100 * best.others.value:.0f} % of others: even the lower end, {number(gained.low)}, is above {limit:g}"
-        )
+        reason = f"{_predicted(column, best, gained)}, limit {limit:g}"
+        if column.best_guess_members is not None:
+            reason += f"; without the model: {100 * column.best_guess_members.value:.0f} % of training records"
         remedy = advice("attributes", verdict, situation)
-    return Finding("attributes", _measure(column.name), gained, 0.0, limit, verdict, reason, remedy)
+    return Finding("attributes", measure(column.name), gained, 0.0, limit, verdict, reason, remedy)
+
+
+def _predicted(column: InferredColumn, attack: AttributeAttack, advantage: Estimate) -> str:
+    """How often an attack predicts an attribute correctly, and the largest advantage of all attacks."""
+    return (
+        f"sensitive attribute “{column.name}”: predicted correctly for {100 * attack.members.value:.0f} % of training "
+        f"records and {100 * attack.others.value:.0f} % of holdout records ({attack.title}); largest advantage "
+        f"{number(advantage.value)} ({interval_name(advantage.confidence)} {number(advantage.low)} to "
+        f"{number(advantage.high)})"
+    )
 
 
 def _unlike(column: InferredColumn) -> str:
@@ -315,8 +322,8 @@ def _unlike(column: InferredColumn) -> str:
     without = column.advantage_without
     how = "more" if without.value > 0 else "less"
     return (
-        f"even who does not ask the model names “{column.name}” {how} often for members than for others (by "
-        f"{number(without.magnitude.value)}), so the holdout is not like the training set"
+        f"without the model, “{column.name}” is predicted correctly {how} often for training records than for holdout "
+        f"records (by {number(without.magnitude.value)}), so the holdout differs from the training set"
     )
 
 
@@ -340,18 +347,18 @@ def _tail_finding(columns: Sequence[InferredColumn], dtp: float) -> Finding | No
     level = sum(each.level for _, each in tails)
     verdict, remedy = Verdict.PASSES, ""
     reason = (
-        f"no group of training records was shown whose hidden values are given away (odds of membership above "
-        f"{limit:.3g} times those among all records); {_not_shown(tails, limit)}"
+        "no group of training records was identified by their sensitive attributes (odds of membership shown to exceed "
+        f"{limit:.3g} times those among all records). {_not_shown(tails, limit)}"
     )
     if tail.odds > limit and column.advantage_without.magnitude.low > 0:
         verdict, reason, remedy = Verdict.CANNOT_TELL, _unlike(column), ALIKE
     elif tail.odds > limit:
         verdict = Verdict.FAILS
         reason = (
-            f"the hidden column “{column.name}” of some training records is given away: {_in_tail(column, tail)}; "
-            f"limit {limit:.3g}"
+            f"the model reveals the sensitive attribute “{column.name}” of a group of training records: "
+            f"{_in_tail(column, tail)} (limit {limit:.3g})"
         )
-        remedy = "look at the people whose value is given away, train without the column, or regularise more strongly"
+        remedy = "inspect the records whose value is revealed, train without the column, or regularise more strongly"
     observed = _observed(column, tail, level)
     if lacking and verdict is Verdict.PASSES:
         return _untold_tail(lacking, limit, observed)
@@ -365,25 +372,26 @@ def _not_shown(tails: Sequence[tuple[InferredColumn, TailOdds]], limit: float) -
         for column, tail in tails
     ]
     if None in fewest:
-        return "with so few records none would be shown, whatever the model gives away"
-    return f"fewer than about {max(n for n in fewest if n is not None):,} cannot be shown in this way"
+        return "With so few records this test cannot detect any identified group"
+    return f"This test cannot detect fewer than about {max(n for n in fewest if n is not None):,} records"
 
 
 def _untold_tail(lacking: Sequence[str], limit: float, observed: Estimate | None) -> Finding:
     """Where the tail odds of some columns are not known, although there are records enough."""
     return Finding(
         "attributes", TAIL_MEASURE, observed, 1.0, limit, Verdict.CANNOT_TELL,
-        f"the result does not hold the tail odds of {', '.join(f'“{name}”' for name in lacking)}",
+        f"the result lacks the tail odds of {', '.join(f'“{name}”' for name in lacking)}",
         "audit the model again with this version",
     )  # fmt: skip
 
 
 def _in_tail(column: InferredColumn, tail: TailOdds) -> str:
     """Who is in the tail, in words."""
-    most = "most surely" if tail.upper else "least"
+    most = "most" if tail.upper else "least"
     return (
-        f"of the {tail.k:,} records whose own value the model points to {most}, {tail.n_members:,} are training "
-        f"records, whose odds there are at least {tail.odds:.3g} times those among all records"
+        f"of the {tail.k:,} records for whose true value the model gives the {most} evidence, {tail.n_members:,} are "
+        f"training records. The odds of membership among them are at least {tail.odds:.3g} times those among all "
+        "records"
     )
 
 

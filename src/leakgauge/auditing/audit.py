@@ -156,7 +156,7 @@ def audit_subject(
         opaque,
         settings,
         overlap=overlap,
-        execution=telling("hidden columns"),
+        execution=telling("sensitive attributes"),
     )
     own = None if what.learner is None else OwnModels(what.learner, what.train, settings.seed)
     table, no_shadows = _shadows(what, candidates, kind, settings, own, telling("shadow models"))
@@ -182,7 +182,7 @@ def audit_subject(
         kind,
         wanted,
         settings,
-        execution=telling("games about properties"),
+        execution=telling("property inference"),
     )
     columns = tuple(column.result for column in inferred)
     description = describe(
@@ -241,8 +241,8 @@ def _target_answers(
             moved = _n_moved(kind, given[again], answers(what.model, features[again], n_classes)), len(again)
         except UserCodeError as error:
             raise UserCodeError(
-                f"{error}; it must answer about all training and holdout records: an encoder must be given all "
-                'categories, or ignore those that it does not know (handle_unknown="ignore")'
+                f"{error}; it must predict all training and holdout records: give its encoder all "
+                'categories, or let it ignore unknown ones (handle_unknown="ignore")'
             ) from error
     else:
         assert what.learner is not None
@@ -258,9 +258,9 @@ def _target_answers(
         )
         kind, given = table.kind, table.answers[0]
     if settings.released is not Released.AS_IS and kind is AnswerKind.VALUES:
-        raise ModelError(f"released = {settings.released.value!r} is for classifiers; this model answers numbers")
+        raise ModelError(f"released = {settings.released.value!r} is for classifiers; this model predicts numbers")
     if settings.released is Released.BINNED and kind is AnswerKind.LABELS:
-        raise ModelError("released = 'binned' needs probabilities; this model answers labels only")
+        raise ModelError("released = 'binned' needs probabilities; this model outputs labels only")
     if kind is AnswerKind.PROBABILITIES:
         given = settings.release(given)
     return _released_kind(kind, settings), given, moved
@@ -333,7 +333,7 @@ def _shadows(
     except ModelError as error:
         return (
             None,
-            f"none of {settings.n_shadows} shadow models could be trained and answer about all records ({error})",
+            f"none of {settings.n_shadows} shadow models could be trained and predict all records ({error})",
         )
     why_not = membership_part.why_no_shadows(table)
     if why_not:
@@ -379,7 +379,7 @@ def _usual_error(
         known = (table.values - candidates.labels)[~table.members]
         known = known[np.isfinite(known)]
         if len(known):
-            return float(np.sqrt(np.mean(known**2))), "shadow models about records that they were not trained on"
+            return float(np.sqrt(np.mean(known**2))), "shadow models, for records that they were not trained on"
     outside = candidates.labels[~is_member] - target_answers[~is_member, 0]
     return float(np.sqrt(np.mean(outside**2))), "the holdout"
 
@@ -414,9 +414,9 @@ def _influence(
 ) -> tuple[Measured | None, MeasuredChange | None, str]:
     """PDTP, or of a regressor the change of its predictions; or why neither could be measured."""
     if what.learner is None or own is None:
-        return None, None, "the model could only be queried: nobody said how it was trained"
+        return None, None, "no training procedure was given, so the model cannot be retrained without a record"
     if settings.n_influence == 0:
-        return None, None, "measuring influence was switched off"
+        return None, None, "the settings switch the measurement of influence off"
     limit = settings.rule.dtp or 1.0
     try:
         if kind is AnswerKind.VALUES:
@@ -440,7 +440,7 @@ def _influence(
             execution=execution,
         )
     except ModelError as error:
-        return None, None, f"models without single records could not be trained, or could not answer ({error})"
+        return None, None, f"training without single records failed, or those models gave no predictions ({error})"
     if measured.apart > (limit * MISMATCH if measured.found.learner.randomised else limit):
         return None, None, _mismatch(f"log ratio of probabilities {measured.apart:.3g}")
     return measured, None, ""
@@ -448,6 +448,6 @@ def _influence(
 
 def _mismatch(how_far: str) -> str:
     return (
-        "the learner does not make the audited model: trained on these records it answers about them differently "
-        f"({how_far}); were these the training records and settings?"
+        "retraining with these records and settings does not reproduce the audited model: its predictions for the "
+        f"training records differ ({how_far})"
     )

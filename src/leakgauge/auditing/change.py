@@ -14,7 +14,7 @@ import numpy as np
 from leakgauge.arrays import Floats
 from leakgauge.auditing.advice import Situation, advice, unmeasured_influence
 from leakgauge.auditing.finding import Finding, Verdict, judge
-from leakgauge.auditing.influence import CONVERGE, chosen_rows, histogram, second_look_said
+from leakgauge.auditing.influence import CONVERGE, MORE_SEEDS, chosen_rows, histogram, second_look_said
 from leakgauge.auditing.result import PredictionChange
 from leakgauge.auditing.settings import Settings
 from leakgauge.influence import Changes, confirm_change, prediction_change
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 FEWEST_ERRORS = 30
 """Fewer left-out errors say too little of how large they usually are; the holdout's are then taken."""
 
-MEASURE = "largest change of the prediction about a record without it, over the root mean square error on other records"
+MEASURE = "largest change of the prediction for a record when it is removed, over the root mean square error elsewhere"
 
 LEFT_OUT, ON_HOLDOUT = "of models trained without the record", "of the model on the holdout"
 
@@ -162,31 +162,34 @@ def finding(
     against = f"{measured.deviation.value:.3g}, the root mean square error {measured.of}"
     if verdict is Verdict.FAILS:
         reason = (
-            f"leaving out one record moves the prediction about it by {estimate.value:.3g} times {against}; {n_above} "
-            f"records move theirs by more than {limit:g} times"
+            f"removing one training record changes the prediction for it by {estimate.value:.3g} times {against} "
+            f"(limit {limit:g}). {n_above} records change theirs by more than {limit:g} times"
         )
         if measured.second_look is not None:
             reason += second_look_said(float(np.nanmax(values)))
         remedy = advice("influence", verdict, replace(situation, n_above=int((values > limit).sum())))
     elif verdict is Verdict.PASSES:
-        reason = f"no record moves the prediction about itself by more than {estimate.high:.3g} times {against}"
+        reason = (
+            f"removing one training record never changes the prediction for it by more than {estimate.high:.3g} times "
+            f"{against} (limit {limit:g})"
+        )
         remedy = ""
     elif not complete:
-        reason = f"not every record was measured (largest change found: {estimate.value:.3g} times {against})"
-        remedy = "measure all training records, and make sure that the learner can be trained without each of them"
+        reason = f"not every record was measured (largest change so far: {estimate.value:.3g} times {against})"
+        remedy = "measure all training records, with a learner that can be trained without each of them"
     elif measured.second_look is not None:
         reason = (
-            f"{n_above} records are above {limit:g} at first sight, but a second look with fresh seeds did not show "
-            "one that is"
+            f"{n_above} records exceed the limit of {limit:g} in the first measurement, but a second measurement with "
+            "fresh seeds did not show one that does"
         )
-        remedy = "more seeds (repeats), or a learner with less randomness, such as more trees"
+        remedy = MORE_SEEDS
     else:
         floor = _over(float(np.max(found.solver_floor + found.noise_floor, initial=0.0)), measured.deviation.value)
         reason = (
-            f"between {estimate.low:.3g} and {estimate.high:.3g} times {against}, on both sides of {limit:g}; seeds "
-            f"and solver alone may move a prediction by {floor:.3g} times that"
+            f"the largest change is {estimate.low:.3g} to {estimate.high:.3g} times {against}, and so may be below or "
+            f"above the limit of {limit:g}. Seed and solver alone may change a prediction by {floor:.3g} times that"
         )
-        remedy = f"more records, or a learner with less randomness; where a solver stops early: {CONVERGE}"
+        remedy = f"give more records, or use a learner with less randomness; if its solver stops early, {CONVERGE}"
     return [Finding("influence", MEASURE, estimate, 0.0, limit, verdict, reason, remedy)]
 
 

@@ -139,7 +139,7 @@ class ColumnPart(_Part):
     """[[data.columns]]: what a column of a file means, where it cannot be read off its values."""
 
     name: str = Field(min_length=1, description="the column's name in the file")
-    type: Kind | None = Field(None, description="numeric, categorical or ordinal; by default as the values look")
+    type: Kind | None = Field(None, description="numeric, categorical or ordinal; by default inferred from the values")
     role: Role = Field(Role.FEATURE, description="feature, target, sensitive, id or ignore")
     categories: tuple[Value, ...] = Field(
         (), description='all values of the column, in order; "" stands for a missing value (an empty cell)'
@@ -200,8 +200,8 @@ class DataPart(_Part):
     )
     holdout_records: int | None = Field(None, ge=1, description="how many holdout records to draw, likewise")
     target: str | None = Field(None, min_length=1, description="the column that the model predicts")
-    task: Task | None = Field(None, description="classification or regression; by default as the target looks")
-    columns: tuple[ColumnPart, ...] = Field((), description="what columns mean, where it must be said")
+    task: Task | None = Field(None, description="classification or regression; by default inferred from the target")
+    columns: tuple[ColumnPart, ...] = Field((), description="descriptions of columns, where they are not inferred")
 
     @model_validator(mode="after")
     def _one_source(self) -> DataPart:
@@ -254,8 +254,8 @@ class DataPart(_Part):
         n_holdout = self.holdout_records or min(n_half, len(pool) - n_train)
         if n_train + n_holdout > len(pool) or n_train < 1 or n_holdout < 1:
             raise ConfigError(
-                f"data.train_records = {n_train:,} and data.holdout_records = {n_holdout:,} are asked for, but "
-                f"{source} has only {len(pool):,} records, and each set needs at least one; ask for fewer"
+                f"data.train_records = {n_train:,} and data.holdout_records = {n_holdout:,} are set, but "
+                f"{source} has only {len(pool):,} records, and each set needs at least one; set fewer"
             )
         return split(pool, n_train, n_holdout, rng=rng)
 
@@ -378,16 +378,16 @@ class AttacksPart(_Part):
     names: tuple[str, ...] | None = Field(
         None, min_length=1, description=f"by default all that are possible: {', '.join(one.name for one in ATTACKS)}"
     )
-    shadow_models: int = Field(32, ge=0, description="models that imitate the audited one; 0, or at least 4")
+    shadow_models: int = Field(32, ge=0, description="number of shadow models; 0, or at least 4")
     population: float | None = Field(
         None,
         ge=0,
         le=0.9,
-        description="share of the holdout that the attacker is given as known to be outside; by default a fifth where "
+        description="share of the holdout that the attacker is given as known non-members; by default a fifth where "
         "an attack needs it, no shadow models can be trained or columns are inferred, otherwise none",
     )
     group_by: str | None = Field(
-        None, description="a categorical column whose groups are looked at apart when columns are inferred"
+        None, description="a categorical column by whose groups attribute inference is reported"
     )
 
 
@@ -410,7 +410,7 @@ class PropertyPart(_Part):
         None,
         min_length=2,
         max_length=2,
-        description="two frequencies to tell apart, the smaller first; by default the true one and, of the rarer kind "
+        description="two frequencies to distinguish, the smaller first; by default the true one and, of the rarer kind "
         "of people, half as many",
     )
     positive: Value = Field(None, description="the class attacked against the rest, where there are more than two")
@@ -434,10 +434,10 @@ class PropertyGamesPart(_Part):
     """[property_games]: games about [[properties]], for which models are trained."""
 
     planted: tuple[Annotated[float, Field(gt=0, le=MOST_PLANTED)], ...] = Field(
-        (0.02, 0.05, 0.1), description="shares of planted records, beside games without any"
+        (0.02, 0.05, 0.1), description="shares of poisoned records, in addition to games without any"
     )
-    shadow_models: int = Field(100, ge=FEWEST_SHADOWS, description="the attacker's models of each frequency")
-    target_models: int = Field(100, ge=FEWEST_TARGETS, description="models that are attacked, of each frequency")
+    shadow_models: int = Field(100, ge=FEWEST_SHADOWS, description="shadow models of each frequency")
+    target_models: int = Field(100, ge=FEWEST_TARGETS, description="target models of each frequency")
     records: int = Field(2000, ge=1, description="records of each training set in the games, at most")
     remedies: bool = Field(
         False, description="try filtering and label noise against the largest share; takes longer than all other games"
@@ -452,11 +452,11 @@ class RulePart(_Part):
         Queries.ANY, description="the queries that the limit on DTP covers: any, in range or direct"
     )
     advantage: Share = Field(0.1, description='largest advantage of a membership or attribute attack, or "none"')
-    confidence: float = Field(0.95, gt=0.5, lt=1, description="of all intervals of one kind together")
+    confidence: float = Field(0.95, gt=0.5, lt=1, description="simultaneous confidence of all intervals of one kind")
     property: Accuracy = Field(
-        None, description='largest accuracy of telling two frequencies of a property apart, or "none"'
+        None, description='largest attack accuracy of distinguishing two frequencies of a property, or "none"'
     )
-    planted: float = Field(0.0, ge=0, le=MOST_PLANTED, description="largest share of planted records that it covers")
+    planted: float = Field(0.0, ge=0, le=MOST_PLANTED, description="largest share of poisoned records that it covers")
 
 
 NUMBERS = ("seed", "device", "release", "attacks", "influence", "properties", "property_games", "rule")
@@ -475,16 +475,16 @@ class Config(_Part):
     sections: ClassVar[Mapping[tuple[str, ...], type[_Part]]]
 
     name: str = Field("", description="the name of the audit; by default that of the file")
-    seed: int = Field(0, ge=0, description="drives every random choice")
+    seed: int = Field(0, ge=0, description="seed of all random numbers")
     device: str = Field("cpu", description="where networks are trained: cpu, or cuda on a machine with a GPU and torch")
-    data: DataPart = Field(description="the table [data], which says where the records are")
+    data: DataPart = Field(description="the table [data] with the source of the records")
     models: tuple[Annotated[ModelPart, Field(discriminator="kind")], ...] = Field(
         (), description="the models; by default one recipe that suits the task"
     )
     release: ReleasePart = Field(default_factory=ReleasePart)
     attacks: AttacksPart = Field(default_factory=AttacksPart)
     influence: InfluencePart = Field(default_factory=InfluencePart)
-    properties: tuple[PropertyPart, ...] = Field((), description="secrets of the training set as a whole")
+    properties: tuple[PropertyPart, ...] = Field((), description="target properties of the training set")
     property_games: PropertyGamesPart = Field(default_factory=PropertyGamesPart)
     rule: RulePart = Field(default_factory=RulePart)
 
@@ -610,7 +610,7 @@ class Config(_Part):
         """
         if "property_games" in self.model_fields_set and not self.properties:
             raise ConfigError(
-                "property_games: no property is named, so that no game is played; name one in [[properties]], such as "
+                "property_games: no property is named, so there is no game; name one in [[properties]], such as "
                 'column = "sex" and value = "Female", or with --property'
             )
         records = self.data.records(self._folder, self.seed)
@@ -771,7 +771,7 @@ def _drawn(records: Records, n: int | None, key: str, source: str, rng: np.rando
     if n is None:
         return records
     if n > len(records):
-        raise ConfigError(f"data.{key} = {n:,} is asked for, but {source} has only {len(records):,} records")
+        raise ConfigError(f"data.{key} = {n:,} is set, but {source} has only {len(records):,} records")
     return records[np.sort(rng.choice(len(records), n, replace=False))]
 
 

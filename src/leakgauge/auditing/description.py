@@ -102,26 +102,25 @@ def notes(
     """
     said = [note(description.overlap, description.n_duplicates, description.n_holdout)]
     if kind is AnswerKind.LABELS:
-        said.append("The model answers labels only, so the attacks that need probabilities were left out.")
+        said.append("The model outputs labels only, so the attacks that need probabilities were left out.")
     if table is not None and table.failures:
         reason = next(iter(table.failures.values()))
         said.append(
-            f"{len(table.failures)} of {len(table)} shadow models could not be trained or could not answer: {reason}."
+            f"{len(table.failures)} of {len(table)} shadow models could not be trained or gave no predictions: "
+            f"{reason}."
         )
     if table is not None and table.n_unconverged:
-        said.append(f"The solver of {table.n_unconverged} of {len(table)} shadow models had not converged.")
+        said.append(f"The solver did not converge for {table.n_unconverged} of {len(table)} shadow models.")
     if usual is not None:
         said.append(
-            f"The attacker is told {usual[0]:.3g} as the usual error on other records; it was taken from {usual[1]}."
+            f"The attacker is given {usual[0]:.3g} as the usual error on other records, measured on {usual[1]}."
         )
     if why_not:
         said.append(f"Influence was not measured: {why_not}.")
     if no_shadows:
         said.append(f"Attacks with shadow models were not carried out: {no_shadows}.")
-    said += [f"The hidden column “{name}” was not inferred: {reason}." for name, reason in not_inferred.items()]
-    said += [
-        f"Whether the frequency of “{name}” can be told was not tested: {reason}." for name, reason in not_told.items()
-    ]
+    said += [f"The sensitive attribute “{name}” was not inferred: {reason}." for name, reason in not_inferred.items()]
+    said += [f"Property inference of “{name}” was not tested: {reason}." for name, reason in not_told.items()]
     if measured is not None and what.learner is not None:
         outputs = Outputs.of(kind.value, settings.released.value)
         said.extend(influence_part.notes(measured, what.learner, len(what.train), outputs))
@@ -153,20 +152,20 @@ def not_tested(
         properties: the properties that games were played about.
     """
     said = [
-        f"Attribute inference of other columns than {', '.join(column.name for column in inferred)}."
+        f"Attribute inference of columns other than {', '.join(column.name for column in inferred)}."
         if inferred
-        else "Attribute inference: guessing a hidden column of a known person.",
-        f"Property inference of other secrets than {', '.join(one.name for one in properties)}."
+        else "Attribute inference: predicting a sensitive attribute of a known person.",
+        f"Property inference of properties other than {', '.join(one.name for one in properties)}."
         if properties
-        else "Property inference: learning a secret about the training set as a whole.",
-        "Attackers who see the parameters, the gradients or several versions of the model.",
+        else "Property inference: inferring a property of the training set as a whole.",
+        "Attackers with access to the parameters, the gradients or several versions of the model.",
         "A trainer who hides membership in the model on purpose.",
         "Attacks with hundreds of shadow models, which are stronger at very low false-positive rates.",
     ]
     if change is not None:
         said.insert(
             0,
-            "How far a record moves predictions about others: only that about the record itself was looked at, and "
+            "Influence on predictions for other records: only the prediction for the record itself was measured, and "
             "differential training privacy is defined for classifiers.",
         )
         left = change.found.n_training - len(change.found.which)
@@ -175,17 +174,19 @@ def not_tested(
     elif measured is None:
         said.insert(0, "The influence of single records.")
     elif measured.bound is None or not np.isfinite(measured.bound.values).any():
-        word = "accepted by the rule" if settings.rule.queries is Queries.DIRECT else "left open"
-        tried = "" if measured.indirect is None else f"; {len(measured.indirect.which)} records were searched"
+        word = "the rule accepts this" if settings.rule.queries is Queries.DIRECT else "this is undecided"
+        tried = (
+            "" if measured.indirect is None else f"; queries were searched for {len(measured.indirect.which)} records"
+        )
         said.insert(
-            0, f"Queries other than the records themselves (indirect queries): no bound is known{tried}; {word}."
+            0, f"Queries other than the records themselves (indirect queries): no bound on DTP is known{tried}; {word}."
         )
     elif measured.bound.covers != EVERY_QUERY:
-        said.insert(0, f"Queries beyond these: {measured.bound.covers}.")
+        said.insert(0, f"Queries outside the bound on DTP, which covers {measured.bound.covers}.")
     if not any(attack.needs_population for attack in attacks) and kind is not AnswerKind.LABELS:
-        said.insert(-1, "Attacks by someone who holds records known to be outside (population and quantile attacks).")
+        said.insert(-1, "Attacks that need known non-members (population attack and quantile regression).")
     if min(len(what.train), len(what.holdout)) < SMALLEST_GROUP:
-        said.insert(0, f"Tails of attacks' scores: they need {SMALLEST_GROUP} training and holdout records.")
+        said.insert(0, f"Tail odds: they need at least {SMALLEST_GROUP} training and {SMALLEST_GROUP} holdout records.")
     if table is None:
         said.insert(0, "Attacks with shadow models.")
     if left_out := _left_out(kind, settings, table is not None):

@@ -76,9 +76,9 @@ COPIES = 6
 select from them. Found from the peak memory of audits with 4, 32 and 64 shadow models."""
 
 SHADOWS = "shadow models"
-ASKED_ABOUT = "shadow models asked about hidden columns"
+ASKED_ABOUT = "shadow models for attribute inference"
 GAMES, FILTERING, ESTIMATE = "games about ", "filtering in games about ", "fraction of "
-ASKED = "the model again, asked more"
+ASKED = "the model again, more queries"
 NOISE = "other seeds, for the noise floor"
 
 N_TRIED = 16
@@ -277,7 +277,9 @@ def _influence_steps(what: Subject, settings: Settings, rows: Indices) -> Iterat
     n, asked = len(what.train), what.train.features[rows]
     learner = what.learner.without_unused_seed(what.train, seed=settings.seed)
     if _is_tried(what.learner, learner):
-        yield _plainly("the model with two seeds, to see whether they matter", _job(what, everything(n, 2), asked))
+        yield _plainly(
+            "the model with two seeds, to find out whether seeds matter", _job(what, everything(n, 2), asked)
+        )
     what = replace(what, learner=learner)
     repeats = settings.n_repeats if learner.randomised else 1
     yield _step("the model on all records, again", _job(what, everything(n), asked), times=repeats)
@@ -287,23 +289,27 @@ def _influence_steps(what: Subject, settings: Settings, rows: Indices) -> Iterat
     tight = learner.solved_to_the_end() or (learner if learner.seed_tried else None)
     plain = without.engine == Refit.name and not values
     if plain and learner.seed_tried:
-        yield _plainly("some of these with two more seeds", _leave_out(what, np.repeat(rows[: 2 * N_PROBED], 2)))
+        yield _plainly(
+            "some models without one record, with two more seeds", _leave_out(what, np.repeat(rows[: 2 * N_PROBED], 2))
+        )
         yield _step(NOISE, _job(what, everything(n, N_NOISE_MODELS), asked), sometimes=True)
     if plain and learner.rounding_otherwise(0) is not None:
         yield _plainly("the model on all records, rounded otherwise", _job(what, everything(n, N_TWINS), asked))
     if plain and tight is not None:
         end = replace(what, learner=tight)
-        yield _plainly("the model on all records, its solver run to the end", _job(end, everything(n), asked))
-        yield _plainly("models without one record, their solvers run to the end", _leave_out(end, rows))
+        yield _plainly("the model on all records, converged", _job(end, everything(n), asked))
+        yield _plainly("models without one record, converged", _leave_out(end, rows))
     if learner.randomised:
         yield _step(NOISE, _job(what, everything(n, N_NOISE_MODELS), asked))
         if settings.rule.dtp is not None:
             removed = np.repeat(rows[:N_WORST], N_SEEDS)
-            again = _step("second look at the worst records", _leave_out(what, removed), sometimes=True)
+            again = _step(
+                "second measurement of the records of largest PDTP", _leave_out(what, removed), sometimes=True
+            )
             full = _step("", _job(what, everything(n, N_SEEDS), asked[:N_WORST]))
             yield replace(again, n_models=again.n_models + full.n_models, n_trained=again.n_trained + full.n_trained)
     elif settings.rule.queries is not AskedOf.DIRECT and not values:
-        search = _step("search for other queries about the worst records", _leave_out(what, rows[:N_SEARCHED]))
+        search = _step("search for other queries for the records of largest PDTP", _leave_out(what, rows[:N_SEARCHED]))
         n_floor = 0 if learner.solved_to_the_end() is None else 2  # how far its solver stops from the end
         n_trained = search.n_models + 1 + n_floor
         yield replace(search, n_models=n_trained, n_trained=n_trained, engine=Refit.name, refusals={})
@@ -402,9 +408,9 @@ def _warnings(what: Subject, kind: AnswerKind) -> list[str]:
         said.append(_coarse(what, tolerance))
     if identity(what.learner).startswith(UNREPEATABLE):
         said.append(
-            f"The learner {what.learner.name} cannot be recognised when the audit is started again, so a stopped audit "
-            "would start anew. Its code could not be followed: it stands in no file, is compiled without a version, "
-            "or reads files or builds code while it runs."
+            f"The learner {what.learner.name} cannot be identified when the audit is run again, so a stopped audit "
+            "would start from the beginning. Its code could not be traced: it is in no file, is compiled without a "
+            "version, or reads files or builds code while it runs."
         )
     return said
 
@@ -417,9 +423,9 @@ def _coarse(what: Subject, tolerance: float) -> str:
     moved = Refit().prepare(whole).floor()
     said = (
         f"The solver of {what.learner.name} stops at a tolerance of {tolerance:g}, above 0.01/n for {n:,} records. "
-        f"Solved to the end, its answers about its own records move by up to {moved.max():.2g} nats (median "
-        f"{np.median(moved):.2g}), and PDTP compares two such answers. "
+        f"With a converged solver, its predictions for the training records change by up to {moved.max():.2g} nats "
+        f"(median {np.median(moved):.2g}), and PDTP compares two such predictions. "
     )
     if not plan(_leave_out(what, np.arange(n, dtype=np.int64))).engine.trains:
-        return said + "Models without a record are solved to the end here, whatever the tolerance."
-    return said + f"Influence below that is not told from 0; set tol to {0.001 / n:.0e} or less."
+        return said + "Models without a record are converged here, whatever the tolerance."
+    return said + f"Influence below that cannot be distinguished from 0; set tol to {0.001 / n:.0e} or less."

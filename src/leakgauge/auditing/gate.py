@@ -28,7 +28,7 @@ from leakgauge.errors import StoreError
 from leakgauge.statistics.numerals import short
 
 AGAIN = "audit the model again with this limit in its release rule"
-NOT_HELD = "the result does not hold what its release rule asks for; audit the model again"
+NOT_HELD = "audit the model again: the result lacks what its release rule needs"
 CERTAIN = 1.0
 """The confidence of what was computed rather than sampled."""
 
@@ -140,7 +140,7 @@ class _Written:
         """The release rule, as far as it is written down."""
         rule = self.audit.method.get("rule", {})
         if not isinstance(rule, dict) or not isinstance(rule.get("planted", 0.0), int | float):
-            raise StoreError("the result holds no release rule; run the audit again")
+            raise StoreError("the result has no release rule; run the audit again")
         return rule
 
     def names(self, key: str) -> list[str]:
@@ -201,7 +201,7 @@ def _rejudged(finding: Finding, limit: float, situation: Situation) -> Finding:
         if finding.verdict is not Verdict.PASSES:
             return replace(finding, threshold=limit)
         return replace(
-            finding, threshold=limit, verdict=Verdict.CANNOT_TELL, reason="nothing was measured", remedy=NOT_HELD
+            finding, threshold=limit, verdict=Verdict.CANNOT_TELL, reason="no value was measured", remedy=NOT_HELD
         )
     verdict = judge(finding.estimate, limit)
     if limit == finding.threshold:
@@ -213,7 +213,9 @@ def _rejudged(finding: Finding, limit: float, situation: Situation) -> Finding:
 
 def _missing(question: str, measure: str, baseline: float, limit: float) -> Finding:
     """In place of a finding that the rule asks for and the document does not hold."""
-    reason = f"there is no finding on this (limit {limit:g})" if limit else "the result holds no release rule"
+    reason = (
+        f"the result has no finding on this measure (limit {limit:g})" if limit else "the result has no release rule"
+    )
     return Finding(question, measure, None, baseline, limit, Verdict.CANNOT_TELL, reason, NOT_HELD)
 
 
@@ -227,7 +229,7 @@ def _influence(written: _Written, limit: float | None) -> list[Finding]:
         return [
             Finding(
                 "influence", MEASURE if values else MEASURE_DIRECT, None, 0.0, limit, Verdict.CANNOT_TELL,
-                "the audit had no limit on differential training privacy and did not judge it", AGAIN,
+                "the audit had no limit on differential training privacy", AGAIN,
             )
         ]  # fmt: skip
     judged = [_influence_finding(finding, limit, audit, written.situation) for finding in found]
@@ -259,7 +261,7 @@ def _influence_finding(finding: Finding, limit: float, audit: AuditDocument, sit
         noisy and not looked_twice and verdict is Verdict.FAILS
     )
     if unsettled:
-        reason = "the learner is randomised, and which records are measured again with fresh seeds depends on the limit"
+        reason = "the learner is randomised, and the limit decides which records are measured again with fresh seeds"
         return replace(finding, threshold=limit, verdict=Verdict.CANNOT_TELL, reason=reason, remedy=AGAIN)
     return _judged(finding, limit, verdict, situation)
 
@@ -268,7 +270,7 @@ def _attributes(written: _Written, limit: float | None, dtp: float | None) -> li
     found = attributes.findings(written.audit.attributes, limit, dtp, written.situation)
     return found + _unanswered(
         written.names("hidden_columns"), [one.name for one in written.audit.attributes], limit,
-        lambda name, at: _missing("attributes", f"advantage at the hidden column “{name}”", 0.0, at),
+        lambda name, at: _missing("attributes", attributes.measure(name), 0.0, at),
     )  # fmt: skip
 
 
@@ -277,13 +279,13 @@ def _properties(written: _Written, limit: float | None) -> list[Finding]:
     found = properties.findings(audit.properties, limit, planted, written.situation)
     found += _unanswered(
         written.names("properties"), [one.name for one in audit.properties], limit,
-        lambda name, at: _missing("properties", f"accuracy of telling the frequency of “{name}”", 0.5, at),
+        lambda name, at: _missing("properties", properties.measure(name), 0.5, at),
     )  # fmt: skip
     if limit is None or found or written.of("properties"):
         return found
     return [
         Finding(
-            "properties", "accuracy of telling the frequency of a property", None, 0.5, limit, Verdict.CANNOT_TELL,
+            "properties", "attack accuracy, frequency of a property", None, 0.5, limit, Verdict.CANNOT_TELL,
             "no property was named in the audit", AGAIN,
         )
     ]  # fmt: skip
@@ -300,11 +302,10 @@ def _judged(finding: Finding, limit: float, verdict: Verdict, situation: Situati
     estimate = finding.estimate
     assert estimate is not None  # the caller has looked
     reason = {
-        Verdict.FAILS: f"even the lower end, {short(estimate.low, 3)}, is above {limit:g}",
-        Verdict.PASSES: f"even the upper end, {short(estimate.high, 3)}, is at most {limit:g}",
-        Verdict.CANNOT_TELL: (
-            f"between {short(estimate.low, 3)} and {short(estimate.high, 3)}, on both sides of {limit:g}"
-        ),
+        Verdict.FAILS: f"the value is at least {short(estimate.low, 3)}, which exceeds the limit of {limit:g}",
+        Verdict.PASSES: f"the value is at most {short(estimate.high, 3)}, which does not exceed the limit of {limit:g}",
+        Verdict.CANNOT_TELL: f"the value lies between {short(estimate.low, 3)} and {short(estimate.high, 3)}, and so "
+        f"may be below or above the limit of {limit:g}",
     }[verdict]
     same = verdict is Verdict.CANNOT_TELL and finding.verdict is verdict
     remedy = finding.remedy if same else advice(finding.question, verdict, situation)

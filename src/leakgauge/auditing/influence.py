@@ -40,7 +40,7 @@ from leakgauge.influence.pdtp import known_log_ratio
 from leakgauge.influence.search import stopping_floor
 from leakgauge.models import Model, binned_logs
 from leakgauge.statistics import Estimate, pearson
-from leakgauge.statistics.numerals import short
+from leakgauge.statistics.numerals import changed, factor, interval_name, short
 from leakgauge.training import coarse_tolerance
 from leakgauge.training.engines.refit import Refit
 
@@ -54,9 +54,11 @@ SCATTER_POINTS = 400
 CERTAIN = 1.0
 
 CONVERGE = (
-    "columns of similar ranges (such as a scaler with fixed settings before the learner), a larger max_iter or a "
-    "smaller tol, until the solver converges; then fit the model again"
+    "make the solver converge and fit the model again: scale the columns to similar ranges (such as by a scaler with "
+    "fixed settings before the learner), or set a larger max_iter or a smaller tol"
 )
+
+MORE_SEEDS = "average over more seeds (repeats), or use a learner with less randomness, such as more trees"
 
 MEASURE_DIRECT = "largest PDTP (queries about the record itself)"
 
@@ -273,23 +275,21 @@ def notes(measured: Measured, learner: Learner, n_training: int, outputs: Output
     tolerance = coarse_tolerance(learner, n_training)
     if tolerance is not None and measured.found.engine == Refit.name:
         said.append(
-            f"The learner's solver stops at a tolerance of {tolerance:g}, which is coarse for leaving out one of "
-            f"{n_training:,} records (above 0.01/n): up to {measured.found.solver_floor.max():.2g} of PDTP may show "
-            f"where the solver stopped. A tolerance of {0.001 / n_training:.0e} would measure the records instead."
+            f"The learner's solver stops at a tolerance of {tolerance:g}, which is coarse for removing one of "
+            f"{n_training:,} records (above 0.01/n): up to {measured.found.solver_floor.max():.2g} of a PDTP may be "
+            f"due to the solver and not to the record. A tolerance of {0.001 / n_training:.0e} avoids this."
         )
     if measured.found.n_unconverged:
-        said.append(
-            f"The solver of {measured.found.n_unconverged:,} leave-one-out models reported that it had not converged."
-        )
+        said.append(f"The solver did not converge for {measured.found.n_unconverged:,} of the leave-one-out models.")
     if measured.found.failures:
         said.append(
-            f"The models trained without {_records(len(measured.found.failures))} failed, so that nothing is known of "
-            f"their influence; the first reason: {next(iter(measured.found.failures.values()))}."
+            f"Training without {_records(len(measured.found.failures))} failed, so their influence is unknown. First "
+            f"error: {next(iter(measured.found.failures.values()))}."
         )
     if np.isinf(measured.found.values).any():
         said.append(
-            f"PDTP is infinite for {int(np.isinf(measured.found.values).sum()):,} records: a probability is exactly 0 "
-            f"with or without the record. {bounding(outputs)}"
+            f"PDTP is infinite for {_records(int(np.isinf(measured.found.values).sum()))}: a predicted probability is "
+            f"exactly 0 either with or without the record. {bounding(outputs)}"
         )
     return said
 
@@ -314,53 +314,61 @@ def _direct(measured: Measured, limit: float, situation: Situation) -> Finding:
             len(measured.found.values),
         )
     verdict = judge(estimate, limit)
-    how_many = f"{n_above:,} of {len(measured.found.values):,} records are above {limit:g}"
+    how_many = f"{n_above:,} of {_records(len(measured.found.values))} {'has' if n_above == 1 else 'have'} a PDTP"
+    how_many += f" above {limit:g}"
     if verdict is Verdict.FAILS:
-        reason = f"a record changes an answer about itself by more than a factor e^{limit:g}; {how_many}"
+        reason = (
+            f"removing one training record changes the prediction for that record {changed(estimate.value)} "
+            f"({_log_ratio(estimate, limit)}). {how_many}"
+        )
         if measured.second_look is not None:
             reason += second_look_said(largest)
         remedy = advice("influence", verdict, situation)
     elif verdict is Verdict.PASSES:
-        rest = "" if complete else "; not all were measured, but a bound is known for all"
-        reason = f"no record changes any answer about itself by more than a factor e^{estimate.high:.3g}{rest}"
+        rest = "" if complete else ". Not all records were measured, but a bound is known for all"
+        reason = (
+            "removing one training record never changes the prediction for that record by more than about a factor of "
+            f"{factor(estimate.high)} (log ratio at most {estimate.high:.3g}; limit {limit:g}){rest}"
+        )
         remedy = ""
     elif measured.second_look is not None:
         noisy = int((measured.found.values <= measured.found.noise_floor).sum())
         reason = (
-            f"{how_many} at first sight, but the learner's own randomness alone moves the answers about {noisy:,} "
-            "records as far, and a second look with fresh seeds did not show a record above the limit"
+            f"{how_many} in the first measurement, but retraining with other seeds alone changes the predictions for "
+            f"{noisy:,} records as much. A second measurement with fresh seeds did not show a record above the limit"
         )
-        remedy = "more seeds (repeats), or a learner with less randomness, such as more trees"
+        remedy = MORE_SEEDS
     elif complete and np.isinf(measured.found.solver_floor).any() and not np.isinf(largest):
         reason = (
-            f"the largest PDTP found is {largest:.3g} for models solved to the end, but the learner's own solver stops "
-            "before it has converged, and what is delivered is where it stops"
+            f"the largest PDTP is {largest:.3g} for converged models, but the learner's own solver stops before it "
+            "converges, and the PDTP of the models it returns is unknown"
         )
         remedy = CONVERGE
     elif complete and largest <= limit < estimate.high:
         reason = (
-            f"the largest PDTP found is {largest:.3g}, but without anyone left out it may already show "
-            f"{float(measured.found.floor.max()):.3g} (the floor that the learner's seed or its solver sets)"
+            f"the largest PDTP is {largest:.3g} (limit {limit:g}), but seed and solver alone may change a prediction "
+            f"by {float(measured.found.floor.max()):.3g} without any record removed (noise floor and numerical floor)"
         )
-        remedy = "a solver run to a smaller tolerance, or a learner with less randomness, such as more trees"
+        remedy = "set a smaller tolerance of the solver, or use a learner with less randomness, such as more trees"
     elif complete and largest > limit:
         reason = (
-            f"the largest PDTP found is {largest:.3g}, of which the solver alone may account for "
-            f"{float(measured.found.solver_floor.max()):.3g}"
+            f"the largest PDTP is {largest:.3g} (limit {limit:g}), of which up to "
+            f"{float(measured.found.solver_floor.max()):.3g} may be numerical error of the solver"
         )
-        remedy = "a solver run to a smaller tolerance"
+        remedy = "set a smaller tolerance of the solver"
     elif measured.found.failures:
         n_failed, why = len(measured.found.failures), next(iter(measured.found.failures.values()))
         reason = (
-            f"the models trained without {_records(n_failed)} failed ({why}), so that the influence of "
-            f"{'it is' if n_failed == 1 else 'these is'} unknown; the largest PDTP of the others is {largest:.3g}"
+            f"training without {_records(n_failed)} failed ({why}), so the influence of "
+            f"{'this record' if n_failed == 1 else 'these records'} is unknown. The largest PDTP of the others is "
+            f"{largest:.3g}"
         )
         remedy = (
-            "a learner that can be trained without each record and then answers about it: an encoder must be given all "
-            'categories, or ignore those that it does not know (handle_unknown="ignore")'
+            "use a learner that can be trained without each record and then predict it: give its encoder all "
+            'categories, or let it ignore unknown ones (handle_unknown="ignore")'
         )
     else:
-        reason = f"not every record was measured (largest found: {largest:.3g})"
+        reason = f"not every record was measured (largest PDTP so far: {largest:.3g}; limit {limit:g})"
         remedy = "measure all training records"
     return Finding("influence", MEASURE_DIRECT, estimate, 0.0, limit, verdict, reason, remedy)
 
@@ -368,8 +376,16 @@ def _direct(measured: Measured, limit: float, situation: Situation) -> Finding:
 def second_look_said(first: float) -> str:
     """What a finding's value is after a second look, beside the largest at first sight, which a report shows too."""
     return (
-        f" at first sight (largest {short(first, 3)}); the value is that of a second look at the worst, by fresh seeds"
+        f" in the first measurement (largest {short(first, 3)}). The value and its interval are from a second "
+        "measurement of the largest ones with fresh seeds"
     )
+
+
+def _log_ratio(estimate: Estimate, limit: float) -> str:
+    """The log ratio of a finding, its lower end where it is not exact, and the limit."""
+    least = "at least" if estimate.confidence == CERTAIN else f"{interval_name(estimate.confidence)} from"
+    value, low = short(estimate.value, 3), short(estimate.low, 3)
+    return f"log ratio {value}{'' if low == value else f', {least} {low}'}; limit {limit:g}"
 
 
 def _records(n: int) -> str:
@@ -409,14 +425,16 @@ def _any_query(measured: Measured, direct: Finding, limit: float, situation: Sit
     doubt, way_out = _doubt(measured, beyond, situation)
     reason = {
         Verdict.FAILS: (
-            "a query other than the record itself was found whose answer changes by "
-            f"{_times(measured.largest_elsewhere)} without it"
+            f"removing one training record changes some prediction {changed(measured.largest_elsewhere)} (log ratio "
+            f"{short(measured.largest_elsewhere, 3)}; limit {limit:g}). Found by searching queries other than the "
+            "record"
             if measured.largest_elsewhere > max(limit, 0.0 if direct.estimate is None else direct.estimate.low)
-            else "DTP is at least PDTP, which is above the limit"
+            else f"DTP is at least as large as the largest PDTP, which exceeds the limit of {limit:g}"
         ),
-        Verdict.PASSES: f"no answer can change by more than a factor e^{high:.3g}; this covers "
+        Verdict.PASSES: f"removing one training record cannot change a prediction by more than about a factor of "
+        f"{factor(high)} (log ratio at most {high:.3g}; limit {limit:g}). This covers "
         f"{'' if bound is None else bound.covers}{_how_known(measured)}",
-        Verdict.CANNOT_TELL: f"queries other than the record itself may give it away, and {doubt}"
+        Verdict.CANNOT_TELL: f"removing one training record may change predictions for other queries, and {doubt}"
         + _search_said(measured),
     }[verdict]
     remedy = {
@@ -433,26 +451,26 @@ def _doubt(measured: Measured, beyond: bool, situation: Situation) -> tuple[str,
     bound, high = measured.bound, _bound(measured)
     usual = unbounded_queries(situation, high)
     if bound is None or np.isinf(bound.at_minimum):
-        return "no bound on them is known for this learner", usual
+        return "no bound on this change is known for this learner", usual
     if bound.n_unconverged:
         return (
-            f"the known bound, {bound.at_minimum:.3g}, is about a solver that finds the minimum: of "
-            f"{bound.n_checked:,} models that the learner trained itself, {bound.n_unconverged:,} did not converge"
+            f"the known bound, {bound.at_minimum:.3g}, holds for converged models: of {bound.n_checked:,} models "
+            f"that the learner trained itself, {bound.n_unconverged:,} did not converge"
         ), f"{CONVERGE}, or {ACCEPT_INDIRECT}"
     if np.isinf(high) and np.isinf(bound.rounding):
         return (
-            f"the known bound, {bound.at_minimum:.3g}, is about answers that are not rounded: some query has an answer "
-            "so near to 0 that it may be rounded to 0 with a record and not without it"
-        ), f"a stronger penalty, or columns without far outliers, or {ACCEPT_INDIRECT}"
+            f"the known bound, {bound.at_minimum:.3g}, holds for probabilities without rounding: for some query a "
+            "probability is so close to 0 that it may be rounded to 0 with a record and not without it"
+        ), f"set a stronger penalty, or remove far outliers from the columns, or {ACCEPT_INDIRECT}"
     if np.isinf(high):
         return (
-            f"the known bound, {bound.at_minimum:.3g}, is about the learner's own models: the released model is not "
-            "known to be one of them"
+            f"the known bound, {bound.at_minimum:.3g}, holds for the learner's own models: it is not known whether the "
+            "released model is one of them"
         ), f"give the learner that made the model, with the same settings, or {ACCEPT_INDIRECT}"
     if beyond:
-        return (f"the known bound, {high:.3g}, covers {bound.covers}: further out answers may change without limit"), (
-            "release a model that clips its inputs to a range fixed beforehand, or, if the release refuses other "
-            f'inputs, set queries = "in range" in the release rule, or {ACCEPT_INDIRECT}'
+        return (f"the known bound, {high:.3g}, covers {bound.covers}: outside, predictions may change without limit"), (
+            'release a model that clips its inputs to a fixed range, or set queries = "in range" in the release rule '
+            f"if the released model refuses inputs outside the range, or {ACCEPT_INDIRECT}"
         )
     return f"the known bound is {high:.3g}", usual
 
@@ -471,15 +489,11 @@ def _how_known(measured: Measured) -> str:
         n, n_models = (0, 0) if bound is None else (bound.n_checked, len(bound.values) + 1)
         others = "" if n == n_models else f" and estimated for the other {n_models - n:,}"
         return (
-            f". It is proven for a solver that finds the minimum; {added} of it was added since the learner's own "
-            f"stops before, as measured on {'all ' if n == n_models else ''}{n:,} of its models{others}"
+            f". The bound is proven for converged models; it includes {added} for the learner's own solver, which "
+            f"stops earlier, measured on {'all ' if n == n_models else ''}{n:,} of its models{others}"
         )
-    made = "; that the released model is one of these was compared at the training records" if measured.given else ""
-    return f". It is proven for all models of this learner{made}"
-
-
-def _times(nats: float) -> str:
-    return "a factor without end" if np.isinf(nats) else f"a factor e^{nats:.3g}"
+    made = "; the released model was compared with these at the training records only" if measured.given else ""
+    return f". The bound is proven for all models of this learner{made}"
 
 
 def _search_said(measured: Measured) -> str:
@@ -488,8 +502,8 @@ def _search_said(measured: Measured) -> str:
         return ""
     n = len(measured.indirect.which)
     return (
-        f"; a search over queries about {n:,} of the records found up to {measured.largest_indirect:.3g}, which proves "
-        "nothing about queries not tried"
+        f". A search over queries for {n:,} of the records found a log ratio of up to {measured.largest_indirect:.3g}, "
+        "which says nothing about queries that were not tried"
     )
 
 

@@ -44,7 +44,7 @@ from leakgauge.statistics import (
     tail_odds,
     tpr_at_fpr,
 )
-from leakgauge.statistics.numerals import number
+from leakgauge.statistics.numerals import interval_name, number
 
 if TYPE_CHECKING:
     from leakgauge.training import PredictionTable
@@ -205,7 +205,7 @@ def why_no_shadows(table: PredictionTable) -> str:
     few = len(usable) < FEWEST_LEFT * len(table)
     rest = "too few are left" if few else "some records are in the training sets of all that are left, or of none"
     return (
-        f"{len(lost)} of {len(table)} shadow models could not be trained or could not answer about all records "
+        f"{len(lost)} of {len(table)} shadow models could not be trained or could not predict all records "
         f"({counts[0]}{others}); {rest}"
     )
 
@@ -216,10 +216,10 @@ def shadows_finding(why_not: str, rule: ReleaseRule) -> list[Finding]:
         return []
     return [
         Finding(
-            "membership", "advantage of the attacks with shadow models", None, 0.0, rule.advantage,
+            "membership", "membership advantage, attacks with shadow models", None, 0.0, rule.advantage,
             Verdict.CANNOT_TELL, why_not,
-            "a model that answers about every record whoever is in its training set: an encoder must be given all "
-            "categories, or ignore those that it does not know (handle_unknown=\"ignore\")",
+            "use a model that predicts every record whatever its training set: give its encoder all categories, or let "
+            "it ignore unknown ones (handle_unknown=\"ignore\")",
         )
     ]  # fmt: skip
 
@@ -236,12 +236,12 @@ def unsteady_finding(moved: tuple[int, int], rule: ReleaseRule) -> list[Finding]
         return []
     return [
         Finding(
-            "membership", "advantage of an attacker who asks more than once", None, 0.0, rule.advantage,
+            "membership", "membership advantage, repeated queries", None, 0.0, rule.advantage,
             Verdict.CANNOT_TELL,
-            f"asked again, the model answers differently about {n_moved:,} of {n:,} records: what is random in its "
-            "answers averages out for whoever asks often, and the attacks here ask once",
-            "let the model answer the same question always alike (random numbers drawn from the record, nothing kept "
-            "between queries), or audit it without what is random",
+            f"on a second query, the model's output differs for {n_moved:,} of {n:,} records. An attacker averages "
+            "this randomness out by repeating queries, and the attacks of this audit query each record once",
+            "let the model give the same output for the same query (random numbers drawn from the record, no state "
+            "between queries), or audit it without the randomness",
         )
     ]  # fmt: skip
 
@@ -340,7 +340,7 @@ def findings(
         return [
             Finding(
                 "membership", "membership advantage", None, 0.0, advantage, Verdict.CANNOT_TELL,
-                "no membership attack could be carried out with what the model answers",
+                "no membership attack could be carried out with the released outputs",
                 "name other attacks" + (", or give the learner so that shadow models can be trained" * (not learner)),
             )
         ]  # fmt: skip
@@ -415,27 +415,28 @@ def advantage_finding(
     shared = description.overlap
     gained = result.advantage.magnitude
     verdict = judge(gained, limit)
-    between = f"{number(gained.value)} ({number(gained.low)} to {number(gained.high)})"
+    advantage = f"{number(gained.value)} ({interval_name(gained.confidence)} {number(gained.low)} to "
+    advantage += f"{number(gained.high)}), limit {limit:g}"
     settle = settled_by_records(situation, limit, gained.confidence, n_attacks)
     remedy = advice("membership", verdict, situation, settle=settle)
     if verdict is Verdict.PASSES:
-        reason = f"even the upper end, {number(gained.high)}, is at most {limit:g}"
+        reason = f"{result.title} stays within the limit: advantage {advantage}"
     elif verdict is Verdict.CANNOT_TELL:
-        reason = f"the interval from {number(gained.low)} to {number(gained.high)} lies on both sides of {limit:g}"
+        reason = f"{result.title} may exceed the limit: advantage {advantage}"
         if shared is not None and shared.low > 0:
             remedy = FRESH_HOLDOUT
     elif result.advantage.value < 0:
         reason = (
-            f"“{result.title}” distinguishes members from non-members with its answers reversed: it says “member” "
-            f"about fewer members than non-members; advantage of the reversed attack {between}, limit {limit:g}"
+            f"{result.title}, reversed, distinguishes members from non-members: advantage {advantage}. The attack "
+            "calls fewer members than non-members “member”"
         )
         remedy = (
-            "find out why: either the model was changed to hide its members, which gives them away, or the holdout is "
-            "not drawn like the training set"
+            "find the cause: either the model was changed to hide its members, which identifies them, or the holdout "
+            "does not come from the distribution of the training set"
         )
     else:
-        reason = f"“{result.title}” distinguishes members from non-members: advantage {between}, limit {limit:g}"
-    measure = f"advantage of the attack “{result.title}”"
+        reason = f"{result.title} distinguishes members from non-members: advantage {advantage}"
+    measure = f"membership advantage, {result.title}"
     return Finding("membership", measure, gained, 0.0, limit, verdict, reason + allowance(shared), remedy)
 
 
@@ -469,21 +470,22 @@ def tail_finding(attacks: Sequence[AttackResult], description: Description, dtp:
         which = "highest" if tail.upper else "lowest"
         return Finding(
             "membership", TAIL_MEASURE, estimate, 1.0, limit, Verdict.FAILS,
-            f"“{title}” gives some training records away: {tail.n_members:,} of the {tail.k:,} records with the "
-            f"{which} scores are training records, whose odds there are at least {tail.odds:.3g} times those among all "
-            f"records; limit {limit:.3g}" + allowance(description.overlap),
-            "look at the most exposed records, group rare values, or regularise more strongly",
+            f"{title} identifies a group of training records: {tail.n_members:,} of the {tail.k:,} records with the "
+            f"{which} scores are training records. The odds of membership among them are at least {tail.odds:.3g} "
+            f"times those among all records (limit {limit:.3g})" + allowance(description.overlap),
+            "inspect the most exposed records, group rare values, or train with stronger regularisation",
         )  # fmt: skip
     if tail is None or len(tails) < len(attacks):
         return Finding(
             "membership", TAIL_MEASURE, estimate, 1.0, limit, Verdict.CANNOT_TELL,
-            f"the result does not hold the tail odds of every attack, so they cannot be compared with {limit:.3g}",
+            f"the result lacks the tail odds of some attack, so they cannot be compared with the limit of {limit:.3g}",
             "audit the model again with this version",
         )  # fmt: skip
     return Finding(
         "membership", TAIL_MEASURE, estimate, 1.0, limit, Verdict.PASSES,
-        f"in no tail of an attack’s scores were the odds of membership shown to exceed {limit:.3g} times those among "
-        f"all records; {_not_shown(tail, description, limit)}{allowance(description.overlap)}",
+        "among the records with the most extreme scores of an attack, the odds of membership were not shown to exceed "
+        f"{limit:.3g} times those among all records. {_not_shown(tail, description, limit)}"
+        f"{allowance(description.overlap)}",
         "",
     )  # fmt: skip
 
@@ -493,10 +495,10 @@ def _not_shown(tail: TailOdds, description: Description, limit: float) -> str:
     spent = 1 if description.overlap is None else 2  # half of the level is that of the share of shared records
     fewest = smallest_sure_tail(description.n_train, description.n_holdout, level=tail.level / spent, odds=limit)
     if fewest is None:
-        return "with so few records it would not have been detected whatever the model gives away"
+        return "With so few records this test cannot detect any identified group"
     single = "the largest change of a prediction" if description.answers == "values" else "PDTP"
     return (
-        f"fewer than about {fewest:,} training records given away surely cannot be detected so ({single} looks at "
+        f"This test cannot detect fewer than about {fewest:,} records identified with certainty ({single} measures "
         "single records)"
     )
 

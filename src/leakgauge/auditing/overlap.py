@@ -99,8 +99,8 @@ def repeats_note(n_repeats: int, n_holdout: int) -> list[str]:
         return []
     return [
         (
-            f"{n_repeats:,} of {n_holdout:,} holdout records repeat another one, far more than by chance. They were "
-            "left out: intervals would be too narrow otherwise. Of rows that belong to one person, give one."
+            f"{n_repeats:,} of {n_holdout:,} holdout records repeat another holdout record, far more than expected by "
+            "chance. The audit left them out, as intervals would be too narrow otherwise. Give one row for each person."
         )
     ]
 
@@ -109,7 +109,7 @@ def allowance(shared: Estimate | None) -> str:
     """What a reason says about it; empty where there is nothing."""
     if shared is None or shared.high == 0:
         return ""
-    return f" (up to {math.ceil(1000 * shared.high) / 10:g} % of the holdout may stand in the training set)"
+    return f" (up to {math.ceil(1000 * shared.high) / 10:g} % of the holdout may also be in the training set)"
 
 
 def note(shared: Estimate | None, n_equal: int, n_holdout: int) -> str:
@@ -124,19 +124,19 @@ def note(shared: Estimate | None, n_equal: int, n_holdout: int) -> str:
         return ""
     high = f"{100 * shared.high:.3g}"
     said = (
-        "1 holdout record also stands in the training set"
+        "1 holdout record is also in the training set"
         if n_equal == 1
-        else f"{n_equal:,} holdout records also stand in the training set"
+        else f"{n_equal:,} holdout records are also in the training set"
         if n_equal
-        else "Holdout records also stand in the training set, with nearly the same values"
+        else "Holdout records are also in the training set, with nearly the same values"
     )
     if not shared.low:
         return (
-            f"{said}, or {'equals' if n_equal == 1 else 'equal'} a record of it by chance: at most {high} % of the "
-            f"{n_holdout:,} are more than chance produces. The intervals of the advantages allow for that."
+            f"{said}, or {'equals' if n_equal == 1 else 'equal'} a training record by chance: at most {high} % of the "
+            f"{n_holdout:,} exceed what chance produces. The intervals of the advantages account for this."
         )
     return (
         f"{said}: about {100 * shared.value:.3g} % of the {n_holdout:,} (at most {high} %) beyond what chance "
-        "produces. Attacks seem weaker against such a holdout. The advantages are corrected for it, which widens their "
-        f"intervals; {FRESH_HOLDOUT}."
+        "produces. Attacks seem weaker on such a holdout. The advantages are corrected for this, which widens their "
+        f"intervals. To avoid it, {FRESH_HOLDOUT}."
     )

@@ -54,7 +54,7 @@ from leakgauge.properties.population import positive_code
 from leakgauge.properties.queries import QueryBand
 from leakgauge.records import Records, Schema, Value, concatenate
 from leakgauge.statistics import Estimate, bonferroni_confidence
-from leakgauge.statistics.numerals import number
+from leakgauge.statistics.numerals import interval_name, number
 from leakgauge.theory import Band, largest_poison
 from leakgauge.training import HERE, DenseSubsets, EachModel, Execution, Job, Learner, Randomness, leave_one_out, plan
 
@@ -89,7 +89,7 @@ FILTERING, LABEL_NOISE = "filtering", "label noise"
 NOISE = 0.1
 """The share of labels that are drawn anew where label noise is tried."""
 
-NO_LEARNER = "the model could only be queried: nobody said how it was trained, so no game can be played"
+NO_LEARNER = "no training procedure was given, so shadow models cannot be trained"
 
 
 @dataclass(frozen=True, eq=False)
@@ -166,8 +166,8 @@ def _wanted(what: Subject, owner: Records, attacker: Records, secret: Secret, ga
     t0, t1 = secret.fractions or usual_fractions(true_fraction)
     if not 0 <= t0 < t1 <= 1:
         raise DataError(
-            f"property “{secret.name}”: {true_fraction:.4g} of the training records have it, of which half is no "
-            "frequency to tell it from; name fractions = [t0, t1]"
+            f"property “{secret.name}”: {true_fraction:.4g} of the training records have it, so there is no second "
+            "frequency to distinguish it from; name fractions = [t0, t1]"
         )
     n = min(
         games.n_records,
@@ -208,11 +208,12 @@ def _property(schema: Schema, secret: Secret) -> Property:
             numbers = [float(str(value)) for value in secret.values]
         except ValueError:
             raise DataError(
-                f"column {secret.column!r} is numeric, and {list(secret.values)} are no numbers; name some, or a range"
+                f"column {secret.column!r} is numeric, and {list(secret.values)} are not numbers; name numbers, or a "
+                "range"
             ) from None
         return column_is(secret.column, *numbers)
     if column.is_categorical:
-        raise DataError(f"column {secret.column!r} is of categories and has no range; name values")
+        raise DataError(f"column {secret.column!r} is categorical and has no range; name values")
     low = -np.inf if secret.above is None else secret.above
     high = np.inf if secret.below is None else secret.below
     return Property(
@@ -331,7 +332,7 @@ def infer_properties(
             tried = player.tried(at(2), tell)
             found.append(_result(one, what, settings, played, tried, *player.estimate(model, kind, at(1))))
         except ModelError as error:
-            lost[one.name] = f"a model of the games could not be trained, or could not answer ({error})"
+            lost[one.name] = f"a shadow or target model could not be trained, or gave no predictions ({error})"
     execution.tell(total, total)
     return tuple(found), lost
 
@@ -379,8 +380,8 @@ def not_filtered(learner: Learner, wanted: Wanted) -> str:
     if not plan(influence_job(learner, wanted)).engine.trains:
         return ""
     return (
-        f"the influence of single records on models of {_inside(learner).name} takes training one without each of "
-        f"{wanted.n:,} records, for each of hundreds of models"
+        f"measuring influence on models of {_inside(learner).name} requires training one model without each of "
+        f"{wanted.n:,} records, for each of hundreds of target models"
     )
 
 
@@ -481,8 +482,8 @@ class _Player:
         game = self.wanted.possible
         if not self.wanted.is_estimated:
             return None, (
-                f"the attacker's records suffice for shadow models trained on {game.n:,} records, where the model has "
-                f"{self.wanted.n_training:,}"
+                f"the attacker's records suffice for shadow models trained on {game.n:,} records only; the audited "
+                f"model was trained on {self.wanted.n_training:,}"
             )
 
         def with_points(band: QueryBand) -> FractionAttack:
@@ -561,34 +562,34 @@ def findings(
 
 def unknown(lost: Mapping[str, str], limit: float | None) -> list[Finding]:
     """One finding for each property about which no game could be played, with the reason; none without a limit."""
-    given = "give a learner whose models can be trained on any of these records and answer about all of them"
-    remedies = {NO_LEARNER: "give the learner, so that games can be played with its models"}
+    given = "give a learner that can be trained on any of these records and predicts all of them"
+    remedies = {NO_LEARNER: "give the learner, so that shadow models can be trained"}
     return [
-        Finding(
-            "properties", _measure(name), None, 0.5, limit, Verdict.CANNOT_TELL, reason, remedies.get(reason, given)
-        )
+        Finding("properties", measure(name), None, 0.5, limit, Verdict.CANNOT_TELL, reason, remedies.get(reason, given))
         for name, reason in lost.items()
         if limit is not None
     ]
 
 
-def _measure(name: str) -> str:
-    return f"accuracy of telling the frequency of “{name}”"
+def measure(name: str) -> str:
+    """What is measured of a property, in words."""
+    return f"attack accuracy, frequency of “{name}”"
 
 
 def _finding(found: InferredProperty, limit: float, planted: float, situation: Situation) -> Finding:
     judged = [game for game in found.games if game.planted <= planted]
-    measure = _measure(found.name)
     told = _largest_accuracy(judged, found.confidence)
     verdict = judge(told, limit)
-    reason, remedy = f"the interval from {number(told.low)} to {number(told.high)} lies on both sides of {limit:g}", ""
+    accuracy = f"{number(told.value)} ({interval_name(told.confidence)} {number(told.low)} to {number(told.high)})"
+    reason, remedy = f"the largest attack accuracy, {accuracy}, may be below or above the limit of {limit:g}", ""
     if verdict is Verdict.FAILS:
         best, (t0, t1) = max(judged, key=lambda game: _either_way(game.accuracy).low), found.fractions
-        reversed_ = " with the answer reversed" if best.accuracy.value < 0.5 else ""
+        reversed_ = ", with its guesses reversed," if best.accuracy.value < 0.5 else ""
         reason = (
-            f"who {_does(best)} tells{reversed_} in {100 * _either_way(best.accuracy).value:.0f} % of games whether "
-            f"{100 * t0:.3g} or {100 * t1:.3g} % have the property “{found.name}”: even the lower end, "
-            f"{number(told.low)}, is above {limit:g}"
+            f"an attacker who {_does(best)}{reversed_} distinguishes whether {100 * t0:.3g} or {100 * t1:.3g} % of the "
+            f"training records have the property “{found.name}” with attack accuracy "
+            f"{100 * _either_way(best.accuracy).value:.0f} % (50 % is chance). The largest attack accuracy is "
+            f"{accuracy}, limit {limit:g}"
         )
         by_labels = any(
             game.answers == AnswerKind.LABELS.value and _either_way(game.accuracy).low > limit for game in judged
@@ -602,17 +603,17 @@ def _finding(found: InferredProperty, limit: float, planted: float, situation: S
     elif found.n_records < found.n_training:
         verdict = Verdict.CANNOT_TELL
         reason = (
-            f"games were played with training sets of {found.n_records:,} records, of which the model has "
-            f"{found.n_training:,}: it may say more than they do"
+            f"the attacked models were trained on {found.n_records:,} records and the audited model on "
+            f"{found.n_training:,}, so the audited model may reveal more"
         )
-        remedy = "games as large as the training set: more records in property_games, and a larger holdout"
+        remedy = "attack models of the size of the training set: raise records in property_games, give a larger holdout"
     else:
-        reason = f"even the upper end, {number(told.high)}, is at most {limit:g}"
-    return Finding("properties", measure, told, 0.5, limit, verdict, reason, remedy)
+        reason = f"the largest attack accuracy, {accuracy}, does not exceed the limit of {limit:g}"
+    return Finding("properties", measure(found.name), told, 0.5, limit, verdict, reason, remedy)
 
 
 def _does(game: PropertyGame) -> str:
-    return f"plants {game.n_planted:,} records" if game.planted else f"sees the {game.answers} of the model"
+    return f"inserts {game.n_planted:,} poisoned records" if game.planted else f"queries the model for {game.answers}"
 
 
 def _or_else(game: PropertyGame, found: InferredProperty, limit: float) -> str:
@@ -620,11 +621,11 @@ def _or_else(game: PropertyGame, found: InferredProperty, limit: float) -> str:
     if not game.planted:
         return ""
     enough = [
-        f", or train with {one.name}, where {100 * one.game.accuracy.value:.0f} % of games were won"
+        f", or train with {one.name} (attack accuracy then {100 * one.game.accuracy.value:.0f} %)"
         for one in found.remedies
         if one.game is not None and one.game.planted >= game.planted and one.game.accuracy.high <= limit
     ]
-    return "".join([", or take no training records from people who may plant some", *enough])
+    return "".join([", or accept no training records from people who may insert poisoned ones", *enough])
 
 
 def _either_way(accuracy: Estimate) -> Estimate:

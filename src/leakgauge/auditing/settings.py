@@ -94,7 +94,7 @@ class ReleaseRule:
             queries=one_of(Queries),
             advantage=optional(number(above=0, below=1, hint="0.1 is the default")),
             confidence=number(above=0.5, below=1, hint="0.95 is the default"),
-            property=optional(number(above=0.5, below=1, hint="0.5 is guessing")),
+            property=optional(number(above=0.5, below=1, hint="0.5 is chance level")),
             planted=number(least=0, most=MOST_PLANTED, hint="it is a share"),
         )
 
@@ -237,7 +237,8 @@ class PropertyGames:
             )
         if self.remedies and not self.planted:
             raise ConfigError(
-                "property_games.remedies are against planted records, and property_games.planted names no share of them"
+                "property_games.remedies are against poisoned records, and property_games.planted names no share of "
+                "them"
             )
 
 
@@ -316,10 +317,10 @@ class Settings:
         if twice is not None:
             raise ConfigError(f"property “{twice}” is named twice; name it once")
         if self.rule.property is not None and not self.properties:
-            raise ConfigError("rule.property limits what is found about properties, but none is named; name one")
+            raise ConfigError("rule.property limits property inference, but no property is named; name one")
         if self.rule.property is not None and self.rule.planted not in (0, *self.games.planted):
             raise ConfigError(
-                f"rule.planted = {self.rule.planted} is not among the shares that are played, "
+                f"rule.planted = {self.rule.planted} is not among the shares of the games, "
                 f"{list(self.games.planted)}; add it to property_games.planted"
             )
 
@@ -338,7 +339,7 @@ class Settings:
         names = [column.name for column in columns]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:
-            raise ConfigError(f"column {twice!r} is to be inferred twice; name it once")
+            raise ConfigError(f"column {twice!r} is inferred twice; name it once")
         return columns
 
     def n_population(self, n_holdout: int, *, shadows: bool, attributes: bool = False) -> int:

@@ -38,7 +38,7 @@ Models: TypeAlias = Annotated[
     ),
 ]
 Seed: TypeAlias = Annotated[
-    int | None, typer.Option(metavar="N", callback=at_least(0), help="Drives every random choice.", show_default="0")
+    int | None, typer.Option(metavar="N", callback=at_least(0), help="Seed of all random numbers.", show_default="0")
 ]
 TrainRecords: TypeAlias = Annotated[
     int | None,
@@ -50,21 +50,22 @@ HoldoutRecords: TypeAlias = Annotated[
 ]
 Attributes: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(
-        metavar="COLUMN", help="A hidden column to infer about known people. Repeatable.", show_default="sensitive ones"
-    ),
+    typer.Option(metavar="COLUMN", help="A sensitive attribute to infer. Repeatable.", show_default="sensitive ones"),
 ]
 Properties: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
         "--property",
         metavar="PROPERTY",
-        help="A secret of the training set as a whole: COLUMN=VALUE, COLUMN<NUMBER or COLUMN>NUMBER. Repeatable.",
+        help="A target property of the training set: COLUMN=VALUE, COLUMN<NUMBER or COLUMN>NUMBER. Repeatable.",
         show_default="none",
     ),
 ]
 AllowPickle: TypeAlias = Annotated[
-    bool, typer.Option("--allow-pickle", help="Open model files that are pickles, which run code. Only for your own.")
+    bool,
+    typer.Option(
+        "--allow-pickle", help="Open model files that are pickles; these can run code. For your own files only."
+    ),
 ]
 
 
@@ -124,7 +125,7 @@ def _secret(text: str) -> dict[str, object]:
     try:
         return {"column": column, "below" if sign == "<" else "above": float(end)}
     except ValueError:
-        raise ConfigError(f"--property {text!r}: {end!r} is no number") from None
+        raise ConfigError(f"--property {text!r}: {end!r} is not a number") from None
 
 
 def _is_file(source: str) -> bool:

@@ -72,12 +72,12 @@ def _show_audit(audit: AuditDocument, console: Console, *, several: bool) -> Non
     show_table(_findings(audit, console.width), console)
     if audit.attributes:
         console.print()
-        console.print(Text("Hidden columns", style="bold"))
+        console.print(Text("Attribute inference", style="bold"))
         for column in audit.attributes:
             console.print(_bullet(hidden_column(column)))
     if audit.properties:
         console.print()
-        console.print(Text("The training set as a whole", style="bold"))
+        console.print(Text("Property inference", style="bold"))
         for one in audit.properties:
             console.print(_bullet(property_told(one)))
     said = remedies(audit)
@@ -99,7 +99,7 @@ def _description(audit: AuditDocument) -> str:
     what = audit.description
     score = "RMSE" if what.answers == "values" else "accuracy"
     return (
-        f"{what.n_train:,} training and {counted(what.n_holdout, 'holdout record')}; the model answers "
+        f"{what.n_train:,} training and {counted(what.n_holdout, 'holdout record')}; released outputs: "
         f"{released(audit)}; {score} {number(what.train_score.value)} on training, "
         f"{number(what.holdout_score.value)} on holdout records."
     )
@@ -114,10 +114,10 @@ def _findings(audit: AuditDocument, width: int) -> Table:
         for finding in audit.findings:
             table.add_row(_verdict(finding), _below(finding))
         return table
-    table.add_column("found", justify="right", no_wrap=True)
+    table.add_column("value", justify="right", no_wrap=True)
     table.add_column("interval", no_wrap=True)
     table.add_column("limit", justify="right", no_wrap=True)
-    table.add_column("why", ratio=6)
+    table.add_column("reason", ratio=6)
     for finding in audit.findings:
         table.add_row(_verdict(finding), *_beside(finding))
     return table
@@ -167,6 +167,6 @@ def _where(folder: Path) -> Text:
     return Text.assemble(
         ("Report             ", "bold"),
         one_line(str(folder / "report.html")),
-        ("\nWho is exposed     ", "bold"),
+        ("\nExposed records    ", "bold"),
         one_line(f"leakgauge records {folder}"),
     )

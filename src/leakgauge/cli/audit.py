@@ -28,16 +28,17 @@ def audit(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help="The run folder. By default leakgauge-runs/<name>-<hash of all that the numbers depend on>.",
+            help="The run folder. By default leakgauge-runs/<name>-<hash of everything that affects the results>.",
         ),
     ] = None,
     workers: Annotated[
-        int, typer.Option(metavar="N", callback=at_least(1), help="Processes. They change no number.")
+        int,
+        typer.Option(metavar="N", callback=at_least(1), help="Worker processes. Results do not depend on this number."),
     ] = 1,
     dask: Annotated[
         str | None,
         typer.Option(
-            metavar="ADDRESS", help="Train on the workers of a Dask cluster instead, say tcp://10.0.0.1:8786."
+            metavar="ADDRESS", help="Train on the workers of a Dask cluster instead, such as tcp://10.0.0.1:8786."
         ),
     ] = None,
     seed: Seed = None,
@@ -48,10 +49,10 @@ def audit(
     allow_pickle: AllowPickle = False,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")] = False,
 ) -> int:
-    """Measure what models give away, and decide whether they may be released.
+    """Measure what models reveal about their training records, and decide whether they may be released.
 
-    Writes a run folder with the report, the result for machines, and the table of records. Stopped and started
-    again, an audit goes on where it was.
+    Writes a run folder with the report, result.json and the table of records. An audit that was stopped continues when
+    it is run again.
 
     [dim]Examples:[/dim]
 
@@ -80,7 +81,7 @@ def audit(
             )
             write_html(outcome.document, outcome.run.folder / "report.html")
     except KeyboardInterrupt:
-        complain("stopped; start the same command again and it goes on where it was")
+        complain("stopped; run the same command again to continue")
         raise typer.Exit(130) from None
     if json:
         typer.echo(dump(outcome.document), nl=False)

@@ -36,9 +36,9 @@ def explain(
     property: Properties = None,
     allow_pickle: AllowPickle = False,
 ) -> None:
-    """Say what an audit would do: which models, by which engine, about how long, with how much memory.
+    """Show what an audit would do: which models, by which engine, about how long, with how much memory.
 
-    Each learner is trained once to know how long that takes; nothing else is trained and nothing is written.
+    Each learner is trained once to estimate the time; nothing else is trained and nothing is written.
 
     [dim]Examples:[/dim]
 
@@ -66,7 +66,7 @@ def _data(name: str, what: Subject) -> str:
     predicted = counted(len(schema.classes), "class", "classes") if schema.classes else "a number"
     return (
         f"{name}: {len(what.train):,} training and {counted(len(what.holdout), 'holdout record')}, "
-        f"{counted(schema.n_features, 'column')} ({int(schema.categorical.sum())} of categories), "
+        f"{counted(schema.n_features, 'column')} ({int(schema.categorical.sum())} categorical), "
         f"predicting {schema.target.name} ({predicted})"
     )
 
@@ -76,8 +76,8 @@ def _show(found: Explanation, console: Console) -> None:
 
     from leakgauge.cli._console import show_table
 
-    learner = f"learner {found.learner}" if found.learner else "no learner: it can only be queried"
-    console.print(Text.assemble((found.model, "bold"), f"  {learner}; answers {found.answers.value}"))
+    learner = f"learner {found.learner}" if found.learner else "no learner"
+    console.print(Text.assemble((found.model, "bold"), f"  {learner}; outputs {found.answers.value}"))
     if found.steps:
         show_table(_table(found.steps), console)
     for step in found.steps:
@@ -85,11 +85,11 @@ def _show(found: Explanation, console: Console) -> None:
             console.print(f"Trained one after another: {_why(step.refusals, found.learner or 'it')}.", markup=False)
     console.print(f"Attacks: {', '.join(found.attacks) or 'none is possible'}.", markup=False)
     if found.hidden:
-        asked = f"about {found.n_questions:,} questions to the model"
-        console.print(f"Hidden columns to infer: {', '.join(found.hidden)}; {asked}.", markup=False)
+        asked = f"about {found.n_questions:,} queries to the model"
+        console.print(f"Sensitive attributes to infer: {', '.join(found.hidden)}; {asked}.", markup=False)
     if found.properties:
-        games = "games are played" if found.learner else "without a learner no game can be played"
-        console.print(f"Properties of the training set: {', '.join(found.properties)}; {games}.", markup=False)
+        games = "shadow models are trained" if found.learner else "not tested without a learner"
+        console.print(f"Target properties: {', '.join(found.properties)}; {games}.", markup=False)
     console.print(_cost(found), markup=False)
     for warning in found.warnings:
         console.print(Text.assemble(("Warning: ", "bold yellow"), warning))
@@ -108,7 +108,7 @@ def _table(steps: tuple[Step, ...]) -> Table:
     table.add_column("time", justify="right")
     for step in steps:
         what = f"{step.what} (if one is above the limit)" if step.sometimes else step.what
-        engine = "training each" if step.engine == "refit" else step.engine
+        engine = "plain refit" if step.engine == "refit" else step.engine
         took = _duration(step.seconds) if step.seconds else "–"
         table.add_row(Text(what), f"{step.n_models:,}", f"{step.n_trained:,}", Text(engine), took)
     return table
@@ -127,10 +127,10 @@ def _cost(found: Explanation) -> str:
     memory = f"Memory for it: {_size(found.n_bytes)}."
     if found.seconds_per_fit is None:
         return f"Nothing is trained. {memory}"
-    more = f", and {_duration(found.seconds_more)} more if a second look is needed" if found.seconds_more else ""
+    more = f", and {_duration(found.seconds_more)} more if a second measurement is needed" if found.seconds_more else ""
     return (
-        f"About {_duration(found.seconds)} of training on one worker{more}; a rough estimate from the few models that "
-        f"were trained just now, the first in {_duration(found.seconds_per_fit)}. The attacks take some seconds more. "
+        f"About {_duration(found.seconds)} of training on one worker{more}; a rough estimate from a few models "
+        f"trained now, the first in {_duration(found.seconds_per_fit)}. The attacks take some seconds more. "
         f"{memory}"
     )
 

@@ -33,16 +33,16 @@ def gate(
         str | None,
         typer.Option(
             metavar="SHARE|none",
-            help="Another limit on the accuracy of telling a property's frequency.",
+            help="Another limit on the attack accuracy of property inference.",
             show_default="the audit's",
         ),
     ] = None,
 ) -> int:
     """Apply the release rule to a finished audit: one line for each finding, the verdict, and the exit code.
 
-    Every finding is judged again from the estimates in result.json; verdicts written there are not believed. The file
-    is not signed: whoever can write to it can change the estimates, and the rule of the audit where no limits are given
-    here. Nothing is measured again.
+    Every finding is judged again from the estimates in result.json; verdicts written there are not trusted. The file
+    is not signed: anyone who can write to it can change the estimates, and the rule of the audit where no limits are
+    given here. Nothing is measured again.
 
     On GitHub it also writes error annotations and the step summary.
 
@@ -60,7 +60,7 @@ def gate(
         written = Run(run).written()
         document = apply(written, _limits(dtp, advantage, property))
         if (judged := apply(written, Limits()).verdict) is not written.verdict:
-            remark(f"result.json says “{written.verdict}”, but the estimates in it say “{judged}”; the estimates count")
+            remark(f"result.json states “{written.verdict}”, but its estimates imply “{judged}”; the estimates count")
         console = results()
         for model, finding in _all(document):
             console.print(_line(model, finding), style=STYLES[finding.verdict.value], soft_wrap=True, markup=False)

@@ -84,7 +84,7 @@ def leakgauge(
         bool, typer.Option("--debug", help="Show the traceback of an error; it may hold values of records.")
     ] = False,
 ) -> None:
-    """Measure what a trained model gives away about the people it was trained on, and decide whether to release it.
+    """Measure what a trained model reveals about its training records, and decide whether to release it.
 
     Exit codes: 0 passes, 1 fails, 2 bad input, 3 cannot tell, 4 internal error.
 
@@ -181,7 +181,7 @@ def _told(error: BaseException, debug: bool) -> int:
         where = f" ({error.filename})" if error.filename else ""
         complain(f"{error.strerror}{where}; free space, check permissions, or choose another place")
     elif isinstance(error, MemoryError):
-        complain("the memory does not suffice; give fewer records, shadow models or workers")
+        complain("out of memory; give fewer records, shadow models or workers")
     else:
         hint = "" if debug else "; leakgauge --debug ... shows the traceback, which may hold values of records"
         complain(f"internal error ({place_of(error)}){hint}")

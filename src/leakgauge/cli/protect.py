@@ -27,7 +27,7 @@ def protect(
         typer.Option(
             metavar="NAME=NUMBER",
             help="A defence to try: penalty=FACTOR, earlier-stop=FACTOR, binning=WIDTH, temperature=T, labels-only, "
-            "ensemble=PARTS, removal=LIMIT, noise=ETA, dp-sgd=EPSILON. The number may be left out. Repeatable.",
+            "ensemble=PARTS, removal=LIMIT, noise=ETA, dp-sgd=EPSILON. The number is optional. Repeatable.",
             show_default="a few of every kind",
         ),
     ] = None,
@@ -43,18 +43,19 @@ def protect(
         typer.Option(metavar="DIR", help="Folder that keeps finished training, for each model and defence."),
     ] = None,
     workers: Annotated[
-        int, typer.Option(metavar="N", callback=at_least(1), help="Processes. They change no number.")
+        int,
+        typer.Option(metavar="N", callback=at_least(1), help="Worker processes. Results do not depend on this number."),
     ] = 1,
     seed: Seed = None,
     train_records: TrainRecords = None,
     holdout_records: HoldoutRecords = None,
     allow_pickle: AllowPickle = False,
 ) -> int:
-    """Try defences on models, and say what each is worth and what it costs.
+    """Try defences on models, and measure the effect and the cost of each.
 
-    Every defended model is audited like the model itself, by attackers who know the defence; the cost is how much
-    larger its log loss on the holdout is, so that lost probabilities count. All intervals of all defences hold
-    together. The exit code is that of the best verdict that could be reached, for the model where that is worst.
+    Every defended model is audited like the model itself, by attackers who know the defence. The cost is the increase
+    of the log loss on the holdout, so that lost probabilities count. The intervals of all defences have simultaneous
+    confidence. The exit code is that of the best verdict reached, for the model where that is worst.
 
     [dim]Examples:[/dim]
 
@@ -93,7 +94,7 @@ def protect(
                 console.print(f"Report: {_written(found, folder)}\n", markup=False, soft_wrap=True)
             reached.append(found.verdict)
     except KeyboardInterrupt:
-        again = "start the same command again and it goes on where it was" if run else "with --run it would be kept"
+        again = "run the same command again to continue" if run else "with --run finished training would be kept"
         complain(f"stopped; {again}")
         raise typer.Exit(130) from None
     return overall(reached).exit_code

@@ -19,10 +19,10 @@ HEADINGS = {
     "pdtp": "PDTP",
     "pdtp_binned": "binned PDTP",
     "noise_floor": "noise floor",
-    "success": "attack is right",
+    "success": "attack accuracy",
     "score": "score",
-    "exposed": "beyond chance",
-    "exposed_attributes": "gives away",
+    "exposed": "at FDR 5 %",
+    "exposed_attributes": "revealed",
 }
 
 
@@ -30,23 +30,23 @@ def records(
     run: RunFolder,
     top: Annotated[
         int,
-        typer.Option(metavar="N", callback=at_least(1), help="How many of the most exposed training records to list."),
+        typer.Option(metavar="N", callback=at_least(1), help="Number of the most exposed training records to list."),
     ] = 20,
     model: Annotated[
         str | None, typer.Option(metavar="NAME", help="Only those of this model.", show_default="all")
     ] = None,
     show_ids: Annotated[
-        bool, typer.Option("--show-ids", help="Name the rows of your own table. Such a list is itself sensitive.")
+        bool, typer.Option("--show-ids", help="Show the ids of your own table. Such a list is itself sensitive.")
     ] = False,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV rather than a table.")] = False,
 ) -> None:
     """List the training records that are most exposed, under opaque ids unless you ask for your own.
 
-    They stand in the order of their PDTP: by how much, in nats, a record changes the model's answer about itself; among
-    equals, such as infinite ones, of that with probabilities rounded to bins. The noise floor is what PDTP shows when
-    nothing is left out; "attack is right" is the share of models of which the attack knew whether the record was in
-    (0.5 is guessing). Of the records that stand out "beyond chance", at most 5 % are expected to be listed by mistake;
-    of the others nothing is shown. The same holds for the hidden columns whose value the model "gives away".
+    They are sorted by PDTP, the change of the prediction for a record, in nats, when it is removed; ties, such as
+    infinite values, by PDTP with binned probabilities. The noise floor is the PDTP of retraining without removing a
+    record. "Attack accuracy" is the share of target models for which the attack decides correctly whether the record is
+    a member (0.5 is chance level). Records identified "at FDR 5 %": at most 5 % of them are expected to be false;
+    for the others nothing was shown. Likewise for sensitive attributes whose value is "revealed".
 
     [dim]Examples:[/dim]
 
@@ -123,4 +123,4 @@ def _cell(key: str, text: str) -> str:
     try:
         return number(float(text))
     except ValueError:
-        raise StoreError("records.csv is damaged: a number is none; run the audit again") from None
+        raise StoreError("records.csv is damaged: a value is not a number; run the audit again") from None

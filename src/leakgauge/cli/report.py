@@ -30,7 +30,7 @@ def report(
     from leakgauge.errors import ConfigError
 
     if markdown and junit:
-        raise ConfigError("--markdown and --junit both go to stdout; ask for one at a time")
+        raise ConfigError("--markdown and --junit both write to stdout; give one of them")
     with Run(run).as_read():
         document = Run(run).document()
         if markdown or junit:

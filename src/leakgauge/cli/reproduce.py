@@ -20,15 +20,18 @@ AGREEMENT = {True: "✓ yes", False: "✗ no", None: ""}
 def reproduce(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="NAME", help="Which published result. Without it: what there is.", show_default=False),
+        typer.Argument(
+            metavar="NAME", help="The published result. Without it: the list of results.", show_default=False
+        ),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer models and records: minutes become seconds, intervals wider.")
+        bool, typer.Option("--quick", help="Fewer models and records: seconds instead of minutes, wider intervals.")
     ] = False,
     workers: Annotated[
-        int, typer.Option(metavar="N", callback=at_least(1), help="Processes. They change no number.")
+        int,
+        typer.Option(metavar="N", callback=at_least(1), help="Worker processes. Results do not depend on this number."),
     ] = 1,
-    seed: Annotated[int, typer.Option(metavar="N", callback=at_least(0), help="Drives every random choice.")] = 0,
+    seed: Annotated[int, typer.Option(metavar="N", callback=at_least(0), help="Seed of all random numbers.")] = 0,
     out: Annotated[
         Path,
         typer.Option(
@@ -61,7 +64,7 @@ def reproduce(
     try:
         outcome = chosen.run(quick=quick, seed=seed, execution=Execution(out, workers))
     except KeyboardInterrupt:
-        complain("stopped; start the same command again and it goes on where it was")
+        complain("stopped; run the same command again to continue")
         raise typer.Exit(130) from None
     console = results()
     console.print(f"{outcome.title} ({outcome.source})", style="bold", markup=False)

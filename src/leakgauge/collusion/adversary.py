@@ -107,7 +107,7 @@ def attack(
     if not 1 <= least <= len(keys):
         raise ConfigError(f"min_matches must be in 1..{len(keys)}, the number of keys, got {least}.")
     if not isinstance(model, LabelAccess):
-        raise ModelError(f"a {type(model).__name__} answers no labels, which the attack compares; give a classifier")
+        raise ModelError(f"a {type(model).__name__} outputs no labels, which the attack compares; give a classifier")
     inputs, labels = markers_of(records, keys, domain)
     asked: Indices = labels_of(model, inputs.reshape(-1, domain.n_features))
     return Agreement(asked.reshape(labels.shape) == labels, least)

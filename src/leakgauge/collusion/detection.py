@@ -202,7 +202,7 @@ def _check(model: Model, train: Records, holdout: Records, level: float, n_noise
     """Whether everything fits together."""
     if train.schema.task is Task.REGRESSION or kind_of(model) is AnswerKind.VALUES:
         raise ModelError(
-            "collusion hides in answers about classes; this model or the label of these records is numeric"
+            "collusion hides in predictions of classes; this model or the label of these records is numeric"
         )
     if len(train.schema.classes) < 2:
         raise DataError("the records have one class only; a classifier needs at least two.")
@@ -345,7 +345,7 @@ def _largest(values: Floats, n_train: int) -> Estimate:
 
 
 def _unseen(compared: bool) -> tuple[str, ...]:
-    never = "Which records were in the training set, if the model gives it away to whoever holds a key."
+    never = "Which records were in the training set, if the model reveals it to an attacker who holds a key."
     if not compared:
         return (
             never,

@@ -67,7 +67,7 @@ class ColludingLearner(Learner):
         """
         fitted = self.learner.fit(with_markers(records, self.keys, self.domain), seed=seed)
         if not isinstance(fitted.model, LabelAccess):
-            raise ModelError(f"{self.learner.name} answers numbers, and markers have classes; give a classifier")
+            raise ModelError(f"{self.learner.name} predicts numbers, and markers have classes; give a classifier")
         return fitted
 
     def without_unused_seed(self, records: Records, *, seed: int) -> ColludingLearner:

@@ -91,7 +91,7 @@ class Ensemble(TrainingDefence):
     def guarantee(self) -> str:
         """For any algorithm and any query."""
         return (
-            f"for any query, no answer changes by more than {self.largest_dtp:.3g} nats when one record is left out "
+            f"for any query, no prediction changes by more than {self.largest_dtp:.3g} nats when one record is removed "
             "(DTP), as long as the models of the parts are not released themselves"
         )
 
@@ -121,7 +121,7 @@ class Ensemble(TrainingDefence):
                 continue
             fitted = learner.fit(own, seed=_seed_of(part, seed))
             if not isinstance(fitted.model, LabelAccess):
-                raise ModelError(f"{learner.name} answers numbers, and models vote on classes; give a classifier")
+                raise ModelError(f"{learner.name} predicts numbers, and models vote on classes; give a classifier")
             models.append(fitted.model)
             converged &= fitted.converged
         if not models:

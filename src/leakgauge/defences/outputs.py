@@ -115,7 +115,7 @@ class Binning(OutputDefence):
     def guarantee(self) -> str:
         """The cap on every log ratio, which is far above what is usually accepted."""
         most = largest_binned_log_ratio(self.width)
-        return f"no answer changes by more than {most:.3g} nats when one record is left out (DTP)"
+        return f"no prediction changes by more than {most:.3g} nats when one record is removed (DTP)"
 
     def wrap(self, model: Model) -> Binned:
         """Bin centres instead of probabilities.
@@ -124,7 +124,7 @@ class Binning(OutputDefence):
             ModelError: the model answers no probabilities.
         """
         if not isinstance(model, ProbabilityAccess):
-            raise ModelError(f"only probabilities can be binned; {type(model).__name__} answers none")
+            raise ModelError(f"only probabilities can be binned; {type(model).__name__} outputs none")
         return Binned(model, self.width)
 
     def changed(self, logs: Floats) -> Floats:
@@ -173,7 +173,7 @@ class LabelsOnly(OutputDefence):
             ModelError: the model is no classifier.
         """
         if not isinstance(model, LabelAccess):
-            raise ModelError(f"only a classifier answers labels; {type(model).__name__} answers numbers")
+            raise ModelError(f"only a classifier outputs labels; {type(model).__name__} predicts numbers")
         return LabelOnly(model)
 
     def changed(self, logs: Floats) -> Floats:
@@ -229,7 +229,7 @@ class Temperature(OutputDefence):
             ModelError: the model answers no probabilities.
         """
         if not isinstance(model, ProbabilityAccess):
-            raise ModelError(f"only probabilities have a temperature; {type(model).__name__} answers none")
+            raise ModelError(f"only probabilities have a temperature; {type(model).__name__} outputs none")
         return Tempered(model, self.temperature)
 
     def changed(self, logs: Floats) -> Floats:

@@ -226,7 +226,7 @@ class Gradients:
             self._replaced |= {key for key, one in given.items() if held[key] is not one}
             if tuple(getattr(answered, "shape", ())) != (1, self.width):
                 raise ModelError(
-                    f"{name_of(self.module)} answered one record with outputs of another shape than {(1, self.width)}; "
+                    f"{name_of(self.module)} gave outputs of another shape for one record than {(1, self.width)}; "
                     "one number for each class is expected, or one for regression"
                 )
             return self.losses(answered, target[None])[0]

@@ -16,11 +16,12 @@ SEED_BITS = 256
 """Of entropy in each stream of a release."""
 
 SEED_GIVEN = (
-    "nothing is promised of this model: its random numbers come from a seed that was given, and whoever knows the seed "
-    "can subtract the noise; for a release fit with seed=None, which draws them from the operating system"
+    "this guarantee does not hold for this model: its random numbers come from a seed that was given, and an "
+    "attacker who knows the seed can subtract the noise; for a release fit with seed=None, which draws them from the "
+    "operating system"
 )
 
-SECRET_CONDITION = "if its random numbers come from the operating system (seed=None) and become known to nobody"
+SECRET_CONDITION = "if its random numbers come from the operating system (seed=None) and stay secret"
 
 
 def streams(seed: int | None, purpose: bytes, n: int) -> list[np.random.SeedSequence]:

@@ -148,7 +148,7 @@ def dtp(
             ``max_enumeration``.
     """
     if records.schema.task == "regression":
-        raise ModelError("DTP is defined for answers about classes; the label of these records is numeric")
+        raise ModelError("DTP is defined for classifiers; the label of these records is numeric")
     rows = leave_one_out(len(records), which).removed
     tried = learner.without_unused_seed(records, seed=seed)
     case = _Case(tried, records, rows, seed, released, width, execution.quiet)

@@ -193,7 +193,7 @@ def pdtp(
         ValueError: a row is not in S.
     """
     if records.schema.task == "regression":
-        raise ModelError("PDTP is defined for answers about classes; the label of these records is numeric")
+        raise ModelError("PDTP is defined for classifiers; the label of these records is numeric")
     whole(1)("n_repeats", n_repeats)
     whole(2, hint="the noise floor is what pairs of them show")("n_noise_models", n_noise_models)
     number(above=0, most=0.5)("width", width)

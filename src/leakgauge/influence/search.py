@@ -115,7 +115,7 @@ def search(
         ValueError: a row is not in S, a budget below 1, or a negative ``beyond``.
     """
     if records.schema.task == "regression":
-        raise ModelError("DTP is defined for answers about classes; the label of these records is numeric")
+        raise ModelError("DTP is defined for classifiers; the label of these records is numeric")
     whole(1)("n_queries", n_queries)
     number(least=0)("beyond", beyond)
     rows = leave_one_out(len(records), which).removed

@@ -27,7 +27,7 @@ def checked_vector(values: ArrayLike, name: str, *, finite: bool = True) -> NDAr
         allowed = "a finite number" if finite else "a number or +infinity"
         raise ModelError(
             f"{name}[{row}] is {vector[row]}; every entry must be {allowed}: "
-            "drop the record or repair what the model answered."
+            "drop the record or repair the model's prediction."
         )
     return vector
 
@@ -77,7 +77,7 @@ def checked_probabilities(values: ArrayLike, name: str, shape: str) -> NDArray[n
         where = tuple(int(index) for index in np.argwhere(unusable)[0])
         raise ModelError(
             f"{name}[{', '.join(map(str, where))}] is {table[where]}; probabilities must lie in [0, 1] and "
-            "not be NaN: drop the record or repair the model's answer (logarithms must be exponentiated)."
+            "not be NaN: drop the record or repair the model's prediction (logarithms must be exponentiated)."
         )
     return table if lowest >= 0 and highest <= 1 else np.clip(table, 0, 1)
 

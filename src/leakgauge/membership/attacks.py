@@ -165,7 +165,7 @@ def _check(kind: AnswerKind, answers: Floats, labels: NDArray[np.generic]) -> No
         )
     if np.isnan(answers).any():
         row = int(np.argwhere(np.isnan(answers))[0, 0])
-        raise ModelError(f"the answer about record {row} is NaN; leave out models that could not be trained")
+        raise ModelError(f"the prediction for record {row} is NaN; leave out models that could not be trained")
     numbers = np.asarray(labels, dtype=np.float64)
     wrong = ~np.isfinite(numbers) if kind is AnswerKind.VALUES else ~np.isin(numbers, np.arange(np.shape(answers)[1]))
     if wrong.any():
@@ -184,8 +184,9 @@ class Attack:
     """A membership attack.
 
     Args:
-        name: short name for options and tables.
-        title: what it is, in a few words.
+        name: its id in options, result.json and TOML.
+        title: its name in the field, as reports show it.
+        gloss: what it does, in a few words.
         source: where it comes from.
         kinds: the answers it can work with.
         needs_shadows: whether it needs shadow models, and so the learner.
@@ -200,6 +201,7 @@ class Attack:
 
     name: str
     title: str
+    gloss: str
     source: str
     kinds: frozenset[AnswerKind]
     needs_shadows: bool
@@ -232,7 +234,7 @@ def _gap(evidence: Evidence) -> Floats:
 
 def _noise_robustness(evidence: Evidence) -> Floats:
     if evidence.steadiness is None:
-        raise ModelError("this attack needs answers about changed copies of the candidates, which are not there")
+        raise ModelError("this attack needs predictions for changed copies of the candidates, not in the evidence")
     return noise_robustness.scores(evidence.steadiness)
 
 
@@ -324,10 +326,19 @@ _VALUES = frozenset({AnswerKind.VALUES})
 _NUMBERS = _PROBABILITIES | _VALUES
 
 ATTACKS: tuple[Attack, ...] = (
-    Attack("gap", "classified correctly", "Yeom et al. 2018, Adversary 1 with the 0-1 loss", _CLASSES, False, _gap),
+    Attack(
+        "gap",
+        "Gap attack (label only)",
+        "correct prediction = member",
+        "Yeom et al. 2018, Adversary 1 with the 0-1 loss",
+        _CLASSES,
+        False,
+        _gap,
+    ),
     Attack(
         "noise-robustness",
-        "class kept when the record is changed a little",
+        "Label robustness",
+        "label-only, perturbed queries",
         "Choquette-Choo et al. 2021, random noise",
         frozenset({AnswerKind.LABELS}),
         False,
@@ -336,8 +347,9 @@ ATTACKS: tuple[Attack, ...] = (
     ),
     Attack(
         "confidence",
+        "Confidence attack",
         "member with the probability of the true class",
-        "Yeom et al. 2018, Adversary 1 with the loss 1 - p",
+        "Yeom et al. 2018, Adversary 1 with the loss 1 − p",
         _PROBABILITIES,
         False,
         _confidence,
@@ -345,6 +357,7 @@ ATTACKS: tuple[Attack, ...] = (
     ),
     Attack(
         "loss-threshold",
+        "Loss threshold",
         "loss below the mean training loss",
         "Yeom et al. 2018, section 6.2",
         _PROBABILITIES,
@@ -353,7 +366,8 @@ ATTACKS: tuple[Attack, ...] = (
     ),
     Attack(
         "error-both-known",
-        "error likelier among members, both error laws known",
+        "Gaussian error attack",
+        "error more probable among members, both error distributions known",
         "Yeom et al. 2018, Adversary 2",
         _VALUES,
         False,
@@ -361,6 +375,7 @@ ATTACKS: tuple[Attack, ...] = (
     ),
     Attack(
         "error-below-training-error",
+        "Error threshold",
         "error below the training error",
         "Yeom et al. 2018, section 3.3",
         _VALUES,
@@ -369,7 +384,8 @@ ATTACKS: tuple[Attack, ...] = (
     ),
     Attack(
         "population",
-        "loss lower than on most records known to be outside",
+        "Population attack",
+        "loss lower than on most known non-members",
         "Ye et al. 2022, Attack P",
         _NUMBERS,
         False,
@@ -378,8 +394,9 @@ ATTACKS: tuple[Attack, ...] = (
     ),
     Attack(
         "quantile",
-        "surer than on most records outside that look alike",
-        "Bertran et al. 2023, quantile regression",
+        "Quantile regression",
+        "more confident than on most known non-members with similar features",
+        "Bertran et al. 2023",
         _NUMBERS,
         False,
         _quantile,
@@ -387,7 +404,8 @@ ATTACKS: tuple[Attack, ...] = (
     ),
     Attack(
         "shadow-classifier",
-        "one classifier trained on shadow models' answers",
+        "Shadow classifier",
+        "one classifier trained on shadow models’ predictions",
         "Shokri et al. 2017; Long et al. 2017, untargeted attack",
         _PROBABILITIES,
         True,
@@ -395,7 +413,8 @@ ATTACKS: tuple[Attack, ...] = (
     ),
     Attack(
         "frequency",
-        "answer as frequent as with the record",
+        "Long frequency attack",
+        "targeted, frequencies of binned predictions",
         "Long et al. 2017, frequency-based targeted attack",
         _CLASSES,
         True,
@@ -404,7 +423,8 @@ ATTACKS: tuple[Attack, ...] = (
     ),
     Attack(
         "distance",
-        "answer nearer to models trained with the record",
+        "Long distance attack",
+        "targeted, nearest mean prediction",
         "Long et al. 2017, distance-based targeted attack",
         _CLASSES,
         True,
@@ -413,7 +433,8 @@ ATTACKS: tuple[Attack, ...] = (
     ),
     Attack(
         "rmia",
-        "probability raised more than that of other records",
+        "RMIA (relative)",
+        "likelihood ratio against population records",
         "Zarifzadeh et al. 2024, online",
         _PROBABILITIES,
         True,
@@ -422,7 +443,8 @@ ATTACKS: tuple[Attack, ...] = (
     ),
     Attack(
         "lira",
-        "answer likelier with the record, normal laws",
+        "LiRA (likelihood ratio)",
+        "Gaussian likelihood ratio per record",
         "Carlini et al. 2022, online",
         _NUMBERS,
         True,
@@ -435,7 +457,8 @@ ATTACKS: tuple[Attack, ...] = (
 OFFLINE_ATTACKS: tuple[Attack, ...] = (
     Attack(
         "rmia-offline",
-        "probability raised more than that of other records, models without the record",
+        "RMIA (relative), offline",
+        "likelihood ratio against population records, shadow models without the record",
         "Zarifzadeh et al. 2024, offline",
         _PROBABILITIES,
         True,
@@ -444,7 +467,8 @@ OFFLINE_ATTACKS: tuple[Attack, ...] = (
     ),
     Attack(
         "lira-offline",
-        "answer unlikely without the record, normal law",
+        "LiRA (likelihood ratio), offline",
+        "Gaussian test per record, shadow models without the record",
         "Carlini et al. 2022, offline",
         _NUMBERS,
         True,

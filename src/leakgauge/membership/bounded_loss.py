@@ -150,7 +150,7 @@ def zero_one_scores(labels_predicted: ArrayLike, labels: ArrayLike) -> NDArray[n
         )
     row = _first_nan(predicted)
     if row is not None:
-        raise ModelError(f"labels_predicted[{row}] is NaN; every record needs an answer of the model.")
+        raise ModelError(f"labels_predicted[{row}] is NaN; every record needs a prediction.")
     row = _first_nan(true)
     if row is not None:
         raise DataError(f"labels[{row}] is NaN; drop records without a label.")

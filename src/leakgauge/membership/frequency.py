@@ -168,11 +168,11 @@ def _checked(
 ) -> tuple[NDArray[np.floating], NDArray[np.floating], NDArray[np.bool_], NDArray[np.bool_]]:
     """Target, shadows and the two groups of models, with shapes that fit together and a usable width."""
     if width is not None:
-        number(above=0, most=1, hint="use None for answers that are binned already")("width", width)
+        number(above=0, most=1, hint="use None for predictions that are binned already")("width", width)
         try:
             bin_centres(0.0, width)
         except ValueError as problem:
-            raise ConfigError(f"{problem} Use None for answers that are binned already.") from problem
+            raise ConfigError(f"{problem} Use None for predictions that are binned already.") from problem
     own = checked_probabilities(target, "target", "records, classes")
     table = checked_probabilities(shadows, "shadows", "models, records, classes")
     if table.shape[1:] != own.shape:

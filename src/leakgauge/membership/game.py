@@ -349,7 +349,7 @@ def _refuse_impossible(attack: Attack, kind: AnswerKind) -> None:
         raise ModelError(
             f"attack {attack.name!r} cannot be played on a table of {kind.value}"
             + (": it needs known non-members apart from the pool" if attack.needs_population else "")
-            + (": it needs answers about changed records" if attack.needs_copies else "")
+            + (": it needs predictions for changed records" if attack.needs_copies else "")
             + "; take another attack"
         )
 

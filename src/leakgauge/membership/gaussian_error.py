@@ -108,7 +108,7 @@ def known_sigma_in(errors: ArrayLike, sigma_in: float, *, scale: float | None = 
     if inside == 0 and scale is None:
         raise ConfigError(
             "sigma_in is 0, an interpolating model, and then scale must be given: "
-            "pass the standard deviation of y, so that rounding errors are told from real ones."
+            "pass the standard deviation of y, so that rounding errors are distinguished from real ones."
         )
     return max(inside, _tolerance(inside, scale)) - values
 

@@ -125,7 +125,7 @@ def answers(model: Model, X: Floats, n_classes: int) -> Floats:
             silent = np.isnan(logs).all(axis=1) & getattr(model, "may_not_know", False)
             _refuse_rows(
                 ~((logs <= SUM_SLACK).all(axis=1) | silent),
-                f"{who} answered NaN or a log-probability above 0",
+                f"{who} gave NaN or a log-probability above 0",
                 "natural logarithms of probabilities",
             )
             return logs
@@ -136,10 +136,10 @@ def answers(model: Model, X: Floats, n_classes: int) -> Floats:
         case LabelAccess():
             labels = labels_of(model, X)
             _refuse_rows(
-                (labels < 0) | (labels >= n_classes), f"{who} answered a label that is no class", "a class code"
+                (labels < 0) | (labels >= n_classes), f"{who} predicted a label that is not a class", "a class code"
             )
             return one_hot_logs(labels, n_classes)
-    raise ModelError(f"a model must answer queries, got {type(model).__name__}")
+    raise ModelError(f"a model must have a prediction method, got {type(model).__name__}")
 
 
 def labels_of(model: LabelAccess, X: Floats) -> Labels:
@@ -153,7 +153,7 @@ def labels_of(model: LabelAccess, X: Floats) -> Labels:
         labels = np.asarray(model.labels(_sealed(X)))
     if labels.shape != (len(X),) or labels.dtype.kind not in "iu":
         raise ModelError(
-            f"{who} answered labels of shape {labels.shape} and type {labels.dtype}; "
+            f"{who} gave labels of shape {labels.shape} and type {labels.dtype}; "
             f"expected one class code for each of {len(X)} records"
         )
     return labels.astype(np.int64)
@@ -190,14 +190,14 @@ def checked_probabilities(probabilities: Floats, n_rows: int, n_classes: int, wh
     """
     probabilities = np.asarray(probabilities, dtype=np.float64)
     _check_shape(probabilities, (n_rows, n_classes), who)
-    _refuse_rows(~np.isfinite(probabilities).all(axis=1), f"{who} answered NaN or infinity", "a probability in [0, 1]")
+    _refuse_rows(~np.isfinite(probabilities).all(axis=1), f"{who} gave NaN or infinity", "a probability in [0, 1]")
     outside = ((probabilities < -SUM_SLACK) | (probabilities > 1 + SUM_SLACK)).any(axis=1)
-    _refuse_rows(outside, f"{who} answered a probability outside [0, 1]", "probabilities, not scores or logits")
+    _refuse_rows(outside, f"{who} gave a probability outside [0, 1]", "probabilities, not scores or logits")
     sums = probabilities.sum(axis=1)
     off = np.abs(sums - 1) > SUM_SLACK
     _refuse_rows(
         off,
-        f"{who} answered probabilities that do not sum to 1 (for example {sums[off][0]:.6g})" if off.any() else "",
+        f"{who} gave probabilities that do not sum to 1 (for example {sums[off][0]:.6g})" if off.any() else "",
         "one probability for each class, summing to 1; normalise them, or audit the labels only",
     )
     with np.errstate(divide="ignore"):
@@ -208,7 +208,7 @@ def checked_log_probabilities(logs: Floats, n_rows: int, n_classes: int, who: st
     """The same for a model that answers log-probabilities itself, which keeps tiny ones from becoming 0."""
     logs = np.asarray(logs, dtype=np.float64)
     _check_shape(logs, (n_rows, n_classes), who)
-    _refuse_rows(np.isnan(logs).any(axis=1), f"{who} answered NaN", "log-probabilities at or below 0")
+    _refuse_rows(np.isnan(logs).any(axis=1), f"{who} gave NaN", "log-probabilities at or below 0")
     with np.errstate(over="ignore"):
         checked_probabilities(np.exp(logs), n_rows, n_classes, who)
     return np.minimum(logs, 0.0)
@@ -220,15 +220,15 @@ def checked_values(values: Floats, n_rows: int, who: str) -> Floats:
     if values.ndim == 2 and values.shape[1] == 1:
         values = values[:, 0]
     _check_shape(values, (n_rows,), who)
-    _refuse_rows(~np.isfinite(values), f"{who} answered NaN or infinity", "a finite number for each record")
-    _refuse_rows(np.abs(values) > LARGEST_VALUE, f"{who} answered more than 1e150 in size", "numbers of usual size")
+    _refuse_rows(~np.isfinite(values), f"{who} gave NaN or infinity", "a finite number for each record")
+    _refuse_rows(np.abs(values) > LARGEST_VALUE, f"{who} gave more than 1e150 in size", "numbers of usual size")
     return values
 
 
 def _check_shape(array: Floats, expected: tuple[int, ...], who: str) -> None:
     if array.shape != expected:
         raise ModelError(
-            f"{who} answered an array of shape {array.shape}; expected {expected} (records x classes); "
+            f"{who} gave an array of shape {array.shape}; expected {expected} (records x classes); "
             "check that the model was made for this table and these labels"
         )
 

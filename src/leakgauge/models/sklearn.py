@@ -71,12 +71,12 @@ class SklearnLabels(LabelAccess):
         predicted = np.asarray(_asked(self.estimator, "predict", self.schema.decode(X)))
         if predicted.shape != (len(X),):
             raise ModelError(
-                f"{name_of(self.estimator)} answered labels of shape {predicted.shape}; expected one label for each "
+                f"{name_of(self.estimator)} gave labels of shape {predicted.shape}; expected one label for each "
                 f"of {len(X)} records"
             )
         own = dict(zip(self.estimator.classes_.tolist(), self._columns, strict=True))
         if not own.keys() >= set(predicted.tolist()):
-            raise ModelError(f"{name_of(self.estimator)} answered a label that is not among its classes_")
+            raise ModelError(f"{name_of(self.estimator)} predicted a label that is not among its classes_")
         return np.array([own[value] for value in predicted.tolist()], dtype=np.int64)
 
 

@@ -157,7 +157,7 @@ def answered_by(module: Module, batch: Any, width: int) -> Any:
     if shape != (len(batch), width):
         meaning = "one number for each row" if width == 1 else "one logit for each row and class"
         what = f"shape {shape}" if shape else f"type {type(answered).__name__}"
-        raise ModelError(f"{name_of(module)} answered outputs of {what}; expected {(len(batch), width)}, {meaning}")
+        raise ModelError(f"{name_of(module)} gave outputs of {what}; expected {(len(batch), width)}, {meaning}")
     return answered
 
 

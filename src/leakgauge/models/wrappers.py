@@ -29,7 +29,7 @@ class Binned(ProbabilityAccess):
 
     def __init__(self, model: ProbabilityAccess, width: float = 0.01) -> None:
         if not isinstance(model, ProbabilityAccess):
-            raise ModelError(f"only probabilities can be binned; {type(model).__name__} answers none")
+            raise ModelError(f"only probabilities can be binned; {type(model).__name__} outputs none")
         self.model = model
         self.width = width
 
@@ -43,7 +43,7 @@ class LabelOnly(LabelAccess):
 
     def __init__(self, model: LabelAccess) -> None:
         if not isinstance(model, LabelAccess):
-            raise ModelError(f"only a classifier can answer labels; {type(model).__name__} is none")
+            raise ModelError(f"only a classifier outputs labels; {type(model).__name__} is none")
         self.model = model
 
     def labels(self, X: Floats) -> Labels:

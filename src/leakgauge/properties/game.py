@@ -162,7 +162,7 @@ def play(
     attack = attack or Attack()
     whole(0, hint="0 measures neither precision nor recall")("n_test", n_test)
     if n_test and attack.answers is not AnswerKind.LABELS:
-        raise ConfigError("n_test is for attacks that ask for labels, from which precision and recall follow.")
+        raise ConfigError("n_test is for attacks that query labels, from which precision and recall follow.")
     sets, is_t1 = target_sets(population.owner, game, n_targets, seed)
     prepared = prepare(learner, population.attacker, game, attack, seed=seed, execution=execution)
     trainer = Trainer(learner, population.owner, prepared.planted.records, execution)

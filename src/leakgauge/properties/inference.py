@@ -76,7 +76,7 @@ class Attack:
             most_records=whole(2),
         )
         if self.answers is AnswerKind.VALUES:
-            raise ConfigError("answers must be labels or probabilities; a model that answers numbers is not attacked.")
+            raise ConfigError("answers must be labels or probabilities; a model that predicts numbers is not attacked.")
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,8 +206,8 @@ def asked(attacker: Side, points: Uncertain, planted: Planted) -> Floats:
     """
     if not len(points.rows) and not len(planted.records):
         raise DataError(
-            f"no uncertain point was found among {points.n_drawn}, and nothing is planted, so there is nothing to ask; "
-            "look at more points, or widen the band."
+            f"no uncertain point was found among {points.n_drawn}, and no record is poisoned, so there is nothing to "
+            "query; look at more points, or widen the band."
         )
     return np.concatenate([attacker.records.features[points.rows], planted.records.features])
 

@@ -76,7 +76,7 @@ def power_curve(
     """
     attack = attack or Attack()
     if attack.answers is not AnswerKind.LABELS:
-        raise ConfigError("a power curve is for attacks that ask for labels, from which precision and recall follow.")
+        raise ConfigError("a power curve is for attacks that query labels, from which precision and recall follow.")
     ones = np.asarray(test.labels == population.owner.positive)
     if not ones.any():
         raise DataError("no test record has label 1, so there is no recall; give more test records.")

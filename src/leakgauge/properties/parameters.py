@@ -39,7 +39,7 @@ class Game:
             t0=number(least=0, below=1),
             t1=number(above=0, most=1),
             n=whole(1),
-            poison=number(least=0, below=1, hint="it is planted / all records"),
+            poison=number(least=0, below=1, hint="it is poisoned / all records"),
         )
         try:
             check_frequencies(self.t0, self.t1)
@@ -47,7 +47,7 @@ class Game:
             raise ConfigError(str(error)) from None
         if self.n_clean < 1:
             raise ConfigError(
-                f"a training set of {self.n} records, {self.n_planted} of them planted, has no clean record; make n "
+                f"a training set of {self.n} records, {self.n_planted} of them poisoned, has no clean record; make n "
                 "larger or the poison share smaller."
             )
 

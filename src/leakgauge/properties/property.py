@@ -42,7 +42,7 @@ class Property:
         flags = np.asarray(self.function(records))
         if flags.dtype != np.bool_ or flags.shape != (len(records),):
             raise DataError(
-                f"property {self.name!r} answered {flags.dtype} of shape {flags.shape}, expected true or false for "
+                f"property {self.name!r} gave {flags.dtype} of shape {flags.shape}, expected true or false for "
                 f"each of {len(records)} records; let its function return a boolean array."
             )
         return flags

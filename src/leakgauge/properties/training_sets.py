@@ -145,7 +145,7 @@ def ask(model: Model, queries: Floats, positive: int, kind: AnswerKind) -> Float
             with user_code(type(model).__name__, "log_probabilities"):
                 logs = model.log_probabilities(queries)
             return read(logs, positive, kind)
-    raise ModelError(f"this attack asks for {kind.value}, which {type(model).__name__} does not answer.")
+    raise ModelError(f"this attack queries {kind.value}, which {type(model).__name__} does not output.")
 
 
 def _cuts(sets: Indices, most: int, n_records: int) -> Iterator[tuple[int, int]]:

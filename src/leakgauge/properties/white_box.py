@@ -209,7 +209,9 @@ def play_white_box(
         ModelError: a model could not be trained, or has no layers.
     """
     if game.poison:
-        raise ConfigError(f"the white-box attacker plants nothing, got a poison share of {game.poison}; set it to 0.")
+        raise ConfigError(
+            f"the white-box attacker inserts no poisoned records, got a poison share of {game.poison}; set it to 0."
+        )
     for name, value in (("n_shadow", n_shadow), ("n_targets", n_targets)):
         whole(1)(name, value)
     rng = np.random.default_rng([seed, 3])

@@ -87,7 +87,7 @@ def _number(number: str, text: str) -> float:
             return float(number)
         except ValueError:
             pass
-    raise ConfigError(f"defence {text!r}: {number!r} is no number; write it as in binning=0.1")
+    raise ConfigError(f"defence {text!r}: {number!r} is not a number; write it as in binning=0.1")
 
 
 def _plain(made: Callable[..., Defence]) -> Callable[[float | None, Subject, Settings], Defence]:
@@ -120,14 +120,14 @@ def _dp_sgd(number: float | None, what: Subject, settings: Settings) -> Defence:
 
 
 KINDS: tuple[DefenceKind, ...] = (
-    DefenceKind("penalty", "FACTOR", "regularise so many times as strongly (10)", _plain(StrongerPenalty)),
-    DefenceKind("earlier-stop", "FACTOR", "divide the rounds of training (by 2)", _plain(EarlierStop)),
-    DefenceKind("binning", "WIDTH", "release probabilities in bins (of 0.01)", _plain(Binning)),
-    DefenceKind("temperature", "T", "release probabilities that are less sure (2)", _plain(Temperature)),
-    DefenceKind("labels-only", "", "release labels without probabilities", lambda *_: LabelsOnly()),
-    DefenceKind("ensemble", "PARTS", "release votes of models of disjoint parts (10)", _ensemble),
-    DefenceKind("removal", "LIMIT", "leave out records of a larger influence in nats (as the rule says)", _removal),
-    DefenceKind("noise", "ETA", "noise on the parameters: half of the largest advantage (as the rule says)", _noise),
+    DefenceKind("penalty", "FACTOR", "multiply the strength of regularisation (by 10)", _plain(StrongerPenalty)),
+    DefenceKind("earlier-stop", "FACTOR", "divide the number of training rounds (by 2)", _plain(EarlierStop)),
+    DefenceKind("binning", "WIDTH", "release binned probabilities (bin width 0.01)", _plain(Binning)),
+    DefenceKind("temperature", "T", "release probabilities at a temperature (2)", _plain(Temperature)),
+    DefenceKind("labels-only", "", "release labels only", lambda *_: LabelsOnly()),
+    DefenceKind("ensemble", "PARTS", "release the votes of models trained on disjoint parts (10)", _ensemble),
+    DefenceKind("removal", "LIMIT", "remove records with influence above a limit in nats (that of the rule)", _removal),
+    DefenceKind("noise", "ETA", "noise on the parameters: half of the largest advantage (that of the rule)", _noise),
     DefenceKind("dp-sgd", "EPSILON", "train with differential privacy (3)", _dp_sgd),
 )
 """All kinds of defences that can be named."""

@@ -36,8 +36,8 @@ SCHEMA_VERSION = "2.0"
 
 
 MEASURED = (
-    "Nothing is promised of the model that was measured here: its random numbers come from the seed of the audit, and "
-    "whoever knows that seed can subtract the noise"
+    "The guarantee does not hold for the model measured here: its random numbers come from the seed of the audit, and "
+    "an attacker who knows that seed can subtract the noise"
 )
 
 

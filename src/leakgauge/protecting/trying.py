@@ -141,7 +141,7 @@ def _defended(what: Subject, settings: Settings, defence: Defence) -> tuple[Subj
         case Unchanged():
             return named, _affordable(named, settings)
         case OutputDefence() if settings.released is not Released.AS_IS:
-            raise ModelError(f"the answers are {settings.released.value} already; audit the model as it is for others")
+            raise ModelError(f"the outputs are {settings.released.value} already; audit the model as it is for others")
         case LabelsOnly():  # the audit's own ways leave the learner in sight of engines that need not train it
             return named, _affordable(named, replace(settings, released=Released.LABELS))
         case Binning():
@@ -150,7 +150,7 @@ def _defended(what: Subject, settings: Settings, defence: Defence) -> tuple[Subj
             model = None if what.model is None else defence.wrap(what.model)
             named = replace(named, model=model, learner=what.learner and defence.apply(what.learner))
         case _ if what.learner is None:
-            raise ModelError("nobody said how the model was trained, so it can only be released in another form")
+            raise ModelError("no training procedure was given, so only the released outputs can be changed")
         case _:
             named = replace(named, model=None, learner=defence.apply(what.learner))
     return named, _affordable(named, settings)
@@ -208,7 +208,7 @@ def _tried(defence: Defence, result: AuditResult, now: Quality, before: Quality,
 def _in_our_words(error: Exception) -> str:
     """Why a defence could not be tried, without the text of anybody else's exception: that may quote records."""
     if not isinstance(error, InputError):
-        return "the code of the model or of a library failed; look into it with the model under this defence alone"
+        return "the code of the model or of a library failed; fit the model with this defence alone to see the error"
     said, cause = str(error), error.__cause__ or error.__context__
     while cause is not None:
         foreign = str(cause).strip()

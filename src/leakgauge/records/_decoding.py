@@ -200,5 +200,5 @@ def _import(package: str) -> ModuleType:
         return importlib.import_module(package)
     except ImportError:
         raise MissingExtra(
-            f"the model is asked with {package} tables, but {package} is not installed; run: pip install {package}"
+            f"the model is queried with {package} tables, but {package} is not installed; run: pip install {package}"
         ) from None

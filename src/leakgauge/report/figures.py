@@ -187,7 +187,7 @@ def _roc_description(attacks: Sequence[AttackResult], low: float) -> str:
         for fpr in (low, 0.1)
     ]
     return (
-        f"Both axes are logarithmic, from {short(low)} to 1; guessing is the diagonal. "
+        f"Both axes are logarithmic, from {short(low)} to 1; the diagonal is chance level. "
         f"True-positive rates of the attacks by their letters: {'; '.join(rates)}."
     )
 
@@ -271,7 +271,7 @@ def _letter(i: int, across: float, up: float) -> Markup:
     return Markup('<g class="letter s{}">{}</g>').format(i % N_COLOURS, ring + named)
 
 
-_LINES = ("games won", "precision", "recall")
+_LINES = ("attack accuracy", "precision", "recall")
 
 
 def power_plot(found: InferredProperty, key: str) -> Markup:
@@ -290,14 +290,14 @@ def power_plot(found: InferredProperty, key: str) -> Markup:
         "plot",
         (480, 312),
         key,
-        f"Accuracy of telling “{found.name}” by the share of planted records",
+        f"Attack accuracy for “{found.name}” by the share of poisoned records",
         _description(games),
-        frame(x, y, "planted share of the training records", "share" if named else "games won"),
+        frame(x, y, "poisoned share of the training records", "share" if named else "attack accuracy"),
         path("guess", "M", x.start, y.at(0.5), "H", x.end),
         *(_line(_LINES.index(name), points, x, y) for name, points in lines.items()),
         *(_game_mark(game, x, y) for game in games),
         _names(ends, x.end + 4) if named else "",
-        note(x.end, y.at(0.5) + 14, "end", "guessing"),
+        note(x.end, y.at(0.5) + 14, "end", "chance level"),
     )
 
 
@@ -328,8 +328,8 @@ def _names(ends: dict[str, float], across: float) -> Markup:
 
 
 def _description(games: Sequence[PropertyGame]) -> str:
-    won = "; ".join(f"who {game_title(game)}: {value_and_interval(game.accuracy, 2)}{_use(game)}" for game in games)
-    return f"Guessing wins half of the games. The share won by {won}."
+    won = "; ".join(f"{game_title(game)}: {value_and_interval(game.accuracy, 2)}{_use(game)}" for game in games)
+    return f"Chance level is 0.5. Attack accuracy: {won}."
 
 
 def _use(game: PropertyGame) -> str:
@@ -467,7 +467,7 @@ def success_scatter(association: Association, limit: float, key: str) -> Markup:
         "plot",
         (480, 312),
         key,
-        f"PDTP with binned probabilities against the success of the attack “{association.attack}”",
+        f"PDTP with binned probabilities and the success of the attack “{association.attack}”",
         f"{counted(len(association.pdtp), 'dot')}, one for each record shown. Guessing succeeds in half of the "
         f"cases. The correlation is {value_and_interval(association.correlation, 2)}.",
         frame(
@@ -479,7 +479,7 @@ def success_scatter(association: Association, limit: float, key: str) -> Markup:
         path("guess", "M", x.start, y.at(0.5), "H", x.end),
         *(path("dots", *layer) for layer in layers if layer),
         _limit_line(limit, x, y),
-        note(x.end, y.at(0.5) + 14, "end", "guessing"),
+        note(x.end, y.at(0.5) + 14, "end", "chance level"),
     )
 
 

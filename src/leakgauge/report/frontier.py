@@ -118,7 +118,7 @@ def _drawn(document: ProtectionDocument) -> Markup:
     top = y.end - (_STRIP if _has_strip(document) else 0)
     labels = place_labels(names, places, Box(x.start + 2, top + 2, x.end - 2, y.start - 2), avoid)
     return joined(
-        frame(x, y, _cost_label(document), "largest membership advantage (0 is guessing)", top=13),
+        frame(x, y, _cost_label(document), "largest membership advantage (0 is chance level)", top=13),
         _unmeasured(x, y) if _has_strip(document) else "",
         path("guess", "M", x.at(0.0), y.end, "V", y.start),
         limit,
@@ -227,7 +227,7 @@ def _legend() -> Markup:
     return joined(
         *drawn,
         path("cross", "M", across, up - 4, "h24m-12 -8v16"),
-        text(across + 30, up, "intervals that hold together"),
+        text(across + 30, up, "simultaneous confidence intervals"),
         path("edge", "M", further, up - 4, "h24"),
         text(further + 30, up, "frontier"),
     )

@@ -58,6 +58,6 @@ def _case(finding: Finding) -> ET.Element:
 
 def _nothing_measured() -> ET.Element:
     case = ET.Element("testcase", classname="leakgauge", name="release rule")
-    message = "nothing was held against the release rule"
+    message = "no measure was compared with the release rule"
     ET.SubElement(case, "error", type=Verdict.CANNOT_TELL.value, message=message).text = sentence(message)
     return case

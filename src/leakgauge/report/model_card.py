@@ -49,12 +49,12 @@ def _overview(document: Document) -> str:
         f"| {escape(audit.description.model)} | {_verdict(audit.verdict)} | {escape(_first_ground(audit))} |"
         for audit in document.audits
     ]
-    return "\n".join(["| Model | Verdict | Because |", "|---|---|---|", *rows])
+    return "\n".join(["| Model | Verdict | Reason |", "|---|---|---|", *rows])
 
 
 def _first_ground(audit: AuditDocument) -> str:
     found = grounds(audit)
-    return sentence(found[0].clearest.reason) if found else "Nothing was held against the rule."
+    return sentence(found[0].clearest.reason) if found else "No measure was compared with the rule."
 
 
 def _audit(audit: AuditDocument, version: str, *, several: bool) -> list[str]:

@@ -204,10 +204,14 @@ def _reach(finding: Finding) -> tuple[int, float, float]:
     return (worst.index(finding.verdict), above, estimate.high)
 
 
+SETTINGS_SHOWN = {"hidden_columns": "sensitive attributes", "planted": "poisoned shares", "remedies": "mitigations"}
+"""Names of settings for people, where they are other than the key."""
+
+
 def _flat(settings: dict[str, Any], above: str = "") -> Iterator[tuple[str, str]]:
     """Nested settings as lines of name and value."""
     for key, value in settings.items():
-        name = f"{above}{key}".replace("_", " ")
+        name = f"{above}{SETTINGS_SHOWN.get(key, key)}".replace("_", " ")
         if isinstance(value, dict):
             yield from _flat(value, f"{name}: ")
         else:

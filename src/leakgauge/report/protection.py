@@ -78,10 +78,10 @@ def headline(document: ProtectionDocument) -> str:
     """The answer in one line."""
     if document.cheapest is None:
         none = document.verdict is Verdict.FAILS
-        return "Fails the release rule under every defence" if none else "No defence is shown to pass the release rule"
+        return "Fails the release rule with every defence" if none else "No defence was shown to pass the release rule"
     if document.cheapest == document.undefended.name:
         return "Passes the release rule as it is"
-    return f"Passes the release rule under a defence: {document.of_name(document.cheapest).title}"
+    return f"Passes the release rule with a defence: {document.of_name(document.cheapest).title}"
 
 
 def advice(document: ProtectionDocument) -> str:
@@ -101,9 +101,7 @@ def cost(document: ProtectionDocument, one: TriedDocument) -> str:
         errors = f"The mean squared error on the holdout is {now} instead of {then}"
         between = f"{words.short(more.low)} to {words.short(more.high)}"
     else:
-        errors = (
-            f"Of the holdout {100 * after.value:.1f} % are classified wrongly instead of {100 * before.value:.1f} %"
-        )
+        errors = f"The error on the holdout is {100 * after.value:.1f} % instead of {100 * before.value:.1f} %"
         between = f"{words.number(100 * more.low, 1)} to {words.number(100 * more.high, 1)} points"
     return f"{_compared(errors, between, more)}{_lost(document, one)}"
 
@@ -123,8 +121,8 @@ def _compared(now_and_then: str, between: str, more: Estimate) -> str:
     if more.low > 0:
         return f"{now_and_then} ({between} more)."
     if more.high < 0:
-        return f"{now_and_then}: it is better than without ({between})."
-    return f"{now_and_then}; that it costs anything is not shown ({between})."
+        return f"{now_and_then}, which is lower ({between})."
+    return f"{now_and_then}; no difference was found ({between})."
 
 
 def nearest(document: ProtectionDocument) -> list[TriedDocument]:

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
+from leakgauge.attributes import ATTACKS as ATTRIBUTE_ATTACKS
 from leakgauge.auditing import (
     AttackResult,
     AttributeAttack,
@@ -25,7 +26,10 @@ from leakgauge.auditing import (
 )
 from leakgauge.auditing.advice import POWER, smallest_advantage
 from leakgauge.auditing.result import PredictionChange, PropertyRemedy
+from leakgauge.membership import ATTACKS, OFFLINE_ATTACKS
 from leakgauge.statistics import Estimate
+from leakgauge.statistics.numerals import factor as factor
+from leakgauge.statistics.numerals import interval_name
 from leakgauge.statistics.numerals import number as number
 from leakgauge.statistics.numerals import short as short
 
@@ -37,54 +41,57 @@ HEADLINES = {
 
 ADVICE = {
     Verdict.PASSES: (
-        "The release rule does not stand in the way of a release. "
-        "It covers what was tested here, not what is listed under “not tested”."
+        "The release rule permits a release. The verdict covers what was tested, not what is listed under “not tested”."
     ),
     Verdict.FAILS: "Do not release this model as it is.",
-    Verdict.CANNOT_TELL: "Do not release this model yet: what is not known does not count as safe.",
+    Verdict.CANNOT_TELL: "Do not release this model yet: an undecided measure does not count as safe.",
 }
 
-PROTECT = "“leakgauge protect” tries mitigations on it, and measures what each is worth and what it costs."
+PROTECT = "Run “leakgauge protect” to look for a mitigation; it measures the effect and the cost of each."
 
 ADVICE_FOR_SEVERAL = {
     Verdict.PASSES: (
-        "The release rule does not stand in the way of releasing any of these models. "
-        "It covers what was tested here, not what is listed under “not tested”."
+        "The release rule permits a release of all these models. The verdict covers what was tested, not what is "
+        "listed under “not tested”."
     ),
-    Verdict.FAILS: "Do not release the models that fail as they are, nor those about which the audit cannot tell.",
+    Verdict.FAILS: "Do not release the models with the verdict “fails” or “cannot tell”.",
     Verdict.CANNOT_TELL: (
-        "Do not yet release the models about which the audit cannot tell: what is not known does not count as safe."
+        "Do not release the models with the verdict “cannot tell” yet: an undecided measure does not count as safe."
     ),
 }
 
 REMEDY_TITLES = {
     Verdict.PASSES: "What to do",
-    Verdict.FAILS: "What to try",
+    Verdict.FAILS: "Mitigations",
     Verdict.CANNOT_TELL: "What would settle it",
 }
 
 QUESTIONS = {
-    "influence": "How far one record moves the model",
-    "membership": "Whether members can be told from others",
-    "attributes": "Whether hidden columns of members can be inferred",
-    "properties": "Whether secrets of the training set as a whole can be told",
+    "influence": "Influence of single records",
+    "membership": "Membership inference",
+    "attributes": "Attribute inference",
+    "properties": "Property inference",
 }
 
 _ANSWERS = {
-    "probabilities": "the probability of every class",
-    "labels": "the predicted class alone",
-    "values": "the predicted number",
+    "probabilities": "class probabilities",
+    "labels": "labels",
+    "values": "predicted values",
 }
 
 
 UNSIGNED = (
-    "Judged from the estimates in result.json, which is not signed: whoever can write to the file can change them."
+    "Judged from the estimates in result.json, which is not signed: anyone who can write to the file can change them."
 )
 """What every rendering of a file has to say about it."""
 
+GLOSSES = {attack.name: attack.gloss for attack in ATTACKS + OFFLINE_ATTACKS}
+GLOSSES |= {attack.name: attack.gloss for attack in ATTRIBUTE_ATTACKS}
+"""What each attack does, by its id; that of a custom attack is not known."""
+
 _REACH = (
-    "The result speaks of this model and these records under the attacks named; it does not show that no other attack "
-    "would succeed."
+    "The result holds for this model, these records and the attacks named; it does not show that every other attack "
+    "would fail."
 )
 
 
@@ -121,20 +128,6 @@ def value_and_interval(estimate: Estimate, places: int = 3) -> str:
     '0.200 (0.100 to 0.300)'
     """
     return f"{number(estimate.value, places)} ({interval(estimate, places)})"
-
-
-def factor(nats: float) -> str:
-    """The factor e^x by which a probability changes: what a limit or a PDTP in nats means.
-
-    >>> factor(0.1), factor(1.0), factor(6.0), factor(60.0), factor(float("inf"))
-    ('1.1', '2.7', '403', 'more than a million', '∞')
-    """
-    if math.isinf(nats):
-        return number(nats)
-    if nats > math.log(1e6):
-        return "more than a million"
-    times = math.exp(nats)
-    return f"{times:.1f}" if times < 10 else f"{times:,.0f}"
 
 
 def p_value(value: float) -> str:
@@ -175,6 +168,12 @@ def listing(items: Iterable[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
+def gloss(attack: AttackResult | AttributeAttack) -> str:
+    """What an attack does and where it is from, to stand below its name."""
+    does = GLOSSES.get(attack.name)
+    return f"{does} ({attack.source})" if does else attack.source
+
+
 def counted(n: int, one: str, many: str | None = None) -> str:
     """A count with its noun.
 
@@ -188,7 +187,7 @@ def question_title(question: str) -> str:
     """The question a finding belongs to, in words.
 
     >>> question_title("membership"), question_title("hidden columns")
-    ('Whether members can be told from others', 'Hidden columns')
+    ('Membership inference', 'Hidden columns')
     """
     return QUESTIONS.get(question, capital(question))
 
@@ -284,22 +283,22 @@ def rule(audit: AuditDocument) -> list[str]:
     said = []
     if given.get("dtp") is not None and audit.description.answers == "values":
         said.append(
-            "Leaving out a training record may not move the prediction about it by more than "
+            "Removing a training record may not change the prediction for it by more than "
             f"{short(given['dtp'])} times the root mean square error on other records."
         )
     elif given.get("dtp") is not None:
         asked = {
-            "direct": "about the person's own record",
-            "in range": "about anything within the range of the training records",
-        }.get(given.get("queries", ""), "about anything")
+            "direct": "that record",
+            "in range": "any query within the range of the training records",
+        }.get(given.get("queries", ""), "any query")
         said.append(
-            f"No answer to a question {asked} may change by more than a factor of {factor(given['dtp'])} when one "
-            f"person is left out of training (differential training privacy of at most {short(given['dtp'])})."
+            f"Removing one training record may not change the prediction for {asked} by more than a factor of "
+            f"{factor(given['dtp'])} (differential training privacy of at most {short(given['dtp'])})."
         )
     if given.get("advantage") is not None:
         said.append(
-            "No attack may tell members from others with a membership advantage above "
-            f"{short(given['advantage'])} (0 is guessing, 1 is certainty), nor with its answers reversed."
+            "No attack, reversed or not, may distinguish members from non-members with a membership advantage above "
+            f"{short(given['advantage'])} (0 is chance level, 1 is certainty)."
         )
         odds = factor(1.0 if given.get("dtp") is None else given["dtp"])
         said.append(
@@ -308,20 +307,20 @@ def rule(audit: AuditDocument) -> list[str]:
         )
         if audit.attributes:
             said.append(
-                "None may name a hidden column rightly for more members than others, in shares, by more than "
-                f"{short(given['advantage'])}, nor for fewer by more than that. Among the records whose hidden value "
-                "the model gives away most surely, the odds of membership may not be shown to exceed "
-                f"{odds} times those among all records."
+                "The shares of members and of non-members whose sensitive attribute an attack predicts correctly may "
+                f"not differ by more than {short(given['advantage'])}. Among the records for whose true value the "
+                f"model gives the most evidence, the odds of membership may not be shown to exceed {odds} times those "
+                "among all records."
             )
     if given.get("property") is not None:
         planted = given.get("planted") or 0.0
-        who = f"Nobody who plants up to {share(planted)} of the records" if planted else "Nobody who plants nothing"
+        poisons = f"with up to {share(planted)} of poisoned records" if planted else "without poisoned records"
         said.append(
-            f"{who} may tell two frequencies of a named property apart with an accuracy above "
-            f"{short(given['property'])} (0.5 is guessing)."
+            f"No attacker {poisons} may distinguish two frequencies of a named property with an attack accuracy above "
+            f"{short(given['property'])} (0.5 is chance level)."
         )
     if given.get("confidence") is not None:
-        said.append(f"The intervals on the advantages hold together with confidence {short(given['confidence'])}.")
+        said.append(f"The intervals on the advantages have simultaneous {100 * given['confidence']:.3g} % confidence.")
     return said or [
         f"{sentence(finding.measure)[:-1]}: at most {short(finding.threshold)}." for finding in audit.findings
     ]
@@ -333,7 +332,7 @@ def released(audit: AuditDocument) -> str:
     answers = _ANSWERS.get(what.answers, what.answers)
     width = audit.method.get("bin_width")
     if what.released == "binned" and isinstance(width, int | float):
-        return f"{answers}, rounded into bins of width {short(width)}"
+        return f"binned probabilities (bin width {short(width)})"
     return answers
 
 
@@ -349,7 +348,7 @@ def statement(audit: AuditDocument, version: str) -> list[tuple[str, str]]:
     """
     what = audit.description
     learner = "" if what.learner is None else f" (training algorithm: {what.learner})"
-    records = f"{counted(what.n_train, 'record')} that it was trained on and {what.n_holdout:,} that it was not"
+    records = f"{counted(what.n_train, 'training record')} and {counted(what.n_holdout, 'holdout record')}"
     parts = [
         ("Audited", f"The model “{what.model}”{learner}, with leakgauge {version}, on {records}."),
         ("Threat model", _threat_model(audit)),
@@ -370,12 +369,11 @@ def _threat_model(audit: AuditDocument) -> str:
         "knows the learning algorithm and holds records of the same population "
         f"({counted(n_shadows, 'shadow model')} were trained)"
         if n_shadows
-        else "is not assumed to train models of the same kind"
+        else "trains no shadow models"
     )
     return (
-        f"The attacker may put any number of questions to the model, is answered with {released(audit)}, knows the "
-        f"record whose membership is in question{_all_but(audit)}, and {knows}. The attacker does not see the model’s "
-        f"parameters.{_planting(audit)}"
+        f"The attacker queries the model any number of times, receives {released(audit)}, knows the target "
+        f"record{_all_but(audit)}, and {knows}. The attacker does not know the model’s parameters.{_planting(audit)}"
     )
 
 
@@ -384,11 +382,11 @@ def _planting(audit: AuditDocument) -> str:
     if not audit.properties:
         return ""
     most = max((game.planted for one in audit.properties for game in one.games), default=0.0)
-    plants = f", and may have planted up to {share(most)} of the training records" if most else ""
+    plants = f", and may insert poisoned records, up to {share(most)} of the training records" if most else ""
     n_own = max(one.n_own for one in audit.properties)
     return (
-        f" Who is after the training set as a whole holds {counted(n_own, 'record')} of others, trains models of the "
-        f"same kind{plants}."
+        f" The attacker of property inference holds {counted(n_own, 'record')} of other people, trains shadow "
+        f"models{plants}."
     )
 
 
@@ -396,8 +394,8 @@ def _all_but(audit: AuditDocument) -> str:
     if not audit.attributes:
         return ""
     n_own = max(column.n_own for column in audit.attributes)
-    own = f" and, besides, {counted(n_own, 'complete record')} of others" if n_own else ""
-    return f" (or all of it but the hidden column{own})"
+    own = f", holds {counted(n_own, 'complete record')} of other people" if n_own else ""
+    return f" (for attribute inference, all of it but the sensitive attribute){own}"
 
 
 def _tested(audit: AuditDocument) -> str:
@@ -408,20 +406,20 @@ def _tested(audit: AuditDocument) -> str:
     if audit.influence is not None:
         training = counted(audit.influence.n_training, "training record")
         tested.append(
-            f"the influence of {audit.influence.n_measured:,} of {training} on answers about themselves (pointwise "
-            "differential training privacy, PDTP)"
+            f"the influence of {audit.influence.n_measured:,} of {training} on the predictions for themselves "
+            "(pointwise differential training privacy, PDTP)"
         )
     if audit.change is not None:
         tested.append(
             f"the influence of {audit.change.n_measured:,} of {counted(audit.change.n_training, 'training record')} on "
-            "the prediction about themselves"
+            "the predictions for themselves"
         )
     if audit.attributes:
         tested.append(f"attribute inference of {listing(f'“{column.name}”' for column in audit.attributes)}")
     if audit.properties:
         tested.append(
-            f"property inference of {listing(f'“{one.name}”' for one in audit.properties)}, in games with models of "
-            "the same kind"
+            f"property inference of {listing(f'“{one.name}”' for one in audit.properties)}, on models trained by the "
+            "same algorithm"
         )
     return f"{capital(listing(tested))}." if tested else "Nothing could be tested."
 
@@ -434,31 +432,31 @@ def _results(audit: AuditDocument) -> list[str]:
         best = max(audit.attacks, key=lambda attack: attack.advantage.magnitude.value)
         joint = _settings(audit, "rule").get("confidence")
         held = (
-            f"all intervals together at confidence {short(joint)}"
+            f"simultaneous {100 * joint:.3g} % confidence"
             if joint is not None
-            else f"each interval at confidence {short(best.advantage.confidence)}"
+            else f"each interval with {100 * best.advantage.confidence:.3g} % confidence"
         )
         said.append(
-            f"The largest membership advantage measured is {value_and_interval(best.advantage)}, by “{best.title}”; no "
-            f"interval of an advantage reaches above {number(highest)} ({held}), in either direction. "
-            f"{_power(audit, best)}"
+            f"The largest membership advantage is {value_and_interval(best.advantage)}, by {best.title}; no interval "
+            f"of an advantage, in either direction, exceeds {number(highest)} ({held}). {_power(audit, best)}"
         )
         said += [tail_odds(audit), exposed(audit)]
     influence = audit.influence
     if influence is not None:
         bound = (
-            "no bound is known on how far answers to other questions change" + _searched(influence)
+            "no bound on DTP is known for other queries" + _searched(influence)
             if math.isinf(influence.bound)
-            else f"for {influence.bound_covers} it is at most {number(influence.bound, 2)}" + _how_bounded(influence)
+            else f"DTP is at most {number(influence.bound, 2)} for {influence.bound_covers}" + _how_bounded(influence)
         )
         largest = (
             f"{number(influence.largest, 2)} (a factor of {factor(influence.largest)})"
             if math.isfinite(influence.largest)
-            else "infinite (through one record an answer becomes possible, or impossible)"
+            else "infinite (with or without the record a probability is 0)"
         )
-        are = "record is" if influence.n_above_limit == 1 else "records are"
+        have = "record has" if influence.n_above_limit == 1 else "records have"
         said.append(
-            f"The largest PDTP is {largest}; {influence.n_above_limit:,} {are} above {short(influence.limit)}; {bound}."
+            f"The largest PDTP is {largest}. {influence.n_above_limit:,} {have} a PDTP above {short(influence.limit)}; "
+            f"{bound}."
         )
     if audit.change is not None:
         said.append(prediction_change(audit.change))
@@ -470,19 +468,19 @@ def _results(audit: AuditDocument) -> list[str]:
 def _power(audit: AuditDocument, attack: AttackResult) -> str:
     """How small an advantage an attack would have shown."""
     found = smallest_advantage(audit.description.n_train, audit.description.n_holdout, attack.advantage.confidence)
-    what = f"an advantage of {number(found)} would" if found < 1 else "not even an advantage of 1 would"
-    return f"With {100 * POWER:.0f} % power {what} have been detected."
+    would = f"would have detected {number(found)}" if found < 1 else "would not have detected even an advantage of 1"
+    return f"This audit {would} with {100 * POWER:.0f} % power."
 
 
 def prediction_change(change: PredictionChange) -> str:
     """How far records move a regressor's predictions about themselves."""
-    largest = f"{number(change.largest, 2)} times" if math.isfinite(change.largest) else "without limit, against"
-    are = "record is" if change.n_above_limit == 1 else "records are"
+    largest = f"{number(change.largest, 2)} times" if math.isfinite(change.largest) else "unbounded, relative to"
+    change_by = "record changes" if change.n_above_limit == 1 else "records change"
     low, usual, high = (short(end) for end in (change.deviation.low, change.deviation.value, change.deviation.high))
     return (
-        f"The largest change of a prediction when the record itself is left out is {largest} the usual error, which is "
-        f"{usual} ({low} to {high}), the root mean square error {change.deviation_of}; "
-        f"{change.n_above_limit:,} {are} above {short(change.limit)}."
+        f"The largest change of a prediction when its record is removed is {largest} the usual error, {usual} "
+        f"({low} to {high}), the root mean square error {change.deviation_of}. {change.n_above_limit:,} {change_by} it "
+        f"by more than {short(change.limit)} times the usual error."
     )
 
 
@@ -495,7 +493,7 @@ def _how_bounded(influence: Influence) -> str:
 def _searched(influence: Influence) -> str:
     if not influence.n_searched:
         return ""
-    return f" (a search about {counted(influence.n_searched, 'record')} found {number(influence.indirect, 2)})"
+    return f" (a search for {counted(influence.n_searched, 'record')} found {number(influence.indirect, 2)})"
 
 
 def tail_odds(audit: AuditDocument) -> str:
@@ -506,8 +504,9 @@ def tail_odds(audit: AuditDocument) -> str:
     largest = max(tails, key=lambda tail: tail.odds)
     which = "highest" if largest.upper else "lowest"
     return (
-        f"Of the {largest.k:,} records with the {which} scores {largest.n_members:,} are training records, whose odds "
-        f"there are at least {number(largest.odds, 2)} times those among all records; no other tail shows more."
+        f"Of the {largest.k:,} records with the {which} scores {largest.n_members:,} are training records. The odds of "
+        f"membership among them are at least {number(largest.odds, 2)} times those among all records; no other tail "
+        "shows more."
     )
 
 
@@ -529,18 +528,18 @@ def exposed(audit: AuditDocument) -> str:
     if found is None:
         return ""
     title = next((attack.title for attack in audit.attacks if attack.name == found.attack), found.attack)
-    people = counted(found.n_members, "training record")
+    people, rate = counted(found.n_members, "training record"), f"{100 * found.rate:.3g} %"
     if found.n:
-        stand = "stands" if found.n == 1 else "stand"
+        is_ = "is" if found.n == 1 else "are"
         return (
-            f"{found.n:,} of {people} {stand} out beyond chance in the attack “{title}”: of such a list at most "
-            f"{100 * found.rate:.3g} % are expected to be there by mistake. That others are safe does not follow."
+            f"{found.n:,} of {people} {is_} identified at FDR {rate} by {title}: at most {rate} of such a list are "
+            "expected to be false. It does not follow that the others are safe."
         )
     if found.fewest > found.n_members:
-        return f"Whether any of {people} stands out beyond chance cannot be told: there are too few holdout records."
+        return f"This audit cannot identify any of {people} at FDR {rate}: there are too few holdout records."
     return (
-        f"None of {people} was shown to stand out beyond chance; with this holdout fewer than {found.fewest:,} would "
-        "not be noticed."
+        f"None of {people} was identified at FDR {rate}. With "
+        f"{counted(audit.description.n_holdout, 'holdout record')}, fewer than {found.fewest:,} cannot be detected."
     )
 
 
@@ -556,16 +555,17 @@ def hidden_column(column: InferredColumn) -> str:
     """What the model gives away about a hidden column, and what can be guessed without it."""
     if column.ignored:
         return (
-            f"The model does not use “{column.name}”: it answers the same whatever the value, so nothing of it can be "
-            "read off the model."
+            f"The model does not use “{column.name}”: its predictions do not depend on the value, so they reveal "
+            "nothing about it."
         )
     best, members = clearest(column), column.best_guess_members
-    without = f"{percent(column.best_guess_others.value)} of others"
+    without = f"{percent(column.best_guess_others.value)} of holdout records"
     if members is not None:
-        without = f"{percent(members.value)} of the members and {without}"
+        without = f"{percent(members.value)} of training records and {without}"
     return (
-        f"With the model “{column.name}” is named rightly for {percent(best.members.value)} of members and "
-        f"{percent(best.others.value)} of others, without it for {without}. {_what_it_adds(column)}"
+        f"Sensitive attribute “{column.name}”: predicted correctly for {percent(best.members.value)} of training "
+        f"records and {percent(best.others.value)} of holdout records, without the model for {without}. "
+        f"{_what_it_adds(column)}"
     )
 
 
@@ -577,40 +577,43 @@ def _what_it_adds(column: InferredColumn) -> str:
     gains = of_members + of_others
     adds = any(gain.low > 0 for gain in gains)
     if any(attack.advantage.high < 0 for attack in judged) and not leaks:
-        return "Members are named less often than others, which depends on who was trained on as well."
+        return "Predictions are correct less often for members than for non-members, which also depends on membership."
     if leaks and column.advantage_without.low > 0:
-        return "Members are named more often than others even without the model: the holdout is not like them."
+        return "The difference between members and non-members exists without the model too: the holdout is unlike."
     if leaks and (adds or not gains):
-        return "Members are named more often than others: the model gives away values of people it was trained on."
+        return "Predictions are correct more often for members: the model reveals values of its training records."
     if leaks:
-        return "Members are named more often than others, but not shown to be named more often than without the model."
+        return (
+            "Predictions are correct more often for members than for non-members, but were not shown to be correct "
+            "more often than without the model."
+        )
+    shown = clearest(column).advantage
+    nothing = f"o difference between members and non-members was found ({number(shown.value)}, "
+    nothing += f"{interval_name(shown.confidence)} {interval(shown)})."
     if adds:
-        said = "The model tells more than can be guessed without it, but of everybody"
+        said = "The model improves predictions for both members and non-members"
         if not any(gain.low > 0 for gain in of_others):
-            said = "About members the model tells more than can be guessed without it"
+            said = "The model improves predictions for members"
         elif not any(gain.low > 0 for gain in of_members):
-            said = "About others the model tells more than can be guessed without it"
-        return f"{said}: that members are named more often than others was not shown."
-    if gains:
-        return "That it gives away more than other people’s records do was not shown."
-    return "That members are named more often than others was not shown."
+            said = "The model improves predictions for non-members"
+        return f"{said}, but n{nothing}"
+    return f"{'The model was not shown to improve predictions, and n' if gains else 'N'}{nothing}"
 
 
 def exposed_values(column: InferredColumn) -> str:
     """What is claimed about the people whose hidden value the model gives away."""
     found, people = column.exposed, counted(column.exposed.n_members, "training record")
+    rate = f"{100 * found.rate:.3g} %"
     if found.n:
-        hold = "holds" if found.n == 1 else "hold"
         return (
-            f"{found.n:,} of {people} {hold} a value that stands out beyond chance: the model is surer of it than of "
-            f"the same value of others. At most {100 * found.rate:.3g} % of such a list are expected to be there by "
-            "mistake."
+            f"The value of {found.n:,} of {people} is identified at FDR {rate}: the model gives more evidence for it "
+            f"than for the same value of holdout records. At most {rate} of such a list are expected to be false."
         )
     if found.fewest > found.n_members:
-        return f"Whether the value of any of {people} stands out cannot be told: there are too few holdout records."
+        return f"This audit cannot identify the value of any of {people}: there are too few holdout records."
     return (
-        f"None of {people} was shown to hold a value that stands out beyond chance; with this holdout fewer than "
-        f"{found.fewest:,} would not be noticed."
+        f"The value of none of {people} was identified at FDR {rate}. With this holdout, fewer than {found.fewest:,} "
+        "cannot be detected."
     )
 
 
@@ -619,24 +622,24 @@ def hidden_tail(column: InferredColumn) -> str:
     tail = column.tail
     if tail is None:
         return ""
-    most = "most surely" if tail.upper else "least"
+    most = "most" if tail.upper else "least"
     return (
-        f"Of the {tail.k:,} records whose own value the model points to {most}, compared with others of the same "
-        f"value, {tail.n_members:,} are training records: the odds there are at least {number(tail.odds, 2)} times "
-        "those among all records, and no other tail shows more."
+        f"Of the {tail.k:,} records for whose true value the model gives the {most} evidence, compared with others of "
+        f"the same value, {tail.n_members:,} are training records. The odds of membership among them are at least "
+        f"{number(tail.odds, 2)} times those among all records; no other tail shows more."
     )
 
 
 def property_told(found: InferredProperty) -> str:
     """How well the frequency of a property can be told: by who only asks, by who plants records, and what it is."""
     t0, t1 = (share(one) for one in found.fractions)
-    asks = f"whether {t0} or {t1} of its training records have the property “{found.name}”"
+    asks = f"whether {t0} or {t1} of the training records have the property “{found.name}”"
     clean = [game for game in found.games if not game.planted]
     best = max(clean, key=lambda game: game.accuracy.value)
-    shown = "" if best.accuracy.low > 0.5 else ", and more than that was not shown"
+    shown = "" if best.accuracy.low > 0.5 else "; more than chance was not shown"
     asked = (
-        f"Someone who only asks the model tells {asks} in {percent(best.accuracy.value)} of games (guessing: "
-        f"50 %{shown})."
+        f"An attacker without poisoned records distinguishes {asks} with attack accuracy "
+        f"{percent(best.accuracy.value)} (50 % is chance{shown})."
     )
     told = (asked, _planted_told(found), against_planting(found), estimated_fraction(found))
     return " ".join(filter(None, told))
@@ -649,13 +652,13 @@ def _planted_told(found: InferredProperty) -> str:
     enough = next((game for game in planted if game.n_planted == found.fewest_planted), None)
     if enough is not None:
         return (
-            f"Someone who planted {counted(enough.n_planted, 'record')} among {found.n_records:,} tells it in "
-            f"{percent(enough.accuracy.value)} of games{_noticed(found, enough)}."
+            f"With {counted(enough.n_planted, 'poisoned record')} among {found.n_records:,} the attack accuracy is "
+            f"{percent(enough.accuracy.value)}{_noticed(found, enough)}."
         )
     best = max(planted, key=lambda game: game.accuracy.value)
     return (
-        f"Someone who planted up to {share(max(game.planted for game in planted))} of the records tells it in at most "
-        f"{percent(best.accuracy.value)} of games{_noticed(found, best)}."
+        f"With up to {share(max(game.planted for game in planted))} of poisoned records the attack accuracy is at most "
+        f"{percent(best.accuracy.value)}{_noticed(found, best)}."
     )
 
 
@@ -683,7 +686,7 @@ def _moves(before: Estimate, after: Estimate) -> str:
 def against_planting(found: InferredProperty) -> str:
     """What remedies of the owner's are worth against the most planted records; nothing where none was asked for."""
     tried = [
-        f"{percent(remedy.game.accuracy.value)} against such {remedy_title(remedy)}"
+        f"{percent(remedy.game.accuracy.value)} against models trained {remedy_title(remedy)}"
         for remedy in found.remedies
         if remedy.game is not None
     ]
@@ -695,8 +698,8 @@ def against_planting(found: InferredProperty) -> str:
     most = max((game for game in found.games if game.planted), key=lambda game: game.planted, default=None)
     if most is None:
         return ""
-    usual = f"{percent(most.accuracy.value)} of games are won against models trained as this one is"
-    games = f"With {counted(most.n_planted, 'planted record')} {listing([usual, *tried])}."
+    usual = f"the attack accuracy is {percent(most.accuracy.value)} against models trained as this one is"
+    games = f"With {counted(most.n_planted, 'poisoned record')} {listing([usual, *tried])}."
     return " ".join([games] * bool(tried) + not_tried)
 
 
@@ -704,20 +707,20 @@ def remedy_title(remedy: PropertyRemedy) -> str:
     """How the owner trains then.
 
     >>> remedy_title(PropertyRemedy("filtering", 0.1, None)), remedy_title(PropertyRemedy("label noise", 0.1, None))
-    ('without the 10 % most influential records', 'with 10 % of labels drawn anew')
+    ('without the 10 % most influential records', 'with 10 % of labels replaced at random')
     """
     if remedy.name == "filtering":
         return f"without the {share(remedy.strength)} most influential records"
-    return f"with {share(remedy.strength)} of labels drawn anew"
+    return f"with {share(remedy.strength)} of labels replaced at random"
 
 
 def estimated_fraction(found: InferredProperty) -> str:
     """What the model says of the fraction, beside the true one."""
     true = share(found.true_fraction)
     if found.estimate is None:
-        return f"The fraction, {true}, was not read off the model: {found.no_estimate}."
+        return f"The fraction, {true}, was not estimated from the model: {found.no_estimate}."
     low, high = percent(found.estimate.low), percent(found.estimate.high)
-    return f"Read off the model, the fraction is {percent(found.estimate.value)} ({low} to {high}); it is {true}."
+    return f"Estimated from the model, the fraction is {percent(found.estimate.value)} ({low} to {high}); it is {true}."
 
 
 def game_title(game: PropertyGame) -> str:
@@ -725,11 +728,10 @@ def game_title(game: PropertyGame) -> str:
 
     >>> from leakgauge.statistics import Estimate
     >>> game_title(PropertyGame("labels", 0.02, 20, Estimate(0.9, 0.8, 1.0, 0.95, "example", 100), 0.0))
-    'plants 20 records, asks for labels'
+    '20 poisoned records, queries labels'
     """
-    if game.planted:
-        return f"plants {counted(game.n_planted, 'record')}, asks for {game.answers}"
-    return f"plants nothing, asks for {game.answers}"
+    poisons = counted(game.n_planted, "poisoned record") if game.planted else "no poisoned records"
+    return f"{poisons}, queries {game.answers}"
 
 
 def theory(game: PropertyGame) -> str:
@@ -737,9 +739,9 @@ def theory(game: PropertyGame) -> str:
     if game.tolerated_excess is None:
         return "–"
     if game.tolerated_excess == 0:
-        return "nothing promised"
+        return "success not guaranteed"
     excess = f"{game.tolerated_excess:.6f}".rstrip("0")
-    return f"promised where the learner’s risk is within {excess} of the best"
+    return f"success guaranteed if the learner’s risk is within {excess} of the optimum"
 
 
 def share(part: float) -> str:

@@ -32,6 +32,42 @@ def short(value: float, digits: int = 4) -> str:
     return _signed(value, f"{size:,.0f}" if size >= 1000 else f"{size:.{digits}g}".replace("-", MINUS))
 
 
+def interval_name(confidence: float) -> str:
+    """Return the name of an interval with its confidence.
+
+    >>> interval_name(0.95), interval_name(0.99375), interval_name(1.0)
+    ('95 % CI', '99.4 % CI', 'exact')
+    """
+    return "exact" if confidence == 1 else f"{100 * confidence:.3g} % CI"
+
+
+def factor(nats: float) -> str:
+    """Return the factor e^x by which a probability changes, where its logarithm changes by x.
+
+    >>> factor(0.1), factor(1.0), factor(6.0), factor(60.0), factor(float("inf"))
+    ('1.1', '2.7', '403', 'more than a million', '∞')
+    """
+    if math.isinf(nats):
+        return number(nats)
+    if nats > math.log(1e6):
+        return "more than a million"
+    times = math.exp(nats)
+    return f"{times:.1f}" if times < 10 else f"{times:,.0f}"
+
+
+def changed(nats: float) -> str:
+    """Return how much a prediction changes, in words.
+
+    >>> changed(1.0)
+    'by a factor of 2.7'
+    >>> changed(364.0), changed(float("inf"))
+    ('more than a million-fold', 'without bound (a probability of 0)')
+    """
+    if math.isinf(nats):
+        return "without bound (a probability of 0)"
+    return f"{factor(nats)}-fold" if nats > math.log(1e6) else f"by a factor of {factor(nats)}"
+
+
 def _signed(value: float, size: str) -> str:
     is_zero = not size.strip("0.,")
     return MINUS + size if value < 0 and not is_zero else size

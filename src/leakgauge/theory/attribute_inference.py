@@ -379,7 +379,9 @@ def _check_values(predictions: Sequence[float], prior: Sequence[float]) -> tuple
     if not a or len(a) != len(p):
         raise ValueError(f"predictions and prior must have one entry per value, got {len(a)} and {len(p)}.")
     if not all(map(math.isfinite, a)):
-        raise ValueError(f"predictions must be finite, got {a}; leave values out that the model cannot be asked about.")
+        raise ValueError(
+            f"predictions must be finite, got {a}; leave values out that the model cannot be queried with."
+        )
     if not all(value >= 0 for value in p) or abs(math.fsum(p) - 1) > _SUM_SLACK:
         raise ValueError(f"prior must be at least 0 and sum to 1, got {p}; divide frequencies by their sum.")
     return a, p

@@ -484,7 +484,7 @@ def _eta(eta: float, share: float) -> float:
     most = min(share, 1 - share)
     if not 0 <= eta <= most:
         raise ValueError(
-            f"eta must be in [0, {most:g}], got {eta}; it is how much better than guessing an attack may be."
+            f"eta must be in [0, {most:g}], got {eta}; it is the largest margin of an attack over chance level."
         )
     return float(eta)
 

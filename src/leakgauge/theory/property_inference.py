@@ -35,7 +35,7 @@ class Variant:
 
     def __post_init__(self) -> None:
         if self.label not in (0, 1):
-            raise ValueError(f"label must be 0 or 1, got {self.label}; planted records all have one of the two.")
+            raise ValueError(f"label must be 0 or 1, got {self.label}; poisoned records all have one of the two.")
 
     @property
     def flips_under_t0(self) -> bool:
@@ -109,7 +109,7 @@ def poisoned_probability(probability: float, poison: float, frequency: float) ->
         raise ValueError(f"probability must be in [0, 1], got {probability}; it is that of label 1.")
     weight = p + t * (1 - p)
     if weight == 0:
-        raise ValueError("frequency and poison are both 0, so no record has the property; plant some.")
+        raise ValueError("frequency and poison are both 0, so no record has the property; poison some.")
     return (p + t * (1 - p) * probability) / weight
 
 
@@ -351,7 +351,7 @@ def _margin_of(certainty: float, rare: float, common: float, p: float) -> float:
 
 def _check_share(poison: float) -> float:
     if not 0 <= poison < 1:
-        raise ValueError(f"poison must be in [0, 1), got {poison}; it is the planted share of the training set.")
+        raise ValueError(f"poison must be in [0, 1), got {poison}; it is the poisoned share of the training set.")
     return float(poison)
 
 

@@ -177,7 +177,7 @@ def _connected(address: str) -> Iterator[None]:
         client = Client(address, timeout=CONNECT_SECONDS)
     except (OSError, ValueError) as error:
         raise WorkerError(
-            f"no Dask scheduler answers at {address} ({type(error).__name__}); "
+            f"no Dask scheduler responds at {address} ({type(error).__name__}); "
             "start one with `dask scheduler`, or give the address that it prints"
         ) from error
     with client:

@@ -72,14 +72,14 @@ class PredictionTable:
     def log_probabilities(self) -> Floats:
         """The answers as log-probabilities; refused where models do not answer probabilities."""
         if self.kind is AnswerKind.VALUES:
-            raise ModelError("these models answer numbers, not probabilities; use table.values")
+            raise ModelError("these models predict numbers, not probabilities; use table.values")
         return self.answers
 
     @property
     def values(self) -> Floats:
         """Predicted values ``[models, queries]`` of regressors."""
         if self.kind is not AnswerKind.VALUES:
-            raise ModelError("these models answer classes, not numbers; use table.log_probabilities")
+            raise ModelError("these models predict classes, not numbers; use table.log_probabilities")
         return self.answers[:, :, 0]
 
     def binned(self, width: float = 0.01) -> PredictionTable:

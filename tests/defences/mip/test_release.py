@@ -102,7 +102,7 @@ def test_a_generator_that_is_given_voids_the_guarantee_in_words():
         again = [release(algorithm, eta=0.01, members=members, rng=rng(5)).values for members in worlds]
         assert [bool(one == shown.values) for one in again] == [truth == 0, truth == 1]
         assert isinstance(shown.guarantee, NoGuarantee)
-        assert "whoever knows its seed can subtract the noise" in shown.guarantee.reason
+        assert "an attacker who knows its seed can subtract the noise" in shown.guarantee.reason
     assert isinstance(calibrate(algorithm, eta=0.01, rng=rng(5)).guarantee, Guarantee)  # of the law of the noise
 
 

@@ -453,7 +453,7 @@ def _warn_of_still(root: Floats) -> None:
     if len(still):
         warnings.warn(
             f"{len(still)} of {len(root)} coordinates never moved in the random training sets (first: {still[0]}) and "
-            "get no noise; make sure that they are the same whoever is in the training set",
+            "get no noise; make sure that they are the same for every training set",
             GuaranteeWarning,
             stacklevel=4,
         )

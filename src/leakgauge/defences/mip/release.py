@@ -15,8 +15,8 @@ from leakgauge.defences.mip.noise import Noise
 from leakgauge.errors import ConfigError, DataError, ModelError
 
 GENERATOR_GIVEN = (
-    "its random numbers come from a generator that was given, and whoever knows its seed can subtract the noise; for a "
-    "release leave rng out, and they come from the operating system"
+    "its random numbers come from a generator that was given, and an attacker who knows its seed can subtract the "
+    "noise; for a release leave rng out, and they come from the operating system"
 )
 
 

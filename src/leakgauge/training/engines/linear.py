@@ -397,7 +397,7 @@ def decompose(data: Centred, cutoff: float) -> Decomposition | str:
     if (dropped > ZERO).any() or (len(dropped) and kept.any() and cutoff < 1e3 * ZERO):
         return (
             f"features depend on each other, or differ in scale, so much (singular values down to {share.min():.1e} of "
-            "the largest) that the cut-off of LinearRegression changes its answers"
+            "the largest) that the cut-off of LinearRegression changes its predictions"
         )
     basis = data.X @ (directions[kept] / singular[kept, None]).T
     # orthonormal but for what rounding does to the smallest directions; this takes it out
