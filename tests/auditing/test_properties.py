@@ -456,9 +456,9 @@ def test_numbers_as_labels_are_refused():
         (lambda: PropertyGames(n_targets=1), "property_games.n_targets must be a whole number of at least 5"),
         (lambda: ReleaseRule(property=0.5), r"rule.property must be in \(0.5, 1\), got 0.5"),
         (lambda: ReleaseRule(property=0.6, planted=0.6), r"rule.planted must be in \[0, 0.5\]"),
-        (lambda: Settings(rule=ReleaseRule(property=0.6)), "none is named"),
+        (lambda: Settings(rule=ReleaseRule(property=0.6)), "no property is named"),
         (lambda: quick(BIT, BIT), "property “bit is 1” is named twice"),
-        (lambda: quick(BIT, rule=ReleaseRule(property=0.6, planted=0.1)), "is not among the shares that are played"),
+        (lambda: quick(BIT, rule=ReleaseRule(property=0.6, planted=0.1)), "is not among the shares of the games"),
     ],
 )
 def test_impossible_settings_are_refused(make, message):
@@ -561,7 +561,7 @@ def test_a_file_says_which_properties_and_the_result_uses_its_words(tmp_path):
         (("[0.2, 0.5]", "[0.5, 0.2]"), "properties.0: town is north: fractions must be two frequencies"),
         (("[0.2, 0.5]", "[0.5]"), "properties.0.fractions"),
         (("planted = [0.1]", "planted = [0.9]"), "property_games.planted.0: got 0.9, expected a number of at most 0.5"),
-        (("planted = [0.1]", "planted = [0.2]"), "rule.planted = 0.1 is not among the shares that are played"),
+        (("planted = [0.1]", "planted = [0.2]"), "rule.planted = 0.1 is not among the shares of the games"),
         (("property = 0.7", "property = 0.4"), "rule.property: got 0.4, expected a number above 0.5"),
         (("shadow_models = 20", "shadow_models = 2"), "property_games.shadow_models: got 2"),
     ],

@@ -451,8 +451,8 @@ def test_properties_of_the_whole_are_played_about_and_summed_up(
     )
     printed = cli("audit", config(rest=QUICK + GAMES), *chosen[:2], "--run", "run")
     said = " ".join(printed.out.split())
-    assert "The training set as a whole" in said
-    assert "Someone who only asks the model tells whether" in said
+    assert "Property inference" in said
+    assert "An attacker without poisoned records distinguishes whether" in said
     gated = cli("gate", "run", "--property", "0.9")
     assert "attack accuracy, frequency of “town is north”" in gated.out
     assert cli("gate", "run", "--property", "0.3").code == 2

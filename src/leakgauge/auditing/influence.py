@@ -469,7 +469,8 @@ def _doubt(measured: Measured, beyond: bool, situation: Situation) -> tuple[str,
         ), f"give the learner that made the model, with the same settings, or {ACCEPT_INDIRECT}"
     if beyond:
         return (f"the known bound, {high:.3g}, covers {bound.covers}: outside, predictions may change without limit"), (
-            'release a model that clips its inputs to a fixed range, or set queries = "in range" in the release rule '
+            'release a model that clips its inputs to a range fixed beforehand, or set queries = "in range" in the '
+            "release rule "
             f"if the released model refuses inputs outside the range, or {ACCEPT_INDIRECT}"
         )
     return f"the known bound is {high:.3g}", usual

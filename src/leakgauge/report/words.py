@@ -243,6 +243,13 @@ def advice(audit: AuditDocument) -> str:
     """What the verdict means for a release and, where mitigations can be tried, how."""
     tried = {"influence", "membership", "attributes"}  # defences are not tried against property inference
     failed = {finding.question for finding in audit.findings if finding.verdict is Verdict.FAILS}
+    if audit.verdict is Verdict.PASSES:
+        lists = [(column.exposed.n, column.exposed.fewest, column.exposed.n_members) for column in audit.attributes]
+        if audit.exposed is not None:
+            lists.append((audit.exposed.n, audit.exposed.fewest, audit.exposed.n_members))
+        nothing = bool(lists) and all(n == 0 and fewest <= n_members for n, fewest, n_members in lists)
+        identified = ", and no training record was identified" if nothing else ""
+        return f"No measure was shown to exceed its limit{identified}. {ADVICE[audit.verdict]}"
     return f"{ADVICE[audit.verdict]} {PROTECT}" if failed & tried else ADVICE[audit.verdict]
 
 
