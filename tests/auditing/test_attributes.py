@@ -503,7 +503,7 @@ def never(records, seed):
         ({"attributes": (HiddenColumn("gene", edges=(0, 1)),)}, DataError, "its values are its categories"),
         ({"attributes": (HiddenColumn("gene", prior=(0.5, 0.5, 0.5)),)}, DataError, "column 'gene': .* a sum of 1.5"),
         ({"attributes": (HiddenColumn("gene", prior=(0.5, 0.5)),)}, DataError, "column 'gene': .* each of 3 values"),
-        ({"attributes": ("gene", "gene")}, ConfigError, "column 'gene' is to be inferred twice"),
+        ({"attributes": ("gene", "gene")}, ConfigError, "column 'gene' is inferred twice"),
         ({"group_by": "age"}, ConfigError, "group_by: column 'age' is numeric and has no groups"),
         ({"group_by": "town"}, DataError, "'town'"),
     ],

@@ -366,7 +366,7 @@ def test_more_shadow_models_than_memory_holds(cli: Callable, config: Written, co
         (["gate", "run", "--dtp", "none", "--advantage", "none"], ["no limit at all"]),
         (["records", "run", "--model", "forest"], ["no model 'forest'", "naive-bayes"]),
         (["records", "run", "--top", "0"], ["--top", "0", "at least 1"]),
-        (["report", "run", "--markdown", "--junit"], ["--markdown", "--junit", "one at a time"]),
+        (["report", "run", "--markdown", "--junit"], ["--markdown", "--junit", "give one of them"]),
     ],
 )
 def test_options_out_of_range(cli: Callable, config: Written, arguments: list[str], words: list[str]) -> None:

@@ -45,7 +45,7 @@ def test_files_of_ones_own_are_explained(examples: Path, cli: Callable) -> None:
     printed = cli("explain", examples / "own_files.toml")
     assert printed.code == 0, printed.err
     text = " ".join(printed.out.split())
-    assert "284 training and 285 holdout records, 4 columns (1 of categories), predicting diagnosis" in text
+    assert "284 training and 285 holdout records, 4 columns (1 categorical), predicting diagnosis" in text
     assert "diagnosis model" in text
     assert "careful_forest" in text
 

@@ -999,8 +999,8 @@ REFUSED = [
         "KNeighborsClassifier does not fit the task, which is regression",
     ),
     ("least_squares", LinearRegression(positive=True), "diabetes", "positive=True\\) has no closed form"),
-    ("least_squares", LinearRegression(tol=0.1), "diabetes", "the cut-off of LinearRegression changes its answers"),
-    ("least_squares", LinearRegression(tol=0.0), "leverage", "the cut-off of LinearRegression changes its answers"),
+    ("least_squares", LinearRegression(tol=0.1), "diabetes", "the cut-off of LinearRegression changes its predictions"),
+    ("least_squares", LinearRegression(tol=0.0), "leverage", "the cut-off of LinearRegression changes its predictions"),
     (
         "least_squares",
         make_pipeline(one_hot(True), LinearRegression()),

@@ -249,7 +249,7 @@ def test_bad_tables_are_refused(target, shadows, members, error, message):
 
 @pytest.mark.parametrize("width", [0.0, -0.1, 0.3, 2.0, math.nan])
 def test_bad_widths_are_refused(width):
-    with pytest.raises(ConfigError, match=r"width must be in \(0, 1\].*se None for answers"):
+    with pytest.raises(ConfigError, match=r"width must be in \(0, 1\].*se None for predictions"):
         frequency.scores(GOOD, SHADOWS, MEMBERS, width=width)
 
 
