@@ -263,3 +263,12 @@ def test_a_bound_in_range_passes_only_who_accepts_it() -> None:
     )
     assert found.covers == QUERIES_IN_RANGE
     assert (found.release(), found.release(in_range=True)) == ("undecided", "pass")
+
+
+def test_a_record_that_no_model_can_do_without_has_no_bound():
+    """The last of its class: the bound is infinite and no NaN, which would compare as being below any limit."""
+    rng = np.random.default_rng(0)
+    records = Records.from_arrays(rng.normal(size=(60, 2)), np.arange(60) == 0)
+    bound = dtp_upper_bound(SklearnLearner(LogisticRegression()), records)
+    assert bound.values[0] == np.inf
+    assert np.isfinite(bound.values[1:]).all()

@@ -186,12 +186,13 @@ def _of_logistic_regression(
     here = away(model if full is None else full.model, whole)
     unconverged = without.n_unconverged + int(full is not None and not full.converged and not here <= NEGLIGIBLE)
     at_minimum = float(np.where(np.isnan(values), np.inf, values).max())
-    values = values + here + without.nats
-    values[np.isnan(values)] = np.inf
     rounding = rounded_away(largest(whole[None]) + here) + rounded_away(largest(whole + moves) + without.nats)
+    values = values + here + without.nats
+    values[np.isnan(values) | np.isnan(rounding)] = np.inf
     covers = EVERY_QUERY if (widths > 0).all() or clipped is not None else QUERIES_IN_RANGE
     added = float(rounding[np.isfinite(values)].max(initial=0.0))
-    return DtpBound(values + rounding, covers, at_minimum, without.n_models + 1, unconverged, added)
+    values = values + np.where(np.isinf(values), 0.0, rounding)
+    return DtpBound(values, covers, at_minimum, without.n_models + 1, unconverged, added)
 
 
 def _parameters(model: Model | None, learner: SklearnLearner) -> Floats | None:

@@ -11,7 +11,7 @@ import pickle
 import shutil
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -80,8 +80,9 @@ def handed(prepared: Prepared, shape: tuple[int, ...]) -> Iterator[Handed]:
                 "free space there, set TMPDIR to another folder, or use one worker"
             ) from error
         yield Handed(str(folder), shared)
-        for path in folder.iterdir():  # workers that keep a file mapped keep no memory
-            path.write_bytes(b"")
+        with suppress(OSError):  # some systems leave mapped files as they are
+            for path in folder.iterdir():  # workers that keep a file mapped keep no memory
+                path.write_bytes(b"")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         resource_tracker.unregister(str(folder), "folder")
