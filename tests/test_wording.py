@@ -26,7 +26,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import leakgauge
-from leakgauge.auditing import AuditDocument, AuditResult, Document, Released, Settings, audit
+from leakgauge.auditing import AuditResult, Document, Released, Settings, audit
 from leakgauge.auditing.advice import Outputs, Situation, advice, bounding, unbounded_queries, unmeasured_influence
 from leakgauge.auditing.finding import Verdict
 from leakgauge.records import Records, from_pair
@@ -130,7 +130,7 @@ def of_documents() -> list[tuple[str, str]]:
     made |= {"tailed": documents.tailed(), **measured()}
     found: list[tuple[str, str]] = []
     for name, result in made.items():
-        one, document = AuditDocument.of(result), Document.of(name, [result])
+        one, document = result, Document.of(name, [result])
         for finding in one.findings:
             texts = (finding.measure, finding.reason, finding.remedy)
             found += [(f"{name}, {finding.measure}", text) for text in texts if text]

@@ -14,7 +14,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 
 from leakgauge import Settings, audit
-from leakgauge.auditing import Document, ReleaseRule, Verdict
+from leakgauge.auditing import AttackResult, Curve, Description, Document, ReleaseRule, Verdict
 from leakgauge.auditing.advice import (
     ENOUGH,
     LOWEST_STEP_NATS,
@@ -29,8 +29,7 @@ from leakgauge.auditing.advice import (
     unmeasured_influence,
 )
 from leakgauge.auditing.gate import Limits, apply
-from leakgauge.auditing.membership import findings
-from leakgauge.auditing.result import AttackResult, Curve, Description
+from leakgauge.auditing.membership.findings import findings
 from leakgauge.auditing.settings import Queries, Released
 from leakgauge.models import AnswerKind
 from leakgauge.statistics import Estimate, advantage_of_decisions, bonferroni_confidence
@@ -228,7 +227,7 @@ def judged_attacks(results, limit, situation):
     audited = Description("m", "L", "as is", "probabilities", 5, 5, 0, 3, ("a", "b"), score, score, 0)
     return [
         finding
-        for finding in findings(results, audited, situation, advantage=limit, dtp=None, learner=True)
+        for finding in findings(results, audited, ReleaseRule(dtp=None, advantage=limit), situation)
         if finding.measure.startswith("membership advantage, ")
     ]
 

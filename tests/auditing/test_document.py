@@ -56,7 +56,8 @@ def test_infinity_is_written_as_text_which_every_reader_of_json_can_read(results
         ("{", "is not a result of leakgauge"),
         ("[]", "is not a result of leakgauge"),
         ('{"schema_version": "9.0"}', "has schema version '9.0', this leakgauge reads"),
-        ('{"schema_version": "1.0"}', "is not a result of leakgauge"),
+        ('{"schema_version": "1.5"}', "has schema version '1.5', this leakgauge reads"),
+        ('{"schema_version": "2.0"}', "is not a result of leakgauge"),
     ],
 )
 def test_what_is_no_result_is_refused(text, message, tmp_path):

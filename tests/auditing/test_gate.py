@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from leakgauge.auditing import AuditDocument, Document, Finding, Released, ReleaseRule, Settings, Verdict, audit
 from leakgauge.auditing.gate import Limits, apply
-from leakgauge.auditing.membership import TAIL_MEASURE
+from leakgauge.auditing.membership.findings import TAIL_MEASURE
 from leakgauge.errors import ConfigError
 from leakgauge.statistics import Estimate
 
@@ -50,7 +50,7 @@ def test_other_limits_give_what_an_audit_with_them_gives(naive_bayes: Document, 
     for one, other in zip(found.audits[0].findings, twin.audits[0].findings, strict=True):
         assert (one.measure, one.threshold, one.verdict) == (other.measure, other.threshold, other.verdict)
         assert one.estimate == other.estimate
-    assert found.audits[0].method["rule"] == twin.audits[0].method["rule"]
+    assert found.audits[0].rule == twin.audits[0].rule
 
 
 def test_a_limit_far_above_passes_and_far_below_fails(naive_bayes: Document) -> None:
@@ -65,7 +65,7 @@ def test_a_limit_that_is_left_out_takes_its_findings_with_it(naive_bayes: Docume
     found = apply(naive_bayes, Limits(dtp=None, advantage=0.9))
     assert verdicts(found, "influence") == []
     assert found.verdict is Verdict.PASSES
-    assert found.audits[0].method["rule"]["dtp"] is None
+    assert found.audits[0].rule.dtp is None
 
 
 def test_reasons_and_remedies_fit_the_new_verdict(naive_bayes: Document) -> None:
@@ -224,12 +224,11 @@ def test_a_second_look_never_passes_whatever_is_written(tree: Document) -> None:
     assert only(judged).findings[0].verdict is Verdict.CANNOT_TELL
 
 
-@pytest.mark.parametrize("rule", [{}, {"advantage": None, "dtp": None}, {"advantage": 0.95, "dtp": 100.0}])
-def test_a_rule_that_does_not_agree_with_its_findings_counts_as_the_stricter(
-    tree: Document, rule: dict[str, object]
-) -> None:
-    method = {**only(tree).method, "rule": rule}
-    forged = changed(tree, method=method, findings=tuple(claimed(one) for one in only(tree).findings))
+@pytest.mark.parametrize(
+    "rule", [ReleaseRule(dtp=None), ReleaseRule(advantage=None), ReleaseRule(advantage=0.95, dtp=100.0)]
+)
+def test_a_rule_that_does_not_agree_with_its_findings_counts_as_the_stricter(tree: Document, rule: ReleaseRule) -> None:
+    forged = changed(tree, rule=rule, findings=tuple(claimed(one) for one in only(tree).findings))
     judged = apply(forged, Limits())
     assert judged.verdict is Verdict.FAILS
     assert {one.threshold for one in only(judged).findings if one.measure != TAIL_MEASURE} == {0.1, 1.0}
@@ -237,8 +236,7 @@ def test_a_rule_that_does_not_agree_with_its_findings_counts_as_the_stricter(
 
 def test_what_was_asked_about_and_is_not_there_is_missed(naive_bayes: Document) -> None:
     method = {**only(naive_bayes).method, "hidden_columns": ["sex"], "properties": ["sex is f"]}
-    method["rule"] = {**method["rule"], "property": 0.6}
-    judged = apply(changed(naive_bayes, method=method), Limits())
+    judged = apply(changed(naive_bayes, method=method, rule=ReleaseRule(property=0.6)), Limits())
     assert verdicts(judged, "attributes") == [Verdict.CANNOT_TELL]
     assert verdicts(judged, "properties") == [Verdict.CANNOT_TELL]
 
@@ -272,8 +270,14 @@ def test_reversed_signals_are_judged_at_the_gate_too(naive_bayes: Document) -> N
     assert Verdict.FAILS in verdicts(judged, "membership")
 
 
-def test_without_a_rule_nothing_passes(naive_bayes: Document) -> None:
+def test_without_its_findings_nothing_passes(naive_bayes: Document) -> None:
     strange = Finding("robots", "robots", Estimate(0.0, 0.0, 0.0, 0.95, "m", 10), 0.0, 0.1, Verdict.PASSES, "", "")
-    judged = apply(changed(naive_bayes, findings=(strange,), method={}), Limits())
+    judged = apply(changed(naive_bayes, findings=(strange,), attacks=()), Limits())
     assert judged.verdict is Verdict.CANNOT_TELL
-    assert only(judged).findings[-1].reason == "the result has no release rule"
+    assert verdicts(judged, "influence") == verdicts(judged, "membership") == [Verdict.CANNOT_TELL]
+
+
+def test_no_limit_that_is_left_is_refused(naive_bayes: Document) -> None:
+    """The audit had one on properties neither."""
+    with pytest.raises(ConfigError, match="no limit at all"):
+        apply(naive_bayes, Limits(dtp=None, advantage=None))

@@ -14,7 +14,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from leakgauge.auditing import AuditResult, Finding, ReleaseRule, Settings, Verdict, audit
-from leakgauge.auditing.membership import TAIL_MEASURE, tail_finding
+from leakgauge.auditing.membership.findings import TAIL_MEASURE, tail_finding
 from leakgauge.auditing.overlap import Overlap, holdout_repeats
 from leakgauge.defences import Unchanged
 from leakgauge.membership import ATTACKS
@@ -419,7 +419,7 @@ def test_rows_that_repeat_in_the_holdout_do_not_fail_a_model_that_tells_nothing(
         result = audit(Answering(np.array([]), 0.0, unsure), train=train, holdout=holdout, settings=QUICK)
         failed += result.verdict is Verdict.FAILS
         assert result.description.n_holdout == 50
-        assert result.notes[-1].startswith("950 of 1,000 holdout records repeat another holdout record")
+        assert result.notes[0].startswith("950 of 1,000 holdout records repeat another holdout record")
     assert failed <= 3
 
 

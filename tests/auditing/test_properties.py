@@ -25,12 +25,20 @@ from leakgauge.auditing import (
     audit_subject,
     subject,
 )
-from leakgauge.auditing import properties as part
 from leakgauge.auditing.config import Config, load_config
 from leakgauge.auditing.document import dump, load, schema
 from leakgauge.auditing.explain import explain
 from leakgauge.auditing.gate import Limits, apply
-from leakgauge.auditing.properties import N_ENSEMBLE, N_QUERIES, N_TEST, _largest, influence_inside, wanted_properties
+from leakgauge.auditing.properties import measurement as part
+from leakgauge.auditing.properties.findings import findings
+from leakgauge.auditing.properties.measurement import (
+    N_ENSEMBLE,
+    N_QUERIES,
+    N_TEST,
+    _largest,
+    influence_inside,
+    wanted_properties,
+)
 from leakgauge.errors import ConfigError, DataError
 from leakgauge.influence import pdtp
 from leakgauge.models import FunctionProbabilities
@@ -160,7 +168,7 @@ def test_a_bit_is_told_by_whoever_plants_records_and_that_is_judged_on_request(t
     assert bit.games[0].tolerated_excess is None
     assert bit.games[2].tolerated_excess >= 0
     assert bit.most_planted == pytest.approx(0.3 / 1.3)
-    planting = dataclasses.replace(told, method={**told.method, "rule": {**told.method["rule"], "planted": 0.1}})
+    planting = dataclasses.replace(told, rule=dataclasses.replace(told.rule, planted=0.1))
     (judged,) = of(apply(Document.of("x", [planting]), Limits(property=0.6)).audits[0])
     assert judged.verdict is Verdict.FAILS
     assert "inserts 40 poisoned records" in judged.reason
@@ -408,7 +416,7 @@ def test_without_a_learner_nobody_can_tell():
     assert result.properties == ()
     assert any("“age above 1”" in note for note in result.notes)
     assert "Property inference: inferring a property of the training set as a whole." in result.not_tested
-    assert explain(subject(model, **given), quick(OLD)).properties == ("age above 1",)
+    assert explain(subject(model, **given), quick(OLD)).questions[-1].startswith("Target properties: age above 1; not")
 
 
 def never(records, seed):
@@ -471,7 +479,7 @@ def test_explain_says_how_many_models_are_trained(monkeypatch):
     settings = quick(BIT, games=PropertyGames((0.1,), 20, 5))
     what = subject(SklearnLearner(DecisionTreeClassifier(max_depth=3, random_state=0)), **given)
     found = explain(what, settings)
-    assert found.properties == ("bit is 1",)
+    assert found.questions[-1] == "Target properties: bit is 1; shadow models are trained."
     tried = dataclasses.replace(settings, games=dataclasses.replace(settings.games, remedies=True))
     more = next(step for step in explain(what, tried).steps if step.what.startswith("games about"))
     assert more.n_models == 5 * (50 + 40 + 10) + 50
@@ -572,32 +580,18 @@ def test_a_file_that_asks_for_the_impossible_is_refused(tmp_path, change, messag
         load_config(tmp_path / "audit.toml")
 
 
-def test_the_document_keeps_it_and_older_ones_are_still_read(told, tmp_path):
+def test_the_document_keeps_it(told, tmp_path):
     document = Document.of("whole", [told])
     text = dump(document)
     jsonschema.Draft202012Validator(schema()).validate(json.loads(text))
     (tmp_path / "result.json").write_text(text)
     assert load(tmp_path / "result.json") == document
-    assert json.loads(text)["schema_version"] == "1.5"
-    before_use = json.loads(text) | {"schema_version": "1.3"}
-    for one in before_use["audits"][0]["properties"]:
-        del one["remedies"]
-        for game in one["games"]:
-            del game["precision"], game["recall"]
-    (tmp_path / "result.json").write_text(json.dumps(before_use))
-    (read,) = load(tmp_path / "result.json").audits[0].properties
-    assert [game.accuracy for game in read.games] == [game.accuracy for game in told.properties[0].games]
-    assert {game.recall for game in read.games} == {None}
-    older = json.loads(text) | {"schema_version": "1.2"}
-    del older["audits"][0]["properties"]
-    (tmp_path / "result.json").write_text(json.dumps(older))
-    assert load(tmp_path / "result.json").audits[0].properties == ()
 
 
 def test_an_attack_that_is_wrong_in_most_games_tells_as_much(told):
     (found,) = told.properties
     clean = dataclasses.replace(found.games[0], accuracy=Estimate(0.1, 0.05, 0.2, 0.95, "example", 60))
-    (finding,) = part.findings([dataclasses.replace(found, games=(clean,))], 0.6, 0.0)
+    (finding,) = findings([dataclasses.replace(found, games=(clean,))], ReleaseRule(property=0.6))
     assert finding.verdict is Verdict.FAILS
     assert (finding.estimate.value, finding.estimate.low, finding.estimate.high) == pytest.approx((0.9, 0.8, 0.95))
     assert ", with its guesses reversed, distinguishes" in finding.reason

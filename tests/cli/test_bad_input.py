@@ -647,7 +647,7 @@ DAMAGE: dict[str, tuple[str, Callable[[str], str], tuple[str, ...]]] = {
     "result of a list": ("result.json", lambda text: '{"schema_version": []}', ("gate", "run")),
     "rule that is none": (
         "result.json",
-        lambda text: json.dumps(_with(json.loads(text), ("audits", 0, "method", "rule"), "nan")),
+        lambda text: json.dumps(_with(json.loads(text), ("audits", 0, "rule"), "nan")),
         ("gate", "run"),
     ),
     "curve cut short": (
@@ -667,7 +667,7 @@ DAMAGE: dict[str, tuple[str, Callable[[str], str], tuple[str, ...]]] = {
     ),
     "confidence that is none": (
         "result.json",
-        lambda text: json.dumps(_with(json.loads(text), ("audits", 0, "method", "rule", "confidence"), {})),
+        lambda text: json.dumps(_with(json.loads(text), ("audits", 0, "rule", "confidence"), {})),
         ("report", "run"),
     ),
     "records of other columns": ("records.csv", lambda text: text.replace("member", "membre", 1), ("records", "run")),

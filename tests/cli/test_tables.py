@@ -9,8 +9,7 @@ from collections import Counter
 import pytest
 from rich.console import Console
 
-from leakgauge.auditing import Finding, Verdict
-from leakgauge.auditing.result import AttackResult, Curve
+from leakgauge.auditing import AttackResult, Curve, Finding, Verdict
 from leakgauge.cli import protect, reproduce
 from leakgauge.cli._console import plain_table, show_table
 from leakgauge.defences import Binning, Ensemble, StrongerPenalty, Unchanged

@@ -404,7 +404,7 @@ def test_fine_bins_are_no_help_against_attacks_that_know_them():
 def test_more_defences_take_more_confidence():
     found = protect(TREE, ATTACKS_ONLY, [Binning(0.1), Binning(0.01), LabelsOnly()])
     assert found.confidence == pytest.approx(1 - 0.05 / 4)
-    assert {one.result.method["rule"]["confidence"] for one in found.tried} == {found.confidence}
+    assert {one.result.rule.confidence for one in found.tried} == {found.confidence}
     assert {one.error.confidence for one in found.tried} == {found.confidence}
 
 

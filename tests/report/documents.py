@@ -10,26 +10,32 @@ import math
 from dataclasses import replace
 
 from leakgauge.auditing import (
+    Association,
+    AttackResult,
     AttributeAttack,
     AttributePart,
     AuditResult,
+    Curve,
     Description,
     Document,
+    Exposed,
     ExposedRecord,
     ExposedValue,
     ExposedValues,
     Finding,
+    Histogram,
     InferredColumn,
     InferredProperty,
     Influence,
     PropertyGame,
+    PropertyRemedy,
+    ReleaseRule,
     Verdict,
     judge,
 )
-from leakgauge.auditing.attributes import findings as attribute_findings
-from leakgauge.auditing.membership import findings as membership_findings
-from leakgauge.auditing.properties import findings as property_findings
-from leakgauge.auditing.result import Association, AttackResult, Curve, Exposed, Histogram, PropertyRemedy
+from leakgauge.auditing.attributes.findings import findings as attribute_findings
+from leakgauge.auditing.membership.findings import findings as membership_findings
+from leakgauge.auditing.properties.findings import findings as property_findings
 from leakgauge.statistics import Estimate, TailOdds
 
 OWN_IDS = ("patient-0017", "patient-0042")
@@ -44,7 +50,6 @@ METHOD = {
     "shadow_engine": "refit",
     "influence_engine": "naive-bayes",
     "influence_repeats": None,
-    "rule": {"dtp": 1.0, "queries": "any", "advantage": 0.1, "confidence": 0.95},
     "versions": {"leakgauge": "0.1.0", "numpy": "2.4.6"},
 }
 
@@ -162,10 +167,6 @@ def influence(largest: float, bound: float, n_infinite: int = 0) -> Influence:
     counts[:8] = [1_500 - n_infinite, 300, 120, 40, 20, 14, 4, 2]
     counts[39] = 4 if 1 < largest < math.inf else 0
     measured = sum(counts) + n_infinite
-    pdtp = tuple(round(min(largest, 5.3) * (1 - i / 400) ** 4, 4) for i in range(400))
-    success = tuple(
-        round(min(1.0, 0.5 + 0.4 * (1 - i / 400) ** 2 * (0.5 + (i * 37 % 100) / 100)), 4) for i in range(400)
-    )
     return Influence(
         n_measured=measured,
         n_training=measured,
@@ -184,8 +185,15 @@ def influence(largest: float, bound: float, n_infinite: int = 0) -> Influence:
         engine="naive-bayes",
         n_unconverged=0,
         histogram=Histogram(edges, tuple(counts), n_infinite),
-        with_success=Association("distance", estimate(0.62, 0.05, method="Fisher z"), 1e-12, pdtp, success),
     )
+
+
+def association(largest: float) -> Association:
+    pdtp = tuple(round(min(largest, 5.3) * (1 - i / 400) ** 4, 4) for i in range(400))
+    success = tuple(
+        round(min(1.0, 0.5 + 0.4 * (1 - i / 400) ** 2 * (0.5 + (i * 37 % 100) / 100)), 4) for i in range(400)
+    )
+    return Association("distance", estimate(0.62, 0.05, method="Fisher z"), 1e-12, pdtp, success)
 
 
 def influence_findings(largest: float, bound: float) -> list[Finding]:
@@ -320,14 +328,14 @@ def before_use() -> InferredProperty:
 def telling() -> AuditResult:
     """A model that fails on a property of its training set and on nothing else."""
     plain, secrets = passing(), (whole(clean=0.9), before_use())
-    findings = [*plain.findings, *property_findings(secrets, 0.6, 0.0)]
-    rule = {**METHOD["rule"], "property": 0.6, "planted": 0.0}
+    rule = ReleaseRule(property=0.6)
+    findings = [*plain.findings, *property_findings(secrets, rule)]
     return replace(
         plain,
         findings=tuple(findings),
         verdict=Verdict.FAILS,
         properties=secrets,
-        method={**METHOD, "rule": rule},
+        rule=rule,
     )
 
 
@@ -344,17 +352,24 @@ def audit(what: Description, findings: list[Finding], found: list[AttackResult],
         "records": exposed(None),
         "notes": (),
         "not_tested": NOT_TESTED,
+        "rule": ReleaseRule(),
         "method": METHOD,
         "ids": dict(zip(("a1b2c3d4e5f6", "a1b2c3d504e5"), OWN_IDS, strict=True)),
     }
-    return AuditResult(**{**given, **changed})
+    given |= changed
+    return AuditResult(**given, most_exposed=given["records"][:20])
 
 
 def passing() -> AuditResult:
     found = attacks([(0.01, 0.98), (0.012, 0.97), (-0.02, 1.0), (0.02, 0.96), (0.03, 0.95), (0.025, 0.96)])
     findings = [*influence_findings(0.42, 0.8), *map(advantage_finding, found)]
     return audit(
-        description("Logistic regression"), findings, found, influence=influence(0.42, 0.8), records=exposed(0.42)
+        description("Logistic regression"),
+        findings,
+        found,
+        influence=influence(0.42, 0.8),
+        with_influence=association(0.42),
+        records=exposed(0.42),
     )
 
 
@@ -364,13 +379,14 @@ def failing() -> AuditResult:
     findings = [
         *influence_findings(math.inf, math.inf),
         *map(advantage_finding, found),
-        *attribute_findings(columns, 0.1),
+        *attribute_findings(columns, ReleaseRule()),
     ]
     return audit(
         description("Decision tree", learner="DecisionTreeClassifier", n_duplicates=3),
         findings,
         found,
         influence=influence(math.inf, math.inf, n_infinite=26),
+        with_influence=association(math.inf),
         exposed=Exposed("distance", 12, N_TRAIN, 0.05, 4),
         records=exposed(math.inf),
         notes=("PDTP is infinite for 26 records.",),
@@ -418,7 +434,7 @@ def tailed() -> AuditResult:
     tails = (TailOdds(15.3, 128, 128, True, 0.002), *[TailOdds(0.9, 32, 18, False, 0.002)] * 5)
     found = [replace(attack, tail=tail) for attack, tail in zip(plain.attacks, tails, strict=True)]
     findings = [one for one in plain.findings if one.question != "membership"]
-    findings += membership_findings(found, plain.description, advantage=0.1, dtp=1.0, learner=True)
+    findings += membership_findings(found, plain.description, ReleaseRule())
     return replace(plain, attacks=tuple(found), findings=tuple(findings), verdict=Verdict.FAILS)
 
 

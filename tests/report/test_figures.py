@@ -8,8 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from leakgauge.auditing import Finding, Verdict
-from leakgauge.auditing.result import Association, Curve, Histogram
+from leakgauge.auditing import Association, Curve, Finding, Histogram, Verdict
 from leakgauge.drawing import marks
 from leakgauge.drawing.axes import Axis
 from leakgauge.report import figures
@@ -238,7 +237,7 @@ def test_a_far_reaching_pdtp_gets_a_logarithmic_axis(documents):
 
 
 def test_the_cross_table_counts_every_dot_once(documents):
-    association = documents.influence(math.inf, math.inf).with_success
+    association = documents.association(math.inf)
     table = figures.cross_table(association, 1.0)
     assert sum(sum(counts) for _, counts in table.rows) == len(association.pdtp)
     assert all(len(counts) == len(table.columns) for _, counts in table.rows)
@@ -317,8 +316,10 @@ def every_picture(documents) -> list[str]:
         figures.pdtp_histogram(replace(extreme, noise_floor=math.inf, median=math.inf, limit=100.0), "a"),
         figures.pdtp_histogram(replace(extreme, histogram=Histogram((0.0, 1.25), (0,), 0)), "b"),
         figures.pdtp_histogram(replace(extreme, histogram=Histogram((), (), 3)), "c"),
-        figures.success_scatter(replace(extreme.with_success, pdtp=(1e6, 0.0), success=(0.0, 1.0)), 0.01, "d"),
-        figures.success_scatter(replace(extreme.with_success, pdtp=(), success=()), 1.0, "e"),
+        figures.success_scatter(
+            replace(documents.association(math.inf), pdtp=(1e6, 0.0), success=(0.0, 1.0)), 0.01, "d"
+        ),
+        figures.success_scatter(replace(documents.association(math.inf), pdtp=(), success=()), 1.0, "e"),
         figures.roc_plot([], 0, "f"),
         figures.roc_plot(documents.attacks([(0.1, 0.9)] * 6), 3, "g"),
         figures.roc_plot(
@@ -353,7 +354,7 @@ def test_every_figure_has_a_title_and_says_what_it_shows(documents):
 
 
 def test_hostile_names_stay_text(documents):
-    association = replace(documents.influence(0.4, 0.8).with_success, attack=HOSTILE)
+    association = replace(documents.association(0.4), attack=HOSTILE)
     picture = str(figures.success_scatter(association, 1.0, "k"))
     assert "<img" not in picture
     assert HOSTILE in parsed(picture).findtext("title")

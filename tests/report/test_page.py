@@ -14,7 +14,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from leakgauge.auditing import AuditDocument, Document, Finding, Verdict
+from leakgauge.auditing import Document, Finding, Verdict
 from leakgauge.auditing.document import dump, load
 from leakgauge.errors import StoreError
 from leakgauge.report import render_html, words, write_html
@@ -299,7 +299,7 @@ def hostile_document(documents) -> Document:
     attack = replace(result.attacks[0], name=HOSTILE, title=HOSTILE, source=HOSTILE)
     estimate = Estimate(0.2, 0.1, 0.3, 0.95, HOSTILE, 10)
     finding = Finding(HOSTILE, HOSTILE, estimate, 0.0, 0.1, Verdict.FAILS, HOSTILE, HOSTILE)
-    association = replace(result.influence.with_success, attack=HOSTILE)
+    association = replace(result.with_influence, attack=HOSTILE)
     return Document.of(
         HOSTILE,
         [
@@ -310,7 +310,8 @@ def hostile_document(documents) -> Document:
                 ),
                 findings=(finding, *result.findings),
                 attacks=(attack, *result.attacks[1:]),
-                influence=replace(result.influence, with_success=association, engine=HOSTILE),
+                influence=replace(result.influence, engine=HOSTILE),
+                with_influence=association,
                 records=(replace(result.records[0], record=HOSTILE),),
                 notes=(HOSTILE,),
                 not_tested=(HOSTILE,),
@@ -362,8 +363,8 @@ def test_the_data_are_what_is_drawn(documents, three_models):
 
 def test_infinite_numbers_are_text_in_the_data(documents):
     result = documents.failing()
-    curve = replace(result.influence.with_success, pdtp=(math.inf, -math.inf, 1.0), success=(1.0, 0.5, 0.5))
-    html = render_html(documents.alone(replace(result, influence=replace(result.influence, with_success=curve))))
+    curve = replace(result.with_influence, pdtp=(math.inf, -math.inf, 1.0), success=(1.0, 0.5, 0.5))
+    html = render_html(documents.alone(replace(result, with_influence=curve)))
     (block,) = re.findall(r'id="data">(.*?)</script>', html, re.DOTALL)
     assert json.loads(block)["audits"][0]["dots"]["pdtp"] == ["Infinity", "-Infinity", 1.0]
 
@@ -437,7 +438,7 @@ def test_a_hidden_column_stands_with_its_sentence_its_attacks_and_its_values(doc
     start, end = text.index("Can an attacker who knows all other columns"), text.index("How much does the prediction")
     said = text[start:end]
     column = result.attributes[0]
-    assert words.hidden_column(AuditDocument.of(result).attributes[0]) in said
+    assert words.hidden_column(result.attributes[0]) in said
     for attack in column.attacks:
         assert attack.title[1:] in said
         for estimate in (attack.members, attack.others, attack.advantage, attack.gain_members, attack.gain_others):
@@ -576,11 +577,11 @@ def test_tail_odds_stand_beside_each_attack_and_on_a_scale_of_their_own(document
 
 
 def test_the_measure_that_lies_furthest_beyond_its_own_limit_stands_in_the_overview(documents):
-    view = _view(AuditDocument.of(documents.tailed()), 0)
+    view = _view(documents.tailed(), 0)
     assert view.strongest["membership"].verdict is Verdict.FAILS
     # Odds below their limit are a bound from below; advantages lie nearer to theirs.
     quiet = documents.tailed()
     tails = [replace(one, tail=quiet.attacks[1].tail) for one in quiet.attacks]
-    findings = documents.membership_findings(tails, quiet.description, advantage=0.1, dtp=1.0, learner=True)
-    view = _view(AuditDocument.of(replace(quiet, findings=tuple(findings), attacks=tuple(tails))), 0)
+    findings = documents.membership_findings(tails, quiet.description, quiet.rule)
+    view = _view(replace(quiet, findings=tuple(findings), attacks=tuple(tails)), 0)
     assert view.strongest["membership"].measure.startswith("membership advantage")

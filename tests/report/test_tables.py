@@ -14,9 +14,8 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from leakgauge.auditing import Verdict
-from leakgauge.auditing.membership import _thin
-from leakgauge.auditing.result import Curve, Histogram
+from leakgauge.auditing import Curve, Histogram, Verdict
+from leakgauge.auditing.membership.measurement import _thin
 from leakgauge.report import figures, words
 from leakgauge.report.page import render_html
 from leakgauge.report.protection import render_protection
@@ -246,9 +245,9 @@ def test_the_table_of_dots_counts_the_dots_of_the_picture(documents, seed, limit
     )
     success = tuple(round(float(s), 4) for s in np.append(rng.uniform(0.3, 1, n - 4), [0.5, 1.0, 0.9, 0.5]))
     failing = documents.failing()
-    association = replace(failing.influence.with_success, pdtp=pdtp, success=success)
-    influence = replace(failing.influence, with_success=association, limit=limit)
-    html = page_of(documents, replace(failing, influence=influence))
+    association = replace(failing.with_influence, pdtp=pdtp, success=success)
+    influence = replace(failing.influence, limit=limit)
+    html = page_of(documents, replace(failing, influence=influence, with_influence=association))
     header, *rows = Tables(html).named("PDTP against success as a table")
     for label, *counts in rows:
         low, high = (number(label.removeprefix("above ")), math.inf) if "above" in label else ends_of(label)
@@ -273,14 +272,13 @@ def test_the_dots_say_that_they_are_binned_and_how_many_of_the_records_they_are(
     """400 of 2,000: the PDTP under the histogram beside it may be infinite, and that of dots is not."""
     failing = documents.failing()
     html = page_of(documents, failing)
-    shown, n = len(failing.influence.with_success.pdtp), failing.influence.with_success.correlation.n
+    shown, n = len(failing.with_influence.pdtp), failing.with_influence.correlation.n
     assert f"Shown are {shown} of {n:,} records" in html
     assert "binned PDTP in nats" in "".join(svg_of(html, "PDTP with binned").itertext())
     assert Tables(html).named("PDTP against success as a table")[0][0] == "Binned PDTP"
-    every = replace(failing.influence.with_success.correlation, n=shown)
-    association = replace(failing.influence.with_success, correlation=every)
-    influence = replace(failing.influence, with_success=association)
-    assert "Shown are" not in page_of(documents, replace(failing, influence=influence))
+    every = replace(failing.with_influence.correlation, n=shown)
+    association = replace(failing.with_influence, correlation=every)
+    assert "Shown are" not in page_of(documents, replace(failing, with_influence=association))
 
 
 def ends_of(label: str) -> tuple[float, float]:

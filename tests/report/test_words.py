@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import pytest
 
-from leakgauge.auditing import AuditDocument, Finding, Verdict
+from leakgauge.auditing import AuditDocument, Finding, Queries, ReleaseRule, Verdict
 from leakgauge.report import words
 from leakgauge.statistics import Estimate
 
@@ -16,7 +16,7 @@ def finding(low: float, high: float, verdict: Verdict, question: str = "membersh
 
 
 def audit_of(documents, *findings: Finding, verdict: Verdict, **changed) -> AuditDocument:
-    return AuditDocument.of(replace(documents.passing(), findings=findings, verdict=verdict, **changed))
+    return replace(documents.passing(), findings=findings, verdict=verdict, **changed)
 
 
 @pytest.mark.parametrize(
@@ -100,12 +100,12 @@ def test_advice_that_two_questions_share_is_given_once(documents):
 
 
 def test_the_rule_is_told_from_the_settings(documents):
-    told = " ".join(words.rule(AuditDocument.of(documents.passing())))
+    told = " ".join(words.rule(documents.passing()))
     assert "may not change the prediction for any query by more than a factor of 2.7" in told
     assert "membership advantage above 0.1 " in told
     assert "simultaneous 95 % confidence" in told
-    direct = {"rule": {"dtp": 0.5, "queries": "direct", "advantage": None, "confidence": 0.9}}
-    told = " ".join(words.rule(AuditDocument.of(replace(documents.passing(), method=direct))))
+    direct = ReleaseRule(dtp=0.5, queries=Queries.DIRECT, advantage=None, confidence=0.9)
+    told = " ".join(words.rule(replace(documents.passing(), rule=direct)))
     assert "may not change the prediction for that record by more than a factor of 1.6" in told
     assert "membership advantage" not in told
 
@@ -114,16 +114,9 @@ def test_the_rule_of_a_regressor_speaks_of_predictions(documents):
     """Differential training privacy is defined for answers about classes, and no regressor was held against it."""
     passing = documents.passing()
     what = replace(passing.description, answers="values", classes=())
-    told = " ".join(words.rule(AuditDocument.of(replace(passing, description=what))))
+    told = " ".join(words.rule(replace(passing, description=what)))
     assert told.startswith("Removing a training record may not change the prediction for it by more than 1 times ")
     assert "differential training privacy" not in told
-
-
-@pytest.mark.parametrize("method", [{}, {"rule": None}, {"rule": "strict"}])
-def test_without_settings_the_rule_is_told_from_the_findings(documents, method):
-    told = words.rule(AuditDocument.of(replace(documents.passing(), method=method)))
-    assert told[0] == "Largest PDTP (queries about the record itself): at most 1."
-    assert len(told) == len(documents.passing().findings)
 
 
 @pytest.mark.parametrize(
@@ -139,11 +132,11 @@ def test_without_settings_the_rule_is_told_from_the_findings(documents, method):
 def test_what_the_model_answers(documents, released, answers, said):
     result = documents.passing()
     what = replace(result.description, released=released, answers=answers)
-    assert words.released(AuditDocument.of(replace(result, description=what))) == said
+    assert words.released(replace(result, description=what)) == said
 
 
 def paragraph(result) -> dict[str, str]:
-    return dict(words.statement(AuditDocument.of(result), "0.1.0"))
+    return dict(words.statement(result, "0.1.0"))
 
 
 def test_the_statement_tells_what_an_officer_needs(documents):
@@ -181,10 +174,6 @@ def test_without_any_measure_the_statement_says_so(documents):
     assert said["Tested"] == "Nothing could be tested."
     assert "Results" not in said
     assert "Not tested" not in said
-
-
-def test_without_a_joint_confidence_each_interval_has_its_own(documents):
-    assert "each interval with 99.2 % confidence" in paragraph(replace(documents.passing(), method={}))["Results"]
 
 
 def test_nobody_is_promised_anonymity(documents):
@@ -328,7 +317,7 @@ def test_what_the_owner_does_not_notice_and_did_not_try_is_said(documents):
 
 
 def test_the_file_names_the_limit_and_who_was_assumed_to_attack(documents):
-    audit = AuditDocument.of(documents.telling())
+    audit = documents.telling()
     assert any(
         "No attacker without poisoned records may distinguish two frequencies" in line and "0.6" in line
         for line in words.rule(audit)
@@ -338,12 +327,12 @@ def test_the_file_names_the_limit_and_who_was_assumed_to_attack(documents):
     assert "may insert poisoned records, up to 10 % of the training records" in said["Threat model"]
     assert "property inference of “sex is f” and “age below 30”" in said["Tested"]
     assert "Estimated from the model" in said["Results"]
-    planting = replace(audit, method={"rule": {"property": 0.6, "planted": 0.1}})
+    planting = replace(audit, rule=ReleaseRule(property=0.6, planted=0.1))
     assert "No attacker with up to 10 % of poisoned records may" in " ".join(words.rule(planting))
 
 
 def test_tail_odds_decide_as_other_measures_do(documents):
-    audit = AuditDocument.of(documents.tailed())
+    audit = documents.tailed()
     (ground,) = words.grounds(audit)
     assert ground.clearest.measure == "tail odds of the strongest attack"
     said = " ".join(text for _, text in words.statement(audit, "0"))
@@ -363,7 +352,7 @@ def test_a_bound_from_below_is_never_the_clearest_reason_to_pass(documents):
 def test_the_largest_advantage_is_the_largest_either_way_round(documents):
     plain = documents.passing()
     turned = replace(plain.attacks[0], advantage=Estimate(-0.7, -0.8, -0.6, 0.99, "m", 10))
-    audit = AuditDocument.of(replace(plain, attacks=(turned, *plain.attacks[1:])))
+    audit = replace(plain, attacks=(turned, *plain.attacks[1:]))
     said = " ".join(text for _, text in words.statement(audit, "0"))
     assert "The largest membership advantage is −0.700" in said
     assert "exceeds 0.800" in said

@@ -20,7 +20,7 @@ from sklearn.linear_model import Ridge
 from sklearn.naive_bayes import GaussianNB
 
 from leakgauge.auditing import ReleaseRule, Settings, Verdict, audit
-from leakgauge.auditing.membership import TAIL_MEASURE
+from leakgauge.auditing.membership.findings import TAIL_MEASURE
 from leakgauge.membership import ATTACKS
 from leakgauge.models import AnswerKind
 

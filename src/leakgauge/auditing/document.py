@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import Any
 
 from pydantic import ConfigDict
@@ -10,60 +11,70 @@ from pydantic import ConfigDict
 from leakgauge._version import __version__
 from leakgauge.auditing.finding import Finding, Verdict, overall
 from leakgauge.auditing.form import Form
-from leakgauge.auditing.result import (
-    SCHEMA_VERSION,
-    AttackResult,
-    AuditResult,
-    Description,
-    Exposed,
-    ExposedRecord,
-    InferredColumn,
-    InferredProperty,
-    Influence,
-    PredictionChange,
-)
+from leakgauge.auditing.questions import Parts
+from leakgauge.auditing.result import Description, ExposedRecord
+from leakgauge.auditing.settings import ReleaseRule
 from leakgauge.escaping import every_line
+
+SCHEMA_VERSION = "2.0"
+"""Of ``result.json``: the first number changes when a reader of the old form would be misled."""
 
 N_LISTED = 20
 """How many of the most exposed records a document lists."""
 
 
-@dataclass(frozen=True)
-class AuditDocument:
-    """The part of an :class:`AuditResult` that may leave the run folder; see there for the fields."""
+@dataclass(frozen=True, kw_only=True)
+class AuditDocument(Parts):
+    """The part of an :class:`AuditResult` that may leave the run folder.
+
+    Args:
+        description: what was audited.
+        verdict: whether the model may be released under the rule.
+        findings: the measures held against the rule.
+        rule: the release rule.
+        most_exposed: the first of the records, most exposed first, under opaque ids.
+        notes: what a reader should know about the numbers.
+        not_tested: what this audit says nothing about.
+        method: settings and versions needed to repeat it.
+    """
 
     description: Description
     verdict: Verdict
     findings: tuple[Finding, ...]
-    attacks: tuple[AttackResult, ...]
-    influence: Influence | None
-    exposed: Exposed | None
+    rule: ReleaseRule
     most_exposed: tuple[ExposedRecord, ...]
     notes: tuple[str, ...]
     not_tested: tuple[str, ...]
     method: dict[str, Any]
-    attributes: tuple[InferredColumn, ...] = ()
-    properties: tuple[InferredProperty, ...] = ()
-    change: PredictionChange | None = None
 
-    @classmethod
-    def of(cls, result: AuditResult) -> AuditDocument:
-        """Drop the table of records but for its head, and all ids."""
-        return cls(
-            description=result.description,
-            verdict=result.verdict,
-            findings=result.findings,
-            attacks=result.attacks,
-            influence=result.influence,
-            exposed=result.exposed,
-            most_exposed=result.records[:N_LISTED],
-            notes=result.notes,
-            not_tested=result.not_tested,
-            method=result.method,
-            attributes=result.attributes,
-            properties=result.properties,
-            change=result.change,
-        )
+
+@dataclass(frozen=True, kw_only=True)
+class AuditResult(AuditDocument):
+    """All that an audit of one model found; see :class:`AuditDocument` for what of it goes into ``result.json``.
+
+    Args:
+        records: one line for each candidate, most exposed first, under opaque ids.
+        ids: opaque id to the id in the user's own table; never part of any file but ``ids.csv``.
+    """
+
+    records: tuple[ExposedRecord, ...]
+    ids: dict[str, str] = field(repr=False)
+
+    @property
+    def document(self) -> AuditDocument:
+        """Without the table of records but for its head, and without ids."""
+        return AuditDocument(**{one.name: getattr(self, one.name) for one in fields(AuditDocument)})
+
+    def to_json(self) -> str:
+        """The text of a ``result.json`` that holds this audit alone."""
+        return dump(Document.of("audit", [self]))
+
+    def to_html(self, path: str | Path) -> Path:
+        """Write the report as one self-contained page and return its path."""
+        # The one import that points upwards: a convenience door, so that a user needs no second package to look.
+        from leakgauge.report import write_html
+
+        return write_html(Document.of("audit", [self]), path)
 
 
 @dataclass(frozen=True)
@@ -94,7 +105,7 @@ class Document:
             leakgauge=__version__,
             name=name,
             verdict=overall([result.verdict for result in results]),
-            audits=tuple(AuditDocument.of(result) for result in results),
+            audits=tuple(result.document for result in results),
         )
         return every_line(document)
 

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import hmac
-from collections.abc import Sequence
+from dataclasses import fields
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from leakgauge.auditing.attributes import Inferred
-from leakgauge.auditing.change import Measured as MeasuredChange
-from leakgauge.auditing.influence import Measured
-from leakgauge.auditing.membership import Attacked, PerRecord, strongest
 from leakgauge.auditing.result import ExposedRecord
 from leakgauge.records import Records
 
-COLUMNS = ("pdtp", "pdtp_binned", "noise_floor", "solver_floor", "success", "score", "change")
-"""Numbers about each record."""
+if TYPE_CHECKING:
+    from leakgauge.auditing.case import Case
+
+MOST_EXPOSED_BY = ("pdtp", "pdtp_binned", "change", "success", "score")
+"""Columns that the table is sorted by, members first, the most telling first."""
 
 
 def opaque_ids(candidates: Records) -> list[str]:
@@ -28,63 +27,28 @@ def opaque_ids(candidates: Records) -> list[str]:
     ]
 
 
-def records_table(
-    candidates: Records,
-    opaque: Sequence[str],
-    is_member: NDArray[np.bool_],
-    attacked: tuple[Attacked, ...],
-    success: PerRecord | None,
-    measured: Measured | MeasuredChange | None,
-    exposed: NDArray[np.bool_],
-    inferred: Sequence[Inferred],
-) -> tuple[tuple[ExposedRecord, ...], dict[str, str]]:
-    """One line for each candidate, most exposed first: by PDTP (or change), the same binned, attacks' success, score.
-
-    Args:
-        candidates: members and others, members first.
-        opaque: their names ``[n]``.
-        is_member: which are which, bool ``[n]``.
-        attacked: the attacks.
-        success: how often attacks are right about each candidate.
-        measured: the influence of members.
-        exposed: whether a candidate is a member that stands out beyond chance, bool ``[n]``.
-        inferred: the hidden columns.
-    """
-    n = len(candidates)
-    columns = {name: np.full(n, np.nan) for name in COLUMNS}
-    if isinstance(measured, MeasuredChange):
-        columns["change"][measured.found.which] = measured.in_deviations
-    elif measured is not None:
-        columns["pdtp"][measured.found.which] = measured.found.values
-        columns["pdtp_binned"][measured.found.which] = measured.found.binned
-        columns["noise_floor"][measured.found.which] = measured.found.noise_floor
-        columns["solver_floor"][measured.found.which] = measured.found.solver_floor
-    if success is not None:
-        columns["success"] = success.accuracy
-    best = strongest(attacked)
-    if best is not None:
-        columns["score"] = best.rising
-    order = np.lexsort(
-        [np.arange(n)]
-        + [-np.nan_to_num(columns[c], nan=-np.inf) for c in ("score", "success", "change", "pdtp_binned", "pdtp")]
-        + [~is_member]
-    )
+def records_table(case: Case) -> tuple[tuple[ExposedRecord, ...], dict[str, str]]:
+    """One line for each candidate, most exposed first, of the columns that answers bring; whose ids are whose."""
+    n = len(case.candidates)
+    known = [one.name for one in fields(ExposedRecord) if one.name not in ("record", "member")]
+    columns: dict[str, Any] = {name: [None] * n for name in known}
+    for answer in case.found.values():
+        columns |= answer.columns(case)
+    keys = [
+        -np.nan_to_num(np.asarray(columns[name], dtype=np.float64), nan=-np.inf) for name in reversed(MOST_EXPOSED_BY)
+    ]
+    order = np.lexsort([np.arange(n), *keys, ~case.is_member])
     rows = tuple(
         ExposedRecord(
-            opaque[i],
-            bool(is_member[i]),
-            **{c: _plain(v[i]) for c, v in columns.items()},
-            exposed=bool(exposed[i]) if is_member[i] else None,
-            exposed_attributes=_given_away(inferred, i) if inferred and is_member[i] else None,
+            case.opaque[i], bool(case.is_member[i]), **{name: _plain(column[i]) for name, column in columns.items()}
         )
         for i in order
     )
-    return rows, {name: str(own) for name, own in zip(opaque, candidates.ids, strict=True)}
+    return rows, {name: str(own) for name, own in zip(case.opaque, case.candidates.ids, strict=True)}
 
 
-def _given_away(inferred: Sequence[Inferred], member: int) -> str:
-    return "; ".join(column.result.name for column in inferred if column.exposed[member])
-
-
-def _plain(value: float) -> float | None:
-    return None if np.isnan(value) else round(float(value), 9)
+def _plain(value: Any) -> Any:
+    """Numbers rounded, and unknown ones as ``None``; all else as it is."""
+    if not isinstance(value, float):
+        return value
+    return None if np.isnan(value) else round(value, 9)

@@ -22,9 +22,9 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from leakgauge.auditing.document import Document, dump, load
+from leakgauge.auditing.document import AuditResult, Document, dump, load
 from leakgauge.auditing.gate import Limits, apply
-from leakgauge.auditing.result import AuditResult, ExposedRecord
+from leakgauge.auditing.result import ExposedRecord
 from leakgauge.errors import LeakgaugeError, StoreError, place_of
 from leakgauge.escaping import csv_rows, csv_table, one_line
 from leakgauge.training import write_atomically

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from rich.table import Table
 
     from leakgauge.auditing import Subject
-    from leakgauge.auditing.explain import Explanation, Step
+    from leakgauge.auditing.explain import Explanation
+    from leakgauge.auditing.plan import Step
     from leakgauge.training.engines.base import Refusal
 
 
@@ -83,13 +84,8 @@ def _show(found: Explanation, console: Console) -> None:
     for step in found.steps:
         if step.refusals and step.engine == "refit":
             console.print(f"Trained one after another: {_why(step.refusals, found.learner or 'it')}.", markup=False)
-    console.print(f"Attacks: {', '.join(found.attacks) or 'none is possible'}.", markup=False)
-    if found.hidden:
-        asked = f"about {found.n_questions:,} queries to the model"
-        console.print(f"Sensitive attributes to infer: {', '.join(found.hidden)}; {asked}.", markup=False)
-    if found.properties:
-        games = "shadow models are trained" if found.learner else "not tested without a learner"
-        console.print(f"Target properties: {', '.join(found.properties)}; {games}.", markup=False)
+    for sentence in found.questions:
+        console.print(sentence, markup=False)
     console.print(_cost(found), markup=False)
     for warning in found.warnings:
         console.print(Text.assemble(("Warning: ", "bold yellow"), warning))

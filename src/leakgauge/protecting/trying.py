@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leakgauge.auditing import AuditResult, Released, Settings, Subject, audit_subject, membership
-from leakgauge.auditing.attributes import hidden_columns
+from leakgauge.auditing import AuditResult, Released, Settings, Subject, audit_subject
+from leakgauge.auditing.attributes.measurement import hidden_columns
+from leakgauge.auditing.membership import measurement as membership
 from leakgauge.auditing.released import released_model
 from leakgauge.auditing.run import make_private
 from leakgauge.checking import instance, many, optional
@@ -28,7 +29,7 @@ from leakgauge.statistics import bonferroni_confidence, mean
 from leakgauge.training.store import refuse_links
 
 if TYPE_CHECKING:
-    from leakgauge.auditing.audit import Stage
+    from leakgauge.auditing.case import Stage
     from leakgauge.training import Workers
 
 MOST_REFITS = 500

@@ -17,8 +17,17 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from leakgauge.auditing import AttackResult, Finding, InferredProperty, Influence, PropertyGame, Verdict
-from leakgauge.auditing.result import Association, Curve, Histogram
+from leakgauge.auditing import (
+    Association,
+    AttackResult,
+    Curve,
+    Finding,
+    Histogram,
+    InferredProperty,
+    Influence,
+    PropertyGame,
+    Verdict,
+)
 from leakgauge.drawing.axes import Axis, frame
 from leakgauge.drawing.marks import N_COLOURS, coordinate, joined, line_look, note, path, picture, shape, text
 from leakgauge.report.words import counted, factor, game_title, number, places_for, short, value_and_interval

@@ -8,7 +8,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -142,7 +142,7 @@ def _view(audit: AuditDocument, index: int) -> View:
         scales=_scales(audit.findings),
         rates=figures.rates_to_quote(figures.lowest_rate(audit.description.n_holdout)),
         exposed=tuple(c for c in columns if any(getattr(record, c) is not None for record in audit.most_exposed)),
-        settings=tuple(_flat(audit.method)),
+        settings=tuple(_flat({**audit.method, "rule": asdict(audit.rule)})),
         ways=_ways(audit),
     )
 
@@ -185,8 +185,8 @@ def _ways(audit: AuditDocument) -> tuple[Way, ...]:
                 (f"precision and recall at “{found.name}”", game.recall),
             ]
         estimates.append((f"fraction of “{found.name}”", found.estimate))
-    if audit.influence is not None and audit.influence.with_success is not None:
-        estimates.append(("correlation of binned PDTP and success", audit.influence.with_success.correlation))
+    if audit.with_influence is not None:
+        estimates.append(("correlation of binned PDTP and success", audit.with_influence.correlation))
     ways: dict[tuple[str, str, int], list[str]] = {}
     for measure, estimate in estimates:
         if estimate is not None:
@@ -240,7 +240,7 @@ def _drawn(audit: AuditDocument) -> dict[str, Any]:
             attack.name: [round(figures.tpr_at(attack.roc, rate), 6) for rate in rates] for attack in audit.attacks
         }
     if audit.influence is not None:
-        histogram, association = audit.influence.histogram, audit.influence.with_success
+        histogram, association = audit.influence.histogram, audit.with_influence
         drawn["pdtp"] = {
             "edges": _digits(histogram.edges), "counts": histogram.counts, "infinite": histogram.n_infinite,
         }  # fmt: skip

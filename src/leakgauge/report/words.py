@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from leakgauge.attributes import ATTACKS as ATTRIBUTE_ATTACKS
 from leakgauge.auditing import (
@@ -21,11 +20,13 @@ from leakgauge.auditing import (
     InferredColumn,
     InferredProperty,
     Influence,
+    PredictionChange,
     PropertyGame,
+    PropertyRemedy,
+    Queries,
     Verdict,
 )
 from leakgauge.auditing.advice import POWER, smallest_advantage
-from leakgauge.auditing.result import PredictionChange, PropertyRemedy
 from leakgauge.membership import ATTACKS, OFFLINE_ATTACKS
 from leakgauge.statistics import Estimate
 from leakgauge.statistics.numerals import factor as factor
@@ -286,28 +287,28 @@ def tally(document: Document) -> str:
 
 def rule(audit: AuditDocument) -> list[str]:
     """The release rule that the verdict refers to, in sentences."""
-    given = _settings(audit, "rule")
-    said = []
-    if given.get("dtp") is not None and audit.description.answers == "values":
+    given, said = audit.rule, []
+    if given.dtp is not None and audit.description.answers == "values":
         said.append(
             "Removing a training record may not change the prediction for it by more than "
-            f"{short(given['dtp'])} times the root mean square error on other records."
+            f"{short(given.dtp)} times the root mean square error on other records."
         )
-    elif given.get("dtp") is not None:
+    elif given.dtp is not None:
         asked = {
-            "direct": "that record",
-            "in range": "any query within the range of the training records",
-        }.get(given.get("queries", ""), "any query")
+            Queries.DIRECT: "that record",
+            Queries.IN_RANGE: "any query within the range of the training records",
+            Queries.ANY: "any query",
+        }[given.queries]
         said.append(
             f"Removing one training record may not change the prediction for {asked} by more than a factor of "
-            f"{factor(given['dtp'])} (differential training privacy of at most {short(given['dtp'])})."
+            f"{factor(given.dtp)} (differential training privacy of at most {short(given.dtp)})."
         )
-    if given.get("advantage") is not None:
+    if given.advantage is not None:
         said.append(
             "No attack, reversed or not, may distinguish members from non-members with a membership advantage above "
-            f"{short(given['advantage'])} (0 is chance level, 1 is certainty)."
+            f"{short(given.advantage)} (0 is chance level, 1 is certainty)."
         )
-        odds = factor(1.0 if given.get("dtp") is None else given["dtp"])
+        odds = factor(1.0 if given.dtp is None else given.dtp)
         said.append(
             "Among the records with the most extreme scores of an attack, the odds of membership may not be shown to "
             f"exceed {odds} times those among all records."
@@ -315,22 +316,18 @@ def rule(audit: AuditDocument) -> list[str]:
         if audit.attributes:
             said.append(
                 "The shares of members and of non-members whose sensitive attribute an attack predicts correctly may "
-                f"not differ by more than {short(given['advantage'])}. Among the records for whose true value the "
+                f"not differ by more than {short(given.advantage)}. Among the records for whose true value the "
                 f"model gives the most evidence, the odds of membership may not be shown to exceed {odds} times those "
                 "among all records."
             )
-    if given.get("property") is not None:
-        planted = given.get("planted") or 0.0
-        poisons = f"with up to {share(planted)} of poisoned records" if planted else "without poisoned records"
+    if given.property is not None:
+        poisons = f"with up to {share(given.planted)} of" if given.planted else "without"
         said.append(
-            f"No attacker {poisons} may distinguish two frequencies of a named property with an attack accuracy above "
-            f"{short(given['property'])} (0.5 is chance level)."
+            f"No attacker {poisons} poisoned records may distinguish two frequencies of a named property with an "
+            f"attack accuracy above {short(given.property)} (0.5 is chance level)."
         )
-    if given.get("confidence") is not None:
-        said.append(f"The intervals on the advantages have simultaneous {100 * given['confidence']:.3g} % confidence.")
-    return said or [
-        f"{sentence(finding.measure)[:-1]}: at most {short(finding.threshold)}." for finding in audit.findings
-    ]
+    joint = f"simultaneous {100 * given.confidence:.3g} % confidence"
+    return [*said, f"The intervals on the advantages have {joint}."]
 
 
 def released(audit: AuditDocument) -> str:
@@ -437,15 +434,11 @@ def _results(audit: AuditDocument) -> list[str]:
     if audit.attacks:
         highest = max(attack.advantage.magnitude.high for attack in audit.attacks)
         best = max(audit.attacks, key=lambda attack: attack.advantage.magnitude.value)
-        joint = _settings(audit, "rule").get("confidence")
-        held = (
-            f"simultaneous {100 * joint:.3g} % confidence"
-            if joint is not None
-            else f"each interval with {100 * best.advantage.confidence:.3g} % confidence"
-        )
+        joint = 100 * audit.rule.confidence
         said.append(
             f"The largest membership advantage is {value_and_interval(best.advantage)}, by {best.title}; no interval "
-            f"of an advantage, in either direction, exceeds {number(highest)} ({held}). {_power(audit, best)}"
+            f"of an advantage, in either direction, exceeds {number(highest)} (simultaneous {joint:.3g} % "
+            f"confidence). {_power(audit, best)}"
         )
         said += [tail_odds(audit), exposed(audit)]
     influence = audit.influence
@@ -767,9 +760,3 @@ def percent(share: float) -> str:
     ('71 %', '0 %')
     """
     return f"{100 * share:.0f} %"
-
-
-def _settings(audit: AuditDocument, name: str) -> dict[str, Any]:
-    """A group of settings from the method, empty where the document does not hold it."""
-    found = audit.method.get(name)
-    return found if isinstance(found, dict) else {}

@@ -8,9 +8,9 @@ held against.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 from leakgauge.arrays import Flags, Floats
 from leakgauge.attributes import (
     ATTACKS,
-    N_TAIL_SCORES,
     Attribute,
     Inference,
     MembershipScores,
@@ -30,13 +29,17 @@ from leakgauge.attributes import (
     without_lost_pairs,
 )
 from leakgauge.attributes.guesses import checked_prior
-from leakgauge.auditing.advice import UNKNOWN_OUTPUTS, Situation, advice, settled_by_records
-from leakgauge.auditing.finding import Finding, Verdict, judge
-from leakgauge.auditing.membership import FALSE_DISCOVERY_RATE
+from leakgauge.auditing.attributes.result import (
+    AttributeAttack,
+    AttributePart,
+    ExposedValue,
+    ExposedValues,
+    InferredColumn,
+)
+from leakgauge.auditing.membership.measurement import FALSE_DISCOVERY_RATE
 from leakgauge.auditing.naming import FEWEST_SHOWN, shown_names
 from leakgauge.auditing.overlap import Overlap
 from leakgauge.auditing.released import released_answers
-from leakgauge.auditing.result import AttributeAttack, AttributePart, ExposedValue, ExposedValues, InferredColumn
 from leakgauge.auditing.settings import HiddenColumn, Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.errors import ConfigError, DataError, ModelError
@@ -45,9 +48,11 @@ from leakgauge.membership import ATTACKS as MEMBERSHIP_ATTACKS
 from leakgauge.membership import Evidence
 from leakgauge.models import AnswerKind, Model, answers, kind_of
 from leakgauge.records import Records, Schema, concatenate
-from leakgauge.statistics import SMALLEST_GROUP, Estimate, TailOdds, bonferroni_confidence, smallest_sure_tail
-from leakgauge.statistics.numerals import interval_name, number
-from leakgauge.training import HERE, DenseSubsets, Execution, complementary_pairs, train_many
+from leakgauge.statistics import bonferroni_confidence
+from leakgauge.training import DenseSubsets, Execution, complementary_pairs, train_many
+
+if TYPE_CHECKING:
+    from leakgauge.auditing.case import Case
 
 N_LISTED = 20
 """How many of the people whose value is given away a result lists."""
@@ -62,16 +67,10 @@ MEMBERSHIP = {
 N_PAIRS = 2
 """Pairs of shadow models on complementary halves: one of each pair was not trained on a person."""
 
+
 SHADOW_ATTACK = next(attack.name for attack in ATTACKS if attack.needs_shadows)
 
 NO_SHADOWS = "models on halves of the records could not be trained, or not be asked with every value in place"
-
-TAIL_MEASURE = "tail odds at the sensitive attributes"
-
-ALIKE = "give a holdout drawn from the same population as the training set"
-
-LARGEST_LIMIT_NATS = 700.0
-"""Larger limits on DTP have no power of e."""
 
 _BY_NAME = {attack.name: attack for attack in ATTACKS}
 
@@ -131,17 +130,7 @@ def _hidden(schema: Schema, column: HiddenColumn) -> Hidden:
     return Hidden(attribute, column.prior)
 
 
-def infer_columns(
-    model: Model | None,
-    what: Subject,
-    hidden: Sequence[Hidden],
-    attacker: Records | None,
-    opaque: Sequence[str],
-    settings: Settings,
-    *,
-    overlap: Overlap | None = None,
-    execution: Execution = HERE,
-) -> tuple[tuple[Inferred, ...], dict[str, str]]:
+def infer_columns(case: Case, hidden: Sequence[Hidden]) -> tuple[tuple[Inferred, ...], dict[str, str]]:
     """Attack every hidden column of the members and of the holdout.
 
     All intervals on advantages that are judged, of all attacks and columns, hold together at the rule's confidence; so
@@ -149,24 +138,19 @@ def infer_columns(
     discovery rate is kept over the lists of all columns.
 
     Args:
-        model: as it is released; ``None`` only if no column is hidden.
-        what: its training records and those of the holdout that attacks are judged by.
+        case: what is audited.
         hidden: the columns.
-        attacker: records of the attacker's own, in neither set; ``None`` for none.
-        opaque: names for the members ``[n_members]``.
-        settings: of the audit.
-        overlap: holdout records that stand in the training set, which advantages are corrected for.
-        execution: where and how models are trained; reported are the columns done and the columns in all.
 
     Returns:
         The columns that were inferred, and for each of the others why the model could not be asked about it.
     """
-    if model is None or not hidden:
+    if not hidden:
         return (), {}
-    if overlap is not None and overlap.share(settings.rule.confidence) is None:
-        overlap = None
+    what, settings, execution = case.what, case.settings, case.telling("sensitive attributes")
+    attacker = what.in_own_words(case.population) if case.n_population > 1 else None
+    overlap = None if case.overlap.share(settings.rule.confidence) is None else case.overlap
     tail_level = (1 - settings.rule.confidence) / (4 * len(hidden)) / (1 if overlap is None else 2)
-    membership = _membership(model, what.train)
+    membership = _membership(case.model, what.train)
     each = bonferroni_confidence(settings.rule.confidence, len(hidden))
     found: list[Inferred] = []
     lost: dict[str, str] = {}
@@ -175,12 +159,12 @@ def infer_columns(
         execution.tell(place, len(hidden))
         try:
             inference = infer(
-                model,
+                case.model,
                 what.in_own_words(what.train),
                 what.in_own_words(what.holdout),
                 column.attribute,
                 prior=column.prior,
-                attacker=None if attacker is None else what.in_own_words(attacker),
+                attacker=attacker,
                 membership=membership,
                 shadows=shadows,
                 group_by=None if settings.group_by == column.name else settings.group_by,
@@ -194,7 +178,7 @@ def infer_columns(
             lost[column.name] = str(error)
             continue
         n_own = 0 if attacker is None else len(attacker)
-        result = _result(inference, n_own, opaque, settings.rule.confidence, overlap)
+        result = _result(inference, n_own, case.opaque, settings.rule.confidence, overlap)
         if shadows is None and wants_shadows(hidden, settings, learner=what.learner is not None):
             result = replace(result, left_out={**result.left_out, SHADOW_ATTACK: NO_SHADOWS})
         found.append(Inferred(result, inference.people.exposure.exposed))
@@ -241,181 +225,6 @@ def _shadows(what: Subject, hidden: Sequence[Hidden], settings: Settings, execut
         )
         for one, answers in zip(hidden, told, strict=True)
     ]
-
-
-def findings(
-    columns: Sequence[InferredColumn],
-    limit: float | None,
-    dtp: float | None = None,
-    situation: Situation = UNKNOWN_OUTPUTS,
-) -> list[Finding]:
-    """The largest attribute advantage at each column held against the limit, and the tail odds of all columns.
-
-    Args:
-        columns: those that were inferred.
-        limit: on the advantage, in whichever direction; ``None`` where nothing is judged.
-        dtp: limit on DTP in nats; tail odds may reach e to this power, or e where there is none.
-        situation: what is released, for the advice.
-    """
-    if limit is None:
-        return []
-    tail = _tail_finding(columns, 1.0 if dtp is None else dtp)
-    return [*(_finding(column, limit, situation) for column in columns), *([] if tail is None else [tail])]
-
-
-def unknown(lost: Mapping[str, str], limit: float | None) -> list[Finding]:
-    """One finding for each column that the model could not be asked about, with the reason; none without a limit."""
-    remedy = 'use a model that accepts every value: let its encoder ignore unknown ones (handle_unknown="ignore")'
-    return [
-        Finding("attributes", measure(name), None, 0.0, limit, Verdict.CANNOT_TELL, reason, remedy)
-        for name, reason in lost.items()
-        if limit is not None
-    ]
-
-
-def measure(name: str) -> str:
-    """What is measured of a sensitive attribute, in words."""
-    return f"attribute advantage, sensitive attribute “{name}”"
-
-
-def _finding(column: InferredColumn, limit: float, situation: Situation) -> Finding:
-    deciding = [attack for attack in column.attacks if attack.decides]
-    gained = _largest(deciding, column.confidence)
-    verdict = judge(gained, limit)
-    best = max(deciding, key=lambda attack: attack.advantage.magnitude.low)
-    reason, remedy = f"{_predicted(column, best, gained)}, which may be below or above the limit of {limit:g}", ""
-    if verdict is Verdict.PASSES:
-        reason = f"{_predicted(column, best, gained)}, limit {limit:g}"
-        if column.ignored:
-            reason = f"the model's predictions do not depend on “{column.name}”"
-        elif column.left_out.get(SHADOW_ATTACK) == NO_SHADOWS:  # what was wanted and failed is not safe
-            verdict = Verdict.CANNOT_TELL
-            reason = f"the attack with shadow models could not be carried out: {NO_SHADOWS}"
-            remedy = "give a learner that can be trained on half of the records and accepts every value"
-    elif verdict is Verdict.CANNOT_TELL:
-        here = replace(situation, n_train=column.n_members, n_holdout=column.n_others)
-        alone = (deciding[0].advantage_alone or deciding[0].advantage).confidence
-        settle = settled_by_records(here, limit, alone, len(deciding)) if alone < 1 else ""
-        remedy = advice("attributes", verdict, situation, settle=settle)
-    elif column.advantage_without.magnitude.low > 0:
-        verdict, reason, remedy = Verdict.CANNOT_TELL, _unlike(column), ALIKE
-    else:
-        reason = f"{_predicted(column, best, gained)}, limit {limit:g}"
-        if column.best_guess_members is not None:
-            reason += f"; without the model: {100 * column.best_guess_members.value:.0f} % of training records"
-        remedy = advice("attributes", verdict, situation)
-    return Finding("attributes", measure(column.name), gained, 0.0, limit, verdict, reason, remedy)
-
-
-def _predicted(column: InferredColumn, attack: AttributeAttack, advantage: Estimate) -> str:
-    """How often an attack predicts an attribute correctly, and the largest advantage of all attacks."""
-    return (
-        f"sensitive attribute “{column.name}”: predicted correctly for {100 * attack.members.value:.0f} % of training "
-        f"records and {100 * attack.others.value:.0f} % of holdout records ({attack.title}); largest advantage "
-        f"{number(advantage.value)} ({interval_name(advantage.confidence)} {number(advantage.low)} to "
-        f"{number(advantage.high)})"
-    )
-
-
-def _unlike(column: InferredColumn) -> str:
-    """Why nothing can be said: members and others differ without the model."""
-    without = column.advantage_without
-    how = "more" if without.value > 0 else "less"
-    return (
-        f"without the model, “{column.name}” is predicted correctly {how} often for training records than for holdout "
-        f"records (by {number(without.magnitude.value)}), so the holdout differs from the training set"
-    )
-
-
-def _tail_finding(columns: Sequence[InferredColumn], dtp: float) -> Finding | None:
-    """The largest tail odds of all columns held against e to the limit on DTP; ``None`` where there are none.
-
-    Odds below the limit prove nothing; the finding passes, and says so.
-    """
-    tails = [(column, column.tail) for column in columns if column.tail is not None]
-    lacking = [
-        column.name
-        for column in columns
-        if column.tail is None and not column.ignored and min(column.n_members, column.n_others) >= SMALLEST_GROUP
-    ]
-    if not tails and not lacking:
-        return None
-    limit = math.exp(min(dtp, LARGEST_LIMIT_NATS))
-    if not tails:
-        return _untold_tail(lacking, limit, None)
-    column, tail = max(tails, key=lambda pair: pair[1].odds)
-    level = sum(each.level for _, each in tails)
-    verdict, remedy = Verdict.PASSES, ""
-    reason = (
-        "no group of training records was identified by their sensitive attributes (odds of membership shown to exceed "
-        f"{limit:.3g} times those among all records). {_not_shown(tails, limit)}"
-    )
-    if tail.odds > limit and column.advantage_without.magnitude.low > 0:
-        verdict, reason, remedy = Verdict.CANNOT_TELL, _unlike(column), ALIKE
-    elif tail.odds > limit:
-        verdict = Verdict.FAILS
-        reason = (
-            f"the model reveals the sensitive attribute “{column.name}” of a group of training records: "
-            f"{_in_tail(column, tail)} (limit {limit:.3g})"
-        )
-        remedy = "inspect the records whose value is revealed, train without the column, or regularise more strongly"
-    observed = _observed(column, tail, level)
-    if lacking and verdict is Verdict.PASSES:
-        return _untold_tail(lacking, limit, observed)
-    return Finding("attributes", TAIL_MEASURE, observed, 1.0, limit, verdict, reason, remedy)
-
-
-def _not_shown(tails: Sequence[tuple[InferredColumn, TailOdds]], limit: float) -> str:
-    """How few people no tail would show, of the column where it takes most."""
-    fewest = [
-        smallest_sure_tail(column.n_members, column.n_others, level=tail.level / N_TAIL_SCORES, odds=limit)
-        for column, tail in tails
-    ]
-    if None in fewest:
-        return "With so few records this test cannot detect any identified group"
-    return f"This test cannot detect fewer than about {max(n for n in fewest if n is not None):,} records"
-
-
-def _untold_tail(lacking: Sequence[str], limit: float, observed: Estimate | None) -> Finding:
-    """Where the tail odds of some columns are not known, although there are records enough."""
-    return Finding(
-        "attributes", TAIL_MEASURE, observed, 1.0, limit, Verdict.CANNOT_TELL,
-        f"the result lacks the tail odds of {', '.join(f'“{name}”' for name in lacking)}",
-        "audit the model again with this version",
-    )  # fmt: skip
-
-
-def _in_tail(column: InferredColumn, tail: TailOdds) -> str:
-    """Who is in the tail, in words."""
-    most = "most" if tail.upper else "least"
-    return (
-        f"of the {tail.k:,} records for whose true value the model gives the {most} evidence, {tail.n_members:,} are "
-        f"training records. The odds of membership among them are at least {tail.odds:.3g} times those among all "
-        "records"
-    )
-
-
-def _observed(column: InferredColumn, tail: TailOdds, level: float) -> Estimate:
-    """The odds seen in the tail, and their bound from below; the levels of all columns add up."""
-    n_in, n_out = column.n_members, column.n_others
-    seen = math.inf if tail.n_members == tail.k else tail.n_members / (tail.k - tail.n_members) * n_out / n_in
-    method = "lower bound, Clopper-Pearson"
-    return Estimate(max(seen, tail.odds), tail.odds, math.inf, 1 - level, method, n_in + n_out)
-
-
-def _largest(attacks: Sequence[AttributeAttack], confidence: float) -> Estimate:
-    """The largest advantage in size: fewer right guesses about members depend on who was trained on just as well.
-
-    The lower ends hold together for all attacks and columns, since one of them suffices to fail. The upper ends hold
-    one by one: all of them are needed to pass, which is no likelier for a larger number of attacks (Berger 1982).
-    """
-    sizes = [attack.advantage.magnitude for attack in attacks]
-    alone = [(attack.advantage_alone or attack.advantage).magnitude for attack in attacks]
-    best = max(sizes, key=lambda one: one.value)
-    low, high = max(one.low for one in sizes), max(best.value, *(one.high for one in alone))
-    certain = all(one.confidence == 1 for one in sizes)
-    method = best.method if certain else f"largest of {len(sizes)} attacks, {best.method}"
-    return Estimate(best.value, low, high, 1.0 if certain else confidence, method, best.n)
 
 
 def _membership(model: Model, train: Records) -> MembershipScores:

@@ -13,9 +13,11 @@ import numpy as np
 
 from leakgauge.arrays import Floats
 from leakgauge.auditing.advice import Situation, advice, unmeasured_influence
+from leakgauge.auditing.drawn import histogram
 from leakgauge.auditing.finding import Finding, Verdict, judge
-from leakgauge.auditing.influence import CONVERGE, MORE_SEEDS, chosen_rows, histogram, second_look_said
-from leakgauge.auditing.result import PredictionChange
+from leakgauge.auditing.influence.findings import CONVERGE, MORE_SEEDS, second_look_said
+from leakgauge.auditing.influence.measurement import chosen_rows
+from leakgauge.auditing.influence.result import PredictionChange
 from leakgauge.auditing.settings import Settings
 from leakgauge.influence import Changes, confirm_change, prediction_change
 from leakgauge.statistics import Estimate, bonferroni_confidence, mean
@@ -35,7 +37,7 @@ LEFT_OUT, ON_HOLDOUT = "of models trained without the record", "of the model on 
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredChange:
     """How far leaving out records moves the predictions about them.
 
     Args:
@@ -65,7 +67,7 @@ def measure(
     *,
     model: Model | None,
     execution: Execution,
-) -> Measured:
+) -> MeasuredChange:
     """Leave every chosen record out, and look again at the worst if seeds may have made them so.
 
     Args:
@@ -89,15 +91,15 @@ def measure(
     enough = len(own) >= FEWEST_ERRORS
     single = bonferroni_confidence(settings.rule.confidence, 2)  # with the second look's
     deviation = usual_error(own if enough else holdout_errors, single)
-    measured = Measured(found, deviation, LEFT_OUT if enough else ON_HOLDOUT, None)
+    measured = MeasuredChange(found, deviation, LEFT_OUT if enough else ON_HOLDOUT, None)
     limit = settings.rule.dtp
     if not learner.randomised or limit is None or not np.nanmax(measured.in_deviations, initial=0.0) > limit:
         return measured
     again = confirm_change(learner, train, found, seed=settings.seed, confidence=single, execution=execution.quiet)
-    return Measured(found, deviation, measured.of, again)
+    return MeasuredChange(found, deviation, measured.of, again)
 
 
-def apart(measured: Measured, released: Floats) -> float:
+def apart(measured: MeasuredChange, released: Floats) -> float:
     """How far the released model's predictions are from those of the model that the learner makes, in usual errors.
 
     The largest over the records; for a learner with random numbers the mean, beyond what other seeds do.
@@ -121,7 +123,7 @@ def usual_error(errors: Floats, confidence: float) -> Estimate:
     return Estimate(value, low, high, confidence, "root of the mean of squares, t interval", squares.n)
 
 
-def summarise(measured: Measured, settings: Settings) -> PredictionChange:
+def summarise(measured: MeasuredChange, settings: Settings) -> PredictionChange:
     """The numbers a report shows."""
     found, deviation = measured.found, measured.deviation.value
     values = measured.in_deviations[~np.isnan(measured.in_deviations)]
@@ -145,7 +147,7 @@ def summarise(measured: Measured, settings: Settings) -> PredictionChange:
 
 
 def finding(
-    measured: Measured | None, learner: Learner | None, why_not: str, settings: Settings, situation: Situation
+    measured: MeasuredChange | None, learner: Learner | None, why_not: str, settings: Settings, situation: Situation
 ) -> list[Finding]:
     """The largest change held against the limit on influence; none where the rule has no such limit."""
     limit = settings.rule.dtp
@@ -193,7 +195,7 @@ def finding(
     return [Finding("influence", MEASURE, estimate, 0.0, limit, verdict, reason, remedy)]
 
 
-def _estimate(measured: Measured, complete: bool) -> Estimate:
+def _estimate(measured: MeasuredChange, complete: bool) -> Estimate:
     """The largest change, over the deviation, with all that is not known of either.
 
     Without an upper end where not all records were measured, and after a second look, which is at a few only.

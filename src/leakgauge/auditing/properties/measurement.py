@@ -14,19 +14,17 @@ is among them. A remedy is part of how the owner trains, and so known to the att
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from leakgauge.arrays import Floats
-from leakgauge.auditing.advice import UNKNOWN_OUTPUTS, Situation, advice, settled_by_games
-from leakgauge.auditing.finding import Finding, Verdict, judge
 from leakgauge.auditing.naming import shown_names
+from leakgauge.auditing.properties.result import InferredProperty, PropertyGame, PropertyRemedy
 from leakgauge.auditing.released import Releasing
-from leakgauge.auditing.result import InferredProperty, PropertyGame, PropertyRemedy
 from leakgauge.auditing.settings import PropertyGames, Released, Secret, Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.errors import DataError, ModelError
@@ -54,9 +52,11 @@ from leakgauge.properties.population import positive_code
 from leakgauge.properties.queries import QueryBand
 from leakgauge.records import Records, Schema, Value, concatenate
 from leakgauge.statistics import Estimate, bonferroni_confidence
-from leakgauge.statistics.numerals import interval_name, number
 from leakgauge.theory import Band, largest_poison
 from leakgauge.training import HERE, DenseSubsets, EachModel, Execution, Job, Learner, Randomness, leave_one_out, plan
+
+if TYPE_CHECKING:
+    from leakgauge.auditing.case import Case
 
 T = TypeVar("T")
 
@@ -287,33 +287,24 @@ def _kinds(kind: AnswerKind, games: PropertyGames) -> list[tuple[AnswerKind, flo
     return [(one, 0.0) for one in (*clean, AnswerKind.LABELS)] + [(AnswerKind.LABELS, p) for p in games.planted]
 
 
-def infer_properties(
-    model: Model | None,
-    what: Subject,
-    kind: AnswerKind,
-    wanted: Sequence[Wanted],
-    settings: Settings,
-    *,
-    execution: Execution,
-) -> tuple[tuple[InferredProperty, ...], dict[str, str]]:
+def infer_properties(case: Case, wanted: Sequence[Wanted]) -> tuple[tuple[InferredProperty, ...], dict[str, str]]:
     """Play all games about all properties, and estimate the frequency of each from the model.
 
+    Games are played on the processor, whatever the device.
+
     Args:
-        model: as it is released; ``None`` only where no property is wanted.
-        what: its training records and the learner; without one nothing is played.
-        kind: what the released model answers.
+        case: what is audited; without a learner nothing is played.
         wanted: the properties.
-        settings: of the audit.
-        execution: where and how models are trained, but games are played on the processor whatever its device; reported
-            are the games done and the games in all.
 
     Returns:
         What was found about properties, and for each of the others why no game could be played about it.
     """
+    what, kind, settings = case.given, case.kind, case.settings
     if what.learner is None:
         return (), {secret.name: NO_LEARNER for secret in settings.properties}
-    if model is None or not wanted:
+    if not wanted:
         return (), {}
+    execution = case.telling("property inference")
     learner, games = released_learner(what.learner, settings), _kinds(kind, settings.games)
     total, done = len(wanted) * (len(games) + 2 * settings.games.remedies), count()
 
@@ -330,7 +321,7 @@ def infer_properties(
         try:
             played = player.played(games, at(len(games)), tell)
             tried = player.tried(at(2), tell)
-            found.append(_result(one, what, settings, played, tried, *player.estimate(model, kind, at(1))))
+            found.append(_result(one, what, settings, played, tried, *player.estimate(case.model, kind, at(1))))
         except ModelError as error:
             lost[one.name] = f"a shadow or target model could not be trained, or gave no predictions ({error})"
     execution.tell(total, total)
@@ -545,98 +536,3 @@ def _positive(what: Subject, code: int) -> str:
     labels = np.concatenate([what.train.labels, what.holdout.labels])
     classes = what.own_schema.classes
     return shown_names(classes, np.bincount(labels, minlength=len(classes)).tolist())[code]
-
-
-def findings(
-    properties: Sequence[InferredProperty],
-    limit: float | None,
-    planted: float,
-    situation: Situation = UNKNOWN_OUTPUTS,
-) -> list[Finding]:
-    """The largest accuracy about each property held against the limit, with up to so large a share planted.
-
-    The situation is for the advice.
-    """
-    return [] if limit is None else [_finding(one, limit, planted, situation) for one in properties]
-
-
-def unknown(lost: Mapping[str, str], limit: float | None) -> list[Finding]:
-    """One finding for each property about which no game could be played, with the reason; none without a limit."""
-    given = "give a learner that can be trained on any of these records and predicts all of them"
-    remedies = {NO_LEARNER: "give the learner, so that shadow models can be trained"}
-    return [
-        Finding("properties", measure(name), None, 0.5, limit, Verdict.CANNOT_TELL, reason, remedies.get(reason, given))
-        for name, reason in lost.items()
-        if limit is not None
-    ]
-
-
-def measure(name: str) -> str:
-    """What is measured of a property, in words."""
-    return f"attack accuracy, frequency of “{name}”"
-
-
-def _finding(found: InferredProperty, limit: float, planted: float, situation: Situation) -> Finding:
-    judged = [game for game in found.games if game.planted <= planted]
-    told = _largest_accuracy(judged, found.confidence)
-    verdict = judge(told, limit)
-    accuracy = f"{number(told.value)} ({interval_name(told.confidence)} {number(told.low)} to {number(told.high)})"
-    reason, remedy = f"the largest attack accuracy, {accuracy}, may be below or above the limit of {limit:g}", ""
-    if verdict is Verdict.FAILS:
-        best, (t0, t1) = max(judged, key=lambda game: _either_way(game.accuracy).low), found.fractions
-        reversed_ = ", with its guesses reversed," if best.accuracy.value < 0.5 else ""
-        reason = (
-            f"an attacker who {_does(best)}{reversed_} distinguishes whether {100 * t0:.3g} or {100 * t1:.3g} % of the "
-            f"training records have the property “{found.name}” with attack accuracy "
-            f"{100 * _either_way(best.accuracy).value:.0f} % (50 % is chance). The largest attack accuracy is "
-            f"{accuracy}, limit {limit:g}"
-        )
-        by_labels = any(
-            game.answers == AnswerKind.LABELS.value and _either_way(game.accuracy).low > limit for game in judged
-        )
-        remedy = advice("properties", verdict, replace(situation, labels_suffice=by_labels)) + _or_else(
-            best, found, limit
-        )
-    elif verdict is Verdict.CANNOT_TELL:
-        settle = settled_by_games(found.n_targets, limit, judged[0].accuracy.confidence, len(judged))
-        remedy = advice("properties", verdict, situation, settle=settle)
-    elif found.n_records < found.n_training:
-        verdict = Verdict.CANNOT_TELL
-        reason = (
-            f"the attacked models were trained on {found.n_records:,} records and the audited model on "
-            f"{found.n_training:,}, so the audited model may reveal more"
-        )
-        remedy = "attack models of the size of the training set: raise records in property_games, give a larger holdout"
-    else:
-        reason = f"the largest attack accuracy, {accuracy}, does not exceed the limit of {limit:g}"
-    return Finding("properties", measure(found.name), told, 0.5, limit, verdict, reason, remedy)
-
-
-def _does(game: PropertyGame) -> str:
-    return f"inserts {game.n_planted:,} poisoned records" if game.planted else f"queries the model for {game.answers}"
-
-
-def _or_else(game: PropertyGame, found: InferredProperty, limit: float) -> str:
-    """What would take from an attacker the poisoned records that it used."""
-    if not game.planted:
-        return ""
-    enough = [
-        f", or train with {one.name} (attack accuracy then {100 * one.game.accuracy.value:.0f} %)"
-        for one in found.remedies
-        if one.game is not None and one.game.planted >= game.planted and one.game.accuracy.high <= limit
-    ]
-    return "".join([", or accept no training records from people who may insert poisoned ones", *enough])
-
-
-def _either_way(accuracy: Estimate) -> Estimate:
-    """The accuracy of whoever may reverse the answer: an attack that is wrong in most games tells as much."""
-    off = replace(accuracy, value=accuracy.value - 0.5, low=accuracy.low - 0.5, high=accuracy.high - 0.5).magnitude
-    return replace(off, value=0.5 + off.value, low=0.5 + off.low, high=0.5 + off.high)
-
-
-def _largest_accuracy(games: Sequence[PropertyGame], confidence: float) -> Estimate:
-    """The largest of several accuracies whose intervals hold together."""
-    accuracies = [_either_way(game.accuracy) for game in games]
-    best = max(accuracies, key=lambda one: one.value)
-    low, high = max(one.low for one in accuracies), max(one.high for one in accuracies)
-    return Estimate(best.value, low, high, confidence, f"largest of {len(games)} games, {best.method}", best.n)

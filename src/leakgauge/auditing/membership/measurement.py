@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -12,55 +10,60 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.arrays import Flags, Floats
-from leakgauge.auditing.advice import UNKNOWN_OUTPUTS, Situation, advice, settled_by_records
-from leakgauge.auditing.finding import Finding, Verdict, judge
-from leakgauge.auditing.overlap import FRESH_HOLDOUT, Overlap, allowance
-from leakgauge.auditing.result import AttackResult, Curve, Description, Exposed
+from leakgauge.auditing.drawn import Curve
+from leakgauge.auditing.influence.change import FEWEST_ERRORS
+from leakgauge.auditing.membership.result import Association, AttackResult, Exposed
+from leakgauge.auditing.overlap import Overlap
+from leakgauge.auditing.released import released_answers
 from leakgauge.auditing.settings import ReleaseRule, Settings
+from leakgauge.errors import ModelError
+from leakgauge.influence import Pdtp
 from leakgauge.membership import (
     ATTACKS,
     Attack,
     Evidence,
+    Population,
     everyone_as_target,
+    left_out_error,
     noise_robustness,
     strongest_per_record,
 )
+from leakgauge.membership.error_law import MANY
 from leakgauge.models import AnswerKind, LabelAccess, Model
 from leakgauge.records import Records
 from leakgauge.statistics import (
-    SMALLEST_GROUP,
     Dependence,
     Estimate,
-    TailOdds,
     advantage_of_decisions,
     auc,
     bonferroni_confidence,
     exposed_records,
     mean_difference,
     outside_p_values,
+    pearson,
     resolvable_fpr,
     roc,
-    smallest_sure_tail,
     tail_odds,
     tpr_at_fpr,
 )
-from leakgauge.statistics.numerals import interval_name, number
+from leakgauge.training import PredictionTable, plan, train_many
+from leakgauge.training.engines import ENGINES, STOPPING
 
 if TYPE_CHECKING:
-    from leakgauge.training import PredictionTable
+    from leakgauge.auditing.case import Case
 
 
 FALSE_DISCOVERY_RATE = 0.05
 """Of the list of exposed records."""
 
-BY_LABELS_ALONE = ("gap",)
-"""Attacks that use nothing but the label, so that they succeed as well where labels alone are released."""
 
 FEWEST_TO_CHOOSE = 16
 """Fewer shadow models are too few to choose an attack for each record on some and judge it on others."""
 
 FEWEST_LEFT = 0.5
 """Share of the shadow models that must be left where others failed: with fewer, attacks are weaker than was asked."""
+
+SCATTER_POINTS = 400
 
 LOW_RATES = (0.001, 0.01, 0.1)
 """False-positive rates at which true-positive rates are quoted."""
@@ -69,11 +72,6 @@ QUOTED_RATES = tuple(m * 10.0**k for k in range(-4, 0) for m in (1, 2, 5))
 """False-positive rates in the tables below the curves."""
 
 CURVE_POINTS = 200
-
-LARGEST_LIMIT = 700.0
-"""Nats; e to a larger power is no number."""
-
-TAIL_MEASURE = "tail odds of the strongest attack"
 
 
 @dataclass(frozen=True)
@@ -210,42 +208,6 @@ def why_no_shadows(table: PredictionTable) -> str:
     )
 
 
-def shadows_finding(why_not: str, rule: ReleaseRule) -> list[Finding]:
-    """That the attacks with shadow models could not be carried out, where the rule asks for them."""
-    if not why_not or rule.advantage is None:
-        return []
-    return [
-        Finding(
-            "membership", "membership advantage, attacks with shadow models", None, 0.0, rule.advantage,
-            Verdict.CANNOT_TELL, why_not,
-            "use a model that predicts every record whatever its training set: give its encoder all categories, or let "
-            "it ignore unknown ones (handle_unknown=\"ignore\")",
-        )
-    ]  # fmt: skip
-
-
-def unsteady_finding(moved: tuple[int, int], rule: ReleaseRule) -> list[Finding]:
-    """That the model answers the same question differently, of which attacks that ask once see little.
-
-    Args:
-        moved: how many records got another answer when the model was asked again, and of how many.
-        rule: asks for it where it has a limit on the advantage.
-    """
-    n_moved, n = moved
-    if not n_moved or rule.advantage is None:
-        return []
-    return [
-        Finding(
-            "membership", "membership advantage, repeated queries", None, 0.0, rule.advantage,
-            Verdict.CANNOT_TELL,
-            f"on a second query, the model's output differs for {n_moved:,} of {n:,} records. An attacker averages "
-            "this randomness out by repeating queries, and the attacks of this audit query each record once",
-            "let the model give the same output for the same query (random numbers drawn from the record, no state "
-            "between queries), or audit it without the randomness",
-        )
-    ]  # fmt: skip
-
-
 def exposed(
     attacked: tuple[Attacked, ...], is_member: Flags, *, among: int | None = None
 ) -> tuple[Exposed | None, Flags]:
@@ -315,44 +277,6 @@ def carry_out(
     return tuple(_carry_out(attack, evidence, is_member, levels, overlap) for attack in attacks)
 
 
-def findings(
-    attacks: Sequence[AttackResult],
-    description: Description,
-    situation: Situation = UNKNOWN_OUTPUTS,
-    *,
-    advantage: float | None,
-    dtp: float | None,
-    learner: bool,
-) -> list[Finding]:
-    """One finding for each attack, and one for the tails of all; none where the rule has no limit on the advantage.
-
-    Args:
-        attacks: what they achieved.
-        description: of what was audited.
-        situation: what is released, for the advice.
-        advantage: limit on the advantage, whichever way a signal points.
-        dtp: limit on DTP; tail odds may reach e to this power, or e where there is none.
-        learner: whether the training procedure was given.
-    """
-    if advantage is None:
-        return []
-    if not attacks:
-        return [
-            Finding(
-                "membership", "membership advantage", None, 0.0, advantage, Verdict.CANNOT_TELL,
-                "no membership attack could be carried out with the released outputs",
-                "name other attacks" + (", or give the learner so that shadow models can be trained" * (not learner)),
-            )
-        ]  # fmt: skip
-    by_labels = any(
-        one.name in BY_LABELS_ALONE and judge(one.advantage.magnitude, advantage) is Verdict.FAILS for one in attacks
-    )
-    situation = replace(situation, labels_suffice=by_labels)
-    found = [advantage_finding(one, advantage, description, situation, len(attacks)) for one in attacks]
-    tail = tail_finding(attacks, description, 1.0 if dtp is None else dtp)
-    return found if tail is None else [*found, tail]
-
-
 def strongest(attacked: tuple[Attacked, ...]) -> Attacked | None:
     """The attack whose AUC is known to be furthest from 0.5; used for ranking records, never quoted as a rate."""
     return max(attacked, key=lambda one: (_off(one.result.auc).low, _off(one.result.auc).value), default=None)
@@ -361,6 +285,27 @@ def strongest(attacked: tuple[Attacked, ...]) -> Attacked | None:
 def _off(area: Estimate) -> Estimate:
     """How far an AUC is from 0.5, in either direction."""
     return replace(area, value=area.value - 0.5, low=area.low - 0.5, high=area.high - 0.5).magnitude
+
+
+def association(pdtp: Pdtp | None, success: PerRecord | None) -> Association | None:
+    """PDTP with binned probabilities against the success of an attack; ``None`` where either is unknown or constant."""
+    if pdtp is None or success is None:
+        return None
+    x, y = pdtp.binned, success.accuracy[pdtp.which]
+    known = np.isfinite(x) & np.isfinite(y)
+    x, y = x[known], y[known]
+    if len(x) < 4 or np.ptp(x) == 0 or np.ptp(y) == 0:
+        return None
+    correlation = pearson(x, y)
+    falling = np.argsort(-x, kind="stable")
+    shown = falling[np.unique(np.linspace(0, len(x) - 1, min(len(x), SCATTER_POINTS)).astype(np.int64))]
+    return Association(
+        success.attack,
+        correlation.estimate,
+        correlation.p_value,
+        tuple(round(float(v), 4) for v in x[shown]),
+        tuple(round(float(v), 4) for v in y[shown]),
+    )
 
 
 @dataclass(frozen=True)
@@ -408,101 +353,6 @@ def _carry_out(
     return Attacked(attack, scores, points_down, result)
 
 
-def advantage_finding(
-    result: AttackResult, limit: float, description: Description, situation: Situation, n_attacks: int
-) -> Finding:
-    """The advantage of one attack, of so many, held against the limit, whichever way it points."""
-    shared = description.overlap
-    gained = result.advantage.magnitude
-    verdict = judge(gained, limit)
-    advantage = f"{number(gained.value)} ({interval_name(gained.confidence)} {number(gained.low)} to "
-    advantage += f"{number(gained.high)}), limit {limit:g}"
-    settle = settled_by_records(situation, limit, gained.confidence, n_attacks)
-    remedy = advice("membership", verdict, situation, settle=settle)
-    if verdict is Verdict.PASSES:
-        reason = f"{result.title} stays within the limit: advantage {advantage}"
-    elif verdict is Verdict.CANNOT_TELL:
-        reason = f"{result.title} may exceed the limit: advantage {advantage}"
-        if shared is not None and shared.low > 0:
-            remedy = FRESH_HOLDOUT
-    elif result.advantage.value < 0:
-        reason = (
-            f"{result.title}, reversed, distinguishes members from non-members: advantage {advantage}. The attack "
-            "calls fewer members than non-members “member”"
-        )
-        remedy = (
-            "find the cause: either the model was changed to hide its members, which identifies them, or the holdout "
-            "does not come from the distribution of the training set"
-        )
-    else:
-        reason = f"{result.title} distinguishes members from non-members: advantage {advantage}"
-    measure = f"membership advantage, {result.title}"
-    return Finding("membership", measure, gained, 0.0, limit, verdict, reason + allowance(shared), remedy)
-
-
-def tail_finding(attacks: Sequence[AttackResult], description: Description, dtp: float) -> Finding | None:
-    """The largest tail odds of all attacks held against e to the limit on DTP; ``None`` where no tail can be looked at.
-
-    If no answer of a model changes the odds of membership by more than e to the limit, tail odds above it come up with
-    the probability that :func:`carry_out` states. Odds below it prove nothing; the finding passes, and says so.
-
-    Args:
-        attacks: what they achieved.
-        description: of what was audited.
-        dtp: limit on DTP in nats.
-    """
-    n_in, n_out = description.n_train, description.n_holdout
-    if min(n_in, n_out) < SMALLEST_GROUP:
-        return None
-    limit = math.exp(min(dtp, LARGEST_LIMIT))
-    tails = [(attack, attack.tail) for attack in attacks if attack.tail is not None]
-    title, tail = max(
-        ((attack.title, tail) for attack, tail in tails), key=lambda pair: pair[1].odds, default=("", None)
-    )
-    estimate = None
-    if tail is not None:
-        level = sum(each.level for _, each in tails)
-        seen = math.inf if tail.n_members == tail.k else tail.n_members / (tail.k - tail.n_members) * n_out / n_in
-        estimate = Estimate(
-            max(seen, tail.odds), tail.odds, math.inf, 1 - level, "lower bound, Clopper-Pearson", n_in + n_out
-        )
-    if tail is not None and tail.odds > limit:
-        which = "highest" if tail.upper else "lowest"
-        return Finding(
-            "membership", TAIL_MEASURE, estimate, 1.0, limit, Verdict.FAILS,
-            f"{title} identifies a group of training records: {tail.n_members:,} of the {tail.k:,} records with the "
-            f"{which} scores are training records. The odds of membership among them are at least {tail.odds:.3g} "
-            f"times those among all records (limit {limit:.3g})" + allowance(description.overlap),
-            "inspect the most exposed records, group rare values, or train with stronger regularisation",
-        )  # fmt: skip
-    if tail is None or len(tails) < len(attacks):
-        return Finding(
-            "membership", TAIL_MEASURE, estimate, 1.0, limit, Verdict.CANNOT_TELL,
-            f"the result lacks the tail odds of some attack, so they cannot be compared with the limit of {limit:.3g}",
-            "audit the model again with this version",
-        )  # fmt: skip
-    return Finding(
-        "membership", TAIL_MEASURE, estimate, 1.0, limit, Verdict.PASSES,
-        "among the records with the most extreme scores of an attack, the odds of membership were not shown to exceed "
-        f"{limit:.3g} times those among all records. {_not_shown(tail, description, limit)}"
-        f"{allowance(description.overlap)}",
-        "",
-    )  # fmt: skip
-
-
-def _not_shown(tail: TailOdds, description: Description, limit: float) -> str:
-    """What a tail below the limit does not say."""
-    spent = 1 if description.overlap is None else 2  # half of the level is that of the share of shared records
-    fewest = smallest_sure_tail(description.n_train, description.n_holdout, level=tail.level / spent, odds=limit)
-    if fewest is None:
-        return "With so few records this test cannot detect any identified group"
-    single = "the largest change of a prediction" if description.answers == "values" else "PDTP"
-    return (
-        f"This test cannot detect fewer than about {fewest:,} records identified with certainty ({single} measures "
-        "single records)"
-    )
-
-
 def _thin(inside: Floats, outside: Floats) -> Curve:
     """The ROC curve with points spread evenly over the ranks *and* over the orders of magnitude of the FPR.
 
@@ -521,3 +371,88 @@ def _thin(inside: Floats, outside: Floats) -> Curve:
 
 def _rounded(values: Floats) -> tuple[float, ...]:
     return tuple(round(float(v), 6) for v in values)
+
+
+def train_shadows(case: Case) -> tuple[PredictionTable | None, str]:
+    """Models of the same algorithm on random sets of candidates as large as the training set, or why there are none.
+
+    The reason is empty where none are wanted.
+    """
+    settings = case.settings
+    if not case.shadows:
+        return None, ""
+    job = case.shadow_job
+    try:
+        # The attacker's models are trained as the target was, even where that does not come to the end of its solver.
+        stops = plan(job).engine.converges and not case.own.converged
+        table = train_many(
+            case.learner,
+            case.candidates,
+            job.subsets,
+            seed=settings.seed,
+            engines=STOPPING if stops else ENGINES,
+            execution=case.telling("shadow models"),
+        )
+    except ModelError as error:
+        return None, f"none of {settings.n_shadows} shadow models could be trained and predict all records ({error})"
+    why_not = why_no_shadows(table)
+    return (None, why_not) if why_not else (released_answers(table, settings), "")
+
+
+def usual_error(case: Case, table: PredictionTable | None, errors: Floats | None) -> tuple[float, str] | None:
+    """How far a regressor usually errs on records it was not trained on, and where that is from.
+
+    No model is trained for it. By models without each record where they have a closed form or were trained for their
+    influence; else by the shadow models that were trained without a record; else by the holdout.
+
+    Args:
+        case: what is audited.
+        table: answers of the shadow models about the candidates.
+        errors: of models without a record about that record, where there are any ``[m]``.
+    """
+    if case.kind is not AnswerKind.VALUES:
+        return None
+    n = len(case.what.train)
+    if errors is not None and len(errors) == n and np.isfinite(errors).all():
+        return float(np.sqrt(np.mean(errors**2))), "all models without one record"
+    if case.what.learner is not None and n <= MANY and not plan(case.leaving_out(np.arange(n))).engine.trains:
+        error = left_out_error(case.learner, case.what.train, seed=case.settings.seed, execution=case.execution)
+        return error, "all models without one record"
+    if errors is not None and np.isfinite(errors).sum() >= FEWEST_ERRORS:
+        known = errors[np.isfinite(errors)]
+        return float(np.sqrt(np.mean(known**2))), f"models without one of {len(known):,} records"
+    if table is not None:
+        known = (table.values - case.candidates.labels)[~table.members]
+        known = known[np.isfinite(known)]
+        if len(known):
+            return float(np.sqrt(np.mean(known**2))), "shadow models, for records that they were not trained on"
+    outside = (case.candidates.labels - case.answers[:, 0])[~case.is_member]
+    return float(np.sqrt(np.mean(outside**2))), "the holdout"
+
+
+def gather(case: Case, table: PredictionTable | None, usual: tuple[float, str] | None) -> Evidence:
+    """What the attacker holds.
+
+    Args:
+        case: what is audited.
+        table: answers of the shadow models about the candidates.
+        usual: how far a regressor usually errs on other records, and where that is from.
+    """
+    settings, known = case.settings, case.population
+    evidence = Evidence(
+        case.kind,
+        case.answers,
+        case.candidates.labels,
+        shadows=table,
+        width=settings.bin_width,
+        seed=settings.seed,
+        features=case.candidates.features,
+        population=Population(case.population_answers, known.labels, known.features) if len(known) else None,
+        steadiness=steadiness(case.model, case.candidates, settings) if wants_copies(case.kind, settings) else None,
+    )
+    if case.kind is AnswerKind.PROBABILITIES:
+        return replace(evidence, training_loss=float(np.mean(evidence.losses[case.is_member])))
+    if usual is not None:
+        own = float(np.sqrt(np.mean(evidence.errors[case.is_member] ** 2)))
+        return replace(evidence, sigma_in=own, sigma_out=usual[0])
+    return evidence

@@ -1,14 +1,11 @@
-"""The influence part of an audit: how far each training record moves the model, and whether the DTP rule holds."""
+"""PDTP and DTP held against the release rule, in words."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from leakgauge.arrays import Floats
 from leakgauge.auditing.advice import (
     ACCEPT_INDIRECT,
     Outputs,
@@ -19,39 +16,13 @@ from leakgauge.auditing.advice import (
     unmeasured_influence,
 )
 from leakgauge.auditing.finding import Finding, Verdict, judge
-from leakgauge.auditing.membership import PerRecord
-from leakgauge.auditing.result import Association, Histogram, Influence
-from leakgauge.auditing.settings import Queries, Released, Settings
-from leakgauge.errors import ModelError
-from leakgauge.influence import (
-    EVERY_QUERY,
-    Confirmation,
-    DtpBound,
-    OwnModels,
-    Pdtp,
-    Search,
-    confirm,
-    dtp_upper_bound,
-    pdtp,
-    search,
-)
-from leakgauge.influence.delivered import answered
-from leakgauge.influence.pdtp import known_log_ratio
-from leakgauge.influence.search import stopping_floor
-from leakgauge.models import Model, binned_logs
-from leakgauge.statistics import Estimate, pearson
+from leakgauge.auditing.influence.measurement import CERTAIN, Measured
+from leakgauge.auditing.settings import Queries, Settings
+from leakgauge.influence import EVERY_QUERY, DtpBound, Pdtp
+from leakgauge.statistics import Estimate
 from leakgauge.statistics.numerals import changed, factor, interval_name, short
-from leakgauge.training import coarse_tolerance
+from leakgauge.training import Learner, coarse_tolerance
 from leakgauge.training.engines.refit import Refit
-
-if TYPE_CHECKING:
-    from leakgauge.records import Records
-    from leakgauge.training import Execution, Learner
-
-
-N_BARS = 40
-SCATTER_POINTS = 400
-CERTAIN = 1.0
 
 CONVERGE = (
     "make the solver converge and fit the model again: scale the columns to similar ranges (such as by a scaler with "
@@ -61,182 +32,6 @@ CONVERGE = (
 MORE_SEEDS = "average over more seeds (repeats), or use a learner with less randomness, such as more trees"
 
 MEASURE_DIRECT = "largest PDTP (queries about the record itself)"
-
-N_SEARCHED = 8
-"""Records about which other queries are searched for: those with the largest PDTP."""
-
-
-@dataclass(frozen=True)
-class Measured:
-    """PDTP of the training records, what is known of other queries, and the second look at the worst.
-
-    Args:
-        found: PDTP of the answers as they are released.
-        bound: upper bound on the DTP of every training record, or ``None``.
-        second_look: where seeds change the answers and the first look found a record above the limit.
-        indirect: the best queries found about the worst records, unless the rule accepts any but direct ones.
-        indirect_floor: how far arithmetic alone may move what was found there ``[m]``.
-        apart: how far the answers of the released model about the records are from those of the model that the learner
-            makes of them, in nats; for a learner with random numbers, beyond what other seeds do. 0 where the learner
-            makes the model.
-        given: whether the released model was given, and not made here.
-    """
-
-    found: Pdtp
-    bound: DtpBound | None
-    second_look: Confirmation | None
-    indirect: Search | None
-    indirect_floor: Floats
-    apart: float = 0.0
-    given: bool = False
-
-    @property
-    def largest_indirect(self) -> float:
-        """Largest log ratio at any query found, arithmetic taken off; 0 where nothing was searched."""
-        return float(self._certain().max(initial=0.0))
-
-    @property
-    def largest_elsewhere(self) -> float:
-        """The same of queries that tell more than the record itself, from which the search starts."""
-        if self.indirect is None:
-            return 0.0
-        return float(self._certain()[self.indirect.values > self.indirect.own].max(initial=0.0))
-
-    def _certain(self) -> Floats:
-        """What was found about each record of the search, arithmetic taken off."""
-        if self.indirect is None:
-            return np.zeros(0)
-        found = np.nan_to_num(self.indirect.values, nan=0.0, posinf=np.inf)
-        certain = np.where(np.isinf(found), found, found - self.indirect_floor)
-        return np.nan_to_num(certain, nan=0.0, posinf=np.inf, neginf=0.0)
-
-
-def measure(
-    learner: Learner,
-    train: Records,
-    settings: Settings,
-    *,
-    model: Model | None,
-    own: OwnModels,
-    execution: Execution,
-) -> Measured:
-    """Leave every chosen record out, and look again at the worst if seeds may have made them so.
-
-    Args:
-        learner: the algorithm.
-        train: the training set S.
-        settings: of the audit.
-        own: models that the learner trains itself.
-        model: the released model, as it answers before anything is rounded or withheld; ``None``: the learner's.
-        execution: where and how models are trained.
-    """
-    found = pdtp(
-        learner,
-        train,
-        chosen_rows(len(train), settings),
-        seed=settings.seed,
-        n_repeats=settings.n_repeats,
-        released=settings.release,
-        width=settings.bin_width,
-        execution=execution,
-        model=model,
-        own=own,
-    )
-    learner = found.learner  # known by now to be deterministic or not
-    second_look = None
-    limit = settings.rule.dtp
-    noisy = bool(found.noise_floor.max(initial=0.0) > 0)
-    if noisy and limit is not None and np.nanmax(found.values, initial=0.0) > limit:
-        second_look = confirm(
-            learner,
-            train,
-            found,
-            seed=settings.seed,
-            released=settings.release,
-            confidence=settings.rule.confidence,
-            execution=execution.quiet,
-        )
-    bound = None
-    if settings.released is Released.AS_IS:
-        bound = dtp_upper_bound(learner, train, seed=settings.seed, model=model, own=own)
-    indirect = _indirect(learner, train, found, settings)
-    floor = np.zeros(0)
-    if indirect is not None:
-        floor = indirect.floor + stopping_floor(learner, train, indirect, settings.seed, execution.device)
-    apart = 0.0 if model is None else _apart(learner, found, own, model, settings)
-    return Measured(found, bound, second_look, indirect, floor, apart, model is not None)
-
-
-def chosen_rows(n: int, settings: Settings) -> NDArray[np.int64]:
-    """Rows of the training set whose influence is measured, in order: all, or some drawn at random."""
-    n_chosen = n if settings.n_influence is None else min(settings.n_influence, n)
-    rng = np.random.default_rng([settings.seed, 1])
-    return np.sort(rng.choice(n, n_chosen, replace=False)).astype(np.int64)
-
-
-def _apart(learner: Learner, found: Pdtp, own: OwnModels, model: Model, settings: Settings) -> float:
-    """How far a released model's answers are from those of the model that the learner makes, in nats.
-
-    The largest log ratio over the records. Of a learner with random numbers the mean, with binned probabilities, beyond
-    a quarter more than the largest between its own models with other seeds.
-    """
-    asked, k = own.records.features[found.which], found.with_record.shape[2]
-    answers = answered(model, asked, k)
-    if not learner.randomised:
-        return float(np.nan_to_num(own.log_ratios(learner, asked, answers), nan=np.inf, posinf=np.inf).max(initial=0.0))
-
-    def between(a: Floats, b: Floats) -> float:
-        return float(known_log_ratio(binned_logs(a, found.width), binned_logs(b, found.width)).max(axis=1).mean())
-
-    refits = found.refits
-    seeds = max((between(a, b) for i, a in enumerate(refits) for b in refits[:i]), default=0.0)
-    here = between(found.with_record[0], settings.release(answers))
-    return here if here > 1.25 * seeds else 0.0
-
-
-def _indirect(learner: Learner, train: Records, found: Pdtp, settings: Settings) -> Search | None:
-    """Search for other queries about the worst records, unless the rule accepts such queries.
-
-    For a randomised learner one pair of models shows nothing, so nothing is searched.
-    """
-    if settings.rule.queries is Queries.DIRECT or learner.randomised or len(found.which) == 0:
-        return None
-    known = np.nan_to_num(found.values, nan=0.0, posinf=np.inf)
-    worst = np.sort(found.which[np.argsort(-known, kind="stable")[:N_SEARCHED]])
-    try:
-        found_elsewhere = search(
-            learner, train, worst, seed=settings.seed, released=settings.release, width=settings.bin_width
-        )
-    except ModelError:  # the model of all records could not be trained to the end of its solver, or did not answer
-        return None
-    return found_elsewhere.known()
-
-
-def summarise(measured: Measured, n_training: int, settings: Settings, success: PerRecord | None) -> Influence:
-    """The numbers a report shows."""
-    values = measured.found.values[~np.isnan(measured.found.values)]
-    limit = settings.rule.dtp or 1.0
-    return Influence(
-        n_measured=len(measured.found.which),
-        n_training=n_training,
-        largest=float(values.max()) if len(values) else np.inf,  # unknown is not zero
-        median=float(np.median(values)) if len(values) else np.inf,
-        n_above_limit=int((values > limit).sum()),
-        limit=limit,
-        noise_floor=float(measured.found.noise_floor.max(initial=0.0)),
-        solver_floor=float(measured.found.solver_floor.max(initial=0.0)),
-        n_below_floor=int((measured.found.values <= measured.found.floor).sum()),
-        bound=_bound(measured),
-        bound_covers="" if measured.bound is None else measured.bound.covers,
-        bound_checked=0 if measured.bound is None else measured.bound.n_checked,
-        n_searched=0 if measured.indirect is None else len(measured.indirect.which),
-        indirect=measured.largest_indirect,
-        n_failed=len(measured.found.failures),
-        engine=measured.found.engine,
-        n_unconverged=measured.found.n_unconverged,
-        histogram=histogram(values, limit),
-        with_success=None if success is None else _with_success(measured, success),
-    )
 
 
 def findings(
@@ -269,31 +64,6 @@ def findings(
     return [direct, _any_query(measured, direct, limit, situation, settings.rule.queries)]
 
 
-def notes(measured: Measured, learner: Learner, n_training: int, outputs: Outputs) -> list[str]:
-    """What a reader should know about these numbers."""
-    said = []
-    tolerance = coarse_tolerance(learner, n_training)
-    if tolerance is not None and measured.found.engine == Refit.name:
-        said.append(
-            f"The learner's solver stops at a tolerance of {tolerance:g}, which is coarse for removing one of "
-            f"{n_training:,} records (above 0.01/n): up to {measured.found.solver_floor.max():.2g} of a PDTP may be "
-            f"due to the solver and not to the record. A tolerance of {0.001 / n_training:.0e} avoids this."
-        )
-    if measured.found.n_unconverged:
-        said.append(f"The solver did not converge for {measured.found.n_unconverged:,} of the leave-one-out models.")
-    if measured.found.failures:
-        said.append(
-            f"Training without {_records(len(measured.found.failures))} failed, so their influence is unknown. First "
-            f"error: {next(iter(measured.found.failures.values()))}."
-        )
-    if np.isinf(measured.found.values).any():
-        said.append(
-            f"PDTP is infinite for {_records(int(np.isinf(measured.found.values).sum()))}: a predicted probability is "
-            f"exactly 0 either with or without the record. {bounding(outputs)}"
-        )
-    return said
-
-
 def _direct(measured: Measured, limit: float, situation: Situation) -> Finding:
     """PDTP: queries about the record itself."""
     known = not measured.found.failures and not np.isnan(measured.found.values).any()
@@ -304,7 +74,7 @@ def _direct(measured: Measured, limit: float, situation: Situation) -> Finding:
         estimate = replace(measured.second_look.largest, high=np.inf)
     else:
         low, high = _ends(measured.found)
-        high = min(high, _bound(measured)) if complete else _bound(measured)  # what is known of any query
+        high = min(high, measured.largest_bound) if complete else measured.largest_bound  # what is known of any query
         estimate = Estimate(
             min(largest, high),
             min(low, high),
@@ -404,19 +174,13 @@ def _ends(found: Pdtp) -> tuple[float, float]:
     return low, high
 
 
-def _bound(measured: Measured) -> float:
-    """What no record's DTP exceeds; infinite where nothing is proven, or no model could be trained without a record."""
-    lost = bool(measured.found.failures) or bool(np.isnan(measured.found.values).any())
-    return np.inf if measured.bound is None or lost else float(measured.bound.values.max())
-
-
 def _any_query(measured: Measured, direct: Finding, limit: float, situation: Situation, queries: Queries) -> Finding:
     """DTP: any query; PDTP is a lower bound of it, and it can pass on an upper bound alone (Long et al. 2017)."""
     bound, elsewhere = measured.bound, measured.largest_indirect
     in_range = queries is Queries.IN_RANGE
     beyond = bound is not None and bound.covers != EVERY_QUERY and not in_range
     low = max(elsewhere, direct.estimate.low if direct.estimate is not None else 0.0)
-    high = max(low, np.inf if beyond else _bound(measured))
+    high = max(low, np.inf if beyond else measured.largest_bound)
     largest = min(max(low, float(np.nanmax(measured.found.values, initial=0.0))), high)
     confidence = CERTAIN if measured.second_look is None else measured.second_look.confidence
     method = "largest log ratio found below, " + _bound_said(bound if np.isfinite(high) else None)
@@ -448,7 +212,7 @@ def _any_query(measured: Measured, direct: Finding, limit: float, situation: Sit
 
 def _doubt(measured: Measured, beyond: bool, situation: Situation) -> tuple[str, str]:
     """Why the bound, if there is one, does not settle it, and what would."""
-    bound, high = measured.bound, _bound(measured)
+    bound, high = measured.bound, measured.largest_bound
     usual = unbounded_queries(situation, high)
     if bound is None or np.isinf(bound.at_minimum):
         return "no bound on this change is known for this learner", usual
@@ -508,29 +272,26 @@ def _search_said(measured: Measured) -> str:
     )
 
 
-def _with_success(measured: Measured, success: PerRecord) -> Association | None:
-    x, y = measured.found.binned, success.accuracy[measured.found.which]
-    known = np.isfinite(x) & np.isfinite(y)
-    x, y = x[known], y[known]
-    if len(x) < 4 or np.ptp(x) == 0 or np.ptp(y) == 0:
-        return None
-    correlation = pearson(x, y)
-    falling = np.argsort(-x, kind="stable")
-    shown = falling[np.unique(np.linspace(0, len(x) - 1, min(len(x), SCATTER_POINTS)).astype(np.int64))]
-    return Association(
-        success.attack,
-        correlation.estimate,
-        correlation.p_value,
-        tuple(round(float(v), 4) for v in x[shown]),
-        tuple(round(float(v), 4) for v in y[shown]),
-    )
-
-
-def histogram(values: Floats, limit: float) -> Histogram:
-    """Counts of finite values, over the limit at least; infinite ones apart."""
-    finite = values[np.isfinite(values)]
-    top = max(1.25 * limit, float(finite.max(initial=0.0)))
-    counts, edges = np.histogram(finite, bins=N_BARS, range=(0.0, top))
-    return Histogram(
-        tuple(round(float(e), 6) for e in edges), tuple(int(c) for c in counts), int(np.isinf(values).sum())
-    )
+def notes(measured: Measured, learner: Learner, n_training: int, outputs: Outputs) -> list[str]:
+    """What a reader should know about these numbers."""
+    said = []
+    tolerance = coarse_tolerance(learner, n_training)
+    if tolerance is not None and measured.found.engine == Refit.name:
+        said.append(
+            f"The learner's solver stops at a tolerance of {tolerance:g}, which is coarse for removing one of "
+            f"{n_training:,} records (above 0.01/n): up to {measured.found.solver_floor.max():.2g} of a PDTP may be "
+            f"due to the solver and not to the record. A tolerance of {0.001 / n_training:.0e} avoids this."
+        )
+    if measured.found.n_unconverged:
+        said.append(f"The solver did not converge for {measured.found.n_unconverged:,} of the leave-one-out models.")
+    if measured.found.failures:
+        said.append(
+            f"Training without {_records(len(measured.found.failures))} failed, so their influence is unknown. First "
+            f"error: {next(iter(measured.found.failures.values()))}."
+        )
+    if np.isinf(measured.found.values).any():
+        said.append(
+            f"PDTP is infinite for {_records(int(np.isinf(measured.found.values).sum()))}: a predicted probability is "
+            f"exactly 0 either with or without the record. {bounding(outputs)}"
+        )
+    return said

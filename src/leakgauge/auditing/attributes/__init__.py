@@ -1,0 +1,1 @@
+"""Attribute inference: can a sensitive attribute of a known person be read off the model?"""

@@ -1,0 +1,137 @@
+"""Attribute inference: can a sensitive attribute of a known person be read off the model?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from leakgauge.auditing.advice import Situation
+from leakgauge.auditing.attributes.findings import TAIL_MEASURE, findings, measure, unknown
+from leakgauge.auditing.attributes.measurement import (
+    Inferred,
+    hidden_columns,
+    infer_columns,
+    shadow_halves,
+    wants_shadows,
+)
+from leakgauge.auditing.finding import Finding
+from leakgauge.auditing.plan import Outline, Step
+from leakgauge.auditing.question import Answer, Question
+from leakgauge.auditing.settings import Settings
+from leakgauge.auditing.subject import Subject
+from leakgauge.training import Job, Randomness
+
+if TYPE_CHECKING:
+    from leakgauge.auditing.case import Case
+    from leakgauge.auditing.gate import Written
+
+
+@dataclass(frozen=True, eq=False)
+class AttributesAnswer(Answer):
+    """What the model gives away about sensitive attributes.
+
+    Args:
+        inferred: the columns that were inferred.
+        lost: for each of the others why the model could not be asked about it.
+    """
+
+    inferred: tuple[Inferred, ...]
+    lost: Mapping[str, str]
+
+    def part(self, case: Case) -> Mapping[str, Any]:
+        """The columns."""
+        return {"attributes": tuple(column.result for column in self.inferred)}
+
+    def findings(self, case: Case, situation: Situation) -> list[Finding]:
+        """The advantage at each column, and the tails."""
+        rule = case.settings.rule
+        columns = [column.result for column in self.inferred]
+        return findings(columns, rule, situation) + unknown(self.lost, rule.advantage)
+
+    def notes(self, case: Case) -> list[str]:
+        """Which columns could not be inferred."""
+        return [f"The sensitive attribute “{name}” was not inferred: {reason}." for name, reason in self.lost.items()]
+
+    def not_tested(self, case: Case) -> list[str]:
+        """Other columns."""
+        if not self.inferred:
+            return ["Attribute inference: predicting a sensitive attribute of a known person."]
+        names = ", ".join(column.result.name for column in self.inferred)
+        return [f"Attribute inference of columns other than {names}."]
+
+    def method(self, case: Case) -> Mapping[str, Any]:
+        """The columns, and by what they are grouped."""
+        names = [column.result.name for column in self.inferred]
+        return {"hidden_columns": names, "group_by": case.settings.group_by}
+
+    def columns(self, case: Case) -> Mapping[str, Sequence[Any]]:
+        """Which attributes of each member are exposed."""
+        if not self.inferred:
+            return {}
+        n_members = len(case.what.train)
+        named = [
+            "; ".join(column.result.name for column in self.inferred if column.exposed[member])
+            for member in range(n_members)
+        ]
+        return {"exposed_attributes": named + [None] * (len(case.candidates) - n_members)}
+
+
+class Attributes(Question):
+    """Attribute inference of every column that is sensitive or named."""
+
+    name = "attributes"
+    limit = "advantage"
+
+    def __init__(self, what: Subject, settings: Settings) -> None:
+        super().__init__(what, settings)
+        self.hidden = hidden_columns(what, settings)
+
+    @property
+    def wants_population(self) -> bool:
+        """An attacker learns the values from records of its own."""
+        return bool(self.hidden)
+
+    def asks_model(self, outline: Outline) -> bool:
+        """The released model is asked with every value in place."""
+        return bool(self.hidden)
+
+    def announce(self, outline: Outline) -> str:
+        """The columns, and how often the model is asked about them."""
+        if not self.hidden:
+            return ""
+        n = (len(outline.candidates) + outline.n_population) * self._n_values
+        names = ", ".join(one.name for one in self.hidden)
+        return f"Sensitive attributes to infer: {names}; about {n:,} queries to the model."
+
+    def plan(self, outline: Outline) -> Iterator[Step]:
+        """Models on halves of the candidates, asked with every value in place."""
+        if wants_shadows(self.hidden, self.settings, learner=True):
+            candidates, settings = outline.candidates, self.settings
+            halves = shadow_halves(len(candidates), settings)
+            job = Job(
+                outline.learner, candidates, halves, candidates.features,
+                settings.seed, Randomness.INDEPENDENT, settings.device,
+            )  # fmt: skip
+            yield Step.of("shadow models for attribute inference", job, asked_of_all=self._n_values)
+
+    @property
+    def _n_values(self) -> int:
+        return sum(len(column.attribute) for column in self.hidden)
+
+    def ask(self, case: Case) -> AttributesAnswer:
+        """Infer the columns."""
+        return AttributesAnswer(*infer_columns(case, self.hidden))
+
+    @classmethod
+    def judged_again(cls, written: Written) -> list[Finding]:
+        """The advantages and the tails, made anew."""
+        columns = written.audit.attributes
+        made = findings(columns, written.rule, written.situation)
+        made += written.unanswered(cls, "hidden_columns", [one.name for one in columns], measure)
+        return written.worse_of(made, cls)
+
+    @classmethod
+    def is_limited(cls, finding: Finding) -> bool:
+        """Those of the tails are derived of the limit on DTP."""
+        return finding.measure != TAIL_MEASURE

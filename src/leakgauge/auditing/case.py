@@ -1,0 +1,205 @@
+"""One subject in the form in which every question looks at it: records judged, answers as released, who is a member."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property, partial
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+
+from leakgauge.arrays import Flags, Floats, Indices
+from leakgauge.auditing.description import describe
+from leakgauge.auditing.membership.measurement import n_set_aside, wants_shadows
+from leakgauge.auditing.overlap import Overlap, holdout_repeats
+from leakgauge.auditing.people import opaque_ids
+from leakgauge.auditing.plan import Outline
+from leakgauge.auditing.question import Answer
+from leakgauge.auditing.released import released_model
+from leakgauge.auditing.result import Description
+from leakgauge.auditing.settings import Released, Settings
+from leakgauge.auditing.subject import Subject
+from leakgauge.errors import ModelError, UserCodeError
+from leakgauge.influence import OwnModels
+from leakgauge.models import AnswerKind, Model, answers, kind_of
+from leakgauge.records import Records, concatenate
+from leakgauge.training import Execution, Randomness, everything, train_many
+from leakgauge.training.engines import STOPPING
+
+A = TypeVar("A", bound=Answer)
+
+Stage: TypeAlias = Callable[[str, int, int], None]
+"""Progress: called with the name of a stage, the models done and the models in all."""
+
+N_ASKED_AGAIN = 200
+"""Records that the released model is asked about a second time, in another order."""
+
+LARGEST_ROUNDING = 1e-4
+"""Change of a probability, or of a number over its size, that a batch of another size may make in single precision."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Case(Outline):
+    """One subject, and what was found about it so far.
+
+    Args:
+        answers: what is released about the candidates ``[n, k]``: log-probabilities, or numbers.
+        is_member: which candidates are members, bool ``[n]``.
+        given: the subject with the whole holdout, without rows that repeat others.
+        n_repeats: holdout records that were left out for repeating others.
+        n_moved: records that got another answer when the model was asked again, of `n_asked_again`.
+        n_asked_again: how many it was asked about again.
+        population: holdout records that the attacker is given as known non-members.
+        population_answers: what the released model says about them.
+        overlap: holdout records that stand in the training set.
+        opaque: names of the candidates that name nobody.
+        execution: where and how models are trained.
+        progress: called while models are trained.
+        found: the answers of the questions asked so far, by name.
+    """
+
+    answers: Floats
+    is_member: Flags
+    given: Subject
+    n_repeats: int
+    n_moved: int
+    n_asked_again: int
+    population: Records
+    population_answers: Floats
+    overlap: Overlap
+    opaque: Sequence[str]
+    execution: Execution
+    progress: Stage | None = None
+    found: dict[str, Answer] = field(default_factory=dict)
+
+    def answer(self, kind: type[A]) -> A | None:
+        """What a question answered that was asked before, by the type of its answers."""
+        return next((one for one in self.found.values() if isinstance(one, kind)), None)
+
+    def telling(self, stage: str) -> Execution:
+        """Where and how models of a stage are trained, with their progress under its name."""
+        if self.progress is None:
+            return self.execution
+        return replace(self.execution, progress=partial(self.progress, stage))
+
+    @cached_property
+    def model(self) -> Model:
+        """The released model itself, for questions about records that are in no table of answers."""
+        return released_model(self.what, self.settings)
+
+    @cached_property
+    def description(self) -> Description:
+        """What was audited."""
+        return describe(self)
+
+    @cached_property
+    def own(self) -> OwnModels:
+        """Models that the learner trains itself, to compare with."""
+        return OwnModels(self.learner, self.what.train, self.settings.seed)
+
+
+def open_case(
+    what: Subject, settings: Settings, *, wants_population: bool, execution: Execution, progress: Stage | None
+) -> Case:
+    """Ask the released model about everybody, and set aside what the attacker is given.
+
+    Args:
+        what: the model or learner with its records.
+        settings: of the audit.
+        wants_population: whether a question besides membership needs records known to be outside.
+        execution: where and how models are trained.
+        progress: called while models are trained.
+    """
+    repeats = holdout_repeats(what.train, what.holdout)
+    if repeats.any():
+        what = replace(what, holdout=what.holdout[~repeats])
+    everyone = concatenate(what.train, what.holdout)
+    kind, told, n_moved, n_again = _asked(what, everyone.features, settings, execution)
+    aside = _set_aside(what, kind, settings, attributes=wants_population)
+    judged = np.delete(np.arange(len(everyone)), aside)
+    candidates, is_member = everyone[judged], judged < len(what.train)
+    return Case(
+        what=replace(what, holdout=candidates[~is_member]),
+        settings=settings,
+        kind=kind,
+        candidates=candidates,
+        n_population=len(aside),
+        shadows=wants_shadows(kind, settings, learner=what.learner is not None),
+        answers=told[judged],
+        is_member=is_member,
+        given=what,
+        n_repeats=int(repeats.sum()),
+        n_moved=n_moved,
+        n_asked_again=n_again,
+        population=everyone[aside],
+        population_answers=told[aside],
+        overlap=Overlap.of(what.train, candidates[~is_member]),
+        opaque=opaque_ids(candidates),
+        execution=execution,
+        progress=progress,
+    )
+
+
+def released_kind(kind: AnswerKind, settings: Settings) -> AnswerKind:
+    """What the released model answers, of what it would answer as it is.
+
+    Raises:
+        ModelError: such answers cannot be released in the form that the settings ask for.
+    """
+    if settings.released is not Released.AS_IS and kind is AnswerKind.VALUES:
+        raise ModelError(f"released = {settings.released.value!r} is for classifiers; this model predicts numbers")
+    if settings.released is Released.BINNED and kind is AnswerKind.LABELS:
+        raise ModelError("released = 'binned' needs probabilities; this model outputs labels only")
+    labels = settings.released is Released.LABELS and kind is AnswerKind.PROBABILITIES
+    return AnswerKind.LABELS if labels else kind
+
+
+def _asked(
+    what: Subject, features: Floats, settings: Settings, execution: Execution
+) -> tuple[AnswerKind, Floats, int, int]:
+    """What is released about all candidates, ``[n, k]``; how many answers change when the model is asked again."""
+    n_moved = n_again = 0
+    if what.model is not None:
+        n_classes = len(what.train.schema.classes)
+        try:
+            kind, told = kind_of(what.model), answers(what.model, features, n_classes)
+            again = np.random.default_rng([settings.seed, 9]).permutation(len(features))[:N_ASKED_AGAIN]
+            n_again = len(again)
+            n_moved = _n_moved(kind, told[again], answers(what.model, features[again], n_classes))
+        except UserCodeError as error:
+            raise UserCodeError(
+                f"{error}; it must predict all training and holdout records: give its encoder all "
+                'categories, or let it ignore unknown ones (handle_unknown="ignore")'
+            ) from error
+    else:
+        assert what.learner is not None
+        table = train_many(
+            what.learner,
+            what.train,
+            everything(len(what.train)),
+            features,
+            seed=settings.seed,
+            randomness=Randomness.COMMON,
+            engines=STOPPING,  # what is released is where the solver stops
+            execution=execution.alone,
+        )
+        kind, told = table.kind, table.answers[0]
+    released = released_kind(kind, settings)
+    return released, settings.release(told) if kind is AnswerKind.PROBABILITIES else told, n_moved, n_again
+
+
+def _n_moved(kind: AnswerKind, before: Floats, after: Floats) -> int:
+    """For how many records two answers differ by more than a batch of another size may round differently."""
+    if kind is AnswerKind.VALUES:
+        differs = np.abs(after - before) > LARGEST_ROUNDING * (np.abs(before) + float(np.std(before)))
+    else:
+        differs = ~np.isclose(np.exp(before), np.exp(after), rtol=0, atol=LARGEST_ROUNDING, equal_nan=True)
+    return int(np.count_nonzero(differs.any(axis=1)))
+
+
+def _set_aside(what: Subject, kind: AnswerKind, settings: Settings, *, attributes: bool) -> Indices:
+    """Rows of training and holdout records together: part of the holdout, which the attacker is to hold."""
+    n = n_set_aside(kind, settings, len(what.holdout), learner=what.learner is not None, attributes=attributes)
+    rng = np.random.default_rng([settings.seed, 3])
+    return len(what.train) + np.sort(rng.choice(len(what.holdout), n, replace=False)).astype(np.int64)

@@ -1,0 +1,1 @@
+"""Influence: how far does a single training record move the model?"""

@@ -1,0 +1,183 @@
+"""What the membership attacks come to, held against the release rule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from leakgauge.auditing.advice import UNKNOWN_OUTPUTS, Situation, advice, settled_by_records
+from leakgauge.auditing.finding import Finding, Verdict, judge
+from leakgauge.auditing.membership.result import AttackResult
+from leakgauge.auditing.overlap import FRESH_HOLDOUT, allowance
+from leakgauge.auditing.result import Description
+from leakgauge.auditing.settings import ReleaseRule
+from leakgauge.auditing.tails import largest_odds, seen_odds
+from leakgauge.statistics import SMALLEST_GROUP, TailOdds, smallest_sure_tail
+from leakgauge.statistics.numerals import interval_name, number
+
+BY_LABELS_ALONE = ("gap",)
+"""Attacks that use nothing but the label, so that they succeed as well where labels alone are released."""
+
+TAIL_MEASURE = "tail odds of the strongest attack"
+
+
+def findings(
+    attacks: Sequence[AttackResult],
+    description: Description,
+    rule: ReleaseRule,
+    situation: Situation = UNKNOWN_OUTPUTS,
+) -> list[Finding]:
+    """One finding for each attack, and one for the tails of all; none where the rule has no limit on the advantage.
+
+    Args:
+        attacks: what they achieved.
+        description: of what was audited.
+        rule: limits the advantage, whichever way a signal points, and by its limit on DTP the tail odds.
+        situation: what is released, for the advice.
+    """
+    advantage = rule.advantage
+    if advantage is None:
+        return []
+    if not attacks:
+        give = ", or give the learner so that shadow models can be trained" * (description.learner is None)
+        return [
+            Finding(
+                "membership", "membership advantage", None, 0.0, advantage, Verdict.CANNOT_TELL,
+                "no membership attack could be carried out with the released outputs",
+                f"name other attacks{give}",
+            )
+        ]  # fmt: skip
+    by_labels = any(
+        one.name in BY_LABELS_ALONE and judge(one.advantage.magnitude, advantage) is Verdict.FAILS for one in attacks
+    )
+    situation = replace(situation, labels_suffice=by_labels)
+    found = [advantage_finding(one, advantage, description, situation, len(attacks)) for one in attacks]
+    tail = tail_finding(attacks, description, rule.dtp)
+    return found if tail is None else [*found, tail]
+
+
+def advantage_finding(
+    result: AttackResult, limit: float, description: Description, situation: Situation, n_attacks: int
+) -> Finding:
+    """The advantage of one attack, of so many, held against the limit, whichever way it points."""
+    shared = description.overlap
+    gained = result.advantage.magnitude
+    verdict = judge(gained, limit)
+    advantage = f"{number(gained.value)} ({interval_name(gained.confidence)} {number(gained.low)} to "
+    advantage += f"{number(gained.high)}), limit {limit:g}"
+    settle = settled_by_records(situation, limit, gained.confidence, n_attacks)
+    remedy = advice("membership", verdict, situation, settle=settle)
+    if verdict is Verdict.PASSES:
+        reason = f"{result.title} stays within the limit: advantage {advantage}"
+    elif verdict is Verdict.CANNOT_TELL:
+        reason = f"{result.title} may exceed the limit: advantage {advantage}"
+        if shared is not None and shared.low > 0:
+            remedy = FRESH_HOLDOUT
+    elif result.advantage.value < 0:
+        reason = (
+            f"{result.title}, reversed, distinguishes members from non-members: advantage {advantage}. The attack "
+            "calls fewer members than non-members “member”"
+        )
+        remedy = (
+            "find the cause: either the model was changed to hide its members, which identifies them, or the holdout "
+            "does not come from the distribution of the training set"
+        )
+    else:
+        reason = f"{result.title} distinguishes members from non-members: advantage {advantage}"
+    measure = f"membership advantage, {result.title}"
+    return Finding("membership", measure, gained, 0.0, limit, verdict, reason + allowance(shared), remedy)
+
+
+def tail_finding(attacks: Sequence[AttackResult], description: Description, dtp: float | None) -> Finding | None:
+    """The largest tail odds of all attacks held against e to the limit on DTP; ``None`` where no tail can be looked at.
+
+    If no answer of a model changes the odds of membership by more than e to the limit, tail odds above it come up with
+    the probability that ``carry_out`` states. Odds below it prove nothing; the finding passes, and says so.
+
+    Args:
+        attacks: what they achieved.
+        description: of what was audited.
+        dtp: limit on DTP in nats.
+    """
+    n_in, n_out = description.n_train, description.n_holdout
+    if min(n_in, n_out) < SMALLEST_GROUP:
+        return None
+    limit = largest_odds(dtp)
+    tails = [(attack, attack.tail) for attack in attacks if attack.tail is not None]
+    title, tail = max(
+        ((attack.title, tail) for attack, tail in tails), key=lambda pair: pair[1].odds, default=("", None)
+    )
+    estimate = None
+    if tail is not None:
+        estimate = seen_odds(tail, n_in, n_out, level=sum(each.level for _, each in tails))
+    if tail is not None and tail.odds > limit:
+        which = "highest" if tail.upper else "lowest"
+        return Finding(
+            "membership", TAIL_MEASURE, estimate, 1.0, limit, Verdict.FAILS,
+            f"{title} identifies a group of training records: {tail.n_members:,} of the {tail.k:,} records with the "
+            f"{which} scores are training records. The odds of membership among them are at least {tail.odds:.3g} "
+            f"times those among all records (limit {limit:.3g})" + allowance(description.overlap),
+            "inspect the most exposed records, group rare values, or train with stronger regularisation",
+        )  # fmt: skip
+    if tail is None or len(tails) < len(attacks):
+        return Finding(
+            "membership", TAIL_MEASURE, estimate, 1.0, limit, Verdict.CANNOT_TELL,
+            f"the result lacks the tail odds of some attack, so they cannot be compared with the limit of {limit:.3g}",
+            "audit the model again with this version",
+        )  # fmt: skip
+    return Finding(
+        "membership", TAIL_MEASURE, estimate, 1.0, limit, Verdict.PASSES,
+        "among the records with the most extreme scores of an attack, the odds of membership were not shown to exceed "
+        f"{limit:.3g} times those among all records. {_not_shown(tail, description, limit)}"
+        f"{allowance(description.overlap)}",
+        "",
+    )  # fmt: skip
+
+
+def _not_shown(tail: TailOdds, description: Description, limit: float) -> str:
+    """What a tail below the limit does not say."""
+    spent = 1 if description.overlap is None else 2  # half of the level is that of the share of shared records
+    fewest = smallest_sure_tail(description.n_train, description.n_holdout, level=tail.level / spent, odds=limit)
+    if fewest is None:
+        return "With so few records this test cannot detect any identified group"
+    single = "the largest change of a prediction" if description.answers == "values" else "PDTP"
+    return (
+        f"This test cannot detect fewer than about {fewest:,} records identified with certainty ({single} measures "
+        "single records)"
+    )
+
+
+def shadows_finding(why_not: str, rule: ReleaseRule) -> list[Finding]:
+    """That the attacks with shadow models could not be carried out, where the rule asks for them."""
+    if not why_not or rule.advantage is None:
+        return []
+    return [
+        Finding(
+            "membership", "membership advantage, attacks with shadow models", None, 0.0, rule.advantage,
+            Verdict.CANNOT_TELL, why_not,
+            "use a model that predicts every record whatever its training set: give its encoder all categories, or let "
+            "it ignore unknown ones (handle_unknown=\"ignore\")",
+        )
+    ]  # fmt: skip
+
+
+def unsteady_finding(n_moved: int, n: int, rule: ReleaseRule) -> list[Finding]:
+    """That the model answers the same question differently, of which attacks that ask once see little.
+
+    Args:
+        n_moved: how many records got another answer when the model was asked again.
+        n: of how many.
+        rule: asks for it where it has a limit on the advantage.
+    """
+    if not n_moved or rule.advantage is None:
+        return []
+    return [
+        Finding(
+            "membership", "membership advantage, repeated queries", None, 0.0, rule.advantage,
+            Verdict.CANNOT_TELL,
+            f"on a second query, the model's output differs for {n_moved:,} of {n:,} records. An attacker averages "
+            "this randomness out by repeating queries, and the attacks of this audit query each record once",
+            "let the model give the same output for the same query (random numbers drawn from the record, no state "
+            "between queries), or audit it without the randomness",
+        )
+    ]  # fmt: skip

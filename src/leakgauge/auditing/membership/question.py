@@ -1,0 +1,218 @@
+"""Membership inference: was this record in the training set?"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from leakgauge.arrays import Flags
+from leakgauge.auditing.advice import Situation
+from leakgauge.auditing.finding import Finding
+from leakgauge.auditing.influence.question import InfluenceAnswer
+from leakgauge.auditing.membership.findings import TAIL_MEASURE, findings, shadows_finding, unsteady_finding
+from leakgauge.auditing.membership.measurement import (
+    Attacked,
+    PerRecord,
+    association,
+    carry_out,
+    exposed,
+    gather,
+    per_record,
+    possible_attacks,
+    strongest,
+    train_shadows,
+    usual_error,
+    wants_copies,
+)
+from leakgauge.auditing.membership.result import Exposed
+from leakgauge.auditing.plan import Outline, Step
+from leakgauge.auditing.question import Answer, Question
+from leakgauge.escaping import shapes
+from leakgauge.membership import ATTACKS
+from leakgauge.membership.error_law import MANY
+from leakgauge.models import AnswerKind
+from leakgauge.statistics import SMALLEST_GROUP
+from leakgauge.training import PredictionTable, plan
+from leakgauge.training.engines import ENGINES, STOPPING
+
+if TYPE_CHECKING:
+    from leakgauge.auditing.case import Case
+    from leakgauge.auditing.gate import Written
+
+SHADOWS = "shadow models"
+
+
+@dataclass(frozen=True, eq=False)
+class MembershipAnswer(Answer):
+    """What the membership attacks achieved.
+
+    Args:
+        attacked: the attacks.
+        exposed: what is claimed about the training records that stand out beyond chance.
+        listed: which candidates these are, bool ``[n]``.
+        shadows: answers of the shadow models about the candidates, or ``None``.
+        no_shadows: why the attacks with shadow models could not be carried out; empty where they could.
+        success: how often attacks are right about each candidate.
+        usual: how far a regressor usually errs on other records, and where that is from.
+    """
+
+    attacked: tuple[Attacked, ...]
+    exposed: Exposed | None
+    listed: Flags
+    shadows: PredictionTable | None
+    no_shadows: str
+    success: PerRecord | None
+    usual: tuple[float, str] | None
+
+    __repr__ = shapes
+
+    def part(self, case: Case) -> Mapping[str, Any]:
+        """The attacks, who stands out, and PDTP beside the success of attacks."""
+        influence = case.answer(InfluenceAnswer)
+        pdtp = None if influence is None or influence.measured is None else influence.measured.found
+        return {
+            "attacks": tuple(one.result for one in self.attacked),
+            "exposed": self.exposed,
+            "with_influence": association(pdtp, self.success),
+        }
+
+    def findings(self, case: Case, situation: Situation) -> list[Finding]:
+        """The advantages and the tails; what kept attacks from being carried out."""
+        rule, results = case.settings.rule, [one.result for one in self.attacked]
+        return [
+            *findings(results, case.description, rule, situation),
+            *shadows_finding(self.no_shadows, rule),
+            *unsteady_finding(case.n_moved, case.n_asked_again, rule),
+        ]
+
+    def notes(self, case: Case) -> list[str]:
+        """What shadow models failed, and what the attacker of a regressor is given."""
+        said, table = [], self.shadows
+        if case.kind is AnswerKind.LABELS:
+            said.append("The model outputs labels only, so the attacks that need probabilities were left out.")
+        if table is not None and table.failures:
+            reason = next(iter(table.failures.values()))
+            said.append(
+                f"{len(table.failures)} of {len(table)} shadow models could not be trained or gave no predictions: "
+                f"{reason}."
+            )
+        if table is not None and table.n_unconverged:
+            said.append(f"The solver did not converge for {table.n_unconverged} of {len(table)} shadow models.")
+        if self.usual is not None:
+            error, source = self.usual
+            said.append(f"The attacker is given {error:.3g} as the usual error on other records, measured on {source}.")
+        if self.no_shadows:
+            said.append(f"Attacks with shadow models were not carried out: {self.no_shadows}.")
+        return said
+
+    def not_tested(self, case: Case) -> list[str]:
+        """Attacks that were left out, and what takes more shadow models."""
+        said = []
+        if left_out := self._left_out(case):
+            named = ", ".join(f"“{title}”" for title in left_out)
+            said.append(f"Membership attacks that the settings leave out: {named}.")
+        if self.shadows is None:
+            said.append("Attacks with shadow models.")
+        if min(len(case.what.train), len(case.what.holdout)) < SMALLEST_GROUP:
+            said.append(
+                f"Tail odds: they need at least {SMALLEST_GROUP} training and {SMALLEST_GROUP} holdout records."
+            )
+        asks_population = any(one.attack.needs_population for one in self.attacked)
+        if not asks_population and case.kind is not AnswerKind.LABELS:
+            said.append("Attacks that need known non-members (population attack and quantile regression).")
+        return [*said, "Attacks with hundreds of shadow models, which are stronger at very low false-positive rates."]
+
+    def _left_out(self, case: Case) -> list[str]:
+        """Titles of the attacks that could have been carried out, and were not named."""
+        named = case.settings.attacks
+        return [
+            attack.title
+            for attack in ATTACKS
+            if named is not None
+            and attack.name not in named
+            and not attack.needs_population
+            and attack.possible(case.kind, shadows=self.shadows is not None, population=False, copies=True)
+        ]
+
+    def method(self, case: Case) -> Mapping[str, Any]:
+        """How many shadow models, and by which engine."""
+        table = self.shadows
+        return {
+            "shadow_models": 0 if table is None else len(table),
+            "shadow_engine": None if table is None else table.engine,
+        }
+
+    def columns(self, case: Case) -> Mapping[str, Sequence[Any]]:
+        """Score of the strongest attack, success of attacks, and who stands out."""
+        best = strongest(self.attacked)
+        found: dict[str, Sequence[Any]] = {
+            "exposed": [bool(one) if member else None for one, member in zip(self.listed, case.is_member, strict=True)]
+        }
+        if best is not None:
+            found["score"] = best.rising.tolist()
+        if self.success is not None:
+            found["success"] = self.success.accuracy.tolist()
+        return found
+
+
+class Membership(Question):
+    """Membership inference by every possible attack."""
+
+    name = "membership"
+    limit = "advantage"
+
+    def asks_model(self, outline: Outline) -> bool:
+        """Some attacks ask about changed copies of the candidates."""
+        return wants_copies(outline.kind, self.settings)
+
+    def announce(self, outline: Outline) -> str:
+        """The attacks."""
+        chosen = possible_attacks(
+            outline.kind,
+            self.settings.attacks,
+            shadows=outline.shadows,
+            population=outline.n_population > 0,
+        )
+        return f"Attacks: {', '.join(attack.name for attack in chosen) or 'none is possible'}."
+
+    def plan(self, outline: Outline) -> Iterator[Step]:
+        """The shadow models; the error of a regressor on records it was not trained on, where a closed form has it."""
+        if outline.shadows:
+            engines = STOPPING if outline.solves and not outline.converged else ENGINES
+            yield Step.of(SHADOWS, outline.shadow_job, engines=engines, asked_of_all=1)
+        n = len(outline.what.train)
+        if outline.kind is AnswerKind.VALUES and self.settings.n_influence == 0 and n <= MANY:
+            left_out = outline.leaving_out(np.arange(n))
+            if not plan(left_out).engine.trains:
+                yield Step.of("models without one record", left_out)
+
+    def ask(self, case: Case) -> MembershipAnswer:
+        """Train shadow models and carry out the attacks."""
+        settings = self.settings
+        table, no_shadows = train_shadows(case)
+        influence = case.answer(InfluenceAnswer)
+        usual = usual_error(case, table, None if influence is None else influence.left_out_errors)
+        chosen = possible_attacks(
+            case.kind, settings.attacks, shadows=table is not None, population=case.n_population > 0
+        )
+        attacked = carry_out(
+            chosen, gather(case, table, usual), case.is_member, settings.rule, case.overlap, among=settings.n_attacks
+        )
+        claimed, listed = exposed(attacked, case.is_member, among=settings.n_attacks)
+        success = None if table is None else per_record(table, case.candidates.labels, width=settings.bin_width)
+        return MembershipAnswer(attacked, claimed, listed, table, no_shadows, success, usual)
+
+    @classmethod
+    def judged_again(cls, written: Written) -> list[Finding]:
+        """The advantages and the tails, made anew."""
+        audit = written.audit
+        made = findings(audit.attacks, audit.description, written.rule, written.situation)
+        return written.worse_of(made, cls)
+
+    @classmethod
+    def is_limited(cls, finding: Finding) -> bool:
+        """Those of the tails are derived of the limit on DTP."""
+        return finding.measure != TAIL_MEASURE

@@ -1,0 +1,101 @@
+"""What a document says about membership inference."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from leakgauge.auditing.drawn import Curve, require
+from leakgauge.statistics import Estimate, TailOdds
+
+
+@dataclass(frozen=True)
+class AttackResult:
+    """What one membership attack achieved against the model.
+
+    Args:
+        name: short name.
+        title: what it does.
+        source: where it comes from.
+        advantage: true-positive minus false-positive rate at the attack's own decision; 0 is guessing, and below 0 the
+            attack distinguishes as well, the other way round. Corrected for holdout records that stand in the training
+            set, as nothing else here but the tail odds is.
+        auc: area under the ROC curve; 0.5 is guessing.
+        tpr_at_low_fpr: true-positive rate at the false-positive rate ``low_fpr``.
+        low_fpr: the smallest of 0.1 %, 1 % and 10 % that the number of holdout records resolves.
+        roc: the curve.
+        tail: odds of membership among the records with the most extreme scores, bounded from below; ``None`` where a
+            group has fewer than 32 records, and in documents of schema versions before 1.5.
+    """
+
+    name: str
+    title: str
+    source: str
+    advantage: Estimate
+    auc: Estimate
+    tpr_at_low_fpr: Estimate
+    low_fpr: float
+    roc: Curve
+    tail: TailOdds | None = None
+
+
+@dataclass(frozen=True)
+class Exposed:
+    """How many training records one attack can name, almost all of them rightly.
+
+    A record is on the list if its score stands so high among the scores of the holdout that, of all records listed, at
+    most a share ``rate`` is expected to be there by chance: the false discovery rate, kept by Benjamini and Hochberg's
+    procedure on the ranks, the rate divided among the attacks since the longest of their lists is taken.
+
+    Args:
+        attack: name of the attack with the longest list.
+        n: training records on it.
+        n_members: training records in all.
+        rate: false discovery rate over all attacks.
+        fewest: the shortest list that this holdout could have shown; below it nothing can be told.
+    """
+
+    attack: str
+    n: int
+    n_members: int
+    rate: float
+    fewest: int
+
+
+@dataclass(frozen=True)
+class Association:
+    """PDTP with binned probabilities against the success of an attack on each record.
+
+    Args:
+        attack: the attack's name.
+        correlation: Pearson's, with its interval.
+        p_value: two-sided.
+        pdtp: binned PDTP of a few hundred records, in nats: the largest, and others evenly spread over the ranks.
+        success: the attack's success on them, in [0, 1]; 0.5 is guessing.
+    """
+
+    attack: str
+    correlation: Estimate
+    p_value: float
+    pdtp: tuple[float, ...]
+    success: tuple[float, ...]
+
+    def __post_init__(self) -> None:
+        require(len(self.pdtp) == len(self.success), "PDTP and success are about the same records")
+        require(not any(map(math.isnan, self.pdtp)), "PDTP beside success is a number")
+        require(all(0 <= share <= 1 for share in self.success), "success is in [0, 1]")
+
+
+@dataclass(frozen=True, kw_only=True)
+class MembershipPart:
+    """The part of a document about membership.
+
+    Args:
+        attacks: the membership attacks.
+        exposed: the training records that stand out beyond chance; ``None`` where there was no attack.
+        with_influence: PDTP against the success of an attack on each record, where both are known.
+    """
+
+    attacks: tuple[AttackResult, ...] = ()
+    exposed: Exposed | None = None
+    with_influence: Association | None = None

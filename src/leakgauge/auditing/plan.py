@@ -1,0 +1,150 @@
+"""What is known of an audit before anything is measured, and the models that it will need."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+
+import numpy as np
+
+from leakgauge.arrays import Indices
+from leakgauge.auditing.advice import Outputs, Situation
+from leakgauge.auditing.settings import Queries as AskedOf
+from leakgauge.auditing.settings import Settings
+from leakgauge.auditing.subject import Subject
+from leakgauge.models import AnswerKind
+from leakgauge.records import Records
+from leakgauge.training import EachModel, Job, Learner, LeaveOneOut, Randomness, Subsets, balanced_subsets, plan
+from leakgauge.training.engines import ENGINES
+from leakgauge.training.engines.base import Engine, Prepared, Refusal
+from leakgauge.training.engines.refit import Refit
+from leakgauge.training.job import Queries
+
+
+@dataclass(frozen=True)
+class Step:
+    """Some models of an audit.
+
+    Args:
+        what: what they are for.
+        n_models: how many answers of models are needed.
+        n_trained: how many of them are really trained.
+        engine: how the answers are had.
+        refusals: why each exact engine cannot leave records out without training.
+        sometimes: whether the step is needed only if something is found.
+        seconds: on one worker; a rough estimate.
+        prepared: the work itself, or the larger part of it.
+        asked_of_all: how many times as many queries each model gets as there are candidates.
+    """
+
+    what: str
+    n_models: int
+    n_trained: int
+    engine: str
+    refusals: dict[str, Refusal]
+    sometimes: bool = False
+    seconds: float = 0.0
+    prepared: Prepared | None = field(default=None, repr=False)
+    asked_of_all: int = 0
+
+    @classmethod
+    def of(
+        cls,
+        what: str,
+        job: Job,
+        *,
+        times: int = 1,
+        sometimes: bool = False,
+        engines: Sequence[Engine] = ENGINES,
+        asked_of_all: int = 0,
+    ) -> Step:
+        """A job, by the engine that will do it, so many times."""
+        found = plan(job, engines=engines)
+        # Of all other models there are few, and that engines are not for them is not worth saying.
+        refusals = found.refusals if isinstance(job.subsets, LeaveOneOut) and not sometimes else {}
+        n_models, n_trained = found.n_models * times, found.n_trained * times
+        return cls(
+            what, n_models, n_trained, found.engine.name, refusals, sometimes,
+            prepared=found.prepared, asked_of_all=asked_of_all,
+        )  # fmt: skip
+
+    @classmethod
+    def plainly(cls, what: str, job: Job) -> Step:
+        """Models that are trained in the plain loop, whatever engines there are."""
+        n = len(job.subsets)
+        return cls(what, n, n, Refit.name, {}, prepared=Refit().prepare(job))
+
+    def standing_for(self, n_models: int) -> Step:
+        """The same for more models than are in the job."""
+        return replace(self, n_models=n_models, n_trained=n_models if self.n_trained else 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Outline:
+    """What is known of an audit before anything is measured.
+
+    Args:
+        what: the subject, with the holdout that attacks are judged by.
+        settings: of the audit.
+        kind: what the released model answers.
+        candidates: members and judged non-members, members first.
+        n_population: holdout records that the attacker is given as known non-members.
+        shadows: whether shadow models are trained.
+        converged: whether the learner's solver came to its end on all records, where that was looked at.
+    """
+
+    what: Subject
+    settings: Settings
+    kind: AnswerKind
+    candidates: Records
+    n_population: int
+    shadows: bool
+    converged: bool = True
+
+    @property
+    def learner(self) -> Learner:
+        """The learner, for those who know that there is one."""
+        assert self.what.learner is not None
+        return self.what.learner
+
+    @property
+    def situation(self) -> Situation:
+        """What advice depends on, before anything is found."""
+        return Situation(
+            outputs=Outputs.of(self.kind.value, self.settings.released.value),
+            dtp=None if self.kind is AnswerKind.VALUES else self.settings.rule.dtp,
+            any_query=self.settings.rule.queries is not AskedOf.DIRECT,
+            n_train=len(self.what.train),
+            n_holdout=len(self.what.holdout),
+        )
+
+    @cached_property
+    def shadow_job(self) -> Job:
+        """Models of the same algorithm on random sets of candidates as large as the training set."""
+        candidates, settings = self.candidates, self.settings
+        # At least a tenth of the candidates stay out of every set, or too few models would be left to compare with.
+        size = min(len(self.what.train), int(0.9 * len(candidates)))
+        rng = np.random.default_rng([settings.seed, 2])
+        subsets = balanced_subsets(len(candidates), size, settings.n_shadows, rng)
+        return Job(
+            self.learner, candidates, subsets, candidates.features,
+            settings.seed, Randomness.INDEPENDENT, settings.device,
+        )  # fmt: skip
+
+    @property
+    def solves(self) -> bool:
+        """Whether the engine of the shadow models finds minima which the learner's own solver may stop short of."""
+        return self.shadows and plan(self.shadow_job).engine.converges
+
+    def with_learner(self, learner: Learner) -> Outline:
+        """The same with another learner."""
+        return replace(self, what=replace(self.what, learner=learner))
+
+    def job(self, subsets: Subsets, queries: Queries) -> Job:
+        """Models on parts of the training set."""
+        return Job(self.learner, self.what.train, subsets, queries, 0, Randomness.COMMON)
+
+    def leaving_out(self, rows: Indices) -> Job:
+        """Models without one record each, asked about it."""
+        return self.job(LeaveOneOut(len(self.what.train), rows), EachModel(rows[:, None]))

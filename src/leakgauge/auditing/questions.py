@@ -1,0 +1,23 @@
+"""The questions of an audit, in the order in which they are asked and told of. A new one is added here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from leakgauge.auditing.attributes.question import Attributes
+from leakgauge.auditing.attributes.result import AttributesPart
+from leakgauge.auditing.influence.question import InfluenceOfRecords
+from leakgauge.auditing.influence.result import InfluencePart
+from leakgauge.auditing.membership.question import Membership
+from leakgauge.auditing.membership.result import MembershipPart
+from leakgauge.auditing.properties.question import Properties
+from leakgauge.auditing.properties.result import PropertiesPart
+from leakgauge.auditing.question import Question
+
+QUESTIONS: tuple[type[Question], ...] = (InfluenceOfRecords, Membership, Attributes, Properties)
+"""Later ones may use the answers of earlier ones."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Parts(InfluencePart, MembershipPart, AttributesPart, PropertiesPart):
+    """What the questions add to a document."""
