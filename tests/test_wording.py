@@ -30,7 +30,7 @@ from leakgauge.auditing import AuditResult, Document, Released, Settings, audit
 from leakgauge.auditing.advice import Outputs, Situation, advice, bounding, unbounded_queries, unmeasured_influence
 from leakgauge.auditing.finding import Verdict
 from leakgauge.records import Records, from_pair
-from leakgauge.report import junit, markdown, render_html, words
+from leakgauge.report import junit, markdown, render_html, statement
 
 PACKAGE = Path(leakgauge.__file__).parent
 TEMPLATES = sorted((PACKAGE / "report" / "templates").glob("*.html"))
@@ -134,8 +134,8 @@ def of_documents() -> list[tuple[str, str]]:
         for finding in one.findings:
             texts = (finding.measure, finding.reason, finding.remedy)
             found += [(f"{name}, {finding.measure}", text) for text in texts if text]
-        found += [(f"{name}, {part}", text) for part, text in words.statement(one, "0")]
-        found += [(f"{name}, rule", text) for text in words.rule(one)]
+        found += [(f"{name}, {part}", text) for part, text in statement.statement(one, "0")]
+        found += [(f"{name}, rule", text) for text in statement.rule(one)]
         found += [(f"{name}, note", text) for text in (*one.notes, *one.not_tested)]
         found += [(f"{name}, page", text) for text in lines_of(render_html(document))]
         found += [(f"{name}, Markdown", text) for text in markdown(document).splitlines() if " " in text]

@@ -17,7 +17,9 @@ import pytest
 from leakgauge.auditing import Document, Finding, Verdict
 from leakgauge.auditing.document import dump, load
 from leakgauge.errors import StoreError
-from leakgauge.report import render_html, words, write_html
+from leakgauge.report import render_html, statement, words, write_html
+from leakgauge.report.chapters import attributes as attributes_chapter
+from leakgauge.report.chapters import properties as properties_chapter
 from leakgauge.report.page import _scales, _view
 from leakgauge.statistics import Estimate
 
@@ -104,8 +106,8 @@ def test_the_verdict_comes_first_with_its_reason_and_the_advice(documents):
         "Removing one training record changes the prediction for that record",
         "Train with stronger regularisation.",
         "Findings",
-        "Membership attacks",
         "How much does the prediction for a record change",
+        "Membership attacks",
         "Most exposed records",
         "What was not tested",
         "How to read the numbers",
@@ -435,10 +437,10 @@ def test_the_page_is_small(three_models):
 def test_a_hidden_column_stands_with_its_sentence_its_attacks_and_its_values(documents):
     result = documents.failing()
     text = Page(render_html(documents.alone(result))).text_of()
-    start, end = text.index("Can an attacker who knows all other columns"), text.index("How much does the prediction")
+    start, end = text.index("Can an attacker who knows all other columns"), text.index("Most exposed records")
     said = text[start:end]
     column = result.attributes[0]
-    assert words.hidden_column(result.attributes[0]) in said
+    assert attributes_chapter.hidden_column(result.attributes[0]) in said
     for attack in column.attacks:
         assert attack.title[1:] in said
         for estimate in (attack.members, attack.others, attack.advantage, attack.gain_members, attack.gain_others):
@@ -462,7 +464,7 @@ def test_questions_stand_in_their_order_and_hidden_columns_in_the_overview(page,
     text = page.text_of()
     assert "Influence Membership inference Attribute inference" in text
     alone = Page(render_html(documents.alone(documents.failing()))).text_of()
-    titles = [words.question_title(question) for question in ("influence", "membership", "attributes")]
+    titles = [statement.question_title(question) for question in ("influence", "membership", "attributes")]
     places = [alone.index(title, alone.index("Findings")) for title in titles]
     assert places == sorted(places)
 
@@ -511,16 +513,16 @@ def test_a_property_of_the_whole_stands_with_its_sentence_its_picture_and_its_ga
     text = page.text_of()
     start, end = (
         text.index("Can an attacker find out how frequent"),
-        text.index("How much does the prediction"),
+        text.index("Most exposed records"),
     )
     said = text[start:end]
     for one in result.properties:
-        assert words.property_told(one) in said
+        assert properties_chapter.property_told(one) in said
         for game in one.games:
             assert words.capital(words.game_title(game)) in said
             assert words.interval(game.accuracy) in said
     for remedy in result.properties[0].remedies:
-        assert f"the owner trains {words.remedy_title(remedy)}" in said
+        assert f"the owner trains {properties_chapter.remedy_title(remedy)}" in said
         assert words.interval(remedy.game.recall) in said
     assert "The attacker knows the mitigation" in said
     assert "success not guaranteed" in said
@@ -531,7 +533,7 @@ def test_a_property_of_the_whole_stands_with_its_sentence_its_picture_and_its_ga
     assert "Attack accuracy of property inference" in text
     assert "Precision and recall" in text
     assert "precision and recall at “sex is f”" in text
-    assert words.question_title("properties") in text
+    assert statement.question_title("properties") in text
 
 
 def test_a_remedy_that_was_not_tried_says_why(documents):

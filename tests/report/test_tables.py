@@ -16,7 +16,8 @@ import pytest
 
 from leakgauge.auditing import Curve, Histogram, Verdict
 from leakgauge.auditing.membership.measurement import _thin
-from leakgauge.report import figures, words
+from leakgauge.report import figures
+from leakgauge.report.chapters import membership as membership_chapter
 from leakgauge.report.page import render_html
 from leakgauge.report.protection import render_protection
 from leakgauge.statistics import roc
@@ -222,7 +223,7 @@ def test_every_attack_stands_with_its_numbers(documents):
     for row, attack in zip(rows, result.attacks, strict=True):
         for cell, estimate in zip(row[1:4], (attack.advantage, attack.auc, attack.tpr_at_low_fpr), strict=True):
             check_estimate(cell, estimate)
-        assert row[4] == " ".join(words.tail(attack)).strip()
+        assert row[4] == " ".join(membership_chapter.tail(attack)).strip()
 
 
 def check_estimate(cell, estimate):

@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from leakgauge.auditing import AuditDocument, Finding, Queries, ReleaseRule, Verdict
-from leakgauge.report import words
+from leakgauge.report import statement, words
+from leakgauge.report.chapters import attributes, properties
 from leakgauge.statistics import Estimate
 
 
@@ -71,22 +72,22 @@ def test_the_ground_of_failing_is_what_lies_furthest_above_its_limit(documents):
         finding(0.0, 0.05, Verdict.PASSES, "influence"),
         verdict=Verdict.FAILS,
     )
-    (ground,) = words.grounds(audit)
+    (ground,) = statement.grounds(audit)
     assert (ground.clearest.reason, ground.n_deciding, ground.n_findings) == ("from 0.3 to 0.4", 2, 3)
-    assert words.remedies(audit) == ["b"]
+    assert statement.remedies(audit) == ["b"]
 
 
 def test_the_ground_of_not_knowing_is_what_could_not_be_measured(documents):
     missing = Finding("membership", "m", None, 0.0, 0.1, Verdict.CANNOT_TELL, "nothing was measured", "measure")
     audit = audit_of(documents, finding(0.0, 5.0, Verdict.CANNOT_TELL), missing, verdict=Verdict.CANNOT_TELL)
-    assert words.grounds(audit)[0].clearest is missing
+    assert statement.grounds(audit)[0].clearest is missing
 
 
 def test_the_ground_of_passing_is_what_comes_nearest_to_its_limit(documents):
     audit = audit_of(
         documents, finding(0.0, 0.02, Verdict.PASSES), finding(-0.1, 0.09, Verdict.PASSES), verdict=Verdict.PASSES
     )
-    assert words.grounds(audit)[0].clearest.reason == "from -0.1 to 0.09"
+    assert statement.grounds(audit)[0].clearest.reason == "from -0.1 to 0.09"
 
 
 def test_advice_that_two_questions_share_is_given_once(documents):
@@ -96,16 +97,16 @@ def test_advice_that_two_questions_share_is_given_once(documents):
         finding(0.2, 0.3, Verdict.FAILS, "membership", "round"),
         verdict=Verdict.FAILS,
     )
-    assert words.remedies(audit) == ["round"]
+    assert statement.remedies(audit) == ["round"]
 
 
 def test_the_rule_is_told_from_the_settings(documents):
-    told = " ".join(words.rule(documents.passing()))
+    told = " ".join(statement.rule(documents.passing()))
     assert "may not change the prediction for any query by more than a factor of 2.7" in told
     assert "membership advantage above 0.1 " in told
     assert "simultaneous 95 % confidence" in told
     direct = ReleaseRule(dtp=0.5, queries=Queries.DIRECT, advantage=None, confidence=0.9)
-    told = " ".join(words.rule(replace(documents.passing(), rule=direct)))
+    told = " ".join(statement.rule(replace(documents.passing(), rule=direct)))
     assert "may not change the prediction for that record by more than a factor of 1.6" in told
     assert "membership advantage" not in told
 
@@ -114,7 +115,7 @@ def test_the_rule_of_a_regressor_speaks_of_predictions(documents):
     """Differential training privacy is defined for answers about classes, and no regressor was held against it."""
     passing = documents.passing()
     what = replace(passing.description, answers="values", classes=())
-    told = " ".join(words.rule(replace(passing, description=what)))
+    told = " ".join(statement.rule(replace(passing, description=what)))
     assert told.startswith("Removing a training record may not change the prediction for it by more than 1 times ")
     assert "differential training privacy" not in told
 
@@ -136,7 +137,7 @@ def test_what_the_model_answers(documents, released, answers, said):
 
 
 def paragraph(result) -> dict[str, str]:
-    return dict(words.statement(result, "0.1.0"))
+    return dict(statement.statement(result, "0.1.0"))
 
 
 def test_the_statement_tells_what_an_officer_needs(documents):
@@ -221,7 +222,7 @@ def test_every_verdict_has_its_words():
 )
 def test_what_a_hidden_column_comes_to(documents, members, others, said):
     """Without the model 65 % are right; intervals are 0.04 or 0.05 either way."""
-    told = words.hidden_column(documents.hidden("race", members, others))
+    told = attributes.hidden_column(documents.hidden("race", members, others))
     shares = f"{100 * members:.0f} % of training records and {100 * others:.0f} % of holdout records"
     start = (
         f"Sensitive attribute “race”: predicted correctly for {shares}, without the model for 65 % of training records"
@@ -232,23 +233,25 @@ def test_what_a_hidden_column_comes_to(documents, members, others, said):
 
 def test_a_guess_that_is_right_about_members_without_the_model_is_no_leak(documents):
     unlike = replace(documents.hidden(), advantage_without=documents.estimate(0.2, 0.1))
-    assert "The difference between members and non-members exists without the model too" in words.hidden_column(unlike)
+    assert "The difference between members and non-members exists without the model too" in attributes.hidden_column(
+        unlike
+    )
 
 
 def test_where_nothing_could_be_learned_members_are_held_against_others_alone(documents):
     column = documents.hidden()
     bare = tuple(replace(one, gain_members=None, gain_others=None) for one in column.attacks)
-    told = words.hidden_column(replace(column, best_guess_members=None, attacks=bare))
+    told = attributes.hidden_column(replace(column, best_guess_members=None, attacks=bare))
     assert "without the model for 65 % of holdout records. Predictions are correct more often" in told
     flat = documents.hidden(members=0.6, others=0.6)
     bare = tuple(replace(one, gain_members=None, gain_others=None) for one in flat.attacks)
-    told = words.hidden_column(replace(flat, best_guess_members=None, attacks=bare))
+    told = attributes.hidden_column(replace(flat, best_guess_members=None, attacks=bare))
     assert "records. No difference between members and non-members was found (0.000, " in told
 
 
 def test_the_clearest_attack_is_one_that_decides(documents):
     """The reduction has the largest advantage, 0.7, and is not judged."""
-    assert words.clearest(documents.hidden()).name == "inversion"
+    assert attributes.clearest(documents.hidden()).name == "inversion"
 
 
 @pytest.mark.parametrize(
@@ -262,13 +265,13 @@ def test_the_clearest_attack_is_one_that_decides(documents):
 )
 def test_people_whose_value_stands_out(documents, n, fewest, said):
     column = documents.hidden()
-    assert said in words.exposed_values(replace(column, exposed=replace(column.exposed, n=n, fewest=fewest)))
+    assert said in attributes.exposed_values(replace(column, exposed=replace(column.exposed, n=n, fewest=fewest)))
 
 
 def test_the_statement_says_that_hidden_columns_were_inferred(documents):
     told = paragraph(documents.failing())
     assert (
-        "all of it but the sensitive attribute), holds 250 complete records of other people, and"
+        "knows all of the record but the sensitive attribute, and holds 250 complete records of other people."
         in told["Threat model"]
     )
     assert "attribute inference of “vkorc1” and “sex”" in told["Tested"]
@@ -279,7 +282,7 @@ def test_the_statement_says_that_hidden_columns_were_inferred(documents):
 
 
 def test_a_property_of_the_whole_is_told_in_a_few_sentences(documents):
-    said = words.property_told(documents.whole())
+    said = properties.property_told(documents.whole())
     assert said == (
         "An attacker without poisoned records distinguishes whether 17 % or 33 % of the training records have the "
         "property “sex is f” with attack accuracy 55 % (50 % is chance). With 100 poisoned records among 1,000 the "
@@ -288,13 +291,15 @@ def test_a_property_of_the_whole_is_told_in_a_few_sentences(documents):
         "against models trained without the 10 % most influential records and 94 % against models trained with 10 % of "
         "labels replaced at random. Estimated from the model, the fraction is 30 % (20 % to 40 %); it is 33 %."
     )
-    weak = words.property_told(documents.whole(clean=0.52, planted=0.7, estimate=None, no_estimate="too few records"))
+    weak = properties.property_told(
+        documents.whole(clean=0.52, planted=0.7, estimate=None, no_estimate="too few records")
+    )
     assert "(50 % is chance; more than chance was not shown)" in weak
     assert "With up to 10 % of poisoned records the attack accuracy is at most 70 %; the owner may notice" in weak
     assert "The fraction, 33 %, was not estimated from the model: too few records." in weak
     nothing_planted = documents.whole(games=documents.whole().games[:2], fewest_planted=None, remedies=())
-    assert "With" not in words.property_told(nothing_planted)
-    older = words.property_told(documents.before_use())
+    assert "With" not in properties.property_told(nothing_planted)
+    older = properties.property_told(documents.before_use())
     assert "the attack accuracy is at most 70 %. The fraction" in older
 
 
@@ -303,16 +308,16 @@ def test_what_the_owner_does_not_notice_and_did_not_try_is_said(documents):
     filtering, noise = found.remedies
     reason = "the influence takes training"
     not_tried = replace(found, remedies=(replace(filtering, game=None, not_tried=reason), noise))
-    assert words.against_planting(not_tried) == (
+    assert properties.against_planting(not_tried) == (
         "With 100 poisoned records the attack accuracy is 96 % against models trained as this one is and 94 % against "
         "models trained with 10 % of labels replaced at random. Training without the 10 % most influential records "
         "was not tried: the influence takes training."
     )
     neither = replace(found, remedies=not_tried.remedies[:1])
-    assert words.against_planting(neither).startswith("Training without the 10 %")
+    assert properties.against_planting(neither).startswith("Training without the 10 %")
     *others, most = found.games
     same = replace(most, precision=others[1].precision, recall=None)
-    told = words.property_told(replace(found, games=(*others, same)))
+    told = properties.property_told(replace(found, games=(*others, same)))
     assert "96 %; the owner may notice that precision stays at 70 %." in told
 
 
@@ -320,32 +325,32 @@ def test_the_file_names_the_limit_and_who_was_assumed_to_attack(documents):
     audit = documents.telling()
     assert any(
         "No attacker without poisoned records may distinguish two frequencies" in line and "0.6" in line
-        for line in words.rule(audit)
+        for line in statement.rule(audit)
     )
-    said = dict(words.statement(audit, "0.1.0"))
+    said = dict(statement.statement(audit, "0.1.0"))
     assert "holds 900 records of other people" in said["Threat model"]
     assert "may insert poisoned records, up to 10 % of the training records" in said["Threat model"]
     assert "property inference of “sex is f” and “age below 30”" in said["Tested"]
     assert "Estimated from the model" in said["Results"]
     planting = replace(audit, rule=ReleaseRule(property=0.6, planted=0.1))
-    assert "No attacker with up to 10 % of poisoned records may" in " ".join(words.rule(planting))
+    assert "No attacker with up to 10 % of poisoned records may" in " ".join(statement.rule(planting))
 
 
 def test_tail_odds_decide_as_other_measures_do(documents):
     audit = documents.tailed()
-    (ground,) = words.grounds(audit)
+    (ground,) = statement.grounds(audit)
     assert ground.clearest.measure == "tail odds of the strongest attack"
-    said = " ".join(text for _, text in words.statement(audit, "0"))
+    said = " ".join(text for _, text in statement.statement(audit, "0"))
     assert "Of the 128 records with the highest scores 128 are training records" in said
     assert "at least 15.30 times" in said
-    assert any("the odds of membership may not be shown to exceed 2.7 times" in one for one in words.rule(audit))
+    assert any("the odds of membership may not be shown to exceed 2.7 times" in one for one in statement.rule(audit))
 
 
 def test_a_bound_from_below_is_never_the_clearest_reason_to_pass(documents):
     odds = Estimate(1.2, 0.8, math.inf, 0.99, "m", 10)
     tail = Finding("membership", "tail odds", odds, 1.0, math.e, Verdict.PASSES, "tail", "")
     audit = audit_of(documents, tail, finding(0.0, 0.05, Verdict.PASSES), verdict=Verdict.PASSES)
-    (ground,) = words.grounds(audit)
+    (ground,) = statement.grounds(audit)
     assert ground.clearest.measure == "advantage"
 
 
@@ -353,6 +358,6 @@ def test_the_largest_advantage_is_the_largest_either_way_round(documents):
     plain = documents.passing()
     turned = replace(plain.attacks[0], advantage=Estimate(-0.7, -0.8, -0.6, 0.99, "m", 10))
     audit = replace(plain, attacks=(turned, *plain.attacks[1:]))
-    said = " ".join(text for _, text in words.statement(audit, "0"))
+    said = " ".join(text for _, text in statement.statement(audit, "0"))
     assert "The largest membership advantage is −0.700" in said
     assert "exceeds 0.800" in said

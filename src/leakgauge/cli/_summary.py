@@ -43,7 +43,8 @@ def _headline(document: Document) -> RenderableType:
     from rich.padding import Padding
     from rich.text import Text
 
-    from leakgauge.report.words import ADVICE, ADVICE_FOR_SEVERAL, HEADLINES, advice, tally
+    from leakgauge.report.statement import advice, tally
+    from leakgauge.report.words import ADVICE, ADVICE_FOR_SEVERAL, HEADLINES
 
     style = STYLES[document.verdict.value]
     models = [audit.description.model for audit in document.audits]
@@ -60,7 +61,9 @@ def _headline(document: Document) -> RenderableType:
 def _show_audit(audit: AuditDocument, console: Console, *, several: bool) -> None:
     from rich.text import Text
 
-    from leakgauge.report.words import REMEDY_TITLES, hidden_column, property_told, remedies, sentence
+    from leakgauge.report.chapters import CHAPTERS
+    from leakgauge.report.statement import remedies
+    from leakgauge.report.words import REMEDY_TITLES, sentence
 
     if several:
         style = STYLES[audit.verdict.value]
@@ -70,27 +73,14 @@ def _show_audit(audit: AuditDocument, console: Console, *, several: bool) -> Non
     console.print(Text(_description(audit), style="dim"))
     console.print()
     show_table(_findings(audit, console.width), console)
-    if audit.attributes:
-        console.print()
-        console.print(Text("Attribute inference", style="bold"))
-        for column in audit.attributes:
-            console.print(_bullet(hidden_column(column)))
-    if audit.properties:
-        console.print()
-        console.print(Text("Property inference", style="bold"))
-        for one in audit.properties:
-            console.print(_bullet(property_told(one)))
-    said = remedies(audit)
-    if said:
-        console.print()
-        console.print(Text(REMEDY_TITLES[audit.verdict], style="bold"))
-        for remedy in said:
-            console.print(_bullet(sentence(remedy)))
-    if audit.notes:
-        console.print()
-        console.print(Text("Notes", style="bold"))
-        for note in audit.notes:
-            console.print(_bullet(sentence(note)))
+    said = [(chapter.title, chapter.summary(audit)) for chapter in CHAPTERS]
+    said += [(REMEDY_TITLES[audit.verdict], remedies(audit)), ("Notes", list(audit.notes))]
+    for title, sentences in said:
+        if sentences:
+            console.print()
+            console.print(Text(title, style="bold"))
+            for one in sentences:
+                console.print(_bullet(sentence(one)))
 
 
 def _description(audit: AuditDocument) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import bisect
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -527,3 +527,11 @@ def _bar(left: float, right: float, top: float, bottom: float) -> str:
 
 def _spoken(value: float) -> str:
     return "infinite" if math.isinf(value) else number(value, 2)
+
+
+def digits(values: Iterable[float]) -> list[float | str]:
+    """Four significant digits each; JSON has no infinity, so that is written as in ``result.json``."""
+    return [
+        float(f"{value:.4g}") if math.isfinite(value) else ("Infinity" if value > 0 else "-Infinity")
+        for value in values
+    ]

@@ -4,21 +4,17 @@ from __future__ import annotations
 
 from leakgauge.auditing import AuditDocument, Document, Finding, Verdict
 from leakgauge.escaping import markdown as escape
+from leakgauge.report.statement import advice, grounds, remedies, statement, tally
 from leakgauge.report.words import (
     ADVICE_FOR_SEVERAL,
     HEADLINES,
     REMEDY_TITLES,
-    advice,
     capital,
-    grounds,
     interval,
     number,
     places_for,
-    remedies,
     sentence,
     short,
-    statement,
-    tally,
 )
 
 _MARKS = {Verdict.PASSES: "✓", Verdict.FAILS: "✗", Verdict.CANNOT_TELL: "?"}

@@ -16,9 +16,10 @@ from typing import Any, TypeAlias
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from leakgauge.auditing import AuditDocument, Document, Finding, PropertyGame, Verdict
+from leakgauge.auditing import AuditDocument, Document, Finding, Verdict
 from leakgauge.drawing.marks import style as drawn_style
-from leakgauge.report import figures, words
+from leakgauge.report import figures, statement, words
+from leakgauge.report.chapters import CHAPTERS
 from leakgauge.statistics import Estimate
 from leakgauge.training import write_atomically
 
@@ -51,7 +52,7 @@ def render_html(document: Document) -> str:
             document=document,
             views=[_view(audit, i) for i, audit in enumerate(document.audits)],
             scales=_scales(finding for audit in document.audits for finding in audit.findings),
-            asked={finding.question for audit in document.audits for finding in audit.findings},
+            chapters=[one for one in CHAPTERS if any(one.is_asked(audit) for audit in document.audits)],
             several=several,
             title=document.name if several else document.audits[0].description.model,
             policy=Markup(policy),
@@ -157,36 +158,7 @@ def _scales(findings: Iterable[Finding]) -> Scales:
 
 def _ways(audit: AuditDocument) -> tuple[Way, ...]:
     """The estimates of an audit, put together by how their intervals were computed."""
-    estimates: list[tuple[str, Estimate | None]] = [
-        (finding.measure, finding.estimate)
-        for finding in audit.findings
-        if finding.question != "membership" or finding.baseline  # advantages are named by their attacks' letters
-    ]
-    for i, attack in enumerate(audit.attacks):
-        estimates += [
-            (f"advantage of {figures.letter(i)}", attack.advantage),
-            (f"AUC of {figures.letter(i)}", attack.auc),
-            (f"true-positive rate of {figures.letter(i)} at {words.short(attack.low_fpr)}", attack.tpr_at_low_fpr),
-        ]
-    for column in audit.attributes:
-        for one in column.attacks:
-            estimates += [
-                (f"advantages at “{column.name}”", one.advantage),
-                (f"rates of “{column.name}”", one.members),
-                (f"rates of “{column.name}”", one.others),
-                (f"gains at “{column.name}”", one.gain_members),
-                (f"gains at “{column.name}”", one.gain_others),
-            ]
-    for found in audit.properties:
-        for game in (*found.games, *(remedy.game for remedy in found.remedies if remedy.game is not None)):
-            estimates += [
-                (f"accuracy at “{found.name}”", game.accuracy),
-                (f"precision and recall at “{found.name}”", game.precision),
-                (f"precision and recall at “{found.name}”", game.recall),
-            ]
-        estimates.append((f"fraction of “{found.name}”", found.estimate))
-    if audit.with_influence is not None:
-        estimates.append(("correlation of binned PDTP and success", audit.with_influence.correlation))
+    estimates = [one for chapter in CHAPTERS for one in chapter.estimates(audit)]
     ways: dict[tuple[str, str, int], list[str]] = {}
     for measure, estimate in estimates:
         if estimate is not None:
@@ -233,41 +205,9 @@ def _data(document: Document) -> dict[str, Any]:
 
 def _drawn(audit: AuditDocument) -> dict[str, Any]:
     drawn: dict[str, Any] = {"model": audit.description.model, "verdict": audit.verdict}
-    if audit.attacks:
-        rates = figures.rates_to_walk(figures.lowest_rate(audit.description.n_holdout))
-        drawn["fpr"] = _digits(rates)
-        drawn["tpr"] = {
-            attack.name: [round(figures.tpr_at(attack.roc, rate), 6) for rate in rates] for attack in audit.attacks
-        }
-    if audit.influence is not None:
-        histogram, association = audit.influence.histogram, audit.with_influence
-        drawn["pdtp"] = {
-            "edges": _digits(histogram.edges), "counts": histogram.counts, "infinite": histogram.n_infinite,
-        }  # fmt: skip
-        if association is not None:
-            drawn["dots"] = {"pdtp": _digits(association.pdtp), "success": _digits(association.success)}
-    if audit.attributes:
-        drawn["hidden"] = {
-            column.name: {one.name: _digits([one.members.value, one.others.value]) for one in column.attacks}
-            for column in audit.attributes
-        }
-    if audit.properties:
-        drawn["properties"] = {one.name: [_game(game) for game in one.games] for one in audit.properties}
+    for chapter in CHAPTERS:
+        drawn |= chapter.drawn(audit)
     return drawn
-
-
-def _game(game: PropertyGame) -> list[Any]:
-    """What the attacker uses, the planted share, the share of games won, precision and recall."""
-    use = [None if one is None else _digits([one.value])[0] for one in (game.precision, game.recall)]
-    return [game.answers, game.planted, *_digits([game.accuracy.value]), *use]
-
-
-def _digits(values: Iterable[float]) -> list[float | str]:
-    """Four significant digits each; JSON has no infinity, so that is written as in ``result.json``."""
-    return [
-        float(f"{value:.4g}") if math.isfinite(value) else ("Infinity" if value > 0 else "-Infinity")
-        for value in values
-    ]
 
 
 def _json(document: Document) -> Markup:
@@ -324,7 +264,7 @@ def _environment() -> Environment:
             "percent": words.percent,
             "places": words.places_for,
             "prose": _prose,
-            "question": words.question_title,
+            "question": statement.question_title,
             "share": words.share,
             "short": words.short,
         }
@@ -338,6 +278,7 @@ def _environment() -> Environment:
             "headlines": words.HEADLINES,
             "infinity": math.inf,
             "remedy_titles": words.REMEDY_TITLES,
+            "statement": statement,
             "words": words,
         }
     )

@@ -9,7 +9,7 @@ from markupsafe import Markup
 from leakgauge.auditing import Verdict
 from leakgauge.drawing.marks import style as drawn_style
 from leakgauge.protecting import ProtectionDocument, TriedDocument
-from leakgauge.report import frontier, words
+from leakgauge.report import frontier, statement, words
 from leakgauge.report.page import _environment, _sha256, _source
 from leakgauge.statistics import Estimate
 from leakgauge.training import write_atomically
@@ -40,7 +40,7 @@ def render_protection(document: ProtectionDocument) -> str:
             headline=headline(document),
             advice=advice(document),
             nearest=unsettled,
-            settle=list(dict.fromkeys(said for one in unsettled for said in words.remedies(one.audit))),
+            settle=list(dict.fromkeys(said for one in unsettled for said in statement.remedies(one.audit))),
             chosen=None if document.cheapest is None else document.of_name(document.cheapest),
             cost=cost,
             strongest=strongest,

@@ -1,0 +1,113 @@
+"""What the report says of the influence of single records."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from leakgauge.auditing import AuditDocument, Influence, PredictionChange, Queries
+from leakgauge.report.chapters.chapter import Chapter
+from leakgauge.report.figures import digits
+from leakgauge.report.words import counted, factor, number, short
+
+
+class InfluenceChapter(Chapter):
+    """PDTP and DTP; of a regressor, the change of predictions."""
+
+    question = "influence"
+    title = "Influence of single records"
+    label = "Influence"
+    is_usual = True
+
+    def rule(self, audit: AuditDocument) -> list[str]:
+        """The limit on DTP."""
+        rule = audit.rule
+        if rule.dtp is None:
+            return []
+        if audit.description.answers == "values":
+            return [
+                (
+                    "Removing a training record may not change the prediction for it by more than "
+                    f"{short(rule.dtp)} times the root mean square error on other records."
+                )
+            ]
+        asked = {
+            Queries.DIRECT: "that record",
+            Queries.IN_RANGE: "any query within the range of the training records",
+            Queries.ANY: "any query",
+        }[rule.queries]
+        return [
+            (
+                f"Removing one training record may not change the prediction for {asked} by more than a factor of "
+                f"{factor(rule.dtp)} (differential training privacy of at most {short(rule.dtp)})."
+            )
+        ]
+
+    def tested(self, audit: AuditDocument) -> list[str]:
+        """Of how many records."""
+        found = audit.influence or audit.change
+        if found is None:
+            return []
+        called = " (pointwise differential training privacy, PDTP)" if audit.influence is not None else ""
+        return [
+            (
+                f"the influence of {found.n_measured:,} of {counted(found.n_training, 'training record')} on the "
+                f"predictions for themselves{called}"
+            )
+        ]
+
+    def results(self, audit: AuditDocument) -> list[str]:
+        """The largest value, and what is known of other queries."""
+        said = [] if audit.change is None else [prediction_change(audit.change)]
+        influence = audit.influence
+        if influence is None:
+            return said
+        bound = (
+            "no bound on DTP is known for other queries" + _searched(influence)
+            if math.isinf(influence.bound)
+            else f"DTP is at most {number(influence.bound, 2)} for {influence.bound_covers}" + _how_bounded(influence)
+        )
+        largest = (
+            f"{number(influence.largest, 2)} (a factor of {factor(influence.largest)})"
+            if math.isfinite(influence.largest)
+            else "infinite (with or without the record a probability is 0)"
+        )
+        have = "record has" if influence.n_above_limit == 1 else "records have"
+        return [
+            (
+                f"The largest PDTP is {largest}. {influence.n_above_limit:,} {have} a PDTP above {short(influence.limit)}; "
+                f"{bound}."
+            ),
+            *said,
+        ]
+
+    def drawn(self, audit: AuditDocument) -> dict[str, Any]:
+        """The histogram."""
+        if audit.influence is None:
+            return {}
+        found = audit.influence.histogram
+        return {"pdtp": {"edges": digits(found.edges), "counts": found.counts, "infinite": found.n_infinite}}
+
+
+def prediction_change(change: PredictionChange) -> str:
+    """How far records move a regressor's predictions about themselves."""
+    largest = f"{number(change.largest, 2)} times" if math.isfinite(change.largest) else "unbounded, relative to"
+    change_by = "record changes" if change.n_above_limit == 1 else "records change"
+    low, usual, high = (short(end) for end in (change.deviation.low, change.deviation.value, change.deviation.high))
+    return (
+        f"The largest change of a prediction when its record is removed is {largest} the usual error, {usual} "
+        f"({low} to {high}), the root mean square error {change.deviation_of}. {change.n_above_limit:,} {change_by} it "
+        f"by more than {short(change.limit)} times the usual error."
+    )
+
+
+def _how_bounded(influence: Influence) -> str:
+    if not influence.bound_checked:
+        return ""
+    return f" (measured on {counted(influence.bound_checked, 'model')} that the learner trained itself)"
+
+
+def _searched(influence: Influence) -> str:
+    if not influence.n_searched:
+        return ""
+    return f" (a search for {counted(influence.n_searched, 'record')} found {number(influence.indirect, 2)})"

@@ -1,0 +1,137 @@
+"""What the report says of membership inference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leakgauge.auditing import AttackResult, AuditDocument
+from leakgauge.auditing.advice import POWER, smallest_advantage
+from leakgauge.report import figures
+from leakgauge.report.chapters.chapter import Chapter, Estimates
+from leakgauge.report.words import counted, factor, number, short, value_and_interval
+
+
+class MembershipChapter(Chapter):
+    """The attacks, their tails, and who stands out."""
+
+    question = "membership"
+    title = label = "Membership inference"
+    is_usual = True
+
+    def rule(self, audit: AuditDocument) -> list[str]:
+        """The limits on advantages and tails."""
+        rule = audit.rule
+        if rule.advantage is None:
+            return []
+        return [
+            (
+                "No attack, reversed or not, may distinguish members from non-members with a membership advantage above "
+                f"{short(rule.advantage)} (0 is chance level, 1 is certainty)."
+            ),
+            (
+                "Among the records with the most extreme scores of an attack, the odds of membership may not be shown to "
+                f"exceed {factor(1.0 if rule.dtp is None else rule.dtp)} times those among all records."
+            ),
+        ]
+
+    def tested(self, audit: AuditDocument) -> list[str]:
+        """The attacks."""
+        titles = "; ".join(attack.title for attack in audit.attacks)
+        return [f"{counted(len(audit.attacks), 'membership attack')} ({titles})"] if titles else []
+
+    def results(self, audit: AuditDocument) -> list[str]:
+        """The largest advantage, the largest tail odds, and how many people stand out."""
+        if not audit.attacks:
+            return []
+        highest = max(attack.advantage.magnitude.high for attack in audit.attacks)
+        best = max(audit.attacks, key=lambda attack: attack.advantage.magnitude.value)
+        advantage = (
+            f"The largest membership advantage is {value_and_interval(best.advantage)}, by {best.title}; no interval "
+            f"of an advantage, in either direction, exceeds {number(highest)} (simultaneous "
+            f"{100 * audit.rule.confidence:.3g} % confidence). {_power(audit, best)}"
+        )
+        return [advantage, tail_odds(audit), exposed(audit)]
+
+    def identified(self, audit: AuditDocument) -> list[tuple[int, int, int]]:
+        """The people who stand out."""
+        found = audit.exposed
+        return [] if found is None else [(found.n, found.fewest, found.n_members)]
+
+    def estimates(self, audit: AuditDocument) -> Estimates:
+        """The attacks by their letters, with what else is judged."""
+        yield from (one for one in super().estimates(audit) if not one[0].startswith("membership advantage"))
+        for i, attack in enumerate(audit.attacks):
+            letter = figures.letter(i)
+            yield f"advantage of {letter}", attack.advantage
+            yield f"AUC of {letter}", attack.auc
+            yield f"true-positive rate of {letter} at {short(attack.low_fpr)}", attack.tpr_at_low_fpr
+        if audit.with_influence is not None:
+            yield "correlation of binned PDTP and success", audit.with_influence.correlation
+
+    def drawn(self, audit: AuditDocument) -> dict[str, Any]:
+        """The curves, and the dots of PDTP beside success."""
+        drawn: dict[str, Any] = {}
+        if audit.attacks:
+            rates = figures.rates_to_walk(figures.lowest_rate(audit.description.n_holdout))
+            drawn["fpr"] = figures.digits(rates)
+            drawn["tpr"] = {
+                attack.name: [round(figures.tpr_at(attack.roc, rate), 6) for rate in rates] for attack in audit.attacks
+            }
+        if audit.with_influence is not None:
+            pdtp, success = audit.with_influence.pdtp, audit.with_influence.success
+            drawn["dots"] = {"pdtp": figures.digits(pdtp), "success": figures.digits(success)}
+        return drawn
+
+
+def _power(audit: AuditDocument, attack: AttackResult) -> str:
+    """How small an advantage an attack would have shown."""
+    found = smallest_advantage(audit.description.n_train, audit.description.n_holdout, attack.advantage.confidence)
+    would = f"would have detected {number(found)}" if found < 1 else "would not have detected even an advantage of 1"
+    return f"This audit {would} with {100 * POWER:.0f} % power."
+
+
+def tail_odds(audit: AuditDocument) -> str:
+    """The largest bound on the odds of membership in a tail; empty where no tail was looked at."""
+    tails = [attack.tail for attack in audit.attacks if attack.tail is not None]
+    if not tails:
+        return ""
+    largest = max(tails, key=lambda tail: tail.odds)
+    which = "highest" if largest.upper else "lowest"
+    return (
+        f"Of the {largest.k:,} records with the {which} scores {largest.n_members:,} are training records. The odds of "
+        f"membership among them are at least {number(largest.odds, 2)} times those among all records; no other tail "
+        "shows more."
+    )
+
+
+def tail(attack: AttackResult) -> tuple[str, str]:
+    """The tail odds of an attack, and how many of which records are members."""
+    found = attack.tail
+    if found is None:
+        return "–", ""
+    which = "highest" if found.upper else "lowest"
+    return f"{number(found.odds, 2)} or more", f"{found.n_members:,} of the {found.k:,} {which} are members"
+
+
+def exposed(audit: AuditDocument) -> str:
+    """What is claimed about the people who stand out; empty where no attack was carried out.
+
+    Too few holdout records show nothing however exposed people are, and then that is what is said.
+    """
+    found = audit.exposed
+    if found is None:
+        return ""
+    title = next((attack.title for attack in audit.attacks if attack.name == found.attack), found.attack)
+    people, rate = counted(found.n_members, "training record"), f"{100 * found.rate:.3g} %"
+    if found.n:
+        is_ = "is" if found.n == 1 else "are"
+        return (
+            f"{found.n:,} of {people} {is_} identified at FDR {rate} by {title}: at most {rate} of such a list are "
+            "expected to be false. It does not follow that the others are safe."
+        )
+    if found.fewest > found.n_members:
+        return f"This audit cannot identify any of {people} at FDR {rate}: there are too few holdout records."
+    return (
+        f"None of {people} was identified at FDR {rate}. With "
+        f"{counted(audit.description.n_holdout, 'holdout record')}, fewer than {found.fewest:,} cannot be detected."
+    )

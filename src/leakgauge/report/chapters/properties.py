@@ -1,0 +1,180 @@
+"""What the report says of property inference."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from leakgauge.auditing import AuditDocument, InferredProperty, PropertyGame, PropertyRemedy
+from leakgauge.report.chapters.chapter import Chapter, Estimates
+from leakgauge.report.figures import digits
+from leakgauge.report.words import counted, listing, percent, sentence, share, short
+from leakgauge.statistics import Estimate
+
+
+class PropertiesChapter(Chapter):
+    """The games about properties of the training set."""
+
+    question = "properties"
+    title = label = "Property inference"
+    is_defended = False
+
+    def rule(self, audit: AuditDocument) -> list[str]:
+        """The limit on accuracies."""
+        rule = audit.rule
+        if rule.property is None:
+            return []
+        poisons = f"with up to {share(rule.planted)} of" if rule.planted else "without"
+        return [
+            (
+                f"No attacker {poisons} poisoned records may distinguish two frequencies of a named property with an "
+                f"attack accuracy above {short(rule.property)} (0.5 is chance level)."
+            )
+        ]
+
+    def attacker(self, audit: AuditDocument) -> str:
+        """Records of others, shadow models, and perhaps poisoned records."""
+        if not audit.properties:
+            return ""
+        most = max((game.planted for one in audit.properties for game in one.games), default=0.0)
+        plants = f", and may insert poisoned records, up to {share(most)} of the training records" if most else ""
+        n_own = max(one.n_own for one in audit.properties)
+        return (
+            f"The attacker of property inference holds {counted(n_own, 'record')} of other people, trains shadow "
+            f"models{plants}."
+        )
+
+    def tested(self, audit: AuditDocument) -> list[str]:
+        """The properties."""
+        names = listing(f"“{one.name}”" for one in audit.properties)
+        return [f"property inference of {names}, on models trained by the same algorithm"] if names else []
+
+    def results(self, audit: AuditDocument) -> list[str]:
+        """How well each frequency is told."""
+        return [property_told(one) for one in audit.properties]
+
+    summary = results
+
+    def estimates(self, audit: AuditDocument) -> Estimates:
+        """What is judged, and the numbers of each game."""
+        yield from super().estimates(audit)
+        for found in audit.properties:
+            for game in (*found.games, *(remedy.game for remedy in found.remedies if remedy.game is not None)):
+                yield f"accuracy at “{found.name}”", game.accuracy
+                yield f"precision and recall at “{found.name}”", game.precision
+                yield f"precision and recall at “{found.name}”", game.recall
+            yield f"fraction of “{found.name}”", found.estimate
+
+    def drawn(self, audit: AuditDocument) -> dict[str, Any]:
+        """The games."""
+        if not audit.properties:
+            return {}
+        return {"properties": {one.name: [_drawn(game) for game in one.games] for one in audit.properties}}
+
+
+def _drawn(game: PropertyGame) -> list[Any]:
+    """What the attacker uses, the planted share, the share of games won, precision and recall."""
+    use = [None if one is None else digits([one.value])[0] for one in (game.precision, game.recall)]
+    return [game.answers, game.planted, *digits([game.accuracy.value]), *use]
+
+
+def property_told(found: InferredProperty) -> str:
+    """How well the frequency of a property can be told: by who only asks, by who plants records, and what it is."""
+    t0, t1 = (share(one) for one in found.fractions)
+    asks = f"whether {t0} or {t1} of the training records have the property “{found.name}”"
+    clean = [game for game in found.games if not game.planted]
+    best = max(clean, key=lambda game: game.accuracy.value)
+    shown = "" if best.accuracy.low > 0.5 else "; more than chance was not shown"
+    asked = (
+        f"An attacker without poisoned records distinguishes {asks} with attack accuracy "
+        f"{percent(best.accuracy.value)} (50 % is chance{shown})."
+    )
+    told = (asked, _planted_told(found), against_planting(found), estimated_fraction(found))
+    return " ".join(filter(None, told))
+
+
+def _planted_told(found: InferredProperty) -> str:
+    planted = [game for game in found.games if game.planted]
+    if not planted:
+        return ""
+    enough = next((game for game in planted if game.n_planted == found.fewest_planted), None)
+    if enough is not None:
+        return (
+            f"With {counted(enough.n_planted, 'poisoned record')} among {found.n_records:,} the attack accuracy is "
+            f"{percent(enough.accuracy.value)}{_noticed(found, enough)}."
+        )
+    best = max(planted, key=lambda game: game.accuracy.value)
+    return (
+        f"With up to {share(max(game.planted for game in planted))} of poisoned records the attack accuracy is at most "
+        f"{percent(best.accuracy.value)}{_noticed(found, best)}."
+    )
+
+
+def _noticed(found: InferredProperty, game: PropertyGame) -> str:
+    """What planted records do to the use of the models, beside those that are trained without any."""
+    clean = next((one for one in found.games if one.recall is not None and not one.planted), None)
+    if clean is None:
+        return ""
+    known = [
+        f"{name} {_moves(before, after)}"
+        for name, before, after in (
+            ("precision", clean.precision, game.precision),
+            ("recall", clean.recall, game.recall),
+        )
+        if before is not None and after is not None
+    ]
+    return f"; the owner may notice that {listing(known)}" if known else ""
+
+
+def _moves(before: Estimate, after: Estimate) -> str:
+    was, now = percent(before.value), percent(after.value)
+    return f"stays at {now}" if was == now else f"goes from {was} to {now}"
+
+
+def against_planting(found: InferredProperty) -> str:
+    """What remedies of the owner's are worth against the most planted records; nothing where none was asked for."""
+    tried = [
+        f"{percent(remedy.game.accuracy.value)} against models trained {remedy_title(remedy)}"
+        for remedy in found.remedies
+        if remedy.game is not None
+    ]
+    not_tried = [
+        sentence(f"training {remedy_title(remedy)} was not tried: {remedy.not_tried}")
+        for remedy in found.remedies
+        if remedy.game is None
+    ]
+    most = max((game for game in found.games if game.planted), key=lambda game: game.planted, default=None)
+    if most is None:
+        return ""
+    usual = f"the attack accuracy is {percent(most.accuracy.value)} against models trained as this one is"
+    games = f"With {counted(most.n_planted, 'poisoned record')} {listing([usual, *tried])}."
+    return " ".join([games] * bool(tried) + not_tried)
+
+
+def remedy_title(remedy: PropertyRemedy) -> str:
+    """How the owner trains then.
+
+    >>> remedy_title(PropertyRemedy("filtering", 0.1, None)), remedy_title(PropertyRemedy("label noise", 0.1, None))
+    ('without the 10 % most influential records', 'with 10 % of labels replaced at random')
+    """
+    if remedy.name == "filtering":
+        return f"without the {share(remedy.strength)} most influential records"
+    return f"with {share(remedy.strength)} of labels replaced at random"
+
+
+def estimated_fraction(found: InferredProperty) -> str:
+    """What the model says of the fraction, beside the true one."""
+    true = share(found.true_fraction)
+    if found.estimate is None:
+        return f"The fraction, {true}, was not estimated from the model: {found.no_estimate}."
+    low, high = percent(found.estimate.low), percent(found.estimate.high)
+    return f"Estimated from the model, the fraction is {percent(found.estimate.value)} ({low} to {high}); it is {true}."
+
+
+def theory(game: PropertyGame) -> str:
+    """What the theorem says of a game."""
+    if game.tolerated_excess is None:
+        return "–"
+    if game.tolerated_excess == 0:
+        return "success not guaranteed"
+    excess = f"{game.tolerated_excess:.6f}".rstrip("0")
+    return f"success guaranteed if the learner’s risk is within {excess} of the optimum"

@@ -1,0 +1,152 @@
+"""What a report says of a whole audit: why the verdict, what to do, the rule, and the statement for the file."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from leakgauge.auditing import AuditDocument, Document, Finding, Verdict
+from leakgauge.report.chapters import CHAPTERS
+from leakgauge.report.words import ADVICE, PROTECT, capital, counted, listing, released, sentence, unit
+
+REACH = (
+    "The result holds for this model, these records and the attacks named; it does not show that every other attack "
+    "would fail."
+)
+
+
+def question_title(question: str) -> str:
+    """The question a finding belongs to, in words.
+
+    >>> question_title("membership"), question_title("hidden columns")
+    ('Membership inference', 'Hidden columns')
+    """
+    return next((one.title for one in CHAPTERS if one.question == question), capital(question))
+
+
+@dataclass(frozen=True)
+class Ground:
+    """Why the verdict is what it is, for one question: the findings that decide it, represented by the clearest.
+
+    Args:
+        question: the question in words.
+        clearest: the deciding finding that lies furthest beyond its limit; of passing ones, the nearest to it.
+        n_deciding: how many findings of the question say the same.
+        n_findings: how many there are.
+    """
+
+    question: str
+    clearest: Finding
+    n_deciding: int
+    n_findings: int
+
+
+def grounds(audit: AuditDocument) -> list[Ground]:
+    """What decides an audit's verdict, one ground for each question that has a finding with that verdict."""
+    found = []
+    for question in dict.fromkeys(finding.question for finding in audit.findings):
+        all_of_it = [finding for finding in audit.findings if finding.question == question]
+        deciding = [finding for finding in all_of_it if finding.verdict is audit.verdict]
+        if deciding:
+            clearest = max(deciding, key=lambda finding: _beyond(finding, audit.verdict))
+            found.append(Ground(question_title(question), clearest, len(deciding), len(all_of_it)))
+    return found
+
+
+def _beyond(finding: Finding, verdict: Verdict) -> float:
+    """How far a finding lies beyond its limit, in units of that; where nothing was measured nothing is clearer.
+
+    What passes although it has no upper end (the tail odds) shows least.
+    """
+    if finding.estimate is None:
+        return math.inf
+    end = finding.estimate.low if verdict is Verdict.FAILS else finding.estimate.high
+    if verdict is Verdict.PASSES and math.isinf(end):
+        return -math.inf
+    return (end - finding.threshold) / unit(finding)
+
+
+def advice(audit: AuditDocument) -> str:
+    """What the verdict means for a release and, where mitigations can be tried, how."""
+    if audit.verdict is Verdict.PASSES:
+        lists = [found for chapter in CHAPTERS for found in chapter.identified(audit)]
+        nothing = bool(lists) and all(n == 0 and fewest <= n_members for n, fewest, n_members in lists)
+        identified = ", and no training record was identified" if nothing else ""
+        return f"No measure was shown to exceed its limit{identified}. {ADVICE[audit.verdict]}"
+    defended = {chapter.question for chapter in CHAPTERS if chapter.is_defended}
+    failed = {finding.question for finding in audit.findings if finding.verdict is Verdict.FAILS}
+    return f"{ADVICE[audit.verdict]} {PROTECT}" if failed & defended else ADVICE[audit.verdict]
+
+
+def remedies(audit: AuditDocument) -> list[str]:
+    """What to do about the grounds, each advice once."""
+    return list(dict.fromkeys(ground.clearest.remedy for ground in grounds(audit) if ground.clearest.remedy))
+
+
+def tally(document: Document) -> str:
+    """How many of the models got which verdict, worst first.
+
+    A document of one audit has no use for it.
+    """
+    verdicts = [audit.verdict for audit in document.audits]
+    said = [
+        counted(verdicts.count(verdict), verdict.value, several)
+        for verdict, several in (
+            (Verdict.FAILS, "fail"),
+            (Verdict.CANNOT_TELL, "cannot tell"),
+            (Verdict.PASSES, "pass"),
+        )
+        if verdict in verdicts
+    ]
+    return f"Of {counted(len(verdicts), 'model')}: {', '.join(said)}." if said else "No model was audited."
+
+
+def rule(audit: AuditDocument) -> list[str]:
+    """The release rule that the verdict refers to, in sentences."""
+    said = [demand for chapter in CHAPTERS for demand in chapter.rule(audit)]
+    joint = f"simultaneous {100 * audit.rule.confidence:.3g} % confidence"
+    return [*said, f"The intervals on the advantages have {joint}."]
+
+
+def statement(audit: AuditDocument, version: str) -> list[tuple[str, str]]:
+    """The paragraph for the file: who was assumed to attack, what was tested, what was found, what was not tested.
+
+    Args:
+        audit: the audit.
+        version: of leakgauge.
+
+    Returns:
+        Its parts in order, each with a name and its sentences; joined they make one paragraph.
+    """
+    what = audit.description
+    learner = "" if what.learner is None else f" (training algorithm: {what.learner})"
+    records = f"{counted(what.n_train, 'training record')} and {counted(what.n_holdout, 'holdout record')}"
+    tested = listing(phrase for chapter in CHAPTERS for phrase in chapter.tested(audit))
+    results = [said for chapter in CHAPTERS for said in chapter.results(audit)]
+    parts = [
+        ("Audited", f"The model “{what.model}”{learner}, with leakgauge {version}, on {records}."),
+        ("Threat model", _threat_model(audit)),
+        ("Tested", f"{capital(tested)}." if tested else "Nothing could be tested."),
+        ("Results", " ".join(filter(None, results))),
+        ("Release rule", " ".join(rule(audit))),
+        ("Verdict", f"{capital(audit.verdict)}. {ADVICE[audit.verdict]}"),
+        ("Not tested", " ".join(sentence(item) for item in audit.not_tested)),
+        ("Reach", REACH),
+    ]
+    return [(name, said) for name, said in parts if said]
+
+
+def _threat_model(audit: AuditDocument) -> str:
+    """Who is assumed to attack; follows from what was carried out."""
+    n_shadows = audit.method.get("shadow_models") or 0
+    knows = (
+        "knows the learning algorithm and holds records of the same population "
+        f"({counted(n_shadows, 'shadow model')} were trained)"
+        if n_shadows
+        else "trains no shadow models"
+    )
+    said = (
+        f"The attacker queries the model any number of times, receives {released(audit)}, knows the target record, and "
+        f"{knows}. The attacker does not know the model’s parameters."
+    )
+    return " ".join(filter(None, [said, *(chapter.attacker(audit) for chapter in CHAPTERS)]))
