@@ -11,9 +11,10 @@ from __future__ import annotations
 import math
 import numbers
 import reprlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields
 from enum import Enum
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from leakgauge.errors import ConfigError
 
@@ -21,6 +22,41 @@ Check: TypeAlias = Callable[[str, Any], Any]
 
 MOST_SHOWN = 4
 """Numbers of a list in a message: a longer one may be a column of somebody's table."""
+
+
+@dataclass(frozen=True)
+class Bounded:
+    """A check of a number, which says what bounds it keeps, as pydantic names them (``gt``, ``ge``, ``lt``, ``le``)."""
+
+    take: Check
+    bounds: Mapping[str, float]
+
+    def __call__(self, name: str, value: Any) -> Any:
+        """As any check."""
+        return self.take(name, value)
+
+
+def setting(default: Any, check: Check, description: str) -> Any:
+    """A field of a dataclass of settings, for Python and for files alike.
+
+    Args:
+        default: its value where nothing is said.
+        check: what it may hold.
+        description: for whoever writes a file; one line, without a full stop.
+    """
+    return field(default=default, metadata={"check": check, "description": description})
+
+
+class Checked:
+    """A dataclass of settings whose fields were made by :func:`setting`; they are checked as it is made."""
+
+    where: ClassVar[str] = ""
+    """Stands before the names of fields in messages, such as ``rule.``."""
+
+    def __post_init__(self) -> None:
+        """Check all fields; who overrides it calls it first."""
+        made = [one for one in fields(self) if "check" in one.metadata]  # type: ignore[arg-type]
+        check_fields(self, self.where, **{one.name: one.metadata["check"] for one in made})
 
 
 def check_fields(owner: object, prefix: str = "", /, **checks: Check) -> None:
@@ -34,8 +70,8 @@ def check_fields(owner: object, prefix: str = "", /, **checks: Check) -> None:
     Raises:
         ConfigError: of the first field that does not hold what it must.
     """
-    for field, check in checks.items():
-        object.__setattr__(owner, field, check(prefix + field, getattr(owner, field)))
+    for name, check in checks.items():
+        object.__setattr__(owner, name, check(prefix + name, getattr(owner, name)))
 
 
 def whole(least: int | None = None, *, hint: str = "") -> Check:
@@ -54,7 +90,7 @@ def whole(least: int | None = None, *, hint: str = "") -> Check:
             raise _refused(name, expected, value, hint)
         return int(value)
 
-    return check
+    return Bounded(check, {} if least is None else {"ge": least})
 
 
 def number(
@@ -87,7 +123,8 @@ def number(
             raise _refused(name, expected, value, hint)
         return found
 
-    return check
+    ends = {"gt": above, "ge": least, "lt": below, "le": most}
+    return Bounded(check, {name: end for name, end in ends.items() if end is not None})
 
 
 def _as_float(value: object) -> float:
@@ -134,7 +171,7 @@ def plain(name: str, value: Any) -> Any:
 
 def optional(check: Check) -> Check:
     """``None``, or what another check takes."""
-    return lambda name, value: None if value is None else check(name, value)
+    return Bounded(lambda name, value: None if value is None else check(name, value), getattr(check, "bounds", {}))
 
 
 def either(*kinds: type, otherwise: Check) -> Check:

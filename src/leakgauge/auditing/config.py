@@ -29,11 +29,8 @@ from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from pydantic import (
-    BaseModel,
-    BeforeValidator,
     ConfigDict,
     Field,
-    PlainSerializer,
     PrivateAttr,
     ValidationError,
     WithJsonSchema,
@@ -43,21 +40,14 @@ from pydantic import (
 
 from leakgauge._version import __version__
 from leakgauge.auditing._wording import lines
-from leakgauge.auditing.settings import (
-    FEWEST_SHADOWS,
-    FEWEST_TARGETS,
-    MOST_PLANTED,
-    HiddenColumn,
-    PropertyGames,
-    Queries,
-    Released,
-    ReleaseRule,
-    Secret,
-    Settings,
-)
+from leakgauge.auditing.attributes.settings import HiddenColumn
+from leakgauge.auditing.influence.settings import InfluencePart
+from leakgauge.auditing.membership.settings import AttacksPart
+from leakgauge.auditing.properties.settings import PropertyGames, PropertyGamesPart, PropertyPart
+from leakgauge.auditing.settings import ReleasePart, ReleaseRule, RulePart, Settings
 from leakgauge.auditing.subject import Subject, is_fitted, subject
+from leakgauge.auditing.tables import Part, said_of
 from leakgauge.errors import ConfigError, ModelError, user_code
-from leakgauge.membership import ATTACKS
 from leakgauge.models import load_estimator, load_factory
 from leakgauge.records import (
     Column,
@@ -82,60 +72,7 @@ Pair: TypeAlias = tuple[Records, Records]
 _NATIVE = {native.value: native for native in Native}
 
 
-class _Part(BaseModel):
-    """A table of the file: no unknown keys, nothing turned into another type, nothing changed afterwards."""
-
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
-
-
-def _number_or(word: str, number: str) -> Any:
-    """What turns a word of the file into ``None``; ``None`` itself cannot be written in TOML."""
-
-    def read(value: object) -> object:
-        if value == word:
-            return None
-        if value is None or isinstance(value, str):
-            raise ValueError(f'got {value!r}, expected {number} or "{word}"')
-        return value
-
-    return BeforeValidator(read)
-
-
-def _written_as(word: str) -> Any:
-    return PlainSerializer(lambda value: word if value is None else value)
-
-
-def _schema_of(number: dict[str, Any], word: str) -> Any:
-    return WithJsonSchema({"anyOf": [number, {"const": word}]})
-
-
-Limit: TypeAlias = Annotated[
-    Annotated[float, Field(gt=0)] | None,
-    _number_or("none", "a number"),
-    _written_as("none"),
-    _schema_of({"type": "number", "exclusiveMinimum": 0}, "none"),
-]
-Share: TypeAlias = Annotated[
-    Annotated[float, Field(gt=0, lt=1)] | None,
-    _number_or("none", "a number"),
-    _written_as("none"),
-    _schema_of({"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1}, "none"),
-]
-Accuracy: TypeAlias = Annotated[
-    Annotated[float, Field(gt=0.5, lt=1)] | None,
-    _number_or("none", "a number"),
-    _written_as("none"),
-    _schema_of({"type": "number", "exclusiveMinimum": 0.5, "exclusiveMaximum": 1}, "none"),
-]
-Count: TypeAlias = Annotated[
-    Annotated[int, Field(ge=0)] | None,
-    _number_or("all", "a whole number"),
-    _written_as("all"),
-    _schema_of({"type": "integer", "minimum": 0}, "all"),
-]
-
-
-class ColumnPart(_Part):
+class ColumnPart(Part):
     """[[data.columns]]: what a column of a file means, where it cannot be read off its values."""
 
     name: str = Field(min_length=1, description="the column's name in the file")
@@ -182,7 +119,7 @@ class ColumnPart(_Part):
         return Column(self.name, kind, self.role, tuple(None if value == "" else value for value in self.categories))
 
 
-class DataPart(_Part):
+class DataPart(Part):
     """[data]: the records. One of ``dataset``, ``file``, or ``train`` with ``holdout``."""
 
     model_config = ConfigDict(
@@ -289,7 +226,7 @@ class DataPart(_Part):
         return columns
 
 
-class RecipePart(_Part):
+class RecipePart(Part):
     """[[models]] of kind ``recipe``: a named learner, trained on the training records."""
 
     kind: Literal["recipe"]
@@ -314,7 +251,7 @@ class RecipePart(_Part):
 Tables: TypeAlias = Literal["numpy", "pandas", "polars", "pyarrow"]
 
 
-class FactoryPart(_Part):
+class FactoryPart(Part):
     """[[models]] of kind ``factory``: a function of the user's that makes an estimator, fitted or not."""
 
     kind: Literal["factory"]
@@ -337,7 +274,7 @@ class FactoryPart(_Part):
         return _subject(made, records, self.table, self.title)
 
 
-class FilePart(_Part):
+class FilePart(Part):
     """[[models]] of kind ``file``: a fitted scikit-learn model that was stored."""
 
     kind: Literal["file"]
@@ -365,105 +302,11 @@ class FilePart(_Part):
 ModelPart: TypeAlias = RecipePart | FactoryPart | FilePart
 
 
-class ReleasePart(_Part):
-    """[release]: what the released model will answer."""
-
-    outputs: Released = Field(Released.AS_IS, description="as is, binned or labels")
-    bin_width: float = Field(0.01, gt=0, le=0.5, description="width of the bins of probabilities")
-
-
-class AttacksPart(_Part):
-    """[attacks]: membership inference, and whose groups attribute inference looks at apart."""
-
-    names: tuple[str, ...] | None = Field(
-        None, min_length=1, description=f"by default all that are possible: {', '.join(one.name for one in ATTACKS)}"
-    )
-    shadow_models: int = Field(32, ge=0, description="number of shadow models; 0, or at least 4")
-    population: float | None = Field(
-        None,
-        ge=0,
-        le=0.9,
-        description="share of the holdout that the attacker is given as known non-members; by default a fifth where "
-        "an attack needs it, no shadow models can be trained or columns are inferred, otherwise none",
-    )
-    group_by: str | None = Field(
-        None, description="a categorical column by whose groups attribute inference is reported"
-    )
-
-
-class InfluencePart(_Part):
-    """[influence]: leaving single records out."""
-
-    records: Count = Field(None, description='how many training records to measure, or "all"')
-    repeats: int = Field(1, ge=1, description="seeds that the measure is averaged over, for randomised learners")
-
-
-class PropertyPart(_Part):
-    """[[properties]]: a property of people whose frequency in the training set is a secret."""
-
-    column: str = Field(min_length=1, description="a feature of the model")
-    value: Value = Field(None, description="the value that makes the property")
-    values: tuple[Value, ...] = Field((), description="or several of them")
-    below: float | None = Field(None, description="or all values of a numeric column below this")
-    above: float | None = Field(None, description="or all values of a numeric column above this")
-    fractions: tuple[float, ...] | None = Field(
-        None,
-        min_length=2,
-        max_length=2,
-        description="two frequencies to distinguish, the smaller first; by default the true one and, of the rarer kind "
-        "of people, half as many",
-    )
-    positive: Value = Field(None, description="the class attacked against the rest, where there are more than two")
-
-    @model_validator(mode="after")
-    def _is_one(self) -> PropertyPart:
-        if self.value is not None and self.values:
-            raise ValueError("got value and values, expected one of them")
-        _ = self.secret
-        return self
-
-    @property
-    def secret(self) -> Secret:
-        """The property."""
-        values = self.values if self.value is None else (self.value,)
-        fractions = None if self.fractions is None else (self.fractions[0], self.fractions[1])
-        return Secret(self.column, values, self.below, self.above, fractions, self.positive)
-
-
-class PropertyGamesPart(_Part):
-    """[property_games]: games about [[properties]], for which models are trained."""
-
-    planted: tuple[Annotated[float, Field(gt=0, le=MOST_PLANTED)], ...] = Field(
-        (0.02, 0.05, 0.1), description="shares of poisoned records, in addition to games without any"
-    )
-    shadow_models: int = Field(100, ge=FEWEST_SHADOWS, description="shadow models of each frequency")
-    target_models: int = Field(100, ge=FEWEST_TARGETS, description="target models of each frequency")
-    records: int = Field(2000, ge=1, description="records of each training set in the games, at most")
-    remedies: bool = Field(
-        False, description="try filtering and label noise against the largest share; takes longer than all other games"
-    )
-
-
-class RulePart(_Part):
-    """[rule]: when the model may be released."""
-
-    dtp: Limit = Field(1.0, description='largest differential training privacy, in nats, or "none"')
-    queries: Queries = Field(
-        Queries.ANY, description="the queries that the limit on DTP covers: any, in range or direct"
-    )
-    advantage: Share = Field(0.1, description='largest advantage of a membership or attribute attack, or "none"')
-    confidence: float = Field(0.95, gt=0.5, lt=1, description="simultaneous confidence of all intervals of one kind")
-    property: Accuracy = Field(
-        None, description='largest attack accuracy of distinguishing two frequencies of a property, or "none"'
-    )
-    planted: float = Field(0.0, ge=0, le=MOST_PLANTED, description="largest share of poisoned records that it covers")
-
-
 NUMBERS = ("seed", "device", "release", "attacks", "influence", "properties", "property_games", "rule")
 """Settings that the numbers depend on, beside the records and the models."""
 
 
-class Config(_Part):
+class Config(Part):
     """An audit: records, models, what to do, and the rule to decide by.
 
     >>> config = Config.for_dataset("wine", models=["naive-bayes"])
@@ -472,11 +315,11 @@ class Config(_Part):
     """
 
     model_config = ConfigDict(title="leakgauge audit")
-    sections: ClassVar[Mapping[tuple[str, ...], type[_Part]]]
+    sections: ClassVar[Mapping[tuple[str, ...], type[Part]]]
 
     name: str = Field("", description="the name of the audit; by default that of the file")
-    seed: int = Field(0, ge=0, description="seed of all random numbers")
-    device: str = Field("cpu", description="where networks are trained: cpu, or cuda on a machine with a GPU and torch")
+    seed: int = said_of(Settings, "seed")
+    device: str = said_of(Settings, "device")
     data: DataPart = Field(description="the table [data] with the source of the records")
     models: tuple[Annotated[ModelPart, Field(discriminator="kind")], ...] = Field(
         (), description="the models; by default one recipe that suits the task"
@@ -578,25 +421,12 @@ class Config(_Part):
         """What to do and the release rule."""
         return Settings(
             seed=self.seed,
-            released=self.release.outputs,
-            bin_width=self.release.bin_width,
-            attacks=self.attacks.names,
-            n_shadows=self.attacks.shadow_models,
-            population=self.attacks.population,
-            attributes=self.data.hidden,
-            group_by=self.attacks.group_by,
-            n_influence=self.influence.records,
-            n_repeats=self.influence.repeats,
             device=self.device,
-            rule=ReleaseRule(**dict(self.rule)),
+            rule=ReleaseRule(**self.rule.as_settings),
+            attributes=self.data.hidden,
             properties=tuple(part.secret for part in self.properties),
-            games=PropertyGames(
-                self.property_games.planted,
-                self.property_games.shadow_models,
-                self.property_games.target_models,
-                self.property_games.records,
-                self.property_games.remedies,
-            ),
+            games=PropertyGames(**self.property_games.as_settings),
+            **{**self.release.as_settings, **self.attacks.as_settings, **self.influence.as_settings},
         )
 
     def subjects(self, *, allow_pickle: bool = False) -> list[Subject]:

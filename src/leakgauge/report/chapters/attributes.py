@@ -24,9 +24,9 @@ class AttributesChapter(Chapter):
             return []
         return [
             (
-                "The shares of members and of non-members whose sensitive attribute an attack predicts correctly may not "
-                f"differ by more than {short(rule.advantage)}. Among the records for whose true value the model gives the "
-                "most evidence, the odds of membership may not be shown to exceed "
+                "The shares of members and of non-members whose sensitive attribute an attack predicts correctly may "
+                f"not differ by more than {short(rule.advantage)}. Among the records for whose true value the model "
+                "gives the most evidence, the odds of membership may not be shown to exceed "
                 f"{factor(1.0 if rule.dtp is None else rule.dtp)} times those among all records."
             )
         ]

@@ -75,8 +75,8 @@ class InfluenceChapter(Chapter):
         have = "record has" if influence.n_above_limit == 1 else "records have"
         return [
             (
-                f"The largest PDTP is {largest}. {influence.n_above_limit:,} {have} a PDTP above {short(influence.limit)}; "
-                f"{bound}."
+                f"The largest PDTP is {largest}. {influence.n_above_limit:,} {have} a PDTP above "
+                f"{short(influence.limit)}; {bound}."
             ),
             *said,
         ]

@@ -25,12 +25,12 @@ class MembershipChapter(Chapter):
             return []
         return [
             (
-                "No attack, reversed or not, may distinguish members from non-members with a membership advantage above "
-                f"{short(rule.advantage)} (0 is chance level, 1 is certainty)."
+                "No attack, reversed or not, may distinguish members from non-members with a membership advantage "
+                f"above {short(rule.advantage)} (0 is chance level, 1 is certainty)."
             ),
             (
-                "Among the records with the most extreme scores of an attack, the odds of membership may not be shown to "
-                f"exceed {factor(1.0 if rule.dtp is None else rule.dtp)} times those among all records."
+                "Among the records with the most extreme scores of an attack, the odds of membership may not be shown "
+                f"to exceed {factor(1.0 if rule.dtp is None else rule.dtp)} times those among all records."
             ),
         ]
 

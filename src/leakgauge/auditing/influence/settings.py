@@ -1,0 +1,69 @@
+"""What may be said about the influence of single records."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated, ClassVar
+
+from leakgauge.auditing.tables import Or, Part, said_of
+from leakgauge.checking import Checked, number, one_of, optional, setting, whole
+
+
+class Queries(StrEnum):
+    """Which queries the release rule protects against.
+
+    ``ANY``: any query at all. A limit on DTP can then be failed on what was found, but passed only where a bound for
+    every query is known. ``IN_RANGE``: any query whose numeric columns lie within the range of the training records;
+    right where the release refuses or clips others. ``DIRECT``: queries about the person's own record only, as in Long
+    et al. 2017; queries elsewhere that give a person away are then accepted.
+    """
+
+    ANY = "any"
+    IN_RANGE = "in range"
+    DIRECT = "direct"
+
+
+@dataclass(frozen=True, kw_only=True)
+class InfluenceLimits(Checked):
+    """The limit on influence.
+
+    Args:
+        dtp: largest differential training privacy, in nats; ``None`` leaves it out.
+        queries: which queries the limit on DTP covers.
+    """
+
+    dtp: float | None = setting(
+        1.0,
+        optional(number(above=0, hint="the DTP-1 rule is 1.0")),
+        'largest differential training privacy, in nats, or "none"',
+    )
+    queries: Queries = setting(
+        Queries.ANY, one_of(Queries), "the queries that the limit on DTP covers: any, in range or direct"
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class InfluenceSettings(Checked):
+    """How influence is measured.
+
+    Args:
+        n_influence: how many training records to measure influence of, drawn at random; ``None`` for all, 0 for none.
+        n_repeats: seeds that PDTP of a randomised learner is averaged over.
+    """
+
+    n_influence: int | None = setting(
+        None, optional(whole(0, hint="leave it out for all")), 'how many training records to measure, or "all"'
+    )
+    n_repeats: int = setting(1, whole(1), "seeds that the measure is averaged over, for randomised learners")
+
+
+class InfluencePart(Part):
+    """[influence]: leaving single records out."""
+
+    sets: ClassVar[dict[str, str]] = {"records": "n_influence", "repeats": "n_repeats"}
+
+    records: Annotated[int | None, Or("all", InfluenceSettings, "n_influence", "a whole number")] = said_of(
+        InfluenceSettings, "n_influence"
+    )
+    repeats: int = said_of(InfluenceSettings, "n_repeats")

@@ -1,0 +1,105 @@
+"""What may be said about membership inference."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from leakgauge.auditing.attributes.settings import AttributeSettings
+from leakgauge.auditing.tables import Part, said_of
+from leakgauge.checking import Checked, many, number, optional, setting, text, whole
+from leakgauge.errors import ConfigError
+from leakgauge.membership import ATTACKS
+
+POPULATION = 0.2
+"""Share of the holdout that is set aside where nothing else is said."""
+
+SMALLEST_POPULATION = 40
+"""Fewer known non-members say too little to give up records that attacks are judged by."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MembershipLimits(Checked):
+    """The limit on attacks.
+
+    Args:
+        advantage: largest membership advantage of any attack, in [0, 1]; ``None`` leaves it out.
+    """
+
+    advantage: float | None = setting(
+        0.1,
+        optional(number(above=0, below=1, hint="0.1 is the default")),
+        'largest advantage of a membership or attribute attack, or "none"',
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class MembershipSettings(Checked):
+    """How membership inference is carried out.
+
+    Args:
+        attacks: names of the membership attacks; by default all that are possible.
+        n_shadows: shadow models, at least 4; 0 for none.
+        population: share of the holdout that is set aside as records the attacker knows to be outside, in [0, 0.9];
+            no attack is judged by them. ``None``: a fifth where an attack that needs them is named, where no shadow
+            models can be trained, or where hidden columns are inferred, and otherwise none.
+        n_attacks: among how many attacks the confidence is divided at least; by default among those carried out. Where
+            models that answer in different forms are compared it is the same for all, as a model that faces fewer
+            attacks would otherwise have shorter intervals.
+    """
+
+    attacks: tuple[str, ...] | None = setting(
+        None,
+        optional(many(text)),
+        f"by default all that are possible: {', '.join(one.name for one in ATTACKS)}",
+    )
+    n_shadows: int = setting(32, whole(0, hint="32 is the default"), "number of shadow models; 0, or at least 4")
+    population: float | None = setting(
+        None,
+        optional(number(least=0, most=0.9, hint="it is a share")),
+        "share of the holdout that the attacker is given as known non-members; by default a fifth where an attack "
+        "needs it, no shadow models can be trained or columns are inferred, otherwise none",
+    )
+    n_attacks: int | None = setting(None, optional(whole(1)), "among how many attacks the confidence is divided")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        known = [attack.name for attack in ATTACKS]
+        unknown = [name for name in self.attacks or () if name not in known]
+        if unknown:
+            raise ConfigError(f"attack {unknown[0]!r} is not known; expected some of: {', '.join(known)}")
+        if self.n_shadows != 0 and self.n_shadows < 4:
+            raise ConfigError(f"shadow models must be 0 or at least 4, got {self.n_shadows}; 32 is the default")
+        if self.population == 0 and self._names_population:
+            raise ConfigError("population = 0 leaves no known non-members for an attack that is named; try 0.2")
+
+    @property
+    def _names_population(self) -> bool:
+        return any(attack.needs_population for attack in ATTACKS if attack.name in (self.attacks or ()))
+
+    def n_population(self, n_holdout: int, *, shadows: bool, attributes: bool = False) -> int:
+        """How many holdout records the attacker knows to be outside.
+
+        Left to itself it is none where the holdout is too small to spare any.
+
+        Args:
+            n_holdout: records in the holdout.
+            shadows: whether shadow models can be trained.
+            attributes: whether hidden columns are inferred, which an attacker learns from records of its own.
+        """
+        if self.population is not None:
+            return int(self.population * n_holdout)
+        wanted = self._names_population or (self.attacks is None and not shadows) or attributes
+        n = int(POPULATION * n_holdout) if wanted else 0
+        return max(1, n) if self._names_population else n * (n >= SMALLEST_POPULATION)
+
+
+class AttacksPart(Part):
+    """[attacks]: membership inference, and whose groups attribute inference looks at apart."""
+
+    sets: ClassVar[dict[str, str]] = {"names": "attacks", "shadow_models": "n_shadows"}
+
+    names: tuple[str, ...] | None = said_of(MembershipSettings, "attacks", min_length=1)
+    shadow_models: int = said_of(MembershipSettings, "n_shadows")
+    population: float | None = said_of(MembershipSettings, "population")
+    group_by: str | None = said_of(AttributeSettings, "group_by")
