@@ -1,0 +1,81 @@
+"""What CONTRIBUTING says about adding to the house is carried out, on a copy of the source."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+HOME = Path(__file__).resolve().parent.parent
+BLOCK = re.compile(r"^`(\S+)`\n\n```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+def recipe(title: str) -> dict[str, tuple[str, str]]:
+    """The files of a recipe: its language and its text, by path."""
+    text = (HOME / "CONTRIBUTING.md").read_text(encoding="utf-8")
+    section = text.split(f"### {title}\n")[1].split("\n### ")[0]
+    return {path: (language, body) for path, language, body in BLOCK.findall(section)}
+
+
+def changed(text: str, diff: str) -> str:
+    """The lines marked - replaced by those marked + that follow them."""
+    for old, new in re.findall(r"((?:^-.*\n)+)((?:^\+.*\n)+)", diff, re.MULTILINE):
+        before, after = (re.sub(r"^[-+]", "", part, flags=re.MULTILINE) for part in (old, new))
+        assert text.count(before) == 1, before
+        text = text.replace(before, after)
+    return text
+
+
+@pytest.fixture
+def house(tmp_path: Path) -> Path:
+    """A copy of the source, with the compiled loops."""
+    shutil.copytree(HOME / "src", tmp_path / "src", ignore=shutil.ignore_patterns("__pycache__"))
+    return tmp_path
+
+
+def follow(house: Path, title: str) -> set[str]:
+    """Carry a recipe out; return the files that it touched."""
+    files = recipe(title)
+    for path, (language, body) in files.items():
+        (house / path).parent.mkdir(exist_ok=True)
+        (house / path).write_text(changed((house / path).read_text(), body) if language == "diff" else body)
+    return set(files)
+
+
+def run(house: Path, *command: str, codes: tuple[int, ...] = (0,)) -> str:
+    environment = os.environ | {"PYTHONPATH": str(house / "src")}
+    done = subprocess.run(
+        [sys.executable, *command], cwd=house, env=environment, capture_output=True, text=True, check=False
+    )
+    assert done.returncode in codes, done.stdout + done.stderr
+    return done.stdout
+
+
+def test_a_question(house: Path) -> None:
+    """It is asked, judged, judged again at the gate, written down, shown and told, and takes six files."""
+    assert len(follow(house, "A question")) == 6
+    settings = house / "audit.toml"
+    settings.write_text(
+        '[data]\ndataset = "wine"\n[[models]]\nkind = "recipe"\nname = "naive-bayes"\n'
+        "[attacks]\nshadow_models = 0\n[influence]\nrecords = 0\n"
+    )
+    verdicts = (0, 1, 3)
+    shown = run(house, "-m", "leakgauge", "audit", "audit.toml", "--run", "run", codes=verdicts)
+    assert "The mean confidence of members less that of others is" in shown
+    (audit,) = json.loads((house / "run" / "result.json").read_text())["audits"]
+    (finding,) = [one for one in audit["findings"] if one["question"] == "confidence"]
+    assert audit["confidence"]["value"] == pytest.approx(finding["estimate"]["value"], abs=0.2)
+    page = (house / "run" / "report.html").read_text()
+    assert "m1-confidence" in page
+    assert "The largest probability that the model gives for a record" in page
+    judged = run(house, "-m", "leakgauge", "gate", "run", "--advantage", "0.9", codes=verdicts)
+    (line,) = [line for line in judged.splitlines() if ": confidence:" in line]
+    assert "passes" in line
+    assert "limit 0.9" in line
+    assert '"confidence"' in run(house, "-m", "leakgauge", "schema", "result")
