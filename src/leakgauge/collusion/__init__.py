@@ -5,7 +5,6 @@ from leakgauge.collusion.adversary import (
     Success,
     already_in,
     attack,
-    marker_influence,
     success,
 )
 from leakgauge.collusion.detection import Detection, Sign, detect
@@ -24,7 +23,6 @@ __all__ = [
     "attack",
     "detect",
     "draw_keys",
-    "marker_influence",
     "marker_input",
     "marker_label",
     "markers_of",
