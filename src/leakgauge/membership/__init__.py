@@ -3,9 +3,11 @@
 from leakgauge.membership.attacks import ATTACKS, OFFLINE_ATTACKS, Attack, Evidence, Population
 from leakgauge.membership.error_law import left_out_error
 from leakgauge.membership.game import (
+    GameResult,
     Strongest,
     Success,
     everyone_as_target,
+    population_game,
     strongest_per_record,
 )
 
@@ -14,10 +16,12 @@ __all__ = [
     "OFFLINE_ATTACKS",
     "Attack",
     "Evidence",
+    "GameResult",
     "Population",
     "Strongest",
     "Success",
     "everyone_as_target",
     "left_out_error",
+    "population_game",
     "strongest_per_record",
 ]
