@@ -7,6 +7,8 @@ from leakgauge.attributes.exposure import calibrated_p_values, margins, tail_sco
 from leakgauge.attributes.game import Part, Success, play
 from leakgauge.attributes.guesses import NONE, Guesses
 from leakgauge.attributes.inference import N_TAIL_SCORES, Inference, MembershipScores, People, infer
+from leakgauge.attributes.inversion import by_error, by_gaussian_error
+from leakgauge.attributes.reductions import membership_from_attribute, several_queries, uniform_guess
 from leakgauge.attributes.shadow_models import Shadows, without_lost_pairs
 
 __all__ = [
@@ -26,15 +28,20 @@ __all__ = [
     "Shadows",
     "Success",
     "ask_about_values",
+    "by_error",
+    "by_gaussian_error",
     "calibrated_p_values",
     "ignores",
     "infer",
     "invert",
     "margins",
+    "membership_from_attribute",
     "one_hot",
     "play",
+    "several_queries",
     "single",
     "tail_scores",
     "together",
+    "uniform_guess",
     "without_lost_pairs",
 ]

@@ -6,10 +6,12 @@ from leakgauge.influence.confirmation import Confirmation, confirm
 from leakgauge.influence.delivered import OwnModels
 from leakgauge.influence.dtp import Dtp, dtp
 from leakgauge.influence.pdtp import Pdtp, own_influence, pairwise_floor, pdtp
+from leakgauge.influence.removal import Cells, largest_left
 from leakgauge.influence.search import Search, search
 
 __all__ = [
     "EVERY_QUERY",
+    "Cells",
     "Changes",
     "Confirmation",
     "Dtp",
@@ -21,6 +23,7 @@ __all__ = [
     "confirm_change",
     "dtp",
     "dtp_upper_bound",
+    "largest_left",
     "linear_bound",
     "naive_bayes_bound",
     "own_influence",
