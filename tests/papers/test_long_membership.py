@@ -70,7 +70,10 @@ ASSERTED = (
         "protocol: targets drawn once, each in one half of two",
         f"{PROTOCOL}::test_each_target_is_in_one_of_two_halves_and_all_models_are_counted",
     ),
-    ("protocol: shadow models reused or not", f"{PROTOCOL}::test_without_reuse_each_game_has_shadows_of_its_own"),
+    (
+        "protocol: shadow models made once for each target",
+        f"{PROTOCOL}::test_the_targeted_attacks_are_those_of_the_game",
+    ),
     ("protocol: the targeted attacks as printed", f"{PROTOCOL}::test_the_targeted_attacks_are_those_of_the_game"),
     (
         "protocol: PDTP in the half with the target",
