@@ -205,7 +205,7 @@ def solved_logistic(**settings: Any) -> LogisticRegression:
 
 def incomes_row() -> Measured:
     """898,610 people: all PDTPs from the counts of identical people."""
-    from leakgauge.influence import categorical_pdtp
+    from leakgauge.influence.removal import Cells, Exposure
 
     table = people.incomes()
     assert table is not None  # the row is left out without data
@@ -224,7 +224,11 @@ def incomes_row() -> Measured:
             found.append(float(np.abs(both[0] - both[1]).max()))
         return found
 
-    (seconds, values), (t, expected) = alternating(lambda: categorical_pdtp(codes, labels, sizes), [loop], 3)
+    def counted() -> np.ndarray:
+        cells = Cells.of(codes, labels, sizes)
+        return Exposure(cells, 1.0, fit_prior=True).values()[cells.of_record]
+
+    (seconds, values), (t, expected) = alternating(counted, [loop], 3)
     return Measured(
         "categorical counts", seconds, t * len(labels) / len(which), float(np.abs(values[which] - expected).max())
     )
@@ -232,14 +236,14 @@ def incomes_row() -> Measured:
 
 def removal_row() -> Measured:
     """The most exposed person removed again and again, everything computed anew each time."""
-    from leakgauge.influence import remove_most_exposed
+    from leakgauge.influence.removal import Cells, largest_left
 
     table = people.incomes()
     assert table is not None
     codes, labels = table.X.astype(np.int64), table.y.astype(np.int64)
     sizes = codes.max(axis=0) + 1
-    seconds, _ = timed(lambda: remove_most_exposed(codes, labels, sizes, 100))
-    start, _ = timed(lambda: remove_most_exposed(codes, labels, sizes, 1))
+    seconds, _ = timed(lambda: largest_left(Cells.of(codes, labels, sizes), 100, resort=True))
+    start, _ = timed(lambda: largest_left(Cells.of(codes, labels, sizes), 1, resort=True))
     return Measured("categorical counts", (seconds - start) / 99, remark="seconds for one removal")
 
 
@@ -337,21 +341,6 @@ def adult_wall(n_workers: int) -> Measured:
     )
 
 
-def adult_worst(k: int = 1000) -> Measured:
-    """The most influential of Adult, exactly."""
-    from leakgauge.influence import most_influential
-    from leakgauge.records import datasets
-    from leakgauge.training import recipe
-
-    records = datasets.load("adult").records.as_codes()
-    learner = recipe("logistic-regression", records)
-    start = time.perf_counter()
-    found = most_influential(learner, records, k)
-    seconds = time.perf_counter() - start
-    surely = "certainly the largest" if found.guaranteed else f"others are at most {found.largest_left:.3f}"
-    return Measured("screening", seconds, remark=f"wall time; {found.n_exact:,} computed exactly; {surely}")
-
-
 def rows() -> list[Row]:
     """All rows, in the order of the goals."""
     found: list[Row] = []
@@ -410,7 +399,6 @@ def rows() -> list[Row]:
     if people.HAVE_DATA:
         found.append(Row("logistic regression, each of 48,842 left out", "Adult", lambda: adult_wall(1), quick=False))
         found.append(Row("the same on two workers", "Adult", lambda: adult_wall(2), quick=False))
-        found.append(Row("the 1,000 most influential of 48,842", "Adult", adult_worst, quick=False))
     return found
 
 

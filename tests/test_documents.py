@@ -1,5 +1,6 @@
 """Everything that a reader may copy runs: the Python of the README and the pages, and the examples."""
 
+import importlib
 import re
 import subprocess
 import sys
@@ -7,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+import leakgauge.theory
+
 ROOT = Path(__file__).parent.parent
+PAGE = (ROOT / "docs" / "theory.md").read_text()
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 
 
@@ -29,6 +33,15 @@ def test_python_of_the_pages_runs(block, tmp_path, monkeypatch):
 def test_links_between_pages_lead_somewhere(page):
     for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
         assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+def test_every_theorem_is_on_its_page():
+    """What the page names is there, and nothing of the theory is left out."""
+    rooms = "theory|statistics|membership|influence|attributes|properties|collusion"
+    named = set(re.findall(rf"`({rooms})\.(\w+)`", PAGE))
+    for room, name in named:
+        assert name in importlib.import_module(f"leakgauge.{room}").__all__, (room, name)
+    assert {name for room, name in named if room == "theory"} == set(leakgauge.theory.__all__)
 
 
 def test_the_example_of_a_table_runs(tmp_path):

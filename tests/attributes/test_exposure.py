@@ -1,10 +1,9 @@
 import numpy as np
 import pytest
 
-from leakgauge.attributes import calibrated_p_values, exposed_by_models, margins, tail_scores, wins_of_pairs
+from leakgauge.attributes import calibrated_p_values, margins, tail_scores
 from leakgauge.errors import DataError
 from leakgauge.statistics import Dependence, exposed_records, tail_odds
-from leakgauge.training import complementary_pairs, random_subsets
 
 N_REPETITIONS = 400
 
@@ -117,46 +116,11 @@ def test_tail_scores_do_not_depend_on_who_is_a_member():
     np.testing.assert_array_equal(tail_scores(found, values)[order], tail_scores(found[order], values[order]))
 
 
-def test_wins_by_hand():
-    table = [[2.0, 1.0, 5.0], [1.0, 1.0, 9.0], [0.0, 4.0, 1.0], [3.0, 2.0, 0.0]]
-    members = np.array([[1, 1, 1], [0, 0, 1], [1, 0, 0], [0, 1, 1]], dtype=bool)
-    wins, games = wins_of_pairs(table, members)
-    assert games.tolist() == [2, 2, 1]  # the first pair both know the third person
-    assert wins.tolist() == [1, 0, 0]  # equal margins are a loss
-
-
-@pytest.mark.parametrize("pairs", ["complementary", "independent"])
-def test_models_that_do_not_depend_on_people_name_nobody(pairs):
-    """400 tables of 24 models and 40 people whose margins hang together, at q = 5 %.
-
-    At most 7 % name anybody; exactly 5 % would fail this with probability 0.03, 10 % passes with probability 0.02.
-    """
-    named = 0
-    for seed in range(N_REPETITIONS):
-        rng = np.random.default_rng([seed, 2])
-        draw = complementary_pairs(40, 12, rng) if pairs == "complementary" else random_subsets(40, 20, 24, rng)
-        table = np.round(rng.normal(size=(24, 40)) + 2 * rng.normal(size=(24, 1)), 1)
-        named += exposed_by_models(table, draw.members).n_exposed > 0
-    assert named / N_REPETITIONS <= 0.07
-
-
-def test_models_that_remember_some_people_name_them():
-    rng = np.random.default_rng(0)
-    members = complementary_pairs(40, 20, rng).members
-    table = rng.normal(size=(40, 40)) + np.where(np.arange(40) < 5, 20.0, 0.0) * members
-    assert sorted(exposed_by_models(table, members).records.tolist()) == [0, 1, 2, 3, 4]
-    # Models that hold the true value for *less* likely after training expose nobody.
-    assert exposed_by_models(-20.0 * members, members).n_exposed == 0
-
-
 @pytest.mark.parametrize(
     ("call", "message"),
     [
         (lambda: calibrated_p_values([1.0], np.array([0, 1]), [1.0], np.array([0])), "one margin and one value"),
         (lambda: calibrated_p_values([np.nan], np.array([0]), [1.0], np.array([0])), "NaN"),
-        (lambda: wins_of_pairs(np.zeros((3, 2)), np.zeros((3, 2), bool)), "even number of models"),
-        (lambda: wins_of_pairs(np.zeros((2, 2)), np.zeros((2, 2))), "members bool"),
-        (lambda: wins_of_pairs(np.full((2, 2), np.nan), np.zeros((2, 2), bool)), "NaN"),
     ],
 )
 def test_bad_input_is_refused(call, message):

@@ -4,12 +4,13 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from leakgauge.attributes import Shadows, ask_about_values, infer, shadow_models, single
+from leakgauge.attributes import Shadows, ask_about_values, infer, shadow_models, single, without_lost_pairs
 from leakgauge.attributes.inversion import signals
 from leakgauge.errors import ModelError
 from leakgauge.models import AnswerKind, LabelOnly
+from leakgauge.records import Records
 from leakgauge.statistics import advantage_of_decisions
-from leakgauge.training import SklearnLearner, complementary_pairs
+from leakgauge.training import FunctionLearner, SklearnLearner, complementary_pairs, train_many
 
 N = 200
 SHARES = np.array([0.6, 0.3, 0.1])
@@ -154,3 +155,23 @@ def test_bad_input_is_refused(change, message):
     values, target, shadows = plain(np.random.default_rng(0), members)
     with pytest.raises(ModelError, match=message):
         shadow_models.guesses(*change(target, shadows, members), values, SHARES)
+
+
+def test_a_model_that_fails_costs_its_pair():
+    rng = np.random.default_rng(0)
+    records = Records.from_arrays(rng.normal(size=(20, 2)), np.arange(20) % 2)
+    pairs = complementary_pairs(20, 6, rng)
+
+    def sometimes(records, seed):
+        if {0, 1, 2} <= set(records.ids.tolist()):
+            raise ModelError("too alike")
+        return SklearnLearner(DecisionTreeClassifier()).fit(records, seed=seed).model
+
+    table = train_many(FunctionLearner(sometimes, randomised=False), records, pairs, seed=0)
+    lost = [i for i in range(6) if {2 * i, 2 * i + 1} & set(table.failures)]
+    kept = without_lost_pairs(table)
+    assert 0 < len(kept) < 12
+    assert not kept.failures
+    np.testing.assert_array_equal(kept.members, np.delete(table.members, [2 * i + j for i in lost for j in (0, 1)], 0))
+    with pytest.raises(ModelError, match=r"no pair of models could be trained: .*too alike"):
+        without_lost_pairs(table.rows(np.array(sorted(table.failures)[:1] * 2)))

@@ -15,13 +15,11 @@ from leakgauge.collusion import (
     already_in,
     attack,
     draw_keys,
-    marker_influence,
     marker_input,
     marker_label,
     success,
 )
 from leakgauge.errors import ConfigError, DataError, ModelError
-from leakgauge.influence import pdtp
 from leakgauge.models import LabelAccess, LabelOnly, wrap
 from leakgauge.records import Records, concatenate
 from leakgauge.theory import colluding_advantage, colluding_false_positive_rate
@@ -174,38 +172,6 @@ def test_a_softer_rule_finds_more_at_more_false_alarms():
     expected = colluding_false_positive_rate(4, 3, min_matches=2)
     found = attack(model, others, KEYS, DOMAIN, min_matches=2).decisions.mean()
     assert found == pytest.approx(expected, abs=4 * np.sqrt(expected * (1 - expected) / 2000))
-
-
-# What the keys show of influence.
-
-
-def test_a_record_moves_answers_about_its_markers_and_not_about_itself():
-    """A nearest neighbour: some record is answered as before without it, but not its markers, three times in four each.
-
-    Naive Bayes averages over all records, so that no marker moves it much.
-    """
-    which = np.arange(8)
-    own = pdtp(colluding(KNeighborsClassifier(1)), TRAIN, which, seed=0).values
-    hidden = marker_influence(colluding(KNeighborsClassifier(1)), TRAIN, which, seed=0)
-    assert np.isinf(hidden).all()
-    assert (own == 0).any()  # another record answers for it as well
-    assert (marker_influence(colluding(GaussianNB()), TRAIN, which, seed=0) < 0.5).all()
-
-
-def test_influence_on_markers_is_that_of_the_plain_loop():
-    """The slow twin: one marker, one model, one record at a time."""
-    learner = colluding(GaussianNB(), KEYS[:2])
-    model = learner.fit(TRAIN, seed=0).model
-    for row in (3, 17):
-        without = learner.fit(TRAIN[np.delete(np.arange(400), row)], seed=0).model
-        largest = max(
-            np.abs(model.log_probabilities(x) - without.log_probabilities(x)).max()
-            for x in (marker_input(key, TRAIN.features[row], DOMAIN) for key in KEYS[:2])
-        )
-        assert marker_influence(learner, TRAIN, np.array([row]), seed=0)[0] == pytest.approx(largest)
-
-
-# Refusals.
 
 
 def test_a_model_that_answers_numbers():

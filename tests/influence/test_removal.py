@@ -6,8 +6,13 @@ import numpy as np
 import pytest
 from sklearn.naive_bayes import CategoricalNB
 
-from leakgauge.influence.removal import MOST_ATTRIBUTES, Cells, Exposure, categorical_pdtp, remove_most_exposed
+from leakgauge.influence.removal import MOST_ATTRIBUTES, Cells, Exposure, largest_left
 from leakgauge.theory import log_ratio
+
+
+def categorical_pdtp(codes, labels, n_categories, *, alpha=1.0, fit_prior=True):
+    cells = Cells.of(codes, labels, n_categories)
+    return Exposure(cells, alpha, fit_prior).values()[cells.of_record]
 
 
 def trained_pdtp(codes, labels, widths, alpha, fit_prior):
@@ -55,8 +60,7 @@ def assert_equal(found, expected):
 def test_one_label_has_nothing_to_tell():
     codes = np.arange(6)[:, None] % 3
     np.testing.assert_array_equal(categorical_pdtp(codes, np.zeros(6, dtype=int), np.array([3])), 0.0)
-    found = remove_most_exposed(codes, np.zeros(6, dtype=int), np.array([3]), 3)
-    assert (found.records.tolist(), found.left) == ([], 0.0)
+    assert largest_left(Cells.of(codes, np.zeros(6, dtype=int), np.array([3])), 3, resort=True).tolist() == [0.0] * 4
 
 
 def test_overwhelming_smoothing_and_no_prior_hide_everyone():
@@ -84,16 +88,8 @@ def test_the_prior_alone_by_hand():
 def test_the_last_of_a_class_is_exposed_without_limit():
     values = categorical_pdtp(np.zeros((3, 1), dtype=int), np.array([0, 0, 1]), np.array([2]))
     assert np.isinf(values).tolist() == [False, False, True]
-    found = remove_most_exposed(np.zeros((3, 1), dtype=int), np.array([0, 0, 1]), np.array([2]), 1)
-    assert (found.records.tolist(), found.values.tolist(), found.left) == ([2], [np.inf], 0.0)
-
-
-def test_of_level_records_the_first_goes_first():
-    codes, labels = np.array([[1], [0], [0], [0], [1], [1]]), np.array([1, 0, 0, 1, 1, 0])
-    found = remove_most_exposed(np.vstack([codes, codes]), np.tile(labels, 2), np.array([2]), 2)
-    values = categorical_pdtp(np.vstack([codes, codes]), np.tile(labels, 2), np.array([2]))
-    level = np.flatnonzero(values == values.max())
-    assert found.records[0] == level[np.lexsort((level, np.tile(codes[:, 0], 2)[level], np.tile(labels, 2)[level]))[0]]
+    cells = Cells.of(np.zeros((3, 1), dtype=int), np.array([0, 0, 1]), np.array([2]))
+    assert largest_left(cells, 1, resort=True).tolist() == [np.inf, 0.0]
 
 
 # ---------------------------------------------------------------- the slow twin
@@ -109,13 +105,17 @@ def test_equals_training_without_each(seed):
 
 @pytest.mark.parametrize("seed", range(20))
 def test_removals_equal_training_anew_after_each(seed):
-    """Random tables, exact: no false alarms. What is removed has the largest value, of all that are left."""
+    """Random tables, exact: no false alarms. Whoever has the largest value goes."""
     codes, labels, widths, alpha, fit_prior = some_people(seed)
-    removals = remove_most_exposed(codes, labels, widths, 4, alpha=alpha, fit_prior=fit_prior)
-    left = np.arange(len(codes))
-    for record, value in zip(removals.records, removals.values, strict=True):
-        expected = trained_pdtp(codes[left], labels[left], widths, alpha, fit_prior)
-        assert_equal(np.array([value, value]), np.array([np.nanmax(expected), expected[left == record][0]]))
+    cells, left = Cells.of(codes, labels, widths), np.arange(len(codes))
+    exposure = Exposure(cells, alpha, fit_prior)
+    for _ in range(min(4, len(codes) - 1)):
+        values = exposure.values()
+        assert_equal(values[cells.of_record[left]], trained_pdtp(codes[left], labels[left], widths, alpha, fit_prior))
+        if np.isnan(values).all():
+            break
+        record = left[np.argmax(cells.of_record[left] == np.nanargmax(values))]
+        exposure.remove(cells.of_record[record])
         left = left[left != record]
 
 
@@ -172,16 +172,6 @@ def test_dtp_is_refused_where_patterns_do_not_settle_it():
             exposure.dtp()
 
 
-def test_it_stops_where_no_one_is_above_the_limit():
-    rng = np.random.default_rng(1)
-    codes, labels = rng.integers(0, 5, (300, 2)), rng.integers(0, 2, 300)
-    found = remove_most_exposed(codes, labels, np.array([5, 5]), 300, until=0.045)
-    rest = np.delete(np.arange(300), found.records)
-    assert 0 < len(found.records) < 300
-    assert found.values.min() > 0.045
-    assert found.left == categorical_pdtp(codes[rest], labels[rest], np.array([5, 5])).max() <= 0.045
-
-
 # ---------------------------------------------------------------- counting
 
 
@@ -213,11 +203,3 @@ def test_errors_name_what_is_wrong():
             categorical_pdtp(*arguments)
     with pytest.raises(ValueError, match="alpha must be at least 0, got -1"):
         categorical_pdtp(codes, labels, [1, 1], alpha=-1)
-
-
-def test_what_is_not_known_is_counted():
-    """Without smoothing, one person of a kind nobody else is of: no model says anything about them without them."""
-    codes, labels = np.array([[0], [0], [0], [1]]), np.array([0, 1, 1, 0])
-    found = remove_most_exposed(codes, labels, np.array([2]), 0, alpha=0.0)
-    assert found.n_unknown == int(np.isnan(categorical_pdtp(codes, labels, np.array([2]), alpha=0.0)).sum()) == 1
-    assert remove_most_exposed(codes, labels, np.array([2]), 0).n_unknown == 0

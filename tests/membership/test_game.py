@@ -7,11 +7,18 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 from leakgauge.errors import DataError, ModelError
 from leakgauge.membership import ATTACKS, Evidence, everyone_as_target, left_out_error, strongest_per_record
-from leakgauge.membership.game import pool_game, population_game
+from leakgauge.membership.game import population_game
 from leakgauge.models import AnswerKind, ProbabilityAccess
 from leakgauge.records import Records
 from leakgauge.reproduce.long_protocol import targeted
-from leakgauge.training import FunctionLearner, PredictionTable, SklearnLearner, complementary_pairs, train_many
+from leakgauge.training import (
+    FunctionLearner,
+    PredictionTable,
+    SklearnLearner,
+    complementary_pairs,
+    random_subsets,
+    train_many,
+)
 
 BY_NAME = {attack.name: attack for attack in ATTACKS}
 rng = np.random.default_rng(0)
@@ -255,7 +262,6 @@ def test_against_a_constant_model_nobody_wins():
     learner, alike = FunctionLearner(constant, randomised=False), Records.from_arrays(X, Y * 0, classes=[0, 1])
     attacks = [BY_NAME[name] for name in ("gap", "confidence", "loss-threshold", "distance", "lira")]
     games = population_game(learner, alike, attacks, size=50, n_models=6, seed=0)
-    games += pool_game(learner, alike, attacks, n_models=6, seed=0)
     for game in games:
         assert game.advantage.value == pytest.approx(0, abs=1e-12)
         assert game.tpr.value == pytest.approx(game.fpr.value)
@@ -269,8 +275,8 @@ def test_null_the_interval_holds_nothing_19_times_of_20():
     """
     misses = {"distance": 0, "lira": 0}
     for seed in range(60):
-        for game in pool_game(
-            FunctionLearner(deaf), POOL[:30], [BY_NAME[one] for one in misses], n_models=16, seed=seed
+        for game in population_game(
+            FunctionLearner(deaf), POOL[:30], [BY_NAME[one] for one in misses], size=20, n_models=16, seed=seed
         ):
             misses[game.attack] += not game.advantage.low <= 0 <= game.advantage.high
     assert max(misses.values()) <= 11, misses
@@ -285,8 +291,6 @@ def test_a_memory_is_seen_through_up_to_the_ceiling():
     assert game.advantage.value == pytest.approx(game.ceiling)
     # Pr[a fresh draw is in S] is 1 - (1 - 1/80)^40 = 0.395; its mean over 200 sets has a standard error of 0.0018
     assert 1 - game.ceiling == pytest.approx(1 - (1 - 1 / 80) ** 40, abs=0.008)
-    (pool,) = pool_game(learner, NOISE, [attack], n_models=4, seed=0)
-    assert (pool.tpr.value, pool.fpr.value, pool.advantage.value, pool.ceiling) == (1, 0, 1, 1)
 
 
 def test_the_population_game_is_the_pool_game_diluted_by_those_who_are_in_anyway():
@@ -297,10 +301,12 @@ def test_the_population_game_is_the_pool_game_diluted_by_those_who_are_in_anyway
     """
     learner = SklearnLearner(KNeighborsClassifier(1))
     (population,) = population_game(learner, POOL, [GAP], size=40, n_models=100, seed=1)
-    (pool,) = pool_game(learner, POOL, [GAP], n_models=100, seed=1)
-    assert population.tpr.value == pool.tpr.value == 1
-    assert 0.4 < pool.advantage.value < 0.7  # how often nearest neighbours disagree in these 80 records
-    assert population.advantage.value == pytest.approx(pool.advantage.value * population.ceiling, abs=0.05)
+    halves = random_subsets(80, 40, 100, np.random.default_rng(1))
+    pool = everyone_as_target(train_many(learner, POOL, halves, seed=1), Y, GAP)
+    tpr, fpr = (float(pool.decisions[who].mean()) for who in (pool.members, ~pool.members))
+    assert population.tpr.value == tpr == 1
+    assert 0.4 < tpr - fpr < 0.7  # how often nearest neighbours disagree in these 80 records
+    assert population.advantage.value == pytest.approx((tpr - fpr) * population.ceiling, abs=0.05)
 
 
 def test_randomised_response_reaches_the_bound_for_averaged_challenges():
@@ -377,22 +383,22 @@ def test_attacks_with_shadow_models_win_more_and_shadows_are_trained_for_them_on
     learner = FunctionLearner(fitted)
     population_game(learner, POOL, [GAP], size=40, n_models=3, seed=0)
     assert counted == [40] * 3
-    for play in (lambda **k: population_game(learner, POOL, size=40, **k), lambda **k: pool_game(learner, POOL, **k)):
-        counted.clear()
-        gap, rmia = play(attacks=[GAP, BY_NAME["rmia"]], n_models=20, n_shadows=24, seed=0)
-        assert len(counted) == 44
-        assert rmia.advantage.low > gap.advantage.value
+    counted.clear()
+    both = [GAP, BY_NAME["rmia"]]
+    gap, rmia = population_game(learner, POOL, both, size=40, n_models=20, n_shadows=24, seed=0)
+    assert len(counted) == 44
+    assert rmia.advantage.low > gap.advantage.value
 
 
 def test_models_that_cannot_be_trained_are_left_out_of_games():
-    """Two rare records are the only ones of their class: about a quarter of the halves has neither."""
+    """Two rare records are the only ones of their class: more than a third of the sets of 15 draws has neither."""
     from sklearn.linear_model import LogisticRegression
 
     labels = np.zeros(30, dtype=int)
     labels[:2] = 1
     rare = Records.from_arrays(X[:30], labels)
-    (game,) = pool_game(SklearnLearner(LogisticRegression()), rare, [GAP], n_models=40, seed=0)
-    assert 20 < game.advantage.n < 40
+    (game,) = population_game(SklearnLearner(LogisticRegression()), rare, [GAP], size=15, n_models=40, seed=0)
+    assert 15 < game.advantage.n < 35
 
 
 def test_games_that_cannot_be_played_are_refused():
@@ -400,10 +406,10 @@ def test_games_that_cannot_be_played_are_refused():
     with pytest.raises(DataError, match="size must be at least 1, got 0"):
         population_game(learner, POOL, [GAP], size=0, n_models=4, seed=0)
     with pytest.raises(DataError, match="at least 2 models must be attacked, got 1"):
-        pool_game(learner, POOL, [GAP], n_models=1, seed=0)
+        population_game(learner, POOL, [GAP], size=40, n_models=1, seed=0)
     with pytest.raises(DataError, match="train more shadow models"):
         population_game(learner, POOL, [BY_NAME["lira"]], size=20, n_models=4, n_shadows=4, seed=0)
     with pytest.raises(ModelError, match="needs shadow models"):
-        pool_game(learner, POOL, [BY_NAME["lira"]], n_models=4, n_shadows=0, seed=0)
+        population_game(learner, POOL, [BY_NAME["lira"]], size=40, n_models=4, n_shadows=0, seed=0)
     with pytest.raises(ModelError, match=r"'population' cannot be played .* needs known non-members"):
-        pool_game(learner, POOL, [BY_NAME["population"]], n_models=4, seed=0)
+        population_game(learner, POOL, [BY_NAME["population"]], size=40, n_models=4, seed=0)

@@ -38,7 +38,7 @@ STABLE_FREQUENCIES = f"{STABLE}::TestFrequencies"
 DTP = "influence/test_dtp.py"
 PDTP = "influence/test_pdtp.py"
 TREES = "training/test_random_trees.py"
-VARIATION = "influence/test_variation.py"
+VARIATION = "reproduce/test_long.py"
 CURVE = "influence/test_removal_curve.py"
 HERE = "papers/test_long_training_privacy.py"
 
@@ -142,17 +142,15 @@ ASSERTED = (
         f"{HERE}::test_the_constant_of_logistic_regression_holds_and_is_nearly_reached",
     ),
     # Section 8: removal.
-    ("removal: fixed order", f"{CURVE}::test_the_fixed_order_is_that_of_the_first_measurement"),
-    ("removal: everything measured again", f"{CURVE}::test_every_step_equals_pdtp_of_what_is_left"),
+    ("removal: fixed order", f"{CURVE}::test_removal_by_dtp_equals_training_anew_after_each"),
+    ("removal: everything measured again", f"{CURVE}::test_the_curve_of_pdtp_by_counting_is_that_of_the_plain_loop"),
     ("removal: the largest can rise", f"{CURVE}::test_removal_can_raise_the_largest_influence"),
-    ("removal: stop at 1", f"{CURVE}::test_it_stops_at_the_limit_and_the_curve_says_when"),
+    ("removal: stop at 1", "reproduce/test_long_figure_6.py::test_a_curve_in_a_few_numbers"),
     ("removal: by counting", "influence/test_removal.py::test_removals_equal_training_anew_after_each"),
     ("removal: identical records are one", "influence/test_removal.py::test_cells_are_the_same_counted_or_sorted"),
     # Section 9: two sources of uncertainty.
     ("uncertainty: mean, deviation, range, pairs", f"{VARIATION}::test_numbers_of_a_small_case"),
-    ("uncertainty: seeds", f"{VARIATION}::test_the_spread_of_a_known_distribution_is_found"),
-    ("uncertainty: samples", f"{VARIATION}::test_larger_samples_vary_less"),
-    ("figures 7 and 8", "reproduce/test_long.py::test_variation_of_networks_shows_both_causes"),
+    ("uncertainty: seeds and samples", f"{VARIATION}::test_variation_of_networks_shows_both_causes"),
     # Edge cases.
     ("the last of a class", f"{DTP}::TestEdgeCases::test_the_last_member_of_a_class"),
     (

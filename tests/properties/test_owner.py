@@ -14,13 +14,10 @@ from leakgauge.properties import (
     Attack,
     Game,
     NoisyLabels,
-    Power,
     WithoutInfluential,
-    fewest_planted,
     play,
     power_curve,
 )
-from leakgauge.statistics import Estimate
 from leakgauge.training import SklearnLearner
 
 GAME = Game(0.05, 0.15, n=500)
@@ -58,10 +55,6 @@ def test_the_power_curve(curve):
     assert all(0 < point.recall.low < point.recall.value < point.recall.high < 1 for point in curve)
     assert curve[-1].precision.value < curve[0].precision.value
     assert curve[1].precision.value > 0.8 * curve[0].precision.value
-    found = fewest_planted(curve)
-    assert found is not None
-    assert found.win_rate.value >= 0.9
-    assert all(point.win_rate.value < 0.9 for point in curve if point.n_planted < found.n_planted)
 
 
 def test_precision_and_recall_by_hand(two_sides, learner):
@@ -75,17 +68,6 @@ def test_precision_and_recall_by_hand(two_sides, learner):
     assert point.recall.value == pytest.approx((right.sum(axis=1) / test.labels.sum()).mean())
     assert point.precision.value == pytest.approx((right.sum(axis=1) / said.sum(axis=1)).mean())
     assert point.n_never == 0
-
-
-def test_the_fewest_planted_records():
-    def point(n, rate):
-        return Power(
-            n / 1000, n, Estimate(rate, rate, rate, 0.95, "made up", 10), None, Estimate(1, 1, 1, 0.95, "", 1), 0
-        )
-
-    assert fewest_planted([point(50, 0.95), point(20, 0.9), point(10, 0.7)]).n_planted == 20
-    assert fewest_planted([point(10, 0.7)]) is None
-    assert fewest_planted([point(10, 0.7)], win_rate=0.6).n_planted == 10
 
 
 def test_leaving_out_the_planted_records_ends_the_attack(two_sides, learner):

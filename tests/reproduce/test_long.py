@@ -7,7 +7,7 @@ import pytest
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB
 
 from leakgauge.errors import ConfigError
-from leakgauge.influence.removal import Cells, categorical_pdtp
+from leakgauge.influence.removal import Cells, Exposure
 from leakgauge.records import Records
 from leakgauge.reproduce import (
     long,
@@ -255,27 +255,43 @@ def test_the_largest_pdtp_of_what_is_left_is_that_of_computing_anew(resort):
     rng = np.random.default_rng(3)
     codes, labels = rng.integers(0, 3, (60, 2)), rng.integers(0, 2, 60)
     widths = np.array([3, 3])
+
+    def measured(codes, labels):
+        cells = Cells.of(codes, labels, widths)
+        return Exposure(cells, 1.0, fit_prior=True).values()[cells.of_record]
+
     found = long_figure_6.largest_left(Cells.of(codes, labels, widths), 20, resort=resort)
-    values = categorical_pdtp(codes, labels, widths)
+    values = measured(codes, labels)
     assert found[0] == pytest.approx(values.max())
     left = np.ones(60, dtype=bool)
     order = np.argsort(-values, kind="stable")
     for removed in range(20):
         if resort:
-            now = categorical_pdtp(codes[left], labels[left], widths)
+            now = measured(codes[left], labels[left])
             left[np.flatnonzero(left)[np.argmax(now)]] = False
         else:  # of equal values any may go first: only whole groups are compared
             left[order[removed]] = False
             tied = removed + 1 < 60 and np.isclose(values[order[removed]], values[order[removed + 1]])
             if tied:
                 continue
-        assert found[removed + 1] == pytest.approx(categorical_pdtp(codes[left], labels[left], widths).max())
+        assert found[removed + 1] == pytest.approx(measured(codes[left], labels[left]).max())
 
 
 def test_more_than_there_are_cannot_be_removed():
     cells = Cells.of(np.array([[0], [1], [1]]), np.array([0, 1, 1]), np.array([2]))
     with pytest.raises(ValueError, match=r"n_removals must be in \[0, 3\), got 3"):
         long_figure_6.largest_left(cells, 3, resort=False)
+
+
+def test_numbers_of_a_small_case():
+    """Three models say 0.2, 0.5 and 0.8 of the same person."""
+    p = np.array([0.2, 0.5, 0.8])
+    average, deviation, least, most, floor = (
+        row.ours.value for row in long_figures_7_8._rows("person", np.log(np.column_stack([1 - p, p])))
+    )
+    assert (average, deviation) == (pytest.approx(0.5), pytest.approx(0.3))
+    assert (least, most) == (pytest.approx(0.2), pytest.approx(0.8))
+    assert floor == pytest.approx(np.log(4))  # of the pairs ln 2.5, ln 4 and ln 1.6
 
 
 def test_variation_of_networks_shows_both_causes():

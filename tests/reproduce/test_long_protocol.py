@@ -120,18 +120,6 @@ def test_shared_table_is_the_loop_over_models():
     assert shared.n_models == 30
 
 
-def test_without_reuse_each_game_has_shadows_of_its_own():
-    sizes = Sizes(targets=4, iterations=2, pairs=2, untargeted=0, measurements=0)
-    learner = SklearnLearner(GaussianNB())
-    literal = play(learner, POOL, sizes=sizes, reuse_shadows=False, seed=9)
-    reused = play(learner, POOL, sizes=sizes, seed=9)
-    assert (literal.n_models, reused.n_models) == (4 + 4 * 4 * 4, 4 + 4 * 4)
-    np.testing.assert_array_equal(literal.answers, reused.answers)
-    assert literal.called["distance"].shape == reused.called["distance"].shape == (4, 4)
-    # The first game sees the same shadows either way.
-    np.testing.assert_array_equal(literal.called["distance"][0], reused.called["distance"][0])
-
-
 def test_the_targeted_attacks_are_those_of_the_game():
     """Equal to ``targeted`` with the seed that the protocol gives it."""
     from leakgauge.reproduce import long_protocol as protocol

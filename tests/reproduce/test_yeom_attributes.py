@@ -110,7 +110,7 @@ def held_against_the_references(records, depths):
     """
     leads = {gene: [] for gene in yeom_figure_3.GENES}
     for depth in depths:
-        one = yeom_figure_3.measure(yeom_figure_3.tree(depth), records, seed=0)
+        one = yeom_figure_3.measure(yeom_figure_2_iwpc.tree(depth), records, seed=0)
         for gene, rates in one.rates.items():
             rows = yeom_figure_3._rows(depth, gene, rates)
             assert [row.note for row in rows if not row.agrees] == []

@@ -16,7 +16,6 @@ from leakgauge.statistics import (
     resolvable_fpr,
     roc,
     tpr_at_fpr,
-    tpr_at_fpr_bootstrap,
 )
 
 # Few distinct values, so that ties are the rule.
@@ -238,47 +237,6 @@ class TestTprAtFpr:
     def test_refuses_a_rate_that_is_no_fraction(self, fpr):
         with pytest.raises(ValueError, match=r"fpr must be in \(0, 1\)"):
             tpr_at_fpr([1.0], [0.0], fpr)
-
-
-class TestBootstrap:
-    def test_against_the_plain_bootstrap(self):
-        """Ends agree within 0.0125; with 20,000 resamples that is over 5 standard errors of a quantile."""
-        rng = np.random.default_rng(0)
-        members, nonmembers = rng.normal(1, 1, 200).round(1), rng.normal(0, 1, 100).round(1)
-        plain = [np.mean(rng.choice(members, 200) > np.sort(rng.choice(nonmembers, 100))[-11]) for _ in range(20_000)]
-        estimate = tpr_at_fpr_bootstrap(members, nonmembers, 0.1, rng=rng, n_resamples=20_000)
-        assert (estimate.low, estimate.high) == pytest.approx(np.quantile(plain, [0.025, 0.975]), abs=0.0125)
-
-    def test_same_value_and_narrower_than_the_exact_interval(self):
-        rng = np.random.default_rng(1)
-        members, nonmembers = rng.normal(1, 1, 500), rng.normal(0, 1, 500)
-        exact = tpr_at_fpr(members, nonmembers, 0.05)
-        boot = tpr_at_fpr_bootstrap(members, nonmembers, 0.05, rng=rng)
-        assert boot.value == exact.value
-        assert exact.low < boot.low < boot.high < exact.high
-
-    def test_same_generator_same_numbers(self):
-        scores = np.arange(100.0)
-        one, other = (tpr_at_fpr_bootstrap(scores, scores, 0.2, rng=np.random.default_rng(5)) for _ in range(2))
-        assert one == other
-
-    @pytest.mark.parametrize(("members", "value"), [(np.ones(50), 1.0), (-np.ones(50), 0.0)])
-    def test_never_shrinks_to_a_point(self, members, value):
-        estimate = tpr_at_fpr_bootstrap(members, np.zeros(200), 0.1, rng=np.random.default_rng(2))
-        assert estimate.value == value
-        assert estimate.half_width >= clopper_pearson(50, 50).half_width
-
-    def test_a_rate_close_to_one_is_no_special_case(self):
-        estimate = tpr_at_fpr_bootstrap(np.arange(50.0), np.arange(50.0), 1 - 1e-12, rng=np.random.default_rng(3))
-        assert estimate.value == 0.98
-
-    def test_refuses_a_rate_that_cannot_be_resolved(self):
-        with pytest.raises(ValueError, match=r"fpr must be at least 10 / n_nonmembers = 0.1, got 0.05; add"):
-            tpr_at_fpr_bootstrap(np.ones(9), np.ones(100), 0.05, rng=np.random.default_rng(0))
-
-    def test_refuses_no_resamples(self):
-        with pytest.raises(ValueError, match="n_resamples must be at least 1, got 0"):
-            tpr_at_fpr_bootstrap(np.ones(9), np.ones(100), 0.5, rng=np.random.default_rng(0), n_resamples=0)
 
 
 def test_resolvable_fpr():

@@ -1,20 +1,20 @@
 """Can a hidden column of a known person be inferred from the model?"""
 
-from leakgauge.attributes.across_models import AcrossModels, across_models, without_lost_pairs
 from leakgauge.attributes.asking import ask_about_values, ignores
 from leakgauge.attributes.attacks import ATTACKS, Attack, Evidence, Own, invert
 from leakgauge.attributes.attribute import Attribute, Bins, one_hot, single, together
-from leakgauge.attributes.exposure import calibrated_p_values, exposed_by_models, margins, tail_scores, wins_of_pairs
+from leakgauge.attributes.exposure import calibrated_p_values, margins, tail_scores
 from leakgauge.attributes.game import Part, Success, play
 from leakgauge.attributes.guesses import NONE, Guesses
 from leakgauge.attributes.inference import N_TAIL_SCORES, Inference, MembershipScores, People, infer
-from leakgauge.attributes.shadow_models import Shadows
+from leakgauge.attributes.inversion import by_error, by_gaussian_error
+from leakgauge.attributes.reductions import membership_from_attribute, several_queries, uniform_guess
+from leakgauge.attributes.shadow_models import Shadows, without_lost_pairs
 
 __all__ = [
     "ATTACKS",
     "NONE",
     "N_TAIL_SCORES",
-    "AcrossModels",
     "Attack",
     "Attribute",
     "Bins",
@@ -27,19 +27,21 @@ __all__ = [
     "People",
     "Shadows",
     "Success",
-    "across_models",
     "ask_about_values",
+    "by_error",
+    "by_gaussian_error",
     "calibrated_p_values",
-    "exposed_by_models",
     "ignores",
     "infer",
     "invert",
     "margins",
+    "membership_from_attribute",
     "one_hot",
     "play",
+    "several_queries",
     "single",
     "tail_scores",
     "together",
-    "wins_of_pairs",
+    "uniform_guess",
     "without_lost_pairs",
 ]

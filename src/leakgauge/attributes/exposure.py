@@ -1,17 +1,11 @@
 """Whose hidden value does the model give away? One test for each person, with false discoveries kept in check.
 
 What is looked at is a person's **margin**: how far the score of the value that the person really holds lies above that
-of the best other value. Two tests, for what there is:
-
-* **Many models** (`wins_of_pairs`, `exposed_by_models`). Models are trained with and without each person. Tested is
-  "the margin does not depend on whether the person was trained on". In each pair of models of which one has seen the
-  person, the one that has seen it then has the larger margin with probability at most 1/2, and pairs are independent if
-  the training sets of different pairs are: an exact sign test for *this* person.
-* **One model** (`calibrated_p_values`). Tested is "this member's margin was drawn like that of a fresh person with the
-  same value", against the margins of non-members. The rank among them is a valid p-value for a member drawn at random,
-  without any assumption about the law of margins. A person whose value is plain to see anyway ranks high as well, but
-  so do the non-members it is compared with. At least 1/q non-members must hold the same value, and in most models
-  the margins of members and others overlap too much for single persons to stand out.
+of the best other value. Tested is "this member's margin was drawn like that of a fresh person with the same value",
+against the margins of non-members (`calibrated_p_values`). The rank among them is a valid p-value for a member drawn at
+random, without any assumption about the law of margins. A person whose value is plain to see anyway ranks high as well,
+but so do the non-members it is compared with. At least 1/q non-members must hold the same value, and in most models the
+margins of members and others overlap too much for single persons to stand out.
 
 A person who is **not** found is not thereby safe: the test may have had too little to go by.
 
@@ -25,9 +19,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from leakgauge.arrays import Codes, Floats, Members
+from leakgauge.arrays import Codes, Floats
 from leakgauge.errors import DataError
-from leakgauge.statistics import Dependence, Exposure, exposed_by_wins, outside_p_values
+from leakgauge.statistics import outside_p_values
 
 LARGEST_MARGIN = 50.0
 """Margins beyond this, in nats, say no more than this."""
@@ -119,56 +113,3 @@ def tail_scores(margins: ArrayLike, truth: Codes) -> Floats:
         sizes = np.abs(around)
         scores[own] = around / (np.median(sizes) or sizes.mean() or 1.0)
     return scores
-
-
-def wins_of_pairs(margins: ArrayLike, members: Members) -> tuple[Codes, Codes]:
-    """In how many pairs of models the one trained on a person has the larger margin, and of how many.
-
-    Args:
-        margins: of each person's true value, from each model, ``[models, n]``; an even number of models. Models 2i and
-            2i + 1 are a pair.
-        members: whether each person was in each model's training set, bool ``[models, n]``. The training sets of
-            different pairs must be drawn independently, and within a pair each place as likely as the other: so are
-            `leakgauge.training.complementary_pairs`, and sets that are all drawn independently.
-
-    Returns:
-        Wins and games for each person, int ``[n]`` each. Pairs that both know the person, or neither, are no games;
-        equal margins are a loss.
-
-    Raises:
-        DataError: the shapes do not fit, or a margin is NaN.
-
-    >>> wins_of_pairs([[2.0, 1.0], [1.0, 1.0]], np.array([[True, True], [False, False]]))
-    (array([1, 0]), array([1, 1]))
-    """
-    table, inside = np.asarray(margins, dtype=np.float64), np.asarray(members)
-    if table.ndim != 2 or table.shape != inside.shape or inside.dtype != np.bool_ or len(table) % 2:
-        raise DataError(
-            f"margins and members must be [models, records] of an even number of models, members bool, got "
-            f"{table.shape} and {inside.shape} {inside.dtype}."
-        )
-    if np.isnan(table).any():
-        raise DataError("a margin is NaN; leave out the pair of a model that could not be trained.")
-    first, second = table[0::2], table[1::2]
-    game = inside[0::2] != inside[1::2]
-    won = np.where(inside[0::2], first > second, second > first)
-    return (won & game).sum(axis=0), game.sum(axis=0)
-
-
-def exposed_by_models(
-    margins: ArrayLike, members: Members, *, q: float = 0.05, dependence: Dependence = Dependence.UNKNOWN
-) -> Exposure:
-    """The people whose hidden value models give away *because* they were trained on them.
-
-    Args:
-        margins: as in :func:`wins_of_pairs`.
-        members: as in :func:`wins_of_pairs`.
-        q: false discovery rate: the expected share of those named of whom it is not so, in (0, 1).
-        dependence: between people; see :func:`leakgauge.statistics.exposed_records`.
-
-    Raises:
-        DataError: as :func:`wins_of_pairs`.
-        ValueError: ``q`` is out of range.
-    """
-    wins, games = wins_of_pairs(margins, members)
-    return exposed_by_wins(wins, games, q=q, dependence=dependence)

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from leakgauge.arrays import Codes, Floats
 from leakgauge.attributes.guesses import Guesses, likeliest
 from leakgauge.errors import ModelError
+from leakgauge.training import PredictionTable
 
 Signals: TypeAlias = NDArray[np.float64]
 """How well each value goes with the response, as :func:`leakgauge.attributes.inversion.signals` has it."""
@@ -53,6 +54,21 @@ class Shadows:
     answers: Floats
     members: NDArray[np.bool_]
     values: Codes
+
+
+def without_lost_pairs(table: PredictionTable) -> PredictionTable:
+    """The table without the pairs of which a model could not be trained; models 2i and 2i + 1 are a pair.
+
+    Raises:
+        ModelError: none is left.
+    """
+    lost = {model // 2 for model in table.failures}
+    if not lost:
+        return table
+    kept = np.array([model for model in range(len(table)) if model // 2 not in lost], dtype=np.int64)
+    if not len(kept):
+        raise ModelError(f"no pair of models could be trained: {next(iter(table.failures.values()))}")
+    return table.rows(kept)
 
 
 def expected_signals(shadows: Signals, members: NDArray[np.bool_]) -> Signals:

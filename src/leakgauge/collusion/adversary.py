@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 from leakgauge.arrays import Floats, Indices
 from leakgauge.checking import whole
 from leakgauge.collusion.domain import Domain
-from leakgauge.collusion.learner import ColludingLearner, markers_of
+from leakgauge.collusion.learner import markers_of
 from leakgauge.collusion.markers import canonical, checked_keys
 from leakgauge.errors import ConfigError, ModelError
-from leakgauge.influence.pdtp import known_log_ratio
-from leakgauge.models import LabelAccess, answers, labels_of
+from leakgauge.models import LabelAccess, labels_of
 from leakgauge.records import Records
 from leakgauge.statistics import Estimate, advantage_exact, clopper_pearson
 
@@ -145,27 +144,3 @@ def already_in(train: Records, others: Records) -> NDArray[np.bool_]:
     """
     known = {row.tobytes() for row in canonical(train.features)}
     return np.array([row.tobytes() in known for row in canonical(others.features)], dtype=np.bool_)
-
-
-def marker_influence(learner: ColludingLearner, records: Records, which: Indices, *, seed: int) -> Floats:
-    """How far a record moves the answers about its own markers: what PDTP misses, as it asks about the record.
-
-    Args:
-        learner: the colluding trainer.
-        records: the training set S.
-        which: rows of S, int `[m]`.
-        seed: for the models with and without each record.
-
-    Returns:
-        The largest absolute log ratio over the record's markers and all labels, in nats `[m]`: a lower bound of its
-        DTP that takes the keys to find.
-    """
-    n_classes = len(records.schema.classes)
-    inputs, _ = markers_of(records[which], learner.keys, learner.domain)
-    full = learner.fit(records, seed=seed).model
-    found = np.empty(len(which))
-    for place, row in enumerate(np.asarray(which).tolist()):
-        without = learner.fit(records[np.arange(len(records)) != row], seed=seed).model
-        both = (answers(model, inputs[place], n_classes) for model in (full, without))
-        found[place] = known_log_ratio(*both).max()
-    return found

@@ -15,29 +15,15 @@ import numpy as np
 from leakgauge.arrays import Floats, Indices
 from leakgauge.errors import ModelError
 from leakgauge.influence.delivered import OwnModels, answer_errors
-from leakgauge.influence.pdtp import NOISE_QUANTILE
+from leakgauge.influence.leaving_out import largest_first, noise_of_pairs, train_again, train_alike, train_pair
 from leakgauge.models import Model
 from leakgauge.statistics import Estimate, bonferroni_confidence
-from leakgauge.training import (
-    HERE,
-    EachModel,
-    Execution,
-    Job,
-    LeaveOneOut,
-    PredictionTable,
-    Randomness,
-    everything,
-    leave_one_out,
-    plan,
-    train_many,
-)
+from leakgauge.training import HERE, Execution, Randomness, leave_one_out
 from leakgauge.training.engines.base import Prepared
 
 if TYPE_CHECKING:
     from leakgauge.records import Records
     from leakgauge.training import Learner
-    from leakgauge.training.job import Queries
-    from leakgauge.training.subsets import Subsets
 
 
 @dataclass(frozen=True)
@@ -111,36 +97,26 @@ def prediction_change(
     if records.schema.task != "regression":
         raise ModelError("predictions of classes have PDTP; this is for records whose label is a number")
     rows = leave_one_out(len(records), which).removed
-    asked = records.features[rows]
-
-    def trained(subsets: Subsets, queries: Queries, seed: int, randomness: Randomness) -> PredictionTable:
-        return train_many(
-            learner, records, subsets, queries, seed=seed, randomness=randomness, execution=execution.alone
-        )
-
-    moved, first = [], None
-    for repeat in range(n_repeats if learner.randomised else 1):
-        own_seed = seed + 7919 * repeat
-        whole = trained(everything(len(records)), asked, own_seed, Randomness.COMMON).values[0]
-        subsets, own = leave_one_out(len(records), rows), EachModel(rows[:, None])
-        left_out = plan(Job(learner, records, subsets, own, own_seed, Randomness.COMMON, execution.device))
-        without = left_out.train(execution)
-        moved.append(np.abs(whole - without.values[:, 0]))
-        first = first or (whole, without, left_out.prepared)
-    assert first is not None
-    whole, without, prepared = first
+    pairs = [
+        train_pair(learner, records, rows, seed + 7919 * repeat, Randomness.COMMON, execution)
+        for repeat in range(n_repeats if learner.randomised else 1)
+    ]
+    moved = [np.abs(one.full.values[0] - one.without.values[:, 0]) for one in pairs]
+    full, without, prepared = pairs[0]
+    predictions = full.values[0]
     errors = answer_errors(
         OwnModels(learner, records, seed),
         learner,
         rows,
-        whole[:, None],
+        predictions[:, None],
         without.answers[:, 0],
         model,
         at_minima=prepared.engine.converges,
     )
     noise = np.zeros(len(rows))
     if learner.randomised:
-        refits = trained(everything(len(records), n_noise_models), asked, seed + 15_485_863, Randomness.INDEPENDENT)
+        alone = execution.alone
+        refits = train_alike(learner, records, rows, n_noise_models, seed=seed + 15_485_863, execution=alone)
         noise = _noise(refits.values)
     return Changes(
         which=rows,
@@ -152,7 +128,7 @@ def prediction_change(
         n_unconverged=without.n_unconverged,
         failures={int(rows[place]): reason for place, reason in without.failures.items()},
         n_training=len(records),
-        predictions=whole,
+        predictions=predictions,
     )
 
 
@@ -185,27 +161,11 @@ def confirm_change(
     Returns:
         The estimate, in the units of the label, whose lower end is highest.
     """
-    order = np.argsort(-np.nan_to_num(found.values, nan=-np.inf), kind="stable")
-    rows = found.which[order[:n_candidates]]
-    removed = np.repeat(rows, n_models)
-
-    def fresh(subsets: Subsets, queries: Queries, place: int) -> Floats:
-        return train_many(
-            learner,
-            records,
-            subsets,
-            queries,
-            seed=seed + 32_452_843 + place,
-            randomness=Randomness.INDEPENDENT,
-            execution=execution,
-        ).values
-
-    whole = fresh(everything(len(records), n_models), records.features[rows], 0)
-    without = fresh(LeaveOneOut(len(records), removed), EachModel(removed[:, None]), 1)
+    rows = found.which[largest_first(found.values)[:n_candidates]]
+    full, without = train_again(learner, records, rows, n_models, seed=seed, execution=execution)
+    each = without.values.reshape(len(rows), n_models)
     single = bonferroni_confidence(confidence, max(1, len(rows)))
-    apart = [
-        _difference(whole[:, place], part, single) for place, part in enumerate(without.reshape(len(rows), n_models))
-    ]
+    apart = [_difference(full.values[:, place], part, single) for place, part in enumerate(each)]
     return max(apart, key=lambda estimate: (estimate.low, estimate.value))
 
 
@@ -232,8 +192,7 @@ def _noise(values: Floats) -> Floats:
     known = values[~np.isnan(values).any(axis=1)]
     if len(known) < 2:
         return np.full(values.shape[1], np.inf)
-    first, second = np.triu_indices(len(known), k=1)
-    return np.asarray(np.quantile(np.abs(known[first] - known[second]), NOISE_QUANTILE, axis=0, method="higher"))
+    return noise_of_pairs(known, lambda one, other: np.abs(one - other))
 
 
 def _solver_floor(prepared: Prepared) -> Floats:

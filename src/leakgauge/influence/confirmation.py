@@ -15,9 +15,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from leakgauge.arrays import Floats, Indices
+from leakgauge.influence.leaving_out import largest_first, train_again
 from leakgauge.models import Release, as_is
 from leakgauge.statistics import Estimate, bonferroni_confidence
-from leakgauge.training import HERE, EachModel, Execution, LeaveOneOut, Randomness, everything, train_many
+from leakgauge.training import HERE, Execution
 
 if TYPE_CHECKING:
     from leakgauge.influence.pdtp import Pdtp
@@ -75,29 +76,9 @@ def confirm(
     Returns:
         An estimate of each candidate's log ratio at the label where the first look found most.
     """
-    order = np.argsort(-np.nan_to_num(found.binned, nan=-np.inf), kind="stable")
-    places = order[: min(n_candidates, len(order))]
+    places = largest_first(found.binned)[:n_candidates]
     rows, labels = found.which[places], found.labels[places]
-    fresh = seed + 32_452_843
-    full = train_many(
-        learner,
-        records,
-        everything(len(records), n_models),
-        records.features[rows],
-        seed=fresh,
-        randomness=Randomness.INDEPENDENT,
-        execution=execution,
-    )
-    removed = np.repeat(rows, n_models)
-    without = train_many(
-        learner,
-        records,
-        LeaveOneOut(len(records), removed),
-        EachModel(removed[:, None]),
-        seed=fresh + 1,
-        randomness=Randomness.INDEPENDENT,
-        execution=execution,
-    )
+    full, without = train_again(learner, records, rows, n_models, seed=seed, execution=execution)
     p_with = np.exp(released(full.log_probabilities))
     p_without = np.exp(released(without.log_probabilities[:, 0])).reshape(len(rows), n_models, -1)
     single = bonferroni_confidence(confidence, max(1, len(rows)))

@@ -6,7 +6,7 @@ Long et al. 2017, definitions 4.3 and 4.4, section 5.2 (binning) and section 9 (
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,22 +15,11 @@ from leakgauge.checking import number, whole
 from leakgauge.errors import ModelError
 from leakgauge.escaping import shapes
 from leakgauge.influence.delivered import OwnModels, answer_errors
+from leakgauge.influence.leaving_out import Pair, noise_of_pairs, train_alike, train_pair
 from leakgauge.influence.precision import Precision
 from leakgauge.models import Model, Release, as_is, binned_logs, released_off
 from leakgauge.theory import log_ratio
-from leakgauge.training import (
-    HERE,
-    EachModel,
-    Execution,
-    Job,
-    PredictionTable,
-    Randomness,
-    everything,
-    leave_one_out,
-    plan,
-    train_many,
-)
-from leakgauge.training.engines.base import Prepared
+from leakgauge.training import HERE, Execution, Randomness, everything, leave_one_out, train_many
 from leakgauge.training.engines.refit import Refit
 from leakgauge.training.learners import answer_alike, probing_queries
 
@@ -38,22 +27,6 @@ if TYPE_CHECKING:
     from leakgauge.records import Records
     from leakgauge.training import Learner
 
-
-class Pair(NamedTuple):
-    """Answers with and without each record.
-
-    Args:
-        full: of the model trained on everything, about each record ``[m, k]``.
-        table: of the models trained without each.
-        prepared: the job of the latter.
-    """
-
-    full: Floats
-    table: PredictionTable
-    prepared: Prepared
-
-
-"""What models with each record answer about it ``[m, k]``, and the table of those without it."""
 
 COMMON = Randomness.COMMON
 
@@ -65,9 +38,6 @@ N_TWINS = 8
 
 N_TRIED = 8
 """Of the worst records, and of others, how many are left out with two seeds where seeds seem to do nothing."""
-
-NOISE_QUANTILE = 0.95
-"""Which quantile of the pairwise differences between equally trained models is called the noise floor."""
 
 
 @dataclass(frozen=True)
@@ -202,23 +172,22 @@ def pdtp(
     tried = settled.seed_tried and not settled.randomised
 
     def pair(repeat: int) -> Pair:
-        of = seed + 7919 * repeat
-        return _pair(settled, records, rows, of, randomness, execution, apart=tried)
+        return train_pair(settled, records, rows, seed + 7919 * repeat, randomness, execution, apart=tried)
 
     pairs, quiet = [pair(0)], execution.quiet
     if not tried or _agree_without(settled, records, rows, pairs[0], seed, quiet):
         learner = settled
     pairs += [pair(repeat) for repeat in range(1, n_repeats if learner.randomised else 1)]
-    with_record = released(np.stack([one.full for one in pairs]))
-    without_record = released(np.stack([one.table.log_probabilities[:, 0] for one in pairs]))
+    answers = [_logs(one) for one in pairs]
+    with_record, without_record = (released(np.stack(side)) for side in zip(*answers, strict=True))
     ratios = known_log_ratio(with_record, without_record)
     binned = known_log_ratio(binned_logs(with_record, width), binned_logs(without_record, width))
-    full, table, prepared = pairs[0]
+    _, table, prepared = pairs[0]
     certain = np.full(len(rows), np.inf)
     if floors:
         refits = _refits(learner, records, rows, seed, n_noise_models, released, quiet)
         noise_floor, binned_noise_floor = (_noise_floor(learner, logs) for logs in (refits, binned_logs(refits, width)))
-        logs = full, table.log_probabilities[:, 0]
+        logs = answers[0]
         solver = _solver_errors(settled, records, rows, pairs[0], seed, quiet, apart=tried)
         rounding, certain = _rounding(*logs, ratios[0])
         own = own or OwnModels(learner, records, seed)
@@ -248,7 +217,7 @@ def pdtp(
         width=width,
         randomness=randomness,
         engine=table.engine,
-        n_unconverged=sum(one.table.n_unconverged for one in pairs),
+        n_unconverged=sum(one.without.n_unconverged for one in pairs),
         failures={int(rows[model]): reason for model, reason in table.failures.items()},
         n_training=len(records),
         refits=refits,
@@ -275,46 +244,12 @@ def pairwise_floor(log_probabilities: Floats) -> Floats:
     Returns:
         For each query the 95 % quantile, over pairs of models, of the largest absolute log ratio over labels ``[m]``.
     """
-    first, second = np.triu_indices(len(log_probabilities), k=1)
-    if len(first) == 0:
-        raise ValueError(f"a noise floor needs at least 2 models, got {len(log_probabilities)}")
-    ratios = np.stack(
-        [log_ratio(log_probabilities[i], log_probabilities[j]).max(axis=1) for i, j in zip(first, second, strict=True)]
-    )
-    # The upper of the two neighbouring order statistics: a floor errs upwards, and infinity is not interpolated.
-    floor: Floats = np.quantile(ratios, NOISE_QUANTILE, axis=0, method="higher")
-    return floor
+    return noise_of_pairs(log_probabilities, lambda one, other: log_ratio(one, other).max(axis=1))
 
 
-def _pair(
-    learner: Learner,
-    records: Records,
-    rows: Indices,
-    seed: int,
-    randomness: Randomness,
-    execution: Execution,
-    *,
-    apart: bool = False,
-) -> Pair:
-    """Answers about each record of the model trained on everything, and of the one trained without it.
-
-    With ``apart`` the two have seeds of their own although their random numbers are in common.
-    """
-    full_seed = seed if randomness is Randomness.COMMON else seed + 104_729
-    full = train_many(
-        learner,
-        records,
-        everything(len(records)),
-        records.features[rows],
-        seed=full_seed,
-        randomness=randomness,
-        execution=execution.alone,
-    )
-    subsets, queries = leave_one_out(len(records), rows), EachModel(rows[:, None])
-    own_seed = seed + 104_729 if apart else seed
-    left_out = plan(Job(learner, records, subsets, queries, own_seed, randomness, execution.device))
-    table = left_out.train(execution)
-    return Pair(full.log_probabilities[0], table, left_out.prepared)
+def _logs(pair: Pair) -> tuple[Floats, Floats]:
+    """Log-probabilities about each record with and without it, ``[m, k]`` each."""
+    return pair.full.log_probabilities[0], pair.without.log_probabilities[:, 0]
 
 
 def _solver_errors(
@@ -332,10 +267,10 @@ def _solver_errors(
     Of an engine: the error of one answer. In the plain loop: how far the two answers move when the solver goes on to
     its end, each of them by itself. Infinite where that cannot be seen.
     """
-    full, table, prepared = pair
+    full, without = _logs(pair)
     try:
-        if not isinstance(prepared.engine, Refit):
-            error = np.nan_to_num(prepared.floor()[:, 0], nan=np.inf)
+        if not isinstance(pair.prepared.engine, Refit):
+            error = np.nan_to_num(pair.prepared.floor()[:, 0], nan=np.inf)
             return error, error
         rounded = _rounded_otherwise(learner, records, rows, seed, full)
         tight = learner.solved_to_the_end() or (learner if apart else None)
@@ -343,14 +278,13 @@ def _solver_errors(
             return rounded, rounded
         # Where seeds seemed to do nothing, with others: where they do something after all, the floor shows it.
         other = seed + 224_737 if apart else seed
-        end = _pair(tight, records, rows, other, COMMON, execution, apart=apart)
+        full_end, without_end = _logs(train_pair(tight, records, rows, other, COMMON, execution, apart=apart))
     except ModelError:  # one of the models that it takes could not be trained
         unknown = np.full(len(rows), np.inf)
         return unknown, unknown
-    without, without_end = table.log_probabilities[:, 0], end.table.log_probabilities[:, 0]
     lost = np.isnan(without).all(axis=1)  # there is no value whose floor this would be
     left = 0.0 if tight is learner else END_ERROR / 2
-    return rounded + left + _moved(full, end.full), rounded + left + np.where(lost, 0.0, _moved(without, without_end))
+    return rounded + left + _moved(full, full_end), rounded + left + np.where(lost, 0.0, _moved(without, without_end))
 
 
 def _rounded_otherwise(learner: Learner, records: Records, rows: Indices, seed: int, full: Floats) -> Floats:
@@ -398,10 +332,9 @@ def _agree_without(
     learner: Learner, records: Records, rows: Indices, pair: Pair, seed: int, execution: Execution
 ) -> bool:
     """Whether two seeds make the same models without some of the records: the worst, and others from all over S."""
-    full, table, prepared = pair
-    if not isinstance(prepared.engine, Refit):
+    if not isinstance(pair.prepared.engine, Refit):
         return True
-    values = known_log_ratio(full, table.log_probabilities[:, 0]).max(axis=1)
+    values = known_log_ratio(*_logs(pair)).max(axis=1)
     order = np.argsort(-np.nan_to_num(values, nan=-1.0, posinf=np.inf), kind="stable")
     others = np.sort(order[N_TRIED:])
     others = others[np.linspace(0, len(others) - 1, min(N_TRIED, len(others))).astype(np.int64)]
@@ -426,15 +359,7 @@ def _refits(
     """Answers of models trained on everything with different seeds, ``[models, m, k]``; none if seeds do nothing."""
     if not learner.randomised:
         return np.empty((0, len(rows), max(1, len(records.schema.classes))))
-    table = train_many(
-        learner,
-        records,
-        everything(len(records), n_models),
-        records.features[rows],
-        seed=seed + 15_485_863,
-        randomness=Randomness.INDEPENDENT,
-        execution=execution,
-    )
+    table = train_alike(learner, records, rows, n_models, seed=seed + 15_485_863, execution=execution)
     answers = released(table.log_probabilities)
     return answers[~np.isnan(answers).any(axis=(1, 2))]
 

@@ -4,8 +4,8 @@ People with the same attributes and the same label are one *cell*: they have the
 all that a naive Bayes model knows. Counting costs one look at each person, everything else one look at each cell.
 
 Removing the most exposed record makes another one the most exposed, and changes the PDTP of all others of its class:
-the largest value falls in teeth of a saw. :func:`remove_most_exposed` follows this exactly, with a full recomputation
-after each removal. For two labels :meth:`Exposure.dtp` does the same for DTP, over every query there is.
+the largest value falls in teeth of a saw. :func:`largest_left` follows this exactly, with a full recomputation after
+each removal: of PDTP, or for two labels of DTP over every query there is.
 """
 
 from __future__ import annotations
@@ -25,104 +25,6 @@ MOST_ATTRIBUTES = 12
 """Attributes for which DTP goes through all ``2^d`` patterns of agreement with the record."""
 
 
-@dataclass(frozen=True)
-class Removals:
-    """Records taken out one after another, each the most exposed of those that were left.
-
-    Args:
-        records: their rows, int ``[r]``, in the order of removal.
-        values: PDTP of each in nats, among those that were left with it, ``[r]``; infinite where an answer becomes
-            impossible without the record.
-        left: the largest PDTP of the records that remain, as far as it is known; NaN if it is for none.
-        n_unknown: how many of the records that remain have no PDTP, as there is no answer without them.
-    """
-
-    records: Indices
-    values: Floats
-    left: float
-    n_unknown: int
-
-    __repr__ = shapes
-
-
-def categorical_pdtp(
-    codes: NDArray[Any],
-    labels: NDArray[Any],
-    n_categories: NDArray[Any],
-    *,
-    alpha: float = 1.0,
-    fit_prior: bool = True,
-) -> Floats:
-    """PDTP of every record under ``CategoricalNB``, in closed form.
-
-    The same as leaving each record out, training anew, and asking both models about it at all labels.
-
-    Args:
-        codes: categories from 0, whole numbers ``[n, d]``.
-        labels: class codes from 0, whole numbers ``[n]``.
-        n_categories: how many categories each attribute has, ``[d]`` (``min_categories`` of the estimator).
-        alpha: smoothing, at least 0.
-        fit_prior: whether the prior is the share of each class; else all classes count the same.
-
-    Returns:
-        ``[n]`` in nats; infinite where an answer becomes impossible without the record, as for the last member of a
-        class; NaN where there is no model, or no answer, without it.
-
-    Raises:
-        ValueError: shapes disagree, a code is out of range, or ``alpha`` is negative.
-
-    >>> codes, labels = np.array([[0], [0], [1], [1], [1]]), np.array([0, 0, 0, 1, 1])
-    >>> categorical_pdtp(codes, labels, np.array([2])).round(3).tolist()
-    [0.427, 0.427, 0.575, 0.442, 0.442]
-    """
-    cells = Cells.of(codes, labels, n_categories)
-    return Exposure(cells, alpha, fit_prior).values()[cells.of_record]
-
-
-def remove_most_exposed(
-    codes: NDArray[Any],
-    labels: NDArray[Any],
-    n_categories: NDArray[Any],
-    n_removals: int,
-    *,
-    alpha: float = 1.0,
-    fit_prior: bool = True,
-    until: float = 0.0,
-) -> Removals:
-    """Take out the record with the largest PDTP, again and again; PDTP is found anew after each.
-
-    Of several records with the largest PDTP one of the first cell goes (cells are in order of label, then codes), and
-    of its records the first.
-
-    Args:
-        codes: categories from 0, whole numbers ``[n, d]``.
-        labels: class codes from 0, whole numbers ``[n]``.
-        n_categories: how many categories each attribute has, ``[d]``.
-        n_removals: how many at most.
-        alpha: smoothing, at least 0.
-        fit_prior: whether the prior is the share of each class; else all classes count the same.
-        until: stop once no known PDTP is above this.
-
-    Raises:
-        ValueError: shapes disagree, a code is out of range, or ``alpha`` is negative.
-    """
-    cells = Cells.of(codes, labels, n_categories)
-    exposure = Exposure(cells, alpha, fit_prior)
-    by_cell = np.argsort(cells.of_record, kind="stable")
-    following = np.cumsum(cells.counts) - cells.counts
-    records: list[int] = []
-    values: list[float] = []
-    top, value = _largest(exposure)
-    while len(records) < n_removals and value > until:
-        records.append(int(by_cell[following[top]]))
-        values.append(value)
-        following[top] += 1
-        exposure.remove(top)
-        top, value = _largest(exposure)
-    unknown = int(exposure.counts[np.isnan(exposure.values())].sum())
-    return Removals(np.array(records, dtype=np.int64), np.array(values, dtype=np.float64), value, unknown)
-
-
 def largest_left(
     cells: Cells,
     n_removals: int,
@@ -134,8 +36,7 @@ def largest_left(
 ) -> Floats:
     """The largest influence among the records that remain, before any removal and after each ``[n_removals + 1]``.
 
-    The influence of all that remain is computed anew after each removal, as
-    :func:`leakgauge.influence.removal_curve` does for any learner.
+    The influence of all that remain is computed anew after each removal.
 
     Args:
         cells: the records, counted.
@@ -361,13 +262,6 @@ def _largest_other(values: Floats) -> Floats:
     found = np.full(len(values), values[top])
     found[top] = rest.max() if len(rest) else -np.inf
     return found
-
-
-def _largest(exposure: Exposure) -> tuple[int, float]:
-    """The cell with the largest PDTP, and the value; NaN if no cell has one."""
-    values = exposure.values()
-    top = int(np.argmax(np.where(np.isnan(values), -1.0, values)))
-    return top, float(values[top])
 
 
 def _check(codes: NDArray[Any], labels: NDArray[Any], widths: Indices) -> None:

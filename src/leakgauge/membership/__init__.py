@@ -1,11 +1,14 @@
 """Was this record in the training set?"""
 
 from leakgauge.membership.attacks import ATTACKS, OFFLINE_ATTACKS, Attack, Evidence, Population
+from leakgauge.membership.bounded_loss import expected_advantage
 from leakgauge.membership.error_law import left_out_error
 from leakgauge.membership.game import (
+    GameResult,
     Strongest,
     Success,
     everyone_as_target,
+    population_game,
     strongest_per_record,
 )
 
@@ -14,10 +17,13 @@ __all__ = [
     "OFFLINE_ATTACKS",
     "Attack",
     "Evidence",
+    "GameResult",
     "Population",
     "Strongest",
     "Success",
     "everyone_as_target",
+    "expected_advantage",
     "left_out_error",
+    "population_game",
     "strongest_per_record",
 ]

@@ -1,12 +1,11 @@
 """Playing the membership games on a table of models: who is guessed, and how often.
 
 The pool game of Long et al. 2017, section 2: a model is trained on a known share of a pool of records, and the
-attacker says for each record whether it was in. The population game of Yeom et al. 2018, Experiment 1: a model is
-trained on independent draws from a population, and the attacker is shown one of them or a fresh draw. Because every
-model of a table can play the target while the others play the shadows, as many games are played as there are models.
+attacker says for each record whether it was in. :func:`everyone_as_target` plays it on a table of models: because every
+model can play the target while the others play the shadows, as many games are played as there are models.
 
-:func:`population_game` and :func:`pool_game` train the models and say how often each attack wins. On a table that is
-there already, :func:`everyone_as_target` plays the pool game and tells record from record.
+The population game of Yeom et al. 2018, Experiment 1: a model is trained on independent draws from a population, and
+the attacker is shown one of them or a fresh draw. :func:`population_game` trains the models and plays it.
 """
 
 from __future__ import annotations
@@ -32,7 +31,6 @@ from leakgauge.training import (
     DenseSubsets,
     Execution,
     PredictionTable,
-    random_subsets,
     train_many,
 )
 
@@ -111,56 +109,14 @@ def population_game(
     """
     if size < 1:
         raise DataError(f"size must be at least 1, got {size}; it is the number of draws in a training set")
-    n, n_all = len(population), n_models + _n_shadows(attacks, n_shadows)
+    n, n_all = len(population), n_models + (n_shadows if any(attack.needs_shadows for attack in attacks) else 0)
     drawn = np.random.default_rng(seed).integers(0, n, (n_all, size))
     counts = np.stack([np.bincount(row, minlength=n) for row in drawn])
     copies, subsets = _with_copies(population, counts)
     table = train_many(learner, copies, subsets, population.features, seed=seed, execution=execution)
     table = replace(table, subsets=DenseSubsets(counts > 0))
     ceiling = float(np.maximum(counts[:n_models] / size - 1 / n, 0).sum(axis=1).mean())
-    return _played(table, population.labels, attacks, counts, np.ones_like(counts), n_models, seed, ceiling)
-
-
-def pool_game(
-    learner: Learner,
-    pool: Records,
-    attacks: Sequence[Attack],
-    *,
-    n_models: int,
-    n_shadows: int = 32,
-    seed: int,
-    execution: Execution = HERE,
-) -> list[GameResult]:
-    """The game of Long et al. 2017, section 2: was this record in the half of the pool that the model was trained on?
-
-    As in :func:`population_game` the rates are exact means over all challenges to a model, and shadow models are not
-    attacked.
-
-    Args:
-        learner: the algorithm A, which the attacker knows.
-        pool: at least 2 records.
-        attacks: as for :func:`everyone_as_target`.
-        n_models: models attacked, each trained on a random half, at least 2.
-        n_shadows: shadow models of the attacker, trained where an attack needs them.
-        seed: draws the halves and trains the models.
-        execution: where and how models are trained.
-
-    Returns:
-        One result for each attack, in their order.
-
-    Raises:
-        DataError: too few models.
-        ModelError: an attack does not work on such answers.
-    """
-    n, n_all = len(pool), n_models + _n_shadows(attacks, n_shadows)
-    subsets = random_subsets(n, n // 2, n_all, np.random.default_rng(seed))
-    table = train_many(learner, pool, subsets, seed=seed, execution=execution)
-    members = subsets.members.astype(np.int64)
-    return _played(table, pool.labels, attacks, members, 1 - members, n_models, seed, 1.0)
-
-
-def _n_shadows(attacks: Sequence[Attack], n_shadows: int) -> int:
-    return n_shadows if any(attack.needs_shadows for attack in attacks) else 0
+    return _played(table, population.labels, attacks, counts, n_models, seed, ceiling)
 
 
 def _with_copies(population: Records, counts: Indices) -> tuple[Records, DenseSubsets]:
@@ -181,8 +137,7 @@ def _played(
     table: PredictionTable,
     labels: NDArray[np.generic],
     attacks: Sequence[Attack],
-    as_member: Indices,
-    as_other: Indices,
+    counts: Indices,
     n_models: int,
     seed: int,
     ceiling: float,
@@ -196,8 +151,8 @@ def _played(
         table: answers about the candidates ``[models, n, k]``.
         labels: the candidates' classes or values ``[n]``.
         attacks: on each.
-        as_member: how often each candidate is among the member challenges to each model, ``[models, n]``.
-        as_other: the same for non-members.
+        counts: how often each candidate is among the member challenges to each model, ``[models, n]``; among the
+            non-members it is once.
         n_models: how many are attacked.
         seed: for attacks that draw random numbers.
         ceiling: of the advantage.
@@ -211,9 +166,7 @@ def _played(
     for attack in attacks:
         _refuse_impossible(attack, table.kind)
         said = np.stack([_says_member(attack, _evidence(table, labels, m, shadows, WIDTH, seed)) for m in attacked])
-        tpr, fpr = (
-            (said * times[attacked]).sum(axis=1) / times[attacked].sum(axis=1) for times in (as_member, as_other)
-        )
+        tpr, fpr = (said * counts[attacked]).sum(axis=1) / counts[attacked].sum(axis=1), said.mean(axis=1)
         estimates = (mean(tpr, lower=0, upper=1), mean(fpr, lower=0, upper=1), mean(tpr - fpr, lower=-1, upper=1))
         results.append(GameResult(attack.name, *estimates, ceiling))
     return results

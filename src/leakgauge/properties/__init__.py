@@ -4,7 +4,7 @@ from leakgauge.properties.fraction import FractionAttack, Ridge, prepare_fractio
 from leakgauge.properties.game import Played, play
 from leakgauge.properties.inference import Attack, LinearRule, Prepared, prepare
 from leakgauge.properties.outlook import outlook
-from leakgauge.properties.owner import Power, fewest_planted, power_curve
+from leakgauge.properties.owner import Power, power_curve
 from leakgauge.properties.parameters import Game
 from leakgauge.properties.poisoning import Planted, plant
 from leakgauge.properties.population import Population, Side, hold_out
@@ -44,7 +44,6 @@ __all__ = [
     "WithoutInfluential",
     "canonical",
     "column_is",
-    "fewest_planted",
     "hold_out",
     "in_out",
     "layers_of",

@@ -93,16 +93,3 @@ def power_curve(
         assert use.recall is not None  # some record has label 1
         points.append(Power(poison, played.n_planted, found.win_rate, use.precision, use.recall, use.n_never))
     return tuple(points)
-
-
-def fewest_planted(curve: Sequence[Power], win_rate: float = 0.9) -> Power | None:
-    """The smallest poison share of a curve with at least this win rate; ``None`` if there is none.
-
-    ``None`` says nothing about shares that the curve does not have.
-
-    Args:
-        curve: from :func:`power_curve`.
-        win_rate: in (0.5, 1].
-    """
-    enough = [point for point in curve if point.win_rate.value >= win_rate]
-    return min(enough, key=lambda point: point.n_planted, default=None)

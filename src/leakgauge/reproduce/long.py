@@ -337,6 +337,15 @@ class Study:
     attacks: tuple[str | None, ...]
     remarks: tuple[str, ...] = ()
 
+    def entry(self, *, name: str, title: str, source: str, published: str, data: tuple[str, ...]) -> Experiment:
+        """The study as an entry of the list; see :class:`Experiment` for what is said of it."""
+
+        def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
+            return self.reproduced(entry, quick=quick, seed=seed, execution=execution)
+
+        entry = Experiment(name, title, source, published, data, run)
+        return entry
+
     def reproduced(
         self,
         entry: Experiment,
@@ -350,7 +359,7 @@ class Study:
         """The result.
 
         Args:
-            entry: of the list.
+            entry: of the list, from :meth:`entry`.
             quick: do less of everything.
             sizes: of the protocol; by default as printed, or those of ``quick``.
             seed: drives every random choice.

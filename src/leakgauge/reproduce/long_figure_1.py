@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from leakgauge.reproduce import long_table_1
 from leakgauge.reproduce.long import DIFFERENCES, NETWORK, Measured
-from leakgauge.reproduce.result import Experiment, Reproduction, Row, exact
-from leakgauge.training import HERE, Execution
+from leakgauge.reproduce.result import Row, exact
 
 PRINTED = 0.94, 0.5
 """Accuracy of the untargeted and of the distance-based attack on the record where the first is most ahead."""
@@ -30,16 +29,10 @@ def rows(one: Measured) -> list[Row]:
 STUDY = replace(long_table_1.STUDY, rows=rows, remarks=(f"Networks: {DIFFERENCES[NETWORK]}.",))
 
 
-def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
-    """Both stand-ins for Purchase."""
-    return STUDY.reproduced(EXPERIMENT, quick=quick, seed=seed, execution=execution)
-
-
-EXPERIMENT = Experiment(
+EXPERIMENT = STUDY.entry(
     name="long-figure-1",
     title="Accuracy of three attacks on each record against its PDTP, networks",
     source="Long et al. 2017, Figure 1",
     published="correlations, and a record on which the untargeted attack is right in 94 of 100 games, the other in 50",
     data=("location30",),
-    run=run,
 )

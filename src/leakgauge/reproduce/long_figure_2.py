@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from leakgauge.reproduce import long_figure_1
 from leakgauge.reproduce.long import Measured
-from leakgauge.reproduce.result import Experiment, Reproduction, Row
-from leakgauge.training import HERE, Execution
+from leakgauge.reproduce.result import Row
 
 CORRELATION = 0.8936
 CLAIMS = ((1.0, 0.8, 0.8462, ""), (1.0, 0.6, 1.0, "all"), (4.0, 0.9, 1.0, "almost always"))
@@ -46,16 +45,10 @@ def rows(one: Measured) -> list[Row]:
 STUDY = replace(long_figure_1.STUDY, rows=rows, heading="Best accuracy of three attacks against PDTP", attacks=(None,))
 
 
-def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
-    """Both stand-ins for Purchase."""
-    return STUDY.reproduced(EXPERIMENT, quick=quick, seed=seed, execution=execution)
-
-
-EXPERIMENT = Experiment(
+EXPERIMENT = STUDY.entry(
     name="long-figure-2",
     title="Best accuracy of three attacks on each record against its PDTP, networks",
     source="Long et al. 2017, Figure 2 and section 5.5",
     published="a correlation of 0.8936, and how often records with much or little PDTP are found out",
     data=("location30",),
-    run=run,
 )

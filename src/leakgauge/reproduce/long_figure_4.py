@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from leakgauge.reproduce import long_table_2
 from leakgauge.reproduce.long import LEARNERS, LOCATION, PURCHASE_LIKE, Measured
-from leakgauge.reproduce.result import Experiment, Reproduction, Row
-from leakgauge.training import HERE, Execution
+from leakgauge.reproduce.result import Row
 
 RISKY = 1.0
 """PDTP above which a model should not be published (section 5)."""
@@ -27,16 +26,10 @@ STUDY = replace(
 )
 
 
-def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
-    """Three learners on both stand-ins for Purchase."""
-    return STUDY.reproduced(EXPERIMENT, quick=quick, seed=seed, execution=execution)
-
-
-EXPERIMENT = Experiment(
+EXPERIMENT = STUDY.entry(
     name="long-figure-4",
     title="Accuracy of the distance-based attack on each record against its PDTP, Purchase",
     source="Long et al. 2017, Figure 4",
     published="correlations for three learners on Purchase, and that some records have a PDTP above 1",
     data=("location30",),
-    run=run,
 )

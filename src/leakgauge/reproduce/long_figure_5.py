@@ -7,8 +7,7 @@ from dataclasses import replace
 from leakgauge.reproduce import long_table_2
 from leakgauge.reproduce.long import ADULT, DIFFERENCES, LEARNERS, NETWORK, TRIED, Measured
 from leakgauge.reproduce.long_figure_4 import RISKY
-from leakgauge.reproduce.result import Experiment, Reproduction, Row
-from leakgauge.training import HERE, Execution
+from leakgauge.reproduce.result import Row
 
 REACHED = 0.7
 """Accuracy below which the attack stays on every record, for naive Bayes and logistic regression."""
@@ -30,16 +29,10 @@ def rows(one: Measured) -> list[Row]:
 STUDY = replace(long_table_2.STUDY, wanted=tuple((kind, ADULT) for kind in LEARNERS), rows=rows, remarks=TRIED)
 
 
-def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
-    """Three learners on Adult."""
-    return STUDY.reproduced(EXPERIMENT, quick=quick, seed=seed, execution=execution)
-
-
-EXPERIMENT = Experiment(
+EXPERIMENT = STUDY.entry(
     name="long-figure-5",
     title="Accuracy of the distance-based attack on each record against its PDTP, Adult",
     source="Long et al. 2017, Figure 5 and section 5.5",
     published="correlations for three learners on Adult; neither PDTP above 1 nor accuracy from 0.7 for two of them",
     data=("adult",),
-    run=run,
 )

@@ -3,7 +3,7 @@
 A pool is halved at random again and again; a model is trained on each half and attacked about the same few *target*
 records. Each target is in exactly one of two halves, so that guessing is right in half of the games, for every record.
 The targeted attacks use shadow models made for each target, which depend on the target and the pool alone and are
-therefore made once (``reuse_shadows``); the paper does not say whether it made them anew for each model attacked.
+therefore made once; the paper does not say whether it made them anew for each model attacked.
 
 What is counted per record can be held against the record's influence, averaged over some of the halves that it is in;
 how influence is measured is the caller's choice (:func:`exposures`).
@@ -196,8 +196,6 @@ def play(
     pool: Records,
     *,
     sizes: Sizes | None = None,
-    width: float = WIDTH,
-    reuse_shadows: bool = True,
     record_features: Floats | None = None,
     seed: int,
     execution: Execution = HERE,
@@ -208,9 +206,6 @@ def play(
         learner: the algorithm of attacked models and shadows; it must answer classes.
         pool: the candidate records; half of them make a training set.
         sizes: how much of everything; as printed by default.
-        width: bin width.
-        reuse_shadows: make the shadow models of a target once, rather than for each model attacked. False costs
-            ``2 * iterations`` times as many; then each target is attacked with fresh ones in each game.
         record_features: what the untargeted attack is told of a record besides label and answer ``[pool, d]``, numbers.
         seed: drives every random choice.
         execution: where and how models are trained.
@@ -238,27 +233,29 @@ def play(
 
     table = trained(halves, 0)
     answers = table.log_probabilities[:, targets]
-    called = _targeted(learner, pool, targets, answers, sizes, width, reuse_shadows, seed, execution)
+    scores = targeted(
+        learner, pool, targets, answers, size=n // 2, n_pairs=sizes.pairs, seed=_seed(seed, 2), execution=execution
+    )
+    called = {"distance": scores.distance > 0, "frequency": scores.frequency > 0}
     if sizes.untargeted:
         subsets = random_subsets(n, n // 2, sizes.untargeted, shadows_rng)
         shadows = np.exp(trained(subsets, 1).log_probabilities)
         called["untargeted"] = _untargeted(
-            bin_centres(shadows, width), subsets.members, pool, targets, answers, width, record_features, seed
+            bin_centres(shadows, WIDTH), subsets.members, pool, targets, answers, record_features, seed
         )
     right = table.log_probabilities.argmax(axis=2) == pool.labels
-    per_target = 2 * sizes.pairs * sizes.targets * (1 if reuse_shadows else len(halves))
     return Games(
         targets=targets,
         halves=halves,
-        answers=bin_centres(np.exp(answers), width),
+        answers=bin_centres(np.exp(answers), WIDTH),
         called=called,
         right_in=_share(right, halves.members),
         right_out=_share(right, ~halves.members),
-        n_models=len(halves) + per_target + sizes.untargeted,
+        n_models=len(halves) + 2 * sizes.pairs * sizes.targets + sizes.untargeted,
     )
 
 
-def shared_table(games: Games, *, width: float = WIDTH) -> Games:
+def shared_table(games: Games) -> Games:
     """The same games with the attacked models as each other's shadows: no model is trained but the attacked ones.
 
     For each model all others but the one trained on its complement play the shadows, so that a record has about half of
@@ -267,7 +264,6 @@ def shared_table(games: Games, *, width: float = WIDTH) -> Games:
 
     Args:
         games: what was played; at least 4 models.
-        width: bin width.
     """
     members, everyone = games.members, np.arange(len(games.answers))
     called: dict[str, Flags] = {name: np.empty(members.shape, dtype=bool) for name in ("distance", "frequency")}
@@ -276,7 +272,7 @@ def shared_table(games: Games, *, width: float = WIDTH) -> Games:
         shadows, known, own = games.answers[others], members[others], games.answers[model]
         mean_in, mean_out, _, _ = distance.means_by_membership(shadows, known)
         called["distance"][model] = distance.scores(own, mean_in, mean_out) > 0
-        called["frequency"][model] = frequency.scores(own, shadows, known, width=width) > 0
+        called["frequency"][model] = frequency.scores(own, shadows, known, width=WIDTH) > 0
     return replace(games, called=called, n_models=len(everyone))
 
 
@@ -314,46 +310,12 @@ def exposures(
     return values
 
 
-def _targeted(
-    learner: Learner,
-    pool: Records,
-    targets: Indices,
-    answers: Floats,
-    sizes: Sizes,
-    width: float,
-    reuse_shadows: bool,
-    seed: int,
-    execution: Execution,
-) -> dict[str, Flags]:
-    """What the two targeted attacks call a member, bool ``[models, t]`` each."""
-    groups = [answers] if reuse_shadows else list(answers[:, None])
-    scores = [
-        targeted(
-            learner,
-            pool,
-            targets,
-            group,
-            size=len(pool) // 2,
-            n_pairs=sizes.pairs,
-            width=width,
-            seed=_seed(seed, 2 + part),
-            execution=execution,
-        )
-        for part, group in enumerate(groups)
-    ]
-    return {
-        "distance": np.concatenate([score.distance for score in scores]) > 0,
-        "frequency": np.concatenate([score.frequency for score in scores]) > 0,
-    }
-
-
 def _untargeted(
     shadows: Floats,
     members: Flags,
     pool: Records,
     targets: Indices,
     answers: Floats,
-    width: float,
     record_features: Floats | None,
     seed: int,
 ) -> Flags:
@@ -371,7 +333,7 @@ def _untargeted(
     )
     told = None if record_features is None else record_features[targets]
     return np.stack(
-        [attack.scores(q, labels[targets], record_features=told) > 0 for q in bin_centres(np.exp(answers), width)]
+        [attack.scores(q, labels[targets], record_features=told) > 0 for q in bin_centres(np.exp(answers), WIDTH)]
     )
 
 
@@ -432,7 +394,6 @@ def targeted(
     *,
     size: int,
     n_pairs: int = 5,
-    width: float = 0.01,
     seed: int,
     execution: Execution = HERE,
 ) -> TargetedScores:
@@ -450,7 +411,6 @@ def targeted(
         answers: log-probabilities of the attacked models about the targets, ``[models, t, k]``.
         size: records in a training set with the target.
         n_pairs: pairs of shadow models for each target.
-        width: bin width.
         seed: draws the sets and trains the models.
         execution: where and how models are trained.
     """
@@ -459,13 +419,13 @@ def targeted(
     table = train_many(learner, pool, subsets, EachModel(asked), seed=seed, execution=execution)
     # [targets, pairs, with or without, k] -> one axis of shadow models for each target
     shadows = np.exp(table.log_probabilities[:, 0]).reshape(len(targets), 2 * n_pairs, -1).transpose(1, 0, 2)
-    shadows = bin_centres(shadows, width)
+    shadows = bin_centres(shadows, WIDTH)
     members = np.zeros((2 * n_pairs, len(targets)), dtype=bool)
     members[::2] = True
     mean_in, mean_out, _, _ = distance.means_by_membership(shadows, members)
-    asked_models = bin_centres(np.exp(answers), width)
+    asked_models = bin_centres(np.exp(answers), WIDTH)
     return TargetedScores(
         targets,
         np.stack([distance.scores(q, mean_in, mean_out) for q in asked_models]),
-        np.stack([frequency.scores(q, shadows, members, width=width) for q in asked_models]),
+        np.stack([frequency.scores(q, shadows, members, width=WIDTH) for q in asked_models]),
     )

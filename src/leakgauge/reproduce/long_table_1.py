@@ -7,9 +7,8 @@ from itertools import pairwise
 
 from leakgauge.reproduce.long import DIFFERENCES, LOCATION, NETWORK, PURCHASE_LIKE, Measured, Study
 from leakgauge.reproduce.long_protocol import Games
-from leakgauge.reproduce.result import Experiment, Reproduction, Row
+from leakgauge.reproduce.result import Row
 from leakgauge.statistics import Estimate, mean
-from leakgauge.training import HERE, Execution
 
 
 @dataclass(frozen=True)
@@ -90,16 +89,10 @@ STUDY = Study(
 )
 
 
-def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
-    """Both stand-ins for Purchase."""
-    return STUDY.reproduced(EXPERIMENT, quick=quick, seed=seed, execution=execution)
-
-
-EXPERIMENT = Experiment(
+EXPERIMENT = STUDY.entry(
     name="long-table-1",
     title="Untargeted, frequency-based and distance-based attack on networks",
     source="Long et al. 2017, Table 1",
     published="accuracy, precision, recall and F1 of each attack on networks for Purchase, and correlations with PDTP",
     data=("location30",),
-    run=run,
 )

@@ -17,8 +17,7 @@ from leakgauge.reproduce.long import (
     Measured,
     Study,
 )
-from leakgauge.reproduce.result import Experiment, Reproduction, Row
-from leakgauge.training import HERE, Execution
+from leakgauge.reproduce.result import Row
 
 ATTACK = "distance"
 
@@ -103,16 +102,10 @@ STUDY = Study(
 )
 
 
-def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
-    """All nine lines: three learners on Adult and on both stand-ins for Purchase; one more learner on Adult."""
-    return STUDY.reproduced(EXPERIMENT, quick=quick, seed=seed, execution=execution)
-
-
-EXPERIMENT = Experiment(
+EXPERIMENT = STUDY.entry(
     name="long-table-2",
     title="Distance-based attack on networks, naive Bayes and logistic regression",
     source="Long et al. 2017, Table 2",
     published="accuracy, precision, recall and F1 of the attack, mean PDTP, and the correlation of both, per learner",
     data=("adult", "location30"),
-    run=run,
 )

@@ -7,7 +7,7 @@ model is trained on the larger part and attacked about all records with the thre
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -80,22 +80,20 @@ class Measured:
     known_in: Estimate
 
 
-def measure(
-    learner: Learner, records: Records, *, n_splits: int = N_SPLITS, seed: int, execution: Execution = HERE
-) -> Measured:
+def measure(learner: Learner, records: Records, *, seed: int, execution: Execution = HERE) -> Measured:
     """Both numbers and both advantages for a regression learner.
 
     Args:
         learner: what is trained.
         records: the whole data set.
-        n_splits: divisions; those of scikit-learn's ``train_test_split`` with the states from ``100 * seed``.
-        seed: see above; also trains the models.
+        seed: divisions are those of scikit-learn's ``train_test_split`` with the states from ``100 * seed``; it also
+            trains the models.
         execution: where and how models are trained.
     """
     whole = train_many(learner, records, everything(len(records)), seed=seed, execution=execution)
     sigma_in = round(gaussian_error.sigma_in(records.labels - whole.values[0]), 4)
     sigma_out = round(left_out_error(learner, records, seed=seed, execution=execution), 4)
-    members = divisions(len(records), n_splits, seed)
+    members = divisions(len(records), N_SPLITS, seed)
     table = train_many(learner, records, DenseSubsets(members), seed=seed, execution=execution)
     errors, scale = records.labels - table.values, float(records.labels.std())
     known = np.stack([gaussian_error.known_both(e, sigma_in, sigma_out, scale=scale) > 0 for e in errors])
@@ -103,31 +101,36 @@ def measure(
     return Measured(sigma_in, sigma_out, _advantage(known, members), _advantage(known_in, members))
 
 
-def result(
+def reproduced(
     experiment: Experiment,
-    measured: dict[float, Measured],
-    references: dict[float, Reference],
+    learner: Callable[[float], Learner],
+    records: Records,
+    settings: Iterable[float],
+    references: Mapping[float, Reference],
     *,
     parameter: str,
     tolerance: float,
-    seed: int,
-    n_splits: int,
     why_not_theory: str,
     remarks: Sequence[str],
+    seed: int,
+    execution: Execution,
 ) -> Reproduction:
-    """Rows and plot.
+    """Measure a learner at some settings: rows and plot.
 
     Args:
         experiment: whose result it is.
-        measured: by setting of the learner.
-        references: likewise.
+        learner: by its setting.
+        records: the whole data set.
+        settings: of the learner, some of those with a reference.
+        references: by setting.
         parameter: what is set, in a word.
         tolerance: how far a number may be from its reference.
-        seed: of the divisions.
-        n_splits: divisions.
         why_not_theory: said where theory and experiment do not agree.
         remarks: what else to know.
+        seed: of the divisions; also trains the models.
+        execution: where and how models are trained.
     """
+    measured = {value: measure(learner(value), records, seed=seed, execution=execution) for value in settings}
     rows = [
         row
         for value, one in measured.items()
@@ -149,8 +152,8 @@ def result(
             Series("sigma_in only, theory", ratios, known_in, "line"),
         ],
     )
-    settings = {"seed": seed, "divisions": n_splits, parameter: [float(value) for value in measured]}
-    return experiment.result(rows, picture, settings=settings, remarks=[NOT_PRINTED, INTERVALS, *remarks])
+    made_with = {"seed": seed, "divisions": N_SPLITS, parameter: [float(value) for value in measured]}
+    return experiment.result(rows, picture, settings=made_with, remarks=[NOT_PRINTED, INTERVALS, *remarks])
 
 
 def _rows(setting: str, one: Measured, reference: Reference, tolerance: float) -> list[Row]:

@@ -43,21 +43,18 @@ def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
     from leakgauge.records.datasets import load
     from leakgauge.training import SklearnLearner
 
-    records = standardised(load("eyedata").records)
-    measured = {
-        penalty: yeom.measure(SklearnLearner(Ridge(alpha=penalty)), records, seed=seed, execution=execution)
-        for penalty in (QUICK if quick else REFERENCES)
-    }
-    return yeom.result(
+    return yeom.reproduced(
         EXPERIMENT,
-        measured,
+        lambda penalty: SklearnLearner(Ridge(alpha=penalty)),
+        standardised(load("eyedata").records),
+        QUICK if quick else REFERENCES,
         REFERENCES,
         parameter="penalty",
         tolerance=TOLERANCE,
-        seed=seed,
-        n_splits=yeom.N_SPLITS,
         why_not_theory=FEW_LARGE_ERRORS,
         remarks=[LEFT_OUT],
+        seed=seed,
+        execution=execution,
     )
 
 

@@ -210,8 +210,8 @@ def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
     depths = yeom_figure_2_iwpc.QUICK if quick else tuple(yeom_figure_2_iwpc.REFERENCES)
     measured, ratios = {}, {}
     for depth in depths:
-        measured[depth] = measure(tree(depth), records, seed=seed, execution=execution)
-        sigma_out = left_out_error(tree(depth), records, seed=seed, execution=execution)
+        measured[depth] = measure(yeom_figure_2_iwpc.tree(depth), records, seed=seed, execution=execution)
+        sigma_out = left_out_error(yeom_figure_2_iwpc.tree(depth), records, seed=seed, execution=execution)
         ratios[depth] = round(sigma_out, 4) / measured[depth].sigma_in
     rows = [row for depth in depths for gene in GENES for row in _rows(depth, gene, measured[depth].rates[gene])]
     rows += [row for gene in GENES for row in _claims(gene, {depth: measured[depth].rates[gene] for depth in depths})]
@@ -224,15 +224,6 @@ SILENCE = (
     "The attacks built on membership make no guess about suspected non-members, which counts as wrong: a high "
     "advantage of theirs need not mean that the gene can be read off the tree."
 )
-
-
-def tree(depth: float) -> Learner:
-    """The learner of the figure."""
-    from sklearn.tree import DecisionTreeRegressor
-
-    from leakgauge.training import SklearnLearner
-
-    return SklearnLearner(DecisionTreeRegressor(max_depth=int(depth)))
 
 
 def gene_columns(records: Records, gene: str) -> Attribute:

@@ -16,28 +16,22 @@ from leakgauge.statistics.advantage import (
 from leakgauge.statistics.correlation import Correlation, pearson, spearman
 from leakgauge.statistics.epsilon import (
     GuessGrid,
-    HeldOut,
     RankGrid,
     ThresholdGrid,
     epsilon_clopper_pearson,
-    epsilon_gaussian,
     epsilon_of_guesses,
     epsilon_one_run,
     p_value_one_run,
-    resolvable_epsilon,
 )
 from leakgauge.statistics.estimate import Estimate
 from leakgauge.statistics.exposure import (
     Dependence,
     Exposure,
-    exposed_by_wins,
     exposed_records,
-    fewest_games,
     outside_p_values,
-    win_p_values,
 )
 from leakgauge.statistics.intervals import clopper_pearson, mean, wilson
-from leakgauge.statistics.multiple import benjamini_hochberg, benjamini_yekutieli, bonferroni_confidence, holm
+from leakgauge.statistics.multiple import benjamini_hochberg, benjamini_yekutieli, bonferroni_confidence
 from leakgauge.statistics.overlap import most_to_tell, odds_without_overlap, shared_share, without_overlap
 from leakgauge.statistics.roc import (
     Roc,
@@ -46,7 +40,6 @@ from leakgauge.statistics.roc import (
     resolvable_fpr,
     roc,
     tpr_at_fpr,
-    tpr_at_fpr_bootstrap,
 )
 from leakgauge.statistics.tail import SMALLEST_GROUP, TailOdds, smallest_sure_tail, tail_odds
 
@@ -57,7 +50,6 @@ __all__ = [
     "Estimate",
     "Exposure",
     "GuessGrid",
-    "HeldOut",
     "RankGrid",
     "Roc",
     "TailOdds",
@@ -73,13 +65,9 @@ __all__ = [
     "clopper_pearson",
     "delong_variances",
     "epsilon_clopper_pearson",
-    "epsilon_gaussian",
     "epsilon_of_guesses",
     "epsilon_one_run",
-    "exposed_by_wins",
     "exposed_records",
-    "fewest_games",
-    "holm",
     "mean",
     "mean_difference",
     "most_to_tell",
@@ -87,7 +75,6 @@ __all__ = [
     "outside_p_values",
     "p_value_one_run",
     "pearson",
-    "resolvable_epsilon",
     "resolvable_fpr",
     "roc",
     "shared_share",
@@ -95,8 +82,6 @@ __all__ = [
     "spearman",
     "tail_odds",
     "tpr_at_fpr",
-    "tpr_at_fpr_bootstrap",
     "wilson",
-    "win_p_values",
     "without_overlap",
 ]

@@ -8,14 +8,13 @@ units.
 Every result is an `Estimate` whose `value` and `low` are the bound, rounded down, and whose `high` is infinite: an
 attack can show that privacy is worse than epsilon, never that it is better. The bound exceeds the true epsilon with
 probability at most `1 - confidence`; that is one-sided, all of the error is spent on the low end. **A bound of 0 is
-"cannot tell", not "private"**: the attack is weak, or the trials are too few (see `resolvable_epsilon`).
+"cannot tell", not "private"**: the attack is weak, or the trials are too few.
 
 IMPORTANT: scores that are *higher* mean member. Scores that point the wrong way give 0.
 
 Sources: Jagielski, Ullman and Oprea, "Auditing differentially private machine learning: how private is private
 SGD?", NeurIPS 2020; Nasr et al., "Adversary instantiation: lower bounds for differentially private machine
-learning", IEEE S&P 2021; Nasr et al., "Tight auditing of differentially private machine learning", USENIX Security
-2023; Steinke, Nasr and Jagielski, "Privacy auditing with one (1) training run", NeurIPS 2023.
+learning", IEEE S&P 2021; Steinke, Nasr and Jagielski, "Privacy auditing with one (1) training run", NeurIPS 2023.
 """
 
 from __future__ import annotations
@@ -28,13 +27,11 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import special
 
-from leakgauge.statistics._checks import check_count, check_fraction, check_size, check_values
+from leakgauge.statistics._checks import check_count, check_fraction, check_values
 from leakgauge.statistics.estimate import Estimate
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]
-# Turns a lower bound of the true- and an upper bound of the false-positive rate into a bound on a privacy parameter.
-Bound = Callable[[Floats, Floats], Floats]
 
 _DECIMALS = 1e6
 _HALVINGS = 60
@@ -83,26 +80,7 @@ class ThresholdGrid:
         check_values("thresholds", self.thresholds)
 
 
-@dataclasses.dataclass(frozen=True)
-class HeldOut:
-    """The threshold that is best on one part of the records, held against the other part.
-
-    Attributes:
-        share: Part of either group that chooses, in (0, 1); the rest decides.
-        seed: Of the random split, at least 0.
-
-    Raises:
-        ValueError: If the share is out of range.
-    """
-
-    share: float = 0.5
-    seed: int = 0
-
-    def __post_init__(self) -> None:
-        check_fraction("share", self.share)
-
-
-Thresholds = RankGrid | ThresholdGrid | HeldOut
+Thresholds = RankGrid | ThresholdGrid
 
 
 def epsilon_clopper_pearson(
@@ -148,94 +126,17 @@ def epsilon_clopper_pearson(
     0 [0, ∞]
     """
     delta = _check_delta(delta)
-
-    def epsilon(tpr_low: Floats, fpr_high: Floats) -> Floats:
-        # Kairouz, Oh and Viswanath 2015, section 2 (privacy region), for "called member" and for its complement.
-        return np.maximum(
-            _log_ratio(tpr_low - delta, fpr_high),
-            _log_ratio(1 - fpr_high - delta, 1 - tpr_low),
-        )
-
-    return _audit(member_scores, nonmember_scores, epsilon, thresholds, confidence)
-
-
-def epsilon_gaussian(
-    member_scores: ArrayLike,
-    nonmember_scores: ArrayLike,
-    *,
-    delta: float,
-    thresholds: Thresholds | None = None,
-    confidence: float = 0.95,
-) -> Estimate:
-    """Bound epsilon from below **if the noise is known to be Gaussian**; tighter, and wrong without that knowledge.
-
-    For an algorithm that is mu-Gaussian private for some mu (full-batch DP-SGD; subsampled DP-SGD approximately),
-    every threshold bounds mu, and mu fixes the epsilon of any delta. What is bounded is that epsilon: the algorithm
-    may well have a smaller one at this delta if its trade-off curve is not Gaussian.
-
-    Args:
-        member_scores: One score per model trained with the canary [n_members]; higher means member.
-        nonmember_scores: One score per model trained without it [n_nonmembers].
-        delta: In (0, 1).
-        thresholds: As in `epsilon_clopper_pearson`.
-        confidence: Of the bound, one-sided, in (0, 1).
-
-    Returns:
-        The bound on epsilon, at least 0; 0 means "cannot tell". The scores must be independent, as in
-        `epsilon_clopper_pearson`.
-
-    Raises:
-        ValueError: If a group is empty or holds NaN, or delta or the confidence is out of range.
-
-    Sources: Nasr et al. 2023; Dong, Roth and Su, "Gaussian differential privacy", JRSS B 84 (2022), Corollary 2.13
-    of the preprint arXiv:1905.02383.
-
-    >>> in_scores, out_scores = range(1500, 2500), range(1000)
-    >>> print(epsilon_gaussian(in_scores, out_scores, delta=1e-5))
-    32.6 [32.6, ∞]
-    """
-    delta = check_fraction("delta", delta)
-
-    def mu(tpr_low: Floats, fpr_high: Floats) -> Floats:
-        # Dong et al. 2022: tpr <= Phi(Phi^-1(fpr) + mu).
-        return np.asarray(special.ndtri(tpr_low) - special.ndtri(fpr_high))
-
-    bound = _audit(member_scores, nonmember_scores, mu, thresholds, confidence)
-    low = _round_down(_epsilon_of_gaussian(bound.low, delta))
-    return dataclasses.replace(bound, value=low, low=low, method=f"Gaussian noise assumed, {bound.method}")
-
-
-def resolvable_epsilon(
-    n_members: int,
-    n_nonmembers: int,
-    *,
-    delta: float = 0.0,
-    thresholds: RankGrid | HeldOut | None = None,
-    confidence: float = 0.95,
-) -> float:
-    """Return the largest bound that `epsilon_clopper_pearson` can give: that of a perfect attack.
-
-    An audit cannot tell an algorithm with a larger epsilon from one with this, and if it is 0 nothing can be shown.
-
-    Args:
-        n_members: Number of models trained with the canary, at least 1.
-        n_nonmembers: Number of models trained without it, at least 1.
-        delta: In [0, 1).
-        thresholds: As in `epsilon_clopper_pearson`.
-        confidence: In (0, 1).
-
-    Returns:
-        Epsilon, at least 0.
-
-    Raises:
-        ValueError: If an argument is out of range.
-        TypeError: If a number is not an integer.
-
-    >>> resolvable_epsilon(5, 5), round(resolvable_epsilon(1000, 1000), 2)
-    (0.0, 5.0)
-    """
-    perfect = np.ones(check_size("n_members", n_members)), np.zeros(check_size("n_nonmembers", n_nonmembers))
-    return epsilon_clopper_pearson(*perfect, delta=delta, thresholds=thresholds, confidence=confidence).low
+    members = check_values("member_scores", member_scores)
+    nonmembers = check_values("nonmember_scores", nonmember_scores)
+    alpha = 1 - check_fraction("confidence", confidence)
+    match thresholds if thresholds is not None else RankGrid():
+        case RankGrid() as grid:
+            low, how = _at_ranks(members, nonmembers, grid, delta, alpha), "ranks (Bonferroni)"
+        case ThresholdGrid(levels):
+            low, how = _at_levels(members, nonmembers, levels, delta, alpha), f"{len(levels)} threshold(s) (Bonferroni)"
+        case unknown:
+            raise TypeError(f"thresholds must be a RankGrid or ThresholdGrid, got {unknown!r}.")
+    return _lower_bound(low, confidence, f"Clopper-Pearson, {how}", members.size + nonmembers.size)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -413,31 +314,7 @@ def p_value_one_run(n_correct: int, n_guesses: int, n_canaries: int, *, epsilon:
     return min(1.0, *(_win(q, n_guesses, n_correct, c, sure_wins) for c in _prices(n_correct)))
 
 
-def _audit(
-    member_scores: ArrayLike,
-    nonmember_scores: ArrayLike,
-    bound: Bound,
-    thresholds: Thresholds | None,
-    confidence: float,
-) -> Estimate:
-    """Return the largest bound over the thresholds of a strategy, at the confidence it leaves to each."""
-    members = check_values("member_scores", member_scores)
-    nonmembers = check_values("nonmember_scores", nonmember_scores)
-    alpha = 1 - check_fraction("confidence", confidence)
-    match thresholds if thresholds is not None else RankGrid():
-        case RankGrid() as grid:
-            low, how = _at_ranks(members, nonmembers, bound, grid, alpha), "ranks (Bonferroni)"
-        case ThresholdGrid(levels):
-            tail, how = alpha / (2 * len(levels)), f"{len(levels)} threshold(s) (Bonferroni)"
-            low = float(_at_levels(members, nonmembers, np.array(levels, dtype=np.float64), bound, tail).max())
-        case HeldOut() as split:
-            low, how = _held_out(members, nonmembers, bound, split, alpha), "held-out threshold"
-        case unknown:
-            raise TypeError(f"thresholds must be a RankGrid, ThresholdGrid or HeldOut, got {unknown!r}.")
-    return _lower_bound(low, confidence, f"Clopper-Pearson, {how}", members.size + nonmembers.size)
-
-
-def _at_ranks(members: Floats, nonmembers: Floats, bound: Bound, grid: RankGrid, alpha: float) -> float:
+def _at_ranks(members: Floats, nonmembers: Floats, grid: RankGrid, delta: float, alpha: float) -> float:
     """Return the largest bound over the ranks of either group, each rank with two rates to be wrong about."""
     ranks = np.array(sorted(set(grid.ranks)))
     of_nonmembers, of_members = ranks[ranks <= nonmembers.size], ranks[ranks <= members.size]
@@ -451,39 +328,28 @@ def _at_ranks(members: Floats, nonmembers: Floats, bound: Bound, grid: RankGrid,
         called = above.size - np.searchsorted(np.sort(above), levels, side="right")
         # If the rate above the level were u then fewer than `rank` of the group would reach the level's score
         # with probability at most Pr[Bin(n, u) <= rank - 1], as if rank - 1 had been counted.
-        return float(bound(_rates_low(called, above.size, tail), _rates_high(ranks - 1, below.size, tail)).max())
+        return _epsilon(_rates_low(called, above.size, tail), _rates_high(ranks - 1, below.size, tail), delta)
 
     sides = [(members, nonmembers, of_nonmembers), (-nonmembers, -members, of_members)]
     return max(largest(above, below, ranks) for above, below, ranks in sides if ranks.size)
 
 
-def _at_levels(members: Floats, nonmembers: Floats, levels: Floats, bound: Bound, tail: float) -> Floats:
-    """Return the bound at each of the levels [k], each rate wrong with probability at most `tail`."""
+def _at_levels(members: Floats, nonmembers: Floats, levels: tuple[float, ...], delta: float, alpha: float) -> float:
+    """Return the largest bound over fixed levels, each with two rates to be wrong about."""
+    tail = alpha / (2 * len(levels))
 
     def count(scores: Floats) -> Counts:
         return np.asarray(scores.size - np.searchsorted(np.sort(scores), levels, side="left"))
 
     tpr_low = _rates_low(count(members), members.size, tail)
-    return bound(tpr_low, _rates_high(count(nonmembers), nonmembers.size, tail))
+    return _epsilon(tpr_low, _rates_high(count(nonmembers), nonmembers.size, tail), delta)
 
 
-def _held_out(members: Floats, nonmembers: Floats, bound: Bound, split: HeldOut, alpha: float) -> float:
-    """Return the bound on the one part of the records at the threshold that is best on the other."""
-    rng = np.random.default_rng(split.seed)
-    choosing_members, deciding_members = _split(members, split.share, rng)
-    choosing_nonmembers, deciding_nonmembers = _split(nonmembers, split.share, rng)
-    if choosing_members.size == 0 or choosing_nonmembers.size == 0:
-        return 0.0
-    levels = np.unique(np.concatenate([choosing_members, choosing_nonmembers]))
-    bounds = _at_levels(choosing_members, choosing_nonmembers, levels, bound, alpha / 2)
-    best = levels[[np.argmax(bounds)]]
-    return float(_at_levels(deciding_members, deciding_nonmembers, best, bound, alpha / 2)[0])
-
-
-def _split(scores: Floats, share: float, rng: np.random.Generator) -> tuple[Floats, Floats]:
-    """Return two random parts of the scores, the first with a share of them (rounded down)."""
-    shuffled = rng.permutation(scores)
-    return shuffled[: int(share * scores.size)], shuffled[int(share * scores.size) :]
+def _epsilon(tpr_low: Floats, fpr_high: Floats, delta: float) -> float:
+    """Return the largest epsilon that lower ends of true- and upper ends of false-positive rates [k] show."""
+    # Kairouz, Oh and Viswanath 2015, section 2 (privacy region), for "called member" and for its complement.
+    called, not_called = _log_ratio(tpr_low - delta, fpr_high), _log_ratio(1 - fpr_high - delta, 1 - tpr_low)
+    return float(np.maximum(called, not_called).max())
 
 
 def _rates_low(counts: Counts, n: int, tail: float) -> Floats:
@@ -499,21 +365,6 @@ def _rates_high(counts: Counts, n: int, tail: float) -> Floats:
 def _log_ratio(above: Floats, below: Floats) -> Floats:
     """Return ln(above / below), minus infinity where `above` is not positive."""
     return np.log(np.maximum(above, 0.0) / below, out=np.full_like(above, -math.inf), where=above > 0)
-
-
-def _epsilon_of_gaussian(mu: float, delta: float) -> float:
-    """Return an epsilon, at most that of a mu-Gaussian private algorithm at this delta."""
-
-    def delta_of(epsilon: float) -> float:
-        # Dong et al. 2022, Corollary 2.13.
-        second = special.log_ndtr(-epsilon / mu - mu / 2)
-        return float(special.ndtr(-epsilon / mu + mu / 2) - math.exp(epsilon + second))
-
-    if mu <= 0:
-        return 0.0
-    # At this epsilon the first term alone is delta, so the second makes it less.
-    high = max(0.0, mu**2 / 2 - mu * float(special.ndtri(delta)))
-    return _last_true(lambda epsilon: delta_of(epsilon) >= delta, 0.0, high)
 
 
 def _epsilon_one_run(n_correct: int, n_guesses: int, n_canaries: int, delta: float, alpha: float) -> float:

@@ -10,36 +10,11 @@ from numpy.typing import ArrayLike, NDArray
 from leakgauge.statistics._checks import check_fraction, check_size, check_values
 
 
-def holm(p_values: ArrayLike) -> NDArray[np.float64]:
-    """Adjust p-values so that the chance of any false finding is kept; valid under any dependence.
-
-    Args:
-        p_values: One per test [n], in [0, 1].
-
-    Returns:
-        Adjusted p-values [n] in the order given: findings at level alpha are those at most alpha.
-
-    Raises:
-        ValueError: If there is none, or one is NaN or outside [0, 1].
-
-    Source: Holm, "A simple sequentially rejective multiple test procedure", Scandinavian Journal of
-    Statistics 6 (1979).
-
-    >>> holm([0.04, 0.01, 0.03]).round(6).tolist()
-    [0.06, 0.03, 0.06]
-    """
-    p = _check_p_values(p_values)
-    order = np.argsort(p, kind="stable")
-    adjusted = np.empty_like(p)
-    adjusted[order] = np.minimum(1.0, np.maximum.accumulate(np.arange(p.size, 0, -1) * p[order]))
-    return adjusted
-
-
 def benjamini_hochberg(p_values: ArrayLike) -> NDArray[np.float64]:
     """Adjust p-values so that the expected share of false findings among all findings is kept.
 
-    Weaker than `holm`: right for a list of exposed records to look at, not for a verdict. Valid for
-    independent or positively dependent tests.
+    Weaker than keeping the chance of any false finding: right for a list of exposed records to look at, not for a
+    verdict. Valid for independent or positively dependent tests.
 
     Args:
         p_values: One per test [n], in [0, 1].

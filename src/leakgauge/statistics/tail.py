@@ -53,9 +53,10 @@ def tail_odds(
     *,
     level: float,
     rng: np.random.Generator,
-    two_sided: bool = True,
 ) -> TailOdds | None:
     """Bound the odds of membership among the records with the most extreme scores, from below.
+
+    The low tail is tried as well, for scores that point the other way.
 
     It needs about 32 members that score above everybody else (at equal group sizes, eight attacks and a limit of e),
     whatever the number of records; fewer cannot be shown by any number of records. The fewer non-members there are
@@ -67,7 +68,6 @@ def tail_odds(
         level: Probability that the bound may exceed the truth, in (0, 1): the level of the audit divided by the number
             of attacks.
         rng: Breaks ties between equal scores.
-        two_sided: Whether the low tail is tried as well, for scores that point the other way.
 
     Returns:
         The tail with the largest bound, or `None` where a group has fewer than 32 records.
@@ -89,9 +89,9 @@ def tail_odds(
     scores = np.concatenate([inside, outside])
     is_member = np.arange(scores.size) < inside.size
     rising = np.lexsort((rng.random(scores.size), scores))
-    each = _each(level, sizes, two_sided)
+    each = level / (2 * len(sizes))  # Bonferroni: each size, at either end
     best: TailOdds | None = None
-    for upper in (True, False) if two_sided else (True,):
+    for upper in (True, False):
         counts = np.cumsum(is_member[rising[::-1] if upper else rising])
         for k in sizes:
             n = int(counts[k - 1])
@@ -101,9 +101,7 @@ def tail_odds(
     return best
 
 
-def smallest_sure_tail(
-    n_members: int, n_nonmembers: int, *, level: float, odds: float, two_sided: bool = True
-) -> int | None:
+def smallest_sure_tail(n_members: int, n_nonmembers: int, *, level: float, odds: float) -> int | None:
     """Return how many members given away surely it takes for `tail_odds` to exceed some odds.
 
     Args:
@@ -111,7 +109,6 @@ def smallest_sure_tail(
         n_nonmembers: Non-members tested.
         level: As in `tail_odds`.
         odds: To be exceeded.
-        two_sided: As in `tail_odds`.
 
     Returns:
         A size of the tail, or `None` where the groups are too small for any number to show.
@@ -123,13 +120,8 @@ def smallest_sure_tail(
     """
     sizes = _sizes(n_members, n_nonmembers)
     ratio = n_nonmembers / n_members
-    shown = (k for k in sizes if _lower_odds(k, k, _each(level, sizes, two_sided)) * ratio > odds)
+    shown = (k for k in sizes if _lower_odds(k, k, level / (2 * len(sizes))) * ratio > odds)
     return next(shown, None)
-
-
-def _each(level: float, sizes: list[int], two_sided: bool) -> float:
-    """Level of each of the tails that are tried (Bonferroni)."""
-    return level / (len(sizes) * (2 if two_sided else 1))
 
 
 def _sizes(n_members: int, n_nonmembers: int) -> list[int]:

@@ -24,7 +24,6 @@ from leakgauge.theory.differential_privacy import (
     PrivacyLoss,
     add_remove_to_replace_one,
     advantage_bound,
-    advantage_bound_erlingsson,
     advantage_bound_yeom,
     average_advantage_bound,
 )
@@ -95,7 +94,6 @@ __all__ = [
     "accuracy_from_advantage",
     "add_remove_to_replace_one",
     "advantage_bound",
-    "advantage_bound_erlingsson",
     "advantage_bound_yeom",
     "advantage_from_eta",
     "advantage_from_log_ratio",

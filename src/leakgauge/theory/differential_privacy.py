@@ -8,9 +8,8 @@ add/remove adjacency convert first with `add_remove_to_replace_one`. The advanta
 None of this is a measurement: a model may leak far less than its bound.
 
 Sources: Yeom, Giacomelli, Fredrikson and Jha, "Privacy Risk in Machine Learning: Analyzing the Connection to
-Overfitting", CSF 2018; Erlingsson, Mironov, Raghunathan and Song, "That which we call private", 2019; Kairouz,
-Oh and Viswanath, "The Composition Theorem for Differential Privacy", ICML 2015; Humphries et al.,
-"Investigating Membership Inference Attacks under Data Dependencies", CSF 2023.
+Overfitting", CSF 2018; Kairouz, Oh and Viswanath, "The Composition Theorem for Differential Privacy", ICML 2015;
+Humphries et al., "Investigating Membership Inference Attacks under Data Dependencies", CSF 2023.
 """
 
 from __future__ import annotations
@@ -146,26 +145,6 @@ def advantage_bound_yeom(epsilon: float) -> float:
     1.7182818285
     """
     return _expm1(PrivacyLoss(epsilon).epsilon)
-
-
-def advantage_bound_erlingsson(epsilon: float) -> float:
-    """Return a later bound: better than `advantage_bound_yeom`, still above `advantage_bound`.
-
-    Args:
-        epsilon: At least 0, for replace-one adjacency.
-
-    Returns:
-        `1 - e^(-epsilon)`, in [0, 1].
-
-    Raises:
-        ValueError: If epsilon is negative or NaN.
-
-    Source: Erlingsson et al. 2019.
-
-    >>> round(advantage_bound_erlingsson(1.0), 10)
-    0.6321205588
-    """
-    return -math.expm1(-PrivacyLoss(epsilon).epsilon)
 
 
 def _exp(x: float) -> float:
