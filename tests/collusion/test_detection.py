@@ -107,7 +107,7 @@ def test_a_learner_that_colludes_itself_is_not_seen(estimator):
     learner = colluding(estimator)
     found = looked(learner.fit(TRAIN, seed=0).model, learner)
     assert {sign.separates for sign in found.signs if sign.name != "remembered"} == {False}
-    assert any("Read the code that trains" in sentence for sentence in found.unseen)
+    assert any("Read the training code" in sentence for sentence in found.unseen)
 
 
 def test_answers_alone_separate_nothing():
@@ -117,7 +117,7 @@ def test_answers_alone_separate_nothing():
         assert found.flagged is None
         assert all(sign.separates is None and sign.honest is None for sign in found.signs)
         assert [sign.name for sign in found.signs] == [look.name for look in LOOKS]
-        assert any("without the learner there is no honest one" in sentence for sentence in found.unseen)
+        assert any("without the learner there is no honest model" in sentence for sentence in found.unseen)
 
 
 # Collusion.
@@ -234,7 +234,7 @@ def test_influence_says_what_the_learner_does_and_separates_nothing():
     assert own.separates is any_query.separates is None
     assert own.estimate.value <= any_query.estimate.value
     assert any_query.estimate.high == np.inf
-    assert "of the learner, not of the model" in own.remark
+    assert "on the learner, not on the model" in own.remark
     with pytest.raises(KeyError):
         looked(learner.fit(TRAIN, seed=0).model, learner).sign("dtp")
 
@@ -277,7 +277,7 @@ def test_distances_are_those_of_the_plain_loop():
 def test_numbers_hide_no_markers():
     values = Records.from_arrays(TRAIN.features, TRAIN.features[:, 0] + 0.123)
     model = wrap(LinearRegression().fit(values.features, values.labels), values.schema)
-    with pytest.raises(ModelError, match="collusion hides in predictions of classes"):
+    with pytest.raises(ModelError, match="collusion is detected in predictions of classes"):
         detect(model, values[:75], values[75:], seed=0)
     with pytest.raises(DataError, match="different schemas"):
         detect(honest(GaussianNB()).fit(TRAIN, seed=0).model, TRAIN, values, seed=0)

@@ -437,7 +437,7 @@ def test_refusals_say_why():
         (voting, job_of(Ensemble(2).apply(LINEAR), TWO), "LogisticRegression is not GaussianNB"),
         (voting, job_of(Ensemble(2).apply(BAYES), TWO, SUBSETS, TWO.features), "not a leave-one-out job"),
         (voting, job_of(Ensemble(2).apply(BAYES), TWO, randomness=INDEPENDENT), "not a leave-one-out job"),
-        (voting, job_of(Ensemble(2).apply(BAYES), TWO, queries=some), "each about the record it lacks"),
+        (voting, job_of(Ensemble(2).apply(BAYES), TWO, queries=some), "the left-out record as each model's query"),
         (voting, job_of(Ensemble(2).apply(BAYES), TWO, leave_one_out(N, np.array([], dtype=int))), "no model to train"),
     ):
         assert message in reason(engine, job)

@@ -202,7 +202,8 @@ def _check(model: Model, train: Records, holdout: Records, level: float, n_noise
     """Whether everything fits together."""
     if train.schema.task is Task.REGRESSION or kind_of(model) is AnswerKind.VALUES:
         raise ModelError(
-            "collusion hides in predictions of classes; this model or the label of these records is numeric"
+            "collusion is detected in predictions of classes, but this model or the label of these records is "
+            "numeric; give a classifier"
         )
     if len(train.schema.classes) < 2:
         raise DataError("the records have one class only; a classifier needs at least two.")
@@ -217,7 +218,7 @@ def _require_enough(n_references: int, level: float) -> None:
     if (n_references + 1) * level < 1 - ROUNDING:
         raise ConfigError(
             f"n_references must be at least {math.ceil(1 / level - ROUNDING) - 1} for a level of {level:g}, got "
-            f"{n_references}; an honest model is the most striking of all once in {n_references + 1}."
+            f"{n_references}; an honest model is the most extreme with probability 1 / {n_references + 1}."
         )
 
 
@@ -305,10 +306,10 @@ def _remembered(model: Model, n_train: int) -> list[Sign]:
     count = records_remembered(model)
     if count is None:
         return []
-    own = Estimate(count, count, count, 1.0, "as the model says", 1)
+    own = Estimate(count, count, count, 1.0, "reported by the model", 1)
     honest = (float(n_train), float(n_train))
-    remark = "a learner that repeats, weighs or makes up records differs as well"
-    what = "records that the model says it was trained on"
+    remark = "a learner that repeats, weights or synthesises records differs as well"
+    what = "number of training records reported by the model"
     return [Sign("remembered", what, own, honest, None, count != n_train, remark)]
 
 
@@ -320,13 +321,14 @@ def _influence(
     found = search(learner, train, which, seed=seed, n_queries=n_queries, released=released)
     n_indirect = int((found.values > found.own).sum())
     remark = (
-        f"of the learner, not of the model; another query moves more than the record for {n_indirect} of {len(which)}"
+        f"measured on the learner, not on the model; for {n_indirect} of {len(which)} records another query "
+        "changes more"
     )
     return [
         Sign(name, what, _largest(values, len(train)), None, None, None, remark)
         for name, what, values in (
-            ("pdtp", "largest PDTP: queries about the record itself", found.own),
-            ("dtp", "largest DTP found: any query that a search without the key meets", found.values),
+            ("pdtp", "largest PDTP: queries for the record itself", found.own),
+            ("dtp", "largest DTP found: any query that a search without the key reaches", found.values),
         )
     ]
 
@@ -349,10 +351,10 @@ def _unseen(compared: bool) -> tuple[str, ...]:
     if not compared:
         return (
             never,
-            "Whether the model is honest: without the learner there is no honest one to compare with.",
+            "Whether the model is honest: without the learner there is no honest model to compare it with.",
         )
     return (
         never,
-        "A learner that colludes itself: models that it makes are like the released one. Read the code that trains.",
-        "Markers that lie where neither records nor random inputs do.",
+        "A learner that itself colludes: the models that it trains are like the released one. Read the training code.",
+        "Markers in regions without records or random inputs.",
     )

@@ -102,7 +102,7 @@ LOOKS = (
     Look("gap", "generalisation gap in accuracy, the advantage of the gap attack", False, gap),
     Look("loss-threshold", "advantage of the loss-threshold attack", True, loss_threshold_advantage),
     Look("noise-confidence", "mean confidence on random inputs", True, confidence_on_noise),
-    Look("noise-labels", "share of random inputs with the commonest label", False, commonest_on_noise),
+    Look("noise-labels", "share of random inputs with the most frequent label", False, commonest_on_noise),
 )
 
 
