@@ -550,7 +550,10 @@ def test_a_training_set_of_nobody():
     [
         (GaussianNB(), "GaussianNB is not a LogisticRegression, MLPClassifier or PyTorch module"),
         (LinearRegression(), "LinearRegression is not a LogisticRegression"),
-        (make_pipeline(StandardScaler(), LogisticRegression()), "StandardScaler is fitted on the data, and no noise"),
+        (
+            make_pipeline(StandardScaler(), LogisticRegression()),
+            "StandardScaler is fitted on the data, which the noise",
+        ),
         (LogisticRegression(l1_ratio=0.5), "must have a squared penalty"),
         (LogisticRegression(class_weight="balanced"), "and no class_weight"),
         (LogisticRegression(solver="liblinear"), "another penalty"),

@@ -116,8 +116,8 @@ def _require_known(wishes: Wishes, table: RawTable) -> None:
     for name in (*wishes.sensitive, *wishes.categorical):
         if name in wishes.left_out:
             raise DataError(
-                f"column {name!r} is named as sensitive or categorical, but also as target, id or ignored; a column "
-                "that is no feature cannot be either."
+                f"column {name!r} is named as sensitive or categorical, but also as target, id or ignored; only a "
+                "feature can be sensitive or categorical."
             )
 
 

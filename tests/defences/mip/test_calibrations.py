@@ -363,11 +363,11 @@ def test_the_paper_takes_hundreds_of_times_the_noise():
     ("changed", "message"),
     [
         ({"eta": 0.0}, r"eta must be in \(0, 0.5\) for 4 of 8 records, got 0.0; at 0 no noise is enough"),
-        ({"eta": 0.5}, r"eta must be in \(0, 0.5\) for 4 of 8 records, got 0.5; .* from 0.5 on nothing is promised"),
+        ({"eta": 0.5}, r"eta must be in \(0, 0.5\) for 4 of 8 records, got 0.5; .* from 0.5 on no noise is needed"),
         ({"eta": -0.1}, r"eta must be in \(0, 0.5\)"),
         ({"eta": math.nan}, r"eta must be in \(0, 0.5\) for 4 of 8 records, got nan"),
         ({"size": 2, "eta": 0.25}, r"eta must be in \(0, 0.25\) for 2 of 8 records"),
-        ({"size": 0}, "size must be in 1..7 for a pool of 8 records, got 0; with none or all"),
+        ({"size": 0}, "size must be in 1..7 for a pool of 8 records, got 0; otherwise membership"),
         ({"size": 8}, "size must be in 1..7 for a pool of 8 records, got 8"),
         ({"calibration": Tight(moment=0.5)}, "moment must be at least 1, got 0.5; use 2"),
         ({"calibration": Paper(moment=math.nan)}, "moment must be at least 1, got nan"),

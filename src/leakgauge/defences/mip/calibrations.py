@@ -445,8 +445,8 @@ def _checked(algorithm: Algorithm, eta: float, size: int, prior: float | None = 
     most = min(share, 1 - share)
     if not 0 < eta < most:
         raise ConfigError(
-            f"eta must be in (0, {most:g}) for {meaning}, got {eta}; at 0 no noise is enough, and from "
-            f"{most:g} on nothing is promised and no noise is needed"
+            f"eta must be in (0, {most:g}) for {meaning}, got {eta}; at 0 no noise is enough, and from {most:g} on no "
+            "noise is needed"
         )
     return share
 
