@@ -1,4 +1,4 @@
-"""A trainer and an attacker who collude: what an audit without their key can see, and what it cannot."""
+"""A colluding trainer and its adversary: what an audit without their key can detect, and what it cannot."""
 
 from leakgauge.collusion.adversary import (
     Agreement,

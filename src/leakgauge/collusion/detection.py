@@ -327,7 +327,7 @@ def _influence(
     return [
         Sign(name, what, _largest(values, len(train)), None, None, None, remark)
         for name, what, values in (
-            ("pdtp", "largest PDTP: queries for the record itself", found.own),
+            ("pdtp", "largest PDTP: queries about the record itself", found.own),
             ("dtp", "largest DTP found: any query that a search without the key reaches", found.values),
         )
     ]

@@ -1,4 +1,4 @@
-"""Was this record in the training set?"""
+"""Membership inference: was this record in the training set?"""
 
 from leakgauge.membership.attacks import ATTACKS, OFFLINE_ATTACKS, Attack, Evidence, Population
 from leakgauge.membership.error_law import left_out_error
