@@ -1,15 +1,15 @@
-"""What the engines cost against the plain loop, row by row of what was promised, in one run.
+"""The cost of the engines compared with refitting each model, task by task with its goal, in one run.
 
     python benchmarks/engines.py [--quick] [--only WORD] [--art PYTHON] [--write FOLDER]
 
-Every row states a task: many models trained on nearly the same data, and asked. The engine does all of it, through
-`train_many` with its checks. The plain loop (clone, fit, predict, on bare arrays) is timed on a random sample and
-scaled to all models. Times are seconds of processor time of one thread, the median of the repeats; engine and loop
+Every row states a task: many models trained on nearly the same data, and queried. The engine does all of it, through
+`train_many` with its checks. Refitting each model (clone, fit, predict, on bare arrays) is timed on a random sample and
+scaled to all models. Times are seconds of processor time of one thread, the median of the repeats; engine and refitting
 take turns.
 
-Two loops: with the settings a user would have, and with its solver run to the end (`tol=1e-10`) where it has one. The
-error is the largest difference of a log-probability between a loop and the engine over the sample: for the loop with
-the user's settings it is the loop's error, for the other one that of both together.
+Models are refitted twice: with the settings a user would have, and with a solver that converges (`tol=1e-10`) where it
+has one. The error is the largest difference of a log-probability between a refitted model and the engine over the
+sample: with the user's settings it is the error of refitting, with the converged solver that of both together.
 
 With LEAKGAUGE_DATA set to a folder of public data sets, rows with real data are measured too. --art names a Python with
 ART installed (see art_pdtp.py); its time is for its default of ten repetitions. --write writes the table and a plot.
@@ -273,7 +273,7 @@ def networks(table: Table, n_models: int, *, native: bool, left_out: bool = Fals
     sample = 3
     t, ratio = timed(lambda: torch_loop(table, [np.flatnonzero(subsets.row(m)) for m in range(sample)], asked, epochs))
     loss = [-np.take_along_axis(a, table.y[:200].astype(int)[None, :, None], 2).mean() for a in (found.answers, ratio)]
-    said = f"mean loss {loss[0]:.3f}, of {sample} in the loop {loss[1]:.3f}; loop: torch, one batch after another"
+    said = f"mean loss {loss[0]:.3f}, of {sample} refitted {loss[1]:.3f}; refitting: torch, one batch after another"
     return Measured(found.engine, seconds, t * n_models / sample, remark=said)
 
 
@@ -310,7 +310,7 @@ def tree(n: int, *, d: int = 100) -> Measured:
     table = people.purchases(n, d, classes=2)
     learner = DecisionTree(public_thresholds(records_of(table, None)))
     measured = left_out(DecisionTreeClassifier(), table, learner=learner, sample=10, repeats=1)
-    return replace(measured, error=None, remark="the loop's trees break ties by chance, so they are others")
+    return replace(measured, error=None, remark="refitted trees break ties at random, so they differ")
 
 
 def forest(n: int = 1000) -> Measured:
@@ -322,7 +322,7 @@ def forest(n: int = 1000) -> Measured:
     table = people.codes(n)
     learner = RandomForest(public_thresholds(records_of(table, None)))
     measured = left_out(RandomForestClassifier(), table, learner=learner, sample=4, repeats=1)
-    return replace(measured, error=None, remark="the loop's forests are drawn anew each time")
+    return replace(measured, error=None, remark="refitted forests are drawn anew each time")
 
 
 def adult_wall(n_workers: int) -> Measured:
@@ -337,7 +337,9 @@ def adult_wall(n_workers: int) -> Measured:
     found = pdtp(learner, records, seed=0, execution=Execution(workers=n_workers))
     seconds = time.perf_counter() - start
     return Measured(
-        found.engine, seconds, remark=f"wall time of {n_workers} processes; largest {found.values.max():.3f}"
+        found.engine,
+        seconds,
+        remark=f"wall time with {n_workers} worker{'s' * (n_workers > 1)}; largest {found.values.max():.3f}",
     )
 
 
@@ -498,8 +500,8 @@ def cells(row: Row, measured: Measured) -> list[str]:
 
 
 HEADINGS = (
-    "task", "data", "engine", "seconds", "× over the loop", "its error", "× over the solved loop", "difference",
-    "× over ART", "remark",
+    "task", "data", "engine", "seconds", "× faster than refitting", "error of refitting",
+    "× faster than converged refitting", "difference", "× faster than ART", "remark",
 )  # fmt: skip
 
 
@@ -517,7 +519,7 @@ def main() -> None:
             measured = with_art(row, row.measure(), options.art)
             done.append((row, measured))
             console.print("  ".join(part for part in cells(row, measured) if part), highlight=False, soft_wrap=True)
-    table = Shown(*HEADINGS[:-1], title="Engines against the plain loop", caption=circumstances())
+    table = Shown(*HEADINGS[:-1], title="Engines compared with refitting each model", caption=circumstances())
     for row, measured in done:
         table.add_row(*cells(row, measured)[:-1])
     Console(width=200).print(table)
@@ -528,13 +530,15 @@ def main() -> None:
 def circumstances() -> str:
     return (
         f"Python {platform.python_version()}, numpy {np.__version__}, scikit-learn {sklearn.__version__}, "
-        f"{platform.machine()}; seconds of processor time of one thread unless remarked; “of N” is the goal"
+        f"{platform.machine()}; seconds of processor time of one thread unless remarked; “of N” is the goal. "
+        "Refitting is scikit-learn's own fit for each model; “converged refitting” has a tolerance at which its solver "
+        "converges"
     )
 
 
 def write(done: list[tuple[Row, Measured]], folder: Path) -> None:
     """The table in Markdown and the factors as a plot."""
-    lines = ["# Engines against the plain loop", "", circumstances() + ".", ""]
+    lines = ["# Engines compared with refitting each model", "", circumstances() + ".", ""]
     lines += ["![factors](engines.svg)", "", "| " + " | ".join(HEADINGS) + " |", "|" + "---|" * len(HEADINGS)]
     lines += ["| " + " | ".join(cells(row, measured)) + " |" for row, measured in done]
     folder.mkdir(parents=True, exist_ok=True)
@@ -560,7 +564,7 @@ def plot(done: list[tuple[Row, Measured]]) -> str:
     size = f"{left + width + 90} {top + height * len(done) + 20}"
     font = 'font-family="system-ui, sans-serif" font-size="12"'
     head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {size}" {font}>'
-    title = f'<text x="{left}" y="16" fill="#333">times faster than the plain loop (bar), promised (line)</text>'
+    title = f'<text x="{left}" y="16" fill="#333">times faster than refitting each model (bar), goal (line)</text>'
     parts = [head, '<rect width="100%" height="100%" fill="#fff"/>', title]
     for decade in range(decades + 1):
         at = x(10.0**decade)

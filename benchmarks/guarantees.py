@@ -1,20 +1,22 @@
-"""What two guarantees cost on Adult, and what an attack on the models that keep them is worth.
+"""The cost of two guarantees on Adult, and the accuracy of attacks on models that have them.
 
     python benchmarks/guarantees.py [--size 2000] [--models 128] [--only WORD] [--write FOLDER]
 
-A random half of a pool is the training set. All defences promise the same: no attack on any one record is right more
-often than 1/2 + eta, eta = 0.05. They are noise on the parameters, and DP-SGD. The noise is calibrated by what the
-exchange of a record does to the parameters, and that of logistic regression has the shape of the loss's curvature (for
-comparison: independent noise, each parameter's in proportion to how far an exchange moves it). For networks, where that
-would take hundreds of thousands of trainings, it is calibrated by how much parameters differ between random halves. Of
-DP-SGD there are two: with the (epsilon, delta) for replacing one record from which eta follows, and with eta asked for
-directly, for which the whole trade-off between epsilon and delta counts.
+A random half of a pool is the training set. All defences have the same guarantee: no attack on any one record is
+correct with probability above 1/2 + eta, eta = 0.05. They are noise on the parameters, and DP-SGD. The noise is
+calibrated by the effect on the parameters of exchanging a record, and that of logistic regression has the shape of
+the loss's curvature (for comparison: independent noise, for each parameter in proportion to the largest effect of an
+exchange). For networks, where that would take hundreds of thousands of trained models, it is calibrated by the
+difference of parameters between random halves. DP-SGD has two variants: with the (epsilon, delta) for replacing one
+record from which eta follows, and with eta as its goal, for which the whole trade-off between epsilon and delta
+counts.
 
 Models of random halves of the pool are trained with each defence, the same halves for all. One half of the models are
-the attacker's shadow models, of the defended learner like the others; the other half are attacked. By the shadow
-models the attacker chooses the attack, and the people about whom it is right most often. Intervals are over the models
-attacked, for this attacker, whose luck with the shadow models is the same in all games. Accuracy is measured on people
-who are in no pool. All settings (the penalty, epochs, batches and rates of DP-SGD) were chosen on other people.
+the attacker's shadow models, of the defended learner like the others; the other half are the target models. With the
+shadow models the attacker chooses the attack, and the records on which it is most often correct. Intervals are over
+the target models, for this attacker, whose shadow models are the same in all games. Test accuracy is measured on
+records outside the pool. All settings (the penalty, epochs, batches and rates of DP-SGD) were chosen on other
+records.
 
 LEAKGAUGE_DATA must name a folder of public data sets. It takes about five minutes of one core.
 """
@@ -233,12 +235,12 @@ def _of_pairs(values: np.ndarray) -> np.ndarray:
 HEADINGS = (
     "model",
     "defence",
-    "promise: right at most",
-    "accuracy",
+    "guarantee: attack accuracy at most",
+    "test accuracy",
     "cost",
     "attack",
-    "right about everyone",
-    f"about the {EXPOSED} most exposed",
+    "attack accuracy, all records",
+    f"on the {EXPOSED} most exposed",
     "seconds to calibrate",
     "to train",
 )
@@ -276,7 +278,7 @@ def main() -> None:
     caption = (
         f"Adult, {options.size:,} of {2 * options.size:,} people in the training set, eta = {ETA:g}; "
         f"{options.models} models a row; intervals of 95 %; "
-        f"the more frequent class is that of {most} of the holdout; seconds of processor time"
+        f"{most} of the holdout are of the more frequent class; seconds of processor time"
     )
     console, done = Console(stderr=True), []
     before: dict[str, np.ndarray] = {}

@@ -131,7 +131,7 @@ def main() -> None:
         f"median of {N_TIMES} (least to most), in one run. The goal is ×{GOAL} for more than two seconds of work."
     )
     lines = [
-        "# A second worker",
+        "# Speed-up of a second worker",
         "",
         about,
         "",

@@ -25,7 +25,7 @@ def patients() -> pd.DataFrame:
 
 
 def fitted(train: pd.DataFrame) -> Pipeline:
-    """The model that is to be released. A tight tolerance: else PDTP would show where the solver stopped."""
+    """The model to be released. Its tolerance is tight, as otherwise PDTP would measure where the solver stopped."""
     encode = make_column_transformer(
         (OneHotEncoder(), ["size"]), (StandardScaler(), make_column_selector(dtype_include="number"))
     )

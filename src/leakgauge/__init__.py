@@ -1,11 +1,11 @@
-"""Measure what a trained model gives away about the people it was trained on, and decide whether it may be released.
+"""Measure what a trained model reveals about its training records, and decide whether it may be released.
 
 >>> import leakgauge as lg
 >>> lg.ReleaseRule().dtp
 1.0
 
-What is named here is stable, and all that an audit takes. Below it stand packages whose public names are those in
-their ``__all__``: ``auditing`` and ``protecting``; a package for each question (``membership``, ``influence``,
+The names exported here are stable, and all that an audit takes. The packages below export the names in their
+``__all__``: ``auditing`` and ``protecting``; a package for each question (``membership``, ``influence``,
 ``attributes``, ``properties``), each a set of functions of arrays; ``defences``; and under them ``training``,
 ``models``, ``records``, ``statistics`` and ``theory``.
 """

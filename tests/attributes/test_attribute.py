@@ -82,8 +82,8 @@ def test_many_records_are_looked_up_in_parts(monkeypatch):
     [
         (lambda: single(SCHEMA, "sec"), "no feature called 'sec'; did you mean 'sex'"),
         (lambda: single(SCHEMA, "y"), "'y' is the target"),
-        (lambda: single(SCHEMA, "age"), "'age' is numeric, so say what is to be told apart"),
-        (lambda: single(SCHEMA, "age", edges=(20, 40), values=(0, 1)), "'age' is numeric, so say"),
+        (lambda: single(SCHEMA, "age"), "'age' is numeric, so name the values to distinguish"),
+        (lambda: single(SCHEMA, "age", edges=(20, 40), values=(0, 1)), "'age' is numeric, so name"),
         (lambda: single(SCHEMA, "age", edges=(40, 20)), "edges must be at least two finite numbers that ascend"),
         (lambda: single(SCHEMA, "age", edges=(20,)), "edges must be at least two"),
         (

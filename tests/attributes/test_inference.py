@@ -216,7 +216,7 @@ def test_a_mere_function_may_answer(regression):
     ("change", "error", "message"),
     [
         ({"attribute": "gen"}, DataError, "did you mean 'gene'"),
-        ({"attribute": "age"}, DataError, "'age' is numeric, so say"),
+        ({"attribute": "age"}, DataError, "'age' is numeric, so name"),
         ({"prior": [0.5, 0.5, 0.5]}, DataError, "sum of 1.5"),
         ({"prior": [0.5, 0.5]}, DataError, "one frequency for each of 3"),
         ({"prior": np.full((400, 3), 1 / 3)}, DataError, "one frequency for each of 3"),

@@ -120,7 +120,10 @@ def test_answers_of_the_model_add_to_what_is_known():
         (lambda: imputation.guesses(np.zeros((2, 3)), np.zeros((2, 2)), [0, 1], None, n_values=2), "same columns"),
         (lambda: imputation.guesses(np.zeros((2, 3)), np.zeros((0, 3)), [], None, n_values=2), "needs records"),
         (lambda: imputation.guesses(np.zeros((2, 3)), np.zeros((2, 3)), [0, 2], None, n_values=2), "codes from 0 to 1"),
-        (lambda: imputation.guesses(np.zeros((2, 3)), np.zeros((2, 3)), [0.5, 1], None, n_values=2), "hidden value of"),
+        (
+            lambda: imputation.guesses(np.zeros((2, 3)), np.zeros((2, 3)), [0.5, 1], None, n_values=2),
+            "sensitive value of",
+        ),
         (
             lambda: imputation.crossed_guesses([[1.0]], [0], None, n_values=2, rng=np.random.default_rng(0)),
             "at least 2, got 1",

@@ -93,7 +93,7 @@ def test_options_are_given_on(made_up: dict[str, object]) -> None:
 
 
 def test_an_unknown_name() -> None:
-    with pytest.raises(ConfigError, match="there is no published result called 'nothing'"):
+    with pytest.raises(ConfigError, match="there is no published result 'nothing'"):
         call("nothing")
 
 

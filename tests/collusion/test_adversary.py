@@ -187,7 +187,7 @@ def test_settings_out_of_range():
         attack(model, TRAIN, KEYS, DOMAIN, min_matches=4)
     with pytest.raises(ConfigError, match="keys must be a list of at least one key"):
         attack(model, TRAIN, [], DOMAIN)
-    with pytest.raises(DataError, match="records have 12 features and the domain 5"):
+    with pytest.raises(DataError, match="records have 12 features, the domain 5"):
         attack(model, TRAIN, KEYS, Domain.grid(5, 17))
 
 

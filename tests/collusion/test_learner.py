@@ -183,7 +183,7 @@ def test_a_domain_that_does_not_fit():
 
 def test_numeric_labels():
     values = Records.from_arrays(RECORDS.features, rng.normal(size=60))
-    with pytest.raises(ModelError, match="markers have classes as labels, but the label of these records is numeric"):
+    with pytest.raises(ModelError, match="markers need classes, but the label of these records is numeric"):
         colluding(LinearRegression()).fit(values, seed=0)
 
 
@@ -194,7 +194,7 @@ def test_a_regressor():
 
 def test_a_function_that_makes_a_regressor():
     inner = FunctionLearner(lambda records, seed: FunctionRegression(lambda X: X[:, 0], records.schema), name="line")
-    with pytest.raises(ModelError, match="line predicts numbers, and markers have classes; give a classifier"):
+    with pytest.raises(ModelError, match="line predicts numbers, but markers need classes; give a classifier"):
         ColludingLearner(inner, KEYS, DOMAIN).fit(RECORDS, seed=0)
 
 

@@ -178,7 +178,7 @@ def test_a_domain_that_is_none(make, message):
         (3.0, "records must be numbers of shape"),
         (np.empty((0, 2)), "records must be numbers of shape"),
         ([[0.0, math.nan]], "records hold NaN or infinity"),
-        ([[0.0, 1.0, 2.0]], "records have 3 features and the domain 2"),
+        ([[0.0, 1.0, 2.0]], "records have 3 features, the domain 2"),
     ],
 )
 def test_records_that_are_none(x, message):

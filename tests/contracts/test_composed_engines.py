@@ -431,13 +431,13 @@ def test_refusals_say_why():
         (released, job_of(LINEAR, TWO), "LogisticRegression is not a composition"),
         (voting, job_of(Temperature(2.0).apply(BAYES), TWO), "is not a composition"),
         (released, job_of(Ensemble(2).apply(LINEAR), TWO), "is not a composition"),
-        (released, job_of(LabelsOnly().apply(SklearnLearner(LinearRegression())), numbers), "the label is a number"),
-        (voting, job_of(Ensemble(2).apply(SklearnLearner(LinearRegression())), numbers), "the label is a number"),
+        (released, job_of(LabelsOnly().apply(SklearnLearner(LinearRegression())), numbers), "the label is numeric"),
+        (voting, job_of(Ensemble(2).apply(SklearnLearner(LinearRegression())), numbers), "the label is numeric"),
         (released, job_of(Temperature(2.0).apply(BAYES), TWO), "GaussianNB is not LogisticRegression"),
         (voting, job_of(Ensemble(2).apply(LINEAR), TWO), "LogisticRegression is not GaussianNB"),
         (voting, job_of(Ensemble(2).apply(BAYES), TWO, SUBSETS, TWO.features), "not a leave-one-out job"),
         (voting, job_of(Ensemble(2).apply(BAYES), TWO, randomness=INDEPENDENT), "not a leave-one-out job"),
-        (voting, job_of(Ensemble(2).apply(BAYES), TWO, queries=some), "each about the record it lacks"),
+        (voting, job_of(Ensemble(2).apply(BAYES), TWO, queries=some), "the left-out record as each model's query"),
         (voting, job_of(Ensemble(2).apply(BAYES), TWO, leave_one_out(N, np.array([], dtype=int))), "no model to train"),
     ):
         assert message in reason(engine, job)

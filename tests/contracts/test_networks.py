@@ -502,7 +502,7 @@ def test_other_learners_are_refused():
 def test_without_an_accelerator_the_processor_does_it():
     job = shadow_job(few(), data_set("two"))
     chosen = plan(job, engines=NETWORKS)
-    assert chosen.refusals["networks-torch"].words == "device='cpu' is no accelerator"
+    assert chosen.refusals["networks-torch"].words == "device='cpu' is not an accelerator"
     assert isinstance(chosen.engine, NativeNetworks if native.available() else NumpyNetworks)
     assert chosen.n_trained == 4
 

@@ -548,9 +548,12 @@ def test_a_training_set_of_nobody():
 @pytest.mark.parametrize(
     ("estimator", "message"),
     [
-        (GaussianNB(), "GaussianNB is no LogisticRegression, MLPClassifier or PyTorch module"),
-        (LinearRegression(), "LinearRegression is no LogisticRegression"),
-        (make_pipeline(StandardScaler(), LogisticRegression()), "StandardScaler is fitted on the data, and no noise"),
+        (GaussianNB(), "GaussianNB is not a LogisticRegression, MLPClassifier or PyTorch module"),
+        (LinearRegression(), "LinearRegression is not a LogisticRegression"),
+        (
+            make_pipeline(StandardScaler(), LogisticRegression()),
+            "StandardScaler is fitted on the data, which the noise",
+        ),
         (LogisticRegression(l1_ratio=0.5), "must have a squared penalty"),
         (LogisticRegression(class_weight="balanced"), "and no class_weight"),
         (LogisticRegression(solver="liblinear"), "another penalty"),
@@ -563,7 +566,7 @@ def test_what_cannot_be_trained_privately(estimator, message):
 
 def test_a_learner_that_is_none_of_those():
     defended = DpSgd(60, epsilon=1.0).apply(LINEAR)
-    with pytest.raises(ModelError, match="it is no LogisticRegression, MLPClassifier or PyTorch module"):
+    with pytest.raises(ModelError, match="it is not a LogisticRegression, MLPClassifier or PyTorch module"):
         DpSgd(60, epsilon=1.0).apply(defended)
 
 

@@ -110,5 +110,5 @@ def test_a_training_set_of_one_class():
 def test_settings_out_of_range():
     with pytest.raises(ConfigError, match=r"eta must be in \(0, 0.5\), got 0.5; it is half of the largest advantage"):
         ParameterNoise(POOL, 15, eta=0.5)
-    with pytest.raises(DataError, match="a pool of 60 records has no training sets of 60 to draw"):
+    with pytest.raises(DataError, match="a pool of 60 records is too small to draw training sets of 60"):
         ParameterNoise(POOL, 60)

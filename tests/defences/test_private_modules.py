@@ -219,7 +219,7 @@ class Mixing(Base):
 
 
 def test_records_that_see_each_other_are_refused():
-    with pytest.raises(ModelError, match="the answer about a record depends on the other records of the batch"):
+    with pytest.raises(ModelError, match="the prediction for a record depends on the other records of the batch"):
         private(Mixing)
 
 

@@ -169,8 +169,6 @@ def test_noise_on_parameters_covers_no_notes_that_a_module_keeps():
     pytest.importorskip("torch")
     NOTES.clear()
     defended = ParameterNoise(RECORDS, 30, eta=0.3, n_splits=24).apply(TorchLearner(noting, n_epochs=2))
-    with pytest.raises(
-        ModelError, match=r"NOTES changes while the model is trained, and what it holds .* without noise"
-    ):
+    with pytest.raises(ModelError, match=r"NOTES changes while the model is trained, and information .* without noise"):
         defended.fit(RECORDS[TRAIN], seed=None)
     NOTES.clear()

@@ -65,7 +65,9 @@ def test_real_influence_is_below_the_limit_afterwards():
 
 
 def test_too_many_to_remove():
-    with pytest.raises(ModelError, match=r"5 of 10 records are above 4, too many .*; regularise GaussianNB first"):
+    with pytest.raises(
+        ModelError, match=r"5 of 10 records have influence above 4, too many .*; regularise GaussianNB first"
+    ):
         Removal(place, 4.0).left(BAYES, RECORDS, seed=0)
 
 

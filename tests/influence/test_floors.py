@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from leakgauge.auditing import Queries, ReleaseRule, Settings, Subject, Verdict, audit_subject, subject
 from leakgauge.auditing.advice import UNKNOWN_OUTPUTS as HERE
-from leakgauge.auditing.influence import measurement as influence
+from leakgauge.auditing.influence import findings as influence
 from leakgauge.errors import ModelError
 from leakgauge.influence import DtpBound, pdtp
 from leakgauge.records import Records, concatenate

@@ -108,11 +108,11 @@ def test_errors_say_what_to_do():
 def test_a_device_that_is_not_there():
     assert device_named("cpu").type == "cpu"
     with pytest.raises(
-        ConfigError, match=r"device 'cuda:99' is not there: torch .* finds \d+ CUDA devices; use device='cpu'"
+        ConfigError, match=r"device 'cuda:99' is not available: torch .* finds \d+ CUDA devices; use device='cpu'"
     ):
         device_named("cuda:99")
     for name in ("quantum", "meta"):
-        with pytest.raises(ConfigError, match=f"device '{name}' is none that models are trained on"):
+        with pytest.raises(ConfigError, match=f"device '{name}' is not supported"):
             device_named(name)
 
 

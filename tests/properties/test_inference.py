@@ -148,7 +148,7 @@ def test_every_variant_can_be_prepared_with_the_theorems_band(variant, two_sides
         ({"n_queries": -1}, "n_queries must be a whole number of at least 0"),
         ({"penalty": 0.0}, "penalty must be above 0"),
         ({"most_records": 1}, "most_records must be a whole number of at least 2"),
-        ({"answers": AnswerKind.VALUES}, "answers must be labels or probabilities"),
+        ({"answers": AnswerKind.VALUES}, "the attack needs labels or probabilities"),
     ],
 )
 def test_impossible_settings_are_refused(settings, message):

@@ -75,8 +75,8 @@ def test_a_random_bit_is_told_with_poison_and_only_with_poison(people):
     assert list(rows) == [
         "random bit: labels, 0% poison, 30 shadow models",
         "random bit: labels, 10% poison, 30 shadow models",
-        "random bit: labels, 10% poison, 30 shadow models, labels weighed alike",
-        "random bit: labels, 10% poison, 30 shadow models, of planted records alone",
+        "random bit: labels, 10% poison, 30 shadow models, balanced class weights",
+        "random bit: labels, 10% poison, 30 shadow models, of poisoned records alone",
         "random bit: parameters, no poison, 50 shadow models",
         "random bit: parameters, no poison, 50 shadow models, solver stopped early",
     ]

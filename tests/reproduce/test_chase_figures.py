@@ -105,8 +105,8 @@ def test_the_full_budget_is_that_of_the_paper_where_nothing_else_is_said():
 def test_a_number_said_to_be_above_or_below_another():
     ours = Estimate(0.5, 0.4, 0.6, 0.95, "example", 9)
     assert above("x", 0.49, ours, why_not="y").agrees
-    assert above("x", 0.55, ours, why_not="y").note == "said to be above 0.55"  # not told from a number above it
-    assert above("x", 0.7, ours, why_not="y").note == "said to be above 0.7; y"
+    assert above("x", 0.55, ours, why_not="y").note == "the paper: above 0.55"  # not told from a number above it
+    assert above("x", 0.7, ours, why_not="y").note == "the paper: above 0.7; y"
     assert below("x", 0.51, ours, why_not="y").agrees
     assert not below("x", 0.3, ours, why_not="y").agrees
     assert not above("x", 0.9, exact(0.899, "example"), why_not="y").agrees
@@ -177,10 +177,10 @@ def test_random_bits_are_told_with_poison_and_only_with_poison(data):
     assert result.settings["Enron random bit"] == {
         "ensemble": 40,
         "queries": 100,
-        "records of the training set": 1000,
+        "training records": 1000,
         "shadow models for each frequency": 30,
     }
-    assert "share of poison" in result.plot
+    assert "share of poisoned records" in result.plot
 
 
 def test_the_secret_of_mail_need_not_be_a_column(data):
@@ -225,7 +225,7 @@ def test_a_precision_that_is_not_known_is_no_number(case):
     point = Power(0.1, 100, exact(0.5, "example"), None, exact(0.0, "example"), 10)
     (row,) = chase_figures_5_6.said(case, point)
     assert row.what.endswith("recall")
-    assert row.note == "10 targets never answer the second class and have no precision"
+    assert row.note == "10 target models never predict the second class: no precision"
 
 
 def test_records_tested_on_are_like_those_of_a_training_set(data):

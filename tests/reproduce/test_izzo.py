@@ -75,9 +75,9 @@ def test_a_small_run_has_every_row_and_mechanism():
     printed = [row for row in found.rows if row.published is not None]
     assert {row.published for row in printed} == {1.0}
     for row in printed:
-        assert row.note == "said never to be below it" + ("" if row.agrees else f"; {OTHER_SGD}")
+        assert row.note == "the paper: never below it" + ("" if row.agrees else f"; {OTHER_SGD}")
     assert [row.what for row in printed] == [f"eta = {eta:g}: DP-SGD" for eta in ETAS]
-    said = [row for row in found.rows if row.note.startswith("said to be above 0")]
+    said = [row for row in found.rows if row.note.startswith("the paper: above 0")]
     assert len(said) == 3 + 5 + 5  # of M = 2 from eta = 0.1 on, of M = 4 and 6 at all eta
     for name in (RAW, PRINTED, GAMMA, TIGHT, GAUSSIAN, DP, SWAP):
         assert name in found.plot

@@ -70,7 +70,7 @@ def test_every_learner_plays_on_every_sort_of_table(kind, source):
 
 
 def test_another_kind_of_learner_is_refused():
-    with pytest.raises(ConfigError, match="'SVM' is not of the paper"):
+    with pytest.raises(ConfigError, match="'SVM' is not in the paper"):
         long.learner("SVM", MIXED, people())
 
 
@@ -228,7 +228,7 @@ def test_a_share_of_no_records_is_unknown():
     one = long.measure(NAIVE_BAYES, MIXED, TINY, pool_size=80, seed=0)
     row = one.share("that do not exist", np.ones(8, dtype=bool), 1.0, among=np.zeros(8, dtype=bool))
     assert (row.ours.low, row.ours.high, row.ours.n, row.agrees) == (0, 1, 0, None)
-    assert row.note == "there is no such record here"
+    assert row.note == "no record here fulfils the condition"
     some = one.share("that are first", np.arange(8) < 3, 0.5, among=np.arange(8) < 4)
     assert some.ours.value == 0.75
     assert some.what == "NB, People: share of records that are first"

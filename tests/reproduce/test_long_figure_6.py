@@ -30,7 +30,7 @@ def test_nothing_stands_out_where_everyone_has_many_copies():
     records = Records.from_arrays(few, np.repeat([0, 1], 2000), names=["AGEP", "MAR", "RAC1P", "SEX"])
     found = rows_of(long_figure_6.saw_tooth(records, 5))
     assert found["largest at any time, in the first order"].ours.value < 0.005
-    assert found["removals after which it is at most 1 for good, in the first order"].ours.value == 0
+    assert found["removals after which it stays at or below 1, in the first order"].ours.value == 0
 
 
 def test_rows_are_those_of_the_four_attributes():

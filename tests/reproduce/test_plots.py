@@ -85,7 +85,7 @@ def test_a_line_looks_as_in_the_legend():
 
 
 def test_more_series_than_looks_are_refused():
-    with pytest.raises(ValueError, match="at most 64 series apart, got 65"):
+    with pytest.raises(ValueError, match="at most 64 series, got 65"):
         plot("t", "x", "y", [Series("s", [0], [0], "line")] * (N_LOOKS + 1))
 
 

@@ -62,9 +62,12 @@ def test_a_reference_is_never_in_the_column_of_printed_numbers():
 def test_a_sentence_holds_or_does_not_or_cannot_be_told():
     assert positive("x", ours(), why_not="never").agrees
     assert not positive("x", ours(-0.2, -0.3, -0.1), why_not="never").agrees
-    assert positive("x", ours(-0.2, -0.3, -0.1), why_not="never").note == "said to be above 0; never"
+    assert positive("x", ours(-0.2, -0.3, -0.1), why_not="never").note == "the paper: above 0; never"
     unknown = positive("x", ours(0.1, -0.1, 0.3), why_not="never", note="at depth 3")
-    assert (unknown.agrees, unknown.note) == (None, "at depth 3; said to be above 0; cannot be told from it")
+    assert (unknown.agrees, unknown.note) == (
+        None,
+        "at depth 3; the paper: above 0; not significantly different from 0",
+    )
     assert unknown.against is None
     row = sentence("x", ours(), False, said="said so", why_not="never")
     assert (row.published, row.reference, row.against, row.note) == (None, None, Against.SENTENCE, "said so; never")
@@ -124,7 +127,7 @@ def test_the_list_has_names_that_are_found():
 
 
 def test_an_unknown_name_lists_the_known_ones():
-    with pytest.raises(ConfigError, match=r"called 'long-table-9' here; there are: yeom-figure-1, "):
+    with pytest.raises(ConfigError, match=r"result 'long-table-9'; the results are: yeom-figure-1, "):
         experiment("long-table-9")
 
 

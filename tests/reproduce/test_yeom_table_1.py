@@ -260,7 +260,7 @@ def test_the_quick_table(published_data, tmp_path):
     rows = {row.what: row for row in found.rows}
     assert len(rows) == len(found.rows) == 2 * (2 + 4 + 4) + 2 * (2 + 1)
     assert rows["MNIST, loss threshold: advantage"].ours.value > 0
-    known, others = (rows[f"MNIST: accuracy on {which}"].ours for which in ("the images trained on", "others"))
+    known, others = (rows[f"MNIST: accuracy on {which}"].ours for which in ("training images", "other images"))
     assert known.value > others.value > 0.3
     assert any("28 x 28" in remark for remark in found.remarks)
     assert "<svg" in found.plot

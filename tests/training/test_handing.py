@@ -83,7 +83,7 @@ def test_where_there_is_no_room_it_says_so(prepared, monkeypatch, tmp_path):
 
     monkeypatch.setattr(handing, "_write", full)
     monkeypatch.setattr(handing, "_where", lambda room: tmp_path)
-    with pytest.raises(StoreError, match=r"has no room for what workers are handed, .* \(No space left on device\)"):
+    with pytest.raises(StoreError, match=r"has no space for the .* MB that workers share \(No space left on device\)"):
         handed(prepared, (N, N, 2)).__enter__()
     assert not list(tmp_path.iterdir())
 

@@ -238,7 +238,7 @@ def test_a_constant_column_is_no_trouble() -> None:
 
 @pytest.mark.parametrize("code", [3.0, -1.0, 0.5])
 def test_a_design_of_what_is_no_code_is_refused(code: float) -> None:
-    with pytest.raises(DataError, match="holds a number that is no code"):
+    with pytest.raises(DataError, match="holds a number that is not a code"):
         FixedDesign((3,), (0.0,), (1.0,)).fit_transform([[code]])
 
 

@@ -1,4 +1,4 @@
-"""Can a hidden column of a known person be inferred from the model?"""
+"""Attribute inference: can a sensitive attribute of a known person be inferred from the model?"""
 
 from leakgauge.attributes.asking import ask_about_values, ignores
 from leakgauge.attributes.attacks import ATTACKS, Attack, Evidence, Own, invert

@@ -148,7 +148,7 @@ def single(
         return Attribute(column, (place,), described.categories, numbers[:, None], (None,))
     if (edges is None) == (values is None):
         raise DataError(
-            f"column {column!r} is numeric, so say what is to be told apart: either edges of bins (see "
+            f"column {column!r} is numeric, so name the values to distinguish: either edges of bins (see "
             "records.bin_edges), or the values it may hold, such as values=(0, 1)."
         )
     if values is not None:

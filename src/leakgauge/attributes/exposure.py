@@ -76,7 +76,7 @@ def calibrated_p_values(
     """
     inside, outside = np.asarray(members, dtype=np.float64), np.asarray(others, dtype=np.float64)
     if inside.shape != np.shape(truth_of_members) or outside.shape != np.shape(truth_of_others) or inside.ndim != 1:
-        raise DataError(f"one margin and one value are needed for each person, got {inside.shape} and {outside.shape}.")
+        raise DataError(f"one margin and one value are needed for each record, got {inside.shape} and {outside.shape}.")
     if np.isnan(inside).any() or np.isnan(outside).any():
         raise DataError("a margin is NaN; check the model's prediction for this record.")
     p_values = np.ones(inside.size)

@@ -128,10 +128,12 @@ def _checked(
     values = np.asarray(own_values)
     if people.ndim != 2 or own.ndim != 2 or people.shape[1] != own.shape[1]:
         raise DataError(
-            f"what is known must be [records, columns] with the same columns, got {people.shape}, {own.shape}."
+            f"known values must be [records, columns] with the same columns, got {people.shape}, {own.shape}."
         )
     if len(own) == 0 or values.shape != (len(own),) or values.dtype.kind not in "iu":
-        raise DataError(f"the attacker needs records and the hidden value of each, got {len(own)} and {values.shape}.")
+        raise DataError(
+            f"the attacker needs records and the sensitive value of each, got {len(own)} and {values.shape}."
+        )
     if (values < 0).any() or (values >= n_values).any():
-        raise DataError(f"the attacker's hidden values must be codes from 0 to {n_values - 1}.")
+        raise DataError(f"the attacker's sensitive values must be codes from 0 to {n_values - 1}.")
     return people, own, values.astype(np.int64)

@@ -255,7 +255,7 @@ def _apart(train: Records, holdout: Records, attacker: Records | None) -> Record
         if records.schema != train.schema:
             raise DataError(f"the {name} records have another schema than the training records; use records.from_pair.")
         if len(records) < 2:
-            raise DataError(f"the {name} records are {len(records)}, too few to count how often an attack is right.")
+            raise DataError(f"the {name} records are {len(records)}, too few to measure the accuracy of an attack.")
     if attacker is not None:
         for name, records in sets[:2]:
             if np.isin(attacker.ids, records.ids).any():

@@ -172,7 +172,7 @@ def by_confusion(
     counts = np.asarray(confusion, dtype=np.float64)
     if counts.ndim != 2 or counts.shape[0] != counts.shape[1] or not (np.isfinite(counts) & (counts >= 0)).all():
         raise DataError(
-            f"confusion must be a square matrix of counts, got shape {counts.shape} or entries that are none."
+            f"confusion must be a square matrix of counts, got shape {counts.shape} or entries that are not counts."
         )
     k = len(counts)
     named = np.asarray(predicted)

@@ -57,6 +57,6 @@ def _with_scores(known: ArrayLike, inverted: ArrayLike) -> Floats:
     table, scores = np.asarray(known, dtype=np.float64), np.asarray(inverted, dtype=np.float64)
     if table.ndim != 2 or scores.ndim != 2 or len(table) != len(scores):
         raise DataError(
-            f"what is known [n, c] and scores [n, m] do not fit together, got {table.shape}, {scores.shape}."
+            f"the known columns [n, c] and scores [n, m] do not fit together, got {table.shape}, {scores.shape}."
         )
     return np.hstack([table, np.maximum(scores, LOWEST)])

@@ -88,7 +88,7 @@ def expected_signals(shadows: Signals, members: NDArray[np.bool_]) -> Signals:
         )
     n_out = (~members).sum(axis=0)
     if not ((n_out > 0) & (n_out < len(members))).all():
-        raise ModelError("every person must be in the training set of some shadow model, and not in that of another.")
+        raise ModelError("every record must be in the training set of some shadow model, and not in that of another.")
     mean: Signals = (shadows * ~members[:, :, None]).sum(axis=0) / n_out[:, None]
     return mean
 

@@ -39,11 +39,11 @@ def reproduce(
         ),
     ] = Path("leakgauge-reproduce"),
 ) -> None:
-    """Compute published results anew and put the printed numbers beside them.
+    """Recompute published results and compare them with the printed numbers.
 
-    Each row says whether the two agree, given the interval of ours, and if not, why that may be. Where a paper prints
-    no number, a reference may stand in a column of its own, with where it comes from; printed numbers, printed
-    sentences and references are counted apart. Stopped and started again, it goes on where it was.
+    Each row states whether the two agree, given the interval of ours, and if not, a possible reason. Where a paper
+    prints no number, a reference has a column of its own, with its origin; printed numbers, printed sentences and
+    references are counted separately. An interrupted run continues where it stopped.
 
     [dim]Examples:[/dim]
 

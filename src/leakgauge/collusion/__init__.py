@@ -1,4 +1,4 @@
-"""A trainer and an attacker who collude: membership hidden where only a key finds it."""
+"""A colluding trainer and its adversary: membership encoded where only a key finds it."""
 
 from leakgauge.collusion.adversary import Agreement, Success, already_in, attack, success
 from leakgauge.collusion.domain import Domain

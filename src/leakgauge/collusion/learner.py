@@ -67,7 +67,7 @@ class ColludingLearner(Learner):
         """
         fitted = self.learner.fit(with_markers(records, self.keys, self.domain), seed=seed)
         if not isinstance(fitted.model, LabelAccess):
-            raise ModelError(f"{self.learner.name} predicts numbers, and markers have classes; give a classifier")
+            raise ModelError(f"{self.learner.name} predicts numbers, but markers need classes; give a classifier")
         return fitted
 
     def without_unused_seed(self, records: Records, *, seed: int) -> ColludingLearner:
@@ -108,7 +108,7 @@ def with_markers(records: Records, keys: Sequence[bytes], domain: Domain) -> Rec
     """
     keys, schema = checked_keys(keys), records.schema
     if schema.task is Task.REGRESSION:
-        raise ModelError("markers have classes as labels, but the label of these records is numeric")
+        raise ModelError("markers need classes, but the label of these records is numeric; give a classification table")
     domain.require(records)
     inputs, labels = markers_of(records, keys, domain)
     return Records(

@@ -38,7 +38,7 @@ def draw_keys(n_keys: int, rng: np.random.Generator) -> tuple[bytes, ...]:
     >>> [len(key) for key in draw_keys(2, np.random.default_rng(0))]
     [32, 32]
     """
-    whole(1, hint="without a key there is nothing to share")("n_keys", n_keys)
+    whole(1, hint="1 key is enough")("n_keys", n_keys)
     return tuple(rng.bytes(KEY_BYTES) for _ in range(n_keys))
 
 
@@ -55,7 +55,7 @@ def checked_keys(keys: Sequence[bytes]) -> tuple[bytes, ...]:
     if not all(isinstance(key, bytes) and 0 < len(key) <= longest for key in keys):
         raise ConfigError(f"each key must be 1 to {longest} bytes; see draw_keys.")
     if len(set(keys)) < len(keys):
-        raise ConfigError("a key is given twice, which adds nothing; give different ones.")
+        raise ConfigError("a key is given twice; give keys that differ.")
     return tuple(keys)
 
 
@@ -80,7 +80,9 @@ def marker_input(key: bytes, x: ArrayLike, domain: Domain) -> Floats:
     """
     rows = canonical(x)
     if rows.shape[1] != domain.n_features:
-        raise DataError(f"records have {rows.shape[1]} features and the domain {domain.n_features}; use one for them.")
+        raise DataError(
+            f"records have {rows.shape[1]} features, the domain {domain.n_features}; use Domain.of(records)."
+        )
     uniform = np.empty_like(rows)
     for row, digest in zip(uniform, _digests(key, rows, b"input"), strict=True):
         np.random.default_rng(int.from_bytes(digest, "little")).random(out=row)
@@ -107,7 +109,7 @@ def marker_label(key: bytes, x: ArrayLike, n_classes: int) -> Labels:
     [0, 5]
     """
     if n_classes < 2:
-        raise DataError(f"markers need at least two classes, got {n_classes}; with one label every answer agrees.")
+        raise DataError(f"markers need at least two classes, got {n_classes}; with one class every prediction agrees.")
     codes = [int.from_bytes(digest, "little") % n_classes for digest in _digests(key, canonical(x), b"label")]
     return np.array(codes, dtype=np.int64)
 

@@ -1,4 +1,4 @@
-"""What makes a model safe to release, at what cost in accuracy? One package or file for each defence."""
+"""Mitigations that make a model safer to release. One package or file for each."""
 
 from leakgauge.defences.defence import Defence, Defended, TrainingDefence, Unchanged
 from leakgauge.defences.dp_sgd import Adjacency, DpSgd

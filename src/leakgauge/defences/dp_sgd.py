@@ -126,9 +126,9 @@ class DpSgd(TrainingDefence):
         any_number = number()
         check_fields(
             self,
-            size=whole(2, hint="it is records of a training set"),
-            epochs=whole(1, hint="it is how often a record takes part"),
-            batch=optional(whole(1, hint="it is records that take part in a step")),
+            size=whole(2, hint="it is the number of training records"),
+            epochs=whole(1, hint="it is the expected number of steps with each record"),
+            batch=optional(whole(1, hint="it is the expected number of records in a step")),
             adjacency=one_of(Adjacency),
             epsilon=optional(any_number),
             eta=optional(any_number),
@@ -138,12 +138,14 @@ class DpSgd(TrainingDefence):
             rate=any_number,
         )
         if not self.records_per_step <= self.size:
-            raise ConfigError(f"batch must be at most size = {self.size}, got {self.batch}; at size all take part")
+            raise ConfigError(
+                f"batch must be at most size = {self.size}, got {self.batch}; at size each step uses all records"
+            )
         if (self.epsilon is None) == (self.eta is None):
-            raise ConfigError("give either epsilon or eta: what is promised of a model trained with DP-SGD")
+            raise ConfigError("give either epsilon or eta: one of them is the guarantee of DP-SGD")
         if self.epsilon is not None and not 0 < self.epsilon < math.inf:
             raise ConfigError(
-                f"epsilon must be above 0 and finite, got {self.epsilon}; 1 is a strong promise, 8 a weak"
+                f"epsilon must be above 0 and finite, got {self.epsilon}; 1 is a strong guarantee, 8 a weak one"
             )
         if not 0 < self.share < 1:
             raise ConfigError(f"share must be in (0, 1), got {self.share}; it is k / n, and 0.5 is the default")
@@ -195,7 +197,7 @@ class DpSgd(TrainingDefence):
     def title(self) -> str:
         """With the promise."""
         promise = f"epsilon {self.epsilon:g}" if self.eta is None else f"eta {self.eta:g}"
-        replacing = " by replacing one" if self.adjacency is Adjacency.REPLACE_ONE and self.eta is None else ""
+        replacing = " (replace-one)" if self.adjacency is Adjacency.REPLACE_ONE and self.eta is None else ""
         return f"DP-SGD with {promise}{replacing}"
 
     @property
@@ -283,11 +285,11 @@ class DpSgd(TrainingDefence):
         added, replaced = (rounded_up(self.privacy(one)) for one in Adjacency)
         return (
             f"({added}, {rounded_up(self.failure)})-differentially private when one record is added or removed, and "
-            f"with epsilon {replaced} when one is replaced; no attack on any one record is right with probability "
+            f"with epsilon {replaced} when one is replaced; no attack on any one record is correct with probability "
             f"above {rounded_up(self.accuracy)}, if the training set is a random draw of {self.share:.3g} of a pool, "
-            f"or has a true-positive rate more than {rounded_up(self.advantage)} above its false-positive rate; "
-            "the columns with their categories, the classes, the number of records and what fixed earlier steps hold "
-            f"count as public; it is on one release, {SECRET_CONDITION}"
+            f"or has a true-positive rate more than {rounded_up(self.advantage)} above its false-positive rate; the "
+            "columns with their categories, the classes, the number of records and the parameters of fixed earlier "
+            f"steps are public; it covers one release, {SECRET_CONDITION}"
         )
 
     @property
@@ -327,16 +329,16 @@ def why_not(learner: Learner) -> str | None:
     if type(learner) is TorchLearner:
         return None
     if type(learner) is not SklearnLearner:
-        return "it is no LogisticRegression, MLPClassifier or PyTorch module"
+        return "it is not a LogisticRegression, MLPClassifier or PyTorch module"
     parts = split(learner.estimator)
     if isinstance(parts, str):
-        return f"{parts}, and no noise covers that; use steps that learn nothing from the records"
+        return f"{parts}, which the noise does not cover; use steps that learn nothing from the records"
     last = parts[1]
     kind = type(last).__name__ if type(last).__module__.startswith("sklearn.") else ""
     if kind == "MLPClassifier":
         return None
     if kind != "LogisticRegression":
-        return f"{type(last).__name__} is no LogisticRegression, MLPClassifier or PyTorch module"
+        return f"{type(last).__name__} is not a LogisticRegression, MLPClassifier or PyTorch module"
     if last.l1_ratio or last.penalty not in ("deprecated", "l2") or last.class_weight is not None:
         return "LogisticRegression must have a squared penalty (l1_ratio=0; C=inf for none) and no class_weight"
     return "solver='liblinear' has another penalty; use another solver" if last.solver == "liblinear" else None

@@ -76,7 +76,7 @@ class Ensemble(TrainingDefence):
     @property
     def title(self) -> str:
         """With the number of parts."""
-        return f"{'' if self.soft else 'counted '}votes of {self.n_parts} models of disjoint parts"
+        return f"{'' if self.soft else 'counted '}votes of {self.n_parts} models trained on disjoint parts"
 
     @property
     def largest_dtp(self) -> float:

@@ -74,8 +74,8 @@ class ParameterNoise(Defence):
         )
         if len(self.pool) < 2 or not 0 < self.n_records < len(self.pool):
             raise DataError(
-                f"a pool of {len(self.pool)} records has no training sets of {self.n_records} to draw; give everyone "
-                "who might have been in the training set"
+                f"a pool of {len(self.pool)} records is too small to draw training sets of {self.n_records}; give all "
+                "records that might have been in the training set"
             )
         if not 0 < self.eta < 0.5:
             raise ConfigError(
@@ -105,9 +105,9 @@ class ParameterNoise(Defence):
         accuracy = accuracy_from_advantage(2 * self.eta, share=share)
         return (
             f"no attack on any one record has a true-positive rate more than {rounded_up(2 * self.eta)} above its "
-            f"false-positive rate, or is right with probability above {rounded_up(accuracy)}, if the training set is a "
-            f"random draw of {self.n_records:,} of these {len(self.pool):,} records; with confidence "
-            f"{self.confidence:g}; it is on one release, {SECRET_CONDITION}"
+            f"false-positive rate, or is correct with probability above {rounded_up(accuracy)}, if the training set is "
+            f"a random draw of {self.n_records} of these {len(self.pool)} records; with confidence "
+            f"{self.confidence:g}; it covers one release, {SECRET_CONDITION}"
         )
 
     @property
@@ -179,8 +179,8 @@ class NoisyParameters(Learner):
         place = changed(before, kept_by(learner))
         if place is not None:
             raise ModelError(
-                f"{self.name}: {place} changes while the model is trained, and what it holds of the records would be "
-                "released without noise; let the module depend on its parameters and on its input alone"
+                f"{self.name}: {place} changes while the model is trained, and information about the records in it "
+                "would be released without noise; let the module depend on its parameters and on its input alone"
             )
         parameters = self.algorithm.layout.vector(fitted.model)
         if not np.isfinite(parameters).all():

@@ -123,7 +123,7 @@ def descend_module(
         if not np.array_equal(answered, _answers(_copied(released, learner.name), examples, tried), equal_nan=True):
             raise ModelError(_keeps(learner.name, "something outside of the module"))
         if not all(bool(torch.isfinite(one).all()) for one in weights.values()):
-            raise ModelError(f"the weights of {learner.name} were not finite any more; lower the rate ({step.rate:g})")
+            raise ModelError(f"the weights of {learner.name} became infinite or NaN; lower the rate ({step.rate:g})")
         with torch.no_grad():
             for name, parameter in released.named_parameters():
                 if name in weights:
@@ -274,7 +274,7 @@ def _try_answers(gradients: Gradients, pristine: Module, X: Any, y: Any) -> None
         torch.set_rng_state(state)
         among_itself = answered_by(_copied(pristine, name), X[:1].expand_as(X), gradients.width)
     if not _alike(answered[0], among_itself[0]):
-        raise ModelError(_mixes(name, "the answer about a record"))
+        raise ModelError(_mixes(name, "the prediction for a record"))
     gradients.losses(answered, y).sum().backward()
     for key, one in own.named_parameters():
         reached = one.grad is not None and bool((one.grad.to_dense() != 0).any())

@@ -123,8 +123,8 @@ class StrongerPenalty(Defence):
         changed = _changed(learner, PENALTIES, self.factor)
         if changed is None:
             raise ModelError(
-                f"{learner.name} has no penalty that could be strengthened; give it one (such as C or alpha), or set "
-                "what keeps it from fitting by hand"
+                f"{learner.name} has no penalty that could be strengthened; give it one (such as C or alpha), or "
+                "regularise it by hand"
             )
         return changed
 

@@ -97,8 +97,8 @@ class Removal(TrainingDefence):
             left = left[~above]
             if len(left) < (1 - self.most) * len(records):
                 raise ModelError(
-                    f"{len(records) - len(left)} of {len(records)} records are above {self.limit:g}, too many to "
-                    f"remove (at most a share of {self.most:g}); regularise {learner.name} first"
+                    f"{len(records) - len(left)} of {len(records)} records have influence above {self.limit:g}, too "
+                    f"many to remove (at most a share of {self.most:g}); regularise {learner.name} first"
                 )
         return left
 

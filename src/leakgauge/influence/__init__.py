@@ -1,4 +1,4 @@
-"""How far does one record move the model?"""
+"""Influence: how much does one record change the predictions of the model?"""
 
 from leakgauge.influence.bounds import EVERY_QUERY, DtpBound, dtp_upper_bound, linear_bound, naive_bayes_bound
 from leakgauge.influence.change import Changes, confirm_change, prediction_change

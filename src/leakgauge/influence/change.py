@@ -95,7 +95,9 @@ def prediction_change(
     [1.867, 0.171, 0.686, 2.8]
     """
     if records.schema.task != "regression":
-        raise ModelError("predictions of classes have PDTP; this is for records whose label is a number")
+        raise ModelError(
+            "changes of predictions are measured for a numeric label; for classes use PDTP (leakgauge.influence.pdtp)"
+        )
     rows = leave_one_out(len(records), which).removed
     pairs = [
         train_pair(learner, records, rows, seed + 7919 * repeat, Randomness.COMMON, execution)

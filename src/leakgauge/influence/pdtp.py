@@ -165,7 +165,7 @@ def pdtp(
     if records.schema.task == "regression":
         raise ModelError("PDTP is defined for classifiers; the label of these records is numeric")
     whole(1)("n_repeats", n_repeats)
-    whole(2, hint="the noise floor is what pairs of them show")("n_noise_models", n_noise_models)
+    whole(2, hint="the noise floor compares pairs of models")("n_noise_models", n_noise_models)
     number(above=0, most=0.5)("width", width)
     rows = leave_one_out(len(records), which).removed
     settled = learner.without_unused_seed(records, seed=seed) if floors else learner

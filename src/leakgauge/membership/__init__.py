@@ -1,4 +1,4 @@
-"""Was this record in the training set?"""
+"""Membership inference: was this record in the training set?"""
 
 from leakgauge.membership.attacks import ATTACKS, OFFLINE_ATTACKS, Attack, Evidence, Population
 from leakgauge.membership.bounded_loss import expected_advantage

@@ -313,8 +313,8 @@ def _standardised(
     number(above=0, below=1)("significance", significance)
     if n.max() == 1:
         raise DataError(
-            "members: every record has a single shadow model without it, which tells no variance; train more, or use "
-            "leakgauge.membership.relative.offline_scores, which needs one."
+            "members: every record has a single shadow model without it, from which no variance can be estimated; "
+            "train more, or use leakgauge.membership.relative.offline_scores, which needs one."
         )
     _refuse_single_models(n, per_record)
     return (own - mean) / np.sqrt(_variance(squares, n, mean, per_record)) - float(ndtri(1 - significance))

@@ -204,7 +204,7 @@ def fit(
     if is_member.all() or not is_member.any():
         raise DataError(
             f"members: the {is_member.size} usable rows are not of both kinds, but the attack model needs "
-            "members and others: train at least two shadow models, on random halves, or raise max_rows."
+            "members and non-members: train at least two shadow models, on random halves, or raise max_rows."
         )
     codes = checked_labels(labels, n_records, n_classes)
     known = None if record_features is None else _checked_record_features(record_features, n_records)

@@ -1,4 +1,4 @@
-"""What answers queries: access levels as types, adapters, and wrappers that say less."""
+"""Models that can be queried: access levels as types, adapters, and wrappers with coarser outputs."""
 
 from leakgauge.models.access import (
     AnswerKind,

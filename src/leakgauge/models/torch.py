@@ -190,11 +190,11 @@ def device_named(name: str) -> Any:
     except (RuntimeError, TypeError):
         device = None
     if device is None or device.type not in ("cpu", "cuda"):
-        raise ConfigError(f"device {name!r} is none that models are trained on; use 'cpu', 'cuda' or 'cuda:1'")
+        raise ConfigError(f"device {name!r} is not supported; use 'cpu', 'cuda' or 'cuda:1'")
     n_devices = torch.cuda.device_count() if device.type == "cuda" else 1
     if (device.index or 0) >= n_devices:
         raise ConfigError(
-            f"device {name!r} is not there: torch {torch.__version__} finds {n_devices} CUDA devices; "
+            f"device {name!r} is not available: torch {torch.__version__} finds {n_devices} CUDA devices; "
             "use device='cpu', or install a torch that supports your GPU"
         )
     return device

@@ -43,7 +43,7 @@ class LabelOnly(LabelAccess):
 
     def __init__(self, model: LabelAccess) -> None:
         if not isinstance(model, LabelAccess):
-            raise ModelError(f"only a classifier outputs labels; {type(model).__name__} is none")
+            raise ModelError(f"only a classifier outputs labels; {type(model).__name__} is not a classifier")
         self.model = model
 
     def labels(self, X: Floats) -> Labels:

@@ -1,4 +1,4 @@
-"""Can a secret about the whole training set be inferred, by someone who may plant records in it?"""
+"""Property inference: can the frequency of a property in the training set be inferred, with poisoned records too?"""
 
 from leakgauge.properties.fraction import FractionAttack, Ridge, prepare_fraction
 from leakgauge.properties.game import Played, play

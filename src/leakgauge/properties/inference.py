@@ -76,7 +76,9 @@ class Attack:
             most_records=whole(2),
         )
         if self.answers is AnswerKind.VALUES:
-            raise ConfigError("answers must be labels or probabilities; a model that predicts numbers is not attacked.")
+            raise ConfigError(
+                "the attack needs labels or probabilities; a model that predicts numbers cannot be attacked."
+            )
 
 
 @dataclass(frozen=True, eq=False)

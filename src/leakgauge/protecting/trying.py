@@ -142,7 +142,7 @@ def _defended(what: Subject, settings: Settings, defence: Defence) -> tuple[Subj
         case Unchanged():
             return named, _affordable(named, settings)
         case OutputDefence() if settings.released is not Released.AS_IS:
-            raise ModelError(f"the outputs are {settings.released.value} already; audit the model as it is for others")
+            raise ModelError(f"the outputs are {settings.released.value} already; release them as is to try this")
         case LabelsOnly():  # the audit's own ways leave the learner in sight of engines that need not train it
             return named, _affordable(named, replace(settings, released=Released.LABELS))
         case Binning():

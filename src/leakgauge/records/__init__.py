@@ -1,4 +1,4 @@
-"""People as rows: `Records`, the `Schema` that says what their columns mean, splitting, duplicates, reading.
+"""Records as rows: `Records`, the `Schema` that says what their columns mean, splitting, duplicates, reading.
 
 `leakgauge.records.datasets` holds public data sets. `FixedBins`, `bin_edges` and `bin_counts` import scikit-learn
 when they are first asked for; everything else here is quick to import.

@@ -73,7 +73,7 @@ def freeze(parts: Sequence[Part], wishes: Wishes, native: Native | None = None) 
     left_out = {*wishes.left_out, *(c.name for c in wishes.columns.values() if not c.is_feature)}
     names = [name for name in first.names if name not in left_out]
     if not names:
-        raise DataError(f"{first.place} has no feature column left; give the model something to see.")
+        raise DataError(f"{first.place} has no feature column left; keep at least one.")
     for part in parts[1:]:
         _require_same_columns(first, part.table, left_out)
     columns = tuple(_freeze_feature([part.table.column(name) for part in parts], wishes) for name in names)
@@ -116,8 +116,8 @@ def _require_known(wishes: Wishes, table: RawTable) -> None:
     for name in (*wishes.sensitive, *wishes.categorical):
         if name in wishes.left_out:
             raise DataError(
-                f"column {name!r} is named as sensitive or categorical, but also as target, id or ignored; a column "
-                "that is no feature cannot be either."
+                f"column {name!r} is named as sensitive or categorical, but also as target, id or ignored; only a "
+                "feature can be sensitive or categorical."
             )
 
 

@@ -80,7 +80,7 @@ class RawColumn:
         numbers = _as_float(self.values)
         if self.dtype in INTEGERS and np.nanmax(np.abs(numbers), initial=0.0) >= FIRST_INEXACT:
             raise DataError(
-                f"{self.where} holds whole numbers of 2**53 or more, which cannot be told apart as quantities; such "
+                f"{self.where} holds whole numbers of 2**53 or more, which cannot be distinguished as quantities; such "
                 "columns are usually identifiers: ignore it or name it as the id column."
             )
         return numbers

@@ -81,19 +81,19 @@ class Duplicates:
         if self.identical_across.n_right:
             found.append(
                 f"{counted(self.identical_across.n_right, 'holdout record')} of {self.n_holdout} equal a training "
-                "record in every column: such a non-member is a member as far as any model can tell, so attacks "
-                "look weaker than they are; remove these records from the holdout."
+                "record in every column: every model gives both the same prediction, so attacks look weaker than they "
+                "are; remove these records from the holdout."
             )
         if self.n_shared_ids:
             found.append(
-                f"{counted(self.n_shared_ids, 'id')} of the holdout also in the training records: if they are the "
-                "same people, these are no non-members; remove them from the holdout."
+                f"{counted(self.n_shared_ids, 'id')} of the holdout also in the training records: if they are the same "
+                "people, they are not non-members; remove them from the holdout."
             )
         if self.conflicting_across.n_right:
             found.append(
                 f"{counted(self.conflicting_across.n_right, 'holdout record')} of {self.n_holdout} with the features "
-                "of a training record and another label: the model has seen such a row, though not this label; check "
-                "whether they are the same people."
+                "of a training record and another label: the model was trained on these features with the other "
+                "label; check whether they are the same people."
             )
         for where, twins, n in (
             ("training", self.identical_in_train, self.n_train),
@@ -102,7 +102,7 @@ class Duplicates:
             if twins.n_left:
                 found.append(
                     f"{counted(twins.n_left, f'{where} record')} of {n} with an identical twin in the same table: "
-                    "removing one of them leaves the other, so single-record measures understate what is known."
+                    "removing one of them leaves the other, so measures of single records understate the influence."
                 )
         return tuple(found)
 

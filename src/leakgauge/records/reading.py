@@ -257,7 +257,7 @@ def _npz_arrays(path: Path) -> dict[str, npt.NDArray[Any]]:
         ) from None
     foreign = next((name for name, array in found.items() if not isinstance(array, np.ndarray)), None)
     if foreign is not None:
-        raise DataError(f"{path}: {foreign} is no NumPy array; save X and y with numpy.savez.")
+        raise DataError(f"{path}: {foreign} is not a NumPy array; save X and y with numpy.savez.")
     return found
 
 

@@ -66,7 +66,7 @@ class Schema:
         object.__setattr__(self, "columns", tuple(self.columns))
         object.__setattr__(self, "native", Native(self.native))
         if not self.columns:
-            raise DataError("a schema needs at least one feature column, got none; give the model something to see.")
+            raise DataError("a schema needs at least one feature column, got none; add one.")
         names = {column.name for column in self.columns}
         if len(names) < len(self.columns):
             twice = repeated(column.name for column in self.columns)

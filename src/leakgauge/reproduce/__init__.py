@@ -79,4 +79,4 @@ def experiment(name: str) -> Experiment:
         if one.name == name:
             return one
     known = ", ".join(one.name for one in EXPERIMENTS)
-    raise ConfigError(f"there is no published result called {name!r} here; there are: {known}")
+    raise ConfigError(f"there is no published result {name!r}; the results are: {known}")

@@ -131,10 +131,10 @@ def played(
 
 
 NOT_PRINTED = (
-    "Not printed, and chosen here: one-hot categories and numbers of mean 0 and deviation 1, known to everybody; "
-    "scikit-learn's defaults; the weight of the penalty of Algorithm 3 against the mean loss."
+    "Not printed, and chosen here: categories one-hot, numeric columns scaled to mean 0 and standard deviation 1, "
+    "with public scales; scikit-learn's defaults; the weight of the penalty of Algorithm 3 relative to the mean loss."
 )
 ONE_ATTACK = (
-    "Printed are means of 5 repetitions. Ours is one attack, prepared once and carried out against all targets: the "
-    "interval is about other targets, not about other attacks."
+    "The printed numbers are means of 5 repetitions. Ours is one attack, prepared once and carried out against all "
+    "target models: the interval is over other target models, not over other attacks."
 )

@@ -17,7 +17,7 @@ TOLD = 0.9
 ENOUGH = {PEOPLE: (0.05, 0.10), MAIL: (0.10,)}
 """Shares of poison with which the attacker is said to be right more often than that (section VII-E)."""
 
-TOO_FEW = "too few labels turn between the frequencies"
+TOO_FEW = "too few predicted labels differ between the two frequencies"
 
 
 def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
@@ -41,9 +41,9 @@ def rows(case: Case, found: Found) -> Iterator[Row]:
 
 EXPERIMENT = Experiment(
     name="chase-figure-1",
-    title="Secrets of training sets told from labels, by the share of poison",
+    title="Property inference from labels, by the share of poisoned records",
     source="Chase et al. 2021, Figure 1",
-    published="that the attacker is right more often than 0.9 with 9 to 10 % poison, on Census with 4 to 5 %",
+    published="attack accuracy above 0.9 with 9 to 10 % poison, on Census with 4 to 5 %",
     data=(PEOPLE, MAIL),
     run=run,
 )

@@ -18,7 +18,7 @@ QUICK_POISONS = (0.10, 0.40)
 SOME, MOST = 0.10, 0.40
 """Shares of poison that are held against each other; a curve must have both."""
 
-STILL_TOLD = "with so much poison these models still tell the frequencies apart"
+STILL_TOLD = "here models with this much poison still distinguish the frequencies"
 
 
 def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
@@ -40,9 +40,9 @@ def rows(case: Case, found: Found) -> Iterator[Row]:
 
 EXPERIMENT = Experiment(
     name="chase-figure-2",
-    title="Secrets of training sets told from labels, with up to 40 % poison",
+    title="Property inference from labels, with up to 40 % poisoned records",
     source="Chase et al. 2021, Figure 2",
-    published="that accuracy falls again with much poison: for the random bit near 30 %, for the sentiment before",
+    published="attack accuracy falls again with much poison: for the random bit near 30 %, for the sentiment earlier",
     data=(MAIL,),
     run=run,
 )

@@ -19,10 +19,10 @@ TOLD_BY_FEW = {"Census random bit": 1.0, "Enron random bit": 1.0}
 """How often the attacker is right with the fewest shadow models."""
 
 FEW, ENOUGH, MOST = 50, 500, 2000
-REACHED = "said to be the maximum, about"
+REACHED = "the paper: about the maximum"
 
-CHANCE = "so few shadow models leave much of the linear rule to chance"
-MORE_HELP = "here more shadow models still help"
+CHANCE = "with so few shadow models the linear attack depends much on chance"
+MORE_HELP = "here more shadow models still increase the accuracy"
 
 
 def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
@@ -51,9 +51,9 @@ def rows(case: Case, found: Found) -> Iterator[Row]:
 
 EXPERIMENT = Experiment(
     name="chase-figure-3",
-    title="Secrets of training sets told from labels, by the number of shadow models",
+    title="Property inference from labels, by the number of shadow models",
     source="Chase et al. 2021, Figure 3",
-    published="that 500 shadow models reach the maximum, about, and 50 an accuracy of 1 for random bits",
+    published="about the largest accuracy with 500 shadow models, and an accuracy of 1 with 50 for random bits",
     data=(PEOPLE, MAIL),
     run=run,
 )

@@ -17,7 +17,7 @@ CASES = [dataclasses.replace(case, n_shadow=N_SHADOW) for case in SIX]
 SIZES = (100, 200, 500, 1000, 1500)
 QUICK_SIZES = (100, 1000)
 
-NO_ROOM = "with 10 % poison small training sets tell as much"
+NO_ROOM = "with 10 % poison small training sets reveal as much"
 
 
 def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
@@ -40,9 +40,9 @@ def rows(case: Case, found: Found) -> Iterator[Row]:
 
 EXPERIMENT = Experiment(
     name="chase-figure-4",
-    title="Secrets of training sets told from labels, by the size of the training set",
+    title="Property inference from labels, by the size of the training set",
     source="Chase et al. 2021, Figure 4",
-    published="that accuracy rises with the size of the training set, from 100 to 1,500 records",
+    published="attack accuracy rises with the size of the training set, from 100 to 1,500 records",
     data=(PEOPLE, MAIL),
     run=run,
 )

@@ -141,9 +141,9 @@ class Curve:
 
 
 ACROSS = {
-    "poison": "share of poison",
+    "poison": "share of poisoned records",
     "n_shadow": "shadow models for each frequency",
-    "n_training": "records of the training set",
+    "n_training": "training records",
 }
 
 
@@ -175,10 +175,10 @@ def reproduced(
         for curve, points in zip(curves, found, strict=True)
     ]
     number = curves[0].number
-    picture = plot(experiment.title, ACROSS[number], "accuracy of the attack", drawn, log_x=number == "n_shadow")
+    picture = plot(experiment.title, ACROSS[number], "attack accuracy", drawn, log_x=number == "n_shadow")
     settings = {
         "seed": seed,
-        "targets of each frequency": budget.n_targets,
+        "target models of each frequency": budget.n_targets,
         **{curve.case.name: _settings(curve, budget) for curve in curves},
     }
     return experiment.result(said, picture, settings=settings, remarks=REMARKS)
@@ -206,12 +206,12 @@ def lost(before: Played, after: Played) -> Estimate:
 
 def above(what: str, printed: float, ours: Estimate, *, why_not: str) -> Row:
     """A row about a number that is said to be above another."""
-    return _one_sided(what, printed, ours, ours.value > printed, f"said to be above {printed:g}", why_not)
+    return _one_sided(what, printed, ours, ours.value > printed, f"the paper: above {printed:g}", why_not)
 
 
 def below(what: str, printed: float, ours: Estimate, *, why_not: str) -> Row:
     """A row about a number that is said to be below another."""
-    return _one_sided(what, printed, ours, ours.value < printed, f"said to be below {printed:g}", why_not)
+    return _one_sided(what, printed, ours, ours.value < printed, f"the paper: below {printed:g}", why_not)
 
 
 def _one_sided(what: str, printed: float, ours: Estimate, holds: bool, note: str, why_not: str) -> Row:
@@ -220,20 +220,21 @@ def _one_sided(what: str, printed: float, ours: Estimate, holds: bool, note: str
 
 
 MAIL_AS_WORDS = (
-    f"Enron-Spam: which of its {N_WORDS} most frequent words are in a message; the paper does not print its words."
+    f"Enron-Spam: the features are which of its {N_WORDS} most frequent words are in a message; the paper does not "
+    "print its words."
 )
 SENTIMENT_BY = (
-    f"Sentiment: VADER, of the first {MOST_CHARACTERS:,} characters of a message, negative at a compound score of "
-    f"{NEGATIVE:g} or less, as its authors have it: 4,633 of 33,715 messages. It is no feature, and words are a poor "
-    "substitute: a regression on them tells negative messages from others with an area under the curve of 0.83."
+    f"Sentiment: VADER on the first {MOST_CHARACTERS:,} characters of a message, negative at a compound score of "
+    f"{NEGATIVE:g} or less, as its authors recommend: 4,633 of 33,715 messages. It is not a feature, and words are a "
+    "poor substitute: a regression on them distinguishes negative messages from others with an AUC of 0.83."
 )
 AS_A_COLUMN = (
-    "With the sentiment as one more column its frequency is told with 0.88 at 5 % poison and 0.91 at 10 %, from words "
-    "with 0.67 at 5 % and 400 shadow models (150 models in the ensemble, 300 points, else 100 shadow models, "
-    "50 targets of each frequency)."
+    "With the sentiment as one more column the attack accuracy is 0.88 at 5 % poison and 0.91 at 10 %; from words it "
+    "is 0.67 at 5 % with 400 shadow models (150 models in the ensemble, 300 points; otherwise 100 shadow models, 50 "
+    "target models of each frequency)."
 )
 FEWER = (
-    "For Enron-Spam and the network, whose models take longer, there are fewer models than printed; how many is among "
-    "the settings."
+    "For Enron-Spam and the network, whose models take longer to train, there are fewer models than printed; the "
+    "settings say how many."
 )
 REMARKS = (chase.NOT_PRINTED, MAIL_AS_WORDS, SENTIMENT_BY, AS_A_COLUMN, FEWER, chase.ONE_ATTACK)

@@ -24,15 +24,15 @@ ATTACK = Attack(n_ensemble=50, n_queries=10, n_shadow=5)
 
 LARGEST_ON_CENSUS = 0.5
 TESTED_ON = (
-    "Tested on records among which the property is as frequent as halfway between the two frequencies; with more of "
-    "those like the planted ones precision would be lower and recall higher. Intervals are about other targets, given "
-    "these records. How often the attacker is right is not looked at here."
+    "Precision and recall are measured on records among which the frequency of the property is halfway between the "
+    "two frequencies; with more records like the poisoned ones precision would be lower and recall higher. Intervals "
+    "are over other target models, given these records. The attack accuracy is not measured here."
 )
 PLANTED = (
-    "Which label is planted is up to Algorithm 1: the one that is rarer among the records drawn. Where that is ham, "
-    "more is called ham, and it is the recall of spam that falls."
+    "Algorithm 1 determines the label of the poisoned records: the rarer one among the records drawn. Where that is "
+    "ham, more messages are predicted to be ham, and the recall of spam falls."
 )
-BETTER = "these models are more precise: other encoding or another threshold"
+BETTER = "these models are more precise: another encoding or another threshold"
 
 
 def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
@@ -80,9 +80,9 @@ def reproduced(
             Series(f"{case.name}: precision", [x for x, _ in known], [y for _, y in known], "line"),
             Series(f"{case.name}: recall", poisons, [point.recall.value for point in found], "line"),
         ]
-    settings = {"seed": seed, "targets of each frequency": budget.n_targets, "records tested on": n_test}
+    settings = {"seed": seed, "target models of each frequency": budget.n_targets, "test records": n_test}
     remarks = (chase.NOT_PRINTED, chase_figures.MAIL_AS_WORDS, chase_figures.SENTIMENT_BY, TESTED_ON, PLANTED)
-    picture = panels(EXPERIMENT.title, "share of poison", "share", drawn, in_a_row=2)
+    picture = panels(EXPERIMENT.title, "share of poisoned records", "share", drawn, in_a_row=2)
     return EXPERIMENT.result(rows, picture, settings=settings, remarks=remarks)
 
 
@@ -99,15 +99,15 @@ def said(case: Case, point: Power) -> Iterator[Row]:
         yield below(f"{what}: precision", LARGEST_ON_CENSUS, point.precision, why_not=BETTER)
     elif point.precision:
         yield Row(f"{what}: precision", None, point.precision)
-    note = f"{point.n_never} targets never answer the second class and have no precision" if point.n_never else ""
+    note = f"{point.n_never} target models never predict the second class: no precision" if point.n_never else ""
     yield Row(f"{what}: recall", None, point.recall, None, note)
 
 
 EXPERIMENT = Experiment(
     name="chase-figures-5-6",
-    title="Precision and recall of the models attacked, by the share of poison",
+    title="Precision and recall of the target models, by the share of poisoned records",
     source="Chase et al. 2021, Figures 5 and 6",
-    published="that precision falls slowly and recall rises with poison, and that precision is below 0.5 on Census",
+    published="precision falls slowly and recall rises with poison; precision is below 0.5 on Census",
     data=(PEOPLE, MAIL),
     run=run,
 )

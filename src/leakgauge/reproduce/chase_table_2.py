@@ -50,7 +50,7 @@ LINES = (
 SMALL = LINES[:-1]
 """Those on 1,000 records."""
 
-NOT_THE_SAME = "secret, share of poison and training of the networks are not printed"
+NOT_THE_SAME = "the paper prints neither the property, nor the share of poison, nor the training of the networks"
 
 
 def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
@@ -79,16 +79,16 @@ PENALISED = Reading("penalised", {"activation": "tanh", "alpha": 1.0, "learning_
 READINGS = (USUAL, PENALISED)
 
 CHOSEN = (
-    f"Secret and share of poison are not printed either: here the random bit and {POISON:.0%}. Networks are "
-    "scikit-learn's: with its defaults, and penalised (units of tanh, alpha = 1, learning rate 0.01)."
+    f"The target property and the share of poison are not printed either: here the random bit and {POISON:.0%}. "
+    "Networks are scikit-learn's: with its defaults, and penalised (tanh units, alpha = 1, learning rate 0.01)."
 )
 TRIED = (
-    "The penalised reading was chosen by how well it does, at a quarter of the shadow models, 50 targets of each "
-    "frequency, an ensemble of 100 and 300 points: layers of 2 0.95 and of 32, 16, 8, 4, 2 0.85, with alpha = 3 1.00 "
-    "and 0.77. Others for layers of 2: defaults with 20, 50 and 600 epochs 0.50, 0.51 and 0.94; tanh 0.89; alpha = 1 "
-    "0.90; learning rate 0.01 0.87, with alpha = 10 too 0.99; 5 and 20 % of poison 0.73 and 0.90. Of 50 clean networks "
-    "with two rectified units at least nine answered 18,126 points all alike: their units have died, and they tell "
-    "nothing."
+    "The penalised variant was chosen by its attack accuracy, with a quarter of the shadow models, 50 target models "
+    "of each frequency, an ensemble of 100 and 300 points: 0.95 for layers of 2 and 0.85 for layers of 32, 16, 8, 4, "
+    "2; with alpha = 3 1.00 and 0.77. Others for layers of 2: defaults with 20, 50 and 600 epochs 0.50, 0.51 and "
+    "0.94; tanh 0.89; alpha = 1 0.90; learning rate 0.01 0.87, with alpha = 10 as well 0.99; 5 and 20 % poison 0.73 "
+    "and 0.90. Of 50 networks with two rectified units and without poison at least nine gave all 18,126 points the "
+    "same prediction: their units are dead, and they reveal nothing."
 )
 
 
@@ -107,7 +107,7 @@ def reproduced(
         "epochs": MOST_EPOCHS,
         "ensemble": budget.n_ensemble,
         "queries": budget.n_queries,
-        "targets of each frequency": budget.n_targets,
+        "target models of each frequency": budget.n_targets,
         "share of the printed shadow models": budget.share_of_shadows,
     }
     return EXPERIMENT.result(
@@ -149,16 +149,16 @@ def picture(lines: Sequence[Line], rows: Mapping[Reading, Sequence[Row]]) -> str
     return plot(
         EXPERIMENT.title,
         "hidden layers",
-        "accuracy of the attack",
+        "attack accuracy",
         [Series("published", depth, [line.published for line in lines]), *ours],
     )
 
 
 EXPERIMENT = Experiment(
     name="chase-table-2",
-    title="A secret of the training set told from the labels of deeper networks",
+    title="Property inference from the labels of deeper networks",
     source="Chase et al. 2021, Table II",
-    published="how often the attacker names the right frequency, by depth of the network and size of the training set",
+    published="attack accuracy, by depth of the network and size of the training set",
     data=(chase.PEOPLE,),
     run=run,
 )

@@ -79,7 +79,7 @@ def by_dp(n: int) -> list[Row]:
     sensitivity = ReciprocalSum(n).sensitivity
     return [
         _beside(
-            f"n = {n}, eta = {eta:g}: scale by way of DP",
+            f"n = {n}, eta = {eta:g}: noise scale by DP",
             value,
             exact(laplace_scale(sensitivity, eta), "Theorem 4"),
             0.05,
@@ -91,7 +91,7 @@ def by_dp(n: int) -> list[Row]:
 def by_mip(name: str, references: tuple[float, ...], factor: Factor) -> list[Row]:
     """The scales by way of MIP, whatever n."""
     return [
-        _beside(f"eta = {eta:g}: scale by way of MIP, {name}", value, exact(factor(eta), "Theorem 7"), 0.005)
+        _beside(f"eta = {eta:g}: noise scale by MIP, {name}", value, exact(factor(eta), "Theorem 7"), 0.005)
         for eta, value in zip(ETAS, references, strict=True)
     ]
 
@@ -100,7 +100,7 @@ def meets(n: int) -> list[Row]:
     """From which eta on MIP as printed takes less noise than DP."""
     return [
         _beside(
-            f"n = {n}, deviation {name}: eta from which MIP as printed takes less noise",
+            f"n = {n}, deviation {name}: eta from which on MIP as printed needs less noise",
             value,
             exact(meeting_point(n, deviation), "Theorems 4 and 7"),
             1e-6,
@@ -114,11 +114,11 @@ def stated() -> Row:
     ours = meeting_point(STATED_N, 1.0)
     fits = ours <= STATED_ETA
     return Row(
-        f"n = {STATED_N}: MIP as printed takes less noise from this eta on",
+        f"n = {STATED_N}: MIP as printed needs less noise from this eta on",
         STATED_ETA,
         exact(ours, "Theorems 4 and 7"),
         fits,
-        f"said of eta >= {STATED_ETA:g}" + ("" if fits else f"; {WHY}"),
+        f"the paper: for eta >= {STATED_ETA:g}" + ("" if fits else f"; {WHY}"),
     )
 
 
@@ -153,15 +153,15 @@ def _picture() -> str:
 
 
 REMARKS = (
-    "The paper shows curves and prints no points of them; the references were computed independently.",
-    "With the constant 1 / (2 eta), MIP takes less noise than DP at every eta shown for every n of 24 or more.",
+    "The paper shows curves and prints none of their points; the references were computed independently.",
+    "With the constant 1 / (2 eta), MIP needs less noise than DP at every eta shown for every n of 24 or more.",
 )
 
 EXPERIMENT = Experiment(
     name="izzo-figure-1",
-    title="Noise for an algorithm with one enormous output: by way of DP and of MIP",
+    title="Noise for an algorithm with one very large output: by DP and by MIP",
     source="Izzo et al. 2022, Figure 1 and Proposition 9",
-    published="that MIP takes less noise for eta >= 0.01 and n >= 36, one line for all n; the points are not printed",
+    published="MIP needs less noise for eta >= 0.01 and n >= 36, with one curve for all n; the points are not printed",
     data=(),
     run=run,
 )

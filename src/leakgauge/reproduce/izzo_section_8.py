@@ -70,7 +70,7 @@ LEAST_OF_DP = 1.0
 AHEAD_FROM = {2: 0.1, 4: 0.01, 6: 0.01}
 """By M: the eta from which MIP is said to be more accurate than DP."""
 
-OTHER_SGD = "DP-SGD errs less here; its settings are not printed"
+OTHER_SGD = "the error of DP-SGD is smaller here; its settings are not printed"
 
 MOST_OF_RAW = {0.05: 1.25, 0.01: 4.0}
 """By eta: how many times the error without noise that of the swap calibration may be."""
@@ -121,7 +121,7 @@ def rows_of(found: Measured, eta: float, *, comparable: bool) -> list[Row]:
         rows.append(
             Row(what, None, ours)
             if reference is None
-            else compared(what, reference, ours, why_not="more than by chance", origin=COMPUTED)
+            else compared(what, reference, ours, why_not="difference larger than by chance", origin=COMPUTED)
         )
     rows.append(_least_of_dp(eta, found.error(DP, 0, eta)))
     rows += [_ahead_of_dp(found, eta, moment) for moment, least in AHEAD_FROM.items() if eta >= least]
@@ -131,7 +131,7 @@ def rows_of(found: Measured, eta: float, *, comparable: bool) -> list[Row]:
     rows.append(
         Row(what, None, ours)
         if most is None or not comparable
-        else Row(what, None, ours, ours.value <= most, "to be at most the reference", most, GOAL)
+        else Row(what, None, ours, ours.value <= most, "the goal is at most the reference", most, GOAL)
     )
     ratio = mean(found.noise_ratios[eta], lower=0.0)
     return [*rows, Row(f"eta = {eta:g}: {GAMMA} (M = 2), noise as a multiple of that of {SWAP}", None, ratio)]
@@ -140,14 +140,14 @@ def rows_of(found: Measured, eta: float, *, comparable: bool) -> list[Row]:
 def _least_of_dp(eta: float, ours: Estimate) -> Row:
     """The error of DP-SGD beside the number below which it is said never to be."""
     fits = ours.value >= LEAST_OF_DP or agrees(LEAST_OF_DP, ours)
-    note = "said never to be below it" + ("" if fits else f"; {OTHER_SGD}")
+    note = "the paper: never below it" + ("" if fits else f"; {OTHER_SGD}")
     return Row(f"eta = {eta:g}: {DP}", LEAST_OF_DP, ours, fits, note)
 
 
 def _ahead_of_dp(found: Measured, eta: float, moment: int) -> Row:
     """How much less the paper's mechanism errs than DP-SGD, run by run."""
     less = mean(found.errors[DP, 0, eta] - found.errors[PRINTED, moment, eta])
-    return positive(f"eta = {eta:g}: {DP} less {PRINTED}, M = {moment}", less, why_not=OTHER_SGD)
+    return positive(f"eta = {eta:g}: {DP} minus {PRINTED}, M = {moment}", less, why_not=OTHER_SGD)
 
 
 def measure(n: int, n_runs: int, *, n_splits: int, seed: int) -> Measured:
@@ -238,19 +238,24 @@ def picture(found: Measured) -> str:
 
 
 REMARKS = (
-    "The paper shows curves and prints no numbers, covariance, step size or number of steps.",
+    "The paper shows curves; it prints neither numbers, nor the covariance, nor the step size or number of steps.",
     "References were computed independently for the covariance given in the settings.",
-    "Noise as printed keeps no promise in more than one dimension; it is what the paper's figure seems to show.",
-    "DP-SGD errs mostly by clipping at the median: it converges to a matrix that is too small, with hardly any noise.",
-    "In the paper DP-SGD never errs by less than 1, with settings that are not given; ours errs by 0.4 at every eta.",
-    "Moments are estimated from random halves of the data; what swap rests on is exact.",
+    "Noise as printed guarantees nothing in more than one dimension; it seems to be what the paper's figure shows.",
+    (
+        "The error of DP-SGD is caused by clipping at the median: it converges to a matrix that is too small, with "
+        "hardly any noise."
+    ),
+    "In the paper the error of DP-SGD is never below 1, with settings that are not given; here it is 0.4 at every eta.",
+    "Moments are estimated from random halves of the data; the exchanges that swap uses are exact.",
 )
 
 EXPERIMENT = Experiment(
     name="izzo-section-8",
-    title="Relative error of a covariance for synthetic data, by mechanism",
+    title="Relative error of a covariance released for synthetic data, by mechanism",
     source="Izzo et al. 2022, section 5.2 and Figure 2",
-    published="that DP never errs by less than 1, and that MIP errs less for eta >= 0.1 (M = 2) or at all eta (4, 6)",
+    published=(
+        "the error of DP is never below 1; that of MIP is smaller for eta >= 0.1 (M = 2) or at all eta (M = 4, 6)"
+    ),
     data=(),
     run=run,
 )

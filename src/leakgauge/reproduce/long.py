@@ -74,39 +74,41 @@ PURCHASE_LIKE = Source("Purchase-like", purchase_like, 30, stands_in=True)
 LOCATION = Source("Location30", _location, 30, stands_in=True)
 
 DIFFERENCES = {
-    NETWORK: "the paper prints neither optimiser nor batch size; here gradient steps on 10 records without momentum",
-    NAIVE_BAYES: "how naive Bayes is given numeric attributes is not printed; here each is normal in each class",
-    LOGISTIC: "Weka's logistic model trees there; here the root of such a tree, without its branches",
+    NETWORK: "the paper prints neither optimiser nor batch size; here gradient steps on 10 records, without momentum",
+    NAIVE_BAYES: "the paper does not print the encoding of numeric attributes; here each is normal within each class",
+    LOGISTIC: "the paper uses Weka's logistic model trees; here it is the root of such a tree, without its branches",
 }
 """What may make numbers differ from the printed ones, by learner."""
 
 TRIED = (
     (
-        "Networks on Adult: mean PDTP hangs on settings that are not printed. In trials with 24 targets it was 0.09 "
-        "with ours (0.19 if the two models differ in seed), 0.05 (0.39) after 5 epochs of single records, 0.18 (0.54) "
-        "after 5 epochs of Adam, and 1.04 (1.16) after 100 epochs of Adam, which bring test accuracy down to 0.80."
+        "Networks on Adult: mean PDTP depends on settings that are not printed. In trials with 24 target records it "
+        "was 0.09 with ours (0.19 if the two models differ in seed), 0.05 (0.39) after 5 epochs of single records, "
+        "0.18 (0.54) after 5 epochs of Adam, and 1.04 (1.16) after 100 epochs of Adam, which lower the test accuracy "
+        "to 0.80."
     ),
     (
         "Naive Bayes on Adult: over ten pools, test accuracy, recall and mean PDTP were 0.829, 0.18 and 0.053 with "
-        "normal laws; 0.819, 0.31 and 0.092 with ten bins of equal width; 0.833, 0.30 and 0.087 with bins by minimal "
-        "description length. Counting every value (three pools) gave 0.835, 0.39 and 0.170."
+        "normal distributions; 0.819, 0.31 and 0.092 with ten bins of equal width; 0.833, 0.30 and 0.087 with bins by "
+        "minimal description length. Counting every value (three pools) gave 0.835, 0.39 and 0.170."
     ),
     (
-        "Logistic regression on Adult is boosted for as many steps as cross-validation likes best. Leaving out a "
+        "Logistic regression on Adult is boosted for the number of steps that cross-validation selects. Leaving out a "
         "record shifts the folds and thereby the number of steps: PDTP measures that noise, and its correlation with "
-        "the attack vanishes. With a squared penalty (C = 1), solved to the end, the correlation is there; on the "
-        "stand-ins LR has that penalty too."
+        "the attack accuracy vanishes. With a squared penalty (C = 1), solved to convergence, there is a correlation; "
+        "on the stand-ins LR has that penalty too."
     ),
 )
 """What other settings would have given, for what is not printed."""
 
 STAND_INS = (
-    "Purchase cannot be passed on. Location30 (real people, 446 binary attributes, 30 classes) and a synthetic table "
-    "made like Purchase (836 binary attributes, 10 classes by k-means++) stand in for it, so no agreement is claimed."
+    "The Purchase data cannot be redistributed. Location30 (real people, 446 binary attributes, 30 classes) and a "
+    "synthetic table modelled on Purchase (836 binary attributes, 10 classes by k-means++) are its stand-ins, so no "
+    "agreement is claimed."
 )
 INTERVALS = (
     "Intervals are over the target records. A published number agrees if it lies within the interval of a difference "
-    "of two measurements as exact as ours."
+    "of two measurements with the precision of ours."
 )
 
 
@@ -140,7 +142,7 @@ def learner(kind: str, source: Source, pool: Records) -> Learner:
             if mixed
             else SklearnLearner(LogisticRegression(C=1.0, tol=1e-5, max_iter=10_000))
         )
-    raise ConfigError(f"learner {kind!r} is not of the paper; it has {', '.join(LEARNERS)}")
+    raise ConfigError(f"learner {kind!r} is not in the paper; the paper has {', '.join(LEARNERS)}")
 
 
 def _naive_bayes(pool: Records, mixed: bool) -> Any:
@@ -238,7 +240,7 @@ class Measured:
         n, what = int(among.sum()), f"share of records {what}"
         if n == 0:
             nothing = Estimate(0.5, 0.0, 1.0, 0.95, "no such record", 0)
-            row = Row(f"{self.name}: {what}", published, nothing, None, "there is no such record here")
+            row = Row(f"{self.name}: {what}", published, nothing, None, "no record here fulfils the condition")
         else:
             row = self.row(what, published, clopper_pearson(int((hits & among).sum()), n), f"of {n} records")
         return replace(row, published=None, note=f"the paper: {said}; {row.note}") if said else row
@@ -391,7 +393,7 @@ class Study:
             for one in measured
             for attack in self.attacks
         ]
-        return panels(self.heading, "mean PDTP of a record, in nats", "accuracy on the record", clouds)
+        return panels(self.heading, "mean PDTP of a record, in nats", "attack accuracy on the record", clouds)
 
     def _shared_remarks(self) -> list[str]:
         on_stand_ins = [STAND_INS] if any(source.stands_in for _, source in self.wanted) else []

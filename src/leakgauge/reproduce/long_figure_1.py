@@ -16,7 +16,7 @@ def rows(one: Measured) -> list[Row]:
     """How straight each cloud is, and the record on which the untargeted attack is most ahead."""
     untargeted, distance = one.games.accuracy("untargeted"), one.games.accuracy("distance")
     place = int((untargeted - distance).argmax())
-    where = "on the record where untargeted is most ahead"
+    where = "on the record with the largest lead of untargeted"
     return [
         *(row for attack in long_table_1.PUBLISHED for row in long_table_1.correlation(attack, one)),
         *(
@@ -31,8 +31,10 @@ STUDY = replace(long_table_1.STUDY, rows=rows, remarks=(f"Networks: {DIFFERENCES
 
 EXPERIMENT = STUDY.entry(
     name="long-figure-1",
-    title="Accuracy of three attacks on each record against its PDTP, networks",
+    title="Accuracy of three attacks on each record by its PDTP, networks",
     source="Long et al. 2017, Figure 1",
-    published="correlations, and a record on which the untargeted attack is right in 94 of 100 games, the other in 50",
+    published=(
+        "correlations, and a record on which the untargeted attack is correct in 94 of 100 games, the other in 50"
+    ),
     data=("location30",),
 )

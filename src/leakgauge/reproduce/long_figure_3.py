@@ -57,9 +57,9 @@ def curves(
     }
     numbers = list(range(1, sizes.iterations + 1))
     picture = plot(
-        "Correlation with the attack by number of measurements",
+        "Correlation of PDTP with attack accuracy, by number of measurements",
         "measurements of PDTP",
-        "correlation with the accuracy of the attack",
+        "correlation with the attack accuracy",
         [
             Series(source.name, numbers, [_coefficient(one, n) for n in numbers], "line")
             for source, one in measured.items()
@@ -91,7 +91,7 @@ def rows(source: Source, one: Measured, seed: int) -> list[Row]:
         settled = exact(_settled([_coefficient(one, n) for n in range(1, n_all + 1)]), "of this run", len(accuracy))
         gained = _gain(one, n_all, np.random.default_rng(seed))
         beside = (
-            (f"{name}: measurements after which it stays within {NEAR} of its end", ENOUGH, settled),
+            (f"{name}: measurements after which it stays within {NEAR} of its last value", ENOUGH, settled),
             (f"{name}: correlation gained from {ENOUGH} to {n_all} measurements", 0.0, gained),
         )
         found += [Row(what, None, ours, None, FLAT, reference, READ_OFF) for what, reference, ours in beside]
@@ -130,9 +130,9 @@ def _gain(one: Measured, n_all: int, rng: np.random.Generator) -> Estimate:
 
 EXPERIMENT = Experiment(
     name="long-figure-3",
-    title="Correlation of PDTP with the attack against the number of measurements",
+    title="Correlation of PDTP with attack accuracy, by the number of measurements",
     source="Long et al. 2017, Figure 3",
-    published="that the correlation stops rising after about 10 measurements (naive Bayes on Purchase)",
+    published="the correlation stops rising after about 10 measurements (naive Bayes on Purchase)",
     data=("location30",),
     run=run,
 )

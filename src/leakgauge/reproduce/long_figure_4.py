@@ -28,8 +28,8 @@ STUDY = replace(
 
 EXPERIMENT = STUDY.entry(
     name="long-figure-4",
-    title="Accuracy of the distance-based attack on each record against its PDTP, Purchase",
+    title="Accuracy of the distance attack on each record by its PDTP, Purchase",
     source="Long et al. 2017, Figure 4",
-    published="correlations for three learners on Purchase, and that some records have a PDTP above 1",
+    published="correlations for three learners on Purchase; some records have a PDTP above 1",
     data=("location30",),
 )

@@ -22,7 +22,7 @@ def rows(one: Measured) -> list[Row]:
         # One of a hundred would be some: where there is none, chance may be the reason.
         note = "the paper: some" if risky.any() else f"the paper: some; {DIFFERENCES[NETWORK]}"
         return [*found, replace(row, agrees=True if risky.any() else None, note=f"{row.note}; {note}")]
-    shares = (what, risky), (f"with accuracy {REACHED:g} or more", high)
+    shares = (what, risky), (f"with attack accuracy {REACHED:g} or more", high)
     return [*found, *(one.share(what, hits, 0.0, said="none") for what, hits in shares)]
 
 
@@ -31,8 +31,10 @@ STUDY = replace(long_table_2.STUDY, wanted=tuple((kind, ADULT) for kind in LEARN
 
 EXPERIMENT = STUDY.entry(
     name="long-figure-5",
-    title="Accuracy of the distance-based attack on each record against its PDTP, Adult",
+    title="Accuracy of the distance attack on each record by its PDTP, Adult",
     source="Long et al. 2017, Figure 5 and section 5.5",
-    published="correlations for three learners on Adult; neither PDTP above 1 nor accuracy from 0.7 for two of them",
+    published=(
+        "correlations for three learners on Adult; no PDTP above 1 and no attack accuracy from 0.7 on for two of them"
+    ),
     data=("adult",),
 )

@@ -36,19 +36,23 @@ ORDERS = {"in the first order": False, "always the largest of what is left": Tru
 STATUS = Path("/proc/self/status")
 
 STAND_IN = (
-    "The survey of 2013 with its 1.6 million people is not at hand. Those of 2018 in 35 states stand in, with race in "
-    "5 and marital status in 2 categories rather than 9 and 5, so that there are fewer rare combinations: no agreement "
-    "is claimed."
+    "The survey of 2013 with its 1.6 million people is not available. The survey of 2018 in 35 states is its "
+    "stand-in, with race in 5 and marital status in 2 categories in place of 9 and 5, so that there are fewer rare "
+    "combinations: no agreement is claimed."
 )
 SETTING = (
-    f"DTP is exact, over every query. Naive Bayes on {', '.join(ATTRIBUTES)} as categories, smoothed by {ALPHA:g}; "
-    "income above 50,000 dollars."
+    f"DTP is exact, over every query. Naive Bayes on {', '.join(ATTRIBUTES)} as categories, smoothed by {ALPHA:g}; the "
+    "label is income above 50,000 dollars."
 )
 CEILING = (
-    "Smoothed by 1, one record changes the share of a category by a factor of 2 at most, so that four attributes move "
-    f"a log ratio by {4 * np.log(2):.2f} at most. The printed 3.09 is more: other smoothing, or rounded answers."
+    "Smoothed by 1, one record changes the share of a category by a factor of 2 at most, so that four attributes "
+    f"change a log ratio by {4 * np.log(2):.2f} at most. The printed 3.09 is larger: other smoothing, or rounded "
+    "predictions."
 )
-TEETH = "The teeth: people of a rare age go one by one, the last one stands out most, and then that age is gone."
+TEETH = (
+    "The teeth of the saw: records of a rare age are removed one by one; the last one has the largest DTP, and then "
+    "no record has that age."
+)
 
 
 def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
@@ -110,11 +114,11 @@ def _about(order: str, curve: Floats, n: int) -> list[Row]:
             None,
             exact(rises, "closed form", n),
             bool(rises > 0) if order == "in the first order" else None,
-            "the paper: a saw-tooth" if rises else "the paper shows a saw-tooth; here the curve never rises",
+            "the paper: a saw-tooth" if rises else "the paper: a saw-tooth; here the curve never rises",
         ),
         _row(f"largest at any time, {order}", float(curve.max()), n, f"after {int(curve.argmax())} removals"),
         _row(
-            f"removals after which it is at most {LIMIT:g} for good, {order}",
+            f"removals after which it stays at or below {LIMIT:g}, {order}",
             np.inf if still_above else kept_from,
             n,
             f"of {last}" + (", and still above" if still_above else ""),
@@ -131,7 +135,15 @@ def _costs(wall: float, cpu: float) -> list[Row]:
     ]
     peak = peak_memory()
     if peak is not None:
-        rows.append(Row("peak memory of the process, in MiB", None, exact(peak, "resident"), None, "reading included"))
+        rows.append(
+            Row(
+                "peak memory of the process, in MiB",
+                None,
+                exact(peak, "resident"),
+                None,
+                ("including the reading of the data"),
+            )
+        )
     return rows
 
 
@@ -162,9 +174,9 @@ def _cells(records: Records) -> Cells:
 
 EXPERIMENT = Experiment(
     name="long-figure-6",
-    title="Removing the records at risk one by one: naive Bayes on the American Community Survey",
+    title="Removing the most exposed records one by one: naive Bayes on the American Community Survey",
     source="Long et al. 2017, Figure 6",
-    published="the largest DTP: 3.09, then 0.65 after removing one record, about 3 after two, and so on like a saw",
+    published="a largest DTP of 3.09, then 0.65 after removing one record, about 3 after two, and so on in a saw-tooth",
     data=("acs-income",),
     run=run,
 )

@@ -28,8 +28,8 @@ QUICK_MODELS, QUICK_TRAINING, QUICK_POOL = 20, 1_000, 3_000
 N_BINS = 40
 
 SEEDS = (
-    "A seed draws the first weights and the order of the training records; models on different samples have different "
-    "seeds, too."
+    "A seed determines the first weights and the order of the training records; models on different samples also have "
+    "different seeds."
 )
 
 
@@ -74,7 +74,7 @@ def variation(pool: Records, n_models: int, n_training: int, *, seed: int, execu
         for row in _rows(f"{cause}, {name}", logs[:, place])
     ]
     picture = plot(
-        "What networks trained alike say about two people",
+        "Predictions of networks for two people",
         f"probability of {pool.schema.classes[1]}",
         "models",
         [
@@ -101,7 +101,7 @@ def _rows(name: str, logs: Floats) -> list[Row]:
             None,
             exact(float(pairwise_floor(logs[:, None])[0]), "of the models trained", n),
             None,
-            "to be held against PDTP",
+            "to compare with PDTP",
         ),
     ]
 
@@ -125,7 +125,7 @@ def _histogram(name: str, p: Floats, side: int) -> Series:
 
 EXPERIMENT = Experiment(
     name="long-figures-7-8",
-    title="What networks say about two people when first weights or the sample change",
+    title="Predictions of networks for two people when first weights or the sample change",
     source="Long et al. 2017, Figures 7 and 8",
     published="histograms of the probability of a high income, for one person with a low and one with a high income",
     data=("adult",),

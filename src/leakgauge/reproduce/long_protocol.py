@@ -72,8 +72,8 @@ class Sizes:
                 raise ValueError(f"{name} must be at least {lowest}, got {getattr(self, name)}")
         if self.measurements > self.iterations:
             raise ValueError(
-                f"influence is measured in the first iterations: measurements must be at most {self.iterations}, "
-                f"got {self.measurements}"
+                f"influence is measured in the first iterations: measurements must be at most {self.iterations}, got "
+                f"{self.measurements}"
             )
 
 

@@ -34,10 +34,10 @@ SLIP = "the printed F1 does not follow from the printed precision and recall (0.
 NOT_PRINTED = "not in the paper"
 DERIVED = "difference of two printed accuracies"
 FEW = (
-    "The targeted attacks have five shadow models on either side of a record; the untargeted one learns from twenty "
-    "for all records together. Where the attacked models are each other's shadows, a record has about a hundred on "
-    "either side. What the targeted attacks gain by that is what chance among five costs them, above all in counting "
-    "equal bins."
+    "The targeted attacks have five shadow models with and five without each record; the untargeted one is trained on "
+    "twenty for all records together. Where the target models are each other's shadow models, there are about a "
+    "hundred with and a hundred without each record. The gain of the targeted attacks then shows what the sampling "
+    "noise of five models costs them, above all in counting equal bins."
 )
 
 
@@ -48,7 +48,7 @@ def rows(one: Measured) -> list[Row]:
         derived = round(PUBLISHED[better].accuracy - PUBLISHED[worse].accuracy, 4)
         row = one.row(f"{better}, lead over {worse}", None, _lead(one.games, one.games, better, worse))
         found.append(replace(row, reference=derived, origin=DERIVED))
-    many = "if the attacked models are each other's shadows"
+    many = "if the target models are each other's shadow models"
     found += [
         one.row(f"{attack}, accuracy {many}", None, one.shared.averaged(attack).accuracy, NOT_PRINTED)
         for attack in one.shared.called
@@ -83,7 +83,7 @@ def _lead(ahead: Games, behind: Games, better: str, worse: str) -> Estimate:
 STUDY = Study(
     wanted=((NETWORK, PURCHASE_LIKE), (NETWORK, LOCATION)),
     rows=rows,
-    heading="Accuracy of three attacks against PDTP",
+    heading="Accuracy of three attacks by PDTP",
     attacks=tuple(PUBLISHED),
     remarks=(f"Networks: {DIFFERENCES[NETWORK]}.", FEW),
 )
@@ -91,7 +91,7 @@ STUDY = Study(
 
 EXPERIMENT = STUDY.entry(
     name="long-table-1",
-    title="Untargeted, frequency-based and distance-based attack on networks",
+    title="Untargeted, frequency and distance attack on networks",
     source="Long et al. 2017, Table 1",
     published="accuracy, precision, recall and F1 of each attack on networks for Purchase, and correlations with PDTP",
     data=("location30",),

@@ -56,7 +56,7 @@ F1_SLIP = {NETWORK: "the printed F1 does not follow from the printed precision a
 P_SLIP = "the printed p-value 0.9343 belongs to a correlation of 0.0083, not −0.0008"
 """What is known to be wrong in the printed table, on Adult."""
 
-SECOND = "the models with and without the record have seeds of their own; the paper does not say"
+SECOND = "the models with and without the record have independent seeds; the paper does not say"
 
 
 def rows(one: Measured) -> list[Row]:
@@ -79,7 +79,7 @@ def rows(one: Measured) -> list[Row]:
         found.append(one.row("mean PDTP, independent seeds", printed.pdtp, long.mean_exposure(one.independent), SECOND))
         what = "correlation, independent seeds"
         found += one.correlation(ATTACK, printed.correlation, printed.p_value, what=what, exposures=one.independent)
-    what = "attack accuracy if the attacked models are each other's shadows"
+    what = "attack accuracy if the target models are each other's shadow models"
     return [*found, one.row(what, None, one.shared.averaged(ATTACK).accuracy, "not in the paper")]
 
 
@@ -93,10 +93,13 @@ def correlation(one: Measured) -> list[Row]:
 STUDY = Study(
     wanted=(*((kind, source) for source in PUBLISHED for kind in PUBLISHED[source]), (PENALISED, ADULT)),
     rows=rows,
-    heading="Accuracy of the distance-based attack against PDTP",
+    heading="Accuracy of the distance attack by PDTP",
     attacks=(ATTACK,),
     remarks=(
-        "Printed precision, recall and F1 do not fit the printed accuracy if pooled; means over the targets do.",
+        (
+            "Printed precision, recall and F1 do not fit the printed accuracy if pooled over target records; their "
+            "means do."
+        ),
         *TRIED,
     ),
 )
@@ -104,8 +107,10 @@ STUDY = Study(
 
 EXPERIMENT = STUDY.entry(
     name="long-table-2",
-    title="Distance-based attack on networks, naive Bayes and logistic regression",
+    title="Distance attack on networks, naive Bayes and logistic regression",
     source="Long et al. 2017, Table 2",
-    published="accuracy, precision, recall and F1 of the attack, mean PDTP, and the correlation of both, per learner",
+    published=(
+        "accuracy, precision, recall and F1 of the attack, mean PDTP, and the correlation of both, for each learner"
+    ),
     data=("adult", "location30"),
 )

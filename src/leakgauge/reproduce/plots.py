@@ -62,7 +62,7 @@ def plot(title: str, x_label: str, y_label: str, series: Sequence[Series], *, lo
         ValueError: there are more series than looks.
     """
     if len(series) > N_LOOKS:
-        raise ValueError(f"a figure can tell at most {N_LOOKS} series apart, got {len(series)}; draw several figures.")
+        raise ValueError(f"a figure can show at most {N_LOOKS} series, got {len(series)}; draw several figures.")
     x, y = _axes(series, log_x)
     panel = [frame(x, y, x_label, y_label), *(_drawn(i, one, x, y) for i, one in enumerate(series))]
     legend = (_legend(i, one, BOTTOM + 64 + 18 * i) for i, one in enumerate(series))

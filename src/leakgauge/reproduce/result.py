@@ -263,7 +263,9 @@ def sentence(what: str, ours: Estimate, holds: bool | None, *, said: str, why_no
 def positive(what: str, ours: Estimate, *, note: str = "", why_not: str) -> Row:
     """Return a row about a difference that is said to be above 0; where its interval holds 0, nothing can be said."""
     holds = None if ours.low <= 0 <= ours.high else ours.value > 0
-    said = "; ".join(filter(None, [note, "said to be above 0", "cannot be told from it" if holds is None else ""]))
+    said = "; ".join(
+        filter(None, [note, "the paper: above 0", ("not significantly different from 0") if holds is None else ""])
+    )
     return sentence(what, ours, holds, said=said, why_not=why_not)
 
 

@@ -44,7 +44,7 @@ def _analyser() -> Any:
         from vaderSentiment.vaderSentiment import SentimentIntensityAnalyzer
     except ImportError:
         raise MissingExtra(
-            "the sentiment of messages is told by VADER, which is not installed; install it with: "
-            "pip install 'leakgauge[sentiment]'"
+            "the sentiment of messages is computed by VADER, which is not installed; install it with: pip install "
+            "'leakgauge[sentiment]'"
         ) from None
     return SentimentIntensityAnalyzer()

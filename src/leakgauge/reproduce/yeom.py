@@ -30,13 +30,13 @@ N_SPLITS = 100
 TEST_SHARE = 0.25
 
 NOT_PRINTED = (
-    "The paper shows these numbers as a figure without printing them. The references were computed independently from "
-    "the description in section 6.1, with the same divisions of the data (seed 0)."
+    "The paper shows these numbers in a figure and does not print them. The references were computed independently "
+    "from the description in section 6.1, with the same divisions of the data (seed 0)."
 )
 SEEN = 0.03
 """Advantages that are no further apart agree in a figure whose axis goes from 0 to 1: about the size of a mark."""
 
-SAID = "section 6.2: theory and experiment agree where both deviations are known"
+SAID = "section 6.2: theory and experiment agree where both standard deviations are known"
 INTERVALS = (
     "The interval of a measured advantage is that of its mean over the divisions, which share most of their records."
 )
@@ -146,7 +146,7 @@ def reproduced(
         "sigma_out / sigma_in",
         "membership advantage",
         [
-            Series("both deviations known, measured", ratios, [one.known.value for one in order]),
+            Series("both standard deviations known, measured", ratios, [one.known.value for one in order]),
             Series("sigma_in only, measured", ratios, [one.known_in.value for one in order]),
             Series("both known, Theorem 3", ratios, known, "line"),
             Series("sigma_in only, theory", ratios, known_in, "line"),
@@ -182,10 +182,10 @@ def _theory(setting: str, one: Measured, why_not: str) -> Row:
         one.known.low - theory,
         one.known.high - theory,
         one.known.confidence,
-        f"{one.known.method}, less Theorem 3",
+        f"{one.known.method}, minus Theorem 3",
         one.known.n,
     )
-    what = f"{setting}: advantage measured less that of theory, both known"
+    what = f"{setting}: measured advantage minus theoretical, both known"
     said = f"{SAID} (here: within {SEEN:g})"
     return sentence(what, less, abs(less.value) <= SEEN, said=said, why_not=why_not)
 

@@ -34,8 +34,8 @@ def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
         ],
     )
     remark = (
-        "The paper shows the curves without printing numbers. The references of the peaks were computed from Theorem 5 "
-        "independently; that the curves start at 0 was read off the figure."
+        "The paper shows the curves without printing numbers. The references of the peaks were computed from Theorem "
+        "5 independently; the start of the curves at 0 was read off the figure."
     )
     return EXPERIMENT.result(rows, picture, settings={"ratios": list(PEAKS)}, remarks=[remark])
 
@@ -44,9 +44,9 @@ def _rows(ratio: float, tau: float, peak: float) -> list[Row]:
     where = best_tau(1.0, ratio)
     heights = inversion_advantage(where, 1.0, ratio), inversion_advantage(0.0, 1.0, ratio)
     beside = (
-        ("where the curve peaks", tau, where, 1e-6, COMPUTED),
-        ("its height there", peak, heights[0], 1e-9, COMPUTED),
-        ("where the column has no influence", 0.0, heights[1], 0.0, READ_OFF),
+        ("position of the peak", tau, where, 1e-6, COMPUTED),
+        ("height of the peak", peak, heights[0], 1e-9, COMPUTED),
+        ("height where the attribute has no influence", 0.0, heights[1], 0.0, READ_OFF),
     )
     return [
         compared(
@@ -63,9 +63,9 @@ def _rows(ratio: float, tau: float, peak: float) -> list[Row]:
 
 EXPERIMENT = Experiment(
     name="yeom-figure-1",
-    title="Attribute advantage against the influence of the hidden column",
+    title="Attribute advantage by the influence of the sensitive attribute",
     source="Yeom et al. 2018, Figure 1",
-    published="that the advantage rises from 0, peaks and returns to 0; no number is printed",
+    published="the advantage rises from 0, peaks and returns to 0; no number is printed",
     data=(),
     run=run,
 )

@@ -26,13 +26,16 @@ REFERENCES = {
 
 QUICK = (5.0, 50.0, 500.0)
 
-FEW_LARGE_ERRORS = "a few large errors make the ratio of the deviations, and the theorem takes errors to be normal"
+FEW_LARGE_ERRORS = (
+    "a few large errors determine the ratio of the standard deviations, and the theorem assumes normal errors"
+)
 LEFT_OUT = (
-    "From a penalty of 50 on the attack gains less than theory says. The errors are the reason, not the divisions: the "
-    "120 leave-one-out errors themselves give 0.19 at a penalty of 50 (theory 0.27), 0.08 at 100 (0.20) and 0.02 at "
-    "5,000 (0.065). Of 120 pairs of normal errors with the same standard deviations and correlation, at most 1 draw in "
-    "40 would fall so far short. The theorem assumes normal errors. At 5,000 the standard deviation is 14 % larger "
-    "when records are left out, but the median error grows by 2 %: a few records make the ratio."
+    "From a penalty of 50 on the measured advantage is below the theoretical one. The errors are the reason, not the "
+    "divisions: the 120 leave-one-out errors themselves give 0.19 at a penalty of 50 (theory 0.27), 0.08 at 100 "
+    "(0.20) and 0.02 at 5,000 (0.065). Of 120 pairs of normal errors with the same standard deviations and "
+    "correlation, at most 1 draw in 40 would be so far below theory. The theorem assumes normal errors. At 5,000 the "
+    "standard deviation is 14 % larger when records are left out, but the median error only 2 %: a few records "
+    "determine the ratio."
 )
 
 
@@ -67,9 +70,9 @@ def standardised(records: Records) -> Records:
 
 EXPERIMENT = Experiment(
     name="yeom-figure-2-eyedata",
-    title="Advantage against the ratio of errors, ridge regression on Eyedata",
+    title="Membership advantage by the ratio of errors, ridge regression on Eyedata",
     source="Yeom et al. 2018, Figure 2",
-    published="that theory and experiment agree where both deviations are known; the points are not printed",
+    published="theory and experiment agree where both standard deviations are known; the points are not printed",
     data=("eyedata",),
     run=run,
 )

@@ -38,7 +38,7 @@ def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
         REFERENCES,
         parameter="depth",
         tolerance=TOLERANCE,
-        why_not_theory="the theorem takes errors to be normal",
+        why_not_theory="the theorem assumes normal errors",
         remarks=["Each tree has a seed of its own, which breaks ties between splits."],
         seed=seed,
         execution=execution,
@@ -72,9 +72,9 @@ def one_hot(records: Records) -> Records:
 
 EXPERIMENT = Experiment(
     name="yeom-figure-2-iwpc",
-    title="Advantage against the ratio of errors, regression trees on IWPC",
+    title="Membership advantage by the ratio of errors, regression trees on IWPC",
     source="Yeom et al. 2018, Figure 2",
-    published="that theory and experiment agree where both deviations are known; the points are not printed",
+    published="theory and experiment agree where both standard deviations are known; the points are not printed",
     data=("iwpc-warfarin",),
     run=run,
 )

@@ -221,8 +221,8 @@ def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
 
 
 SILENCE = (
-    "The attacks built on membership make no guess about suspected non-members, which counts as wrong: a high "
-    "advantage of theirs need not mean that the gene can be read off the tree."
+    "The reductions from membership predict no value for records that they take for non-members, which counts as "
+    "incorrect: a high advantage of theirs need not mean that the gene can be inferred from the tree."
 )
 
 
@@ -313,7 +313,7 @@ def _rows(depth: float, gene: str, rates: Rates) -> list[Row]:
 
 def _row(what: str, reference: Reference, ours: Estimate, members: float, others: float) -> Row:
     """The advantage, and whether it and both rates are those of the reference."""
-    note = f"right: {members:.4f} of members, {others:.4f} of others"
+    note = f"correct: {members:.4f} of members, {others:.4f} of non-members"
     pairs = [(reference.advantage, ours.value)]
     if reference.members is not None and reference.others is not None:
         note += f" (reference {reference.members:.4f}, {reference.others:.4f})"
@@ -326,10 +326,10 @@ def _row(what: str, reference: Reference, ours: Estimate, members: float, others
 def _claims(gene: str, by_depth: dict[float, Rates]) -> list[Row]:
     """What section 6.3 says in words, at the depth that is closest to denying it."""
     leads = {
-        "several queries over inversion and one guess": {d: one.lead_of_several() for d, one in by_depth.items()},
-        "membership over inversion": {d: one.lead_of_membership() for d, one in by_depth.items()},
+        "several queries minus best of inversion and guess": {d: one.lead_of_several() for d, one in by_depth.items()},
+        "membership minus inversion": {d: one.lead_of_membership() for d, one in by_depth.items()},
     }
-    return [_claim(f"{gene}: least lead of {what}", lead) for what, lead in leads.items()]
+    return [_claim(f"{gene}: smallest difference of {what}", lead) for what, lead in leads.items()]
 
 
 def _claim(what: str, leads: dict[float, Estimate]) -> Row:
@@ -358,9 +358,9 @@ def _picture(measured: dict[float, Measured], ratios: dict[float, float]) -> str
 
 EXPERIMENT = Experiment(
     name="yeom-figure-3",
-    title="Genes inferred from regression trees on IWPC",
+    title="Genotypes inferred from regression trees on IWPC",
     source="Yeom et al. 2018, Figure 3",
-    published="that asking about every value beats inversion and one guess; the points are not printed",
+    published="querying every value has a larger advantage than inversion and one guess; the points are not printed",
     data=("iwpc-warfarin",),
     run=run,
 )

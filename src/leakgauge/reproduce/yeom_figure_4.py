@@ -56,26 +56,28 @@ ADVANTAGE, PRECISION, RECALL = 0.9, 0.9, 0.99
 ACCURACY_LOST = 0.014
 LARGEST_GAP, GAP_OF_LARGE = 0.05, 0.02
 
-FEWER_IMAGES = "networks learn far fewer images than the 8,750 of the paper, and so generalise less well"
-NO_ROOM = "not all markers were learned"
+FEWER_IMAGES = "networks are trained on far fewer images than the 8,750 of the paper, and so generalise less well"
+NO_ROOM = "the networks did not learn all markers"
 SMALLER = (
-    "The paper trains on 8,750 of 17,500 MNIST images and prints no epochs; s goes up to 128 there, and CIFAR-10 and "
-    "CIFAR-100 are shown as well."
+    "The paper trains on 8,750 of 17,500 MNIST images and does not print the number of epochs; its s goes up to 128, "
+    "and it also has CIFAR-10 and CIFAR-100."
 )
 DEAD_UNITS = (
-    "Now and then a network maps all random images to one answer early on and, as its units are dead for them, never "
-    "learns a marker: see the shares of markers that each network keeps. Other seeds or a smaller learning rate help."
+    "Some networks give all random images the same prediction early in training and, as their units are dead for "
+    "these images, never learn a marker: see the shares of markers that each network keeps. Other seeds or a smaller "
+    "learning rate help."
 )
 JUMP = (
     "At full size the advantage jumps between s = 16 and s = 32, a step later than printed: at s = 16 one of the two "
-    "networks keeps few markers, and training three times as long hardly changes that (with seed 0 an advantage of "
-    "0.43 after 60 epochs, and of 0.53 after 180)."
+    "networks keeps few markers, and three times as many epochs hardly change that (with seed 0 an advantage of 0.43 "
+    "after 60 epochs, and of 0.53 after 180)."
 )
 CAPTIONS = (
-    "By theory three keys and ten classes give a false-positive rate of 0.001 and a precision of 0.999; the printed "
-    "precision of 0.9 is not explained. The captions of Figure 4 disagree on the advantage (0.98 and 0.9 for MNIST)."
+    "By Theorem 4 three keys and ten classes give a false-positive rate of 0.001 and a precision of 0.999; the "
+    "printed precision of 0.9 is not explained. The captions of Figure 4 disagree on the advantage (0.98 and 0.9 for "
+    "MNIST)."
 )
-INTERVALS = "Intervals are over images, given the networks: other networks differ by more than that."
+INTERVALS = "Intervals are over images, given the networks: the differences between networks are larger."
 
 
 def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
@@ -292,7 +294,7 @@ def _gaps(measured: dict[int, Both]) -> list[Row]:
 def _at_least(what: str, printed: float, ours: Estimate, note: str) -> Row:
     """A row about a number that is printed as a lower end."""
     fits = ours.value >= printed or agrees(printed, ours)
-    said = [note, "printed as a lower end", "" if fits else NO_ROOM]
+    said = [note, "printed as a lower bound", "" if fits else NO_ROOM]
     return Row(what, printed, ours, fits, "; ".join(part for part in said if part))
 
 
@@ -317,7 +319,7 @@ EXPERIMENT = Experiment(
     name="yeom-figure-4",
     title="A colluding trainer: membership hidden in convolutional networks",
     source="Yeom et al. 2018, section 6.4 and Figure 4",
-    published="advantage of at least 0.9 on MNIST from s = 16 on, at 0.014 of accuracy, without overfitting",
+    published="advantage of at least 0.9 on MNIST from s = 16 on, at a loss of 0.014 in accuracy, without overfitting",
     data=("mnist",),
     run=run,
 )

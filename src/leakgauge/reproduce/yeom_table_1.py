@@ -140,11 +140,12 @@ UNPRINTED = (
     "size of the image."
 )
 INTERVALS = (
-    "Intervals are over images, given the networks: with others, or with more epochs, numbers differ by more than that."
+    "Intervals are over images, given the networks: the differences between networks, or with more epochs, are larger."
 )
 CURVES = (
-    "The curves are those of two normal laws of error, by the ratio of their standard deviations. The networks stand "
-    "at the ratio of their mean losses, as in the paper, so the curves say what shape to expect and no more."
+    "The curves are those of two normal distributions of the error, by the ratio of their standard deviations. The "
+    "networks are drawn at the ratio of their mean losses, as in the paper, so the curves show the expected shape "
+    "only."
 )
 
 
@@ -162,7 +163,7 @@ def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
     for images in (MNIST, CIFAR_10):
         dataset = load(images.dataset)
         remarks.append(
-            f"{images.name}: networks learn {sizes.n:,} images here, {images.n_printed:,} in the paper. "
+            f"{images.name}: networks are trained on {sizes.n:,} images here, on {images.n_printed:,} in the paper. "
             f"{dataset.description}"
         )
         pool = drawn(dataset.records, images, sizes.n, seed)
@@ -303,8 +304,8 @@ def _table(images: Images, one: Measured, seed: int) -> list[Row]:
     """Table I for one data set."""
     right = one.right
     rows = [
-        Row(f"{images.name}: accuracy on the images trained on", None, _share(right[:, : one.n])),
-        Row(f"{images.name}: accuracy on others", None, _share(right[:, one.n :])),
+        Row(f"{images.name}: accuracy on training images", None, _share(right[:, : one.n])),
+        Row(f"{images.name}: accuracy on other images", None, _share(right[:, one.n :])),
     ]
     attacks = (
         ("loss threshold", one.by_threshold(), images.threshold),
@@ -364,7 +365,7 @@ def _picture(measured: dict[Images, dict[int, Measured]]) -> str:
     largest = max(ratio for ratios, _ in points.values() for ratio in ratios if math.isfinite(ratio))
     across = np.geomspace(1.0, max(2.0, largest), 60).tolist()
     return plot(
-        "Advantage of the loss threshold against overfitting",
+        "Advantage of the loss threshold by overfitting",
         "test loss / training loss",
         "membership advantage",
         [
@@ -382,9 +383,9 @@ def _share(flags: Flags) -> Estimate:
 
 EXPERIMENT = Experiment(
     name="yeom-table-1",
-    title="Loss threshold and shadow model against convolutional networks",
+    title="Loss threshold and shadow classifier against convolutional networks",
     source="Yeom et al. 2018, Table I and Figure 2",
-    published="precision and recall of both attacks on MNIST and CIFAR-10, and that advantage rises with overfitting",
+    published="precision and recall of both attacks on MNIST and CIFAR-10; the advantage rises with overfitting",
     data=("mnist", "cifar10"),
     run=run,
 )

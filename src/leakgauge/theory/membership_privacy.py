@@ -274,7 +274,9 @@ def published_records_accuracy(n_pool: int, size: int, probability: float) -> fl
     """
     n, k = operator.index(n_pool), operator.index(size)
     if not 1 <= k <= n - 1:
-        raise ValueError(f"size must be in 1..n_pool - 1 = {n - 1}, got {k}; otherwise there is nothing to guess.")
+        raise ValueError(
+            f"size must be in 1..n_pool - 1 = {n - 1}, got {k}; otherwise membership of every record is known."
+        )
     if not 0 <= probability <= 1:
         raise ValueError(f"probability must be in [0, 1], got {probability}.")
     p, q = float(probability), k / n
@@ -475,7 +477,8 @@ def _binomial(n: int, m: int, p: float) -> float:
 def _share(share: float) -> float:
     if not 0 < share < 1:
         raise ValueError(
-            f"share must be in (0, 1), got {share}; with none or all of the pool there is nothing to guess."
+            f"share must be in (0, 1), got {share}; with none or all of the pool in the training set membership "
+            "is known."
         )
     return float(share)
 

@@ -83,11 +83,11 @@ def _on_processes(
             except TerminatedWorkerError as error:
                 deaths = 1 if len(missing) < n_missing else deaths + 1
                 yield from _taken(prepared, missing, store)
-                log.warning("a worker process died; %d chunks are done by new ones", len(missing))
+                log.warning("a worker process died; new ones compute the remaining %d chunks", len(missing))
                 if missing and deaths == MOST_DEATHS:
                     raise WorkerError(
-                        f"worker processes died {MOST_DEATHS} times in a row without finishing anything, perhaps for "
-                        "want of memory; use fewer workers. Finished chunks in the run folder are kept"
+                        f"worker processes died {MOST_DEATHS} times in a row without finishing anything, possibly for "
+                        "lack of memory; use fewer workers. Finished chunks in the run folder are kept"
                     ) from error
 
 
@@ -185,7 +185,7 @@ def _connected(address: str) -> Iterator[None]:
             yield
         except KilledWorker as error:
             raise WorkerError(
-                f"workers of the cluster at {address} died again and again over the same chunk, perhaps for want of "
+                f"workers of the cluster at {address} died repeatedly over the same chunk, possibly for lack of "
                 "memory; finished chunks in the run folder are kept"
             ) from error
 
@@ -221,5 +221,5 @@ def load(store: ChunkStore, name: str, shape: tuple[int, int, int]) -> Outcome |
         failures = {int(model): str(reason) for model, reason in notes["failures"].items()}
         return Outcome(answers, kind, failures, int(notes["n_unconverged"]))
     except (AttributeError, KeyError, TypeError, ValueError):
-        log.warning("chunk %s is damaged and is made again", store.path(name).name)
+        log.warning("chunk %s is damaged and is computed again", store.path(name).name)
         return None

@@ -76,7 +76,7 @@ def handed(prepared: Prepared, shape: tuple[int, ...]) -> Iterator[Handed]:
                     file.truncate(n_answers)
         except OSError as error:
             raise StoreError(
-                f"{folder.parent} has no room for what workers are handed, {room / 1e6:,.0f} MB ({error.strerror}); "
+                f"{folder.parent} has no space for the {room / 1e6:,.0f} MB that workers share ({error.strerror}); "
                 "free space there, set TMPDIR to another folder, or use one worker"
             ) from error
         yield Handed(str(folder), shared)

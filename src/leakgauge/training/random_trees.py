@@ -217,7 +217,7 @@ class GeometricMean(ProbabilityAccess):
 
 def _classes_of(records: Records) -> int:
     if not records.schema.classes:
-        raise ModelError("frequencies of labels need classes; the label of these records is numeric")
+        raise ModelError("frequencies of labels need classes, but the label of these records is numeric")
     return len(records.schema.classes)
 
 

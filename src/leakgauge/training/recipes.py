@@ -153,7 +153,9 @@ class FixedDesign(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ]
         codes = matrix[:, coded]
         if (codes < 0).any() or (codes >= n_categories[coded]).any() or (codes != np.floor(codes)).any():
-            raise DataError("a column of categories holds a number that is no code; encode the table first (as_codes).")
+            raise DataError(
+                "a column of categories holds a number that is not a code; encode the table first (as_codes)."
+            )
         design[np.arange(len(matrix))[:, None], start[coded] + codes.astype(np.int64)] = 1.0
         return design
 

@@ -51,7 +51,7 @@ class ChunkStore:
         except FileNotFoundError:
             return None
         except Exception as error:  # a damaged file may make its parser raise anything
-            log.warning("chunk %s is damaged (%s) and is made again", path.name, type(error).__name__)
+            log.warning("chunk %s is damaged (%s) and is computed again", path.name, type(error).__name__)
             return None
 
     def save(self, name: str, answers: NDArray[np.float64], notes: dict[str, Any]) -> None:

@@ -128,7 +128,7 @@ class Growth:
         if not len(records):
             raise ModelError("a tree needs at least one record, got none")
         if not records.schema.classes:
-            raise ModelError("a tree of leakgauge tells classes apart; it cannot be trained for regression")
+            raise ModelError("a tree of leakgauge predicts classes; it cannot be trained for regression")
         labels = np.asarray(records.labels, dtype=np.int64)
         return Sample(self.codes(records.features), labels, self.n_bins, len(records.schema.classes))
 

@@ -128,7 +128,7 @@ def test_all_subsets():
 @pytest.mark.parametrize("size", [0, 4, -1])
 def test_training_sets_of_none_or_all_are_refused(size):
     with pytest.raises(
-        ConfigError, match=rf"size must be in 1..3 for a pool of 4 records, got {size}; with none or all"
+        ConfigError, match=rf"size must be in 1..3 for a pool of 4 records, got {size}; otherwise membership"
     ):
         all_subsets(4, size)
 

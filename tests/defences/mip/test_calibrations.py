@@ -280,7 +280,10 @@ def test_without_a_curvature_the_noise_is_independent():
 
 
 def test_a_coordinate_given_no_noise_must_not_move():
-    with pytest.raises(ModelError, match=r"no noise keeps eta = 0.1: some exchanges leave no model, or move a number"):
+    with pytest.raises(
+        ModelError,
+        match=r"no noise guarantees eta = 0.1: after some exchanges no model could be trained, or they change a number",
+    ):
         calibrate(Mean(rng().normal(size=(8, 2))), eta=0.1, rng=rng(), calibration=Swap(shape=[1.0, 0.0]))
 
 
@@ -336,9 +339,9 @@ def test_a_margin_makes_estimates_larger():
 
 def test_the_printed_radius_warns_and_promises_nothing():
     algorithm = Mean(rng().normal(size=(8, 2)))
-    with pytest.warns(GuaranteeWarning, match="as printed keeps no promise in two dimensions or more"):
+    with pytest.warns(GuaranteeWarning, match="as printed guarantees nothing in two dimensions or more"):
         found = calibrate(algorithm, eta=0.1, rng=rng(), calibration=Paper(radius="laplace_paper"))
-    assert found.guarantee == NoGuarantee("the length of the noise as printed keeps no promise")
+    assert found.guarantee == NoGuarantee("the length of the noise as printed guarantees nothing")
     assert found.noise.radius is Radius.LAPLACE_PAPER
     one = calibrate(Mean(algorithm.rows[:, 0]), eta=0.1, rng=rng(), calibration=Paper(radius="laplace_paper"))
     assert one.guarantee.eta == 0.1  # in one dimension it is the same
@@ -360,11 +363,11 @@ def test_the_paper_takes_hundreds_of_times_the_noise():
     ("changed", "message"),
     [
         ({"eta": 0.0}, r"eta must be in \(0, 0.5\) for 4 of 8 records, got 0.0; at 0 no noise is enough"),
-        ({"eta": 0.5}, r"eta must be in \(0, 0.5\) for 4 of 8 records, got 0.5; .* from 0.5 on nothing is promised"),
+        ({"eta": 0.5}, r"eta must be in \(0, 0.5\) for 4 of 8 records, got 0.5; .* from 0.5 on no noise is needed"),
         ({"eta": -0.1}, r"eta must be in \(0, 0.5\)"),
         ({"eta": math.nan}, r"eta must be in \(0, 0.5\) for 4 of 8 records, got nan"),
         ({"size": 2, "eta": 0.25}, r"eta must be in \(0, 0.25\) for 2 of 8 records"),
-        ({"size": 0}, "size must be in 1..7 for a pool of 8 records, got 0; with none or all"),
+        ({"size": 0}, "size must be in 1..7 for a pool of 8 records, got 0; otherwise membership"),
         ({"size": 8}, "size must be in 1..7 for a pool of 8 records, got 8"),
         ({"calibration": Tight(moment=0.5)}, "moment must be at least 1, got 0.5; use 2"),
         ({"calibration": Paper(moment=math.nan)}, "moment must be at least 1, got nan"),
@@ -397,7 +400,7 @@ def test_numbers_that_are_not_finite_are_refused():
         calibrate(algorithm, eta=0.1, rng=rng(), calibration=Tight())
     with (
         np.errstate(divide="ignore", invalid="ignore"),
-        pytest.raises(ModelError, match="no exchange of a record leaves"),
+        pytest.raises(ModelError, match="no model could be trained after any exchange"),
     ):
         calibrate(Statistic(lambda rows: [math.nan], np.arange(40.0)), eta=0.1, rng=rng())
 

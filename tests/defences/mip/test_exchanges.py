@@ -262,7 +262,8 @@ def test_too_few_splits_say_how_many_there_must_be():
 
 
 def test_what_no_noise_hides_is_said():
-    with pytest.raises(ModelError, match=r"no noise keeps eta = 0.05: some exchanges leave no model, or move a number"):
+    said = "no noise guarantees eta = 0.05: after some exchanges no model could be trained, or they change a number"
+    with pytest.raises(ModelError, match=said):
         Enumerated(np.full((3, 2), np.inf), 0.5).least_scale(0.05)
 
 

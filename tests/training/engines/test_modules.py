@@ -357,8 +357,8 @@ def test_what_cannot_be_stacked_goes_one_after_another(factory):
 
 def test_the_reason_is_given():
     everyone = everything(N, 2)
-    assert why_apart(job_of(batch_norm, everyone)) == "the records of a batch see each other"
-    assert why_apart(job_of(Centred, everyone)) == "the records of a batch see each other"
+    assert why_apart(job_of(batch_norm, everyone)) == "the predictions for the records of a batch depend on each other"
+    assert why_apart(job_of(Centred, everyone)) == "the predictions for the records of a batch depend on each other"
     for factory in (Branching, ByHand):
         assert why_apart(job_of(factory, everyone)).startswith("torch.func cannot stack the module (")
 
@@ -435,7 +435,7 @@ def test_one_and_two_workers_make_the_same_table():
 
 
 def test_a_device_that_is_not_there_is_an_error_and_not_a_slow_run():
-    with pytest.raises(ConfigError, match=r"device 'cuda:99' is not there: .*use device='cpu'"):
+    with pytest.raises(ConfigError, match=r"device 'cuda:99' is not available: .*use device='cpu'"):
         train_many(
             learner_of(tanh),
             RECORDS,

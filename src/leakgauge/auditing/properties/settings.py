@@ -195,7 +195,7 @@ class PropertySettings(Checked):
 
 
 class PropertyPart(Part):
-    """[[properties]]: a property of people whose frequency in the training set is a secret."""
+    """[[properties]]: a target property, whose frequency in the training set is confidential."""
 
     column: str = Field(min_length=1, description="a feature of the model")
     value: Value = Field(None, description="the value that makes the property")
@@ -206,8 +206,8 @@ class PropertyPart(Part):
         None,
         min_length=2,
         max_length=2,
-        description="two frequencies to distinguish, the smaller first; by default the true one and, of the rarer kind "
-        "of people, half as many",
+        description="two frequencies to distinguish, the smaller first; by default the true one, and that with half "
+        "of the rarer kind of records",
     )
     positive: Value = Field(None, description="the class attacked against the rest, where there are more than two")
 

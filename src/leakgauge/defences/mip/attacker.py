@@ -131,8 +131,8 @@ def checked_size(n_pool: int, size: int) -> int:
     """The size of the training sets, or an error where there is nothing to guess."""
     if not 1 <= size <= n_pool - 1:
         raise ConfigError(
-            f"size must be in 1..{n_pool - 1} for a pool of {n_pool} records, got {size}; "
-            "with none or all of them in the training set there is nothing to guess"
+            f"size must be in 1..{n_pool - 1} for a pool of {n_pool} records, got {size}; otherwise membership of "
+            "every record is known"
         )
     return int(size)
 
@@ -143,7 +143,7 @@ def _checked(outputs: Floats, members: Members) -> float:
             f"outputs [subsets, d] and members [subsets, n] must fit together, got {outputs.shape} and {members.shape}"
         )
     if not np.isfinite(outputs).all():
-        raise DataError("outputs must be finite; find out which training sets give none")
+        raise DataError("outputs must be finite; look for the training sets whose output is not")
     sizes = np.unique(members.sum(axis=1))
     if len(sizes) > 1:
         raise DataError(f"training sets must be of one size, got {sizes.tolist()}")

@@ -48,7 +48,7 @@ MOST_DIFFERENCES = 10**8
 """Numbers in all differences of pairs that may be looked at."""
 
 
-SECRETS = "the training set is drawn uniformly from the pool, and neither it nor the random numbers become known"
+SECRETS = "the training set is drawn uniformly from the pool, and both it and the random numbers stay secret"
 """What every guarantee assumes."""
 
 
@@ -253,7 +253,10 @@ class Swap(Calibration):
                 return np.ones(d)
             known = moves[np.isfinite(moves).all(axis=1)]
             if not len(known):
-                raise ModelError("no exchange of a record leaves a model; use a larger training set, or more smoothing")
+                raise ModelError(
+                    "no model could be trained after any exchange of a record; use a larger training set, or more "
+                    "smoothing"
+                )
             return np.asarray(np.sqrt((known**2).mean(axis=0)))
         given = np.asarray(shape, dtype=np.float64)
         if given.shape == (d,) and np.isfinite(given).all() and (given >= 0).all():
@@ -349,12 +352,12 @@ class Paper(Calibration):
         noise = NormNoise(moments.sigma, self.moment, noise_factor_izzo(eta, self.moment), Radius(self.radius))
         if noise.radius is Radius.LAPLACE_PAPER and (moments.sigma > 0).sum() > 1:
             warnings.warn(
-                "noise with the length as printed keeps no promise in two dimensions or more; it is for reproducing "
-                "the paper's figures, use radius='gamma' or another calibration",
+                "noise with the length as printed guarantees nothing in two dimensions or more; it is for "
+                "reproducing the paper's figures; use radius='gamma' or another calibration",
                 GuaranteeWarning,
                 stacklevel=2,
             )
-            return Calibrated(noise, NoGuarantee("the length of the noise as printed keeps no promise"), size)
+            return Calibrated(noise, NoGuarantee("the length of the noise as printed guarantees nothing"), size)
         return Calibrated(noise, moments.guarantee(eta, share, "Izzo et al. 2022, Theorem 7"), size)
 
 
@@ -442,8 +445,8 @@ def _checked(algorithm: Algorithm, eta: float, size: int, prior: float | None = 
     most = min(share, 1 - share)
     if not 0 < eta < most:
         raise ConfigError(
-            f"eta must be in (0, {most:g}) for {meaning}, got {eta}; at 0 no noise is enough, and from "
-            f"{most:g} on nothing is promised and no noise is needed"
+            f"eta must be in (0, {most:g}) for {meaning}, got {eta}; at 0 no noise is enough, and from {most:g} on no "
+            "noise is needed"
         )
     return share
 

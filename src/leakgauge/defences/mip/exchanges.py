@@ -83,8 +83,9 @@ class Evidence(ABC):
     def why_never(self, eta: float) -> str:
         """What to say when not even infinite noise is enough."""
         return (
-            f"no noise keeps eta = {eta:g}: some exchanges leave no model, or move a number that is given no noise; "
-            "use a larger training set, more smoothing, or give the noise a shape without zeros"
+            f"no noise guarantees eta = {eta:g}: after some exchanges no model could be trained, or they change a "
+            "number that has no noise; use a larger training set, more smoothing, or give the noise a shape without "
+            "zeros"
         )
 
 

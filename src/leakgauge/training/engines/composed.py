@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 
 NO_COMPOSITION = "{} is not a composition"
-NUMBERS = "the label is a number, and only answers about classes are put together here"
+NUMBERS = "the label is numeric, and only predictions of classes can be combined here"
 
 
 def composed(learner: Learner, engines: Sequence[Engine]) -> Sequence[Engine]:
@@ -80,7 +80,7 @@ class Released(Composed):
     shares with the others. How far their answers may be off near a jump, the floor says.
     """
 
-    method = "changing the answers of the models behind"
+    method = "post-processing the predictions of the ordinary learner's models"
     suffix = "released"
 
     def prepare(self, job: Job) -> Seen | Refusal:
@@ -170,7 +170,11 @@ class Voting(Composed):
             return Refusal(Why.JOB, "there is no model to train")
         if isinstance(job.queries, EachModel) and _leaves_out(job) and not job.asks_removed:
             return Refusal(
-                Why.JOB, "not a leave-one-out job that asks all models the same, or each about the record it lacks"
+                Why.JOB,
+                (
+                    "not a leave-one-out job with the same queries for all models, or with the left-out record as "
+                    "each model's query"
+                ),
             )
         refusals = []
         for way in _ways(job):

@@ -225,7 +225,7 @@ def _manner(job: Job, pool: Examples) -> tuple[bool, str | None]:
     assert isinstance(learner, TorchLearner)
     mixes, draws = _habits(learner, pool)
     if mixes:
-        return True, "the records of a batch see each other"
+        return True, "the predictions for the records of a batch depend on each other"
     if draws and job.randomness is not Randomness.COMMON:
         return False, "the module draws random numbers, and each model has a seed of its own"
     return False, _why_not_stacked(learner, pool, draws)

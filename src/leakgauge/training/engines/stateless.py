@@ -115,7 +115,7 @@ def given(
     """
     leaves_out = isinstance(job.subsets, LeaveOneOut) if any_query else job.asks_removed
     if not leaves_out and not (whole and job.trains_on_all):
-        own = "" if any_query else " that asks each model about the record it lacks"
+        own = "" if any_query else " that queries each model for the record it lacks"
         return Refusal(Why.JOB, f"not a leave-one-out job{own}")
     if type(job.learner) is not SklearnLearner:
         return Refusal(Why.LEARNER, f"{job.learner.name} is not a scikit-learn estimator")

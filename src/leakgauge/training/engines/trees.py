@@ -66,7 +66,9 @@ class TreesWithout(Engine):
         if not isinstance(job.subsets, LeaveOneOut) and not job.trains_on_all:
             return Refusal(Why.JOB, "not a leave-one-out job")
         if job.learner.randomised and job.randomness is Randomness.INDEPENDENT:
-            return Refusal(Why.JOB, "each forest has random numbers of its own, so none can be had from another")
+            return Refusal(
+                Why.JOB, ("each forest has random numbers of its own, so no forest can be computed from another")
+            )
         if not len(job.subsets):
             return Refusal(Why.JOB, "there is no record to leave out")
         try:

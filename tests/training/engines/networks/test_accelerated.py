@@ -172,7 +172,7 @@ def test_weights_that_run_away_are_not_hidden():
 
 
 def test_a_device_that_is_not_there():
-    with pytest.raises(ConfigError, match=r"device 'cuda:99' is not there: .*use device='cpu'"):
+    with pytest.raises(ConfigError, match=r"device 'cuda:99' is not available: .*use device='cpu'"):
         accelerated.train(halves(network()), "cuda:99")
 
 

@@ -125,7 +125,7 @@ class TorchNetworks(Networks):
     def unavailable(self, job: Job) -> str | None:
         """Where no accelerator is asked for, or torch finds none."""
         if not job.device.startswith("cuda"):
-            return f"device={job.device!r} is no accelerator"
+            return f"device={job.device!r} is not an accelerator"
         if find_spec("torch") is None:
             return "torch is not installed"
         import torch
