@@ -7,6 +7,7 @@ from leakgauge.influence.delivered import OwnModels
 from leakgauge.influence.dtp import Dtp, dtp
 from leakgauge.influence.pdtp import Pdtp, own_influence, pairwise_floor, pdtp
 from leakgauge.influence.removal import Cells, largest_left
+from leakgauge.influence.screening import MostInfluential, most_influential
 from leakgauge.influence.search import Search, search
 
 __all__ = [
@@ -16,6 +17,7 @@ __all__ = [
     "Confirmation",
     "Dtp",
     "DtpBound",
+    "MostInfluential",
     "OwnModels",
     "Pdtp",
     "Search",
@@ -25,6 +27,7 @@ __all__ = [
     "dtp_upper_bound",
     "largest_left",
     "linear_bound",
+    "most_influential",
     "naive_bayes_bound",
     "own_influence",
     "pairwise_floor",
