@@ -101,7 +101,7 @@ def across_models(
     frequencies = checked_prior(
         np.bincount(truth, minlength=len(hidden)) / len(truth) if prior is None else prior, len(hidden)
     )
-    halves = complementary_pairs(len(records), n_pairs, np.random.default_rng([seed, 0]))
+    halves = complementary_pairs(len(records), n_pairs, np.random.default_rng(seed))
     queries = hidden.completed(records.features).reshape(-1, records.schema.n_features)
     table = without_lost_pairs(train_many(learner, records, halves, queries, seed=seed, execution=execution))
     told = table.answers.reshape(len(table), len(records), len(hidden), -1)

@@ -47,6 +47,7 @@ from leakgauge.models import AnswerKind, Model, answers, kind_of
 from leakgauge.records import Records, Schema, concatenate
 from leakgauge.statistics import SMALLEST_GROUP, Estimate, TailOdds, bonferroni_confidence, smallest_sure_tail
 from leakgauge.statistics.numerals import interval_name, number
+from leakgauge.streams import AuditStream
 from leakgauge.training import HERE, DenseSubsets, Execution, complementary_pairs, train_many
 
 N_LISTED = 20
@@ -209,7 +210,7 @@ def wants_shadows(hidden: Sequence[Hidden], settings: Settings, *, learner: bool
 
 def shadow_halves(n_people: int, settings: Settings) -> DenseSubsets:
     """What they are trained on: halves of members and others together."""
-    return complementary_pairs(n_people, N_PAIRS, np.random.default_rng([settings.seed, 9]))
+    return complementary_pairs(n_people, N_PAIRS, AuditStream.ATTRIBUTE_HALVES.generator(settings.seed))
 
 
 def _shadows(what: Subject, hidden: Sequence[Hidden], settings: Settings, execution: Execution) -> list[Shadows | None]:

@@ -36,6 +36,7 @@ from leakgauge.membership import Evidence, Population, left_out_error
 from leakgauge.membership.error_law import MANY
 from leakgauge.models import AnswerKind, answers, kind_of
 from leakgauge.records import Records, concatenate
+from leakgauge.streams import AuditStream
 from leakgauge.training import (
     EachModel,
     Execution,
@@ -237,7 +238,7 @@ def _target_answers(
         n_classes = len(what.train.schema.classes)
         try:
             kind, given = kind_of(what.model), answers(what.model, features, n_classes)
-            again = np.random.default_rng([settings.seed, 9]).permutation(len(features))[:N_ASKED_AGAIN]
+            again = AuditStream.ASKED_AGAIN.generator(settings.seed).permutation(len(features))[:N_ASKED_AGAIN]
             moved = _n_moved(kind, given[again], answers(what.model, features[again], n_classes)), len(again)
         except UserCodeError as error:
             raise UserCodeError(
@@ -296,7 +297,7 @@ def _set_aside(what: Subject, kind: AnswerKind, settings: Settings, *, attribute
     n = membership_part.n_set_aside(
         kind, settings, len(what.holdout), learner=what.learner is not None, attributes=attributes
     )
-    rng = np.random.default_rng([settings.seed, 3])
+    rng = AuditStream.SET_ASIDE.generator(settings.seed)
     return len(what.train) + np.sort(rng.choice(len(what.holdout), n, replace=False)).astype(np.int64)
 
 
@@ -314,7 +315,7 @@ def _shadows(
     """
     if what.learner is None or own is None or not membership_part.wants_shadows(kind, settings, learner=True):
         return None, ""
-    rng = np.random.default_rng([settings.seed, 2])
+    rng = AuditStream.SHADOW_SETS.generator(settings.seed)
     # At least a tenth of the candidates stay out of every set, or too few models would be left to compare with.
     size = min(len(what.train), int(0.9 * len(candidates)))
     subsets = balanced_subsets(len(candidates), size, settings.n_shadows, rng)

@@ -41,6 +41,7 @@ from leakgauge.influence.search import stopping_floor
 from leakgauge.models import Model, binned_logs
 from leakgauge.statistics import Estimate, pearson
 from leakgauge.statistics.numerals import changed, factor, interval_name, short
+from leakgauge.streams import AuditStream
 from leakgauge.training import coarse_tolerance
 from leakgauge.training.engines.refit import Refit
 
@@ -170,7 +171,7 @@ def measure(
 def chosen_rows(n: int, settings: Settings) -> NDArray[np.int64]:
     """Rows of the training set whose influence is measured, in order: all, or some drawn at random."""
     n_chosen = n if settings.n_influence is None else min(settings.n_influence, n)
-    rng = np.random.default_rng([settings.seed, 1])
+    rng = AuditStream.INFLUENCE_ROWS.generator(settings.seed)
     return np.sort(rng.choice(n, n_chosen, replace=False)).astype(np.int64)
 
 

@@ -35,6 +35,7 @@ from leakgauge.influence import search
 from leakgauge.models import AnswerKind, Release, answers, as_is, kind_of, label_logs
 from leakgauge.records import Records, Task
 from leakgauge.statistics import Estimate
+from leakgauge.streams import CollusionStream
 from leakgauge.training import HERE, Execution, everything, train_many
 from leakgauge.training.threads import one_thread
 
@@ -176,7 +177,7 @@ def detect(
     domain = Domain.of(train, holdout) if domain is None else domain
     for records in (train, holdout):
         domain.require(records)
-    noise = domain.at(np.random.default_rng([seed, 1]).random((n_noise, domain.n_features)))
+    noise = domain.at(CollusionStream.NOISE.generator(seed).random((n_noise, domain.n_features)))
     queries = np.concatenate([train.features, holdout.features, noise])
     given = answers(model, queries, len(train.schema.classes))
     labels_only = kind_of(model) is AnswerKind.LABELS
@@ -316,7 +317,8 @@ def _influence(
     learner: Learner, train: Records, n_searched: int, n_queries: int, seed: int, released: Release
 ) -> list[Sign]:
     """PDTP and the best indirect query found, of some records: both say what the learner does, not what is normal."""
-    which = np.sort(np.random.default_rng([seed, 2]).choice(len(train), n_searched, replace=False)).astype(np.int64)
+    rng = CollusionStream.SEARCHED_ROWS.generator(seed)
+    which = np.sort(rng.choice(len(train), n_searched, replace=False)).astype(np.int64)
     found = search(learner, train, which, seed=seed, n_queries=n_queries, released=released)
     n_indirect = int((found.values > found.own).sum())
     remark = (

@@ -32,9 +32,10 @@ from leakgauge.checking import check_fields, number, one_of, optional, whole
 from leakgauge.defences.defence import Defended, TrainingDefence
 from leakgauge.defences.mip.parameters import Estimator, LinearClassifier
 from leakgauge.defences.private_modules import Step, descend_module
-from leakgauge.defences.randomness import SECRET_CONDITION, SEED_GIVEN, rounded_up, streams
+from leakgauge.defences.randomness import SECRET_CONDITION, SEED_GIVEN, rounded_up
 from leakgauge.errors import ConfigError, MissingExtra, ModelError
 from leakgauge.models import wrap_module
+from leakgauge.streams import TrainingStream
 from leakgauge.training import Fitted, Learner, SklearnLearner, TorchLearner
 from leakgauge.training.engines.stateless import split
 from leakgauge.training.threads import one_thread
@@ -260,7 +261,7 @@ class DpSgd(TrainingDefence):
             ModelError: the algorithm cannot be given these records, or keeps something of them that no noise covers.
         """
         # Sources of their own: who takes part does not depend on what is trained.
-        coins, start, noise = streams(seed, b"dp-sgd", 3)
+        coins, start, noise = TrainingStream.DP_SGD.sources(seed, 3)
         batches = self._batches(len(records), np.random.default_rng(coins))
         draw = np.random.default_rng(noise)
         said = self.guarantee if seed is None else SEED_GIVEN

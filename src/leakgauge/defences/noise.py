@@ -11,8 +11,9 @@ from leakgauge.checking import check_fields, number, optional, whole
 from leakgauge.defences.defence import Defence
 from leakgauge.defences.memory import changed
 from leakgauge.defences.private_modules import kept_by
-from leakgauge.defences.randomness import SECRET_CONDITION, SEED_GIVEN, rounded_up, seed_of_training, streams
+from leakgauge.defences.randomness import SECRET_CONDITION, SEED_GIVEN, rounded_up, seed_of_training
 from leakgauge.errors import ConfigError, DataError, ModelError
+from leakgauge.streams import TrainingStream
 from leakgauge.theory import accuracy_from_advantage
 from leakgauge.training import Fitted, Learner
 from leakgauge.training.fingerprints import fingerprint
@@ -187,7 +188,7 @@ class NoisyParameters(Learner):
             raise ModelError(
                 f"{self.name}: {len(records)} records give parameters that are not finite, or lack a class"
             )
-        (source,) = streams(seed, b"noise on the parameters", 1)
+        (source,) = TrainingStream.PARAMETER_NOISE.sources(seed, 1)
         model = self.algorithm.model(parameters + self.noise.draw(1, np.random.default_rng(source))[0])
         return Fitted(model, fitted.converged, self.guarantee if seed is None else SEED_GIVEN)
 

@@ -18,6 +18,7 @@ from leakgauge.influence.delivered import OwnModels, answer_errors
 from leakgauge.influence.pdtp import NOISE_QUANTILE
 from leakgauge.models import Model
 from leakgauge.statistics import Estimate, bonferroni_confidence
+from leakgauge.streams import Retraining
 from leakgauge.training import (
     HERE,
     EachModel,
@@ -120,7 +121,7 @@ def prediction_change(
 
     moved, first = [], None
     for repeat in range(n_repeats if learner.randomised else 1):
-        own_seed = seed + 7919 * repeat
+        own_seed = seed + Retraining.REPEAT * repeat
         whole = trained(everything(len(records)), asked, own_seed, Randomness.COMMON).values[0]
         subsets, own = leave_one_out(len(records), rows), EachModel(rows[:, None])
         left_out = plan(Job(learner, records, subsets, own, own_seed, Randomness.COMMON, execution.device))
@@ -140,7 +141,9 @@ def prediction_change(
     )
     noise = np.zeros(len(rows))
     if learner.randomised:
-        refits = trained(everything(len(records), n_noise_models), asked, seed + 15_485_863, Randomness.INDEPENDENT)
+        refits = trained(
+            everything(len(records), n_noise_models), asked, Retraining.NOISE_FLOOR.seed(seed), Randomness.INDEPENDENT
+        )
         noise = _noise(refits.values)
     return Changes(
         which=rows,
@@ -195,7 +198,7 @@ def confirm_change(
             records,
             subsets,
             queries,
-            seed=seed + 32_452_843 + place,
+            seed=Retraining.CONFIRMATION.seed(seed, place),
             randomness=Randomness.INDEPENDENT,
             execution=execution,
         ).values

@@ -17,6 +17,7 @@ import numpy as np
 from leakgauge.arrays import Floats, Indices
 from leakgauge.models import Release, as_is
 from leakgauge.statistics import Estimate, bonferroni_confidence
+from leakgauge.streams import Retraining
 from leakgauge.training import HERE, EachModel, Execution, LeaveOneOut, Randomness, everything, train_many
 
 if TYPE_CHECKING:
@@ -78,13 +79,12 @@ def confirm(
     order = np.argsort(-np.nan_to_num(found.binned, nan=-np.inf), kind="stable")
     places = order[: min(n_candidates, len(order))]
     rows, labels = found.which[places], found.labels[places]
-    fresh = seed + 32_452_843
     full = train_many(
         learner,
         records,
         everything(len(records), n_models),
         records.features[rows],
-        seed=fresh,
+        seed=Retraining.CONFIRMATION.seed(seed),
         randomness=Randomness.INDEPENDENT,
         execution=execution,
     )
@@ -94,7 +94,7 @@ def confirm(
         records,
         LeaveOneOut(len(records), removed),
         EachModel(removed[:, None]),
-        seed=fresh + 1,
+        seed=Retraining.CONFIRMATION.seed(seed, 1),
         randomness=Randomness.INDEPENDENT,
         execution=execution,
     )

@@ -17,6 +17,7 @@ from leakgauge.escaping import shapes
 from leakgauge.influence.delivered import OwnModels, answer_errors
 from leakgauge.influence.precision import Precision
 from leakgauge.models import Model, Release, as_is, binned_logs, released_off
+from leakgauge.streams import Retraining
 from leakgauge.theory import log_ratio
 from leakgauge.training import (
     HERE,
@@ -202,7 +203,7 @@ def pdtp(
     tried = settled.seed_tried and not settled.randomised
 
     def pair(repeat: int) -> Pair:
-        of = seed + 7919 * repeat
+        of = seed + Retraining.REPEAT * repeat
         return _pair(settled, records, rows, of, randomness, execution, apart=tried)
 
     pairs, quiet = [pair(0)], execution.quiet
@@ -300,7 +301,7 @@ def _pair(
 
     With ``apart`` the two have seeds of their own although their random numbers are in common.
     """
-    full_seed = seed if randomness is Randomness.COMMON else seed + 104_729
+    full_seed = seed if randomness is Randomness.COMMON else Retraining.APART.seed(seed)
     full = train_many(
         learner,
         records,
@@ -311,7 +312,7 @@ def _pair(
         execution=execution.alone,
     )
     subsets, queries = leave_one_out(len(records), rows), EachModel(rows[:, None])
-    own_seed = seed + 104_729 if apart else seed
+    own_seed = Retraining.APART.seed(seed) if apart else seed
     left_out = plan(Job(learner, records, subsets, queries, own_seed, randomness, execution.device))
     table = left_out.train(execution)
     return Pair(full.log_probabilities[0], table, left_out.prepared)
@@ -342,7 +343,7 @@ def _solver_errors(
         if tight is None:
             return rounded, rounded
         # Where seeds seemed to do nothing, with others: where they do something after all, the floor shows it.
-        other = seed + 224_737 if apart else seed
+        other = Retraining.SOLVED.seed(seed) if apart else seed
         end = _pair(tight, records, rows, other, COMMON, execution, apart=apart)
     except ModelError:  # one of the models that it takes could not be trained
         unknown = np.full(len(rows), np.inf)
@@ -413,7 +414,7 @@ def _agree_without(
             train_many(
                 learner, records, subsets, queries, seed=one, randomness=COMMON, engines=(), execution=execution
             ).answers
-            for one in (seed + 104_729, seed + 350_377)
+            for one in (Retraining.APART.seed(seed), Retraining.AGAIN.seed(seed))
         )
     except ModelError:  # none of them could be trained
         return False
@@ -431,7 +432,7 @@ def _refits(
         records,
         everything(len(records), n_models),
         records.features[rows],
-        seed=seed + 15_485_863,
+        seed=Retraining.NOISE_FLOOR.seed(seed),
         randomness=Randomness.INDEPENDENT,
         execution=execution,
     )
