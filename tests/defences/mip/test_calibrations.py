@@ -26,9 +26,7 @@ from leakgauge.defences.mip import (
     TightGaussian,
     calibrate,
     enumerated,
-    integrated_attack,
     moments_of_splits,
-    simulated_attack,
 )
 from leakgauge.errors import ConfigError, ModelError
 from leakgauge.records import Records
@@ -36,6 +34,7 @@ from leakgauge.theory import advantage_from_eta, noise_factor, noise_factor_izzo
 from leakgauge.training import SklearnLearner
 
 from . import pools
+from .optimal import integrated_attack, simulated_attack
 
 
 def rng(seed=0):

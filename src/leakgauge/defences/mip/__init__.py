@@ -10,7 +10,6 @@ mended here; :class:`Paper` has them as printed.
 """
 
 from leakgauge.defences.mip.algorithms import Algorithm, Mean, ModelParameters, Statistic
-from leakgauge.defences.mip.attacker import OptimalAttack, all_subsets, integrated_attack, simulated_attack
 from leakgauge.defences.mip.calibrations import (
     Calibrated,
     Calibration,
@@ -23,7 +22,7 @@ from leakgauge.defences.mip.calibrations import (
     TightGaussian,
     moments_of_splits,
 )
-from leakgauge.defences.mip.exchanges import enumerated
+from leakgauge.defences.mip.exchanges import all_subsets, enumerated
 from leakgauge.defences.mip.noise import GaussianNoise, Noise, NormNoise, Radius
 from leakgauge.defences.mip.release import Release, calibrate, release
 
@@ -39,7 +38,6 @@ __all__ = [
     "NoGuarantee",
     "Noise",
     "NormNoise",
-    "OptimalAttack",
     "Paper",
     "Radius",
     "Release",
@@ -50,8 +48,6 @@ __all__ = [
     "all_subsets",
     "calibrate",
     "enumerated",
-    "integrated_attack",
     "moments_of_splits",
     "release",
-    "simulated_attack",
 ]

@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike
 
 from leakgauge.arrays import Floats, Members
 from leakgauge.defences.mip.algorithms import Algorithm, Mean
-from leakgauge.defences.mip.attacker import checked_size
 from leakgauge.defences.mip.exchanges import (
     Enumerated,
     Evidence,
@@ -26,6 +25,7 @@ from leakgauge.defences.mip.exchanges import (
     Farthest,
     Removals,
     all_exchanges,
+    checked_size,
     drawn,
     drawn_exchanges,
     enumerated,
