@@ -23,7 +23,7 @@ from leakgauge.auditing.subject import Subject
 from leakgauge.influence import EVERY_QUERY
 from leakgauge.membership import ATTACKS, Attack
 from leakgauge.models import AnswerKind
-from leakgauge.records import Schema, find_duplicates
+from leakgauge.records import Schema, record_codes
 from leakgauge.statistics import SMALLEST_GROUP, Estimate, clopper_pearson, mean
 from leakgauge.training import PredictionTable
 
@@ -48,7 +48,7 @@ def describe(
         right = np.argmax(target_answers[rows], axis=1) == labels[rows]
         return clopper_pearson(int(right.sum()), len(right))
 
-    shared = find_duplicates(what.train, what.holdout)
+    codes = record_codes(what.train, what.holdout)
     return Description(
         model=what.name,
         learner=None if what.learner is None else what.learner.name,
@@ -61,7 +61,7 @@ def describe(
         classes=_class_names(what.train.schema, labels),
         train_score=score(is_member),
         holdout_score=score(~is_member),
-        n_duplicates=shared.identical_across.n_right,
+        n_duplicates=int(np.isin(codes.holdout, codes.train).sum()),
         overlap=overlap,
     )
 
