@@ -111,6 +111,8 @@ class DpSgd(TrainingDefence):
     """
 
     source = "Abadi et al. 2016"
+    needs_secrecy = True
+    adds_randomness = True
 
     size: int
     epsilon: float | None = None
@@ -124,40 +126,26 @@ class DpSgd(TrainingDefence):
     rate: float = 2.0
 
     def __post_init__(self) -> None:
-        any_number = number()
         check_fields(
             self,
             size=whole(2, hint="it is records of a training set"),
             epochs=whole(1, hint="it is how often a record takes part"),
             batch=optional(whole(1, hint="it is records that take part in a step")),
             adjacency=one_of(Adjacency),
-            epsilon=optional(any_number),
-            eta=optional(any_number),
-            share=any_number,
-            delta=optional(any_number),
-            clip=any_number,
-            rate=any_number,
+            epsilon=optional(number(above=0, hint="1 is a strong promise, 8 a weak")),
+            eta=optional(number()),
+            share=number(above=0, below=1, hint="it is k / n, and 0.5 is the default"),
+            delta=optional(number(above=0, below=1, hint="take less than 1 / size")),
+            clip=number(above=0, hint="1 is the default"),
+            rate=number(above=0, hint="2 is the default"),
         )
         if not self.records_per_step <= self.size:
             raise ConfigError(f"batch must be at most size = {self.size}, got {self.batch}; at size all take part")
         if (self.epsilon is None) == (self.eta is None):
             raise ConfigError("give either epsilon or eta: what is promised of a model trained with DP-SGD")
-        if self.epsilon is not None and not 0 < self.epsilon < math.inf:
-            raise ConfigError(
-                f"epsilon must be above 0 and finite, got {self.epsilon}; 1 is a strong promise, 8 a weak"
-            )
-        if not 0 < self.share < 1:
-            raise ConfigError(f"share must be in (0, 1), got {self.share}; it is k / n, and 0.5 is the default")
         least = min(self.share, 1 - self.share)
         if self.eta is not None and not 0 < self.eta < least:
             raise ConfigError(f"eta must be in (0, {least:.3g}), got {self.eta}; at {least:.3g} no noise is needed")
-        if self.delta is not None and not 0 < self.delta < 1:
-            raise ConfigError(
-                f"delta must be in (0, 1), got {self.delta}; take less than 1 / size = {1 / self.size:.2g}"
-            )
-        for name, value, usual in (("clip", self.clip, 1), ("rate", self.rate, 2)):
-            if not 0 < value < math.inf:
-                raise ConfigError(f"{name} must be above 0 and finite, got {value}; {usual} is the default")
 
     @property
     def records_per_step(self) -> int:
@@ -199,20 +187,18 @@ class DpSgd(TrainingDefence):
         replacing = " by replacing one" if self.adjacency is Adjacency.REPLACE_ONE and self.eta is None else ""
         return f"DP-SGD with {promise}{replacing}"
 
-    @property
+    @cached_property
     def guarantee(self) -> str:
         """Differential privacy by either adjacency, and what follows for membership; all rounded up."""
-        return self._promise
-
-    @property
-    def needs_secrecy(self) -> bool:
-        """Yes: whoever knows the noise can subtract it."""
-        return True
-
-    @property
-    def adds_randomness(self) -> bool:
-        """Yes: who takes part in a step, and the noise."""
-        return True
+        added, replaced = (rounded_up(self.privacy(one)) for one in Adjacency)
+        return (
+            f"({added}, {rounded_up(self.failure)})-differentially private when one record is added or removed, and "
+            f"with epsilon {replaced} when one is replaced; no attack on any one record is right with probability "
+            f"above {rounded_up(self.accuracy)}, if the training set is a random draw of {self.share:.3g} of a pool, "
+            f"or has a true-positive rate more than {rounded_up(self.advantage)} above its false-positive rate; "
+            "the columns with their categories, the classes, the number of records and what fixed earlier steps hold "
+            f"count as public; it is on one release, {SECRET_CONDITION}"
+        )
 
     def privacy(self, adjacency: Adjacency) -> float:
         """The epsilon at :attr:`failure`, no less than it is.
@@ -278,18 +264,6 @@ class DpSgd(TrainingDefence):
     def fingerprint(self) -> str:
         """The class and its settings, and the noise that the accounting finds for them."""
         return f"{self!r}, noise {self.noise!r}"
-
-    @cached_property
-    def _promise(self) -> str:
-        added, replaced = (rounded_up(self.privacy(one)) for one in Adjacency)
-        return (
-            f"({added}, {rounded_up(self.failure)})-differentially private when one record is added or removed, and "
-            f"with epsilon {replaced} when one is replaced; no attack on any one record is right with probability "
-            f"above {rounded_up(self.accuracy)}, if the training set is a random draw of {self.share:.3g} of a pool, "
-            f"or has a true-positive rate more than {rounded_up(self.advantage)} above its false-positive rate; "
-            "the columns with their categories, the classes, the number of records and what fixed earlier steps hold "
-            f"count as public; it is on one release, {SECRET_CONDITION}"
-        )
 
     @property
     def _probability(self) -> float:

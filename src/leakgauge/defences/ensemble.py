@@ -55,6 +55,7 @@ class Ensemble(TrainingDefence):
     """
 
     source = "Nissim et al. 2007; Papernot et al. 2017"
+    adds_randomness = True  # the seed says who is in which part
 
     n_parts: int = 10
     smoothing: float = 1.0
@@ -95,11 +96,6 @@ class Ensemble(TrainingDefence):
             f"for any query, no prediction changes by more than {self.largest_dtp:.3g} nats when one record is removed "
             "(DTP), as long as the models of the parts are not released themselves"
         )
-
-    @property
-    def adds_randomness(self) -> bool:
-        """Yes: the seed says who is in which part."""
-        return True
 
     def fit(self, learner: Learner, records: Records, *, seed: int | None) -> Fitted:
         """Train one model for each part; a seed of ``None`` is one that the operating system draws.

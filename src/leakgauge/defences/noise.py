@@ -57,6 +57,9 @@ class ParameterNoise(Defence):
     """
 
     source = "Izzo et al. 2022; noise by the exchange of one record"
+    name_form = "noise-{0.eta:g}"
+    title_form = "noise on the parameters for eta {0.eta:g}"
+    needs_secrecy = True
 
     pool: Records = field(repr=False)
     size: int | None = None
@@ -90,16 +93,6 @@ class ParameterNoise(Defence):
         return len(self.pool) // 2 if self.size is None else self.size
 
     @property
-    def name(self) -> str:
-        """With eta."""
-        return f"noise-{self.eta:g}"
-
-    @property
-    def title(self) -> str:
-        """With eta."""
-        return f"noise on the parameters for eta {self.eta:g}"
-
-    @property
     def guarantee(self) -> str:
         """A bound on the advantage of every attack, and what follows for its accuracy."""
         share = self.n_records / len(self.pool)
@@ -110,11 +103,6 @@ class ParameterNoise(Defence):
             f"random draw of {self.n_records:,} of these {len(self.pool):,} records; with confidence "
             f"{self.confidence:g}; it is on one release, {SECRET_CONDITION}"
         )
-
-    @property
-    def needs_secrecy(self) -> bool:
-        """Yes: whoever knows the noise can subtract it."""
-        return True
 
     def apply(self, learner: Learner) -> Learner:
         """The learner whose models have noise on their parameters; the noise is calibrated here, once.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -15,7 +15,6 @@ from leakgauge.errors import ConfigError, ModelError
 from leakgauge.models import (
     AnswerKind,
     Binned,
-    LabelAccess,
     LabelOnly,
     Model,
     ProbabilityAccess,
@@ -38,10 +37,8 @@ class OutputDefence(TrainingDefence):
     :class:`~leakgauge.training.learners.Change`, so that engines for the ordinary learner do for the defended one.
     """
 
-    @property
-    def kind(self) -> AnswerKind:
-        """What is released: probabilities."""
-        return AnswerKind.PROBABILITIES
+    kind: ClassVar[AnswerKind] = AnswerKind.PROBABILITIES
+    """What is released."""
 
     @abstractmethod
     def wrap(self, model: Model) -> Model:
@@ -91,6 +88,8 @@ class Binning(OutputDefence):
     """
 
     source = "Long et al. 2017, section 5.2"
+    name_form = "binning-{0.width:g}"
+    title_form = "probabilities in bins of {0.width:g}"
 
     width: float = 0.01
 
@@ -100,16 +99,6 @@ class Binning(OutputDefence):
             raise ConfigError(
                 f"width of bins must be in (0, 0.5] and divide 1, got {self.width}; 0.01 is the default, 0.1 is coarse"
             )
-
-    @property
-    def name(self) -> str:
-        """With the width."""
-        return f"binning-{self.width:g}"
-
-    @property
-    def title(self) -> str:
-        """With the width."""
-        return f"probabilities in bins of {self.width:g}"
 
     @property
     def guarantee(self) -> str:
@@ -123,8 +112,6 @@ class Binning(OutputDefence):
         Raises:
             ModelError: the model answers no probabilities.
         """
-        if not isinstance(model, ProbabilityAccess):
-            raise ModelError(f"only probabilities can be binned; {type(model).__name__} outputs none")
         return Binned(model, self.width)
 
     def changed(self, logs: Floats) -> Floats:
@@ -150,21 +137,9 @@ class LabelsOnly(OutputDefence):
     """
 
     source = "Shokri et al. 2017, section VIII"
-
-    @property
-    def name(self) -> str:
-        """``labels-only``."""
-        return "labels-only"
-
-    @property
-    def title(self) -> str:
-        """What it does."""
-        return "labels without probabilities"
-
-    @property
-    def kind(self) -> AnswerKind:
-        """What is released: labels."""
-        return AnswerKind.LABELS
+    name_form = "labels-only"
+    title_form = "labels without probabilities"
+    kind = AnswerKind.LABELS
 
     def wrap(self, model: Model) -> LabelOnly:
         """Labels instead of probabilities.
@@ -172,8 +147,6 @@ class LabelsOnly(OutputDefence):
         Raises:
             ModelError: the model is no classifier.
         """
-        if not isinstance(model, LabelAccess):
-            raise ModelError(f"only a classifier outputs labels; {type(model).__name__} predicts numbers")
         return LabelOnly(model)
 
     def changed(self, logs: Floats) -> Floats:
@@ -206,21 +179,13 @@ class Temperature(OutputDefence):
     """
 
     source = "Shokri et al. 2017, section VIII"
+    name_form = "temperature-{0.temperature:g}"
+    title_form = "probabilities at temperature {0.temperature:g}"
 
     temperature: float = 2.0
 
     def __post_init__(self) -> None:
         check_fields(self, temperature=number(least=1, hint="2 is the default"))
-
-    @property
-    def name(self) -> str:
-        """With T."""
-        return f"temperature-{self.temperature:g}"
-
-    @property
-    def title(self) -> str:
-        """With T."""
-        return f"probabilities at temperature {self.temperature:g}"
 
     def wrap(self, model: Model) -> Tempered:
         """Probabilities that are less sure.
