@@ -1,7 +1,8 @@
 """What makes a model safe to release, at what cost in accuracy? One package or file for each defence."""
 
+from leakgauge.defences.accounting import Adjacency
 from leakgauge.defences.defence import Defence, Defended, TrainingDefence, Unchanged
-from leakgauge.defences.dp_sgd import Adjacency, DpSgd
+from leakgauge.defences.dp_sgd import DpSgd
 from leakgauge.defences.ensemble import Ensemble, Votes, parts
 from leakgauge.defences.noise import NoisyParameters, ParameterNoise
 from leakgauge.defences.outputs import Binning, LabelsOnly, OutputDefence, Temperature, Tempered
