@@ -54,9 +54,9 @@ class Evidence(ABC):
 
     lengths: Floats
 
-    @abstractmethod
     def holds(self, scale: float, eta: float) -> bool:
         """Whether noise of that scale keeps every record's eta, as far as is known; true for all larger scales then."""
+        return bool(self.etas(scale).max() <= eta)
 
     @abstractmethod
     def etas(self, scale: float) -> Floats:
@@ -103,10 +103,6 @@ class Enumerated(Evidence):
     lengths: Floats
     share: float
 
-    def holds(self, scale: float, eta: float) -> bool:
-        """Whether the largest eta is small enough."""
-        return bool(self.etas(scale).max() <= eta)
-
     def etas(self, scale: float) -> Floats:
         """The bound for each record ``[n]``."""
         weight = min(self.share, 1 - self.share)
@@ -124,10 +120,6 @@ class Farthest(Evidence):
 
     lengths: Floats
     weight: float
-
-    def holds(self, scale: float, eta: float) -> bool:
-        """Whether the largest eta is small enough."""
-        return bool(self.etas(scale).max() <= eta)
 
     def etas(self, scale: float) -> Floats:
         """As tv is concave and increasing, its mean is at most its value at the root mean square."""
