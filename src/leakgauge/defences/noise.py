@@ -12,7 +12,7 @@ from leakgauge.defences.defence import Defence
 from leakgauge.defences.memory import changed
 from leakgauge.defences.private_modules import kept_by
 from leakgauge.defences.randomness import SECRET_CONDITION, SEED_GIVEN, rounded_up, seed_of_training
-from leakgauge.errors import ConfigError, DataError, ModelError
+from leakgauge.errors import DataError, ModelError
 from leakgauge.streams import TrainingStream
 from leakgauge.theory import accuracy_from_advantage
 from leakgauge.training import Fitted, Learner
@@ -72,7 +72,7 @@ class ParameterNoise(Defence):
         check_fields(
             self,
             size=optional(whole(1)),
-            eta=number(above=0),
+            eta=number(above=0, below=0.5, hint="it is half of the largest advantage, and at 0.5 no noise is needed"),
             confidence=number(above=0, below=1),
             n_splits=whole(1),
         )
@@ -80,11 +80,6 @@ class ParameterNoise(Defence):
             raise DataError(
                 f"a pool of {len(self.pool)} records has no training sets of {self.n_records} to draw; give everyone "
                 "who might have been in the training set"
-            )
-        if not 0 < self.eta < 0.5:
-            raise ConfigError(
-                f"eta must be in (0, 0.5), got {self.eta}; it is half of the largest advantage, and at 0.5 no noise is "
-                "needed"
             )
 
     @property
