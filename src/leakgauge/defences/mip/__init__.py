@@ -25,11 +25,13 @@ from leakgauge.defences.mip.calibrations import (
 from leakgauge.defences.mip.exchanges import all_subsets, enumerated
 from leakgauge.defences.mip.noise import GaussianNoise, Noise, NormNoise, Radius
 from leakgauge.defences.mip.release import Release, calibrate, release
+from leakgauge.defences.mip.synthetic import GaussianGenerator, linear_gaussian, second_moments
 
 __all__ = [
     "Algorithm",
     "Calibrated",
     "Calibration",
+    "GaussianGenerator",
     "GaussianNoise",
     "Guarantee",
     "GuaranteeWarning",
@@ -48,6 +50,8 @@ __all__ = [
     "all_subsets",
     "calibrate",
     "enumerated",
+    "linear_gaussian",
     "moments_of_splits",
     "release",
+    "second_moments",
 ]
