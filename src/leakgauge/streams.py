@@ -5,6 +5,9 @@ draw from two streams, so that no draw says anything about another. The streams 
 no two of a group share their entropy. Old streams are numbered, and keep their numbers so that results stay; a new
 stream is spelled out, which cannot meet a number or a place.
 
+Parts of one whole (the models of a job, the epochs of a training) are told apart by their place behind the seed. The
+seed of a part may be a word of a numbered stream of the whole; what is drawn from it is hashed once more.
+
 Functions with a seed of their own and a single use of it (most attacks) take the seed as it is.
 """
 
