@@ -40,9 +40,9 @@ from sklearn.preprocessing import Normalizer
 from threadpoolctl import threadpool_limits
 
 from leakgauge.defences import Adjacency, DpSgd, ParameterNoise
-from leakgauge.defences.dp_sgd import Perceptron
 from leakgauge.defences.mip import GuaranteeWarning, ModelParameters, Swap, TightGaussian, calibrate
 from leakgauge.defences.noise import NoisyParameters
+from leakgauge.defences.private_networks import Perceptron
 from leakgauge.defences.randomness import rounded_up
 from leakgauge.membership import ATTACKS
 from leakgauge.membership.attacks import Attack, Evidence

@@ -49,8 +49,9 @@ def test_importing_the_package_imports_nothing_heavy():
 
 
 def rooms():
-    packages = [leakgauge, *(importlib.import_module(f"leakgauge.{one.name}") for one in pkgutil.iter_modules(PATH))]
-    return [one for one in packages if hasattr(one, "__path__") and hasattr(one, "__all__")]
+    """All packages, those within others too, that say what they export."""
+    inner = [importlib.import_module(one.name) for one in pkgutil.walk_packages(PATH, "leakgauge.") if one.ispkg]
+    return [one for one in (leakgauge, *inner) if hasattr(one, "__all__")]
 
 
 def test_everything_exported_is_there_sorted_and_told():

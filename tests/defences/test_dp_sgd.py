@@ -20,9 +20,10 @@ from sklearn.preprocessing import FunctionTransformer, Normalizer, StandardScale
 from threadpoolctl import threadpool_info
 
 from leakgauge.defences import Adjacency, DpSgd
-from leakgauge.defences.dp_sgd import Dense, Perceptron, descend, least_noise, losses
+from leakgauge.defences.accounting import least_noise, losses
 from leakgauge.defences.mip.exchanges import distinguished
-from leakgauge.defences.private_modules import Step, descend_module
+from leakgauge.defences.private_modules import descend_module
+from leakgauge.defences.private_networks import Dense, Perceptron, Step, descend
 from leakgauge.defences.randomness import rounded_up
 from leakgauge.errors import ConfigError, MissingExtra, ModelError
 from leakgauge.models import ProbabilityAccess, RegressionAccess, answers
@@ -253,9 +254,8 @@ def test_without_noise_and_clipping_it_is_gradient_descent(constant):
     network = Dense("identity", constant, 1 / (0.5 * 60))
     start = [np.zeros((3 + constant, 1))]
     everyone = [np.arange(60)] * 2000
-    found = descend(
-        network, start, X, labels[:, None].astype(float), everyone, rng, clip=1e9, noise=0.0, rate=1.0, divisor=60
-    )[0][:, 0]
+    step = Step(clip=1e9, noise=0.0, rate=1.0, divisor=60)
+    found = descend(network, start, X, labels[:, None].astype(float), everyone, step, rng)[0][:, 0]
     exact = LogisticRegression(C=0.5, fit_intercept=constant, tol=1e-10).fit(X, labels)
     np.testing.assert_allclose(found[:3], exact.coef_[0], rtol=1e-6)
     if constant:
@@ -299,18 +299,8 @@ def test_with_the_same_draws_a_module_is_trained_as_a_network_is(factory, monkey
     k = len(records.schema.classes)
     targets = (records.labels[:, None] == np.arange(k)).astype(float)
     weights = [np.vstack([w.T, b]) for w, b in zip(starts[0][::2], starts[0][1::2], strict=True)]
-    ours = descend(
-        Dense("tanh", True, 0.0),
-        weights,
-        X.astype(np.float32).astype(float),
-        targets,
-        batches,
-        np.random.default_rng(5),
-        clip=1.0,
-        noise=defence.noise,
-        rate=0.5,
-        divisor=15,
-    )
+    inputs = X.astype(np.float32).astype(float)
+    ours = descend(Dense("tanh", True, 0.0), weights, inputs, targets, batches, step, np.random.default_rng(5))
     for layer, w, b in zip(ours, found[::2], found[1::2], strict=True):
         np.testing.assert_allclose(layer, np.vstack([w.T, b]), atol=2e-5)
 
@@ -520,19 +510,19 @@ def test_names_tell_all_settings():
         ({}, "give either epsilon or eta"),
         ({"epsilon": 1.0, "eta": 0.1}, "give either epsilon or eta"),
         ({"epsilon": 0.0}, "epsilon must be above 0 and finite, got 0.0"),
-        ({"epsilon": math.inf}, "epsilon must be a finite number, got inf"),
-        ({"epsilon": math.nan}, "epsilon must be a finite number, got nan"),
+        ({"epsilon": math.inf}, "epsilon must be above 0 and finite, got inf"),
+        ({"epsilon": math.nan}, "epsilon must be above 0 and finite, got nan"),
         ({"eta": 0.0}, r"eta must be in \(0, 0.5\), got 0.0"),
         ({"eta": 0.5}, r"eta must be in \(0, 0.5\), got 0.5; at 0.5 no noise is needed"),
         ({"eta": 0.3, "share": 0.2}, r"eta must be in \(0, 0.2\)"),
         ({"epsilon": 1.0, "share": 1.0}, r"share must be in \(0, 1\)"),
-        ({"epsilon": 1.0, "delta": 0.0}, r"delta must be in \(0, 1\), got 0.0; take less than 1 / size = 0.01"),
+        ({"epsilon": 1.0, "delta": 0.0}, r"delta must be in \(0, 1\), got 0.0; take less than 1 / size"),
         ({"epsilon": 1.0, "delta": 1.0}, r"delta must be in \(0, 1\)"),
         ({"epsilon": 1.0, "epochs": 0}, "epochs must be a whole number of at least 1, got 0"),
         ({"epsilon": 1.0, "batch": 0}, "batch must be a whole number of at least 1, got 0"),
         ({"epsilon": 1.0, "batch": 101}, "batch must be at most size = 100, got 101"),
         ({"epsilon": 1.0, "clip": 0.0}, "clip must be above 0 and finite, got 0.0"),
-        ({"epsilon": 1.0, "rate": math.inf}, "rate must be a finite number, got inf"),
+        ({"epsilon": 1.0, "rate": math.inf}, "rate must be above 0 and finite, got inf"),
     ],
 )
 def test_settings_out_of_range(settings, message):

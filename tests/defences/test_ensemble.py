@@ -15,6 +15,7 @@ from leakgauge.defences import Ensemble, Votes, parts
 from leakgauge.errors import ConfigError, ModelError
 from leakgauge.models import FunctionProbabilities, LabelAccess, answers
 from leakgauge.records import Records
+from leakgauge.streams import seed_of
 from leakgauge.training import SklearnLearner
 
 rng = np.random.default_rng(0)
@@ -137,7 +138,7 @@ def test_a_committee_by_hand_is_the_model(soft):
     assert np.array_equal(part_of, parts(ordered, 4, seed=7))
     votes = np.zeros((len(QUERIES), 3))
     for part in range(committee.n_parts):
-        fitted = committee.learner.fit(ordered[part_of == part], seed=committee.seed_of(part, 7))
+        fitted = committee.learner.fit(ordered[part_of == part], seed=seed_of(7, part))
         votes += np.exp(answers(fitted.model, QUERIES, 3))
     trained = defence.apply(TREE).fit(RECORDS, seed=7).model
     assert np.array_equal(committee.log_shares(votes), trained.log_probabilities(QUERIES))

@@ -13,7 +13,8 @@ from scipy.stats import binom
 
 from leakgauge.defences import DpSgd, ParameterNoise
 from leakgauge.defences.memory import changed, snapshot
-from leakgauge.defences.private_modules import Gradients, Step, descend_module
+from leakgauge.defences.private_modules import Gradients, descend_module
+from leakgauge.defences.private_networks import Step
 from leakgauge.errors import ModelError
 from leakgauge.records import Records
 from leakgauge.training import TorchLearner

@@ -14,10 +14,11 @@ from sklearn.tree import DecisionTreeClassifier
 
 from leakgauge.defences import DpSgd, Ensemble, LabelsOnly, ParameterNoise
 from leakgauge.defences.memory import snapshot
-from leakgauge.defences.randomness import SEED_GIVEN, streams
+from leakgauge.defences.randomness import SEED_GIVEN
 from leakgauge.errors import ModelError
 from leakgauge.models import answers
 from leakgauge.records import Records
+from leakgauge.streams import TrainingStream
 from leakgauge.training import SklearnLearner, TorchLearner
 
 rng = np.random.default_rng(0)
@@ -130,10 +131,10 @@ def test_the_generators_of_others_are_left_as_they_were(case):
 
 
 def test_sources_of_a_release_have_nothing_in_common():
-    first, second = streams(None, b"x", 2)
+    first, second = TrainingStream.DP_SGD.sources(None, 2)
     assert first.entropy != second.entropy
     assert first.entropy.bit_length() > 200  # of 256 random bits; above 200 but once in 2 ** 56
-    assert [one.entropy for one in streams(3, b"x", 2)] == [[3, *b"x"]] * 2
+    assert [one.entropy for one in TrainingStream.DP_SGD.sources(3, 2)] == [[3, *b"dp-sgd"]] * 2
 
 
 def test_whoever_knows_the_seed_subtracts_the_noise():

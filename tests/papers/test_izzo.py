@@ -17,11 +17,11 @@ from leakgauge.defences.mip import (
     Radius,
     calibrate,
     enumerated,
-    integrated_attack,
-    simulated_attack,
 )
 from leakgauge.defences.mip.exchanges import all_exchanges, of_each
 from leakgauge.theory import noise_factor, noise_factor_izzo
+
+from ..defences.mip.optimal import integrated_attack, simulated_attack  # noqa: TID252 - tests are no package
 
 THEORY = "theory/test_membership_privacy.py"
 NOISE = "defences/mip/test_noise.py"

@@ -378,37 +378,9 @@ def test_concatenate_keeps_order_and_ids():
 
 def test_errors_of_concatenate(few):
     refuses("an id occurs twice", lambda: concatenate(few, few))
-    refuses("different schemas; bring one into the form", lambda: concatenate(few, few.as_codes()))
+    refuses("different schemas; build both with from_pair", lambda: concatenate(few, few.as_codes()))
     text_ids = dataclasses.replace(few, ids=np.array(list("abcde")))
     refuses("the ids are int64 in one set of records and <U1 in the other", lambda: concatenate(few, text_ids))
-
-
-def test_encoded_as_goes_by_name_and_value(few):
-    age, city = few.schema.columns
-    wider = dataclasses.replace(city, categories=("Köln", "Ulm", "Bonn", None))
-    target = dataclasses.replace(few.schema.target, categories=("well", "ill"))
-    other = Schema((wider, age), target, Native.PANDAS)
-    moved = few.encoded_as(other)
-    assert moved.schema == other
-    assert moved.schema.decode(moved.features)["city"].tolist() == few.schema.decode(few.features)[:, 1].tolist()
-    assert moved.schema.decode_labels(moved.labels).tolist() == few.schema.decode_labels(few.labels).tolist()
-    assert moved.encoded_as(few.schema).digest() == few.digest()
-
-
-def test_errors_of_encoded_as(few):
-    age, city = few.schema.columns
-    target = few.schema.target
-    refuses("the schemas have different columns", lambda: few.encoded_as(Schema((age,), target)))
-    refuses(
-        "'age' is numeric in one schema and categorical in the other",
-        lambda: few.encoded_as(
-            Schema((dataclasses.replace(age, kind=Kind.CATEGORICAL, categories=(1,)), city), target)
-        ),
-    )
-    refuses(
-        r"'city', row 0 .*: the value is not among the other schema's",
-        lambda: few.encoded_as(Schema((age, dataclasses.replace(city, categories=("Bonn",))), target)),
-    )
 
 
 def test_as_codes_keeps_the_matrix(few):

@@ -10,6 +10,7 @@ from leakgauge.membership import distance
 from leakgauge.models import ProbabilityAccess
 from leakgauge.records import Records
 from leakgauge.reproduce.long_protocol import Games, Sizes, exposures, play, shared_table, targeted
+from leakgauge.streams import seed_of
 from leakgauge.theory import bin_centres
 from leakgauge.training import DenseSubsets, Execution, FunctionLearner, SklearnLearner, complementary_pairs
 
@@ -122,13 +123,12 @@ def test_shared_table_is_the_loop_over_models():
 
 def test_the_targeted_attacks_are_those_of_the_game():
     """Equal to ``targeted`` with the seed that the protocol gives it."""
-    from leakgauge.reproduce import long_protocol as protocol
 
     sizes = Sizes(targets=5, iterations=3, pairs=2, untargeted=0, measurements=0)
     learner = SklearnLearner(GaussianNB())
     games = play(learner, POOL, sizes=sizes, seed=10)
     answers = np.log(games.answers)
-    scores = targeted(learner, POOL, games.targets, answers, size=N // 2, n_pairs=2, seed=protocol._seed(10, 2))
+    scores = targeted(learner, POOL, games.targets, answers, size=N // 2, n_pairs=2, seed=seed_of(10, 2))
     np.testing.assert_array_equal(games.called["frequency"], scores.frequency > 0)
     np.testing.assert_array_equal(games.called["distance"], scores.distance > 0)
 

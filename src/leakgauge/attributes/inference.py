@@ -31,6 +31,7 @@ from leakgauge.statistics import (
     exposed_records,
     tail_odds,
 )
+from leakgauge.streams import AuditStream
 
 MembershipScores: TypeAlias = Callable[[Floats, Floats, NDArray[np.generic]], Floats]
 """Scores ``[q]`` of a membership attack, above 0 for members, about records given by their features ``[q, d]``, the
@@ -356,7 +357,7 @@ def _crossed(evidence: Evidence, n_members: int, truth: Codes) -> Floats:
         evidence.prior,
         n_values=len(evidence.prior),
         categorical=evidence.categorical,
-        rng=np.random.default_rng([evidence.seed, 1]),
+        rng=AuditStream.CROSSED_IMPUTATION.generator(evidence.seed),
     )
     return found.right(values)
 
@@ -370,7 +371,7 @@ def _tail(evidence: Evidence, inverted: Guesses, truth: Codes, n_members: int, l
     surest = [inverted.scores, evidence.signals]
     if evidence.shadows is not None:
         surest.append(evidence.signals - expected_signals(evidence.shadow_signals, evidence.shadows.members))
-    rng = np.random.default_rng([evidence.seed, 2])
+    rng = AuditStream.ATTRIBUTE_TAIL.generator(evidence.seed)
     tails = []
     for scores in surest:
         compared = tail_scores(margins(scores, truth), truth)

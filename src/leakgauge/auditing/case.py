@@ -24,6 +24,7 @@ from leakgauge.errors import ModelError, UserCodeError
 from leakgauge.influence import OwnModels
 from leakgauge.models import AnswerKind, Model, answers, kind_of
 from leakgauge.records import Records, concatenate
+from leakgauge.streams import AuditStream
 from leakgauge.training import Execution, Randomness, everything, train_many
 from leakgauge.training.engines import STOPPING
 
@@ -164,7 +165,7 @@ def _asked(
         n_classes = len(what.train.schema.classes)
         try:
             kind, told = kind_of(what.model), answers(what.model, features, n_classes)
-            again = np.random.default_rng([settings.seed, 9]).permutation(len(features))[:N_ASKED_AGAIN]
+            again = AuditStream.ASKED_AGAIN.generator(settings.seed).permutation(len(features))[:N_ASKED_AGAIN]
             n_again = len(again)
             n_moved = _n_moved(kind, told[again], answers(what.model, features[again], n_classes))
         except UserCodeError as error:
@@ -201,5 +202,5 @@ def _n_moved(kind: AnswerKind, before: Floats, after: Floats) -> int:
 def _set_aside(what: Subject, kind: AnswerKind, settings: Settings, *, attributes: bool) -> Indices:
     """Rows of training and holdout records together: part of the holdout, which the attacker is to hold."""
     n = n_set_aside(kind, settings, len(what.holdout), learner=what.learner is not None, attributes=attributes)
-    rng = np.random.default_rng([settings.seed, 3])
+    rng = AuditStream.SET_ASIDE.generator(settings.seed)
     return len(what.train) + np.sort(rng.choice(len(what.holdout), n, replace=False)).astype(np.int64)

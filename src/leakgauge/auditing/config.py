@@ -63,6 +63,7 @@ from leakgauge.records import (
     read_table,
     split,
 )
+from leakgauge.streams import AuditStream
 from leakgauge.training import RECIPES, default_recipe, recipe
 from leakgauge.training.fingerprints import UNREPEATABLE, fingerprint
 from leakgauge.training.learners import identity
@@ -175,7 +176,7 @@ class DataPart(Part):
         assert self.holdout is not None
         tables = read_table(folder / self.train), read_table(folder / self.holdout)
         train, holdout = from_pair(*tables, target=self._target, **self._wishes)
-        rng = np.random.default_rng([seed, 3])
+        rng = AuditStream.SPLIT.generator(seed)
         drawn = (
             _drawn(train, self.train_records, "train_records", self.train, rng),
             _drawn(holdout, self.holdout_records, "holdout_records", self.holdout, rng),
@@ -183,7 +184,7 @@ class DataPart(Part):
         return (concatenate(train, holdout), *drawn)
 
     def _split(self, pool: Records, source: str, seed: int) -> Pair:
-        rng = np.random.default_rng([seed, 3])
+        rng = AuditStream.SPLIT.generator(seed)
         if self.train_records is None and self.holdout_records is None:
             return random_half(pool, rng)
         n_half = len(pool) // 2

@@ -10,7 +10,7 @@ from leakgauge.arrays import Flags
 from leakgauge.auditing.naming import shown_names
 from leakgauge.auditing.result import Description
 from leakgauge.models import AnswerKind
-from leakgauge.records import find_duplicates
+from leakgauge.records import record_codes
 from leakgauge.statistics import Estimate, clopper_pearson, mean
 
 if TYPE_CHECKING:
@@ -30,6 +30,7 @@ def describe(case: Case) -> Description:
         right = np.argmax(case.answers[rows], axis=1) == labels[rows]
         return clopper_pearson(int(right.sum()), len(right))
 
+    codes = record_codes(what.train, what.holdout)
     return Description(
         model=what.name,
         learner=None if what.learner is None else what.learner.name,
@@ -42,6 +43,6 @@ def describe(case: Case) -> Description:
         classes=shown_names(classes, np.bincount(labels, minlength=len(classes)).tolist()) if classes else (),
         train_score=score(case.is_member),
         holdout_score=score(~case.is_member),
-        n_duplicates=find_duplicates(what.train, what.holdout).identical_across.n_right,
+        n_duplicates=int(np.isin(codes.holdout, codes.train).sum()),
         overlap=case.overlap.share(case.settings.rule.confidence),
     )

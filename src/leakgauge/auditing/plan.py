@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-import numpy as np
-
 from leakgauge.arrays import Indices
 from leakgauge.auditing.advice import Outputs, Situation
 from leakgauge.auditing.settings import Queries as AskedOf
@@ -15,6 +13,7 @@ from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.models import AnswerKind
 from leakgauge.records import Records
+from leakgauge.streams import AuditStream
 from leakgauge.training import EachModel, Job, Learner, LeaveOneOut, Randomness, Subsets, balanced_subsets, plan
 from leakgauge.training.engines import ENGINES
 from leakgauge.training.engines.base import Engine, Prepared, Refusal
@@ -125,7 +124,7 @@ class Outline:
         candidates, settings = self.candidates, self.settings
         # At least a tenth of the candidates stay out of every set, or too few models would be left to compare with.
         size = min(len(self.what.train), int(0.9 * len(candidates)))
-        rng = np.random.default_rng([settings.seed, 2])
+        rng = AuditStream.SHADOW_SETS.generator(settings.seed)
         subsets = balanced_subsets(len(candidates), size, settings.n_shadows, rng)
         return Job(
             self.learner, candidates, subsets, candidates.features,

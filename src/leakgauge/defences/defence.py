@@ -28,25 +28,29 @@ class Defence(ABC):
     source: ClassVar[str]
     """Where it comes from."""
 
-    @property
-    @abstractmethod
-    def name(self) -> str:
-        """Short, with the settings, fit for the name of a folder."""
+    name_form: ClassVar[str]
+    """The name, with fields of the defence, as ``{0.factor:g}``, in their places."""
+
+    title_form: ClassVar[str]
+    """The title, likewise."""
+
+    needs_secrecy: ClassVar[bool] = False
+    """Whether the guarantee rests on random numbers that nobody knows: it is void where a seed is given."""
 
     @property
-    @abstractmethod
+    def name(self) -> str:
+        """Short, with the settings, fit for the name of a folder."""
+        return self.name_form.format(self)
+
+    @property
     def title(self) -> str:
         """What it does, in a few words."""
+        return self.title_form.format(self)
 
     @property
     def guarantee(self) -> str | None:
         """What is proven of every defended model, and under which conditions; ``None`` if nothing is."""
         return None
-
-    @property
-    def needs_secrecy(self) -> bool:
-        """Whether the guarantee rests on random numbers that nobody knows: it is void where a seed is given."""
-        return False
 
     @abstractmethod
     def apply(self, learner: Learner) -> Learner:
@@ -69,16 +73,8 @@ class Unchanged(Defence):
     """
 
     source = ""
-
-    @property
-    def name(self) -> str:
-        """``unchanged``."""
-        return "unchanged"
-
-    @property
-    def title(self) -> str:
-        """What it does."""
-        return "no defence"
+    name_form = "unchanged"
+    title_form = "no defence"
 
     def apply(self, learner: Learner) -> Learner:
         """The learner itself."""
@@ -88,10 +84,8 @@ class Unchanged(Defence):
 class TrainingDefence(Defence):
     """A defence that does something before, after or around the training of an ordinary learner."""
 
-    @property
-    def adds_randomness(self) -> bool:
-        """Whether the seed may change what the defence does."""
-        return False
+    adds_randomness: ClassVar[bool] = False
+    """Whether the seed may change what the defence does."""
 
     @property
     def largest_dtp(self) -> float | None:

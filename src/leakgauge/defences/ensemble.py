@@ -22,6 +22,7 @@ from leakgauge.defences.outputs import LabelsOnly
 from leakgauge.defences.randomness import seed_of_training
 from leakgauge.errors import ModelError
 from leakgauge.models import LabelAccess, ProbabilityAccess, answers, label_logs
+from leakgauge.streams import seed_of
 from leakgauge.training import Fitted
 from leakgauge.training.learners import Committee
 
@@ -54,6 +55,7 @@ class Ensemble(TrainingDefence):
     """
 
     source = "Nissim et al. 2007; Papernot et al. 2017"
+    adds_randomness = True  # the seed says who is in which part
 
     n_parts: int = 10
     smoothing: float = 1.0
@@ -95,11 +97,6 @@ class Ensemble(TrainingDefence):
             "(DTP), as long as the models of the parts are not released themselves"
         )
 
-    @property
-    def adds_randomness(self) -> bool:
-        """Yes: the seed says who is in which part."""
-        return True
-
     def fit(self, learner: Learner, records: Records, *, seed: int | None) -> Fitted:
         """Train one model for each part; a seed of ``None`` is one that the operating system draws.
 
@@ -119,7 +116,7 @@ class Ensemble(TrainingDefence):
             own = records[np.flatnonzero(part_of == part)]
             if len(np.unique(own.labels)) < 2:
                 continue
-            fitted = learner.fit(own, seed=_seed_of(part, seed))
+            fitted = learner.fit(own, seed=seed_of(seed, part))
             if not isinstance(fitted.model, LabelAccess):
                 raise ModelError(f"{learner.name} predicts numbers, and models vote on classes; give a classifier")
             models.append(fitted.model)
@@ -138,7 +135,6 @@ class Ensemble(TrainingDefence):
             self.n_parts,
             content_order,
             lambda records, seed: parts(records, self.n_parts, seed=seed),
-            _seed_of,
             lambda votes: log_shares(votes, self.n_parts, self.smoothing),
         )
 
@@ -236,7 +232,3 @@ def content_order(records: Records) -> Indices:
 def _content(records: Records) -> Floats:
     """What the records are: features and label ``[n, d + 1]``, without a negative 0."""
     return np.ascontiguousarray(np.column_stack([records.features, records.labels]), dtype="<f8") + 0.0
-
-
-def _seed_of(part: int, seed: int) -> int:
-    return int(np.random.SeedSequence([seed, part]).generate_state(1, np.uint32)[0])

@@ -74,7 +74,7 @@ def _walk(value: Any, place: str, found: Snapshot, seen: dict[int, Any]) -> None
 def _own(value: Any) -> str:
     """What an object is apart from its parts."""
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
-    if _is_tensor(value):
+    if _is_torch(value, "Tensor"):
         return f"{kind} {_tensor_digest(value)}"
     if isinstance(value, np.ndarray) and value.dtype.kind != "O":
         return f"{kind} {value.shape} {value.dtype} {hashlib.sha256(value.tobytes()).hexdigest()}"
@@ -82,7 +82,7 @@ def _own(value: Any) -> str:
         return f"{kind} of {len(value)}"
     if hasattr(value, "cache_info"):
         return f"{kind} {value.cache_info()}"
-    if isinstance(value, np.random.Generator | np.random.RandomState) or _is_generator(value):
+    if isinstance(value, np.random.Generator | np.random.RandomState) or _is_torch(value, "Generator"):
         return kind  # where a generator stands tells how often it was asked, not what about
     if _is_ours(value) or (hasattr(value, "__dict__") and not _is_of_python(type(value))):
         return kind
@@ -197,14 +197,10 @@ def _is_ours(value: Any) -> bool:
     return type(value).__module__.partition(".")[0] == "leakgauge"
 
 
-def _is_tensor(value: Any) -> bool:
+def _is_torch(value: Any, kind: str) -> bool:
+    """Whether an object is of a class of PyTorch, which need not be installed."""
     torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, torch.Tensor)
-
-
-def _is_generator(value: Any) -> bool:
-    torch = sys.modules.get("torch")
-    return torch is not None and isinstance(value, torch.Generator)
+    return torch is not None and isinstance(value, getattr(torch, kind))
 
 
 def _tensor_digest(value: Any) -> str:

@@ -11,8 +11,9 @@ from leakgauge.checking import check_fields, number, optional, whole
 from leakgauge.defences.defence import Defence
 from leakgauge.defences.memory import changed
 from leakgauge.defences.private_modules import kept_by
-from leakgauge.defences.randomness import SECRET_CONDITION, SEED_GIVEN, rounded_up, seed_of_training, streams
-from leakgauge.errors import ConfigError, DataError, ModelError
+from leakgauge.defences.randomness import SECRET_CONDITION, SEED_GIVEN, rounded_up, seed_of_training
+from leakgauge.errors import DataError, ModelError
+from leakgauge.streams import TrainingStream
 from leakgauge.theory import accuracy_from_advantage
 from leakgauge.training import Fitted, Learner
 from leakgauge.training.fingerprints import fingerprint
@@ -56,6 +57,9 @@ class ParameterNoise(Defence):
     """
 
     source = "Izzo et al. 2022; noise by the exchange of one record"
+    name_form = "noise-{0.eta:g}"
+    title_form = "noise on the parameters for eta {0.eta:g}"
+    needs_secrecy = True
 
     pool: Records = field(repr=False)
     size: int | None = None
@@ -68,7 +72,7 @@ class ParameterNoise(Defence):
         check_fields(
             self,
             size=optional(whole(1)),
-            eta=number(above=0),
+            eta=number(above=0, below=0.5, hint="it is half of the largest advantage, and at 0.5 no noise is needed"),
             confidence=number(above=0, below=1),
             n_splits=whole(1),
         )
@@ -77,26 +81,11 @@ class ParameterNoise(Defence):
                 f"a pool of {len(self.pool)} records is too small to draw training sets of {self.n_records}; give all "
                 "records that might have been in the training set"
             )
-        if not 0 < self.eta < 0.5:
-            raise ConfigError(
-                f"eta must be in (0, 0.5), got {self.eta}; it is half of the largest advantage, and at 0.5 no noise is "
-                "needed"
-            )
 
     @property
     def n_records(self) -> int:
         """Records in a training set."""
         return len(self.pool) // 2 if self.size is None else self.size
-
-    @property
-    def name(self) -> str:
-        """With eta."""
-        return f"noise-{self.eta:g}"
-
-    @property
-    def title(self) -> str:
-        """With eta."""
-        return f"noise on the parameters for eta {self.eta:g}"
 
     @property
     def guarantee(self) -> str:
@@ -109,11 +98,6 @@ class ParameterNoise(Defence):
             f"a random draw of {self.n_records} of these {len(self.pool)} records; with confidence "
             f"{self.confidence:g}; it covers one release, {SECRET_CONDITION}"
         )
-
-    @property
-    def needs_secrecy(self) -> bool:
-        """Yes: whoever knows the noise can subtract it."""
-        return True
 
     def apply(self, learner: Learner) -> Learner:
         """The learner whose models have noise on their parameters; the noise is calibrated here, once.
@@ -187,7 +171,7 @@ class NoisyParameters(Learner):
             raise ModelError(
                 f"{self.name}: {len(records)} records give parameters that are not finite, or lack a class"
             )
-        (source,) = streams(seed, b"noise on the parameters", 1)
+        (source,) = TrainingStream.PARAMETER_NOISE.sources(seed, 1)
         model = self.algorithm.model(parameters + self.noise.draw(1, np.random.default_rng(source))[0])
         return Fitted(model, fitted.converged, self.guarantee if seed is None else SEED_GIVEN)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
@@ -14,11 +14,10 @@ from leakgauge.defences.defence import TrainingDefence
 from leakgauge.errors import ConfigError, ModelError
 from leakgauge.models import (
     AnswerKind,
-    Binned,
-    LabelAccess,
     LabelOnly,
     Model,
     ProbabilityAccess,
+    Release,
     binned_logs,
     label_logs,
     released_off,
@@ -38,18 +37,21 @@ class OutputDefence(TrainingDefence):
     :class:`~leakgauge.training.learners.Change`, so that engines for the ordinary learner do for the defended one.
     """
 
-    @property
-    def kind(self) -> AnswerKind:
-        """What is released: probabilities."""
-        return AnswerKind.PROBABILITIES
+    kind: ClassVar[AnswerKind] = AnswerKind.PROBABILITIES
+    """What is released."""
 
-    @abstractmethod
+    can: ClassVar[str] = "can be changed"
+    """What probabilities can, for the message where there are none."""
+
     def wrap(self, model: Model) -> Model:
         """The model as it is released.
 
         Raises:
             ModelError: the model has no such answers.
         """
+        if not isinstance(model, ProbabilityAccess):
+            raise ModelError(f"only probabilities {self.can}; {type(model).__name__} outputs none")
+        return Rescored(model, self.changed)
 
     @abstractmethod
     def changed(self, logs: Floats) -> Floats:
@@ -78,6 +80,23 @@ class OutputDefence(TrainingDefence):
 
 
 @dataclass(frozen=True)
+class Rescored(ProbabilityAccess):
+    """A model whose log-probabilities are changed before anyone sees them.
+
+    Args:
+        model: the model behind.
+        change: what becomes of log-probabilities ``[m, k]``.
+    """
+
+    model: ProbabilityAccess
+    change: Release
+
+    def log_probabilities(self, X: Floats) -> Floats:
+        """As they are released, ``[m, k]``."""
+        return self.change(self.model.log_probabilities(X))
+
+
+@dataclass(frozen=True)
 class Binning(OutputDefence):
     """Probabilities are released as the centres of bins.
 
@@ -91,6 +110,9 @@ class Binning(OutputDefence):
     """
 
     source = "Long et al. 2017, section 5.2"
+    can = "can be binned"
+    name_form = "binning-{0.width:g}"
+    title_form = "probabilities in bins of {0.width:g}"
 
     width: float = 0.01
 
@@ -102,30 +124,10 @@ class Binning(OutputDefence):
             )
 
     @property
-    def name(self) -> str:
-        """With the width."""
-        return f"binning-{self.width:g}"
-
-    @property
-    def title(self) -> str:
-        """With the width."""
-        return f"probabilities in bins of {self.width:g}"
-
-    @property
     def guarantee(self) -> str:
         """The cap on every log ratio, which is far above what is usually accepted."""
         most = largest_binned_log_ratio(self.width)
         return f"no prediction changes by more than {most:.3g} nats when one record is removed (DTP)"
-
-    def wrap(self, model: Model) -> Binned:
-        """Bin centres instead of probabilities.
-
-        Raises:
-            ModelError: the model answers no probabilities.
-        """
-        if not isinstance(model, ProbabilityAccess):
-            raise ModelError(f"only probabilities can be binned; {type(model).__name__} outputs none")
-        return Binned(model, self.width)
 
     def changed(self, logs: Floats) -> Floats:
         """Logarithms of the bin centres."""
@@ -150,21 +152,9 @@ class LabelsOnly(OutputDefence):
     """
 
     source = "Shokri et al. 2017, section VIII"
-
-    @property
-    def name(self) -> str:
-        """``labels-only``."""
-        return "labels-only"
-
-    @property
-    def title(self) -> str:
-        """What it does."""
-        return "labels without probabilities"
-
-    @property
-    def kind(self) -> AnswerKind:
-        """What is released: labels."""
-        return AnswerKind.LABELS
+    name_form = "labels-only"
+    title_form = "labels without probabilities"
+    kind = AnswerKind.LABELS
 
     def wrap(self, model: Model) -> LabelOnly:
         """Labels instead of probabilities.
@@ -172,8 +162,6 @@ class LabelsOnly(OutputDefence):
         Raises:
             ModelError: the model is no classifier.
         """
-        if not isinstance(model, LabelAccess):
-            raise ModelError(f"only a classifier outputs labels; {type(model).__name__} predicts numbers")
         return LabelOnly(model)
 
     def changed(self, logs: Floats) -> Floats:
@@ -206,35 +194,26 @@ class Temperature(OutputDefence):
     """
 
     source = "Shokri et al. 2017, section VIII"
+    can = "have a temperature"
+    name_form = "temperature-{0.temperature:g}"
+    title_form = "probabilities at temperature {0.temperature:g}"
 
     temperature: float = 2.0
 
     def __post_init__(self) -> None:
         check_fields(self, temperature=number(least=1, hint="2 is the default"))
 
-    @property
-    def name(self) -> str:
-        """With T."""
-        return f"temperature-{self.temperature:g}"
-
-    @property
-    def title(self) -> str:
-        """With T."""
-        return f"probabilities at temperature {self.temperature:g}"
-
-    def wrap(self, model: Model) -> Tempered:
-        """Probabilities that are less sure.
-
-        Raises:
-            ModelError: the model answers no probabilities.
-        """
-        if not isinstance(model, ProbabilityAccess):
-            raise ModelError(f"only probabilities have a temperature; {type(model).__name__} outputs none")
-        return Tempered(model, self.temperature)
-
     def changed(self, logs: Floats) -> Floats:
-        """``ln p / T``, less the logarithm of their sum."""
-        return tempered_logs(logs, self.temperature)
+        """``ln p / T``, less the logarithm of their sum.
+
+        >>> np.exp(Temperature(2.0).changed(np.log([0.8, 0.2]))).round(3).tolist()
+        [0.667, 0.333]
+        """
+        if self.temperature == 1:
+            return logs
+        cooled = logs / self.temperature
+        with np.errstate(invalid="ignore"):  # NaN is a model that could not be trained, and stays one
+            return np.asarray(cooled - np.logaddexp.reduce(cooled, axis=-1, keepdims=True))
 
     def off(self, logs: Floats, error: Floats) -> Floats:
         """``ln p`` and the logarithm of the sum are off by at most ``1 / T`` of what the log-probabilities are."""
@@ -246,33 +225,3 @@ class Temperature(OutputDefence):
     def largest(self, moves: Floats) -> Floats:
         """``2 / T`` of it, as ``ln p`` and the logarithm of the sum may move apart; for T = 1 the same."""
         return moves if self.temperature == 1 else 2 * moves / self.temperature
-
-
-@dataclass(frozen=True)
-class Tempered(ProbabilityAccess):
-    """A model whose probabilities are released at a temperature.
-
-    Args:
-        model: the model behind.
-        temperature: T, at least 1.
-    """
-
-    model: ProbabilityAccess
-    temperature: float
-
-    def log_probabilities(self, X: Floats) -> Floats:
-        """``ln p / T``, less the logarithm of their sum, ``[m, k]``."""
-        return tempered_logs(self.model.log_probabilities(X), self.temperature)
-
-
-def tempered_logs(log_probabilities: Floats, temperature: float) -> Floats:
-    """Log-probabilities ``[..., k]`` as they are at a temperature T: ``ln p / T``, less the logarithm of their sum.
-
-    >>> np.exp(tempered_logs(np.log([0.8, 0.2]), 2.0)).round(3).tolist()
-    [0.667, 0.333]
-    """
-    if temperature == 1:
-        return log_probabilities
-    cooled = log_probabilities / temperature
-    with np.errstate(invalid="ignore"):  # NaN is a model that could not be trained, and stays one
-        return np.asarray(cooled - np.logaddexp.reduce(cooled, axis=-1, keepdims=True))

@@ -18,13 +18,13 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from leakgauge.arrays import Indices
 from leakgauge.defences.memory import Snapshot, changed, snapshot
+from leakgauge.defences.private_networks import Step
 from leakgauge.errors import ModelError
 from leakgauge.models.torch import answered_by, imported, name_of, outputs
 from leakgauge.training.modules import Losses, loss_of_each, seeded
@@ -48,23 +48,6 @@ RELEASED_UNPROTECTED = (
     "what it holds of the records would be released without noise; let the module depend on its parameters and on one "
     "record at a time"
 )
-
-
-@dataclass(frozen=True)
-class Step:
-    """What a step of private descent does.
-
-    Args:
-        clip: the longest gradient of a record.
-        noise: standard deviation of the noise on a sum of gradients, in units of ``clip``.
-        rate: the step size.
-        divisor: of the sums of gradients; a public number, so never the size of a batch.
-    """
-
-    clip: float
-    noise: float
-    rate: float
-    divisor: float
 
 
 def descend_module(

@@ -10,11 +10,6 @@ from __future__ import annotations
 import secrets
 from decimal import ROUND_CEILING, Context
 
-import numpy as np
-
-SEED_BITS = 256
-"""Of entropy in each stream of a release."""
-
 SEED_GIVEN = (
     "this guarantee does not hold for this model: its random numbers come from a seed that was given, and an "
     "attacker who knows the seed can subtract the noise; for a release fit with seed=None, which draws them from the "
@@ -22,19 +17,6 @@ SEED_GIVEN = (
 )
 
 SECRET_CONDITION = "if its random numbers come from the operating system (seed=None) and stay secret"
-
-
-def streams(seed: int | None, purpose: bytes, n: int) -> list[np.random.SeedSequence]:
-    """Independent sources of random numbers.
-
-    Args:
-        seed: of a measurement; ``None`` for a release, whose sources have nothing in common.
-        purpose: keeps apart what draws from the same seed.
-        n: how many.
-    """
-    if seed is None:
-        return [np.random.SeedSequence(secrets.randbits(SEED_BITS)) for _ in range(n)]
-    return np.random.SeedSequence([seed, *purpose]).spawn(n)
 
 
 def seed_of_training(seed: int | None) -> int:

@@ -10,7 +10,7 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from leakgauge.checking import check_fields, number
 from leakgauge.defences.defence import Defence
@@ -61,20 +61,85 @@ _TREES = (
 PENALTIES: Mapping[str, tuple[str, Change]] = MappingProxyType(
     _each("LogisticRegression LinearSVC LinearSVR SVC SVR", "C", _over)
     | _each(f"{_LINEAR} {_NETWORKS} {_COUNTS}", "alpha", _times)
-    | _each(_TREES, "min_samples_leaf", _times_whole)
+    | _each(f"{_TREES} DecisionTree RandomForest", "min_samples_leaf", _times_whole)
+    | _each("TorchLearner", "weight_decay", _times)
     | _each("KNeighborsClassifier KNeighborsRegressor", "n_neighbors", _times_whole)
 )
-"""scikit-learn's classes with the parameter that keeps them from fitting, and how it is changed."""
+"""Classes of learners and of scikit-learn with the parameter that keeps them from fitting, and how it is changed."""
 
 ROUNDS: Mapping[str, tuple[str, Change]] = MappingProxyType(
     _each(f"{_NETWORKS} SGDClassifier SGDRegressor {_BINNED_BOOSTED}", "max_iter", _over_whole)
     | _each(_BOOSTED, "n_estimators", _over_whole)
+    | _each("TorchLearner", "n_epochs", _over_whole)
 )
 """The same with the number of rounds of training, where more of them fit more."""
 
 
 @dataclass(frozen=True)
-class StrongerPenalty(Defence):
+class Rescaling(Defence):
+    """One setting of a learner is made so many times as large, or as small, as that it fits less.
+
+    Args:
+        factor: above 1.
+
+    Raises:
+        ConfigError: the factor is not above 1.
+    """
+
+    rules: ClassVar[Mapping[str, tuple[str, Change]]]
+    """Learners by the name of their class, with the setting and how it is changed."""
+
+    why_not: ClassVar[str]
+    """What to say of a learner that has none."""
+
+    factor: float
+
+    def __post_init__(self) -> None:
+        check_fields(self, factor=FACTOR)
+
+    def apply(self, learner: Learner) -> Learner:
+        """The same algorithm with another setting, so that every engine that knows it does.
+
+        Raises:
+            ModelError: it has no such setting.
+        """
+        change = self._of_ours if isinstance(learner, DecisionTree | RandomForest | TorchLearner) else self._of_sklearn
+        found = change(learner)
+        if found is None:
+            raise ModelError(f"{learner.name} {self.why_not}")
+        return found
+
+    def _of_ours(self, learner: Learner) -> Learner | None:
+        parameter, change = self.rules.get(type(learner).__name__, ("", None))
+        value = None if change is None else change(getattr(learner, parameter), self.factor)
+        if value is None:
+            return None
+        if isinstance(learner, DecisionTree | RandomForest):
+            return replace(learner, **{parameter: value})
+        other = copy.copy(learner)
+        setattr(other, parameter, value)
+        return other
+
+    def _of_sklearn(self, learner: Learner) -> Learner | None:
+        """With every parameter changed that a rule is about, in pipelines too; ``None`` if there is none."""
+        if type(learner) is not SklearnLearner:
+            return None
+        from sklearn.base import clone
+
+        parameters = learner.estimator.get_params()
+        parts = {"": learner.estimator} | {f"{name}__": part for name, part in parameters.items() if _is_sklearn(part)}
+        changes = {}
+        for prefix, part in parts.items():
+            parameter, change = self.rules.get(type(part).__name__, ("", None))
+            if change is None or not _is_sklearn(part) or parameters.get(f"{prefix}penalty", "") is None:
+                continue
+            changes[f"{prefix}{parameter}"] = change(parameters[f"{prefix}{parameter}"], self.factor)
+        found = {name: value for name, value in changes.items() if value is not None}
+        return SklearnLearner(clone(learner.estimator).set_params(**found)) if found else None
+
+
+@dataclass(frozen=True)
+class StrongerPenalty(Rescaling):
     """What keeps a learner from fitting its records is multiplied.
 
     That is the penalty of linear models and networks, the smoothing of naive Bayes, the smallest leaf of trees, the
@@ -92,45 +157,19 @@ class StrongerPenalty(Defence):
     """
 
     source = "Shokri et al. 2017, section VIII"
+    name_form = "penalty-{0.factor:g}"
+    title_form = "regularised {0.factor:g} times as strongly"
+    rules = PENALTIES
+    why_not = (
+        "has no penalty that could be strengthened; give it one (such as C or alpha), or set what keeps it from "
+        "fitting by hand"
+    )
 
     factor: float = 10.0
 
-    def __post_init__(self) -> None:
-        check_fields(self, factor=FACTOR)
-
-    @property
-    def name(self) -> str:
-        """With the factor."""
-        return f"penalty-{self.factor:g}"
-
-    @property
-    def title(self) -> str:
-        """With the factor."""
-        return f"regularised {self.factor:g} times as strongly"
-
-    def apply(self, learner: Learner) -> Learner:
-        """The same algorithm with other settings, so that every engine that knows it does.
-
-        Raises:
-            ModelError: it has nothing that could be strengthened.
-        """
-        if isinstance(learner, DecisionTree | RandomForest):
-            return replace(learner, min_samples_leaf=math.ceil(learner.min_samples_leaf * self.factor))
-        if type(learner) is TorchLearner and learner.weight_decay > 0:
-            other = copy.copy(learner)
-            other.weight_decay = learner.weight_decay * self.factor
-            return other
-        changed = _changed(learner, PENALTIES, self.factor)
-        if changed is None:
-            raise ModelError(
-                f"{learner.name} has no penalty that could be strengthened; give it one (such as C or alpha), or "
-                "regularise it by hand"
-            )
-        return changed
-
 
 @dataclass(frozen=True)
-class EarlierStop(Defence):
+class EarlierStop(Rescaling):
     """Fewer rounds of training: epochs of networks, trees of boosting.
 
     Args:
@@ -145,57 +184,12 @@ class EarlierStop(Defence):
     """
 
     source = "Yeom et al. 2018, section 3"
+    name_form = "earlier-stop-{0.factor:g}"
+    title_form = "rounds of training divided by {0.factor:g}"
+    rules = ROUNDS
+    why_not = "is not trained in rounds that could be fewer; stopping early is for networks and boosting"
 
     factor: float = 2.0
-
-    def __post_init__(self) -> None:
-        check_fields(self, factor=FACTOR)
-
-    @property
-    def name(self) -> str:
-        """With the factor."""
-        return f"earlier-stop-{self.factor:g}"
-
-    @property
-    def title(self) -> str:
-        """With the factor."""
-        return f"rounds of training divided by {self.factor:g}"
-
-    def apply(self, learner: Learner) -> Learner:
-        """The same algorithm with fewer rounds.
-
-        Raises:
-            ModelError: it has no rounds that could be fewer.
-        """
-        if type(learner) is TorchLearner and learner.n_epochs > 1:
-            other = copy.copy(learner)
-            other.n_epochs = _over_whole(learner.n_epochs, self.factor)
-            return other
-        changed = _changed(learner, ROUNDS, self.factor)
-        if changed is None:
-            raise ModelError(
-                f"{learner.name} is not trained in rounds that could be fewer; stopping early is for networks and "
-                "boosting"
-            )
-        return changed
-
-
-def _changed(learner: Learner, rules: Mapping[str, tuple[str, Change]], factor: float) -> SklearnLearner | None:
-    """With every parameter changed that a rule is about, in pipelines too; ``None`` if there is none."""
-    if type(learner) is not SklearnLearner:
-        return None
-    from sklearn.base import clone
-
-    parameters = learner.estimator.get_params()
-    parts = {"": learner.estimator} | {f"{name}__": part for name, part in parameters.items() if _is_sklearn(part)}
-    changes = {}
-    for prefix, part in parts.items():
-        parameter, change = rules.get(type(part).__name__, (None, None))
-        if change is None or not _is_sklearn(part) or parameters.get(f"{prefix}penalty", "") is None:
-            continue
-        changes[f"{prefix}{parameter}"] = change(parameters[f"{prefix}{parameter}"], factor)
-    found = {name: value for name, value in changes.items() if value is not None}
-    return SklearnLearner(clone(learner.estimator).set_params(**found)) if found else None
 
 
 def _is_sklearn(part: object) -> bool:

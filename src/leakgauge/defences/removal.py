@@ -48,6 +48,8 @@ class Removal(TrainingDefence):
     """
 
     source = "Long et al. 2017, section 8"
+    name_form = "removal-{0.limit:g}"
+    title_form = "without the records of influence above {0.limit:g}"
 
     influence: Influence
     limit: float = 1.0
@@ -61,16 +63,6 @@ class Removal(TrainingDefence):
             n_rounds=whole(1, hint="10 is the default"),
             most=number(above=0, below=1, hint="it is a share of the records"),
         )
-
-    @property
-    def name(self) -> str:
-        """With the limit."""
-        return f"removal-{self.limit:g}"
-
-    @property
-    def title(self) -> str:
-        """With the limit."""
-        return f"without the records of influence above {self.limit:g}"
 
     def fit(self, learner: Learner, records: Records, *, seed: int | None) -> Fitted:
         """Train on those who are left.

@@ -18,6 +18,7 @@ from leakgauge.influence.delivered import OwnModels, answer_errors
 from leakgauge.influence.leaving_out import largest_first, noise_of_pairs, train_again, train_alike, train_pair
 from leakgauge.models import Model
 from leakgauge.statistics import Estimate, bonferroni_confidence
+from leakgauge.streams import Retraining
 from leakgauge.training import HERE, Execution, Randomness, leave_one_out
 from leakgauge.training.engines.base import Prepared
 
@@ -100,7 +101,7 @@ def prediction_change(
         )
     rows = leave_one_out(len(records), which).removed
     pairs = [
-        train_pair(learner, records, rows, seed + 7919 * repeat, Randomness.COMMON, execution)
+        train_pair(learner, records, rows, seed + Retraining.REPEAT * repeat, Randomness.COMMON, execution)
         for repeat in range(n_repeats if learner.randomised else 1)
     ]
     moved = [np.abs(one.full.values[0] - one.without.values[:, 0]) for one in pairs]
@@ -118,7 +119,9 @@ def prediction_change(
     noise = np.zeros(len(rows))
     if learner.randomised:
         alone = execution.alone
-        refits = train_alike(learner, records, rows, n_noise_models, seed=seed + 15_485_863, execution=alone)
+        refits = train_alike(
+            learner, records, rows, n_noise_models, seed=Retraining.NOISE_FLOOR.seed(seed), execution=alone
+        )
         noise = _noise(refits.values)
     return Changes(
         which=rows,

@@ -17,6 +17,7 @@ import numpy as np
 from leakgauge.arrays import Floats, Indices
 from leakgauge.errors import ModelError
 from leakgauge.models import Model, answers
+from leakgauge.streams import generator_of
 from leakgauge.training import EachModel, Fitted, Job, Randomness, everything, leave_one_out, train_many
 from leakgauge.training.learners import Change, Changed, Committee
 from leakgauge.training.threads import one_thread
@@ -84,7 +85,7 @@ class OwnModels:
         n = n_looked_at(len(order), len(self.records))
         known = np.isin(rows[order], [row for row in self._trained if row is not None])
         first = order[known] if known.any() else order[: n * N_WORST // (N_WORST + N_RANDOM)]
-        rest = np.random.default_rng([len(order), 5]).permutation(np.setdiff1d(order, first))
+        rest = generator_of(len(order), 5).permutation(np.setdiff1d(order, first))
         return np.concatenate([first, rest])[:n].astype(np.int64)
 
     @property

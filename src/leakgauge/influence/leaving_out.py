@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from leakgauge.arrays import Floats, Indices
+from leakgauge.streams import Retraining
 from leakgauge.training import (
     EachModel,
     Execution,
@@ -64,12 +65,12 @@ def train_pair(
         records,
         everything(len(records)),
         records.features[rows],
-        seed=seed if randomness is Randomness.COMMON else seed + 104_729,
+        seed=seed if randomness is Randomness.COMMON else Retraining.APART.seed(seed),
         randomness=randomness,
         execution=execution.alone,
     )
     subsets, queries = leave_one_out(len(records), rows), EachModel(rows[:, None])
-    own_seed = seed + 104_729 if apart else seed
+    own_seed = Retraining.APART.seed(seed) if apart else seed
     left_out = plan(Job(learner, records, subsets, queries, own_seed, randomness, execution.device))
     return Pair(full, left_out.train(execution), left_out.prepared)
 
@@ -93,7 +94,7 @@ def train_again(
         Answers about the records ``[n_models, c, k]`` of models trained on everything, and of models without each about
         the record that it lacks ``[c * n_models, 1, k]``, those without the same record beside each other.
     """
-    removed, fresh = np.repeat(rows, n_models), seed + 32_452_843
+    removed, fresh = np.repeat(rows, n_models), Retraining.CONFIRMATION.seed(seed)
     full = train_alike(learner, records, rows, n_models, seed=fresh, execution=execution)
     subsets, asked, coins = LeaveOneOut(len(records), removed), EachModel(removed[:, None]), Randomness.INDEPENDENT
     return full, train_many(learner, records, subsets, asked, seed=fresh + 1, randomness=coins, execution=execution)

@@ -18,6 +18,7 @@ from leakgauge.influence.delivered import OwnModels, answer_errors
 from leakgauge.influence.leaving_out import Pair, noise_of_pairs, train_alike, train_pair
 from leakgauge.influence.precision import Precision
 from leakgauge.models import Model, Release, as_is, binned_logs, released_off
+from leakgauge.streams import Retraining
 from leakgauge.theory import log_ratio
 from leakgauge.training import HERE, Execution, Randomness, everything, leave_one_out, train_many
 from leakgauge.training.engines.refit import Refit
@@ -172,7 +173,7 @@ def pdtp(
     tried = settled.seed_tried and not settled.randomised
 
     def pair(repeat: int) -> Pair:
-        return train_pair(settled, records, rows, seed + 7919 * repeat, randomness, execution, apart=tried)
+        return train_pair(settled, records, rows, seed + Retraining.REPEAT * repeat, randomness, execution, apart=tried)
 
     pairs, quiet = [pair(0)], execution.quiet
     if not tried or _agree_without(settled, records, rows, pairs[0], seed, quiet):
@@ -277,7 +278,7 @@ def _solver_errors(
         if tight is None:
             return rounded, rounded
         # Where seeds seemed to do nothing, with others: where they do something after all, the floor shows it.
-        other = seed + 224_737 if apart else seed
+        other = Retraining.SOLVED.seed(seed) if apart else seed
         full_end, without_end = _logs(train_pair(tight, records, rows, other, COMMON, execution, apart=apart))
     except ModelError:  # one of the models that it takes could not be trained
         unknown = np.full(len(rows), np.inf)
@@ -346,7 +347,7 @@ def _agree_without(
             train_many(
                 learner, records, subsets, queries, seed=one, randomness=COMMON, engines=(), execution=execution
             ).answers
-            for one in (seed + 104_729, seed + 350_377)
+            for one in (Retraining.APART.seed(seed), Retraining.AGAIN.seed(seed))
         )
     except ModelError:  # none of them could be trained
         return False
@@ -359,7 +360,7 @@ def _refits(
     """Answers of models trained on everything with different seeds, ``[models, m, k]``; none if seeds do nothing."""
     if not learner.randomised:
         return np.empty((0, len(rows), max(1, len(records.schema.classes))))
-    table = train_alike(learner, records, rows, n_models, seed=seed + 15_485_863, execution=execution)
+    table = train_alike(learner, records, rows, n_models, seed=Retraining.NOISE_FLOOR.seed(seed), execution=execution)
     answers = released(table.log_probabilities)
     return answers[~np.isnan(answers).any(axis=(1, 2))]
 

@@ -21,6 +21,7 @@ from leakgauge.escaping import shapes
 from leakgauge.influence.pdtp import known_log_ratio
 from leakgauge.influence.precision import Precision
 from leakgauge.models import Release, answers, as_is, binned_logs
+from leakgauge.streams import AuditStream
 from leakgauge.theory import largest_binned_log_ratio
 from leakgauge.training import Job, Randomness, everything, leave_one_out
 from leakgauge.training.engines.refit import Refit
@@ -126,7 +127,7 @@ def search(
     with one_thread():
         full = trained(tight, records, seed=seed).model
         for t in rows.tolist():
-            climb = _Climb(space, n_queries, np.random.default_rng([seed, t]), released, width)
+            climb = _Climb(space, n_queries, AuditStream.SEARCH.generator(seed, t), released, width)
             found.append(climb)
             try:
                 without = trained(tight, records[np.arange(len(records)) != t], seed=seed).model

@@ -21,7 +21,20 @@ if TYPE_CHECKING:
     from leakgauge.records import Schema
 
 
-class FunctionProbabilities(ProbabilityAccess):
+class _Function:
+    def __init__(self, function: Callable[[object], Floats], schema: Schema) -> None:
+        self.function = function
+        self.schema = schema
+        self.name: str = getattr(function, "__name__", type(function).__name__)
+
+    def _asked(self, X: Floats, method: str) -> Floats:
+        """What the function answers to the decoded queries; an exception of it is told as one of that method."""
+        queries = own_table(self.schema.decode(X))
+        with user_code(self.name, method):
+            return np.asarray(self.function(queries), dtype=np.float64)
+
+
+class FunctionProbabilities(_Function, ProbabilityAccess):
     """A function from a table of queries to class probabilities.
 
     Args:
@@ -30,32 +43,14 @@ class FunctionProbabilities(ProbabilityAccess):
         schema: of the records.
     """
 
-    def __init__(self, function: Callable[[object], Floats], schema: Schema) -> None:
-        self.function = function
-        self.schema = schema
-
     def log_probabilities(self, X: Floats) -> Floats:
         """Log-probabilities ``[m, k]``."""
-        queries = own_table(self.schema.decode(X))
-        with user_code(_name(self.function), "predict_proba"):
-            answered = np.asarray(self.function(queries), dtype=np.float64)
-        return checked_probabilities(answered, len(X), len(self.schema.classes), _name(self.function))
+        return checked_probabilities(self._asked(X, "predict_proba"), len(X), len(self.schema.classes), self.name)
 
 
-class FunctionRegression(RegressionAccess):
+class FunctionRegression(_Function, RegressionAccess):
     """A function from a table of queries to predicted values ``[m]``."""
-
-    def __init__(self, function: Callable[[object], Floats], schema: Schema) -> None:
-        self.function = function
-        self.schema = schema
 
     def predict(self, X: Floats) -> Floats:
         """Predicted values ``[m]``."""
-        queries = own_table(self.schema.decode(X))
-        with user_code(_name(self.function), "predict"):
-            answered = np.asarray(self.function(queries), dtype=np.float64)
-        return checked_values(answered, len(X), _name(self.function))
-
-
-def _name(function: Callable[..., object]) -> str:
-    return getattr(function, "__name__", type(function).__name__)
+        return checked_values(self._asked(X, "predict"), len(X), self.name)

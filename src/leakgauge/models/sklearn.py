@@ -33,13 +33,17 @@ LOGISTIC = ("LogisticRegression", "LogisticRegressionCV", "LinearDiscriminantAna
 """scikit-learn's classifiers whose probabilities are the logistic function (the softmax) of their scores."""
 
 
-class SklearnProbabilities(ProbabilityAccess):
-    """A fitted classifier that answers probabilities."""
+class _Fitted:
+    """A fitted estimator, and how the encoded features are decoded for it."""
 
     def __init__(self, estimator: Estimator, schema: Schema) -> None:
         self.estimator = estimator
         self.schema = schema
-        self._columns = _class_columns(estimator, schema)
+        self._columns = _class_columns(estimator, schema) if schema.classes else []
+
+
+class SklearnProbabilities(_Fitted, ProbabilityAccess):
+    """A fitted classifier that answers probabilities."""
 
     def log_probabilities(self, X: Floats) -> Floats:
         """Log-probabilities ``[m, k]`` in the schema's class order."""
@@ -58,13 +62,8 @@ class SklearnProbabilities(ProbabilityAccess):
         return logs
 
 
-class SklearnLabels(LabelAccess):
+class SklearnLabels(_Fitted, LabelAccess):
     """A fitted classifier without probabilities."""
-
-    def __init__(self, estimator: Estimator, schema: Schema) -> None:
-        self.estimator = estimator
-        self.schema = schema
-        self._columns = _class_columns(estimator, schema)
 
     def labels(self, X: Floats) -> Labels:
         """Class codes ``[m]``."""
@@ -80,12 +79,8 @@ class SklearnLabels(LabelAccess):
         return np.array([own[value] for value in predicted.tolist()], dtype=np.int64)
 
 
-class SklearnRegression(RegressionAccess):
+class SklearnRegression(_Fitted, RegressionAccess):
     """A fitted regressor."""
-
-    def __init__(self, estimator: Estimator, schema: Schema) -> None:
-        self.estimator = estimator
-        self.schema = schema
 
     def predict(self, X: Floats) -> Floats:
         """Predicted values ``[m]``."""

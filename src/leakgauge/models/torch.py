@@ -33,11 +33,12 @@ ASKED_AT_ONCE = 1024
 """Queries in one pass: bounds the memory of what the layers in between answer."""
 
 
-class ModuleProbabilities(ProbabilityAccess):
-    """A trained classifier, asked in evaluation mode.
+class _Trained:
+    """A trained module, asked in evaluation mode.
 
     Args:
-        module: answers logits ``[m, k]``, one for each class in the schema's order; it is put into evaluation mode.
+        module: answers logits ``[m, k]``, one for each class in the schema's order, or numbers ``[m, 1]``; it is put
+            into evaluation mode.
         schema: of the records.
         design: see :func:`features_of`.
     """
@@ -47,34 +48,29 @@ class ModuleProbabilities(ProbabilityAccess):
         self.schema = schema
         self.design = design
 
+    def _outputs(self, X: Floats, width: int) -> Floats:
+        return outputs(self.module, features_of(X, self.schema, self.design), width)
+
+
+class ModuleProbabilities(_Trained, ProbabilityAccess):
+    """A trained classifier."""
+
     def log_probabilities(self, X: Floats) -> Floats:
         """Log-probabilities ``[m, k]``: the softmax of the logits, in double precision."""
         n_classes = len(self.schema.classes)
-        logits = outputs(self.module, features_of(X, self.schema, self.design), n_classes)
+        logits = self._outputs(X, n_classes)
         with np.errstate(invalid="ignore"):
             shifted = logits - logits.max(axis=1, keepdims=True)
         logs = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
         return checked_log_probabilities(logs, len(X), n_classes, name_of(self.module))
 
 
-class ModuleRegression(RegressionAccess):
-    """A trained regressor, asked in evaluation mode.
-
-    Args:
-        module: answers numbers ``[m, 1]``; it is put into evaluation mode.
-        schema: of the records.
-        design: see :func:`features_of`.
-    """
-
-    def __init__(self, module: Module, schema: Schema, design: Design | None = None) -> None:
-        self.module = module.eval()
-        self.schema = schema
-        self.design = design
+class ModuleRegression(_Trained, RegressionAccess):
+    """A trained regressor."""
 
     def predict(self, X: Floats) -> Floats:
         """Predicted values ``[m]``."""
-        values = outputs(self.module, features_of(X, self.schema, self.design), 1)
-        return checked_values(values, len(X), name_of(self.module))
+        return checked_values(self._outputs(X, 1), len(X), name_of(self.module))
 
 
 ModuleModel: TypeAlias = ModuleProbabilities | ModuleRegression

@@ -13,7 +13,7 @@ import numpy as np
 
 from leakgauge.arrays import Floats, Labels
 from leakgauge.errors import ModelError
-from leakgauge.models.access import LabelAccess, ProbabilityAccess
+from leakgauge.models.access import LabelAccess, Model, ProbabilityAccess
 from leakgauge.theory import bin_centres
 
 
@@ -27,7 +27,7 @@ class Binned(ProbabilityAccess):
         width: the width of a bin, in (0, 1].
     """
 
-    def __init__(self, model: ProbabilityAccess, width: float = 0.01) -> None:
+    def __init__(self, model: Model, width: float = 0.01) -> None:
         if not isinstance(model, ProbabilityAccess):
             raise ModelError(f"only probabilities can be binned; {type(model).__name__} outputs none")
         self.model = model
@@ -41,7 +41,7 @@ class Binned(ProbabilityAccess):
 class LabelOnly(LabelAccess):
     """A model that is released with its labels only."""
 
-    def __init__(self, model: LabelAccess) -> None:
+    def __init__(self, model: Model) -> None:
         if not isinstance(model, LabelAccess):
             raise ModelError(f"only a classifier outputs labels; {type(model).__name__} is not a classifier")
         self.model = model

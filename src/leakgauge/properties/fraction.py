@@ -22,6 +22,7 @@ from leakgauge.properties.poisoning import Planted, plant
 from leakgauge.properties.population import Side
 from leakgauge.properties.training_sets import Trainer, ask
 from leakgauge.statistics import Estimate
+from leakgauge.streams import GameStream
 from leakgauge.training import HERE, Execution
 
 if TYPE_CHECKING:
@@ -171,7 +172,7 @@ def prepare_fraction(
     attack = attack or Attack()
     if attack.n_shadow < 20:
         raise ConfigError(f"an interval of 95 % needs n_shadow of at least 20, got {attack.n_shadow}; train more.")
-    rng = np.random.default_rng([seed, 0])
+    rng = GameStream.ATTACKER.generator(seed)
     planted = plant(attacker, game.n_planted, game.t0, game.t1, variant=attack.variant, rng=rng)
     own = attacker.some(attack.most_records, rng)
     trainer = Trainer(learner, own, planted.records, execution)

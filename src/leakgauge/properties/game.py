@@ -23,6 +23,7 @@ from leakgauge.properties.parameters import Game
 from leakgauge.properties.population import Population, Side
 from leakgauge.properties.training_sets import Trainer
 from leakgauge.statistics import Estimate, advantage_of_decisions, mean
+from leakgauge.streams import GameStream
 from leakgauge.training import HERE, Execution
 
 if TYPE_CHECKING:
@@ -108,7 +109,7 @@ def left_out(owner: Side, sets: Indices, n: int, seed: int) -> CleanTest:
         n: records to look at, half of them with the property as far as there are so many.
         seed: draws them: the same ones whatever the sets.
     """
-    rng = np.random.default_rng([seed, 8])
+    rng = GameStream.CLEAN_TEST.generator(seed)
     chosen = [owner.draw(min((n + 1) // 2, len(owner.rows(has))), has, rng) for has in (True, False)]
     rows = np.concatenate(chosen)
     out = np.ones((len(sets), len(owner.records)), dtype=bool)
@@ -209,13 +210,13 @@ def target_sets(owner: Side, game: Game, n_targets: int, seed: int) -> tuple[Ind
     """
     whole(1, hint="an accuracy needs models to count")("n_targets", n_targets)
     is_t1 = np.arange(2 * n_targets) % 2 == 1
-    rng = np.random.default_rng([seed, 1])
+    rng = GameStream.TARGET_SETS.generator(seed)
     return owner.draw_sets(game.n_clean, np.where(is_t1, game.t1, game.t0), rng), is_t1
 
 
 def target_seed(seed: int) -> int:
     """The seed of the target models' learner."""
-    return int(np.random.default_rng([seed, 2]).integers(2**32))
+    return int(GameStream.TARGET_LEARNER.generator(seed).integers(2**32))
 
 
 def judged(game: Game, attack: Prepared, scores: Floats, is_t1: Flags, confidence: float = 0.95) -> Played:

@@ -16,6 +16,7 @@ from leakgauge.properties.poisoning import Planted, plant
 from leakgauge.properties.population import Side
 from leakgauge.properties.queries import FixedBand, QueryBand, TheoreticalBand, Uncertain, uncertain
 from leakgauge.properties.training_sets import Trainer, ask
+from leakgauge.streams import GameStream
 from leakgauge.theory import Variant
 from leakgauge.training import HERE, Execution
 
@@ -185,7 +186,7 @@ def prepare(
         ModelError: a model could not be trained.
     """
     attack = attack or Attack()
-    rng = np.random.default_rng([seed, 0])
+    rng = GameStream.ATTACKER.generator(seed)
     planted = plant(attacker, game.n_planted, game.t0, game.t1, variant=attack.variant, rng=rng)
     own = attacker.some(attack.most_records, rng)
     trainer = Trainer(learner, own, planted.records, execution)

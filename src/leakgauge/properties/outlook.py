@@ -12,6 +12,7 @@ from leakgauge.properties.parameters import Game
 from leakgauge.properties.poisoning import planted_label, plants_with_property
 from leakgauge.properties.population import Side
 from leakgauge.properties.training_sets import Trainer
+from leakgauge.streams import GameStream
 from leakgauge.theory import Prospect, Variant, prospect
 from leakgauge.training import HERE, Execution
 
@@ -56,7 +57,7 @@ def outlook(
 
     Source: Chase et al. 2021, Theorem 9.
     """
-    rng = np.random.default_rng([seed, 5])
+    rng = GameStream.OUTLOOK.generator(seed)
     with_property = plants_with_property(game.t0, game.t1) if variant is None else variant.with_property
     like_planted = side.rows(with_property)
     rows = side.draw(min(n_points, len(like_planted)), with_property, rng)

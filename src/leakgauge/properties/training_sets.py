@@ -13,6 +13,7 @@ from leakgauge.escaping import shapes
 from leakgauge.models import AnswerKind, LabelAccess, Model, ProbabilityAccess, labels_of
 from leakgauge.properties.population import Side
 from leakgauge.records import Records
+from leakgauge.streams import seed_of
 from leakgauge.training import (
     HERE,
     DenseSubsets,
@@ -78,7 +79,7 @@ class Trainer:
         most = max(1, MOST_NUMBERS // max(1, len(queries) * n_classes))
         for start, stop in _cuts(sets, most, len(self.side.records)):
             pool, members = self._pool(sets[start:stop], poisoned)
-            learner, group_seed = self.learner, int(np.random.SeedSequence([seed, start]).generate_state(1)[0])
+            learner, group_seed = self.learner, seed_of(seed, start)
             while isinstance(learner, Curating):
                 pool, members = _curated(learner, pool, members, group_seed)
                 learner = learner.learner

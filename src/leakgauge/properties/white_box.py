@@ -24,6 +24,7 @@ from leakgauge.properties.inference import LinearRule
 from leakgauge.properties.parameters import Game
 from leakgauge.properties.population import Population, Side
 from leakgauge.statistics import Estimate, balanced_accuracy
+from leakgauge.streams import GameStream
 
 if TYPE_CHECKING:
     from leakgauge.training import Learner
@@ -214,7 +215,7 @@ def play_white_box(
         )
     for name, value in (("n_shadow", n_shadow), ("n_targets", n_targets)):
         whole(1)(name, value)
-    rng = np.random.default_rng([seed, 3])
+    rng = GameStream.WHITE_BOX_SETS.generator(seed)
     found = {}
     for side, n_models in ((population.attacker, n_shadow), (population.owner, n_targets)):
         is_t1 = np.arange(2 * n_models) % 2 == 1

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from leakgauge.records.duplicates import Codes, Duplicates, Twins, find_duplicates, record_codes
+from leakgauge.records.duplicates import Codes, record_codes
 from leakgauge.records.reading import read_table
 from leakgauge.records.schema import Column, Kind, Native, Role, Schema, Task, Value
 from leakgauge.records.splitting import random_half, split
@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 __all__ = [
     "Codes",
     "Column",
-    "Duplicates",
     "Edges",
     "FixedBins",
     "Kind",
@@ -29,12 +28,10 @@ __all__ = [
     "Role",
     "Schema",
     "Task",
-    "Twins",
     "Value",
     "bin_counts",
     "bin_edges",
     "concatenate",
-    "find_duplicates",
     "from_pair",
     "random_half",
     "read_table",

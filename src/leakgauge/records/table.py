@@ -162,25 +162,6 @@ class Records:
         wishes, target, id_column = _frame_wishes(target, columns, sensitive, categorical, id_column, ignore, task)
         return _build([_part_from_frame(frame, target, id_column, "the table")], wishes)[0]
 
-    def encoded_as(self, schema: Schema) -> Records:
-        """The same people under another schema: columns by name, categories and classes by their original values.
-
-        Raises:
-            DataError: If a column is missing or of another kind, or a value is not among the new categories.
-        """
-        missing = [name for name in schema.names if name not in self.schema.names]
-        if missing or schema.n_features != self.schema.n_features:
-            raise DataError(
-                f"the schemas have different columns: {shortened(self.schema.names)} against "
-                f"{shortened(schema.names)}; both must name the same features."
-            )
-        columns = [(self.schema.columns[self.schema.index(column.name)], column) for column in schema.columns]
-        features = np.empty_like(self.features)
-        for j, (old, new) in enumerate(columns):
-            features[:, j] = _recoded(old, new, self.features[:, self.schema.index(old.name)])
-        labels = _recoded(self.schema.target, schema.target, np.asarray(self.labels, dtype=np.float64))
-        return Records(features, labels, schema, self.ids)
-
     def as_codes(self) -> Records:
         """The same people with codes 0, 1, 2, … as the values of categorical columns; see `Schema.as_codes`."""
         return _unchecked(self.features, self.labels, self.schema.as_codes(), self.ids)
@@ -287,12 +268,11 @@ def concatenate(first: Records, second: Records) -> Records:
     """The records of both, first those of `first`.
 
     Raises:
-        DataError: If their schemas differ (see `Records.encoded_as`) or an id occurs in both.
+        DataError: If their schemas differ, or an id occurs in both.
     """
     if first.schema != second.schema:
         raise DataError(
-            "the two sets of records have different schemas; bring one into the form of the other with "
-            "encoded_as(schema), or build both with from_pair."
+            "the two sets of records have different schemas; build both with from_pair, or declare the same columns."
         )
     if first.ids.dtype.kind != second.ids.dtype.kind:
         raise DataError(
@@ -364,25 +344,6 @@ def _require_unique(ids: npt.NDArray[Any]) -> None:
             f"an id occurs twice, in rows {rows[0]} and {rows[1]} (counting from 0); every record needs an id of its "
             "own."
         )
-
-
-def _recoded(old: Column, new: Column, numbers: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    if old.is_categorical != new.is_categorical:
-        raise DataError(
-            f"column {old.name!r} is {old.kind} in one schema and {new.kind} in the other; make them alike."
-        )
-    if not old.is_categorical:
-        return numbers
-    place = {value: code for code, value in enumerate(new.categories)}
-    code_of_code = np.array([place.get(value, -1) for value in old.categories], dtype=np.float64)
-    recoded = code_of_code[as_codes(old, numbers)]
-    if (recoded < 0).any():
-        row = int(np.argmax(recoded < 0))
-        raise DataError(
-            f"column {old.name!r}, row {row} (counting from 0): the value is not among the other schema's; "
-            "declare it there too."
-        )
-    return recoded
 
 
 def _canonical(schema: Schema) -> str:

@@ -13,6 +13,7 @@ from leakgauge.reproduce.chase import FULL, MAIL, PEOPLE, QUICK, Budget
 from leakgauge.reproduce.chase_figures import CENSUS, ENRON, Case, Data, below
 from leakgauge.reproduce.plots import Series, panels
 from leakgauge.reproduce.result import Experiment, Reproduction, Row
+from leakgauge.streams import GameStream
 from leakgauge.training import HERE, Execution
 
 POISONS = (0.0, 0.05, 0.10, 0.15, 0.20)
@@ -88,7 +89,7 @@ def reproduced(
 
 def drawn_from(side: Side, n: int, frequency: float, seed: int) -> Records:
     """Records that are like those of a training set."""
-    (rows,) = side.draw_sets(n, np.array([frequency]), np.random.default_rng([seed, 9]))
+    (rows,) = side.draw_sets(n, np.array([frequency]), GameStream.TESTED_RECORDS.generator(seed))
     return side.records[rows]
 
 

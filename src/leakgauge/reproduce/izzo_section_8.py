@@ -27,6 +27,7 @@ from leakgauge.defences.mip.synthetic import second_moments
 from leakgauge.reproduce.plots import Series, plot
 from leakgauge.reproduce.result import COMPUTED, Experiment, Reproduction, Row, agrees, compared, positive
 from leakgauge.statistics import Estimate, mean
+from leakgauge.streams import generator_of
 from leakgauge.theory import epsilon_from_eta
 from leakgauge.training import HERE, Execution
 
@@ -152,7 +153,7 @@ def _ahead_of_dp(found: Measured, eta: float, moment: int) -> Row:
 
 def measure(n: int, n_runs: int, *, n_splits: int, seed: int) -> Measured:
     """Errors of all mechanisms on data sets of n records, in as many runs."""
-    runs = [one_run(n, n_splits, np.random.default_rng([seed, i])) for i in range(n_runs)]
+    runs = [one_run(n, n_splits, generator_of(seed, i)) for i in range(n_runs)]
     keys, etas = runs[0][1], runs[0][2]
     return Measured(
         np.array([raw for raw, _, _ in runs]),

@@ -18,6 +18,7 @@ from leakgauge.reproduce.purchase_like import purchase_like
 from leakgauge.reproduce.result import Experiment, Reproduction, Row, compared
 from leakgauge.statistics import Estimate, clopper_pearson, mean
 from leakgauge.statistics.numerals import short
+from leakgauge.streams import ReproductionStream
 from leakgauge.theory import largest_binned_log_ratio
 from leakgauge.training import HERE, Execution, Randomness
 
@@ -53,7 +54,7 @@ class Source:
     def pool(self, seed: int, size: int = POOL) -> Records:
         """A random pool."""
         everyone = self.table()
-        chosen = np.random.default_rng([seed, 17]).choice(len(everyone), size, replace=False)
+        chosen = ReproductionStream.RECORDS.generator(seed).choice(len(everyone), size, replace=False)
         return everyone[np.sort(chosen)]
 
 

@@ -17,6 +17,7 @@ from leakgauge.reproduce.long import ADULT, NETWORK
 from leakgauge.reproduce.plots import Series, plot
 from leakgauge.reproduce.result import Experiment, Reproduction, Row, exact
 from leakgauge.statistics import Estimate, mean
+from leakgauge.streams import ReproductionStream
 from leakgauge.training import HERE, DenseSubsets, Execution, everything, random_subsets, train_many
 
 if TYPE_CHECKING:
@@ -56,7 +57,7 @@ def variation(pool: Records, n_models: int, n_training: int, *, seed: int, execu
     others = pool[rest]
     algorithm = long.learner(NETWORK, ADULT, pool)
     first = others[:n_training]
-    samples = random_subsets(len(others), n_training, n_models, np.random.default_rng([seed, 8]))
+    samples = random_subsets(len(others), n_training, n_models, ReproductionStream.SAMPLES.generator(seed))
 
     def answers(records: Records, subsets: DenseSubsets) -> Floats:
         table = train_many(algorithm, records, subsets, asked, seed=seed, execution=execution)

@@ -23,6 +23,7 @@ from leakgauge.errors import ModelError
 from leakgauge.escaping import shapes
 from leakgauge.membership import distance, frequency, shadow_classifier
 from leakgauge.statistics import Correlation, Estimate, mean, pearson
+from leakgauge.streams import generator_of, seed_of
 from leakgauge.theory import bin_centres
 from leakgauge.training import (
     HERE,
@@ -220,12 +221,12 @@ def play(
     n = len(pool)
     if sizes.targets > n:
         raise ValueError(f"targets must be at most the {n} records of the pool, got {sizes.targets}")
-    targets_rng, halves_rng, shadows_rng = (np.random.default_rng([seed, part]) for part in range(3))
+    targets_rng, halves_rng, shadows_rng = (generator_of(seed, part) for part in range(3))
     targets = np.sort(targets_rng.choice(n, sizes.targets, replace=False)).astype(np.int64)
     halves = complementary_pairs(n, sizes.iterations, halves_rng)
 
     def trained(subsets: DenseSubsets, part: int) -> PredictionTable:
-        table = train_many(learner, pool, subsets, seed=_seed(seed, part), execution=execution)
+        table = train_many(learner, pool, subsets, seed=seed_of(seed, part), execution=execution)
         if table.failures:
             model, reason = next(iter(table.failures.items()))
             raise ModelError(f"model {model} of the protocol could not be trained, so it cannot be attacked: {reason}")
@@ -234,7 +235,7 @@ def play(
     table = trained(halves, 0)
     answers = table.log_probabilities[:, targets]
     scores = targeted(
-        learner, pool, targets, answers, size=n // 2, n_pairs=sizes.pairs, seed=_seed(seed, 2), execution=execution
+        learner, pool, targets, answers, size=n // 2, n_pairs=sizes.pairs, seed=seed_of(seed, 2), execution=execution
     )
     called = {"distance": scores.distance > 0, "frequency": scores.frequency > 0}
     if sizes.untargeted:
@@ -300,7 +301,7 @@ def exposures(
         asked = half[games.targets]
         if asked.any():
             which = (np.cumsum(half) - 1)[games.targets[asked]].astype(np.int64)
-            tasks.append(joblib.delayed(measure)(pool[half], which, _seed(seed, 1000 + model)))
+            tasks.append(joblib.delayed(measure)(pool[half], which, seed_of(seed, 1000 + model)))
             places.append((model // 2, asked))
     values = np.full((n_measurements, len(games.targets)), np.nan)
     with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
@@ -362,11 +363,6 @@ def _share(right: Flags, of: Flags) -> Floats:
     """Share of right answers about each record among some of the models ``[records]``."""
     share: Floats = (right & of).sum(axis=0) / of.sum(axis=0)
     return share
-
-
-def _seed(seed: int, part: int) -> int:
-    """A seed of its own for each part of the protocol."""
-    return int(np.random.SeedSequence([seed, part]).generate_state(1, np.uint32)[0])
 
 
 @dataclass(frozen=True)

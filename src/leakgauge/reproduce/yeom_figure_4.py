@@ -18,6 +18,7 @@ from leakgauge.reproduce.cnn import Cnn, OneByOne, scaled_planes
 from leakgauge.reproduce.plots import Series, plot
 from leakgauge.reproduce.result import Experiment, Reproduction, Row, agrees, compared
 from leakgauge.statistics import Estimate, advantage_of_decisions, clopper_pearson
+from leakgauge.streams import ReproductionStream
 from leakgauge.theory import colluding_advantage
 from leakgauge.training import HERE, DenseSubsets, Execution, train_many
 
@@ -90,7 +91,7 @@ def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
     from leakgauge.records.datasets import load
 
     sizes, records = QUICK if quick else FULL, load("mnist").records
-    chosen = np.random.default_rng([seed, 64]).choice(len(records), 2 * sizes.n, replace=False)
+    chosen = ReproductionStream.IMAGES.generator(seed).choice(len(records), 2 * sizes.n, replace=False)
     pool = scaled_planes(records[chosen], SIDE, 1)
     del records
     return curves(pool, SIDE, LEVELS, sizes, seed=seed, execution=execution)
@@ -109,7 +110,7 @@ def curves(
         seed: drives every random choice.
         execution: where and how models are trained.
     """
-    keys, domain = draw_keys(N_KEYS, np.random.default_rng([seed, 65])), Domain.grid(side * side, n_levels)
+    keys, domain = draw_keys(N_KEYS, ReproductionStream.KEYS.generator(seed)), Domain.grid(side * side, n_levels)
 
     def networks(s: int) -> Learner:
         return Cnn(s, side, 1).learner(n_epochs=sizes.epochs, batch_size=sizes.batch_size)

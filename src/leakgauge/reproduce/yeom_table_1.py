@@ -20,6 +20,7 @@ from leakgauge.reproduce.cnn import Cnn, OneByOne, scaled_planes
 from leakgauge.reproduce.plots import Series, plot
 from leakgauge.reproduce.result import Experiment, Reproduction, Row, agrees
 from leakgauge.statistics import Estimate, advantage_of_decisions, spearman, wilson
+from leakgauge.streams import ReproductionStream
 from leakgauge.theory import gaussian_advantage, gaussian_advantage_sigma_in_only
 from leakgauge.training import HERE, DenseSubsets, EachModel, Execution, train_many
 
@@ -182,7 +183,7 @@ def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
 
 def drawn(records: Records, images: Images, n: int, seed: int) -> Records:
     """The 4 n images of the two networks, drawn at random, as a network is given them."""
-    chosen = np.random.default_rng([seed, 17]).choice(len(records), 2 * N_MODELS * n, replace=False)
+    chosen = ReproductionStream.RECORDS.generator(seed).choice(len(records), 2 * N_MODELS * n, replace=False)
     return scaled_planes(records[chosen], images.side, images.channels)
 
 

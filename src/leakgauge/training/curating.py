@@ -15,6 +15,7 @@ from leakgauge.arrays import Floats, Indices
 from leakgauge.checking import number
 from leakgauge.errors import ModelError
 from leakgauge.records import Records
+from leakgauge.streams import TrainingStream
 from leakgauge.training.fingerprints import fingerprint
 from leakgauge.training.learners import Fitted, Learner, identity
 
@@ -118,11 +119,12 @@ class NoisyLabels(Curating):
 
     def curated(self, records: Records, *, seed: int | None) -> tuple[Indices, Indices]:
         """All records, and labels with noise drawn from the seed, or by the operating system where it is ``None``."""
-        rng = np.random.default_rng(None if seed is None else [seed, 4])
+        (source,) = TrainingStream.LABEL_NOISE.sources(seed, 1)
+        rng = np.random.default_rng(source)
         fresh = rng.integers(0, len(records.schema.classes), len(records))
         labels = np.where(rng.random(len(records)) < self.rate, fresh, records.labels)
         return np.arange(len(records)), labels.astype(np.int64)
 
     def fingerprint(self) -> str:
         """The learner's, and the rate."""
-        return fingerprint("noisy-labels", self.rate, identity(self.learner))
+        return fingerprint("label noise", self.rate, identity(self.learner))

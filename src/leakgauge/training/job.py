@@ -13,6 +13,7 @@ import numpy as np
 from leakgauge._version import __version__
 from leakgauge.arrays import Floats, Indices
 from leakgauge.escaping import shapes
+from leakgauge.streams import seed_of
 from leakgauge.training.learners import Learner, identity
 from leakgauge.training.subsets import DenseSubsets, LeaveOneOut, Subsets, everything
 from leakgauge.training.table import EachModel
@@ -92,8 +93,7 @@ class Job:
     def seed_of(self, model: int) -> int:
         """The model's seed, a function of its place in the job and of nothing that happens while running."""
         place = model if self.places is None else int(self.places[model])
-        entropy = [self.seed] if self.randomness is Randomness.COMMON else [self.seed, place]
-        return int(np.random.SeedSequence(entropy).generate_state(1, np.uint32)[0])
+        return seed_of(self.seed) if self.randomness is Randomness.COMMON else seed_of(self.seed, place)
 
     @property
     def asked_shape(self) -> tuple[int, ...]:

@@ -15,6 +15,7 @@ from leakgauge.errors import DataError, ModelError, user_code
 from leakgauge.escaping import shapes
 from leakgauge.models import AnswerKind, Model, answers, kind_of, wrap
 from leakgauge.models.sklearn import fit, name_of, refuse_class
+from leakgauge.streams import AuditStream, Retraining, generator_of
 from leakgauge.training.fingerprints import UNREPEATABLE, fingerprint
 from leakgauge.training.threads import one_thread
 
@@ -88,7 +89,8 @@ class Changed:
 class Committee:
     """A learner whose models are many models of another, each trained on a part of the records, that vote.
 
-    A part with fewer than two classes has no model, and votes for all classes alike.
+    A part with fewer than two classes has no model, and votes for all classes alike. The model of part i has the seed
+    ``seed_of(s, i)``, where s is that of the whole.
 
     It should be the case that a record's part hangs on the seed, on the record, and on how many that equal it come
     before: without a record all parts are as they were, but for the one that has the last of those that equal it.
@@ -99,7 +101,6 @@ class Committee:
         order: from training records to the order in which all parts are trained, rows ``[n]``. It hangs on what the
             records are, so that it does not matter which of several equal ones is in a part.
         part_of: from training records and a seed to the part of each, in [0, m), int ``[n]``.
-        seed_of: from a part and a seed to the seed of the part's model.
         log_shares: from the sums of all votes ``[..., k]``, which sum to m, to log-probabilities ``[..., k]``.
     """
 
@@ -107,7 +108,6 @@ class Committee:
     n_parts: int
     order: Callable[[Records], Indices]
     part_of: Callable[[Records, int], Indices]
-    seed_of: Callable[[int, int], int]
     log_shares: Callable[[Floats], Floats]
 
 
@@ -302,7 +302,7 @@ class SklearnLearner(Learner):
     def _nudges(self, n_records: int) -> dict[str, Any]:
         if self._twin < 0:
             return {}
-        signs = np.random.default_rng([self._twin, n_records]).integers(-1, 2, n_records)
+        signs = generator_of(self._twin, n_records).integers(-1, 2, n_records)
         return {_last(self.estimator)[0] + "sample_weight": 1 + float(np.finfo(np.float32).eps) * signs}
 
     def _owners(self) -> list[Any]:
@@ -386,7 +386,7 @@ def probing_queries(records: Records, *, seed: int) -> Floats:
 
     Two models that agree about the records they were trained on may differ anywhere else.
     """
-    rng = np.random.default_rng([seed, 4])
+    rng = AuditStream.PROBES.generator(seed)
     own = records.features[np.sort(rng.permutation(len(records))[:MOST_PROBED])]
     return np.concatenate([own, rng.permuted(own, axis=0)])
 
@@ -402,14 +402,10 @@ def seeds_agree(learner: Learner, records: Records, *, seed: int) -> bool:
     queries, n_classes = probing_queries(records, seed=seed), len(records.schema.classes)
     try:
         with one_thread():  # as engines train them
-            models = [learner.fit(records, seed=one).model for one in (seed, seed + OTHER_SEED)]
+            models = [learner.fit(records, seed=one).model for one in (seed, Retraining.UNUSED_SEED.seed(seed))]
             return answer_alike(*(answers(model, queries, n_classes) for model in models))
     except ModelError:
         return False
-
-
-OTHER_SEED = 179_424_673
-"""What the second seed is apart from the first."""
 
 
 def identity(learner: Learner) -> str:

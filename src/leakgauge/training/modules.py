@@ -26,6 +26,7 @@ from leakgauge.models.torch import (
     name_of,
     wrap_module,
 )
+from leakgauge.streams import generator_of
 from leakgauge.training.fingerprints import fingerprint
 from leakgauge.training.learners import Fitted, Learner
 from leakgauge.training.threads import one_thread
@@ -253,7 +254,7 @@ class TorchLearner(Learner):
 
 def epoch_order(seed: int, n_records: int, epoch: int) -> Indices:
     """The order in which an epoch visits the rows of a training set, ``[n_records]``."""
-    return np.random.default_rng([seed, epoch]).permutation(n_records)
+    return generator_of(seed, epoch).permutation(n_records)
 
 
 def shares(keep: NDArray[np.bool_]) -> NDArray[np.float32]:

@@ -14,10 +14,10 @@ from leakgauge.defences.mip import (
     NormNoise,
     all_subsets,
     enumerated,
-    integrated_attack,
-    simulated_attack,
 )
 from leakgauge.errors import ConfigError, DataError
+
+from .optimal import integrated_attack, simulated_attack
 
 
 def laplace(scale, d=1):

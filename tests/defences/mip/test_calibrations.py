@@ -26,9 +26,7 @@ from leakgauge.defences.mip import (
     TightGaussian,
     calibrate,
     enumerated,
-    integrated_attack,
     moments_of_splits,
-    simulated_attack,
 )
 from leakgauge.errors import ConfigError, ModelError
 from leakgauge.records import Records
@@ -36,6 +34,7 @@ from leakgauge.theory import advantage_from_eta, noise_factor, noise_factor_izzo
 from leakgauge.training import SklearnLearner
 
 from . import pools
+from .optimal import integrated_attack, simulated_attack
 
 
 def rng(seed=0):
@@ -374,9 +373,7 @@ def test_the_paper_takes_hundreds_of_times_the_noise():
         ({"calibration": Tight(margin=0.5)}, "margin must be at least 1, got 0.5"),
         ({"calibration": Tight(moment=4, n_splits=1)}, "n_splits must be at least 2, got 1"),
         ({"calibration": Tight(sigma=[-1.0])}, "sigma must hold one finite number of at least 0"),
-        ({"calibration": Swap(confidence=1.0)}, r"confidence must be in \(0, 1\), got 1.0"),
         ({"eta": 0.5, "size": 2, "calibration": Swap(prior=0.5)}, r"eta must be in \(0, 0.5\) for a prior of 0.5"),
-        ({"calibration": Swap(n_splits=0)}, "n_splits must be at least 1, got 0"),
         ({"calibration": Swap(shape="round")}, "shape must be .* 'curvature', deviations or a cov.*'round'"),
         ({"calibration": Swap(shape=[1.0, 2.0])}, "shape must be 1 deviations of at least 0 or .* got an array of"),
         ({"calibration": Swap(shape=[[-1.0]])}, "positive definite 1 x 1 covariance"),
@@ -392,6 +389,18 @@ def test_refuses(changed, message):
 def test_a_prior_out_of_range(prior):
     with pytest.raises(ConfigError, match=r"prior must be in \(0, 1\), got .*; 0.5 bounds the advantage"):
         Swap(prior=prior)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ({"confidence": 1.0}, r"confidence must be in \(0, 1\), got 1.0; write a fraction"),
+        ({"n_splits": 0}, "n_splits must be a whole number of at least 1, got 0"),
+    ],
+)
+def test_refuses_settings_of_swap(settings, message):
+    with pytest.raises(ConfigError, match=message):
+        Swap(**settings)
 
 
 def test_numbers_that_are_not_finite_are_refused():

@@ -8,7 +8,7 @@ import math
 import numpy as np
 import pytest
 
-from leakgauge.defences.mip import GaussianNoise, Mean, Statistic, enumerated, integrated_attack
+from leakgauge.defences.mip import GaussianNoise, Mean, Statistic, enumerated
 from leakgauge.defences.mip.exchanges import (
     Enumerated,
     Exchanges,
@@ -27,6 +27,7 @@ from leakgauge.defences.mip.noise import lengths
 from leakgauge.errors import ModelError
 
 from . import pools
+from .optimal import integrated_attack
 
 # No leak first.
 

@@ -49,6 +49,7 @@ from leakgauge.membership import Evidence
 from leakgauge.models import AnswerKind, Model, answers, kind_of
 from leakgauge.records import Records, Schema, concatenate
 from leakgauge.statistics import bonferroni_confidence
+from leakgauge.streams import AuditStream
 from leakgauge.training import DenseSubsets, Execution, complementary_pairs, train_many
 
 if TYPE_CHECKING:
@@ -193,7 +194,7 @@ def wants_shadows(hidden: Sequence[Hidden], settings: Settings, *, learner: bool
 
 def shadow_halves(n_people: int, settings: Settings) -> DenseSubsets:
     """What they are trained on: halves of members and others together."""
-    return complementary_pairs(n_people, N_PAIRS, np.random.default_rng([settings.seed, 9]))
+    return complementary_pairs(n_people, N_PAIRS, AuditStream.ATTRIBUTE_HALVES.generator(settings.seed))
 
 
 def _shadows(what: Subject, hidden: Sequence[Hidden], settings: Settings, execution: Execution) -> list[Shadows | None]:

@@ -28,6 +28,7 @@ from leakgauge.influence.delivered import answered
 from leakgauge.influence.pdtp import known_log_ratio
 from leakgauge.influence.search import stopping_floor
 from leakgauge.models import Model, binned_logs
+from leakgauge.streams import AuditStream
 
 if TYPE_CHECKING:
     from leakgauge.records import Records
@@ -151,7 +152,7 @@ def measure(
 def chosen_rows(n: int, settings: Settings) -> NDArray[np.int64]:
     """Rows of the training set whose influence is measured, in order: all, or some drawn at random."""
     n_chosen = n if settings.n_influence is None else min(settings.n_influence, n)
-    rng = np.random.default_rng([settings.seed, 1])
+    rng = AuditStream.INFLUENCE_ROWS.generator(settings.seed)
     return np.sort(rng.choice(n, n_chosen, replace=False)).astype(np.int64)
 
 

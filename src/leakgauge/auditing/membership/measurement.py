@@ -46,6 +46,7 @@ from leakgauge.statistics import (
     tail_odds,
     tpr_at_fpr,
 )
+from leakgauge.streams import AuditStream
 from leakgauge.training import PredictionTable, plan, train_many
 from leakgauge.training.engines import ENGINES, STOPPING
 
@@ -334,7 +335,7 @@ def _carry_out(
         probability = attack.member_probability(evidence)
         gained = mean_difference(probability[is_member], probability[~is_member], confidence=levels.advantage)
     low_fpr = next((rate for rate in LOW_RATES if rate >= resolvable_fpr(len(outside))), LOW_RATES[-1])
-    rng = np.random.default_rng([evidence.seed, 8])
+    rng = AuditStream.MEMBERSHIP_TAIL.generator(evidence.seed)
     tail = tail_odds(inside, outside, level=levels.tail if overlap is None else levels.tail / 2, rng=rng)
     if tail is not None and overlap is not None:
         tail = overlap.corrected_tail(tail)

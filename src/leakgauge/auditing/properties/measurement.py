@@ -52,6 +52,7 @@ from leakgauge.properties.population import positive_code
 from leakgauge.properties.queries import QueryBand
 from leakgauge.records import Records, Schema, Value, concatenate
 from leakgauge.statistics import Estimate, bonferroni_confidence
+from leakgauge.streams import AuditStream
 from leakgauge.theory import Band, largest_poison
 from leakgauge.training import HERE, DenseSubsets, EachModel, Execution, Job, Learner, Randomness, leave_one_out, plan
 
@@ -146,7 +147,7 @@ def wanted_properties(what: Subject, settings: Settings) -> tuple[Wanted, ...]:
 def _two_sides(what: Subject, seed: int) -> tuple[Records, Records]:
     """The owner's records and the attacker's: half of all, as far as the holdout goes."""
     n_attacker = min(len(what.holdout), (len(what.train) + len(what.holdout)) // 2)
-    order = np.random.default_rng([seed, 6]).permutation(len(what.holdout))
+    order = AuditStream.PROPERTY_SIDES.generator(seed).permutation(len(what.holdout))
     rest = what.holdout[np.sort(order[n_attacker:])]
     owner = concatenate(what.train, rest) if len(rest) else what.train
     return owner, what.holdout[np.sort(order[:n_attacker])]
@@ -316,7 +317,7 @@ def infer_properties(case: Case, wanted: Sequence[Wanted]) -> tuple[tuple[Inferr
 
     found, lost = [], {}
     for place, one in enumerate(wanted):
-        seed = int(np.random.SeedSequence([settings.seed, 7, place]).generate_state(1)[0])
+        seed = AuditStream.PROPERTY.seed(settings.seed, place)
         player = _Player(learner, one, settings.games, seed, replace(execution.quiet, device=HERE.device))
         try:
             played = player.played(games, at(len(games)), tell)

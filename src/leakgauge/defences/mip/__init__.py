@@ -10,7 +10,6 @@ mended here; :class:`Paper` has them as printed.
 """
 
 from leakgauge.defences.mip.algorithms import Algorithm, Mean, ModelParameters, Statistic
-from leakgauge.defences.mip.attacker import OptimalAttack, all_subsets, integrated_attack, simulated_attack
 from leakgauge.defences.mip.calibrations import (
     Calibrated,
     Calibration,
@@ -23,14 +22,16 @@ from leakgauge.defences.mip.calibrations import (
     TightGaussian,
     moments_of_splits,
 )
-from leakgauge.defences.mip.exchanges import enumerated
+from leakgauge.defences.mip.exchanges import all_subsets, enumerated
 from leakgauge.defences.mip.noise import GaussianNoise, Noise, NormNoise, Radius
 from leakgauge.defences.mip.release import Release, calibrate, release
+from leakgauge.defences.mip.synthetic import GaussianGenerator, linear_gaussian, second_moments
 
 __all__ = [
     "Algorithm",
     "Calibrated",
     "Calibration",
+    "GaussianGenerator",
     "GaussianNoise",
     "Guarantee",
     "GuaranteeWarning",
@@ -39,7 +40,6 @@ __all__ = [
     "NoGuarantee",
     "Noise",
     "NormNoise",
-    "OptimalAttack",
     "Paper",
     "Radius",
     "Release",
@@ -50,8 +50,8 @@ __all__ = [
     "all_subsets",
     "calibrate",
     "enumerated",
-    "integrated_attack",
+    "linear_gaussian",
     "moments_of_splits",
     "release",
-    "simulated_attack",
+    "second_moments",
 ]

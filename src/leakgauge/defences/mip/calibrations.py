@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from leakgauge.arrays import Floats, Members
+from leakgauge.checking import check_fields, number, optional, whole
 from leakgauge.defences.mip.algorithms import Algorithm, Mean
-from leakgauge.defences.mip.attacker import checked_size
 from leakgauge.defences.mip.exchanges import (
     Enumerated,
     Evidence,
@@ -26,6 +26,7 @@ from leakgauge.defences.mip.exchanges import (
     Farthest,
     Removals,
     all_exchanges,
+    checked_size,
     drawn,
     drawn_exchanges,
     enumerated,
@@ -150,7 +151,7 @@ class Swap(Calibration):
             k / n the advantage may be far larger than eta (:func:`leakgauge.theory.advantage_from_eta`).
 
     Raises:
-        ConfigError: the prior is out of range.
+        ConfigError: a number is out of range.
 
     Source: derived in :mod:`leakgauge.defences.mip.exchanges`.
     """
@@ -161,16 +162,16 @@ class Swap(Calibration):
     prior: float | None = None
 
     def __post_init__(self) -> None:
-        if self.prior is not None and not 0 < self.prior < 1:
-            raise ConfigError(f"prior must be in (0, 1), got {self.prior}; 0.5 bounds the advantage")
+        check_fields(
+            self,
+            confidence=number(above=0, below=1, hint="write a fraction, such as 0.95"),
+            n_splits=whole(1),
+            prior=optional(number(above=0, below=1, hint="0.5 bounds the advantage")),
+        )
 
     def calibrated(self, algorithm: Algorithm, *, eta: float, size: int, rng: np.random.Generator) -> Calibrated:
         """The noise; see :meth:`Calibration.calibrated`."""
         share = _checked(algorithm, eta, size, self.prior)
-        if not 0 < self.confidence < 1:
-            raise ConfigError(f"confidence must be in (0, 1), got {self.confidence}; write a fraction, such as 0.95")
-        if self.n_splits < 1:
-            raise ConfigError(f"n_splits must be at least 1, got {self.n_splits}")
         root, evidence = self._evidence(algorithm, size, share, rng)
         scale = evidence.least_scale(eta)
         certain = not isinstance(evidence, Exchanges | Removals)

@@ -23,6 +23,7 @@ section 4, here with fixed bets.
 
 from __future__ import annotations
 
+import itertools
 import math
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -31,9 +32,11 @@ import numpy as np
 
 from leakgauge.arrays import Floats, Indices, Members
 from leakgauge.defences.mip.algorithms import Algorithm, Mean
-from leakgauge.defences.mip.attacker import all_subsets
 from leakgauge.defences.mip.noise import lengths
-from leakgauge.errors import ModelError
+from leakgauge.errors import ConfigError, ModelError
+
+MOST_SUBSETS = 1_000_000
+"""Training sets that are enumerated at most."""
 
 BETS = ((1.0, 0.5), (0.5, 0.25), (0.25, 0.125), (0.125, 0.125))
 """Bets of the test, as shares of the largest possible one, and how much of the stakes is on each."""
@@ -51,9 +54,9 @@ class Evidence(ABC):
 
     lengths: Floats
 
-    @abstractmethod
     def holds(self, scale: float, eta: float) -> bool:
         """Whether noise of that scale keeps every record's eta, as far as is known; true for all larger scales then."""
+        return bool(self.etas(scale).max() <= eta)
 
     @abstractmethod
     def etas(self, scale: float) -> Floats:
@@ -101,10 +104,6 @@ class Enumerated(Evidence):
     lengths: Floats
     share: float
 
-    def holds(self, scale: float, eta: float) -> bool:
-        """Whether the largest eta is small enough."""
-        return bool(self.etas(scale).max() <= eta)
-
     def etas(self, scale: float) -> Floats:
         """The bound for each record ``[n]``."""
         weight = min(self.share, 1 - self.share)
@@ -122,10 +121,6 @@ class Farthest(Evidence):
 
     lengths: Floats
     weight: float
-
-    def holds(self, scale: float, eta: float) -> bool:
-        """Whether the largest eta is small enough."""
-        return bool(self.etas(scale).max() <= eta)
 
     def etas(self, scale: float) -> Floats:
         """As tv is concave and increasing, its mean is at most its value at the root mean square."""
@@ -249,6 +244,38 @@ def distinguished(moves: Floats, scale: float, share: float = 0.5) -> Floats:
             at = math.log((1 - q) / q) / apart
             found = ndtr(apart / 2 - at) - (1 - q) / q * ndtr(-apart / 2 - at)
     return np.asarray(np.where(np.isinf(moves), 1.0, found))
+
+
+def checked_size(n_pool: int, size: int) -> int:
+    """The size of the training sets, or an error where there is nothing to guess."""
+    if not 1 <= size <= n_pool - 1:
+        raise ConfigError(
+            f"size must be in 1..{n_pool - 1} for a pool of {n_pool} records, got {size}; "
+            "otherwise membership of every record is known"
+        )
+    return int(size)
+
+
+def all_subsets(n_pool: int, size: int) -> Members:
+    """Every subset of that size, bool ``[subsets, n]``.
+
+    Raises:
+        ConfigError: there are too many, or none that leaves anything to guess.
+
+    >>> all_subsets(3, 1).sum(axis=0)
+    array([1, 1, 1])
+    """
+    checked_size(n_pool, size)
+    n_subsets = math.comb(n_pool, size)
+    if n_subsets > MOST_SUBSETS:
+        raise ConfigError(
+            f"there are {n_subsets:,} training sets of {size} records out of {n_pool}, more than {MOST_SUBSETS:,}; "
+            "the best attack can be computed for smaller pools only"
+        )
+    rows = np.array(list(itertools.combinations(range(n_pool), size)))
+    members = np.zeros((n_subsets, n_pool), dtype=bool)
+    np.put_along_axis(members, rows, True, axis=1)
+    return members
 
 
 def enumerated(algorithm: Algorithm, size: int) -> tuple[Floats, Members]:

@@ -115,7 +115,7 @@ class Estimator(Layout):
 
     def vector(self, model: Any) -> Floats:
         """The parameters; NaN if the last step has not seen every class."""
-        last = _last(model.estimator)
+        last = last_step(model.estimator)
         own = getattr(last, "classes_", None)
         if own is not None and len(own) != len(self.classes):
             return np.full(self.dimension, np.nan)
@@ -156,7 +156,7 @@ class LinearRegressor(Estimator):
     names: ClassVar[tuple[str, ...]] = ("LinearRegression", "Ridge", "Lasso", "ElasticNet", "LinearSVR")
 
     def _dimension(self) -> int:
-        return self.n_features + bool(_last(self.estimator).fit_intercept)
+        return self.n_features + bool(last_step(self.estimator).fit_intercept)
 
     def _vector(self, last: Any) -> Floats:
         coefficients: Floats = np.ravel(last.coef_)
@@ -177,7 +177,7 @@ class LinearClassifier(Estimator):
         return 1 if len(self.classes) == 2 else len(self.classes)
 
     def _dimension(self) -> int:
-        return self._n_scores * (self.n_features + bool(_last(self.estimator).fit_intercept))
+        return self._n_scores * (self.n_features + bool(last_step(self.estimator).fit_intercept))
 
     def _vector(self, last: Any) -> Floats:
         rows = np.column_stack([last.coef_, last.intercept_]) if last.fit_intercept else np.asarray(last.coef_)
@@ -210,12 +210,12 @@ class Logistic(LinearClassifier):
         """
         from sklearn.base import clone
 
-        last = _last(self.estimator)
+        last = last_step(self.estimator)
         squared = not last.l1_ratio and last.penalty in ("deprecated", "l2")
         if not squared or self.dimension > MOST_SHAPED or len(np.unique(pool.labels)) < len(self.classes):
             return None
         estimator = clone(self.estimator)
-        _last(estimator).set_params(C=share * last.C)
+        last_step(estimator).set_params(C=share * last.C)
         model: Any = SklearnLearner(estimator).fit(pool, seed=0).model
         return _inverse(share * self._hessian(model.estimator, pool) + self._penalty(last))
 
@@ -226,12 +226,12 @@ class Logistic(LinearClassifier):
         table, k = pool.schema.decode(pool.features), self._n_scores
         X = _design(self.estimator, table)
         p = fitted.predict_proba(table)[:, self.places if k > 1 else [1]]
-        weights = compute_sample_weight(_last(fitted).class_weight, pool.schema.decode_labels(pool.labels))
+        weights = compute_sample_weight(last_step(fitted).class_weight, pool.schema.decode_labels(pool.labels))
         blocks = np.empty((k, X.shape[1], k, X.shape[1]))
         for a, b in combinations_with_replacement(range(k), 2):
             curvature = weights * p[:, a] * ((a == b) - p[:, b])
             blocks[a, :, b] = blocks[b, :, a] = (curvature[:, None] * X).T @ X
-        if k > 1 and _last(fitted).fit_intercept:  # to raise all intercepts alike changes no answer: as if it did
+        if k > 1 and last_step(fitted).fit_intercept:  # to raise all intercepts alike changes no answer: as if it did
             blocks[:, -1, :, -1] += np.mean([blocks[a, -1, a, -1] for a in range(k)])
         return blocks.reshape(self.dimension, self.dimension)
 
@@ -320,7 +320,7 @@ class CategoricalBayes(NaiveBayes):
         return int(self._widths().sum())
 
     def _widths(self) -> Any:
-        fewest = _last(self.estimator).min_categories
+        fewest = last_step(self.estimator).min_categories
         if fewest is None:
             raise ModelError(
                 "CategoricalNB looks for its categories in the data, so that the number of parameters depends on who "
@@ -377,7 +377,8 @@ def _floats(module: Any) -> list[tuple[str, Any]]:
     return [(name, tensor) for name, tensor in module.state_dict().items() if tensor.is_floating_point()]
 
 
-def _last(estimator: Any) -> Any:
+def last_step(estimator: Any) -> Any:
+    """The last step of a pipeline, or the estimator itself."""
     while hasattr(estimator, "steps"):
         estimator = estimator.steps[-1][1]
     return estimator
@@ -391,13 +392,18 @@ def _width(estimator: Any, schema: Schema) -> int:
     return int(np.shape(parts[0](table))[1])
 
 
-def _design(estimator: Any, table: Any) -> Floats:
-    """What reaches the last step, and last a column of ones if it has an intercept ``[n, columns]``."""
+def reaching_last(estimator: Any, table: Any) -> Floats:
+    """What reaches the last step of an estimator whose other steps are fixed ``[n, columns]``."""
     parts = split(estimator)
     assert not isinstance(parts, str)
     X = parts[0](table)
-    X = X.toarray() if hasattr(X, "toarray") else np.asarray(X, dtype=np.float64)
-    return np.column_stack([X, np.ones(len(X))]) if _last(estimator).fit_intercept else X
+    return np.asarray(X.toarray() if hasattr(X, "toarray") else X, dtype=np.float64)
+
+
+def _design(estimator: Any, table: Any) -> Floats:
+    """What reaches the last step, and last a column of ones if it has an intercept ``[n, columns]``."""
+    X = reaching_last(estimator, table)
+    return np.column_stack([X, np.ones(len(X))]) if last_step(estimator).fit_intercept else X
 
 
 def _inverse(hessian: Floats) -> Floats | None:

@@ -8,9 +8,8 @@ import numpy as np
 
 from leakgauge.arrays import Floats, Members
 from leakgauge.defences.mip.algorithms import Algorithm
-from leakgauge.defences.mip.attacker import checked_size
 from leakgauge.defences.mip.calibrations import Calibrated, Calibration, Guarantee, NoGuarantee, Swap
-from leakgauge.defences.mip.exchanges import drawn
+from leakgauge.defences.mip.exchanges import checked_size, drawn
 from leakgauge.defences.mip.noise import Noise
 from leakgauge.errors import ConfigError, DataError, ModelError
 

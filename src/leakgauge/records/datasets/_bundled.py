@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
-
 import numpy as np
 
-from leakgauge.records.columns import Column, Kind, Role, Value
+from leakgauge.records.columns import Column, Kind, Role
+from leakgauge.records.datasets._matrices import classified
 from leakgauge.records.schema import Schema
 from leakgauge.records.table import Records
 
@@ -17,7 +15,8 @@ def breast_cancer() -> Records:
     from sklearn.datasets import load_breast_cancer
 
     bunch = load_breast_cancer()
-    return _classified(bunch, bunch.feature_names, "diagnosis", [str(name) for name in bunch.target_names])
+    classes = [str(name) for name in bunch.target_names]
+    return classified(bunch.data, bunch.target, bunch.feature_names, "diagnosis", classes)
 
 
 def digits() -> Records:
@@ -25,7 +24,7 @@ def digits() -> Records:
     from sklearn.datasets import load_digits
 
     bunch = load_digits()
-    return _classified(bunch, bunch.feature_names, "digit", list(range(10)))
+    return classified(bunch.data, bunch.target, bunch.feature_names, "digit", range(10))
 
 
 def wine() -> Records:
@@ -33,7 +32,8 @@ def wine() -> Records:
     from sklearn.datasets import load_wine
 
     bunch = load_wine()
-    return _classified(bunch, bunch.feature_names, "grower", [str(name) for name in bunch.target_names])
+    classes = [str(name) for name in bunch.target_names]
+    return classified(bunch.data, bunch.target, bunch.feature_names, "grower", classes)
 
 
 def diabetes() -> Records:
@@ -46,17 +46,5 @@ def diabetes() -> Records:
     columns[sex] = Column("sex", Kind.CATEGORICAL, Role.SENSITIVE, (1, 2), dtype="int64")
     features = np.array(bunch.data, dtype=np.float64)
     features[:, sex] -= 1  # 1 and 2 become the codes 0 and 1
-    return Records(
-        features, bunch.target, Schema(tuple(columns), Column("progression", role=Role.TARGET)), _rows(bunch)
-    )
-
-
-def _classified(bunch: Any, names: Sequence[str], target: str, classes: Sequence[Value]) -> Records:
-    columns = tuple(Column(str(name)) for name in names)
-    dtype = "string" if isinstance(classes[0], str) else "int64"
-    schema = Schema(columns, Column(target, Kind.CATEGORICAL, Role.TARGET, tuple(classes), dtype))
-    return Records(np.array(bunch.data), np.array(bunch.target), schema, _rows(bunch))
-
-
-def _rows(bunch: Any) -> Any:
-    return np.arange(len(bunch.data))
+    schema = Schema(tuple(columns), Column("progression", role=Role.TARGET))
+    return Records(features, bunch.target, schema, np.arange(len(features)))

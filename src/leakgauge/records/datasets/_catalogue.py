@@ -45,8 +45,43 @@ class Entry:
     build: Callable[[Any], Records] = lambda content: content
 
 
-def _home(name: str, url: str, sha256: str | None = None, *, unpacked: bool = False, mb: int = 32) -> SourceFile:
-    return SourceFile(name, sha256, unpacked, url, mb * _MB)
+_SHA256 = {
+    "adult.csv.gz": "fbfd5774d1c107366c5fcb3f0317586726c37cc93abf13dff629000f0bc2d666",
+    "adult.data": "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
+    "adult.test": "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
+    "census_income_kdd_train.csv.xz": "185098ed7606bfd68c06dd2eda25ae5b010df24f6d260503bbb0aa64c6ec23d7",
+    "census_income_kdd_test.csv.xz": "27895eb4237f4789ab14e926d58b7372c9b6f3292bf50c1a1b31f436c56ca1a6",
+    "census-income.test.gz": "98402b1ab879573d0a7f38a699a40258080e25e33d3401e7bf9c96d3fa0fab8c",
+    "location30.npz": "e19ada96711a07cfb45cd585b23ea25421db09c0ce864fb1a9b0f2f16a72cdb1",
+    "enron_spam.jsonl.xz": "9c797cd42a9739cb001cf3de4801bb2ce3791fddb696f9c4d9efec3cfbb8fb3e",
+    "iwpc_scaled.csv.gz": "6f27ac40749cf0b8d7b8f33008830a7747e4b9e0625daf4aba785881351edea9",
+    "iwpc-scaled.csv": "fc81402548298d703a92c63d84c8d2e2da266af7ccda35025d35f431934977f3",
+    "eyedata.csv.gz": "45b7b6ad0db548d5ec5c3656b15d8039cbf0ff2d95756fe58c7470128480c962",
+    "eyedata.csv": "0f3dcb2ee9fd4012548f689c0b1bd6375f772e3ad8f34db7a809cdcc97f536ff",
+    "acsincome_2018_35states.csv.xz": "af394ad0673bfe1c8e570fe4ca83b762d8713affd10adea7c894870bf1ca68ff",
+    "mnist.npz": "ee068f36682cba7f38bafdedc77b0f873ebbcf877036f7ebde566966146ac146",
+    "train-images-idx3-ubyte.gz": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+    "train-labels-idx1-ubyte.gz": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+    "t10k-images-idx3-ubyte.gz": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+    "t10k-labels-idx1-ubyte.gz": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
+    "cifar-10-binary.tar.gz": "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
+    "cifar10_jpeg.npz": "a4e8ace128d051cc705b270056c5cc55900d303187950cd344e3f099007babd7",
+}
+"""Of files, by their names; of some that are packed, of their content."""
+
+
+def _files(folder: str, *names: str, home: str = "", unpacked: bool = False, mb: int = 32) -> tuple[SourceFile, ...]:
+    """Files of a folder that can be fetched from their home, if they have one, under the same names."""
+    return tuple(
+        SourceFile(
+            f"{folder}/{name}",
+            _SHA256.get(name),
+            unpacked,
+            f"{home}/{name}" if home else "",
+            mb * _MB if home else 0,
+        )
+        for name in names
+    )
 
 
 # The digests below are those of the content of the prepared files, `Records.digest()` (`Corpus.digest()` for
@@ -60,25 +95,8 @@ ENTRIES: dict[str, Entry] = {
         "UCI Adult (Becker and Kohavi 1996), https://archive.ics.uci.edu/dataset/2/adult",
         "CC BY 4.0",
         (
-            Form(
-                (SourceFile("adult/adult.csv.gz", "fbfd5774d1c107366c5fcb3f0317586726c37cc93abf13dff629000f0bc2d666"),),
-                _tabular.read_adult,
-            ),
-            Form(
-                (
-                    _home(
-                        "adult/adult.data",
-                        f"{_UCI}/adult/adult.data",
-                        "5b00264637dbfec36bdeaab5676b0b309ff9eb788d63554ca0a249491c86603d",
-                    ),
-                    _home(
-                        "adult/adult.test",
-                        f"{_UCI}/adult/adult.test",
-                        "a2a9044bc167a35b2361efbabec64e89d69ce82d9790d2980119aac5fd7e9c05",
-                    ),
-                ),
-                _tabular.read_adult_originals,
-            ),
+            Form(_files("adult", "adult.csv.gz"), _tabular.read_adult),
+            Form(_files("adult", "adult.data", "adult.test", home=f"{_UCI}/adult"), _tabular.read_adult_originals),
         ),
     ),
     "census-income": Entry(
@@ -88,28 +106,16 @@ ENTRIES: dict[str, Entry] = {
         "CC BY 4.0",
         (
             Form(
-                (
-                    SourceFile(
-                        "census_income_kdd/census_income_kdd_train.csv.xz",
-                        "185098ed7606bfd68c06dd2eda25ae5b010df24f6d260503bbb0aa64c6ec23d7",
-                    ),
-                    SourceFile(
-                        "census_income_kdd/census_income_kdd_test.csv.xz",
-                        "27895eb4237f4789ab14e926d58b7372c9b6f3292bf50c1a1b31f436c56ca1a6",
-                    ),
-                ),
+                _files("census_income_kdd", "census_income_kdd_train.csv.xz", "census_income_kdd_test.csv.xz"),
                 _tabular.read_census,
             ),
             Form(
-                (
-                    _home("census_income_kdd/census-income.data.gz", f"{_UCI}/census-income-mld/census-income.data.gz"),
-                    # the sum of the test table, written with ", " between the fields as in the original
-                    _home(
-                        "census_income_kdd/census-income.test.gz",
-                        f"{_UCI}/census-income-mld/census-income.test.gz",
-                        "98402b1ab879573d0a7f38a699a40258080e25e33d3401e7bf9c96d3fa0fab8c",
-                        unpacked=True,
-                    ),
+                _files(
+                    "census_income_kdd",
+                    "census-income.data.gz",
+                    "census-income.test.gz",
+                    home=f"{_UCI}/census-income-mld",
+                    unpacked=True,
                 ),
                 _tabular.read_census_originals,
                 digest="7566488c800ca7c9b17472b92b21d7374f5148b149506de609e40e4b33332baa",
@@ -123,16 +129,9 @@ ENTRIES: dict[str, Entry] = {
         "https://github.com/privacytrustlab/datasets",
         "none stated; published as research data",
         (
+            Form(_files("location30", "location30.npz"), _tabular.read_location),
             Form(
-                (
-                    SourceFile(
-                        "location30/location30.npz", "e19ada96711a07cfb45cd585b23ea25421db09c0ce864fb1a9b0f2f16a72cdb1"
-                    ),
-                ),
-                _tabular.read_location,
-            ),
-            Form(
-                (_home("location30/dataset_location.tgz", f"{_SHOKRI}/dataset_location.tgz"),),
+                _files("location30", "dataset_location.tgz", home=_SHOKRI),
                 _tabular.read_location_archive,
                 digest="c84bff11989a98ed978ccff1b699b3d74dbc6c7551fa2c04d851575dcb7051e7",
             ),
@@ -147,7 +146,7 @@ ENTRIES: dict[str, Entry] = {
         "none stated; published as research data",
         (
             Form(
-                (_home("purchase100/dataset_purchase.tgz", f"{_SHOKRI_NOW}/dataset_purchase.tgz", mb=256),),
+                _files("purchase100", "dataset_purchase.tgz", home=_SHOKRI_NOW, mb=256),
                 _tabular.read_purchase_archive,
                 note="Its home states no checksum: rows, columns, values and classes were checked.",
                 reader_checks=True,
@@ -162,17 +161,9 @@ ENTRIES: dict[str, Entry] = {
         "https://www2.aueb.gr/users/ion/data/enron-spam/",
         "none stated; public research corpus",
         (
+            Form(_files("enron_spam", "enron_spam.jsonl.xz"), _text.read_lines),
             Form(
-                (
-                    SourceFile(
-                        "enron_spam/enron_spam.jsonl.xz",
-                        "9c797cd42a9739cb001cf3de4801bb2ce3791fddb696f9c4d9efec3cfbb8fb3e",
-                    ),
-                ),
-                _text.read_lines,
-            ),
-            Form(
-                tuple(_home(f"enron_spam/enron{i}.tar.gz", f"{_METSIS}/enron{i}.tar.gz") for i in range(1, 7)),
+                _files("enron_spam", *(f"enron{i}.tar.gz" for i in range(1, 7)), home=_METSIS),
                 _text.read_archives,
                 digest="54d4310972716df55ffdadf0f33740e95bc1d8f37e6f370489a95ad672d06e8d",
             ),
@@ -186,25 +177,8 @@ ENTRIES: dict[str, Entry] = {
         "https://github.com/samuel-yeom/ml-privacy-csf18",
         "CC BY-SA 4.0, research use (PharmGKB)",
         (
-            Form(
-                (
-                    SourceFile(
-                        "iwpc_warfarin/iwpc_scaled.csv.gz",
-                        "6f27ac40749cf0b8d7b8f33008830a7747e4b9e0625daf4aba785881351edea9",
-                    ),
-                ),
-                _tabular.read_warfarin,
-            ),
-            Form(
-                (
-                    _home(
-                        "iwpc_warfarin/iwpc-scaled.csv",
-                        f"{_YEOM}/iwpc-scaled.csv",
-                        "fc81402548298d703a92c63d84c8d2e2da266af7ccda35025d35f431934977f3",
-                    ),
-                ),
-                _tabular.read_warfarin,
-            ),
+            Form(_files("iwpc_warfarin", "iwpc_scaled.csv.gz"), _tabular.read_warfarin),
+            Form(_files("iwpc_warfarin", "iwpc-scaled.csv", home=_YEOM), _tabular.read_warfarin),
         ),
     ),
     "eyedata": Entry(
@@ -212,24 +186,8 @@ ENTRIES: dict[str, Entry] = {
         "Scheetz et al. 2006 (GEO series GSE5680), in the form of https://github.com/samuel-yeom/ml-privacy-csf18",
         "public (GEO); GPL-2 as part of the R package flare",
         (
-            Form(
-                (
-                    SourceFile(
-                        "eyedata/eyedata.csv.gz", "45b7b6ad0db548d5ec5c3656b15d8039cbf0ff2d95756fe58c7470128480c962"
-                    ),
-                ),
-                _tabular.read_eyedata,
-            ),
-            Form(
-                (
-                    _home(
-                        "eyedata/eyedata.csv",
-                        f"{_YEOM}/eyedata.csv",
-                        "0f3dcb2ee9fd4012548f689c0b1bd6375f772e3ad8f34db7a809cdcc97f536ff",
-                    ),
-                ),
-                _tabular.read_eyedata,
-            ),
+            Form(_files("eyedata", "eyedata.csv.gz"), _tabular.read_eyedata),
+            Form(_files("eyedata", "eyedata.csv", home=_YEOM), _tabular.read_eyedata),
         ),
     ),
     "acs-income": Entry(
@@ -240,17 +198,9 @@ ENTRIES: dict[str, Entry] = {
         "https://github.com/xheilmann/FeDa4Fair",
         "public domain (census microdata)",
         (
+            Form(_files("acs_pums", "acsincome_2018_35states.csv.xz"), _tabular.read_acs),
             Form(
-                (
-                    SourceFile(
-                        "acs_pums/acsincome_2018_35states.csv.xz",
-                        "af394ad0673bfe1c8e570fe4ca83b762d8713affd10adea7c894870bf1ca68ff",
-                    ),
-                ),
-                _tabular.read_acs,
-            ),
-            Form(
-                tuple(_home(f"acs_pums/{state}_0.csv", f"{_FEDA}/{state}_0.csv") for state in _STATES),
+                _files("acs_pums", *(f"{state}_0.csv" for state in _STATES), home=_FEDA),
                 _tabular.read_acs_by_state,
                 digest="22a4c17a2add9c822656cbe03ee95cc44655c87abdf70abdd6df93740a90c021",
             ),
@@ -262,19 +212,17 @@ ENTRIES: dict[str, Entry] = {
         "MNIST (LeCun, Cortes and Burges), fetched from https://ossci-datasets.s3.amazonaws.com/mnist",
         "none stated at the home; commonly given as CC BY-SA 3.0",
         (
+            Form(_files("mnist", "mnist.npz"), _images.read_mnist),
             Form(
-                (SourceFile("mnist/mnist.npz", "ee068f36682cba7f38bafdedc77b0f873ebbcf877036f7ebde566966146ac146"),),
-                _images.read_mnist,
-            ),
-            Form(
-                tuple(
-                    _home(f"mnist/{name}.gz", f"{_LECUN}/{name}.gz", sha256, unpacked=True)
-                    for name, sha256 in (
-                        ("train-images-idx3-ubyte", "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db"),
-                        ("train-labels-idx1-ubyte", "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5"),
-                        ("t10k-images-idx3-ubyte", "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7"),
-                        ("t10k-labels-idx1-ubyte", "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2"),
-                    )
+                _files(
+                    "mnist",
+                    *(
+                        f"{part}-{kind}-ubyte.gz"
+                        for part in ("train", "t10k")
+                        for kind in ("images-idx3", "labels-idx1")
+                    ),
+                    home=_LECUN,
+                    unpacked=True,
                 ),
                 _images.read_mnist_originals,
             ),
@@ -286,23 +234,9 @@ ENTRIES: dict[str, Entry] = {
         "CIFAR-10 (Krizhevsky 2009), binary version, https://www.cs.toronto.edu/~kriz/cifar.html",
         "none stated",
         (
+            Form(_files("cifar10", "cifar-10-binary.tar.gz", home=_KRIZHEVSKY, mb=163), _images.read_cifar10_binary),
             Form(
-                (
-                    _home(
-                        "cifar10/cifar-10-binary.tar.gz",
-                        f"{_KRIZHEVSKY}/cifar-10-binary.tar.gz",
-                        "c4a38c50a1bc5f3a1c5537f2155ab9d68f9f25eb1ed8d9ddda3db29a59bca1dd",
-                        mb=163,
-                    ),
-                ),
-                _images.read_cifar10_binary,
-            ),
-            Form(
-                (
-                    SourceFile(
-                        "cifar10/cifar10_jpeg.npz", "a4e8ace128d051cc705b270056c5cc55900d303187950cd344e3f099007babd7"
-                    ),
-                ),
+                _files("cifar10", "cifar10_jpeg.npz"),
                 _images.read_cifar10_jpeg,
                 note="This copy was re-encoded as JPEG: pixels differ from the original by 5.8 of 255 on average.",
             ),

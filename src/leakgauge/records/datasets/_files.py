@@ -14,6 +14,7 @@ import http.client
 import lzma
 import os
 import sys
+import tarfile
 import tempfile
 import urllib.error
 import urllib.parse
@@ -22,7 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 from leakgauge.errors import DataError, InputError
 
@@ -32,13 +33,6 @@ VARIABLE = "LEAKGAUGE_DATA"
 _TIMEOUT_SECONDS = 30.0
 _CHUNK = 1 << 20
 _LOOPBACK = ("127.0.0.1", "localhost", "::1")
-
-
-class Content(Protocol):
-    """What a parser makes of files; its digest says whether it is the right content."""
-
-    def digest(self) -> str:
-        """A sha256, in hexadecimal."""
 
 
 @dataclass(frozen=True)
@@ -354,3 +348,19 @@ def unpacked(path: Path, max_bytes: int) -> bytes:
     if len(content) > max_bytes:
         raise DataError(f"{path} unpacks to more than {max_bytes} bytes; it is not the file that is meant.")
     return content
+
+
+@contextmanager
+def opened_tar(path: Path) -> Iterator[tarfile.TarFile]:
+    """A packed archive, of which nothing is unpacked to disk.
+
+    Raises:
+        DataError: If it is damaged.
+    """
+    try:
+        with tarfile.open(path, "r:gz") as archive:
+            yield archive
+    except (tarfile.TarError, OSError, EOFError) as error:
+        raise DataError(
+            f"{path} cannot be read as a tar archive ({type(error).__name__}); delete it and fetch it again."
+        ) from None

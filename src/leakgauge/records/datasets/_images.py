@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import tarfile
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -12,9 +11,8 @@ import numpy as np
 import numpy.typing as npt
 
 from leakgauge.errors import DataError, MissingExtra
-from leakgauge.records.columns import Column, Kind, Role, Value
-from leakgauge.records.datasets._files import unpacked
-from leakgauge.records.schema import Schema
+from leakgauge.records.datasets._files import opened_tar, unpacked
+from leakgauge.records.datasets._matrices import classified
 from leakgauge.records.table import Records
 
 Bytes = npt.NDArray[np.uint8]
@@ -55,17 +53,12 @@ def read_cifar10_binary(paths: Sequence[Path]) -> Records:
     """The original binary archive: five training batches, then the test batch."""
     (path,) = paths
     batches: dict[str, Bytes] = {}
-    try:
-        with tarfile.open(path, "r:gz") as archive:
-            for member in archive:
-                name = member.name.rsplit("/", 1)[-1]
-                stream = archive.extractfile(member) if name in _BATCHES and member.isfile() else None
-                if stream is not None and member.size % _CIFAR_RECORD == 0:
-                    batches[name] = np.frombuffer(stream.read(), dtype=np.uint8).reshape(-1, _CIFAR_RECORD)
-    except (tarfile.TarError, OSError, EOFError) as error:
-        raise DataError(
-            f"{path} cannot be read as a tar archive ({type(error).__name__}); delete it and fetch it again."
-        ) from None
+    with opened_tar(path) as archive:
+        for member in archive:
+            name = member.name.rsplit("/", 1)[-1]
+            stream = archive.extractfile(member) if name in _BATCHES and member.isfile() else None
+            if stream is not None and member.size % _CIFAR_RECORD == 0:
+                batches[name] = np.frombuffer(stream.read(), dtype=np.uint8).reshape(-1, _CIFAR_RECORD)
     missing = [name for name in _BATCHES if name not in batches]
     if missing:
         raise DataError(f"{path} lacks {', '.join(missing)}; it is not the archive that is meant, so fetch it again.")
@@ -97,21 +90,10 @@ def _idx(path: Path) -> Bytes:
 
 def _digits(images: Bytes, labels: Bytes) -> Records:
     names = [f"pixel_{row}_{column}" for row in range(28) for column in range(28)]
-    return _records(images, labels, names, "digit", tuple(range(10)), "int64")
+    return classified(images.reshape(len(images), -1), labels, names, "digit", range(10), "uint8")
 
 
 def _pictures(images: Bytes, labels: Bytes) -> Records:
     colours = ("red", "green", "blue")
     names = [f"pixel_{row}_{column}_{c}" for row in range(32) for column in range(32) for c in colours]
-    return _records(images, labels, names, "object", _OBJECTS, "string")
-
-
-def _records(
-    images: Bytes, labels: Bytes, names: Sequence[str], target: str, classes: tuple[Value, ...], dtype: str
-) -> Records:
-    schema = Schema(
-        tuple(Column(name, dtype="uint8") for name in names),
-        Column(target, Kind.CATEGORICAL, Role.TARGET, classes, dtype),
-    )
-    features = images.reshape(len(images), -1).astype(np.float64)
-    return Records(features, labels.astype(np.int64), schema, np.arange(len(images)))
+    return classified(images.reshape(len(images), -1), labels, names, "object", _OBJECTS, "uint8")

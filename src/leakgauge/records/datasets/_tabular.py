@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import io
-import tarfile
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -16,7 +15,8 @@ import numpy.typing as npt
 
 from leakgauge.errors import DataError
 from leakgauge.records.columns import INTEGERS, Column, Kind, Native, Role
-from leakgauge.records.datasets._files import unpacked
+from leakgauge.records.datasets._files import opened_tar, unpacked
+from leakgauge.records.datasets._matrices import classified
 from leakgauge.records.schema import Schema
 from leakgauge.records.table import Records
 
@@ -161,10 +161,23 @@ class PublishedForm:
 PURCHASE = PublishedForm(197_324, 600, 100, "dd892f2cedf8b07025d016df49a2eb4f")
 
 
-def read_adult(paths: Sequence[Path]) -> Records:
-    """One table with a header: the training rows, then the test rows."""
-    (path,) = paths
-    return as_records([unpacked(path, _MAX_BYTES)], (*ADULT, left_out("split")))
+def tables(*columns: Column) -> Callable[[Sequence[Path]], Records]:
+    """A reader of tables with headers, one after the other."""
+    return lambda paths: as_records([unpacked(path, _MAX_BYTES) for path in paths], columns)
+
+
+read_adult = tables(*ADULT, left_out("split"))
+"""The training rows, then the test rows."""
+
+read_census = tables(*CENSUS)
+"""Training and test file."""
+
+read_warfarin = tables(*WARFARIN)
+
+read_acs = tables(left_out("STATE"), *ACS)
+"""With the state in the first column."""
+
+read_acs_by_state = tables(*ACS)
 
 
 def read_adult_originals(paths: Sequence[Path]) -> Records:
@@ -174,20 +187,9 @@ def read_adult_originals(paths: Sequence[Path]) -> Records:
     return as_records([_headed("\n".join(lines).replace(", ", ",").encode(), ADULT)], ADULT)
 
 
-def read_census(paths: Sequence[Path]) -> Records:
-    """Training and test file with headers."""
-    return as_records([unpacked(path, _MAX_BYTES) for path in paths], CENSUS)
-
-
 def read_census_originals(paths: Sequence[Path]) -> Records:
     """The two original files: no header, a space after each comma."""
     return as_records([_headed(unpacked(path, _MAX_BYTES).replace(b", ", b","), CENSUS) for path in paths], CENSUS)
-
-
-def read_warfarin(paths: Sequence[Path]) -> Records:
-    """One table with a header."""
-    (path,) = paths
-    return as_records([unpacked(path, _MAX_BYTES)], WARFARIN)
 
 
 def read_eyedata(paths: Sequence[Path]) -> Records:
@@ -200,22 +202,11 @@ def read_eyedata(paths: Sequence[Path]) -> Records:
     return Records(matrix[:, :-1], matrix[:, -1], schema, np.arange(len(matrix)))
 
 
-def read_acs(paths: Sequence[Path]) -> Records:
-    """One table with a header and the state in its first column."""
-    (path,) = paths
-    return as_records([unpacked(path, _MAX_BYTES)], (left_out("STATE"), *ACS))
-
-
-def read_acs_by_state(paths: Sequence[Path]) -> Records:
-    """One table with a header per state."""
-    return as_records([unpacked(path, _MAX_BYTES) for path in paths], ACS)
-
-
 def read_location(paths: Sequence[Path]) -> Records:
     """A NumPy archive with `features` and `labels`."""
     (path,) = paths
     with np.load(path, allow_pickle=False) as archive:
-        return _location(archive["features"], archive["labels"])
+        return _clusters(archive["features"], archive["labels"], "visited", 30)
 
 
 def read_location_archive(paths: Sequence[Path]) -> Records:
@@ -223,7 +214,7 @@ def read_location_archive(paths: Sequence[Path]) -> Records:
     (path,) = paths
     text = tar_member(path, "bangkok").decode("ascii").replace('"', "")
     table = np.loadtxt(io.StringIO(text), delimiter=",", dtype=np.int64)
-    return _location(table[:, 1:], table[:, 0])
+    return _clusters(table[:, 1:], table[:, 0], "visited", 30)
 
 
 def read_purchase_archive(paths: Sequence[Path]) -> Records:
@@ -246,11 +237,7 @@ def read_purchase_archive(paths: Sequence[Path]) -> Records:
             UserWarning,
             stacklevel=2,
         )
-    columns = tuple(number(f"bought_{j}", "uint8") for j in range(PURCHASE.n_features))
-    classes = tuple(range(1, PURCHASE.n_classes + 1))
-    target = Column("cluster", Kind.CATEGORICAL, Role.TARGET, classes, dtype="int64")
-    features, labels = table[:, 1:].astype(np.float64), table[:, 0].astype(np.int64) - 1
-    return Records(features, labels, Schema(columns, target), np.arange(len(table)))
+    return _clusters(table[:, 1:], table[:, 0], "bought", PURCHASE.n_classes)
 
 
 def _table_of_bits(text: bytes, where: str) -> npt.NDArray[np.uint8]:
@@ -285,16 +272,11 @@ def tar_member(path: Path, name: str) -> bytes:
     Raises:
         DataError: If there is none, it is too long, or the archive is damaged.
     """
-    try:
-        with tarfile.open(path, "r:gz") as archive:
-            for member in archive:
-                if member.isfile() and member.name.rsplit("/", 1)[-1] == name and member.size <= _MAX_BYTES:
-                    stream = archive.extractfile(member)
-                    return stream.read() if stream else b""
-    except (tarfile.TarError, OSError, EOFError) as error:
-        raise DataError(
-            f"{path} cannot be read as a tar archive ({type(error).__name__}); delete it and fetch it again."
-        ) from None
+    with opened_tar(path) as archive:
+        for member in archive:
+            if member.isfile() and member.name.rsplit("/", 1)[-1] == name and member.size <= _MAX_BYTES:
+                stream = archive.extractfile(member)
+                return stream.read() if stream else b""
     raise DataError(f"{path} holds no file {name!r}; it is not the archive that is meant, so fetch it again.")
 
 
@@ -335,8 +317,7 @@ def _headed(rows: bytes, columns: Sequence[Column]) -> bytes:
     return ",".join(column.name for column in columns).encode() + b"\n" + rows
 
 
-def _location(features: Integers, labels: Integers) -> Records:
-    columns = tuple(number(f"visited_{j}", "uint8") for j in range(features.shape[1]))
-    target = Column("cluster", Kind.CATEGORICAL, Role.TARGET, tuple(range(1, 31)), dtype="int64")
-    codes = labels.astype(np.int64) - 1
-    return Records(features.astype(np.float64), codes, Schema(columns, target), np.arange(len(features)))
+def _clusters(features: Integers, labels: Integers, verb: str, n_classes: int) -> Records:
+    """Columns of 0 and 1, and clusters numbered from 1."""
+    names = (f"{verb}_{j}" for j in range(features.shape[1]))
+    return classified(features, labels.astype(np.int64) - 1, names, "cluster", range(1, n_classes + 1), "uint8")

@@ -13,7 +13,7 @@ import numpy as np
 
 from leakgauge.errors import DataError
 from leakgauge.records.columns import Column, Kind, Role
-from leakgauge.records.datasets._files import unpacked
+from leakgauge.records.datasets._files import opened_tar, unpacked
 from leakgauge.records.schema import Schema
 from leakgauge.records.table import Records
 
@@ -66,13 +66,8 @@ def read_archives(paths: Sequence[Path]) -> Corpus:
     """
     messages = []
     for path in paths:
-        try:
-            with tarfile.open(path, "r:gz") as archive:
-                messages += _archived(archive)
-        except (tarfile.TarError, OSError, EOFError) as error:
-            raise DataError(
-                f"{path} cannot be read as a tar archive ({type(error).__name__}); delete it and fetch it again."
-            ) from None
+        with opened_tar(path) as archive:
+            messages += _archived(archive)
     return _in_order(messages)
 
 

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from leakgauge.arrays import Floats, Indices
 from leakgauge.models import AnswerKind
+from leakgauge.streams import seed_of
 from leakgauge.training.engines.base import Engine, Outcome, Prepared, Refusal, Why
 from leakgauge.training.engines.refit import Refit, train_each
 from leakgauge.training.job import Job, Queries, Randomness
@@ -332,7 +333,7 @@ def _apart(job: Job) -> Iterator[Task]:
         models = np.flatnonzero([_n_classes(job, own) > 1 for own in members])
         if len(models):
             some, subsets = job.part(models), DenseSubsets(members[models])
-            seeds = [committee.seed_of(part, some.seed_of(place)) for place in range(len(models))]
+            seeds = [seed_of(some.seed_of(place), part) for place in range(len(models))]
             yield Task(models, _members(some, job.records, subsets, some.queries, seeds, job.randomness))
 
 
@@ -345,7 +346,7 @@ def _wholes(job: Job) -> Iterator[Task]:
         for part in range(committee.n_parts):
             rows = np.flatnonzero(part_of == part)
             if _n_classes(job, rows) > 1:
-                yield Task(np.array([model]), _whole(job, rows, job.queries, committee.seed_of(part, seed)))
+                yield Task(np.array([model]), _whole(job, rows, job.queries, seed_of(seed, part)))
 
 
 def _without(job: Job) -> Iterator[Task]:
@@ -355,7 +356,7 @@ def _without(job: Job) -> Iterator[Task]:
     part_of = committee.part_of(job.records, seed)
     gone = _last_of_equals(job.records)[job.subsets.removed]
     for part in range(committee.n_parts):
-        rows, own_seed = np.flatnonzero(part_of == part), committee.seed_of(part, seed)
+        rows, own_seed = np.flatnonzero(part_of == part), seed_of(seed, part)
         others = np.flatnonzero(part_of[gone] != part)
         if _n_classes(job, rows) > 1 and len(others):
             yield Task(others, _whole(job, rows, _asked(job, others), own_seed), matters=False)

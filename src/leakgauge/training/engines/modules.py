@@ -23,6 +23,7 @@ from leakgauge.arrays import Indices
 from leakgauge.errors import ModelError
 from leakgauge.models import AnswerKind, answers
 from leakgauge.models.torch import Module, answered_by, device_named, imported, wrap_module
+from leakgauge.streams import generator_of
 from leakgauge.training.engines.base import Engine, Outcome, Prepared, Refusal, Why
 from leakgauge.training.engines.stacked import Adam, Momentum, Optimiser
 from leakgauge.training.job import Job, Randomness
@@ -147,7 +148,7 @@ class Nudging:
         torch = imported()
         module = self.factory()
         self.n_made += 1
-        rng = np.random.default_rng([self.n_made, *b"nudges"])
+        rng = generator_of(self.n_made, *b"nudges")
         with torch.no_grad():
             for parameter in module.parameters():
                 signs = torch.tensor(rng.integers(-1, 2, tuple(parameter.shape)))

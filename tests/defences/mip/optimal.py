@@ -8,18 +8,15 @@ Source: Izzo et al. 2022, Proposition 2.
 
 from __future__ import annotations
 
-import itertools
 import math
 from dataclasses import dataclass
 
 import numpy as np
 
 from leakgauge.arrays import Floats, Members
+from leakgauge.defences.mip.exchanges import checked_size
 from leakgauge.defences.mip.noise import Noise
-from leakgauge.errors import ConfigError, DataError
-
-MOST_SUBSETS = 1_000_000
-"""Training sets that are enumerated at most."""
+from leakgauge.errors import DataError
 
 AT_ONCE = 2**20
 """Numbers of a block."""
@@ -46,28 +43,6 @@ class OptimalAttack:
     def eta(self) -> float:
         """How much better than guessing the attack on the worst record is."""
         return float(self.accuracy.max()) - max(self.share, 1 - self.share)
-
-
-def all_subsets(n_pool: int, size: int) -> Members:
-    """Every subset of that size, bool ``[subsets, n]``.
-
-    Raises:
-        ConfigError: there are too many, or none that leaves anything to guess.
-
-    >>> all_subsets(3, 1).sum(axis=0)
-    array([1, 1, 1])
-    """
-    checked_size(n_pool, size)
-    n_subsets = math.comb(n_pool, size)
-    if n_subsets > MOST_SUBSETS:
-        raise ConfigError(
-            f"there are {n_subsets:,} training sets of {size} records out of {n_pool}, more than {MOST_SUBSETS:,}; "
-            "the best attack can be computed for smaller pools only"
-        )
-    rows = np.array(list(itertools.combinations(range(n_pool), size)))
-    members = np.zeros((n_subsets, n_pool), dtype=bool)
-    np.put_along_axis(members, rows, True, axis=1)
-    return members
 
 
 def integrated_attack(outputs: Floats, members: Members, noise: Noise) -> OptimalAttack:
@@ -125,16 +100,6 @@ def simulated_attack(
         posterior = np.clip(weights @ inside / weights.sum(axis=1, keepdims=True), 0.0, 1.0)
         right[part] = np.maximum(posterior, 1 - posterior)
     return OptimalAttack(right.mean(axis=0), right.std(axis=0, ddof=1) / math.sqrt(n_draws), share)
-
-
-def checked_size(n_pool: int, size: int) -> int:
-    """The size of the training sets, or an error where there is nothing to guess."""
-    if not 1 <= size <= n_pool - 1:
-        raise ConfigError(
-            f"size must be in 1..{n_pool - 1} for a pool of {n_pool} records, got {size}; otherwise membership of "
-            "every record is known"
-        )
-    return int(size)
 
 
 def _checked(outputs: Floats, members: Members) -> float:

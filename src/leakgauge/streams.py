@@ -1,0 +1,132 @@
+"""Where random numbers come from: every stream that is drawn from a seed has a name here.
+
+A stream is the seed with something behind it, the entropy of one ``numpy.random.SeedSequence``. Two uses of one seed
+draw from two streams, so that no draw says anything about another. The streams are in groups by whose seed it is, and
+no two of a group share their entropy. Old streams are numbered, and keep their numbers so that results stay; a new
+stream is spelled out, which cannot meet a number or a place.
+
+Parts of one whole (the models of a job, the epochs of a training) are told apart by their place behind the seed. The
+seed of a part may be a word of a numbered stream of the whole; what is drawn from it is hashed once more.
+
+Functions with a seed of their own and a single use of it (most attacks) take the seed as it is.
+"""
+
+from __future__ import annotations
+
+import secrets
+from enum import Enum, IntEnum
+
+import numpy as np
+
+SEED_BITS = 256
+"""Of entropy in each source of a release."""
+
+
+class Stream(Enum):
+    """What is drawn from a seed; the value stands behind the seed in the entropy."""
+
+    _value_: tuple[int, ...] | bytes
+
+    def generator(self, seed: int, *place: int) -> np.random.Generator:
+        """Return a generator of this stream, of one place where it is drawn from at many."""
+        return np.random.default_rng([seed, *self.value, *place])
+
+    def seed(self, seed: int, *place: int) -> int:
+        """Return a seed derived from this stream, below 2^32."""
+        return seed_of(seed, *self.value, *place)
+
+    def sources(self, seed: int | None, n: int) -> list[np.random.SeedSequence]:
+        """Return ``n`` independent sources of random numbers.
+
+        Args:
+            seed: of a measurement; ``None`` for a release, whose sources have nothing in common.
+            n: how many.
+        """
+        if seed is None:
+            return [np.random.SeedSequence(secrets.randbits(SEED_BITS)) for _ in range(n)]
+        return np.random.SeedSequence([seed, *self.value]).spawn(n)
+
+
+class AuditStream(Stream):
+    """Streams of the seed of an audit."""
+
+    INFLUENCE_ROWS = (1,)
+    SHADOW_SETS = (2,)
+    SPLIT = (3,)
+    PROPERTY_SIDES = (6,)
+    PROPERTY = (7,)  # one for each property
+    MEMBERSHIP_TAIL = (8,)
+    ATTRIBUTE_HALVES = (9,)
+    SET_ASIDE = b"set aside"
+    ASKED_AGAIN = b"asked again"
+    CROSSED_IMPUTATION = b"crossed imputation"
+    ATTRIBUTE_TAIL = b"attribute tail"
+    PROBES = b"probes"
+    SEARCH = b"search"  # one for each record
+
+
+class GameStream(Stream):
+    """Streams of the seed of a game about a property."""
+
+    ATTACKER = (0,)
+    TARGET_SETS = (1,)
+    TARGET_LEARNER = (2,)
+    WHITE_BOX_SETS = (3,)
+    OUTLOOK = (5,)
+    CLEAN_TEST = (8,)
+    TESTED_RECORDS = (9,)
+
+
+class CollusionStream(Stream):
+    """Streams of the seed of a look at a model that may hide members."""
+
+    NOISE = (1,)
+    SEARCHED_ROWS = (2,)
+
+
+class TrainingStream(Stream):
+    """Streams of the seed of one training."""
+
+    LABEL_NOISE = b"label noise"
+    DP_SGD = b"dp-sgd"
+    PARAMETER_NOISE = b"noise on the parameters"
+
+
+class ReproductionStream(Stream):
+    """Streams of the seed of a reproduced table or figure."""
+
+    SAMPLES = (8,)
+    RECORDS = (17,)
+    IMAGES = (64,)
+    KEYS = (65,)
+
+
+class Retraining(IntEnum):
+    """Trainings beside a first one with the same records: how far their seeds are from its seed."""
+
+    REPEAT = 7_919  # times the number of the repetition
+    APART = 104_729
+    SOLVED = 224_737
+    AGAIN = 350_377
+    NOISE_FLOOR = 15_485_863
+    CONFIRMATION = 32_452_843
+    UNUSED_SEED = 179_424_673
+
+    def seed(self, seed: int, place: int = 0) -> int:
+        """Return the seed of such a training, or of one of several."""
+        return seed + self.value + place
+
+
+def generator_of(seed: int, *place: int) -> np.random.Generator:
+    """Return the generator of one part of something with a seed, such as one epoch of a training."""
+    return np.random.default_rng([seed, *place])
+
+
+def seed_of(seed: int, *place: int) -> int:
+    """Return the seed of one part of something with a seed, such as one model of many; below 2^32.
+
+    Args:
+        seed: of the whole.
+        place: of the part in it; none for the whole as one part.
+    """
+    return int(np.random.SeedSequence([seed, *place]).generate_state(1, np.uint32)[0])

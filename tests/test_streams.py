@@ -1,0 +1,72 @@
+"""Every stream of random numbers has a name, and no two of one seed share anything."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import leakgauge
+from leakgauge.streams import (
+    AuditStream,
+    CollusionStream,
+    GameStream,
+    ReproductionStream,
+    Retraining,
+    Stream,
+    TrainingStream,
+    generator_of,
+    seed_of,
+)
+
+GROUPS = (AuditStream, CollusionStream, GameStream, ReproductionStream, TrainingStream)
+
+
+def test_every_group_is_looked_at():
+    assert set(Stream.__subclasses__()) == set(GROUPS)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_no_two_names_share_entropy(group):
+    """Nor does one begin as another does, so that places behind a name do not meet another name.
+
+    Zeros at the end of entropy count for nothing, so [s, 7, 0] is [s, 7].
+    """
+    for one, other in itertools.combinations(group.__members__, 2):
+        a, b = tuple(group[one].value), tuple(group[other].value)
+        assert a[: len(b)] != b[: len(a)], (one, other)
+        assert not np.array_equal(group[one].generator(5).random(4), group[other].generator(5).random(4))
+    assert len({stream.seed(5) for stream in group}) == len(group.__members__)
+
+
+@pytest.mark.parametrize("group", GROUPS)
+def test_a_stream_that_is_spelled_out_meets_no_place(group):
+    """A place is one number behind the seed: epochs, records, models; letters are many."""
+    assert all(len(stream.value) > 4 for stream in group if isinstance(stream.value, bytes))
+
+
+def test_streams_in_use_are_as_they_were():
+    """Today's bits: the entropy is the seed and the number of the stream."""
+    assert AuditStream.SPLIT.generator(8).random() == np.random.default_rng([8, 3]).random()
+    assert AuditStream.PROPERTY.seed(8, 2) == np.random.SeedSequence([8, 7, 2]).generate_state(1)[0]
+    assert AuditStream.SEARCH.generator(8, 2).random() == np.random.default_rng([8, *b"search", 2]).random()
+    assert generator_of(8, 2).random() == np.random.default_rng([8, 2]).random()
+    assert seed_of(8) == np.random.SeedSequence(8).generate_state(1)[0]
+    assert Retraining.CONFIRMATION.seed(8, 1) == 32_452_852
+
+
+def test_no_repetition_has_the_seed_of_another_training():
+    """Up to 10,000 repetitions, and the second of the two that a confirmation trains."""
+    own = {r.value + place for r in Retraining for place in (0, 1)} - {Retraining.REPEAT, Retraining.REPEAT + 1}
+    assert own.isdisjoint(Retraining.REPEAT * repeat for repeat in range(10_000))
+    assert len(own) == 2 * (len(Retraining) - 1)
+
+
+def test_no_stream_is_made_elsewhere():
+    root = Path(leakgauge.__file__).parent
+    made = re.compile(r"default_rng\(\[|SeedSequence\(\[|\.spawn\(")
+    places = {path.name for path in root.rglob("*.py") if made.search(path.read_text())}
+    assert places == {"streams.py"}
