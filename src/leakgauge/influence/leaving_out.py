@@ -70,7 +70,7 @@ def train_pair(
         execution=execution.alone,
     )
     subsets, queries = leave_one_out(len(records), rows), EachModel(rows[:, None])
-    own_seed = Retraining.APART.seed(seed) if apart else seed
+    own_seed = Retraining.AGAIN.seed(seed) if apart else seed
     left_out = plan(Job(learner, records, subsets, queries, own_seed, randomness, execution.device))
     return Pair(full, left_out.train(execution), left_out.prepared)
 
