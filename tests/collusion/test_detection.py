@@ -17,7 +17,7 @@ from sklearn.tree import DecisionTreeClassifier
 from leakgauge.collusion import ColludingLearner, Domain, detect, draw_keys
 from leakgauge.collusion.looks import LOOKS, Seen, apart, records_remembered
 from leakgauge.errors import ConfigError, DataError, ModelError
-from leakgauge.models import Binned, FunctionProbabilities, LabelOnly, binned_logs, wrap
+from leakgauge.models import Bins, FunctionProbabilities, LabelOnly, wrap
 from leakgauge.records import Records
 from leakgauge.training import FunctionLearner, SklearnLearner
 
@@ -210,8 +210,8 @@ def test_labels_are_enough():
 
 def test_rounded_answers_are_compared_with_rounded_answers():
     learner = honest(GaussianNB())
-    model = Binned(learner.fit(TRAIN, seed=0).model, 0.25)
-    assert looked(model, learner, released=lambda logs: binned_logs(logs, 0.25)).flagged is False
+    model = Bins(0.25).wrap(learner.fit(TRAIN, seed=0).model)
+    assert looked(model, learner, released=Bins(0.25)).flagged is False
     assert looked(model, learner).flagged  # the auditor must know what became of the answers
 
 

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import partial
 
 from leakgauge.checking import check_fields, either, flag, instance, many, number, one_of, optional, plain, text, whole
 from leakgauge.errors import ConfigError
 from leakgauge.membership import ATTACKS
-from leakgauge.models import Release, as_is, binned_logs, label_logs
+from leakgauge.models import Bins, Release, as_is, label_logs
 from leakgauge.records import Schema, Value
 from leakgauge.theory import largest_binned_log_ratio
 
@@ -363,7 +362,7 @@ class Settings:
         """What becomes of log-probabilities before anyone sees them."""
         match self.released:
             case Released.BINNED:
-                return partial(binned_logs, width=self.bin_width)
+                return Bins(self.bin_width)
             case Released.LABELS:
                 return label_logs
             case Released.AS_IS:

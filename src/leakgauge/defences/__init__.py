@@ -4,7 +4,7 @@ from leakgauge.defences.defence import Defence, Defended, TrainingDefence, Uncha
 from leakgauge.defences.dp_sgd import Adjacency, DpSgd
 from leakgauge.defences.ensemble import Ensemble, Votes, parts
 from leakgauge.defences.noise import NoisyParameters, ParameterNoise
-from leakgauge.defences.outputs import Binning, LabelsOnly, OutputDefence, Temperature, Tempered
+from leakgauge.defences.outputs import Binning, LabelsOnly, OutputDefence, Temperature
 from leakgauge.defences.regularise import EarlierStop, StrongerPenalty
 from leakgauge.defences.removal import Influence, Removal
 
@@ -24,7 +24,6 @@ __all__ = [
     "Removal",
     "StrongerPenalty",
     "Temperature",
-    "Tempered",
     "TrainingDefence",
     "Unchanged",
     "Votes",

@@ -16,7 +16,7 @@ from leakgauge.errors import ModelError
 from leakgauge.escaping import shapes
 from leakgauge.influence.delivered import OwnModels, answer_errors
 from leakgauge.influence.precision import Precision
-from leakgauge.models import Model, Release, as_is, binned_logs, released_off
+from leakgauge.models import Model, Release, as_is, binned_logs
 from leakgauge.theory import log_ratio
 from leakgauge.training import (
     HERE,
@@ -225,7 +225,7 @@ def pdtp(
         delivered = answer_errors(own, learner, rows, *logs, model, at_minima=prepared.engine.converges)
         solver_floor = np.sum(
             [
-                released_off(released, one, np.sum(errors, axis=0)[:, None]).max(axis=1)
+                released.off(one, np.sum(errors, axis=0)[:, None]).max(axis=1)
                 for one, *errors in zip(logs, solver, rounding, delivered, strict=True)
             ],
             axis=0,
