@@ -134,13 +134,6 @@ class DiscriminantAnalysis(ClosedForm):
     """What both share: which jobs they take, and that most models need not be trained."""
 
     tolerance: ClassVar[float] = TOLERANCE
-    learner: ClassVar[str]
-
-    def kinds(self) -> tuple[type, ...]:
-        """The exact class."""
-        from sklearn import discriminant_analysis
-
-        return (getattr(discriminant_analysis, self.learner),)
 
     def solve(self, case: Given) -> Solved | str:
         """Unsupported parameters are refused, and data that leave most models to training."""
@@ -169,7 +162,7 @@ class LinearDiscriminants(DiscriminantAnalysis, Displacing):
 
     name = "linear-discriminant-analysis"
     method = "closed form: means and the pooled covariance with the record taken out"
-    learner = "LinearDiscriminantAnalysis"
+    learners = ("discriminant_analysis.LinearDiscriminantAnalysis",)
 
     def unsupported(self, case: Given) -> str | None:
         """Covariances that are estimated in another way."""
@@ -217,7 +210,7 @@ class QuadraticDiscriminants(DiscriminantAnalysis):
 
     name = "quadratic-discriminant-analysis"
     method = "closed form: mean and covariance of the own class with the record taken out"
-    learner = "QuadraticDiscriminantAnalysis"
+    learners = ("discriminant_analysis.QuadraticDiscriminantAnalysis",)
 
     def unsupported(self, case: Given) -> str | None:
         """Covariances that are estimated in another way."""
@@ -235,7 +228,7 @@ class QuadraticDiscriminants(DiscriminantAnalysis):
 
     def models(self, case: Given) -> QuadraticScores | str:
         """The own class with the record taken out, all other classes as they are."""
-        present = _present(case)
+        present = case.present
         tol = float(case.estimator.tol)
         groups = [Group.of(case, int(k)) for k in present]
         for k, group in zip(present, groups, strict=True):
@@ -274,7 +267,7 @@ class Centred:
     def of(cls, case: Given) -> Centred:
         """The features of a case."""
         X, y, wanted = case.matrix, case.labels, case.estimator
-        present = _present(case)
+        present = case.present
         means = np.array([X[y == k].mean(axis=0) for k in present])
         rows = X - means[_places(present, y)]
         weighted = wanted.solver != "svd" and wanted.priors is not None
@@ -713,12 +706,6 @@ def _norms(rows: Floats) -> Floats:
     return np.sqrt(_dots(rows, rows))
 
 
-def _present(case: Given) -> Indices:
-    """Codes of the classes that have members, in the order in which scikit-learn has them: sorted by label."""
-    codes = np.flatnonzero(case.counts)
-    return np.asarray(codes[np.argsort(case.classes[codes])])
-
-
 def _places(present: Indices, labels: Indices) -> Indices:
     """Where each label's class stands among those present."""
     places = np.zeros(int(present.max()) + 1, dtype=np.int64)
@@ -730,12 +717,12 @@ def _priors(case: Given) -> Floats:
     """Shares of the classes that have members ``[present]``."""
     if case.estimator.priors is not None:
         return np.asarray(case.estimator.priors, dtype=np.float64)
-    return np.asarray(case.counts[_present(case)] / len(case.labels))
+    return np.asarray(case.counts[case.present] / len(case.labels))
 
 
 def _priors_without(case: Given, rows: Indices) -> Floats:
     """Shares of the classes that have members, by the models without some records ``[models, present]``."""
-    present = _present(case)
+    present = case.present
     if case.estimator.priors is not None:
         return np.tile(np.asarray(case.estimator.priors, dtype=np.float64), (len(rows), 1))
     left = case.counts[present] - (case.labels[rows, None] == present)

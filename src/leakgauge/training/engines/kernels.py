@@ -173,13 +173,8 @@ class KernelMethod(ClosedForm):
 class KernelRidgeRegression(KernelMethod):
     """``KernelRidge``: one penalty, a kernel called by its name."""
 
+    learners = ("kernel_ridge.KernelRidge",)
     name = "kernel-ridge"
-
-    def kinds(self) -> tuple[type, ...]:
-        """``KernelRidge``."""
-        from sklearn.kernel_ridge import KernelRidge
-
-        return (KernelRidge,)
 
     def unsupported(self, case: Given) -> str | None:
         """Kernels that are functions or matrices, and several penalties."""
@@ -208,13 +203,8 @@ class KernelRidgeRegression(KernelMethod):
 class GaussianProcessRegression(KernelMethod):
     """``GaussianProcessRegressor``: the mean of the posterior, for a kernel whose parameters are not fitted."""
 
+    learners = ("gaussian_process.GaussianProcessRegressor",)
     name = "gaussian-process-regression"
-
-    def kinds(self) -> tuple[type, ...]:
-        """``GaussianProcessRegressor``."""
-        from sklearn.gaussian_process import GaussianProcessRegressor
-
-        return (GaussianProcessRegressor,)
 
     def unsupported(self, case: Given) -> str | None:
         """Kernels that are fitted to the data or unknown, and noise of each record's own."""

@@ -342,13 +342,8 @@ class LinearModel(Displacing):
 class LinearLeastSquares(LinearModel):
     """``LinearRegression``: dense, unconstrained, with the smallest coefficients where they are not determined."""
 
+    learners = ("linear_model.LinearRegression",)
     name = "linear-least-squares"
-
-    def kinds(self) -> tuple[type, ...]:
-        """``LinearRegression``."""
-        from sklearn.linear_model import LinearRegression
-
-        return (LinearRegression,)
 
     def solve(self, case: Given) -> SmallestLeastSquares | str:
         """By singular values; constraints and features on the edge of linear dependence are refused."""
@@ -362,13 +357,8 @@ class LinearLeastSquares(LinearModel):
 class RidgeRegression(LinearModel):
     """``Ridge``: dense, one penalty, solved directly."""
 
+    learners = ("linear_model.Ridge",)
     name = "ridge-regression"
-
-    def kinds(self) -> tuple[type, ...]:
-        """``Ridge``."""
-        from sklearn.linear_model import Ridge
-
-        return (Ridge,)
 
     def solve(self, case: Given) -> LeastSquares | str:
         """By normal equations; constraints, solvers that stop early and ill-conditioned equations are refused."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any, ClassVar
 
@@ -168,22 +168,14 @@ class NaiveBayesModels(Moving):
 
     def _weighted(self, rows: Indices) -> Priors:
         priors = self.priors(rows)
-        return priors if self.uses_prior else Priors(np.where(priors.absent, -np.inf, 0.0), *_flags(priors))
+        return priors if self.uses_prior else replace(priors, logs=np.where(priors.absent, -np.inf, 0.0))
 
 
 class NaiveBayes(Displacing):
     """What all naive Bayes models share: the prior, and classes that vanish with their last member."""
 
     tolerance: ClassVar[float] = TOLERANCE
-    learner: ClassVar[str]
-    """The exact class of ``sklearn.naive_bayes`` that it is for."""
     uses_prior: ClassVar[bool] = True
-
-    def kinds(self) -> tuple[type, ...]:
-        """The exact class."""
-        from sklearn import naive_bayes
-
-        return (getattr(naive_bayes, self.learner),)
 
     def solve(self, case: Given) -> NaiveBayesModels | str:
         """Counts or moments of all records; parameters without a closed form are refused."""
@@ -217,7 +209,7 @@ class NaiveBayes(Displacing):
 class GaussianNaiveBayes(NaiveBayes):
     """``GaussianNB``: class means and variances, and the share of the largest variance that is added to all."""
 
-    learner = "GaussianNB"
+    learners = ("naive_bayes.GaussianNB",)
     name = "gaussian-naive-bayes"
     method = "closed form: means and variances of the classes with the record taken out"
 
@@ -236,7 +228,7 @@ class GaussianNaiveBayes(NaiveBayes):
 class BernoulliNaiveBayes(NaiveBayes):
     """``BernoulliNB``: how many members of each class have each feature."""
 
-    learner = "BernoulliNB"
+    learners = ("naive_bayes.BernoulliNB",)
     name = "bernoulli-naive-bayes"
     method = "closed form: feature counts of the classes with the record taken out"
     takes_sparse = True
@@ -263,7 +255,7 @@ class BernoulliNaiveBayes(NaiveBayes):
 class MultinomialNaiveBayes(NaiveBayes):
     """``MultinomialNB``: the share of each feature in the total of each class."""
 
-    learner = "MultinomialNB"
+    learners = ("naive_bayes.MultinomialNB",)
     name = "multinomial-naive-bayes"
     method = "closed form: feature totals of the classes with the record taken out"
     takes_sparse = True
@@ -284,7 +276,7 @@ class MultinomialNaiveBayes(NaiveBayes):
 class ComplementNaiveBayes(NaiveBayes):
     """``ComplementNB``: the share of each feature in the total of all other classes."""
 
-    learner = "ComplementNB"
+    learners = ("naive_bayes.ComplementNB",)
     name = "complement-naive-bayes"
     method = "closed form: feature totals outside the classes with the record taken out"
     takes_sparse = True
@@ -305,7 +297,7 @@ class ComplementNaiveBayes(NaiveBayes):
 class CategoricalNaiveBayes(NaiveBayes):
     """``CategoricalNB``: how often each category of each feature occurs in each class."""
 
-    learner = "CategoricalNB"
+    learners = ("naive_bayes.CategoricalNB",)
     name = "categorical-naive-bayes"
     method = "closed form: category counts of the classes with the record taken out"
 
@@ -821,10 +813,6 @@ def _own_moves(after: Floats, before: Floats, own: Indices) -> Floats:
     return moves
 
 
-def _flags(priors: Priors) -> tuple[Flags, Flags]:
-    return priors.absent, priors.possible
-
-
 def _matrices(case: Given) -> list[Any]:
     """What is learned from, and what is asked beside it."""
     return [case.matrix] if case.queries is None else [case.matrix, case.queries]
@@ -893,10 +881,8 @@ def _given_prior(case: Given) -> Floats | None:
     prior = getattr(case.estimator, _prior_parameter(case))
     if prior is None:
         return None
-    present = np.flatnonzero(case.counts)
-    ascending = present[np.argsort(case.classes[present], kind="stable")]
     fixed = np.full(len(case.classes), np.nan)
-    fixed[ascending] = np.asarray(prior, dtype=np.float64)
+    fixed[case.present] = np.asarray(prior, dtype=np.float64)
     return fixed
 
 

@@ -64,16 +64,11 @@ class Neighbours:
 class NearestNeighbours(ClosedForm):
     """``KNeighborsClassifier`` and ``KNeighborsRegressor``."""
 
+    learners = ("neighbors.KNeighborsClassifier", "neighbors.KNeighborsRegressor")
     name = "nearest-neighbours"
     method = "one search over all records in which each skips itself; ties that matter are trained"
     tolerance: ClassVar[float] = TOLERANCE
     takes_sparse = True
-
-    def kinds(self) -> tuple[type, ...]:
-        """Of classes and of values."""
-        from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
-
-        return (KNeighborsClassifier, KNeighborsRegressor)
 
     def solve(self, case: Given) -> Search | str:
         """Unusual metrics and weights, too few records and ties throughout are refused."""

@@ -39,7 +39,6 @@ from leakgauge.training.engines.logistic.multinomial import (
     Problem,
     approach,
     class_weights,
-    dense,
     solve,
     unsupported,
 )
@@ -54,11 +53,9 @@ from leakgauge.training.engines.logistic.subsets import (
     Asked,
     Pool,
     Subsets,
-    given_all,
     halved,
 )
 from leakgauge.training.engines.stateless import Given
-from leakgauge.training.job import Job
 
 Number = TypeVar("Number", np.float32, np.float64)
 
@@ -93,19 +90,36 @@ class MultinomialLogisticRegressionSubsets(Subsets):
     name = "multinomial-logistic-regression-subsets"
     chunk = 64
 
-    def pool(self, job: Job) -> _Pool | Refusal:
-        """All records; two classes, another penalty or solver and more numbers than fit are refused."""
-        return _pool(job)
+    def unsupported(self, case: Given) -> Refusal | None:
+        """Two classes, another penalty or solver, more numbers than fit."""
+        return unsupported(case)
 
-    def queries(self, job: Job) -> Floats | Refusal:
+    def pool_of(self, case: Given) -> _Pool:
+        """All records."""
+        from scipy.sparse import csr_matrix
+
+        case = case.dense()
+        estimator, matrix = case.estimator, case.matrix
+        coordinates, middle = Coordinates.of(matrix, estimator.fit_intercept), None
+        sparse = coordinates.turn is None and np.count_nonzero(matrix) <= SPARSE * matrix.size
+        if sparse:  # centring would fill it
+            middle, coordinates = coordinates.mean / coordinates.size, replace(coordinates, mean=0 * coordinates.mean)
+        X = coordinates.rows(matrix)
+        centre = np.zeros(X.shape[1])
+        if middle is not None:
+            centre[: len(middle)] = middle
+        present, y = np.unique(case.labels, return_inverse=True)
+        weight = None
+        if estimator.class_weight != "balanced":
+            weight = float(estimator.C) * class_weights(case, case.labels)[present]
+        return _Pool(case, present, y, coordinates, csr_matrix(X) if sparse else X, centre, weight)
+
+    def queries(self, case: Given) -> Floats | Refusal:
         """Features, dense."""
-        case = given_all(job, job.queries_of(0), job.records[:1])
-        if isinstance(case, Refusal):
-            return case
         n, d = case.queries.shape
         if n * d > MOST_NUMBERS:
             return Refusal(Why.SIZE, f"{n:,} queries with {d:,} columns take more memory than is allowed for")
-        queries: Floats = dense(case).queries
+        queries: Floats = case.dense().queries
         return queries
 
 
@@ -245,31 +259,6 @@ class _Pool(Pool):
         if found is not None:
             answers[:] = found.answers(found.coordinates.rows(asked), found.fit.weights)
         return found is not None
-
-
-def _pool(job: Job) -> _Pool | Refusal:
-    """The pool of a job, or why it cannot be done."""
-    from scipy.sparse import csr_matrix
-
-    if isinstance(case := given_all(job, job.records.features[:1]), Refusal):
-        return case
-    if reason := unsupported(case):
-        return reason
-    case = dense(case)
-    estimator, matrix = case.estimator, case.matrix
-    coordinates, middle = Coordinates.of(matrix, estimator.fit_intercept), None
-    sparse = coordinates.turn is None and np.count_nonzero(matrix) <= SPARSE * matrix.size
-    if sparse:  # centring would fill it
-        middle, coordinates = coordinates.mean / coordinates.size, replace(coordinates, mean=0 * coordinates.mean)
-    X = coordinates.rows(matrix)
-    centre = np.zeros(X.shape[1])
-    if middle is not None:
-        centre[: len(middle)] = middle
-    present, y = np.unique(case.labels, return_inverse=True)
-    weight = None
-    if estimator.class_weight != "balanced":
-        weight = float(estimator.C) * class_weights(case, case.labels)[present]
-    return _Pool(case, present, y, coordinates, csr_matrix(X) if sparse else X, centre, weight)
 
 
 # ---------------------------------------------------------------- the metric

@@ -10,19 +10,23 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from leakgauge.arrays import Flags, Floats, Indices, Members
 from leakgauge.models import AnswerKind
 from leakgauge.training.engines.base import Engine, Outcome, Prepared, Refusal
+from leakgauge.training.engines.logistic.wanted import Unsupported, given_logistic_regression
 from leakgauge.training.engines.refit import train_each
-from leakgauge.training.engines.stateless import Given, given
+from leakgauge.training.engines.stateless import Given
 from leakgauge.training.job import Job
 from leakgauge.training.subsets import everything
 from leakgauge.training.table import EachModel
 from leakgauge.training.threads import one_thread
+
+if TYPE_CHECKING:
+    from leakgauge.records import Records
 
 TOLERANCE = 1e-6
 """Largest error of a log-probability."""
@@ -132,15 +136,27 @@ class Subsets(Engine):
         pool = self.pool(job)
         if isinstance(pool, Refusal):
             return pool
-        queries = None if isinstance(job.queries, EachModel) else self.queries(job)
+        if isinstance(job.queries, EachModel):
+            return OnSubsets(self, job, pool, None)
+        asked = _given_all(job, job.records[:1], job.queries, lambda _: None)
+        queries = asked if isinstance(asked, Refusal) else self.queries(asked)
         return queries if isinstance(queries, Refusal) else OnSubsets(self, job, pool, queries)
 
-    @abstractmethod
     def pool(self, job: Job) -> Pool | Refusal:
-        """The pool of a job, or why it cannot be done."""
+        """The pool of a job; or why it cannot be done, of which its queries are no part."""
+        case = _given_all(job, job.records, job.records.features[:1], self.unsupported)
+        return case if isinstance(case, Refusal) else self.pool_of(case)
 
     @abstractmethod
-    def queries(self, job: Job) -> Floats | Refusal:
+    def unsupported(self, case: Given) -> Refusal | None:
+        """Why there is no such minimum, or not enough room to find it."""
+
+    @abstractmethod
+    def pool_of(self, case: Given) -> Pool:
+        """The pool of what the last step is given."""
+
+    @abstractmethod
+    def queries(self, case: Given) -> Floats | Refusal:
         """What all models are asked ``[queries, columns]``."""
 
 
@@ -185,13 +201,10 @@ class OnSubsets(Prepared):
         return Outcome(answers, kind, dict(sorted(failures.items())), n_unconverged=len(lost))
 
 
-def given_all(job: Job, queries: Floats, records: Any = None) -> Given | Refusal:
-    """What the last step sees of all records, or of those given, and of the queries."""
-    from sklearn.linear_model import LogisticRegression
-
-    records = job.records if records is None else records
+def _given_all(job: Job, records: Records, queries: Floats, unsupported: Unsupported) -> Given | Refusal:
+    """What the last step sees of records and queries; or why it cannot be done."""
     whole = replace(job, records=records, subsets=everything(len(records)), queries=queries, places=None)
-    return given(whole, (LogisticRegression,), sparse=True, whole=True)
+    return given_logistic_regression(whole, unsupported)
 
 
 def one_class(job: Job, members: Flags) -> str:
