@@ -119,7 +119,9 @@ class Seen(Prepared):
         behind = self.behind.answers(models)
         found = replace(behind, answers=self.release(behind.answers), kind=behind.kind and self.release.kind)
         doubtful = self._doubtful(behind.answers)
-        return self._with_trained(found, models, doubtful) if len(doubtful) else found
+        if not len(doubtful):
+            return found
+        return found.with_others(doubtful, train_each(_to_the_end(self.job), models[doubtful]))
 
     def floor(self) -> Floats:
         """What is left of the floor of the models behind: more where an answer is near a jump."""
@@ -136,13 +138,6 @@ class Seen(Prepared):
         error = self.engine.inner.tolerance * np.maximum(size, 1.0)
         jumps = self.release.off(logs, error) > 2 * error.max(axis=2, keepdims=True)
         return np.flatnonzero(jumps.any(axis=(1, 2)))
-
-    def _with_trained(self, found: Outcome, models: Indices, places: Indices) -> Outcome:
-        """With some of the models trained, the solver run to its end."""
-        trained = train_each(_to_the_end(self.job), models[places])
-        found.answers[places] = trained.answers
-        failures = found.failures | {int(places[place]): why for place, why in trained.failures.items()}
-        return replace(found, failures=failures, n_unconverged=found.n_unconverged + trained.n_unconverged)
 
 
 # ---------------------------------------------------------------- votes

@@ -137,7 +137,7 @@ class DiscriminantAnalysis(ClosedForm):
 
     def solve(self, case: Given) -> Solved | str:
         """Unsupported parameters are refused, and data that leave most models to training."""
-        reason = self.unsupported(case) or _why_bad_classes(case) or _why_bad_priors(case)
+        reason = self.unsupported(case) or _why_bad_priors(case)
         if reason:
             return reason
         models = self.models(case)
@@ -729,16 +729,12 @@ def _priors_without(case: Given, rows: Indices) -> Floats:
     return np.asarray(left / (len(case.labels) - 1))
 
 
-def _why_bad_classes(case: Given) -> str | None:
-    if (case.counts > 0).sum() < 2:
-        return "there is only one class"
-    return None
-
-
 def _why_bad_priors(case: Given) -> str | None:
+    n_present = len(case.present)
+    if n_present < 2:
+        return "there is only one class"
     if case.estimator.priors is None:
         return None
-    n_present = int((case.counts > 0).sum())
     try:
         priors = np.asarray(case.estimator.priors, dtype=np.float64)
     except (TypeError, ValueError):

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -32,9 +32,6 @@ UNIT = 2.0**-53
 
 PROBE = 16
 """Records whose kernel is computed a second time, as for a query, to see how far rounding changes it."""
-
-KernelOf: TypeAlias = Callable[[Floats, Floats], Floats]
-"""The kernel of queries ``[q, columns]`` and records ``[n, columns]``: ``[q, n]``."""
 
 
 @dataclass(frozen=True)

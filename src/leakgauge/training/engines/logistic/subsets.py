@@ -193,12 +193,10 @@ class OnSubsets(Prepared):
         with np.errstate(all="ignore"), one_thread():
             sure = self.pool.fill(asked, members, np.flatnonzero(several), answers)
         lost = np.flatnonzero(several & ~sure)
-        if len(lost):  # hardly any penalty, and classes that can be told apart: no better than the solver asked for
-            plain = train_each(job, lost)
-            answers[lost] = plain.answers
-            failures |= {int(lost[model]): reason for model, reason in plain.failures.items()}
         kind = AnswerKind.PROBABILITIES if len(failures) < len(members) else None
-        return Outcome(answers, kind, dict(sorted(failures.items())), n_unconverged=len(lost))
+        found = Outcome(answers, kind, failures)
+        # Hardly any penalty, and classes that can be told apart: no better than the solver asked for.
+        return found.with_others(lost, replace(train_each(job, lost), n_unconverged=len(lost))) if len(lost) else found
 
 
 def _given_all(job: Job, records: Records, queries: Floats, unsupported: Unsupported) -> Given | Refusal:
