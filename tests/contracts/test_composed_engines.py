@@ -40,7 +40,7 @@ from leakgauge.training.engines import ENGINES
 from leakgauge.training.engines.base import Prepared
 from leakgauge.training.engines.composed import Released, Voting
 from leakgauge.training.engines.logistic.binary import LogisticRegressionNewton
-from leakgauge.training.engines.naive_bayes import GaussianNaiveBayes
+from leakgauge.training.engines.naive_bayes.engines import GaussianNaiveBayes
 from leakgauge.training.engines.refit import Loop, Refit
 
 COMMON, INDEPENDENT = Randomness.COMMON, Randomness.INDEPENDENT

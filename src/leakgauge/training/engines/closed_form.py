@@ -26,6 +26,12 @@ from leakgauge.training.threads import one_thread
 Answers: TypeAlias = tuple[Floats, Flags]
 """Answers, models first, and bool ``[models]``: which models rounding, ties or special cases leave to training."""
 
+UNIT = 2.0**-53
+"""Relative error of one operation in float64."""
+
+NOISE = 1e5 * UNIT
+"""A standard deviation below this share of the values themselves is of rounding errors, not of people."""
+
 AT_ONCE = 2**21
 """Numbers in the answers of a block of models."""
 

@@ -24,6 +24,8 @@ import numpy as np
 
 from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.training.engines.closed_form import (
+    NOISE,
+    UNIT,
     Answers,
     ClosedForm,
     Displacing,
@@ -36,12 +38,6 @@ from leakgauge.training.engines.stateless import Given
 
 TOLERANCE = 1e-8
 """Of a log-probability, relative to its size where that is above 1."""
-
-UNIT = 2.0**-53
-"""Relative error of one operation in float64."""
-
-NOISE = 1e5 * UNIT
-"""A standard deviation below this share of the values themselves is of rounding errors, not of people."""
 
 MARGIN = 1.01
 """How far from a cut-off (as a factor) a number must be to be on one side of it for certain."""

@@ -21,14 +21,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from leakgauge.arrays import Floats, Indices
-from leakgauge.training.engines.closed_form import Answers, ClosedForm, Solved, blocks
+from leakgauge.training.engines.closed_form import UNIT, Answers, ClosedForm, Solved, blocks
 from leakgauge.training.engines.stateless import Given
 
 TOLERANCE = 1e-8
 """Of a predicted value, relative to the standard deviation of the labels, or to its own size if that is larger."""
-
-UNIT = 2.0**-53
-"""Relative error of one operation in float64."""
 
 PROBE = 16
 """Records whose kernel is computed a second time, as for a query, to see how far rounding changes it."""

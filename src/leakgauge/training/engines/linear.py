@@ -23,17 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.arrays import Flags, Floats, Indices
-from leakgauge.training.engines.closed_form import Answers, Displacing, Moving, products
+from leakgauge.training.engines.closed_form import NOISE, UNIT, Answers, Displacing, Moving, products
 from leakgauge.training.engines.stateless import Given
 
 TOLERANCE = 1e-8
 """Of a predicted value, relative to the standard deviation of the labels, or to its own size if that is larger."""
-
-UNIT = 2.0**-53
-"""Relative error of one operation in float64."""
-
-NOISE = 1e5 * UNIT
-"""Features that differ from their mean by less than this share of their size differ by rounding errors only."""
 
 ALONE = 1e-7
 """A record of whose direction less than this share is left without it is alone in that direction."""
