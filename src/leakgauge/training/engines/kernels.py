@@ -141,8 +141,10 @@ class KernelMethod(ClosedForm):
         if isinstance(kernel, str):
             return kernel
         kernel_of = self.kernel(case)
+        # ``KernelRidge`` has no intercept; a Gaussian process may, and dividing by a standard deviation cancels.
+        centred = bool(getattr(case.estimator, "normalize_y", False))
         machine = KernelMachine.of(
-            kernel, case.labels, self.centres(case), lambda queries: np.asarray(kernel_of(queries, case.matrix))
+            kernel, case.labels, centred, lambda queries: np.asarray(kernel_of(queries, case.matrix))
         )
         if isinstance(machine, str) or 2 * machine.doubtful.sum() <= len(machine.doubtful):
             return machine
@@ -158,10 +160,6 @@ class KernelMethod(ClosedForm):
     @abstractmethod
     def kernel(self, case: Given) -> Any:
         """The kernel, a function of one or two tables."""
-
-    @abstractmethod
-    def centres(self, case: Given) -> bool:
-        """Whether the labels are taken about the mean of those that a model is trained on."""
 
 
 class KernelRidgeRegression(KernelMethod):
@@ -189,10 +187,6 @@ class KernelRidgeRegression(KernelMethod):
 
         return kernel_of
 
-    def centres(self, case: Given) -> bool:
-        """There is no intercept."""
-        return False
-
 
 class GaussianProcessRegression(KernelMethod):
     """``GaussianProcessRegressor``: the mean of the posterior, for a kernel whose parameters are not fitted."""
@@ -215,10 +209,6 @@ class GaussianProcessRegression(KernelMethod):
 
         wanted = case.estimator.kernel
         return ConstantKernel(1.0) * RBF(1.0) if wanted is None else wanted
-
-    def centres(self, case: Given) -> bool:
-        """As ``normalize_y`` says; dividing by a standard deviation cancels."""
-        return bool(case.estimator.normalize_y)
 
 
 def _checked(kernel_of: Any, case: Given) -> Kernel | str:

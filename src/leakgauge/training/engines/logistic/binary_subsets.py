@@ -43,13 +43,14 @@ from leakgauge.training.engines.logistic.subsets import (
     SAMPLE,
     SPARSE,
     TOLERANCE,
-    Asked,
     Pool,
     Subsets,
+    asked,
     halved,
 )
 from leakgauge.training.engines.logistic.wanted import named_weights, no_binary_minimum, positive
 from leakgauge.training.engines.stateless import Given
+from leakgauge.training.table import EachModel
 
 SHARE = 1 / 3
 """Models with fewer of the pool's records than this are given copies of their own rows; the others share all rows."""
@@ -176,10 +177,6 @@ class _Pool(Pool):
         both: Flags = (ones > 0) & (ones < np.count_nonzero(members, axis=1))
         return both
 
-    def records(self) -> Floats:
-        """X."""
-        return self.X
-
     def shared(self, halvings: int) -> tuple[Floats, native.Curvature] | _Metric:
         """Where compiled loops start, or the metric."""
         if self.entries is not None:
@@ -188,17 +185,19 @@ class _Pool(Pool):
         _ = metric.white
         return metric
 
-    def fill(self, asked: Asked, members: Members, models: Indices, answers: Floats) -> Flags:
+    def fill(self, queries: Floats | EachModel, members: Members, models: Indices, answers: Floats) -> Flags:
         """Log-probabilities, in the order of the schema."""
-        shared = asked.queries
-        weights, sure = weights_on(self, members[models], self.radius if shared is None else self.reach(shared))
+        reach = self.radius if isinstance(queries, EachModel) else self.reach(queries)
+        weights, sure = weights_on(self, members[models], reach)
         for place in np.flatnonzero(~sure):
             model = int(models[place])
-            weights[place], sure[place] = weights_alone(self, members[model], weights[place], asked.of(model))
-        width = 1 if shared is None else WIDE
+            weights[place], sure[place] = weights_alone(
+                self, members[model], weights[place], asked(queries, self.X, model)
+            )
+        width = 1 if isinstance(queries, EachModel) else WIDE
         for start in range(0, len(models), width):
             part = models[start : start + width]
-            scores = weights[start : start + width] @ asked.of(int(part[0])).T
+            scores = weights[start : start + width] @ asked(queries, self.X, int(part[0])).T
             rest = np.log1p(np.exp(-np.abs(scores)))
             answers[part, :, int(self.turned)] = -np.maximum(scores, 0) - rest
             answers[part, :, int(not self.turned)] = np.minimum(scores, 0) - rest

@@ -50,12 +50,13 @@ from leakgauge.training.engines.logistic.subsets import (
     SAMPLE,
     SPARSE,
     TOLERANCE,
-    Asked,
     Pool,
     Subsets,
+    asked,
     halved,
 )
 from leakgauge.training.engines.stateless import Given
+from leakgauge.training.table import EachModel
 
 Number = TypeVar("Number", np.float32, np.float64)
 
@@ -214,20 +215,15 @@ class _Pool(Pool):
         several: Flags = (self.counts(members) > 0).sum(axis=1) > 1
         return several
 
-    def records(self) -> Floats:
-        """The features, as they are."""
-        features: Floats = self.case.matrix
-        return features
-
     def shared(self, halvings: int) -> _Metric:
         """The metric."""
         _ = self.single
         return _metric(self, halvings)
 
-    def fill(self, asked: Asked, members: Members, models: Indices, answers: Floats) -> Flags:
+    def fill(self, queries: Floats | EachModel, members: Members, models: Indices, answers: Floats) -> Flags:
         """Log-probabilities, each model's of the classes that it knows."""
         sure = np.zeros(len(members), dtype=bool)
-        same = None if asked.queries is None else self.rows(asked.queries)
+        same = None if isinstance(queries, EachModel) else self.rows(queries)
         reach = self.radius if same is None else max(self.radius, self.reach(same))
         together = models
         if isinstance(self.case.estimator.class_weight, dict):  # scikit-learn may refuse it where a class is missing
@@ -240,7 +236,7 @@ class _Pool(Pool):
             block = _Block.of(self, members[part])
             weights, sure[part] = _polish(self, metric, block, _descend(self, metric, block), reach)
             for model, W, present in zip(part, weights.transpose(1, 0, 2), block.present.T, strict=True):
-                rows = self.rows(asked.of(int(model))) if same is None else same
+                rows = self.rows(asked(queries, self.case.matrix, model)) if same is None else same
                 scores = np.ascontiguousarray((rows @ W.T).T)
                 scores[~present] = -np.inf
                 scores -= scores.max(axis=0)
@@ -248,16 +244,16 @@ class _Pool(Pool):
                 answers[model] = -np.inf
                 answers[model][:, self.present] = scores.T
         for model in models[~sure[models]]:
-            sure[model] = self._alone(asked.of(int(model)), members[model], answers[model])
+            sure[model] = self._alone(asked(queries, self.case.matrix, model), members[model], answers[model])
         return sure
 
-    def _alone(self, asked: Floats, members: Flags, answers: Floats) -> bool:
+    def _alone(self, queries: Floats, members: Flags, answers: Floats) -> bool:
         """The answers ``[queries, k]`` of one model, by Newton's method with a metric of its own, if it is small."""
         if len(self.present) * self.X.shape[1] ** 2 > MOST_ALONE:
             return False
-        found = solve(self.case, np.flatnonzero(members), TOLERANCE, asked)
+        found = solve(self.case, np.flatnonzero(members), TOLERANCE, queries)
         if found is not None:
-            answers[:] = found.answers(found.coordinates.rows(asked), found.fit.weights)
+            answers[:] = found.answers(found.coordinates.rows(queries), found.fit.weights)
         return found is not None
 
 

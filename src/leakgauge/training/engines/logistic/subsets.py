@@ -62,10 +62,6 @@ class Pool(ABC):
         """Which training sets ``[models, n]`` have records of two classes or more, bool ``[models]``."""
 
     @abstractmethod
-    def records(self) -> Floats:
-        """What queries are compared with ``[n, columns]``."""
-
-    @abstractmethod
     def shared(self, halvings: int) -> Any:
         """Find what models with about ``2^-halvings`` of the records have in common.
 
@@ -74,11 +70,11 @@ class Pool(ABC):
         """
 
     @abstractmethod
-    def fill(self, asked: Asked, members: Members, models: Indices, answers: Floats) -> Flags:
+    def fill(self, queries: Floats | EachModel, members: Members, models: Indices, answers: Floats) -> Flags:
         """Put the answers of some models into the table.
 
         Args:
-            asked: what they are asked.
+            queries: what all are asked ``[queries, columns]``, or which records each is asked about.
             members: all training sets ``[models, n]``.
             models: those to find, each with records of two classes or more.
             answers: the table ``[models, queries, k]``.
@@ -100,27 +96,10 @@ def halved(n: int, sizes: Indices) -> Indices:
     return halvings
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What models are asked.
-
-    Args:
-        job: theirs.
-        records: what each may be asked about ``[n, columns]``.
-        queries: what all are asked ``[queries, columns]``; ``None`` where each is asked about records of its own.
-    """
-
-    job: Job
-    records: Floats
-    queries: Floats | None
-
-    def of(self, model: int) -> Floats:
-        """What one is asked ``[queries, columns]``."""
-        if self.queries is not None:
-            return self.queries
-        assert isinstance(self.job.queries, EachModel)
-        own: Floats = self.records[self.job.queries.index[model]]
-        return own
+def asked(queries: Floats | EachModel, records: Floats, model: int) -> Floats:
+    """What a model is asked ``[queries, columns]``: the same as all, or rows of its own of the records."""
+    own: Floats = records[queries.index[model]] if isinstance(queries, EachModel) else queries
+    return own
 
 
 class Subsets(Engine):
@@ -189,9 +168,9 @@ class OnSubsets(Prepared):
         answers = np.full((len(members), job.n_queries, job.n_answers), np.nan)
         several = self.pool.trainable(members)
         failures = {int(model): one_class(job, members[model]) for model in np.flatnonzero(~several)}
-        asked = Asked(job, self.pool.records(), self.queries)
+        queries = job.queries if self.queries is None else self.queries
         with np.errstate(all="ignore"), one_thread():
-            sure = self.pool.fill(asked, members, np.flatnonzero(several), answers)
+            sure = self.pool.fill(queries, members, np.flatnonzero(several), answers)
         lost = np.flatnonzero(several & ~sure)
         kind = AnswerKind.PROBABILITIES if len(failures) < len(members) else None
         found = Outcome(answers, kind, failures)
