@@ -59,14 +59,6 @@ class RegressionAccess(ABC):
         """Predicted values ``[m]``, in the units of the label."""
 
 
-class ParameterAccess(ABC):
-    """The model's parameters are known (white box)."""
-
-    @abstractmethod
-    def parameters(self) -> Floats:
-        """All parameters as one vector ``[p]``."""
-
-
 Model: TypeAlias = LabelAccess | RegressionAccess
 
 

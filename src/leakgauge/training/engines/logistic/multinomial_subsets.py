@@ -234,7 +234,7 @@ class _Pool(Pool):
             except np.linalg.LinAlgError:
                 continue
             block = _Block.of(self, members[part])
-            weights, sure[part] = _polish(self, metric, block, _descend(self, metric, block), reach)
+            weights, sure[part] = _polish(self, metric, block, _descend(metric, block), reach)
             for model, W, present in zip(part, weights.transpose(1, 0, 2), block.present.T, strict=True):
                 rows = self.rows(asked(queries, self.case.matrix, model)) if same is None else same
                 scores = np.ascontiguousarray((rows @ W.T).T)
@@ -459,7 +459,7 @@ def _pull(group: _Group, scores: Singles) -> tuple[Singles, Singles]:
     return group.rows.sums(missed).transpose(1, 0, 2), p
 
 
-def _descend(pool: _Pool, metric: _Metric, block: _Block) -> Floats:
+def _descend(metric: _Metric, block: _Block) -> Floats:
     """Weights ``[k, models, d]`` by nonlinear conjugate gradients (Hager and Zhang 2005) from the metric's weights.
 
     A step goes as far as the curvature says: near the minimum that is far enough.
