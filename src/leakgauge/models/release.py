@@ -186,7 +186,9 @@ class Tempered(Release):
         return moves if self.temperature == 1 else 2 * moves / self.temperature
 
 
-as_is, label_logs = AsIs(), LabelsAlone()
+as_is = AsIs()
+label_logs = LabelsAlone()
+"""The two that have no settings."""
 
 
 def binned_logs(log_probabilities: Floats, width: float = 0.01) -> Floats:
