@@ -40,7 +40,7 @@ from leakgauge.training.engines import ENGINES
 from leakgauge.training.engines.base import Prepared
 from leakgauge.training.engines.composed import Released, Voting
 from leakgauge.training.engines.logistic.binary import LogisticRegressionNewton
-from leakgauge.training.engines.naive_bayes import GaussianNaiveBayes
+from leakgauge.training.engines.naive_bayes.engines import GaussianNaiveBayes
 from leakgauge.training.engines.refit import Loop, Refit
 
 COMMON, INDEPENDENT = Randomness.COMMON, Randomness.INDEPENDENT
@@ -346,7 +346,7 @@ def test_what_may_be_on_the_other_side_of_a_jump_is_trained(defence, tolerance, 
     for engine in (GaussianNaiveBayes(), Blunt(tolerance)):
         logs = engine.prepare(replace(job, learner=BAYES)).all().answers
         error = engine.tolerance * np.maximum(1.0, np.abs(logs))
-        near = (defence.off(logs, error) > 0).any(axis=(1, 2)).sum()
+        near = (defence.release.off(logs, error) > 0).any(axis=(1, 2)).sum()
         Counted.n_models = 0
         check(job, Released(engine))
         assert Counted.n_models == near
@@ -365,7 +365,7 @@ def test_models_of_randomised_learners_are_not_trained_anew(monkeypatch):
     job = job_of(Binning(0.01).apply(NETWORK), TWO)
     engine = plan(job).engine
     inner = engine.inner.prepare(job_of(NETWORK, TWO)).all().answers
-    np.testing.assert_array_equal(engine.prepare(job).all().answers, Binning(0.01).changed(inner))
+    np.testing.assert_array_equal(engine.prepare(job).all().answers, Binning(0.01).release(inner))
 
 
 # Floors.

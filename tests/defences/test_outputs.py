@@ -71,7 +71,7 @@ def test_a_proof_holds_for_changed_answers():
 @pytest.mark.parametrize("change", [Temperature(4.0), Binning(0.01), LabelsOnly()])
 def test_where_nothing_is_known_nothing_is_promised(change):
     moves = np.array([0.0, 0.5, np.inf])
-    found = change.largest(moves)
+    found = change.release.largest(moves)
     assert found[0] == 0 < found[1]
     assert found[2] == np.inf
 
@@ -106,17 +106,17 @@ each = pytest.mark.parametrize("defence", DEFENCES, ids=lambda defence: defence.
 @pytest.mark.parametrize("learner", [LINEAR, TREE])
 def test_released_answers_are_what_is_made_of_the_answers_behind(defence, learner):
     behind, released = (answers(model_of(one), X, 2) for one in (learner, defence.apply(learner)))
-    assert np.array_equal(defence.changed(behind), released)
-    assert np.array_equal(defence.changed(behind.reshape(8, 10, 2)), released.reshape(8, 10, 2))
-    assert defence.kind is kind_of(model_of(defence.apply(learner)))
-    assert defence.apply(learner).made_of == Changed(learner, defence)
+    assert np.array_equal(defence.release(behind), released)
+    assert np.array_equal(defence.release(behind.reshape(8, 10, 2)), released.reshape(8, 10, 2))
+    assert defence.release.kind is kind_of(model_of(defence.apply(learner)))
+    assert defence.apply(learner).made_of == Changed(learner, defence.release)
 
 
 @each
 def test_a_model_that_could_not_be_trained_stays_one(defence):
     logs = np.log([[0.25, 0.75], [np.nan, np.nan]])
-    assert np.isnan(defence.changed(logs)).tolist() == [[False, False], [True, True]]
-    assert not (defence.off(logs, np.full((2, 1), 0.01))[1] > 0.02).any()  # no jump, so not trained again
+    assert np.isnan(defence.release(logs)).tolist() == [[False, False], [True, True]]
+    assert not (defence.release.off(logs, np.full((2, 1), 0.01))[1] > 0.02).any()  # no jump, so not trained again
 
 
 @each
@@ -124,7 +124,7 @@ def test_what_is_exact_is_not_off(defence):
     """Level labels, edges of bins, impossible and certain labels among them."""
     logs = np.log(np.array([[0.5, 0.5, 1e-300], [0.3, 0.3, 0.4], [0.1, 0.2, 0.7]]))
     logs = np.concatenate([logs, [[0.0, -np.inf, -np.inf], [-1e300, 0.0, -np.inf]]])
-    assert (defence.off(logs, np.zeros((5, 1))) == 0).all()
+    assert (defence.release.off(logs, np.zeros((5, 1))) == 0).all()
 
 
 @each
@@ -139,8 +139,8 @@ def test_no_answer_is_farther_off_than_said(defence, size):
     logs, moved = (one - np.logaddexp.reduce(one, axis=1, keepdims=True) for one in (logs, logs + moved))
     error = np.abs(moved - logs)
     error[::2] = error[::2].max(axis=1, keepdims=True)
-    known = defence.off(logs, error)
-    before, after = defence.changed(logs), defence.changed(moved)
+    known = defence.release.off(logs, error)
+    before, after = defence.release(logs), defence.release(moved)
     with np.errstate(invalid="ignore"):
         found = np.where(before == after, 0.0, np.abs(after - before))
     assert (found <= known + 1e-12).all()
@@ -153,21 +153,21 @@ def test_a_bound_for_temperatures_is_reached():
     """An unlikely label beside a sure one: ln p / T falls by e / T, and the logarithm of the sum grows by e / T."""
     e, T = 0.01, 2.0
     logs, moved = np.array([[-50.0, 0.0]]), np.array([[-e, e]])
-    raised = Temperature(T).changed(logs + moved) - Temperature(T).changed(logs)
+    raised = Temperature(T).release(logs + moved) - Temperature(T).release(logs)
     assert np.abs(raised).max() == pytest.approx(2 * e / T, rel=1e-6)
-    assert Temperature(T).off(logs, np.full((1, 2), e)).max() == pytest.approx(2 * e / T)
+    assert Temperature(T).release.off(logs, np.full((1, 2), e)).max() == pytest.approx(2 * e / T)
 
 
 def test_only_answers_near_an_edge_may_jump():
     logs = np.log([[0.399, 0.601], [0.35, 0.65], [0.005, 0.995]])
-    off = Binning(0.1).off(logs, np.full((3, 1), 0.01))
+    off = Binning(0.1).release.off(logs, np.full((3, 1), 0.01))
     np.testing.assert_allclose(off[0], [np.log(0.45 / 0.35), np.log(0.65 / 0.55)])
     assert (off[1:] == 0).all()
 
 
 def test_only_labels_that_are_nearly_level_may_jump():
     logs = np.log([[0.49, 0.51, 1e-9], [0.4, 0.6, 1e-9]])
-    assert LabelsOnly().off(logs, np.full((2, 1), 0.03)).tolist() == [[np.inf] * 3, [0.0] * 3]
+    assert LabelsOnly().release.off(logs, np.full((2, 1), 0.03)).tolist() == [[np.inf] * 3, [0.0] * 3]
 
 
 # Refusals.

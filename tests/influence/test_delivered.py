@@ -156,10 +156,10 @@ def test_a_model_of_another_sort_has_no_bound() -> None:
     other = wrap(LogisticRegression(tol=1e-8).fit(X, y), records.schema)
     warm = Temperature(2.0).apply(SklearnLearner(LogisticRegression(tol=1e-8)))
     assert dtp_upper_bound(warm, records, model=other) is None, "answers that were not changed as the learner says"
-    right = dtp_upper_bound(warm, records, model=Temperature(2.0).wrap(other))
+    right = dtp_upper_bound(warm, records, model=Temperature(2.0).release.wrap(other))
     assert right is not None
     assert np.isfinite(right.values).all()
-    assert dtp_upper_bound(warm, records, model=Temperature(3.0).wrap(other)) is None
+    assert dtp_upper_bound(warm, records, model=Temperature(3.0).release.wrap(other)) is None
 
 
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -224,7 +224,7 @@ class Clipping(Learner):
     name = "clipping"
     randomised = False
     input_range = property(lambda self: self.ends)  # type: ignore[assignment]
-    made_of = property(lambda self: Changed(self.inner, Temperature(1.0)))  # type: ignore[assignment]
+    made_of = property(lambda self: Changed(self.inner, Temperature(1.0).release))  # type: ignore[assignment]
 
     def fit(self, records: Records, *, seed: int | None) -> Any:
         return self.inner.fit(records, seed=seed)

@@ -4,7 +4,7 @@ import pytest
 from leakgauge.errors import ModelError
 from leakgauge.models import (
     AnswerKind,
-    Binned,
+    Bins,
     LabelAccess,
     LabelOnly,
     ProbabilityAccess,
@@ -55,7 +55,7 @@ def test_label_only_withholds_probabilities():
 
 def test_binned_answers_are_bin_centres_and_not_normalised():
     # Long et al. 2017, section 5.2: 0 -> 0.005, 0.29 -> 0.295, 0.57 -> 0.575, 1 -> 0.995
-    model = Binned(Fixed([[0.29, 0.71], [1.0, 0.0]]))
+    model = Bins().wrap(Fixed([[0.29, 0.71], [1.0, 0.0]]))
     np.testing.assert_allclose(np.exp(model.log_probabilities(X)), [[0.295, 0.715], [0.995, 0.005]], atol=1e-12)
 
 
@@ -64,10 +64,10 @@ def test_binning_leaves_models_that_could_not_be_trained_unknown():
     assert np.isnan(label_logs(np.array([[np.nan, np.nan]]))).all()
 
 
-@pytest.mark.parametrize("wrapper", [Binned, LabelOnly])
-def test_wrappers_refuse_regressors(wrapper):
+@pytest.mark.parametrize("release", [Bins(), label_logs])
+def test_releases_refuse_regressors(release):
     with pytest.raises(ModelError, match="Doubling"):
-        wrapper(Doubling())
+        release.wrap(Doubling())
 
 
 @pytest.mark.parametrize(

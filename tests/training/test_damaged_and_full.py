@@ -16,7 +16,6 @@ from leakgauge.records import Records
 from leakgauge.training import (
     ChunkStore,
     Execution,
-    PredictionTable,
     SklearnLearner,
     random_subsets,
     store,
@@ -103,15 +102,6 @@ def test_any_flipped_byte_of_a_chunk_is_noticed_or_changes_nothing(tmp_path):
         assert found is None or (np.array_equal(found[0], answers) and found[1] == notes)
     first.unlink()
     assert np.array_equal(trained(tmp_path).answers, whole.answers)
-
-
-@pytest.mark.parametrize("name", ["table.json", "answers.npy", "arrays.npz"])
-@pytest.mark.parametrize("content", [b"", b"{}", b"[1]", b"\xff\xfe", b"[" * 50_000])
-def test_a_damaged_table_is_told(tmp_path, name, content):
-    trained(None).save(tmp_path / "table")
-    (tmp_path / "table" / name).write_bytes(content)
-    with pytest.raises(StoreError, match="is damaged"):
-        PredictionTable.open(tmp_path / "table")
 
 
 def limited(n_bytes):

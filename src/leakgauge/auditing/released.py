@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from leakgauge.auditing.settings import Released, Settings
+from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import Subject
-from leakgauge.defences import Binning
-from leakgauge.models import AnswerKind, Binned, LabelAccess, LabelOnly, Model, ProbabilityAccess
+from leakgauge.models import AnswerKind, Bins, LabelAccess, Model, ProbabilityAccess, Release
 from leakgauge.records import Records
 from leakgauge.training import Fitted, Job, Learner, PredictionTable, Randomness, everything
 from leakgauge.training.fingerprints import fingerprint
-from leakgauge.training.learners import Changed, identity, trained
+from leakgauge.training.learners import Around, Changed, identity, trained
 from leakgauge.training.threads import one_thread
 
 
@@ -22,23 +21,19 @@ def released_model(what: Subject, settings: Settings) -> Model:
         what: the model, or the learner with its records.
         settings: say what is released of the answers, and the seed of the audited model.
     """
-    model = what.model or _trained(what, settings.seed)
-    if settings.released is Released.BINNED and isinstance(model, ProbabilityAccess):
-        return Binned(model, settings.bin_width)
-    if settings.released is Released.LABELS and isinstance(model, LabelAccess):
-        return LabelOnly(model)
-    return model
+    return released(what.model or _trained(what, settings.seed), settings.release)
+
+
+def released(model: Model, release: Release) -> Model:
+    """A model as it is released, or as it is where it has no such answers."""
+    needed = LabelAccess if release.kind is AnswerKind.LABELS else ProbabilityAccess
+    return release.wrap(model) if isinstance(model, needed) else model
 
 
 def released_answers(table: PredictionTable, settings: Settings) -> PredictionTable:
     """The answers of an attacker's own models, made into what the audited model releases."""
-    match settings.released:
-        case Released.LABELS:
-            return replace(table, answers=settings.release(table.answers), kind=AnswerKind.LABELS)
-        case Released.BINNED:
-            return replace(table, answers=settings.release(table.answers))
-        case Released.AS_IS:
-            return table
+    kind = AnswerKind.LABELS if settings.release.kind is AnswerKind.LABELS else table.kind
+    return replace(table, answers=settings.release(table.answers), kind=kind)
 
 
 def _trained(what: Subject, seed: int) -> Model:
@@ -51,8 +46,10 @@ def _trained(what: Subject, seed: int) -> Model:
         return trained(what.learner, what.train, seed=audited.seed_of(0)).model
 
 
-class Releasing(Learner):
+class Releasing(Around):
     """A learner whose models answer with rounded probabilities: an attacker's own models are released the same way.
+
+    A model that answers labels has nothing to round.
 
     Args:
         learner: what trains.
@@ -61,7 +58,7 @@ class Releasing(Learner):
 
     def __init__(self, learner: Learner, width: float) -> None:
         self.learner = learner
-        self.width = width
+        self.release = Bins(width)
 
     @property
     def name(self) -> str:
@@ -74,36 +71,15 @@ class Releasing(Learner):
         return self.learner.randomised
 
     def fit(self, records: Records, *, seed: int | None) -> Fitted:
-        """Train, and round; a model that answers labels has nothing to round."""
+        """Train, and round."""
         fitted = self.learner.fit(records, seed=seed)
-        if not isinstance(fitted.model, ProbabilityAccess):
-            return fitted
-        return Fitted(Binned(fitted.model, self.width), fitted.converged)
+        return Fitted(released(fitted.model, self.release), fitted.converged)
 
     @property
     def made_of(self) -> Changed:
         """The learner's models, and what becomes of their probabilities."""
-        return Changed(self.learner, Binning(self.width))
-
-    def without_unused_seed(self, records: Records, *, seed: int) -> Releasing:
-        """With the learner as it is tried on these records."""
-        return Releasing(self.learner.without_unused_seed(records, seed=seed), self.width)
-
-    @property
-    def seed_tried(self) -> bool:
-        """Whether that of the ordinary algorithm was."""
-        return self.learner.seed_tried
-
-    def rounding_otherwise(self, twin: int) -> Releasing | None:
-        """With the ordinary algorithm rounding otherwise."""
-        other = self.learner.rounding_otherwise(twin)
-        return None if other is None else Releasing(other, self.width)
-
-    def solved_to_the_end(self) -> Releasing | None:
-        """With the learner solved to its end, where there is anything to tighten."""
-        tight = self.learner.solved_to_the_end()
-        return None if tight is None else Releasing(tight, self.width)
+        return Changed(self.learner, self.release)
 
     def fingerprint(self) -> str:
         """The learner's, and the width."""
-        return fingerprint("binned", self.width, identity(self.learner))
+        return fingerprint("binned", self.release.width, identity(self.learner))

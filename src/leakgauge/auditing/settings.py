@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from functools import partial
 from typing import Annotated, ClassVar
 
 from leakgauge.auditing.attributes.settings import AttributeSettings, HiddenColumn
@@ -14,7 +13,7 @@ from leakgauge.auditing.properties.settings import PropertyGames, PropertyLimits
 from leakgauge.auditing.tables import Or, Part, said_of
 from leakgauge.checking import instance, number, one_of, setting, text, whole
 from leakgauge.errors import ConfigError
-from leakgauge.models import Release, as_is, binned_logs, label_logs
+from leakgauge.models import Bins, Release, as_is, label_logs
 from leakgauge.theory import largest_binned_log_ratio
 
 __all__ = [
@@ -147,7 +146,7 @@ class Settings(PropertySettings, AttributeSettings, MembershipSettings, Influenc
         """What becomes of log-probabilities before anyone sees them."""
         match self.released:
             case Released.BINNED:
-                return partial(binned_logs, width=self.bin_width)
+                return Bins(self.bin_width)
             case Released.LABELS:
                 return label_logs
             case Released.AS_IS:

@@ -7,12 +7,12 @@ defended learner, models without a record have been defended as well, and every 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, ClassVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Self
 
 from leakgauge.training import Fitted, Learner
 from leakgauge.training.fingerprints import fingerprint
-from leakgauge.training.learners import Committee, identity
+from leakgauge.training.learners import Around, Committee, identity
 
 if TYPE_CHECKING:
     from leakgauge.records import Records
@@ -120,7 +120,7 @@ class TrainingDefence(Defence):
 
 
 @dataclass(frozen=True)
-class Defended(Learner):
+class Defended(Around):
     """A learner with a defence around it.
 
     Args:
@@ -159,28 +159,13 @@ class Defended(Learner):
         """
         return self.defence.fit(self.learner, records, seed=seed)
 
-    def without_unused_seed(self, records: Records, *, seed: int) -> Defended:
-        """With the ordinary algorithm as it is tried on these records."""
-        return replace(self, learner=self.learner.without_unused_seed(records, seed=seed))
-
-    @property
-    def seed_tried(self) -> bool:
-        """Whether that of the ordinary algorithm was."""
-        return self.learner.seed_tried
-
-    def rounding_otherwise(self, twin: int) -> Defended | None:
-        """With the ordinary algorithm rounding otherwise."""
-        other = self.learner.rounding_otherwise(twin)
-        return None if other is None else replace(self, learner=other)
-
-    def solved_to_the_end(self) -> Defended | None:
+    def solved_to_the_end(self) -> Self | None:
         """With the ordinary algorithm solved to its end, where there is anything to tighten.
 
         Of the defences that draw at random only committees have one: the same seed draws the same parts.
         """
         drawn = self.defence.adds_randomness and not isinstance(self.made_of, Committee)
-        tight = None if drawn else self.learner.solved_to_the_end()
-        return None if tight is None else Defended(tight, self.defence)
+        return None if drawn else super().solved_to_the_end()
 
     def fingerprint(self) -> str:
         """Hash of both fingerprints, and of the defence's code."""

@@ -19,11 +19,11 @@ from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, leave
 from leakgauge.training.engines.base import Refusal
 from leakgauge.training.engines.logistic.binary import LogisticRegressionNewton
 from leakgauge.training.engines.stateless import Transform, split
-from leakgauge.training.learners import Change, Changed
+from leakgauge.training.learners import Changed
 from leakgauge.training.recipes import FixedDesign
 
 if TYPE_CHECKING:
-    from leakgauge.models import Model
+    from leakgauge.models import Model, Release
     from leakgauge.records import Records
     from leakgauge.training import Learner
 
@@ -105,7 +105,7 @@ def _bound(learner: Learner, own: OwnModels, model: Model | None, clipped: Range
     if isinstance(learner.made_of, Changed):
         inner = learner.made_of.learner
         behind = _bound(inner, own, model, clipped or inner.input_range)
-        return None if behind is None else _of_changed(learner.made_of.change, behind)
+        return None if behind is None else _released(learner.made_of.release, behind)
     if not isinstance(learner, SklearnLearner):
         return None
     parts = split(learner.estimator)
@@ -117,8 +117,8 @@ def _bound(learner: Learner, own: OwnModels, model: Model | None, clipped: Range
     )
 
 
-def _of_changed(change: Change, behind: DtpBound) -> DtpBound | None:
-    values = change.largest(np.append(behind.values, behind.at_minimum))
+def _released(release: Release, behind: DtpBound) -> DtpBound | None:
+    values = release.largest(np.append(behind.values, behind.at_minimum))
     if not np.isfinite(values).any():
         return None
     return replace(behind, values=values[:-1], at_minimum=float(values[-1]))

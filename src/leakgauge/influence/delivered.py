@@ -10,16 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from leakgauge.arrays import Floats, Indices
 from leakgauge.errors import ModelError
-from leakgauge.models import Model, answers
+from leakgauge.models import Model, Release, answers
 from leakgauge.streams import generator_of
 from leakgauge.training import EachModel, Fitted, Job, Randomness, everything, leave_one_out, train_many
-from leakgauge.training.learners import Change, Changed, Committee
+from leakgauge.training.learners import Changed, Committee
 from leakgauge.training.threads import one_thread
 
 if TYPE_CHECKING:
@@ -182,9 +182,8 @@ def votes(learner: Learner) -> bool:
 def unchanged(learner: Learner, model: Model) -> Model | None:
     """The model whose answers are changed, of one that was delivered; ``None`` if they are not changed as declared."""
     while isinstance(learner.made_of, Changed):
-        change: Any = learner.made_of.change
         inner: Model | None = getattr(model, "model", None)
-        again = change.wrap(inner) if inner is not None and hasattr(change, "wrap") else None
+        again = None if inner is None else learner.made_of.release.wrap(inner)
         if inner is None or type(again) is not type(model) or vars(again) != vars(model):
             return None
         learner, model = learner.made_of.learner, inner
@@ -241,8 +240,8 @@ def answer_errors(
     elif at_minima:
         error_whole = own.log_ratios(learner, asked, whole)
     if at_minima:
-        changes = changes_of(learner)
-        logs = _answers_without(own, rows) if changes else without
+        releases = releases_of(learner)
+        logs = _answers_without(own, rows) if releases else without
         lost = np.isnan(logs).any(axis=1)
 
         def between(place: int, found: Model) -> float:
@@ -250,19 +249,19 @@ def answer_errors(
 
         weight = np.where(lost, np.nan, log_distance(without, whole))
         error = np.full((len(rows), 1), own.distance(rows, weight, between).nats)
-        for change in changes:
-            error, logs = change.off(logs, error), change.changed(logs)
+        for release in releases:
+            error, logs = release.off(logs, error), release(logs)
         error_without = error.max(axis=1)
     return _unknown_is_infinite(error_whole), _unknown_is_infinite(error_without)
 
 
-def changes_of(learner: Learner) -> list[Change]:
+def releases_of(learner: Learner) -> list[Release]:
     """What becomes of the answers of the innermost learner's models, in the order in which it is done."""
-    changes: list[Change] = []
+    releases: list[Release] = []
     while isinstance(learner.made_of, Changed):
-        changes.insert(0, learner.made_of.change)
+        releases.insert(0, learner.made_of.release)
         learner = learner.made_of.learner
-    return changes
+    return releases
 
 
 def _unknown_is_infinite(error: Floats) -> Floats:
@@ -270,8 +269,8 @@ def _unknown_is_infinite(error: Floats) -> Floats:
 
 
 def _released(learner: Learner, logs: Floats) -> Floats:
-    for change in changes_of(learner):
-        logs = change.changed(logs)
+    for release in releases_of(learner):
+        logs = release(logs)
     return logs
 
 

@@ -17,7 +17,7 @@ from leakgauge.escaping import shapes
 from leakgauge.influence.delivered import OwnModels, answer_errors
 from leakgauge.influence.leaving_out import Pair, noise_of_pairs, train_alike, train_pair
 from leakgauge.influence.precision import Precision
-from leakgauge.models import Model, Release, as_is, binned_logs, released_off
+from leakgauge.models import Model, Release, as_is, binned_logs
 from leakgauge.streams import Retraining
 from leakgauge.theory import log_ratio
 from leakgauge.training import HERE, Execution, Randomness, everything, leave_one_out, train_many
@@ -195,7 +195,7 @@ def pdtp(
         delivered = answer_errors(own, learner, rows, *logs, model, at_minima=prepared.engine.converges)
         solver_floor = np.sum(
             [
-                released_off(released, one, np.sum(errors, axis=0)[:, None]).max(axis=1)
+                released.off(one, np.sum(errors, axis=0)[:, None]).max(axis=1)
                 for one, *errors in zip(logs, solver, rounding, delivered, strict=True)
             ],
             axis=0,

@@ -1,4 +1,4 @@
-"""Models that can be queried: access levels as types, adapters, and wrappers with coarser outputs."""
+"""Models that can be queried: access levels as types, adapters, and releases that say less."""
 
 from leakgauge.models.access import (
     AnswerKind,
@@ -12,13 +12,13 @@ from leakgauge.models.access import (
 )
 from leakgauge.models.files import load_estimator, load_factory
 from leakgauge.models.function import FunctionProbabilities, FunctionRegression
+from leakgauge.models.release import Bins, LabelOnly, Release, Tempered, as_is, binned_logs, label_logs
 from leakgauge.models.sklearn import wrap
 from leakgauge.models.torch import wrap_module
-from leakgauge.models.wrappers import Binned, LabelOnly, Release, as_is, binned_logs, label_logs, released_off
 
 __all__ = [
     "AnswerKind",
-    "Binned",
+    "Bins",
     "FunctionProbabilities",
     "FunctionRegression",
     "LabelAccess",
@@ -27,6 +27,7 @@ __all__ = [
     "ProbabilityAccess",
     "RegressionAccess",
     "Release",
+    "Tempered",
     "answers",
     "as_is",
     "binned_logs",
@@ -35,7 +36,6 @@ __all__ = [
     "labels_of",
     "load_estimator",
     "load_factory",
-    "released_off",
     "wrap",
     "wrap_module",
 ]

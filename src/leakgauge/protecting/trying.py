@@ -148,7 +148,7 @@ def _defended(what: Subject, settings: Settings, defence: Defence) -> tuple[Subj
         case Binning():
             return named, _affordable(named, replace(settings, released=Released.BINNED, bin_width=defence.width))
         case OutputDefence():
-            model = None if what.model is None else defence.wrap(what.model)
+            model = None if what.model is None else defence.release.wrap(what.model)
             named = replace(named, model=model, learner=what.learner and defence.apply(what.learner))
         case _ if what.learner is None:
             raise ModelError("no training procedure was given, so only the released outputs can be changed")

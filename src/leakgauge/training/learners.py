@@ -6,14 +6,14 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from leakgauge.arrays import Floats, Indices
 from leakgauge.errors import DataError, ModelError, user_code
 from leakgauge.escaping import shapes
-from leakgauge.models import AnswerKind, Model, answers, kind_of, wrap
+from leakgauge.models import Model, Release, answers, kind_of, wrap
 from leakgauge.models.sklearn import fit, name_of, refuse_class
 from leakgauge.streams import AuditStream, Retraining, generator_of
 from leakgauge.training.fingerprints import UNREPEATABLE, fingerprint
@@ -41,48 +41,17 @@ class Fitted:
     __repr__ = shapes
 
 
-class Change(Protocol):
-    """What becomes of log-probabilities before anyone sees them: a fixed function of each answer alone."""
-
-    @property
-    def kind(self) -> AnswerKind:
-        """What is answered in the end."""
-
-    def changed(self, logs: Floats) -> Floats:
-        """Answers as they are seen ``[..., k]``, from log-probabilities ``[..., k]``; NaN stays NaN."""
-
-    def off(self, logs: Floats, error: Floats) -> Floats:
-        """How far what is seen may be off, in nats, where log-probabilities are off by no more than ``error``.
-
-        It should be the case that this is at most twice the largest error, except where an answer jumps.
-
-        Args:
-            logs: log-probabilities ``[..., k]``.
-            error: at least 0, of a shape that broadcasts with them.
-
-        Returns:
-            ``[..., k]``; infinite where a label may become certain or impossible.
-        """
-
-    def largest(self, moves: Floats) -> Floats:
-        """What no answer that is seen moves by, in nats, where no log-probability moves by more than ``moves``.
-
-        Args:
-            moves: at least 0, of any shape, which is the result's; infinite where nothing is known, and that stays so.
-        """
-
-
 @dataclass(frozen=True)
 class Changed:
     """A learner whose models answer what is made of the answers of another's, trained on the same with the same seed.
 
     Args:
         learner: trains the models behind.
-        change: what becomes of their answers.
+        release: what becomes of their answers.
     """
 
     learner: Learner
-    change: Change
+    release: Release
 
 
 @dataclass(frozen=True)
@@ -372,6 +341,41 @@ class FunctionLearner(Learner):
     def fingerprint(self) -> str:
         """Hash of the function's code, of what it holds and of all that it names."""
         return fingerprint("function", self.function)
+
+
+class Around(Learner):
+    """A learner that does something before, after or around the training of another.
+
+    Attributes:
+        learner: the other.
+    """
+
+    learner: Learner
+
+    def around(self, learner: Learner) -> Self:
+        """The same around another learner."""
+        other = copy(self)
+        vars(other)["learner"] = learner
+        return other
+
+    def without_unused_seed(self, records: Records, *, seed: int) -> Self:
+        """With the learner inside as it is tried on these records."""
+        return self.around(self.learner.without_unused_seed(records, seed=seed))
+
+    @property
+    def seed_tried(self) -> bool:
+        """Whether that of the learner inside was."""
+        return self.learner.seed_tried
+
+    def rounding_otherwise(self, twin: int) -> Self | None:
+        """With the learner inside rounding otherwise."""
+        other = self.learner.rounding_otherwise(twin)
+        return None if other is None else self.around(other)
+
+    def solved_to_the_end(self) -> Self | None:
+        """With the learner inside solved to its end, where there is anything to tighten."""
+        tight = self.learner.solved_to_the_end()
+        return None if tight is None else self.around(tight)
 
 
 SAME = 1e-9

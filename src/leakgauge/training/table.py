@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,24 +97,3 @@ class PredictionTable:
             query_index=None if self.query_index is None else self.query_index[models],
             failures={i: self.failures[int(m)] for i, m in enumerate(models) if int(m) in self.failures},
         )
-
-    def save(self, folder: str | Path) -> None:
-        """Write the table to a folder; it tells who was a member, so only its owner can read it.
-
-        Raises:
-            StoreError: there is a table in the folder already, or it cannot be written.
-        """
-        from leakgauge.training import table_file
-
-        table_file.save(self, Path(folder))
-
-    @staticmethod
-    def open(folder: str | Path) -> PredictionTable:
-        """Open a saved table without reading it: a slice by model or by record reads what it needs.
-
-        Raises:
-            StoreError: no table is there, or it is damaged.
-        """
-        from leakgauge.training import table_file
-
-        return table_file.load(Path(folder))

@@ -257,6 +257,11 @@ class TreeLearner(Learner):
     """A learner whose models are trees grown as :class:`Growth` says."""
 
     @property
+    def name(self) -> str:
+        """The class."""
+        return type(self).__name__
+
+    @property
     @abstractmethod
     def growth(self) -> Growth:
         """How its trees are grown."""
@@ -308,11 +313,6 @@ class DecisionTree(TreeLearner):
         _check(self.thresholds, self.max_depth, self.min_samples_split, self.min_samples_leaf)
 
     @property
-    def name(self) -> str:
-        """``DecisionTree``."""
-        return type(self).__name__
-
-    @property
     def randomised(self) -> bool:
         """No."""
         return False
@@ -357,11 +357,6 @@ class RandomForest(TreeLearner):
         _require(self.n_trees >= 1, f"n_trees must be at least 1, got {self.n_trees}")
         sound = self.max_features == "sqrt" or (isinstance(self.max_features, int) and self.max_features >= 1)
         _require(sound, f"max_features must be 'sqrt' or a whole number of at least 1, got {self.max_features!r}")
-
-    @property
-    def name(self) -> str:
-        """``RandomForest``."""
-        return type(self).__name__
 
     @property
     def randomised(self) -> bool:

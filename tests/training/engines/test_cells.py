@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, leave_one_out
-from leakgauge.training.engines import naive_bayes
 from leakgauge.training.engines.cells import distinct, packed
+from leakgauge.training.engines.naive_bayes import counts, engines
 
 
 def test_no_two_rows_share_a_number():
@@ -38,9 +38,9 @@ def test_answers_do_not_depend_on_looking_for_those_alike(monkeypatch):
 
     rng = np.random.default_rng(1)
     records = Records.from_arrays(rng.integers(0, 3, (200, 2)).astype(float), rng.integers(0, 3, 200))
-    engine, found = naive_bayes.CategoricalNaiveBayes(), []
+    engine, found = engines.CategoricalNaiveBayes(), []
     for many in (2**14, 1):
-        monkeypatch.setattr(naive_bayes, "MANY", many)
+        monkeypatch.setattr(counts, "MANY", many)
         job = Job(
             SklearnLearner(CategoricalNB(min_categories=3)),
             records,

@@ -12,7 +12,7 @@ from leakgauge.training.engines import closed_form
 from leakgauge.training.engines.closed_form import blocks, change, products
 from leakgauge.training.engines.kernels import KernelRidgeRegression
 from leakgauge.training.engines.linear import LinearLeastSquares, RidgeRegression
-from leakgauge.training.engines.naive_bayes import GaussianNaiveBayes, MultinomialNaiveBayes
+from leakgauge.training.engines.naive_bayes.engines import GaussianNaiveBayes, MultinomialNaiveBayes
 from leakgauge.training.engines.refit import Refit
 
 

@@ -25,7 +25,7 @@ from leakgauge.training import (
     random_subsets,
     train_many,
 )
-from leakgauge.training.engines.modules import TOGETHER, Modules, why_apart
+from leakgauge.training.engines.modules import TOGETHER, Modules, _manner
 from leakgauge.training.engines.refit import Refit
 from leakgauge.training.engines.stacked import Adam, Momentum, Optimiser
 from leakgauge.training.modules import TorchLearner, epoch_order
@@ -156,6 +156,11 @@ APART_ONES = [batch_norm, Centred, Branching, ByHand]
 
 def learner_of(factory, **settings):
     return TorchLearner(factory, **{"n_epochs": EPOCHS, "batch_size": BATCH, **ADAM, **settings})
+
+
+def why_apart(job):
+    """Why models are trained one after another; ``None`` where they are not."""
+    return _manner(job, job.learner.examples(job.records))[1]
 
 
 def job_of(factory, subsets, randomness=common, *, records=RECORDS, queries=None, **settings):

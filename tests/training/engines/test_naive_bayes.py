@@ -6,26 +6,17 @@ from sklearn.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, Gaussi
 
 from leakgauge.records import Records
 from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, leave_one_out
-from leakgauge.training.engines import naive_bayes as nb
 from leakgauge.training.engines.base import Prepared
-from leakgauge.training.engines.naive_bayes import (
+from leakgauge.training.engines.naive_bayes.counts import Bernoullis, Categories, Complements, Multinomials
+from leakgauge.training.engines.naive_bayes.engines import (
     BernoulliNaiveBayes,
-    Bernoullis,
     CategoricalNaiveBayes,
-    Categories,
-    Classes,
     ComplementNaiveBayes,
-    Complements,
     GaussianNaiveBayes,
-    Gaussians,
     MultinomialNaiveBayes,
-    Multinomials,
-    Priors,
-    Scores,
-    Spread,
-    posterior,
-    priors_without,
 )
+from leakgauge.training.engines.naive_bayes.gaussians import Gaussians, Spread
+from leakgauge.training.engines.naive_bayes.models import Classes, Priors, Scores, posterior, priors_without
 
 
 def answer(engine, estimator, X, y, removed=0):
@@ -156,7 +147,7 @@ def test_blocks_do_not_show(monkeypatch):
         Categories(X.astype(np.int64), classes, 1.0, X.astype(np.int64).max(axis=0) + 1),
     ]
     whole = [one.own(removed).values for one in likelihoods]
-    monkeypatch.setattr(nb, "BLOCK", 1)
+    monkeypatch.setattr("leakgauge.training.engines.naive_bayes.models.BLOCK", 1)
     for one, expected in zip(likelihoods, whole, strict=True):
         np.testing.assert_allclose(one.own(removed).values, expected, rtol=1e-13)
 

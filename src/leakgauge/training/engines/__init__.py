@@ -11,7 +11,7 @@ from leakgauge.training.engines.logistic.binary_subsets import LogisticRegressio
 from leakgauge.training.engines.logistic.multinomial import MultinomialLogisticRegression
 from leakgauge.training.engines.logistic.multinomial_subsets import MultinomialLogisticRegressionSubsets
 from leakgauge.training.engines.modules import Modules
-from leakgauge.training.engines.naive_bayes import (
+from leakgauge.training.engines.naive_bayes.engines import (
     BernoulliNaiveBayes,
     CategoricalNaiveBayes,
     ComplementNaiveBayes,

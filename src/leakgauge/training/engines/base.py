@@ -31,6 +31,13 @@ class Outcome:
     failures: dict[int, str] = field(default_factory=dict)
     n_unconverged: int = 0
 
+    def with_others(self, places: Indices, others: Outcome) -> Outcome:
+        """With the models at some places ``[m]`` as they came out elsewhere; answers are put in place."""
+        self.answers[places] = others.answers
+        failures = self.failures | {int(places[model]): why for model, why in others.failures.items()}
+        kind = None if len(failures) == len(self.answers) else self.kind or others.kind
+        return Outcome(self.answers, kind, dict(sorted(failures.items())), self.n_unconverged + others.n_unconverged)
+
 
 class Why(StrEnum):
     """Why an engine does not do a job.

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
+from importlib import import_module
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -24,6 +25,12 @@ from leakgauge.training.threads import one_thread
 
 Answers: TypeAlias = tuple[Floats, Flags]
 """Answers, models first, and bool ``[models]``: which models rounding, ties or special cases leave to training."""
+
+UNIT = 2.0**-53
+"""Relative error of one operation in float64."""
+
+NOISE = 1e5 * UNIT
+"""A standard deviation below this share of the values themselves is of rounding errors, not of people."""
 
 AT_ONCE = 2**21
 """Numbers in the answers of a block of models."""
@@ -67,20 +74,18 @@ class Moving(Solved):
 class ClosedForm(Engine):
     """An engine that solves a leave-one-out job once for all of its models."""
 
+    learners: ClassVar[tuple[str, ...]]
+    """The classes of scikit-learn that it is for, such as ``linear_model.Ridge``; a subclass is another learner."""
     takes_sparse: ClassVar[bool] = False
 
     def prepare(self, job: Job) -> Prepared | Refusal:
         """Solve the job, once for all models; another learner or sort of job, parameters or data are refused."""
-        case = given(job, self.kinds(), sparse=self.takes_sparse, any_query=True)
+        case = given(job, tuple(map(_class_named, self.learners)), sparse=self.takes_sparse, any_query=True)
         if isinstance(case, Refusal):
             return case
         with np.errstate(all="ignore"), one_thread():
             solved = self.solve(case)
         return Refusal(Why.SETTING, solved) if isinstance(solved, str) else Ready(self, job, case, solved)
-
-    @abstractmethod
-    def kinds(self) -> tuple[type, ...]:
-        """The exact classes of estimators that it is for."""
 
     @abstractmethod
     def solve(self, case: Given) -> Solved | str:
@@ -178,6 +183,12 @@ class Ready(Prepared):
         if any(len(parameters) != n_parameters for parameters in found):
             return np.full(n_parameters, np.nan)
         return change(found[1], found[0])
+
+
+def _class_named(name: str) -> type:
+    module, kind = name.split(".")
+    found: type = getattr(import_module(f"sklearn.{module}"), kind)
+    return found
 
 
 def change(after: Floats, before: Floats) -> Floats:

@@ -109,7 +109,7 @@ class Seen(Prepared):
 
     def __init__(self, engine: Released, job: Job, made: Changed, behind: Prepared) -> None:
         super().__init__(engine, job)
-        self.change, self.behind = made.change, behind
+        self.release, self.behind = made.release, behind
 
     def share(self) -> None:
         """What the models behind share."""
@@ -118,15 +118,17 @@ class Seen(Prepared):
     def answers(self, models: Indices) -> Outcome:
         """The answers as they are seen; the rest as it is with the models behind."""
         behind = self.behind.answers(models)
-        found = replace(behind, answers=self.change.changed(behind.answers), kind=behind.kind and self.change.kind)
+        found = replace(behind, answers=self.release(behind.answers), kind=behind.kind and self.release.kind)
         doubtful = self._doubtful(behind.answers)
-        return self._with_trained(found, models, doubtful) if len(doubtful) else found
+        if not len(doubtful):
+            return found
+        return found.with_others(doubtful, train_each(_to_the_end(self.job), models[doubtful]))
 
     def floor(self) -> Floats:
         """What is left of the floor of the models behind: more where an answer is near a jump."""
         logs = _done(self.engine.inner, self.behind.job.of_everyone()).answers[0]
         error = self.behind.floor()
-        off = self.change.off(logs, error.reshape(-1, 1)).max(axis=1)
+        off = self.release.off(logs, error.reshape(-1, 1)).max(axis=1)
         return np.asarray(off.reshape(error.shape))
 
     def _doubtful(self, logs: Floats) -> Indices:
@@ -135,15 +137,8 @@ class Seen(Prepared):
             return np.zeros(0, dtype=np.int64)
         size = np.where(np.isfinite(logs), np.abs(logs), 0.0)
         error = self.engine.inner.tolerance * np.maximum(size, 1.0)
-        jumps = self.change.off(logs, error) > 2 * error.max(axis=2, keepdims=True)
+        jumps = self.release.off(logs, error) > 2 * error.max(axis=2, keepdims=True)
         return np.flatnonzero(jumps.any(axis=(1, 2)))
-
-    def _with_trained(self, found: Outcome, models: Indices, places: Indices) -> Outcome:
-        """With some of the models trained, the solver run to its end."""
-        trained = train_each(_to_the_end(self.job), models[places])
-        found.answers[places] = trained.answers
-        failures = found.failures | {int(places[place]): why for place, why in trained.failures.items()}
-        return replace(found, failures=failures, n_unconverged=found.n_unconverged + trained.n_unconverged)
 
 
 # ---------------------------------------------------------------- votes

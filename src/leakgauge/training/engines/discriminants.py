@@ -24,6 +24,8 @@ import numpy as np
 
 from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.training.engines.closed_form import (
+    NOISE,
+    UNIT,
     Answers,
     ClosedForm,
     Displacing,
@@ -36,12 +38,6 @@ from leakgauge.training.engines.stateless import Given
 
 TOLERANCE = 1e-8
 """Of a log-probability, relative to its size where that is above 1."""
-
-UNIT = 2.0**-53
-"""Relative error of one operation in float64."""
-
-NOISE = 1e5 * UNIT
-"""A standard deviation below this share of the values themselves is of rounding errors, not of people."""
 
 MARGIN = 1.01
 """How far from a cut-off (as a factor) a number must be to be on one side of it for certain."""
@@ -134,17 +130,10 @@ class DiscriminantAnalysis(ClosedForm):
     """What both share: which jobs they take, and that most models need not be trained."""
 
     tolerance: ClassVar[float] = TOLERANCE
-    learner: ClassVar[str]
-
-    def kinds(self) -> tuple[type, ...]:
-        """The exact class."""
-        from sklearn import discriminant_analysis
-
-        return (getattr(discriminant_analysis, self.learner),)
 
     def solve(self, case: Given) -> Solved | str:
         """Unsupported parameters are refused, and data that leave most models to training."""
-        reason = self.unsupported(case) or _why_bad_classes(case) or _why_bad_priors(case)
+        reason = self.unsupported(case) or _why_bad_priors(case)
         if reason:
             return reason
         models = self.models(case)
@@ -169,7 +158,7 @@ class LinearDiscriminants(DiscriminantAnalysis, Displacing):
 
     name = "linear-discriminant-analysis"
     method = "closed form: means and the pooled covariance with the record taken out"
-    learner = "LinearDiscriminantAnalysis"
+    learners = ("discriminant_analysis.LinearDiscriminantAnalysis",)
 
     def unsupported(self, case: Given) -> str | None:
         """Covariances that are estimated in another way."""
@@ -217,7 +206,7 @@ class QuadraticDiscriminants(DiscriminantAnalysis):
 
     name = "quadratic-discriminant-analysis"
     method = "closed form: mean and covariance of the own class with the record taken out"
-    learner = "QuadraticDiscriminantAnalysis"
+    learners = ("discriminant_analysis.QuadraticDiscriminantAnalysis",)
 
     def unsupported(self, case: Given) -> str | None:
         """Covariances that are estimated in another way."""
@@ -235,7 +224,7 @@ class QuadraticDiscriminants(DiscriminantAnalysis):
 
     def models(self, case: Given) -> QuadraticScores | str:
         """The own class with the record taken out, all other classes as they are."""
-        present = _present(case)
+        present = case.present
         tol = float(case.estimator.tol)
         groups = [Group.of(case, int(k)) for k in present]
         for k, group in zip(present, groups, strict=True):
@@ -274,7 +263,7 @@ class Centred:
     def of(cls, case: Given) -> Centred:
         """The features of a case."""
         X, y, wanted = case.matrix, case.labels, case.estimator
-        present = _present(case)
+        present = case.present
         means = np.array([X[y == k].mean(axis=0) for k in present])
         rows = X - means[_places(present, y)]
         weighted = wanted.solver != "svd" and wanted.priors is not None
@@ -713,12 +702,6 @@ def _norms(rows: Floats) -> Floats:
     return np.sqrt(_dots(rows, rows))
 
 
-def _present(case: Given) -> Indices:
-    """Codes of the classes that have members, in the order in which scikit-learn has them: sorted by label."""
-    codes = np.flatnonzero(case.counts)
-    return np.asarray(codes[np.argsort(case.classes[codes])])
-
-
 def _places(present: Indices, labels: Indices) -> Indices:
     """Where each label's class stands among those present."""
     places = np.zeros(int(present.max()) + 1, dtype=np.int64)
@@ -730,28 +713,24 @@ def _priors(case: Given) -> Floats:
     """Shares of the classes that have members ``[present]``."""
     if case.estimator.priors is not None:
         return np.asarray(case.estimator.priors, dtype=np.float64)
-    return np.asarray(case.counts[_present(case)] / len(case.labels))
+    return np.asarray(case.counts[case.present] / len(case.labels))
 
 
 def _priors_without(case: Given, rows: Indices) -> Floats:
     """Shares of the classes that have members, by the models without some records ``[models, present]``."""
-    present = _present(case)
+    present = case.present
     if case.estimator.priors is not None:
         return np.tile(np.asarray(case.estimator.priors, dtype=np.float64), (len(rows), 1))
     left = case.counts[present] - (case.labels[rows, None] == present)
     return np.asarray(left / (len(case.labels) - 1))
 
 
-def _why_bad_classes(case: Given) -> str | None:
-    if (case.counts > 0).sum() < 2:
-        return "there is only one class"
-    return None
-
-
 def _why_bad_priors(case: Given) -> str | None:
+    n_present = len(case.present)
+    if n_present < 2:
+        return "there is only one class"
     if case.estimator.priors is None:
         return None
-    n_present = int((case.counts > 0).sum())
     try:
         priors = np.asarray(case.estimator.priors, dtype=np.float64)
     except (TypeError, ValueError):

@@ -16,25 +16,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Real
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar
 
 import numpy as np
 
 from leakgauge.arrays import Floats, Indices
-from leakgauge.training.engines.closed_form import Answers, ClosedForm, Solved, blocks
+from leakgauge.training.engines.closed_form import UNIT, Answers, ClosedForm, Solved, blocks
 from leakgauge.training.engines.stateless import Given
 
 TOLERANCE = 1e-8
 """Of a predicted value, relative to the standard deviation of the labels, or to its own size if that is larger."""
 
-UNIT = 2.0**-53
-"""Relative error of one operation in float64."""
-
 PROBE = 16
 """Records whose kernel is computed a second time, as for a query, to see how far rounding changes it."""
-
-KernelOf: TypeAlias = Callable[[Floats, Floats], Floats]
-"""The kernel of queries ``[q, columns]`` and records ``[n, columns]``: ``[q, n]``."""
 
 
 @dataclass(frozen=True)
@@ -147,8 +141,10 @@ class KernelMethod(ClosedForm):
         if isinstance(kernel, str):
             return kernel
         kernel_of = self.kernel(case)
+        # ``KernelRidge`` has no intercept; a Gaussian process may, and dividing by a standard deviation cancels.
+        centred = bool(getattr(case.estimator, "normalize_y", False))
         machine = KernelMachine.of(
-            kernel, case.labels, self.centres(case), lambda queries: np.asarray(kernel_of(queries, case.matrix))
+            kernel, case.labels, centred, lambda queries: np.asarray(kernel_of(queries, case.matrix))
         )
         if isinstance(machine, str) or 2 * machine.doubtful.sum() <= len(machine.doubtful):
             return machine
@@ -165,21 +161,12 @@ class KernelMethod(ClosedForm):
     def kernel(self, case: Given) -> Any:
         """The kernel, a function of one or two tables."""
 
-    @abstractmethod
-    def centres(self, case: Given) -> bool:
-        """Whether the labels are taken about the mean of those that a model is trained on."""
-
 
 class KernelRidgeRegression(KernelMethod):
     """``KernelRidge``: one penalty, a kernel called by its name."""
 
+    learners = ("kernel_ridge.KernelRidge",)
     name = "kernel-ridge"
-
-    def kinds(self) -> tuple[type, ...]:
-        """``KernelRidge``."""
-        from sklearn.kernel_ridge import KernelRidge
-
-        return (KernelRidge,)
 
     def unsupported(self, case: Given) -> str | None:
         """Kernels that are functions or matrices, and several penalties."""
@@ -200,21 +187,12 @@ class KernelRidgeRegression(KernelMethod):
 
         return kernel_of
 
-    def centres(self, case: Given) -> bool:
-        """There is no intercept."""
-        return False
-
 
 class GaussianProcessRegression(KernelMethod):
     """``GaussianProcessRegressor``: the mean of the posterior, for a kernel whose parameters are not fitted."""
 
+    learners = ("gaussian_process.GaussianProcessRegressor",)
     name = "gaussian-process-regression"
-
-    def kinds(self) -> tuple[type, ...]:
-        """``GaussianProcessRegressor``."""
-        from sklearn.gaussian_process import GaussianProcessRegressor
-
-        return (GaussianProcessRegressor,)
 
     def unsupported(self, case: Given) -> str | None:
         """Kernels that are fitted to the data or unknown, and noise of each record's own."""
@@ -231,10 +209,6 @@ class GaussianProcessRegression(KernelMethod):
 
         wanted = case.estimator.kernel
         return ConstantKernel(1.0) * RBF(1.0) if wanted is None else wanted
-
-    def centres(self, case: Given) -> bool:
-        """As ``normalize_y`` says; dividing by a standard deviation cancels."""
-        return bool(case.estimator.normalize_y)
 
 
 def _checked(kernel_of: Any, case: Given) -> Kernel | str:

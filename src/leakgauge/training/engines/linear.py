@@ -23,17 +23,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.arrays import Flags, Floats, Indices
-from leakgauge.training.engines.closed_form import Answers, Displacing, Moving, products
+from leakgauge.training.engines.closed_form import NOISE, UNIT, Answers, Displacing, Moving, products
 from leakgauge.training.engines.stateless import Given
 
 TOLERANCE = 1e-8
 """Of a predicted value, relative to the standard deviation of the labels, or to its own size if that is larger."""
-
-UNIT = 2.0**-53
-"""Relative error of one operation in float64."""
-
-NOISE = 1e5 * UNIT
-"""Features that differ from their mean by less than this share of their size differ by rounding errors only."""
 
 ALONE = 1e-7
 """A record of whose direction less than this share is left without it is alone in that direction."""
@@ -342,13 +336,8 @@ class LinearModel(Displacing):
 class LinearLeastSquares(LinearModel):
     """``LinearRegression``: dense, unconstrained, with the smallest coefficients where they are not determined."""
 
+    learners = ("linear_model.LinearRegression",)
     name = "linear-least-squares"
-
-    def kinds(self) -> tuple[type, ...]:
-        """``LinearRegression``."""
-        from sklearn.linear_model import LinearRegression
-
-        return (LinearRegression,)
 
     def solve(self, case: Given) -> SmallestLeastSquares | str:
         """By singular values; constraints and features on the edge of linear dependence are refused."""
@@ -362,13 +351,8 @@ class LinearLeastSquares(LinearModel):
 class RidgeRegression(LinearModel):
     """``Ridge``: dense, one penalty, solved directly."""
 
+    learners = ("linear_model.Ridge",)
     name = "ridge-regression"
-
-    def kinds(self) -> tuple[type, ...]:
-        """``Ridge``."""
-        from sklearn.linear_model import Ridge
-
-        return (Ridge,)
 
     def solve(self, case: Given) -> LeastSquares | str:
         """By normal equations; constraints, solvers that stop early and ill-conditioned equations are refused."""

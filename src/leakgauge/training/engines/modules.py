@@ -156,17 +156,6 @@ class Nudging:
         return module
 
 
-def why_apart(job: Job) -> str | None:
-    """Why the models of a job are trained one after another, in words for the user; ``None`` if they are not.
-
-    Raises:
-        ModelError: the learner cannot be trained on records like these at all.
-    """
-    assert isinstance(job.learner, TorchLearner)
-    with one_thread():
-        return _manner(job, job.learner.examples(job.records))[1]
-
-
 # ---------------------------------------------------------------- which models, in which order
 
 

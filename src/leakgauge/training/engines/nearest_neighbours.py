@@ -16,14 +16,11 @@ from typing import Any, ClassVar
 import numpy as np
 
 from leakgauge.arrays import Flags, Floats, Indices
-from leakgauge.training.engines.closed_form import Answers, ClosedForm, Solved
+from leakgauge.training.engines.closed_form import UNIT, Answers, ClosedForm, Solved
 from leakgauge.training.engines.stateless import Given
 
 TOLERANCE = 1e-9
 """Of a log-probability, absolute (at most k neighbours vote); of a value, relative to its size."""
-
-UNIT = 2.0**-53
-"""Relative error of one operation in float64."""
 
 METRICS = ("minkowski", "euclidean", "l2", "manhattan", "l1", "cityblock", "chebyshev")
 """Metrics whose distances are known to be the same for a pair of records in whatever company."""
@@ -64,16 +61,11 @@ class Neighbours:
 class NearestNeighbours(ClosedForm):
     """``KNeighborsClassifier`` and ``KNeighborsRegressor``."""
 
+    learners = ("neighbors.KNeighborsClassifier", "neighbors.KNeighborsRegressor")
     name = "nearest-neighbours"
     method = "one search over all records in which each skips itself; ties that matter are trained"
     tolerance: ClassVar[float] = TOLERANCE
     takes_sparse = True
-
-    def kinds(self) -> tuple[type, ...]:
-        """Of classes and of values."""
-        from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
-
-        return (KNeighborsClassifier, KNeighborsRegressor)
 
     def solve(self, case: Given) -> Search | str:
         """Unusual metrics and weights, too few records and ties throughout are refused."""

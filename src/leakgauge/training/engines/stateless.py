@@ -56,6 +56,17 @@ class Given:
         """How many records each class has, ``[classes]``; a class of the schema need not have any."""
         return np.bincount(self.labels, minlength=len(self.classes)).astype(np.int64)
 
+    @property
+    def present(self) -> Indices:
+        """Codes of the classes that have records, in the order in which scikit-learn has them: sorted by label."""
+        codes = np.flatnonzero(self.counts)
+        return np.asarray(codes[np.argsort(self.classes[codes], kind="stable")])
+
+    def dense(self) -> Given:
+        """The same with dense matrices."""
+        matrix, queries = (part.toarray() if hasattr(part, "toarray") else part for part in (self.matrix, self.queries))
+        return replace(self, matrix=matrix, queries=queries)
+
     def part(self, models: Indices) -> Given:
         """Some of the models, by their places in the job ``[m]``."""
         index = None if self.index is None else self.index[models]

@@ -290,6 +290,10 @@ def job(estimator, records, queries=None, which=None):
     return Job(SklearnLearner(estimator), records, leave_one_out(len(records), which), queries, 0, Randomness.COMMON)
 
 
+class Finer(LogisticRegressionNewton):
+    tolerance = 1e-9
+
+
 def check(estimator, records, queries=None, which=None, atol=1e-7):
     """The engine does the job, and equals the plain loop."""
     this = job(estimator, records, queries, which)
@@ -361,7 +365,7 @@ def test_displacements_are_those_of_the_coefficients(weights, intercept):
     features = X[:60] + np.array([0, 100, 0, 0, -10])
     records = Records.from_arrays(features, Y[:60])
     last = LogisticRegression(class_weight=weights, fit_intercept=intercept, **TIGHT)
-    found = LogisticRegressionNewton(close=1e-9).prepare(job(last, records)).displacements()
+    found = LogisticRegressionNewton().prepare(job(last, records)).displacements()
 
     def parameters(rows):
         fitted = clone(last).fit(features[rows], Y[rows])
@@ -376,12 +380,11 @@ def test_a_part_equals_those_rows_of_the_whole():
     """To the error allowed: what rounding does depends on which models share a matrix product."""
     records = Records.from_arrays(ONE_HOT, NOISY)
     this, some = job(LogisticRegression(), records), np.array([17, 3, 3, 599, 250])
-    for close in (1e-7, 1e-9):
-        engine = LogisticRegressionNewton(close=close)
+    for engine in (LogisticRegressionNewton(), Finer()):
         np.testing.assert_allclose(
             engine.prepare(this.part(some)).all().answers,
             engine.prepare(this).all().answers[some],
-            atol=close,
+            atol=engine.tolerance,
         )
 
 
@@ -395,14 +398,6 @@ def test_the_same_numbers_from_one_worker_and_two(monkeypatch):
     )
     assert one.engine == "logistic-regression"
     np.testing.assert_array_equal(one.answers, two.answers)
-
-
-def test_what_is_asked_for_is_in_the_name_of_stored_answers():
-    assert LogisticRegressionNewton().name == "logistic-regression"
-    finer = LogisticRegressionNewton(close=1e-9)
-    assert (finer.tolerance, finer.name) == (1e-9, "logistic-regression to 1e-09")
-    with pytest.raises(ValueError, match=r"close must be in \[1e-10, 1e-3\], got 0"):
-        LogisticRegressionNewton(close=0)
 
 
 def test_pdtp_is_right_whatever_the_users_tolerance():
@@ -466,5 +461,5 @@ def test_a_thousand_people_of_adult():
     tight = clone(learner.estimator).set_params(logisticregression__tol=1e-12)
     which = np.random.default_rng(1).choice(1000, 60, replace=False)
     found = check(tight, records, which=which)
-    finer = LogisticRegressionNewton(close=1e-9).prepare(job(tight, records, which=which)).all().answers
+    finer = Finer().prepare(job(tight, records, which=which)).all().answers
     assert np.abs(found - finer).max() < 1e-7

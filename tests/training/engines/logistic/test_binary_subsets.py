@@ -352,7 +352,7 @@ def test_the_bound_holds_for_any_weights_and_is_not_far_off_for_one_feature(inte
     """Weights moved away from the minimum, a little and a lot: no score is farther off than the bound says."""
     records = people(200, 1, 25)
     job = job_of(LogisticRegression(fit_intercept=intercept), records, everything(200))
-    pool = logistic_subsets._pool(job)
+    pool = LogisticRegressionSubsets().pool(job)
     members = everything(200).members
     best, sure = logistic_subsets.weights_on(pool, members, pool.radius)
     assert sure.all()

@@ -442,11 +442,9 @@ def test_the_bound_holds_for_any_weights_and_is_not_far_off(make, intercept):
     """Weights moved away from the minimum, a little and a lot: no answer is farther off than the bound says."""
     records = make(200, 33)
     job = job_of(LogisticRegression(fit_intercept=intercept), records, everything(200))
-    pool = softmax_subsets._pool(job)
+    pool = MultinomialLogisticRegressionSubsets().pool(job)
     metric, block = softmax_subsets._metric(pool, 0), softmax_subsets._Block.of(pool, everything(200).members)
-    best, sure = softmax_subsets._polish(
-        pool, metric, block, softmax_subsets._descend(pool, metric, block), pool.radius
-    )
+    best, sure = softmax_subsets._polish(pool, metric, block, softmax_subsets._descend(metric, block), pool.radius)
     assert sure.all()
     expected = log_softmax((pool.X @ best[:, 0].T), axis=1)
     rng = np.random.default_rng(34)

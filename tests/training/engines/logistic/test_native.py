@@ -294,7 +294,7 @@ def test_a_part_is_that_part_of_the_whole_to_the_last_bit(size):
         0,
         job.randomness,
     )
-    pool, members = logistic_subsets._pool(both), both.subsets.dense()
+    pool, members = ENGINE.pool(both), both.subsets.dense()
     weights, sure = logistic_subsets.weights_on(pool, members, pool.radius)
     assert sure.all()
     np.testing.assert_array_equal(logistic_subsets.weights_on(pool, members[12:], pool.radius)[0], weights[12:])

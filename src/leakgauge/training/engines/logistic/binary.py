@@ -30,7 +30,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache, cached_property
 from math import factorial
 from typing import Any, ClassVar
@@ -43,14 +43,22 @@ from numpy.typing import NDArray
 from leakgauge.arrays import Flags, Floats, Indices, Numbers
 from leakgauge.training.engines.base import Engine, Outcome, Prepared, Refusal, Why
 from leakgauge.training.engines.logistic.algebra import dots, lengths, longest, solved
-from leakgauge.training.engines.logistic.wanted import no_binary_minimum, positive
+from leakgauge.training.engines.logistic.wanted import (
+    given_logistic_regression,
+    named_weights,
+    no_binary_minimum,
+    positive,
+)
 from leakgauge.training.engines.refit import train_each
-from leakgauge.training.engines.stateless import Given, given
+from leakgauge.training.engines.stateless import Given
 from leakgauge.training.job import Job
 from leakgauge.training.threads import one_thread
 
 CLOSE = 1e-7
-"""Largest error of a score, in nats, unless another is asked for."""
+"""Largest error of a score, in nats."""
+
+CLOSEST = 1e-9
+"""That of scores on which bounds are built."""
 
 MODELS, RECORDS = 256, 512
 """Models and records whose scores are computed together: few enough to stay in the processor's cache."""
@@ -78,31 +86,14 @@ WILD = 60.0
 """A change of a score beyond which a model is fitted rather than iterated: its exponential would leave float32."""
 
 
-@dataclass(frozen=True)
 class LogisticRegressionNewton(Engine):
-    """``LogisticRegression`` with two classes and a squared penalty.
-
-    Args:
-        close: largest error of a score or log-probability, in nats, from 1e-10 to 1e-3.
-
-    >>> LogisticRegressionNewton(close=1e-9).tolerance
-    1e-09
-    """
-
-    close: float = CLOSE
+    """``LogisticRegression`` with two classes and a squared penalty."""
 
     name = "logistic-regression"
     method = "shared-Hessian Newton iteration from the full fit, to convergence"
     tolerance = CLOSE
     converges = True
     chunk = 4096
-
-    def __post_init__(self) -> None:
-        if not 1e-10 <= self.close <= 1e-3:
-            raise ValueError(f"close must be in [1e-10, 1e-3], got {self.close}")
-        if self.close != CLOSE:  # stored answers are named by the engine
-            object.__setattr__(self, "tolerance", self.close)
-            object.__setattr__(self, "name", f"logistic-regression to {self.close:g}")
 
     def prepare(self, job: Job) -> LeavingOut | Refusal:
         """Another learner or sort of job, more than two classes and another penalty are refused."""
@@ -170,7 +161,7 @@ class LeavingOut(Prepared):
 
     def _answers(self, group: Group, models: Indices) -> Floats:
         """Scores of some models of a group ``[m, queries]``: those of its fit, and how far they move."""
-        case, close, full, n = self.case, self.engine.close, group.full, len(group.models)
+        case, close, full, n = self.case, self.engine.tolerance, group.full, len(group.models)
         if case.index is None:
             queries = _design(case, case.queries)
             white = full.whitened(queries)
@@ -198,35 +189,26 @@ class LeavingOut(Prepared):
     def displacements(self) -> Floats:
         """How far the coefficients, and last the intercept if there is one, move without each record ``[models, d]``.
 
-        NaN where only one class would be left. No training record's score is wrong by more than 1e-9, or ``close`` if
-        that is less: what is built on them are bounds.
+        NaN where only one class would be left. No training record's score is wrong by more than 1e-9: what is built
+        on them are bounds.
 
         Raises:
             numpy.linalg.LinAlgError: there is hardly any penalty, and the classes can be told apart.
         """
-        case, close = self.case, min(self.engine.close, 1e-9)
+        case = self.case
         with arithmetic():
             whole = self.whole.weights
             moves = np.full((len(case.removed), len(whole)), np.nan)
             for group in self.groups:
-                moved = displaced(group.full, group.records, np.full(len(group.records), group.full.reach), close)
+                moved = displaced(group.full, group.records, np.full(len(group.records), group.full.reach), CLOSEST)
                 moves[group.models] = group.full.weights - whole + group.full.unwhitened(moved)
         return _about_zero(case, moves)
 
 
 def leaving_out(job: Job) -> Given | Refusal:
     """What the logistic regression of the job is given, with a dense matrix; or why it cannot be done here."""
-    from scipy.sparse import issparse
-    from sklearn.linear_model import LogisticRegression
-
-    case = given(job, (LogisticRegression,), sparse=True, whole=True, any_query=True)
-    if isinstance(case, Refusal):
-        return case
-    reason = _unsupported(case)
-    if reason:
-        return reason
-    matrix, queries = (m.toarray() if issparse(m) else m for m in (case.matrix, case.queries))
-    return replace(case, matrix=matrix, queries=queries)
+    case = given_logistic_regression(job, _unsupported, any_query=True)
+    return case if isinstance(case, Refusal) else case.dense()
 
 
 @dataclass(frozen=True)
@@ -417,13 +399,11 @@ def groups(case: Given) -> Iterator[Group]:
 def problem_of(case: Given, *, without: int | None = None) -> Problem:
     """What is minimised with all records; balanced weights may be those without a record of one class."""
     estimator = case.estimator
-    weights = np.ones(len(case.classes))
     if estimator.class_weight == "balanced":
-        counts = case.counts - (np.arange(len(weights)) == without)
+        counts = case.counts - (np.arange(len(case.classes)) == without)
         weights = counts.sum() / (len(counts) * counts)
     else:
-        for label, weight in (estimator.class_weight or {}).items():
-            weights[case.classes == label] = weight
+        weights = named_weights(case)
     penalty = np.ones(case.matrix.shape[1])
     if estimator.fit_intercept:
         penalty = np.append(penalty, 0.0)

@@ -43,15 +43,14 @@ from leakgauge.training.engines.logistic.subsets import (
     SAMPLE,
     SPARSE,
     TOLERANCE,
-    Asked,
     Pool,
     Subsets,
-    given_all,
+    asked,
     halved,
 )
-from leakgauge.training.engines.logistic.wanted import no_binary_minimum, positive
+from leakgauge.training.engines.logistic.wanted import named_weights, no_binary_minimum, positive
 from leakgauge.training.engines.stateless import Given
-from leakgauge.training.job import Job
+from leakgauge.training.table import EachModel
 
 SHARE = 1 / 3
 """Models with fewer of the pool's records than this are given copies of their own rows; the others share all rows."""
@@ -83,14 +82,39 @@ class LogisticRegressionSubsets(Subsets):
     name = "logistic-regression-subsets"
     chunk = 128
 
-    def pool(self, job: Job) -> _Pool | Refusal:
-        """All records; more than two classes, another penalty and a table too large are refused."""
-        return _pool(job)
+    def unsupported(self, case: Given) -> Refusal | None:
+        """More than two classes, another penalty or weights, a table too large."""
+        if refusal := no_binary_minimum(case):
+            return refusal
+        weight = case.estimator.class_weight
+        if weight not in (None, "balanced") and not (isinstance(weight, dict) and _names_classes(weight, case)):
+            return Refusal(
+                Why.SETTING, "LogisticRegression(class_weight=...) must give classes a number above 0, or be 'balanced'"
+            )
+        n_rows, n_columns = case.matrix.shape
+        if n_columns > MOST_COLUMNS or n_rows * n_columns > MOST_CELLS:
+            return Refusal(
+                Why.SIZE,
+                f"a table of {n_rows:,} x {n_columns:,} is too large: {MOST_COLUMNS:,} columns, {MOST_CELLS:,} cells",
+            )
+        return None
 
-    def queries(self, job: Job) -> Floats | Refusal:
+    def pool_of(self, case: Given) -> _Pool:
+        """All records."""
+        from scipy.sparse import csr_matrix
+
+        estimator, X, one = case.estimator, _design(case, case.matrix), positive(case)
+        penalty, centre = np.ones(X.shape[1]), np.zeros(X.shape[1])
+        if estimator.fit_intercept:
+            penalty[-1] = 0.0
+            centre[:-1] = X[:, :-1].mean(axis=0)
+        weight = None if estimator.class_weight == "balanced" else named_weights(case)[[1 - one, one]]
+        sparse = csr_matrix(X) if np.count_nonzero(X) <= SPARSE * X.size else None
+        return _Pool(X, case.labels == one, penalty, centre, float(estimator.C), sparse, weight, one == 0)
+
+    def queries(self, case: Given) -> Floats:
         """Features, and a column of ones for the intercept."""
-        case = given_all(job, job.queries_of(0), job.records[:1])
-        return case if isinstance(case, Refusal) else _design(case, case.queries)
+        return _design(case, case.queries)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,10 +177,6 @@ class _Pool(Pool):
         both: Flags = (ones > 0) & (ones < np.count_nonzero(members, axis=1))
         return both
 
-    def records(self) -> Floats:
-        """X."""
-        return self.X
-
     def shared(self, halvings: int) -> tuple[Floats, native.Curvature] | _Metric:
         """Where compiled loops start, or the metric."""
         if self.entries is not None:
@@ -165,17 +185,19 @@ class _Pool(Pool):
         _ = metric.white
         return metric
 
-    def fill(self, asked: Asked, members: Members, models: Indices, answers: Floats) -> Flags:
+    def fill(self, queries: Floats | EachModel, members: Members, models: Indices, answers: Floats) -> Flags:
         """Log-probabilities, in the order of the schema."""
-        shared = asked.queries
-        weights, sure = weights_on(self, members[models], self.radius if shared is None else self.reach(shared))
+        reach = self.radius if isinstance(queries, EachModel) else self.reach(queries)
+        weights, sure = weights_on(self, members[models], reach)
         for place in np.flatnonzero(~sure):
             model = int(models[place])
-            weights[place], sure[place] = weights_alone(self, members[model], weights[place], asked.of(model))
-        width = 1 if shared is None else WIDE
+            weights[place], sure[place] = weights_alone(
+                self, members[model], weights[place], asked(queries, self.X, model)
+            )
+        width = 1 if isinstance(queries, EachModel) else WIDE
         for start in range(0, len(models), width):
             part = models[start : start + width]
-            scores = weights[start : start + width] @ asked.of(int(part[0])).T
+            scores = weights[start : start + width] @ asked(queries, self.X, int(part[0])).T
             rest = np.log1p(np.exp(-np.abs(scores)))
             answers[part, :, int(self.turned)] = -np.maximum(scores, 0) - rest
             answers[part, :, int(not self.turned)] = np.minimum(scores, 0) - rest
@@ -184,53 +206,12 @@ class _Pool(Pool):
         return certain
 
 
-def _pool(job: Job) -> _Pool | Refusal:
-    """The pool of a job, or why it cannot be done."""
-    from scipy.sparse import csr_matrix
-
-    if isinstance(case := given_all(job, job.records.features[:1]), Refusal):
-        return case
-    if reason := _unsupported(case):
-        return reason
-    one = positive(case)
-    estimator, X = case.estimator, _design(case, case.matrix)
-    penalty = np.ones(X.shape[1])
-    centre = np.zeros(X.shape[1])
-    if estimator.fit_intercept:
-        penalty[-1] = 0.0
-        centre[:-1] = X[:, :-1].mean(axis=0)
-    weight = None
-    if estimator.class_weight != "balanced":
-        named = estimator.class_weight or {}
-        weight = np.array([float(named.get(case.classes[code], 1.0)) for code in (1 - one, one)])
-    sparse = csr_matrix(X) if np.count_nonzero(X) <= SPARSE * X.size else None
-    return _Pool(X, case.labels == one, penalty, centre, float(estimator.C), sparse, weight, one == 0)
-
-
 def _design(case: Given, matrix: Any) -> Floats:
     """Features, and a column of ones for the intercept."""
     dense = matrix if isinstance(matrix, np.ndarray) else matrix.toarray()
     if case.estimator.fit_intercept:
         dense = np.concatenate([dense, np.ones((len(dense), 1))], axis=1)
     return np.ascontiguousarray(dense)
-
-
-def _unsupported(case: Given) -> Refusal | None:
-    refusal = no_binary_minimum(case)
-    if refusal is not None:
-        return refusal
-    weight = case.estimator.class_weight
-    if weight not in (None, "balanced") and not (isinstance(weight, dict) and _names_classes(weight, case)):
-        return Refusal(
-            Why.SETTING, "LogisticRegression(class_weight=...) must give classes a number above 0, or be 'balanced'"
-        )
-    n_rows, n_columns = case.matrix.shape
-    if n_columns > MOST_COLUMNS or n_rows * n_columns > MOST_CELLS:
-        return Refusal(
-            Why.SIZE,
-            f"a table of {n_rows:,} x {n_columns:,} is too large: {MOST_COLUMNS:,} columns, {MOST_CELLS:,} cells",
-        )
-    return None
 
 
 def _names_classes(weight: dict[Any, Any], case: Given) -> bool:

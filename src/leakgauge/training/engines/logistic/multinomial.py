@@ -27,7 +27,7 @@ found here is the minimum itself, that is, what scikit-learn finds at a toleranc
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -35,18 +35,15 @@ import numpy as np
 
 from leakgauge.arrays import Flags, Floats, Indices, Numbers, Singles
 from leakgauge.training.engines.base import Engine, Outcome, Prepared, Refusal, Why
-from leakgauge.training.engines.logistic.wanted import no_multinomial_minimum
-from leakgauge.training.engines.stateless import Given, fill_by_training, given
+from leakgauge.training.engines.logistic.wanted import given_logistic_regression, no_multinomial_minimum
+from leakgauge.training.engines.stateless import Given, fill_by_training
 from leakgauge.training.job import Job
 from leakgauge.training.threads import one_thread
 
 State = TypeVar("State", "_Memory", "_Block")
 
 CLOSE = 1e-6
-"""Largest error of a log-probability, unless asked for less."""
-
-CLOSEST = 1e-9
-"""What double precision can promise."""
+"""Largest error of a log-probability; double precision can promise 1e-9."""
 
 ROUGH = 3e-5
 """How far single precision is followed, relative to the gradient that was last found in double precision."""
@@ -80,14 +77,7 @@ SHARE = 0.5
 
 
 class MultinomialLogisticRegression(Engine):
-    """``LogisticRegression`` with three or more classes and a squared penalty.
-
-    Args:
-        close: largest error of a log-probability, from 1e-9; smaller takes longer.
-
-    Raises:
-        ValueError: ``close`` is smaller.
-    """
+    """``LogisticRegression`` with three or more classes and a squared penalty."""
 
     name = "multinomial-logistic-regression"
     method = "L-BFGS from the full fit for blocks of records, to convergence"
@@ -95,21 +85,10 @@ class MultinomialLogisticRegression(Engine):
     converges = True
     chunk = 128
 
-    def __init__(self, close: float = CLOSE) -> None:
-        if not close >= CLOSEST:
-            raise ValueError(f"close must be at least {CLOSEST}, got {close!r}")
-        if close != CLOSE:
-            self.name = f"{self.name}-{close:g}"  # type: ignore[misc]
-            self.tolerance = close  # type: ignore[misc]
-
     def prepare(self, job: Job) -> LeavingOut | Refusal:
         """Another learner or sort of job, two classes, another penalty or solver, more numbers than fit: refused."""
-        from sklearn.linear_model import LogisticRegression
-
-        case = given(job, (LogisticRegression,), sparse=True, whole=True, any_query=True)
-        if isinstance(case, Refusal):
-            return case
-        return unsupported(case) or LeavingOut(self, job, dense(case))
+        case = given_logistic_regression(job, unsupported, any_query=True)
+        return case if isinstance(case, Refusal) else LeavingOut(self, job, case.dense())
 
 
 class LeavingOut(Prepared):
@@ -913,17 +892,6 @@ def class_weights(case: Given, labels: Indices) -> Floats:
         zip(present, compute_class_weight(case.estimator.class_weight, classes=present, y=values), strict=True)
     )
     return np.array([found.get(value, np.nan) for value in case.classes])
-
-
-def dense(case: Given) -> Given:
-    """The same with dense matrices."""
-    from scipy.sparse import issparse
-
-    return replace(
-        case,
-        matrix=case.matrix.toarray() if issparse(case.matrix) else case.matrix,
-        queries=case.queries.toarray() if issparse(case.queries) else case.queries,
-    )
 
 
 def unsupported(case: Given) -> Refusal | None:

@@ -39,7 +39,6 @@ from leakgauge.training.engines.logistic.multinomial import (
     Problem,
     approach,
     class_weights,
-    dense,
     solve,
     unsupported,
 )
@@ -51,14 +50,13 @@ from leakgauge.training.engines.logistic.subsets import (
     SAMPLE,
     SPARSE,
     TOLERANCE,
-    Asked,
     Pool,
     Subsets,
-    given_all,
+    asked,
     halved,
 )
 from leakgauge.training.engines.stateless import Given
-from leakgauge.training.job import Job
+from leakgauge.training.table import EachModel
 
 Number = TypeVar("Number", np.float32, np.float64)
 
@@ -93,19 +91,36 @@ class MultinomialLogisticRegressionSubsets(Subsets):
     name = "multinomial-logistic-regression-subsets"
     chunk = 64
 
-    def pool(self, job: Job) -> _Pool | Refusal:
-        """All records; two classes, another penalty or solver and more numbers than fit are refused."""
-        return _pool(job)
+    def unsupported(self, case: Given) -> Refusal | None:
+        """Two classes, another penalty or solver, more numbers than fit."""
+        return unsupported(case)
 
-    def queries(self, job: Job) -> Floats | Refusal:
+    def pool_of(self, case: Given) -> _Pool:
+        """All records."""
+        from scipy.sparse import csr_matrix
+
+        case = case.dense()
+        estimator, matrix = case.estimator, case.matrix
+        coordinates, middle = Coordinates.of(matrix, estimator.fit_intercept), None
+        sparse = coordinates.turn is None and np.count_nonzero(matrix) <= SPARSE * matrix.size
+        if sparse:  # centring would fill it
+            middle, coordinates = coordinates.mean / coordinates.size, replace(coordinates, mean=0 * coordinates.mean)
+        X = coordinates.rows(matrix)
+        centre = np.zeros(X.shape[1])
+        if middle is not None:
+            centre[: len(middle)] = middle
+        present, y = np.unique(case.labels, return_inverse=True)
+        weight = None
+        if estimator.class_weight != "balanced":
+            weight = float(estimator.C) * class_weights(case, case.labels)[present]
+        return _Pool(case, present, y, coordinates, csr_matrix(X) if sparse else X, centre, weight)
+
+    def queries(self, case: Given) -> Floats | Refusal:
         """Features, dense."""
-        case = given_all(job, job.queries_of(0), job.records[:1])
-        if isinstance(case, Refusal):
-            return case
         n, d = case.queries.shape
         if n * d > MOST_NUMBERS:
             return Refusal(Why.SIZE, f"{n:,} queries with {d:,} columns take more memory than is allowed for")
-        queries: Floats = dense(case).queries
+        queries: Floats = case.dense().queries
         return queries
 
 
@@ -200,20 +215,15 @@ class _Pool(Pool):
         several: Flags = (self.counts(members) > 0).sum(axis=1) > 1
         return several
 
-    def records(self) -> Floats:
-        """The features, as they are."""
-        features: Floats = self.case.matrix
-        return features
-
     def shared(self, halvings: int) -> _Metric:
         """The metric."""
         _ = self.single
         return _metric(self, halvings)
 
-    def fill(self, asked: Asked, members: Members, models: Indices, answers: Floats) -> Flags:
+    def fill(self, queries: Floats | EachModel, members: Members, models: Indices, answers: Floats) -> Flags:
         """Log-probabilities, each model's of the classes that it knows."""
         sure = np.zeros(len(members), dtype=bool)
-        same = None if asked.queries is None else self.rows(asked.queries)
+        same = None if isinstance(queries, EachModel) else self.rows(queries)
         reach = self.radius if same is None else max(self.radius, self.reach(same))
         together = models
         if isinstance(self.case.estimator.class_weight, dict):  # scikit-learn may refuse it where a class is missing
@@ -224,9 +234,9 @@ class _Pool(Pool):
             except np.linalg.LinAlgError:
                 continue
             block = _Block.of(self, members[part])
-            weights, sure[part] = _polish(self, metric, block, _descend(self, metric, block), reach)
+            weights, sure[part] = _polish(self, metric, block, _descend(metric, block), reach)
             for model, W, present in zip(part, weights.transpose(1, 0, 2), block.present.T, strict=True):
-                rows = self.rows(asked.of(int(model))) if same is None else same
+                rows = self.rows(asked(queries, self.case.matrix, model)) if same is None else same
                 scores = np.ascontiguousarray((rows @ W.T).T)
                 scores[~present] = -np.inf
                 scores -= scores.max(axis=0)
@@ -234,42 +244,17 @@ class _Pool(Pool):
                 answers[model] = -np.inf
                 answers[model][:, self.present] = scores.T
         for model in models[~sure[models]]:
-            sure[model] = self._alone(asked.of(int(model)), members[model], answers[model])
+            sure[model] = self._alone(asked(queries, self.case.matrix, model), members[model], answers[model])
         return sure
 
-    def _alone(self, asked: Floats, members: Flags, answers: Floats) -> bool:
+    def _alone(self, queries: Floats, members: Flags, answers: Floats) -> bool:
         """The answers ``[queries, k]`` of one model, by Newton's method with a metric of its own, if it is small."""
         if len(self.present) * self.X.shape[1] ** 2 > MOST_ALONE:
             return False
-        found = solve(self.case, np.flatnonzero(members), TOLERANCE, asked)
+        found = solve(self.case, np.flatnonzero(members), TOLERANCE, queries)
         if found is not None:
-            answers[:] = found.answers(found.coordinates.rows(asked), found.fit.weights)
+            answers[:] = found.answers(found.coordinates.rows(queries), found.fit.weights)
         return found is not None
-
-
-def _pool(job: Job) -> _Pool | Refusal:
-    """The pool of a job, or why it cannot be done."""
-    from scipy.sparse import csr_matrix
-
-    if isinstance(case := given_all(job, job.records.features[:1]), Refusal):
-        return case
-    if reason := unsupported(case):
-        return reason
-    case = dense(case)
-    estimator, matrix = case.estimator, case.matrix
-    coordinates, middle = Coordinates.of(matrix, estimator.fit_intercept), None
-    sparse = coordinates.turn is None and np.count_nonzero(matrix) <= SPARSE * matrix.size
-    if sparse:  # centring would fill it
-        middle, coordinates = coordinates.mean / coordinates.size, replace(coordinates, mean=0 * coordinates.mean)
-    X = coordinates.rows(matrix)
-    centre = np.zeros(X.shape[1])
-    if middle is not None:
-        centre[: len(middle)] = middle
-    present, y = np.unique(case.labels, return_inverse=True)
-    weight = None
-    if estimator.class_weight != "balanced":
-        weight = float(estimator.C) * class_weights(case, case.labels)[present]
-    return _Pool(case, present, y, coordinates, csr_matrix(X) if sparse else X, centre, weight)
 
 
 # ---------------------------------------------------------------- the metric
@@ -474,7 +459,7 @@ def _pull(group: _Group, scores: Singles) -> tuple[Singles, Singles]:
     return group.rows.sums(missed).transpose(1, 0, 2), p
 
 
-def _descend(pool: _Pool, metric: _Metric, block: _Block) -> Floats:
+def _descend(metric: _Metric, block: _Block) -> Floats:
     """Weights ``[k, models, d]`` by nonlinear conjugate gradients (Hager and Zhang 2005) from the metric's weights.
 
     A step goes as far as the curvature says: near the minimum that is far enough.

@@ -10,19 +10,23 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from leakgauge.arrays import Flags, Floats, Indices, Members
 from leakgauge.models import AnswerKind
 from leakgauge.training.engines.base import Engine, Outcome, Prepared, Refusal
+from leakgauge.training.engines.logistic.wanted import Unsupported, given_logistic_regression
 from leakgauge.training.engines.refit import train_each
-from leakgauge.training.engines.stateless import Given, given
+from leakgauge.training.engines.stateless import Given
 from leakgauge.training.job import Job
 from leakgauge.training.subsets import everything
 from leakgauge.training.table import EachModel
 from leakgauge.training.threads import one_thread
+
+if TYPE_CHECKING:
+    from leakgauge.records import Records
 
 TOLERANCE = 1e-6
 """Largest error of a log-probability."""
@@ -58,10 +62,6 @@ class Pool(ABC):
         """Which training sets ``[models, n]`` have records of two classes or more, bool ``[models]``."""
 
     @abstractmethod
-    def records(self) -> Floats:
-        """What queries are compared with ``[n, columns]``."""
-
-    @abstractmethod
     def shared(self, halvings: int) -> Any:
         """Find what models with about ``2^-halvings`` of the records have in common.
 
@@ -70,11 +70,11 @@ class Pool(ABC):
         """
 
     @abstractmethod
-    def fill(self, asked: Asked, members: Members, models: Indices, answers: Floats) -> Flags:
+    def fill(self, queries: Floats | EachModel, members: Members, models: Indices, answers: Floats) -> Flags:
         """Put the answers of some models into the table.
 
         Args:
-            asked: what they are asked.
+            queries: what all are asked ``[queries, columns]``, or which records each is asked about.
             members: all training sets ``[models, n]``.
             models: those to find, each with records of two classes or more.
             answers: the table ``[models, queries, k]``.
@@ -96,27 +96,10 @@ def halved(n: int, sizes: Indices) -> Indices:
     return halvings
 
 
-@dataclass(frozen=True)
-class Asked:
-    """What models are asked.
-
-    Args:
-        job: theirs.
-        records: what each may be asked about ``[n, columns]``.
-        queries: what all are asked ``[queries, columns]``; ``None`` where each is asked about records of its own.
-    """
-
-    job: Job
-    records: Floats
-    queries: Floats | None
-
-    def of(self, model: int) -> Floats:
-        """What one is asked ``[queries, columns]``."""
-        if self.queries is not None:
-            return self.queries
-        assert isinstance(self.job.queries, EachModel)
-        own: Floats = self.records[self.job.queries.index[model]]
-        return own
+def asked(queries: Floats | EachModel, records: Floats, model: int) -> Floats:
+    """What a model is asked ``[queries, columns]``: the same as all, or rows of its own of the records."""
+    own: Floats = records[queries.index[model]] if isinstance(queries, EachModel) else queries
+    return own
 
 
 class Subsets(Engine):
@@ -132,15 +115,27 @@ class Subsets(Engine):
         pool = self.pool(job)
         if isinstance(pool, Refusal):
             return pool
-        queries = None if isinstance(job.queries, EachModel) else self.queries(job)
+        if isinstance(job.queries, EachModel):
+            return OnSubsets(self, job, pool, None)
+        asked = _given_all(job, job.records[:1], job.queries, lambda _: None)
+        queries = asked if isinstance(asked, Refusal) else self.queries(asked)
         return queries if isinstance(queries, Refusal) else OnSubsets(self, job, pool, queries)
 
-    @abstractmethod
     def pool(self, job: Job) -> Pool | Refusal:
-        """The pool of a job, or why it cannot be done."""
+        """The pool of a job; or why it cannot be done, of which its queries are no part."""
+        case = _given_all(job, job.records, job.records.features[:1], self.unsupported)
+        return case if isinstance(case, Refusal) else self.pool_of(case)
 
     @abstractmethod
-    def queries(self, job: Job) -> Floats | Refusal:
+    def unsupported(self, case: Given) -> Refusal | None:
+        """Why there is no such minimum, or not enough room to find it."""
+
+    @abstractmethod
+    def pool_of(self, case: Given) -> Pool:
+        """The pool of what the last step is given."""
+
+    @abstractmethod
+    def queries(self, case: Given) -> Floats | Refusal:
         """What all models are asked ``[queries, columns]``."""
 
 
@@ -173,25 +168,20 @@ class OnSubsets(Prepared):
         answers = np.full((len(members), job.n_queries, job.n_answers), np.nan)
         several = self.pool.trainable(members)
         failures = {int(model): one_class(job, members[model]) for model in np.flatnonzero(~several)}
-        asked = Asked(job, self.pool.records(), self.queries)
+        queries = job.queries if self.queries is None else self.queries
         with np.errstate(all="ignore"), one_thread():
-            sure = self.pool.fill(asked, members, np.flatnonzero(several), answers)
+            sure = self.pool.fill(queries, members, np.flatnonzero(several), answers)
         lost = np.flatnonzero(several & ~sure)
-        if len(lost):  # hardly any penalty, and classes that can be told apart: no better than the solver asked for
-            plain = train_each(job, lost)
-            answers[lost] = plain.answers
-            failures |= {int(lost[model]): reason for model, reason in plain.failures.items()}
         kind = AnswerKind.PROBABILITIES if len(failures) < len(members) else None
-        return Outcome(answers, kind, dict(sorted(failures.items())), n_unconverged=len(lost))
+        found = Outcome(answers, kind, failures)
+        # Hardly any penalty, and classes that can be told apart: no better than the solver asked for.
+        return found.with_others(lost, replace(train_each(job, lost), n_unconverged=len(lost))) if len(lost) else found
 
 
-def given_all(job: Job, queries: Floats, records: Any = None) -> Given | Refusal:
-    """What the last step sees of all records, or of those given, and of the queries."""
-    from sklearn.linear_model import LogisticRegression
-
-    records = job.records if records is None else records
+def _given_all(job: Job, records: Records, queries: Floats, unsupported: Unsupported) -> Given | Refusal:
+    """What the last step sees of records and queries; or why it cannot be done."""
     whole = replace(job, records=records, subsets=everything(len(records)), queries=queries, places=None)
-    return given(whole, (LogisticRegression,), sparse=True, whole=True)
+    return given_logistic_regression(whole, unsupported)
 
 
 def one_class(job: Job, members: Flags) -> str:

@@ -2,14 +2,34 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from leakgauge.arrays import Floats
 from leakgauge.training.engines.base import Refusal, Why
-from leakgauge.training.engines.stateless import Given
+from leakgauge.training.engines.stateless import Given, given
+from leakgauge.training.job import Job
+
+Unsupported: TypeAlias = Callable[[Given], Refusal | None]
+"""Why what the last step is given cannot be done, or ``None``."""
 
 MULTINOMIAL_SOLVERS = ("lbfgs", "newton-cg", "newton-cholesky", "sag", "saga")
+
+
+def given_logistic_regression(job: Job, unsupported: Unsupported, *, any_query: bool = False) -> Given | Refusal:
+    """What the logistic regression that ends the job's learner is given; or why it cannot be done.
+
+    Args:
+        job: models trained on all records; with ``any_query`` also those without one record each.
+        unsupported: looked at last.
+        any_query: see :func:`leakgauge.training.engines.stateless.given`.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    case = given(job, (LogisticRegression,), sparse=True, whole=True, any_query=any_query)
+    return case if isinstance(case, Refusal) else unsupported(case) or case
 
 
 def no_binary_minimum(case: Given) -> Refusal | None:
@@ -31,6 +51,12 @@ def no_multinomial_minimum(case: Given) -> Refusal | None:
             Why.SETTING, f"LogisticRegression(solver={estimator.solver!r}) does not fit all classes together"
         )
     return _not_squared(estimator)
+
+
+def named_weights(case: Given) -> Floats:
+    """What ``class_weight`` says that a record of each class of the schema counts, where it is not ``balanced``."""
+    named = case.estimator.class_weight or {}
+    return np.array([float(named.get(label, 1.0)) for label in case.classes.tolist()])
 
 
 def positive(case: Given) -> int:

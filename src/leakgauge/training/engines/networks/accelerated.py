@@ -13,9 +13,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from leakgauge.arrays import Floats, Indices
+from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.models.torch import device_named, imported
-from leakgauge.training.engines.networks.group import SKIPPED, Group, Network, Trained
+from leakgauge.training.engines.networks.group import SKIPPED, Group, Layout, Network, Progress, Trained
 from leakgauge.training.engines.stacked import Adam, Momentum, Optimiser
 
 Tensor: TypeAlias = Any
@@ -49,17 +49,16 @@ def train(group: Group, device: str = "cpu") -> Trained:
             _Block(group, data, np.arange(start, min(start + size, group.n_models)))
             for start in range(0, group.n_models, size)
         ]
-        progress = _Progress(group)
+        progress = Progress(group)
         for epoch in range(group.network.n_epochs):
             order = group.orders(epoch)
             for block in blocks:
-                losses, counts = block.epoch(order)
-                progress.after(epoch, block, losses, counts)
+                block.after(progress, progress.after(epoch, block.models, *block.epoch(order)))
             blocks = [block for block in blocks if len(block.models)]
             if not blocks:
                 break
         for block in blocks:
-            progress.finish(block, np.arange(len(block.models)))
+            block.finish(progress, ~progress.converged[block.models])
     return progress.trained()
 
 
@@ -91,6 +90,7 @@ class _Block:
     def __init__(self, group: Group, data: _Data, models: Indices) -> None:
         torch = imported()
         self.network, self.data, self.models = group.network, data, models
+        self.layout = Layout(group.network)
         device = data.X.device
         parts = [part[models].reshape(len(models), -1) for part in (*group.weights, *group.biases)]
         self.flat = torch.tensor(np.concatenate(parts, axis=1), device=device)
@@ -133,12 +133,19 @@ class _Block:
         self.optimiser.keep(index)
         self._begin()
 
-    def layers(self) -> tuple[list[Tensor], list[Tensor]]:
-        """Views of the weights ``[m, inputs, outputs]`` and the biases ``[m, 1, outputs]``."""
-        shapes = _shapes(self.network)
-        parts = self.flat.split([rows * columns for rows, columns in shapes], dim=1)
-        views = [part.view(len(self.flat), *shape) for part, shape in zip(parts, shapes, strict=True)]
-        return views[: len(views) // 2], views[len(views) // 2 :]
+    def after(self, progress: Progress, done: Flags) -> None:
+        """Take over new learning rates; models that are done leave when it is worth it."""
+        if done.any():
+            self.finish(progress, done)
+        if self.network.schedule != "constant":
+            self.rate.copy_(imported().from_numpy(progress.rate[self.models, None]))
+        left = np.flatnonzero(~progress.converged[self.models])
+        if len(left) <= CROWDED * len(self.models):
+            self.keep(left)
+
+    def finish(self, progress: Progress, which: Flags) -> None:
+        """Note down the parameters of some of the models, bool ``[m]``."""
+        progress.final[self.models[which]] = self.flat.cpu().numpy()[which]
 
     def _run(self) -> None:
         """The first epoch as it stands, which lets the libraries set themselves up; recorded, then replayed after it.
@@ -182,7 +189,7 @@ class _Block:
         shape = (len(rows), n_places, -1)
         X = self.data.X.index_select(0, index).view(shape).expand(n_models, -1, -1)
         targets = self.data.targets.index_select(0, index).view(shape)
-        weights, biases = self.layers()
+        weights, biases = self.layout.layers(self.flat)
         units = [X]
         for weight, bias in zip(weights, biases, strict=True):
             if len(units) > 1:
@@ -199,85 +206,15 @@ class _Block:
                 delta = torch.bmm(delta, weights[layer].mT)
                 _through(self.network.activation, units[layer], delta)
         gradient = torch.cat(for_weights + for_biases, dim=1)
-        n_weights = sum(weight[0].numel() for weight in weights)
+        n_weights = self.layout.n_weights
         decayed, penalty = self.flat[:, :n_weights], self.network.alpha / count.clamp(min=1)
         self.counts += count[:, 0]
-        if _stops(self.network):
+        if self.network.stops:
             squares = 0.5 * penalty[:, 0] * torch.linalg.vector_norm(decayed, dim=1).square()
             self.losses += count[:, 0] * ((loss * share).sum(1) + squares)
         if self.network.alpha:
             gradient[:, :n_weights].addcmul_(decayed, penalty)
         self.optimiser.step(self.flat, gradient, present, self.rate)
-
-
-class _Progress:
-    """Which models have come to an end, and with which parameters."""
-
-    def __init__(self, group: Group) -> None:
-        self.network = group.network
-        n_parameters = sum(rows * columns for rows, columns in _shapes(group.network))
-        self.parameters = np.empty((group.n_models, n_parameters), dtype=np.float32)
-        self.n_epochs = np.full(group.n_models, group.network.n_epochs)
-        self.converged = np.zeros(group.n_models, dtype=bool)
-        self.ended = np.zeros(group.n_models, dtype=bool)
-        self.best = np.full(group.n_models, np.inf)
-        self.n_stalled = np.zeros(group.n_models, dtype=np.int64)
-        self.n_seen = np.zeros(group.n_models)
-
-    def after(self, epoch: int, block: _Block, losses: Floats, counts: Floats) -> None:
-        """New learning rates; models whose loss has stalled come to an end, and leave the block when it is worth it."""
-        network, models = self.network, block.models
-        self.n_seen[models] += counts
-        rate = block.rate[:, 0].cpu().numpy()
-        if network.schedule == "invscaling":
-            rate = network.learning_rate / (self.n_seen[models] + 1) ** network.power_t
-        if _stops(network):
-            loss = losses / counts
-            self.n_stalled[models] = np.where(loss > self.best[models] - network.tol, self.n_stalled[models] + 1, 0)
-            self.best[models] = np.fmin(self.best[models], loss)
-            over = (self.n_stalled[models] > network.patience) & ~self.ended[models]
-            if network.schedule == "adaptive":
-                slower = over & (rate > 1e-6)
-                rate = np.where(slower, rate / 5, rate)
-                self.n_stalled[models[slower]] = 0
-                over &= ~slower
-            if over.any():
-                self.n_epochs[models[over]], self.converged[models[over]] = epoch + 1, True
-                self.finish(block, np.flatnonzero(over))
-        if network.schedule != "constant":
-            block.rate.copy_(imported().from_numpy(rate[:, None]))
-        left = np.flatnonzero(~self.ended[models])
-        if len(left) <= CROWDED * len(models):
-            block.keep(left)
-
-    def finish(self, block: _Block, which: Indices) -> None:
-        """Note down the parameters of some models of a block, unless they have ended before."""
-        which = which[~self.ended[block.models[which]]]
-        models = block.models[which]
-        self.parameters[models] = block.flat.cpu().numpy()[which]
-        self.ended[models] = True
-
-    def trained(self) -> Trained:
-        """All models."""
-        shapes = _shapes(self.network)
-        ends = np.cumsum([rows * columns for rows, columns in shapes])
-        parts = [
-            np.ascontiguousarray(part).reshape(len(part), *shape)
-            for part, shape in zip(np.split(self.parameters, ends[:-1], axis=1), shapes, strict=True)
-        ]
-        n_layers = len(parts) // 2
-        return Trained(parts[:n_layers], [bias[:, 0] for bias in parts[n_layers:]], self.n_epochs, self.converged)
-
-
-def _shapes(network: Network) -> list[tuple[int, int]]:
-    """Of the weights of each layer, and then of the biases."""
-    pairs = list(zip(network.widths, network.widths[1:], strict=False))
-    return pairs + [(1, outputs) for _, outputs in pairs]
-
-
-def _stops(network: Network) -> bool:
-    """Whether training may end before its last epoch."""
-    return network.patience < network.n_epochs
 
 
 def _optimiser(network: Network, flat: Tensor) -> Optimiser:

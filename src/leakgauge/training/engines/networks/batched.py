@@ -8,20 +8,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.arrays import Flags, Floats, Indices, Rows, Singles
-from leakgauge.training.engines.networks.group import SKIPPED, Group, Network, Trained
+from leakgauge.training.engines.networks.group import SKIPPED, Group, Layout, Network, Progress, Trained
 
 BLOCK = 16
 """Models that take a step together: enough to share the cost of a call, few enough for the processor's cache."""
-
-SLOWEST = 1e-6
-"""The learning rate at which an adaptive schedule ends."""
 
 DENSE = 1 << 28
 """Bytes up to which a sparse matrix is made dense once, and not batch by batch."""
@@ -97,28 +93,6 @@ def _through(activation: str, units: Singles, deltas: Singles) -> None:
             deltas *= units
 
 
-class _Layout:
-    """Where the weights, and behind them the biases, of each layer lie in one row of numbers for each model."""
-
-    def __init__(self, network: Network) -> None:
-        pairs = list(pairwise(network.widths))
-        sizes = [inputs * outputs for inputs, outputs in pairs] + [outputs for _, outputs in pairs]
-        ends = np.cumsum(sizes).tolist()
-        places = [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]
-        self._shapes = pairs + [(1, outputs) for _, outputs in pairs]
-        self._places = places
-        self.n_layers = len(pairs)
-        self.n_weights = ends[len(pairs) - 1]
-        self.n_parameters = ends[-1]
-
-    def layers(self, flat: Singles) -> tuple[list[Singles], list[Singles]]:
-        """Views of the weights ``[models, inputs, outputs]`` and the biases ``[models, 1, outputs]``."""
-        views = [
-            flat[:, place].reshape(len(flat), *shape) for place, shape in zip(self._places, self._shapes, strict=True)
-        ]
-        return views[: self.n_layers], views[self.n_layers :]
-
-
 @dataclass
 class _Models:
     """The state of models in training.
@@ -156,35 +130,25 @@ class _Training:
 
     def __init__(self, group: Group) -> None:
         self.group, self.network = group, group.network
-        self.layout = _Layout(group.network)
-        self.stops = group.network.patience < group.network.n_epochs
+        self.layout = Layout(group.network)
         small = 4 * group.X.shape[0] * group.X.shape[1] <= DENSE
         self.X = group.X if isinstance(group.X, np.ndarray) or not small else group.X.toarray()
         self.scratch: dict[tuple[int, int], _Scratch] = {}
-        self.n_seen = np.zeros(group.n_models)
-        self.best, self.n_stalled = np.full(group.n_models, np.inf), np.zeros(group.n_models)
 
     def run(self) -> Trained:
-        n_models, n_epochs = self.group.n_models, self.network.n_epochs
-        live, models = np.arange(n_models), self._begin()
-        final = np.empty_like(models.parameters)
-        lasted, converged = np.full(n_models, n_epochs), np.zeros(n_models, dtype=bool)
-        for epoch in range(n_epochs):
+        progress = Progress(self.group)
+        live, models = np.arange(self.group.n_models), self._begin()
+        for epoch in range(self.network.n_epochs):
             losses, counts = self._epoch(models, live, self.group.orders(epoch))
-            self.n_seen[live] += counts
-            if self.network.schedule == "invscaling":
-                models.rate = self.network.learning_rate / (self.n_seen[live] + 1) ** self.network.power_t
-            done = self._stalled(models, live, losses / counts)
+            done = progress.after(epoch, live, losses, counts)
+            models.rate = progress.rate[live]
             if done.any():
-                stopped, live = live[done], live[~done]
-                final[stopped], lasted[stopped], converged[stopped] = models.parameters[done], epoch + 1, True
-                models = models.part(~done)
+                progress.final[live[done]] = models.parameters[done]
+                live, models = live[~done], models.part(~done)
             if not len(live):
                 break
-        final[live] = models.parameters
-        weights, biases = self.layout.layers(final)
-        biases = [np.ascontiguousarray(bias[:, 0]) for bias in biases]
-        return Trained([np.ascontiguousarray(weight) for weight in weights], biases, lasted, converged)
+        progress.final[live] = models.parameters
+        return progress.trained()
 
     def _begin(self) -> _Models:
         n_models, adam = self.group.n_models, self.network.solver == "adam"
@@ -197,20 +161,6 @@ class _Training:
         second = np.zeros((n_models, self.layout.n_parameters if adam else 0), dtype=np.float32)
         rate = np.full(n_models, self.network.learning_rate)
         return _Models(parameters, np.zeros_like(parameters), second, rate, np.zeros(n_models, dtype=np.int64))
-
-    def _stalled(self, models: _Models, live: Indices, loss: Floats) -> Flags:
-        """Which models are done, for their loss has stalled; in an adaptive schedule others go on more slowly."""
-        if not self.stops:
-            return np.zeros(len(live), dtype=bool)
-        self.n_stalled[live] = np.where(loss > self.best[live] - self.network.tol, self.n_stalled[live] + 1, 0)
-        self.best[live] = np.fmin(self.best[live], loss)
-        stalled: Flags = self.n_stalled[live] > self.network.patience
-        if self.network.schedule != "adaptive":
-            return stalled
-        slower = stalled & (models.rate > SLOWEST)
-        models.rate[slower] /= 5
-        self.n_stalled[live[slower]] = 0
-        return stalled & ~slower
 
     def _epoch(self, models: _Models, live: Indices, rows: Rows) -> tuple[Floats, Floats]:
         """The sum of the losses, and how many records each model has seen ``[live models]``."""
@@ -240,7 +190,7 @@ class _Training:
             self.scratch[key] = _Scratch(self.layout, self.network, *key)
         scratch = self.scratch[key]
         below = self._forward(models, rows, scratch)
-        losses = _head(scratch.units[-1], self.group.y[rows], present, wanted=self.stops)
+        losses = _head(scratch.units[-1], self.group.y[rows], present, wanted=self.network.stops)
         self._backward(models, below, scratch)
         losses += self._decay(models, present, scratch)
         models.n_steps += 1
@@ -304,7 +254,7 @@ class _Scratch:
         deltas: the gradients before the activation of each hidden layer.
     """
 
-    def __init__(self, layout: _Layout, network: Network, n_models: int, n_places: int) -> None:
+    def __init__(self, layout: Layout, network: Network, n_models: int, n_places: int) -> None:
         self.gradients = np.empty((n_models, layout.n_parameters), dtype=np.float32)
         self.weights, self.biases = layout.layers(self.gradients)
         self.decayed = np.empty((n_models, layout.n_weights), dtype=np.float32)

@@ -49,8 +49,6 @@ TOGETHER = 1 << 26
 N_TWINS = 16
 """Trainings of the same model from which the effect of rounding is found."""
 
-"""scikit-learn's words."""
-
 
 class Networks(Engine):
     """``MLPClassifier``, alone or after steps that learn nothing, on any subsets; each subclass is a trainer.
@@ -176,13 +174,9 @@ class ManyNetworks(Prepared):
                         n = int(job.subsets.row(model).sum())
                         failures[model] = f"{job.learner.name} raised ValueError in fit on {n} records"
         others = np.flatnonzero(_lacks_a_class(job, case))
-        if len(others):
-            plain = train_each(job, others)
-            table[others] = plain.answers
-            failures |= {int(others[place]): reason for place, reason in plain.failures.items()}
-            n_unconverged += plain.n_unconverged
         kind = AnswerKind.PROBABILITIES if len(failures) < len(table) else None
-        return Outcome(table, kind, dict(sorted(failures.items())), n_unconverged)
+        found = Outcome(table, kind, dict(sorted(failures.items())), n_unconverged)
+        return found.with_others(others, train_each(job, others)) if len(others) else found
 
     def floor(self, n_twins: int = N_TWINS) -> Floats:
         """How far rounding alone moves the log-probabilities of the model trained on all records.

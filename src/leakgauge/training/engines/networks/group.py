@@ -8,17 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leakgauge.arrays import Singles
+from leakgauge.arrays import Flags, Floats, Indices, Singles
 
 Orders: TypeAlias = Callable[[int], NDArray[np.int32]]
 
 SKIPPED = -1
 """In an order: a place whose record this model is trained without."""
+
+SLOWEST = 1e-6
+"""The learning rate at which an adaptive schedule ends."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,11 @@ class Network:
     n_epochs: int = 200
     tol: float = 1e-4
     patience: float = 10
+
+    @property
+    def stops(self) -> bool:
+        """Whether training may end before its last epoch."""
+        return self.patience < self.n_epochs
 
 
 @dataclass(frozen=True)
@@ -112,3 +121,83 @@ class Trained:
     biases: list[Singles]
     n_epochs: NDArray[np.int64]
     converged: NDArray[np.bool_]
+
+
+class Layout:
+    """Where the weights, and behind them the biases, of each layer lie in one row of numbers for each model."""
+
+    def __init__(self, network: Network) -> None:
+        pairs = list(pairwise(network.widths))
+        self._shapes = pairs + [(1, outputs) for _, outputs in pairs]
+        sizes = [rows * columns for rows, columns in self._shapes]
+        ends = np.cumsum(sizes).tolist()
+        self._places = [slice(end - size, end) for size, end in zip(sizes, ends, strict=True)]
+        self.n_layers = len(pairs)
+        self.n_weights = ends[len(pairs) - 1]
+        self.n_parameters = ends[-1]
+
+    def layers(self, flat: Any) -> tuple[list[Any], list[Any]]:
+        """Views of the weights ``[models, inputs, outputs]`` and the biases ``[models, 1, outputs]``.
+
+        Args:
+            flat: ``[models, parameters]``, an array or a tensor.
+        """
+        views = [
+            flat[:, place].reshape(len(flat), *shape) for place, shape in zip(self._places, self._shapes, strict=True)
+        ]
+        return views[: self.n_layers], views[self.n_layers :]
+
+
+class Progress:
+    """Which networks of a group have come to an end, with which parameters, and how fast the others learn.
+
+    Attributes:
+        rate: learning rate, float64 ``[models]``.
+        final: parameters at the end, as :class:`Layout` has them ``[models, parameters]``.
+        converged: whether each stopped because its loss stalled, bool ``[models]``.
+    """
+
+    def __init__(self, group: Group) -> None:
+        self._network, self._layout = group.network, Layout(group.network)
+        self.rate = np.full(group.n_models, group.network.learning_rate)
+        self.final = np.empty((group.n_models, self._layout.n_parameters), dtype=np.float32)
+        self.converged = np.zeros(group.n_models, dtype=bool)
+        self._n_epochs = np.full(group.n_models, group.network.n_epochs)
+        self._n_seen, self._n_stalled = np.zeros(group.n_models), np.zeros(group.n_models)
+        self._best = np.full(group.n_models, np.inf)
+
+    def after(self, epoch: int, models: Indices, losses: Floats, counts: Floats) -> Flags:
+        """Which models are done after an epoch, for their loss has stalled; an adaptive schedule slows them down first.
+
+        Args:
+            epoch: from 0.
+            models: that were trained in it, places in the group ``[m]``.
+            losses: the sum of the losses of each ``[m]``.
+            counts: how many records each has seen ``[m]``.
+
+        Returns:
+            Bool ``[m]``; not those that were done before.
+        """
+        network = self._network
+        self._n_seen[models] += counts
+        if network.schedule == "invscaling":
+            self.rate[models] = network.learning_rate / (self._n_seen[models] + 1) ** network.power_t
+        if not network.stops:
+            return np.zeros(len(models), dtype=bool)
+        loss = losses / counts
+        self._n_stalled[models] = np.where(loss > self._best[models] - network.tol, self._n_stalled[models] + 1, 0)
+        self._best[models] = np.fmin(self._best[models], loss)
+        done: Flags = (self._n_stalled[models] > network.patience) & ~self.converged[models]
+        if network.schedule == "adaptive":
+            slower = models[done & (self.rate[models] > SLOWEST)]
+            done &= self.rate[models] <= SLOWEST
+            self.rate[slower] /= 5
+            self._n_stalled[slower] = 0
+        self._n_epochs[models[done]], self.converged[models[done]] = epoch + 1, True
+        return done
+
+    def trained(self) -> Trained:
+        """All models, once the parameters of each are final."""
+        weights, biases = self._layout.layers(self.final)
+        biases = [np.ascontiguousarray(bias[:, 0]) for bias in biases]
+        return Trained([np.ascontiguousarray(weight) for weight in weights], biases, self._n_epochs, self.converged)

@@ -41,32 +41,23 @@ ACTIVATIONS = ("identity", "logistic", "tanh", "relu")
 SCHEDULES = ("constant", "invscaling", "adaptive")
 
 
+NUMBERS = ("alpha", "learning_rate", "power_t", "momentum", "beta_1", "beta_2", "epsilon", "tol", "patience")
+
+
 class _Network(ctypes.Structure):
     _fields_ = (
-        *((name, ctypes.c_double) for name in ("alpha", "learning_rate", "power_t", "momentum", "beta_1", "beta_2")),
-        *((name, ctypes.c_double) for name in ("epsilon", "tol", "patience")),
-        *((name, ctypes.c_int32) for name in ("n_layers", "activation", "adam", "schedule", "nesterov")),
-        ("batch_size", ctypes.c_int32),
+        *((name, ctypes.c_double) for name in NUMBERS),
+        *((name, ctypes.c_int32) for name in ("n_layers", "activation", "adam", "schedule", "nesterov", "batch_size")),
     )
 
     @classmethod
     def of(cls, network: Network) -> _Network:
         return cls(
-            alpha=network.alpha,
-            learning_rate=network.learning_rate,
-            power_t=network.power_t,
-            momentum=network.momentum,
-            beta_1=network.beta_1,
-            beta_2=network.beta_2,
-            epsilon=network.epsilon,
-            tol=network.tol,
-            patience=network.patience,
+            **{name: getattr(network, name) for name in (*NUMBERS, "nesterov", "batch_size")},
             n_layers=len(network.widths) - 1,
             activation=ACTIVATIONS.index(network.activation),
             adam=network.solver == "adam",
             schedule=SCHEDULES.index(network.schedule),
-            nesterov=network.nesterov,
-            batch_size=network.batch_size,
         )
 
 

@@ -1,0 +1,1 @@
+"""Naive Bayes without each record in turn."""
