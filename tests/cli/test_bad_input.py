@@ -448,8 +448,8 @@ def test_arrays_of_another_kind(cli: Callable, config: Written, tmp_path: Path, 
 @pytest.mark.parametrize(
     ("parts", "words"),
     [
-        ({"X.npy": b"garbage", "y.npy": b""}, ["no NumPy array"]),
-        ({"X": b"garbage"}, ["no NumPy array"]),
+        ({"X.npy": b"garbage", "y.npy": b""}, ["not a NumPy array"]),
+        ({"X": b"garbage"}, ["not a NumPy array"]),
         ({"y.npy": b""}, []),
     ],
 )

@@ -106,7 +106,7 @@ class DpSgd(TrainingDefence):
             epochs=whole(1, hint="it is the expected number of steps with each record"),
             batch=optional(whole(1, hint="it is the expected number of records in a step")),
             adjacency=one_of(Adjacency),
-            epsilon=optional(number(above=0, hint="1 is a strong promise, 8 a weak")),
+            epsilon=optional(number(above=0, hint="1 is a strong guarantee, 8 a weak one")),
             eta=optional(number()),
             share=number(above=0, below=1, hint="it is k / n, and 0.5 is the default"),
             delta=optional(number(above=0, below=1, hint="take less than 1 / size")),
