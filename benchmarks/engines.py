@@ -205,7 +205,7 @@ def solved_logistic(**settings: Any) -> LogisticRegression:
 
 def incomes_row() -> Measured:
     """898,610 people: all PDTPs from the counts of identical people."""
-    from leakgauge.influence.removal import Cells, Exposure
+    from leakgauge.influence.removal import CellInfluence, Cells
 
     table = people.incomes()
     assert table is not None  # the row is left out without data
@@ -226,7 +226,7 @@ def incomes_row() -> Measured:
 
     def counted() -> np.ndarray:
         cells = Cells.of(codes, labels, sizes)
-        return Exposure(cells, 1.0, fit_prior=True).values()[cells.of_record]
+        return CellInfluence(cells, 1.0, fit_prior=True).values()[cells.of_record]
 
     (seconds, values), (t, expected) = alternating(counted, [loop], 3)
     return Measured(

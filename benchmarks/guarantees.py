@@ -45,7 +45,7 @@ from leakgauge.defences.noise import NoisyParameters
 from leakgauge.defences.private_networks import Perceptron
 from leakgauge.defences.randomness import rounded_up
 from leakgauge.membership import ATTACKS
-from leakgauge.membership.attacks import Attack, Evidence
+from leakgauge.membership.attacks import MembershipAttack, MembershipEvidence
 from leakgauge.membership.game import everyone_as_target
 from leakgauge.membership.loss_threshold import mean_training_loss
 from leakgauge.records import Records, datasets
@@ -218,11 +218,11 @@ def attacked(table: PredictionTable, labels: np.ndarray) -> tuple[str, Estimate,
 
 
 def says_right(
-    attack: Attack, table: PredictionTable, shadows: PredictionTable, labels: np.ndarray, target: int
+    attack: MembershipAttack, table: PredictionTable, shadows: PredictionTable, labels: np.ndarray, target: int
 ) -> np.ndarray:
     """Whether an attack on one model is right about each record, bool ``[n]``."""
     members = table.subsets.row(target)
-    held = Evidence(table.kind, table.answers[target], labels, shadows=shadows)
+    held = MembershipEvidence(table.kind, table.answers[target], labels, shadows=shadows)
     held = replace(held, training_loss=mean_training_loss(held.losses[members]))
     return (attack.score(held) > 0) == members
 

@@ -21,20 +21,20 @@ from sklearn.pipeline import make_pipeline
 
 import people
 from leakgauge.models import AnswerKind
-from leakgauge.properties import Attack, Game, Population, Side, column_is, hold_out, prepare
+from leakgauge.properties import GameParameters, PropertyAttack, Side, Sides, column_is, hold_out, prepare
 from leakgauge.properties.training_sets import Trainer
 from leakgauge.records import Records
 from leakgauge.training import Execution, FixedDesign, SklearnLearner
 
-GAME = Game(0.4, 0.6, n=1000, poison=0.03)
-ATTACK = Attack(n_ensemble=1000, n_queries=1000, n_shadow=50)
+GAME = GameParameters(0.4, 0.6, n=1000, poison=0.03)
+ATTACK = PropertyAttack(n_ensemble=1000, n_queries=1000, n_shadow=50)
 N_MODELS = 400
 N_LOOP = 12
 N_ASKED = 2000
 REPETITIONS = 3
 
 
-def census() -> Population:
+def census() -> Sides:
     """Both sides, in codes."""
     if people.HAVE_DATA:
         from leakgauge.records import datasets

@@ -27,7 +27,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import leakgauge
-from leakgauge.auditing import AuditResult, Document, Released, Settings, audit
+from leakgauge.auditing import AuditResult, Document, ReleasedOutputs, Settings, audit
 from leakgauge.auditing.advice import Outputs, Situation, advice, bounding, unbounded_queries, unmeasured_influence
 from leakgauge.auditing.finding import Verdict
 from leakgauge.records import Records, from_pair
@@ -196,7 +196,7 @@ def measured() -> dict[str, AuditResult]:
     return {
         "naive Bayes": audit(GaussianNB(), **both, settings=few),
         "logistic regression": audit(LogisticRegression(C=100.0), **both, settings=few),
-        "labels": audit(remembers, **both, settings=replace(few, released=Released.LABELS)),
+        "labels": audit(remembers, **both, settings=replace(few, released=ReleasedOutputs.LABELS)),
         "a model alone": audit(known, **both, settings=few),
         "the same holdout": audit(remembers, **pair(same=True), settings=few),
         "regressor": audit(DecisionTreeRegressor(random_state=0), **pair(regression=True), settings=few),

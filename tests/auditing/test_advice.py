@@ -14,9 +14,9 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 
 from leakgauge import Settings, audit
-from leakgauge.auditing import AttackResult, Curve, Description, Document, ReleaseRule, Verdict
+from leakgauge.auditing import Description, Document, MembershipAttackResult, ReleaseRule, RocCurve, Verdict
 from leakgauge.auditing.advice import (
-    ENOUGH,
+    LARGE_ENOUGH_ADVICE,
     LOWEST_STEP_NATS,
     Outputs,
     Situation,
@@ -30,7 +30,7 @@ from leakgauge.auditing.advice import (
 )
 from leakgauge.auditing.gate import Limits, apply
 from leakgauge.auditing.membership.findings import findings
-from leakgauge.auditing.settings import Queries, Released
+from leakgauge.auditing.settings import Queries, ReleasedOutputs
 from leakgauge.models import AnswerKind
 from leakgauge.statistics import Estimate, advantage_of_decisions, bonferroni_confidence
 from leakgauge.theory import bin_centres
@@ -38,8 +38,8 @@ from leakgauge.theory import bin_centres
 QUESTIONS = ("membership", "influence", "attributes", "properties")
 FORMS = [
     (answers.value, released.value)
-    for answers, released in itertools.product(AnswerKind, Released)
-    if released is Released.AS_IS or answers is AnswerKind.PROBABILITIES
+    for answers, released in itertools.product(AnswerKind, ReleasedOutputs)
+    if released is ReleasedOutputs.AS_IS or answers is AnswerKind.PROBABILITIES
 ]
 """What an audit accepts: numbers and labels are released as they are."""
 
@@ -71,7 +71,7 @@ def test_what_passes_needs_no_advice(question, answers, released):
 def test_advice_fits_what_failed_and_what_is_released(question, verdict, answers, released):
     for one in situations(answers, released):
         said = advice(question, verdict, one)
-        options = said.removeprefix(ENOUGH).split(", or ")
+        options = said.removeprefix(LARGE_ENOUGH_ADVICE).split(", or ")
         assert all(options)
         assert len(set(options)) == len(options)
         labels, binned = "release labels" in said, "release binned" in said
@@ -88,7 +88,7 @@ def test_advice_fits_what_failed_and_what_is_released(question, verdict, answers
             assert not binned or one.largest_binned <= one.dtp
         helped = one.dtp is None and not one.labels_suffice and question != "influence"
         assert labels == (helped and one.outputs in (Outputs.PROBABILITIES, Outputs.BINNED))
-        assert said.startswith(ENOUGH) == (verdict is Verdict.CANNOT_TELL and question != "influence")
+        assert said.startswith(LARGE_ENOUGH_ADVICE) == (verdict is Verdict.CANNOT_TELL and question != "influence")
         if verdict is Verdict.CANNOT_TELL:
             assert advice(question, verdict, one, settle="more of it") == "more of it"
 
@@ -169,7 +169,7 @@ def overfitted():
     rule = ReleaseRule(dtp=0.5, queries=Queries.DIRECT)
     return {
         released: audit(LogisticRegression(C=100), **data(), settings=few(released=released, rule=rule))
-        for released in Released
+        for released in ReleasedOutputs
     }
 
 
@@ -179,7 +179,7 @@ def influence(result):
 
 def test_labels_are_worse_against_dtp_and_never_advised(overfitted):
     """A finite PDTP becomes infinite with labels: the measurement behind the advice."""
-    as_is, labels = influence(overfitted[Released.AS_IS]), influence(overfitted[Released.LABELS])
+    as_is, labels = influence(overfitted[ReleasedOutputs.AS_IS]), influence(overfitted[ReleasedOutputs.LABELS])
     assert as_is.verdict is labels.verdict is Verdict.FAILS
     assert math.isfinite(as_is.estimate.value)
     assert math.isinf(labels.estimate.value)
@@ -187,7 +187,7 @@ def test_labels_are_worse_against_dtp_and_never_advised(overfitted):
         assert all("release labels" not in finding.remedy for finding in result.findings)
         assert all("release binned" not in finding.remedy for finding in result.findings)
     assert "release probabilities instead of labels" in labels.remedy
-    (note,) = (note for note in overfitted[Released.LABELS].notes if "PDTP is infinite" in note)
+    (note,) = (note for note in overfitted[ReleasedOutputs.LABELS].notes if "PDTP is infinite" in note)
     assert note.endswith("Labels have probabilities of 0; probabilities above 0 would keep it finite.")
 
 
@@ -205,7 +205,7 @@ def test_bins_are_advised_where_they_were_measured_to_keep_the_limit():
         GaussianNB(),
         train=(X[:200], y[:200]),
         holdout=(X[200:], y[200:]),
-        settings=dataclasses.replace(settings, released=Released.BINNED),
+        settings=dataclasses.replace(settings, released=ReleasedOutputs.BINNED),
     )
     assert influence(again).verdict is Verdict.PASSES  # the advice was true
 
@@ -251,7 +251,7 @@ def test_the_gate_advises_by_what_the_result_says_was_released(overfitted):
         said = next(finding.remedy for finding in one.findings if finding.question == "influence")
         assert "release labels" not in said
         assert "records above the limit" not in said  # how many that are under this limit is not in the result
-    (without,) = apply(Document.of("x", [overfitted[Released.AS_IS]]), Limits(dtp=None, advantage=0.01)).audits
+    (without,) = apply(Document.of("x", [overfitted[ReleasedOutputs.AS_IS]]), Limits(dtp=None, advantage=0.01)).audits
     failed = [finding for finding in without.findings if finding.verdict is Verdict.FAILS]
     assert all(finding.question == "membership" for finding in failed)
 
@@ -261,7 +261,9 @@ def test_the_gate_advises_by_what_the_result_says_was_released(overfitted):
 
 def fake(name, value, half=0.01, confidence=0.99375):
     estimate = Estimate(value, value - half, value + half, confidence, "example", 600)
-    return AttackResult(name, name, "source", estimate, estimate, estimate, 0.01, Curve((0.0, 1.0), (0.0, 1.0)))
+    return MembershipAttackResult(
+        name, name, "source", estimate, estimate, estimate, 0.01, RocCurve((0.0, 1.0), (0.0, 1.0))
+    )
 
 
 def simulated(n, advantage, m, rng, base=0.5):
@@ -335,7 +337,7 @@ def test_a_value_near_the_limit_asks_for_no_hundred_thousands_of_records():
     enough = dataclasses.replace(situation, n_train=5000, n_holdout=5000, dtp=None)
     (near,) = judged_attacks([fake("loss-threshold", 0.0999, 0.03)], 0.1, enough)
     assert near.verdict is Verdict.CANNOT_TELL
-    assert near.remedy.startswith(ENOUGH + "train with stronger regularisation")
+    assert near.remedy.startswith(LARGE_ENOUGH_ADVICE + "train with stronger regularisation")
 
 
 def test_where_training_records_abound_only_the_holdout_is_to_grow():

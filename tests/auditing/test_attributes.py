@@ -19,17 +19,17 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from leakgauge.attributes import Guesses, infer, play
 from leakgauge.auditing import (
     Document,
-    HiddenColumn,
-    Released,
+    ReleasedOutputs,
     ReleaseRule,
     Run,
+    SensitiveColumn,
     Settings,
     Verdict,
     audit,
     audit_subject,
     subject,
 )
-from leakgauge.auditing.attributes.findings import TAIL_MEASURE, findings
+from leakgauge.auditing.attributes.findings import ATTRIBUTE_TAIL_MEASURE, findings
 from leakgauge.auditing.attributes.measurement import NO_SHADOWS, SHADOW_ATTACK
 from leakgauge.auditing.config import Config, load_config
 from leakgauge.auditing.document import dump, load, schema
@@ -72,7 +72,7 @@ def of(result):
 
 
 def tail_of(result):
-    return [finding for finding in result.findings if finding.measure == TAIL_MEASURE]
+    return [finding for finding in result.findings if finding.measure == ATTRIBUTE_TAIL_MEASURE]
 
 
 def population_law(X):
@@ -200,7 +200,9 @@ def test_a_model_that_remembers_fails_on_the_hidden_column():
 def test_numbers_are_those_of_the_package_by_hand():
     """The slow twin: the records that were set aside, each column asked alone, its intervals halved for two columns."""
     given = parts(150, 300)
-    settings = dataclasses.replace(QUICK, seed=5, attributes=("gene", HiddenColumn("weight", edges=(-4, -0.5, 0.5, 4))))
+    settings = dataclasses.replace(
+        QUICK, seed=5, attributes=("gene", SensitiveColumn("weight", edges=(-4, -0.5, 0.5, 4)))
+    )
     result = audit(SklearnLearner(RandomForestClassifier(5)), **given, settings=settings)
     place = {own: i for i, own in enumerate(given["holdout"].ids.tolist())}
     judged = sorted(place[int(result.ids[record.record])] for record in result.records if not record.member)
@@ -350,7 +352,7 @@ def test_how_few_people_no_tail_shows_depends_on_the_holdout(n_members, n_others
     given = halved(applicants(1000, 0, tied=1.0, noise=1.0), 500)
     (column,) = audit(GivesAway(knows_the_law, given["train"][:0]), **given, settings=QUICK).attributes
     made = findings([dataclasses.replace(column, n_members=n_members, n_others=n_others)], ReleaseRule())
-    assert said in next(one.reason for one in made if one.measure == TAIL_MEASURE)
+    assert said in next(one.reason for one in made if one.measure == ATTRIBUTE_TAIL_MEASURE)
 
 
 def test_how_many_cannot_be_shown_grows_where_the_holdout_is_small():
@@ -435,13 +437,13 @@ def test_small_groups_are_not_shown_apart():
     assert audit(DecisionTreeClassifier(), **given, settings=itself).attributes[0].attacks[0].by_group == ()
 
 
-@pytest.mark.parametrize("released", Released)
+@pytest.mark.parametrize("released", ReleasedOutputs)
 def test_what_is_released_is_what_is_asked(released):
     given = parts(150, 300)
     settings = dataclasses.replace(QUICK, released=released, bin_width=0.5)
     result = audit(SklearnLearner(DecisionTreeClassifier(max_depth=4, random_state=0)), **given, settings=settings)
     names = {one.name for one in result.attributes[0].attacks}
-    assert ("inversion-confidence" in names) == (released is not Released.LABELS)
+    assert ("inversion-confidence" in names) == (released is not ReleasedOutputs.LABELS)
     assert {"inversion-confusion", "several-queries", "imputation"} <= names
     assert result.attributes[0].n_own == 60
 
@@ -500,10 +502,18 @@ def never(records, seed):
     [
         ({"attributes": ("gen",)}, DataError, "did you mean 'gene'"),
         ({"attributes": ("age",)}, DataError, "'age' is numeric and can be inferred in bins only: give edges, such as"),
-        ({"attributes": (HiddenColumn("age", edges=(1, 0)),)}, DataError, "edges must be at least two finite numbers"),
-        ({"attributes": (HiddenColumn("gene", edges=(0, 1)),)}, DataError, "its values are its categories"),
-        ({"attributes": (HiddenColumn("gene", prior=(0.5, 0.5, 0.5)),)}, DataError, "column 'gene': .* a sum of 1.5"),
-        ({"attributes": (HiddenColumn("gene", prior=(0.5, 0.5)),)}, DataError, "column 'gene': .* each of 3 values"),
+        (
+            {"attributes": (SensitiveColumn("age", edges=(1, 0)),)},
+            DataError,
+            "edges must be at least two finite numbers",
+        ),
+        ({"attributes": (SensitiveColumn("gene", edges=(0, 1)),)}, DataError, "its values are its categories"),
+        (
+            {"attributes": (SensitiveColumn("gene", prior=(0.5, 0.5, 0.5)),)},
+            DataError,
+            "column 'gene': .* a sum of 1.5",
+        ),
+        ({"attributes": (SensitiveColumn("gene", prior=(0.5, 0.5)),)}, DataError, "column 'gene': .* each of 3 values"),
         ({"attributes": ("gene", "gene")}, ConfigError, "column 'gene' is inferred twice"),
         ({"group_by": "age"}, ConfigError, "group_by: column 'age' is numeric and has no groups"),
         ({"group_by": "town"}, DataError, "'town'"),
@@ -516,7 +526,7 @@ def test_bad_wishes_are_refused_before_anything_is_trained(settings, error, mess
 
 
 def test_a_prior_of_ones_own_is_used():
-    asked = (HiddenColumn("gene", prior=(0.0, 0.0, 1.0)),)
+    asked = (SensitiveColumn("gene", prior=(0.0, 0.0, 1.0)),)
     result = audit(DecisionTreeClassifier(), **parts(60, 60), settings=dataclasses.replace(QUICK, attributes=asked))
     assert result.attributes[0].prior == (0.0, 0.0, 1.0)
     assert of(result)[0].estimate.value == 0  # one value only is possible, and nothing can be learned
@@ -585,8 +595,8 @@ def test_a_file_says_which_columns_and_the_result_uses_its_words(tmp_path):
     (tmp_path / "people.csv").write_text("\n".join(["age,town,ill", *rows]) + "\n")
     (tmp_path / "audit.toml").write_text(FILE)
     config = load_config(tmp_path / "audit.toml")
-    age = HiddenColumn("age", (0.0, 30.0, 60.0, 90.0), (0.2, 0.5, 0.3))
-    assert config.settings().attributes == (HiddenColumn("town"), age)
+    age = SensitiveColumn("age", (0.0, 30.0, 60.0, 90.0), (0.2, 0.5, 0.3))
+    assert config.settings().attributes == (SensitiveColumn("town"), age)
     assert config.settings().group_by == "town"
     (what,) = config.subjects()
     town, years = audit_subject(what, config.settings()).attributes
@@ -594,7 +604,7 @@ def test_a_file_says_which_columns_and_the_result_uses_its_words(tmp_path):
     assert [group.name for group in years.attacks[0].by_group] == ["north", "south"]
     assert years.prior == (0.2, 0.5, 0.3)
     only = config.changed(attributes=["town"])
-    assert only.settings().attributes == (HiddenColumn("town"),)
+    assert only.settings().attributes == (SensitiveColumn("town"),)
     assert config.inputs() != only.inputs(), "another choice of columns is another audit"
 
 
@@ -619,8 +629,8 @@ def test_a_file_that_asks_for_the_impossible_is_refused(tmp_path, change, messag
 def test_columns_of_a_data_set_may_be_chosen():
     assert Config.for_dataset("adult").settings().attributes is None
     chosen = Config.for_dataset("adult", attributes=["sex", "race"])
-    assert chosen.settings().attributes == (HiddenColumn("sex"), HiddenColumn("race"))
-    assert chosen.changed(attributes=["race"]).settings().attributes == (HiddenColumn("race"),)
+    assert chosen.settings().attributes == (SensitiveColumn("sex"), SensitiveColumn("race"))
+    assert chosen.changed(attributes=["race"]).settings().attributes == (SensitiveColumn("race"),)
 
 
 # ------------------------------------------------------------------ what reaches files, and the gate
@@ -680,7 +690,7 @@ def test_a_document_without_the_tails_does_not_pass(remembered):
     """As somebody may have taken them out."""
     document = Document.of("hidden", [remembered])
     (written,) = document.audits
-    told = [one for one in written.findings if one.measure != TAIL_MEASURE]
+    told = [one for one in written.findings if one.measure != ATTRIBUTE_TAIL_MEASURE]
     columns = [dataclasses.replace(column, tail=None) for column in written.attributes]
     without = dataclasses.replace(written, findings=tuple(told), attributes=tuple(columns))
     found = apply(dataclasses.replace(document, audits=(without,)), Limits(advantage=0.05)).audits[0]

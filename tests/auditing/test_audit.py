@@ -11,7 +11,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
-from leakgauge.auditing import Queries, Released, ReleaseRule, Settings, Verdict, audit, judge, overall
+from leakgauge.auditing import Queries, ReleasedOutputs, ReleaseRule, Settings, Verdict, audit, judge, overall
 from leakgauge.errors import ConfigError, DataError, ModelError
 from leakgauge.models import FunctionProbabilities, ProbabilityAccess
 from leakgauge.records import Records
@@ -131,7 +131,7 @@ def test_labels_are_asked_for_about_changed_records():
     draws = np.random.default_rng(7)
     features, labels = draws.normal(size=(400, 6)), draws.integers(0, 2, 400)
     parts = {"train": (features[:200], labels[:200]), "holdout": (features[200:], labels[200:])}
-    settings = Settings(attacks=("noise-robustness",), released=Released.LABELS, n_influence=0)
+    settings = Settings(attacks=("noise-robustness",), released=ReleasedOutputs.LABELS, n_influence=0)
     found = audit(KNeighborsClassifier(1).fit(*parts["train"]), **parts, settings=settings)
     (attack,) = found.attacks
     assert attack.advantage.low > 0.2
@@ -154,8 +154,8 @@ def test_label_only_models_are_audited_by_their_labels():
 def test_what_is_released_is_what_is_measured():
     tree = DecisionTreeClassifier(max_leaf_nodes=8, random_state=0)
     as_is = audit(tree, train=TRAIN, holdout=HOLDOUT, settings=FAST)
-    labels = audit(tree, train=TRAIN, holdout=HOLDOUT, settings=Settings(n_shadows=8, released=Released.LABELS))
-    binned = audit(tree, train=TRAIN, holdout=HOLDOUT, settings=Settings(n_shadows=8, released=Released.BINNED))
+    labels = audit(tree, train=TRAIN, holdout=HOLDOUT, settings=Settings(n_shadows=8, released=ReleasedOutputs.LABELS))
+    binned = audit(tree, train=TRAIN, holdout=HOLDOUT, settings=Settings(n_shadows=8, released=ReleasedOutputs.BINNED))
     assert "loss-threshold" in {a.name for a in as_is.attacks}
     assert "loss-threshold" not in {a.name for a in labels.attacks}
     assert labels.description.answers == "labels"
@@ -177,7 +177,10 @@ def test_regressors_are_attacked_by_their_errors():
     assert flat.verdict is not Verdict.FAILS
     with pytest.raises(ModelError, match="is for classifiers"):
         audit(
-            Ridge(), train=(X[:200], y[:200]), holdout=(X[200:], y[200:]), settings=Settings(released=Released.LABELS)
+            Ridge(),
+            train=(X[:200], y[:200]),
+            holdout=(X[200:], y[200:]),
+            settings=Settings(released=ReleasedOutputs.LABELS),
         )
 
 
@@ -189,14 +192,14 @@ def test_a_query_elsewhere_gives_away_who_is_not_given_away_by_a_query_about_him
     """
     places = np.array([0.0, -1.0, 2.2, 2.3])
     parts = {"train": (places[:, None], np.array([1, 1, 0, 0])), "holdout": (places[:, None] + 0.01, [1, 1, 0, 0])}
-    result = audit(KNeighborsClassifier(1), **parts, settings=Settings(n_shadows=0, released=Released.BINNED))
+    result = audit(KNeighborsClassifier(1), **parts, settings=Settings(n_shadows=0, released=ReleasedOutputs.BINNED))
     direct, anything = finding(result, "largest PDTP"), finding(result, "largest DTP")
     assert direct.estimate.value == 0
     assert direct.verdict is Verdict.PASSES
     assert anything.verdict is Verdict.FAILS
     assert anything.estimate.low == pytest.approx(np.log(199))
     assert "queries other than the record" in anything.reason
-    accepted = Settings(n_shadows=0, rule=ReleaseRule(queries=Queries.DIRECT), released=Released.BINNED)
+    accepted = Settings(n_shadows=0, rule=ReleaseRule(queries=Queries.DIRECT), released=ReleasedOutputs.BINNED)
     direct_only = audit(KNeighborsClassifier(1), **parts, settings=accepted)
     assert direct_only.influence.n_searched == 0
     assert finding(direct_only, "largest PDTP").verdict is Verdict.PASSES
@@ -446,7 +449,7 @@ def test_shadow_models_answer_in_the_bins_of_the_released_model(attack):
     draws = np.random.default_rng(8)
     features, labels = draws.normal(size=(400, 6)), draws.integers(0, 2, 400)
     parts = {"train": (features[:200], labels[:200]), "holdout": (features[200:], labels[200:])}
-    settings = Settings(attacks=(attack,), released=Released.BINNED, bin_width=0.1, n_shadows=16, n_influence=0)
+    settings = Settings(attacks=(attack,), released=ReleasedOutputs.BINNED, bin_width=0.1, n_shadows=16, n_influence=0)
     (found,) = audit(RandomForestClassifier(20, random_state=0), **parts, settings=settings).attacks
     assert found.auc.low > 0.8
 

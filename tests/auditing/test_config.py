@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from pydantic import BaseModel
 
-from leakgauge.auditing import HiddenColumn, Queries, Released, Settings, audit_subject
+from leakgauge.auditing import Queries, ReleasedOutputs, SensitiveColumn, Settings, audit_subject
 from leakgauge.auditing.config import Config, load_config, schema
 from leakgauge.errors import ConfigError, DataError, ModelError
 from leakgauge.records import Kind, Native, Role, Task
@@ -114,11 +114,11 @@ def test_everything_that_can_be_said_arrives(config: Callable[[str], Config]) ->
     settings = config(EVERYTHING).settings()
     assert settings == Settings(
         seed=3,
-        released=Released.BINNED,
+        released=ReleasedOutputs.BINNED,
         bin_width=0.05,
         attacks=("distance", "gap"),
         n_shadows=8,
-        attributes=(HiddenColumn("town"),),
+        attributes=(SensitiveColumn("town"),),
         n_influence=10,
         n_repeats=2,
         rule=settings.rule,

@@ -10,9 +10,9 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
-from leakgauge.auditing import AuditDocument, Document, Finding, Released, ReleaseRule, Settings, Verdict, audit
+from leakgauge.auditing import AuditDocument, Document, Finding, ReleasedOutputs, ReleaseRule, Settings, Verdict, audit
 from leakgauge.auditing.gate import Limits, apply
-from leakgauge.auditing.membership.findings import TAIL_MEASURE
+from leakgauge.auditing.membership.findings import MEMBERSHIP_TAIL_MEASURE
 from leakgauge.errors import ConfigError
 from leakgauge.statistics import Estimate
 
@@ -71,7 +71,7 @@ def test_a_limit_that_is_left_out_takes_its_findings_with_it(naive_bayes: Docume
 def test_reasons_and_remedies_fit_the_new_verdict(naive_bayes: Document) -> None:
     for limits in (Limits(0.01, 0.01), Limits(50.0, 0.9)):
         for finding in apply(naive_bayes, limits).audits[0].findings:
-            digits = ".3g" if finding.measure == TAIL_MEASURE else "g"
+            digits = ".3g" if finding.measure == MEMBERSHIP_TAIL_MEASURE else "g"
             assert f"{finding.threshold:{digits}}" in finding.reason
             assert bool(finding.remedy) == (finding.verdict is not Verdict.PASSES)
 
@@ -119,7 +119,7 @@ def test_an_unmeasured_influence_stays_unknown() -> None:
 
 
 def test_labels_only_has_no_advantage_that_was_not_measured() -> None:
-    document = documented(GaussianNB(), released=Released.LABELS)
+    document = documented(GaussianNB(), released=ReleasedOutputs.LABELS)
     assert set(verdicts(apply(document, Limits(advantage=0.95)), "membership")) == {Verdict.PASSES}
 
 
@@ -231,7 +231,7 @@ def test_a_rule_that_does_not_agree_with_its_findings_counts_as_the_stricter(tre
     forged = changed(tree, rule=rule, findings=tuple(claimed(one) for one in only(tree).findings))
     judged = apply(forged, Limits())
     assert judged.verdict is Verdict.FAILS
-    assert {one.threshold for one in only(judged).findings if one.measure != TAIL_MEASURE} == {0.1, 1.0}
+    assert {one.threshold for one in only(judged).findings if one.measure != MEMBERSHIP_TAIL_MEASURE} == {0.1, 1.0}
 
 
 def test_what_was_asked_about_and_is_not_there_is_missed(naive_bayes: Document) -> None:
@@ -250,7 +250,7 @@ def test_results_that_hold_no_tail_odds_cannot_pass(naive_bayes: Document) -> No
         [dataclasses.replace(one, tail=None) for one in rest],
     ):
         judged = apply(changed(loose, attacks=tuple(attacks)), Limits())
-        tail = next(one for one in only(judged).findings if one.measure == TAIL_MEASURE)
+        tail = next(one for one in only(judged).findings if one.measure == MEMBERSHIP_TAIL_MEASURE)
         assert tail.verdict is Verdict.CANNOT_TELL
         assert "audit the model again" in tail.remedy
 

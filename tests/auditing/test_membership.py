@@ -14,7 +14,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from leakgauge.auditing import AuditResult, Finding, ReleaseRule, Settings, Verdict, audit
-from leakgauge.auditing.membership.findings import TAIL_MEASURE, tail_finding
+from leakgauge.auditing.membership.findings import MEMBERSHIP_TAIL_MEASURE, tail_finding
 from leakgauge.auditing.overlap import Overlap, holdout_repeats
 from leakgauge.defences import Unchanged
 from leakgauge.membership import ATTACKS
@@ -75,7 +75,7 @@ def test_a_classifier_that_gives_a_few_members_away_surely_fails() -> None:
     model = Answering(train.features[:48, 1], 1 - 1e-9, unsure)
     result = audit(model, train=train, holdout=holdout, settings=QUICK)
     assert all(one.verdict is not Verdict.FAILS for one in advantages(result))
-    tail = of(result, TAIL_MEASURE)
+    tail = of(result, MEMBERSHIP_TAIL_MEASURE)
     assert tail.verdict is Verdict.FAILS
     assert tail.threshold == pytest.approx(math.e)
     assert tail.estimate is not None
@@ -106,13 +106,13 @@ def test_a_regressor_that_fits_the_only_person_of_a_town_exactly_fails() -> None
     parts = [Records.from_arrays(X[a : a + n], y[a : a + n], ids=np.arange(a, a + n)) for a in (0, n)]
     result = audit(Asked(), train=parts[0], holdout=parts[1], settings=Settings(population=0.0))
     assert all(one.verdict is not Verdict.FAILS for one in advantages(result))
-    assert of(result, TAIL_MEASURE).verdict is Verdict.FAILS
+    assert of(result, MEMBERSHIP_TAIL_MEASURE).verdict is Verdict.FAILS
 
 
 def test_what_a_tail_below_the_limit_does_not_show_is_said() -> None:
     train, holdout = records()
     few = Answering(train.features[:20, 1], 1 - 1e-9, unsure)
-    tail = of(audit(few, train=train, holdout=holdout, settings=QUICK), TAIL_MEASURE)
+    tail = of(audit(few, train=train, holdout=holdout, settings=QUICK), MEMBERSHIP_TAIL_MEASURE)
     assert tail.verdict is Verdict.PASSES
     assert "cannot detect fewer than about 32 records identified with certainty" in tail.reason
     assert not tail.remedy
@@ -121,7 +121,7 @@ def test_what_a_tail_below_the_limit_does_not_show_is_said() -> None:
 def test_members_at_the_low_end_are_seen_too() -> None:
     train, holdout = records()
     model = Answering(train.features[:48, 1], 1e-9, unsure)
-    tail = of(audit(model, train=train, holdout=holdout, settings=QUICK), TAIL_MEASURE)
+    tail = of(audit(model, train=train, holdout=holdout, settings=QUICK), MEMBERSHIP_TAIL_MEASURE)
     assert tail.verdict is Verdict.FAILS
     assert "records with the lowest scores" in tail.reason
 
@@ -137,7 +137,7 @@ def test_labels_have_tails_too() -> None:
 
     settings = Settings(attacks=("gap",), n_influence=0, rule=ReleaseRule(dtp=0.3))
     result = audit(Labels(), train=train, holdout=holdout, settings=settings)
-    tail = of(result, TAIL_MEASURE)
+    tail = of(result, MEMBERSHIP_TAIL_MEASURE)
     assert tail.estimate is not None
     # A third of those classified rightly are others, so that the odds are 2 among them, and 0 among the rest.
     assert math.exp(0.3) < tail.estimate.low < 2
@@ -150,7 +150,7 @@ def test_infinite_scores_have_tails() -> None:
     y = X[:, 0] + np.random.default_rng(1).normal(size=400)
     tree = DecisionTreeRegressor(random_state=0).fit(X[:200], y[:200])
     result = audit(tree, train=(X[:200], y[:200]), holdout=(X[200:], y[200:]), settings=QUICK)
-    assert of(result, TAIL_MEASURE).verdict is Verdict.FAILS
+    assert of(result, MEMBERSHIP_TAIL_MEASURE).verdict is Verdict.FAILS
     assert result.attacks[0].tail is not None
     assert result.attacks[0].tail.n_members == result.attacks[0].tail.k
 
@@ -160,7 +160,7 @@ def test_the_limit_of_the_tail_is_that_on_dtp() -> None:
     model = Answering(train.features[:48, 1], 1 - 1e-9, unsure)
     for dtp, verdict in ((3.0, Verdict.PASSES), (1000.0, Verdict.PASSES), (0.1, Verdict.FAILS), (None, Verdict.FAILS)):
         settings = Settings(n_shadows=0, n_influence=0, rule=ReleaseRule(dtp=dtp))
-        tail = of(audit(model, train=train, holdout=holdout, settings=settings), TAIL_MEASURE)
+        tail = of(audit(model, train=train, holdout=holdout, settings=settings), MEMBERSHIP_TAIL_MEASURE)
         assert tail.threshold == pytest.approx(math.exp(min(1.0 if dtp is None else dtp, 700)))
         assert tail.verdict is verdict
     settings = Settings(n_shadows=0, n_influence=0, rule=ReleaseRule(advantage=None))
@@ -172,7 +172,7 @@ def test_the_limit_of_the_tail_is_that_on_dtp() -> None:
 def test_too_few_records_for_a_tail_are_said_and_decide_nothing() -> None:
     train, holdout = records(n=31)
     result = audit(GaussianNB().fit(train.features, train.labels), train=train, holdout=holdout, settings=QUICK)
-    assert not [one for one in result.findings if one.measure == TAIL_MEASURE]
+    assert not [one for one in result.findings if one.measure == MEMBERSHIP_TAIL_MEASURE]
     assert any("Tail odds: they need" in line for line in result.not_tested)
 
 
@@ -324,7 +324,7 @@ def test_people_given_away_surely_are_seen_in_a_holdout_of_which_a_third_was_tra
         ids=np.arange(n, 2 * n),
     )
     model = Answering(train.features[n // 6 : 2 * n // 3, 1], 1 - 1e-9, unsure)
-    tail = of(audit(model, train=train, holdout=holdout, settings=QUICK), TAIL_MEASURE)
+    tail = of(audit(model, train=train, holdout=holdout, settings=QUICK), MEMBERSHIP_TAIL_MEASURE)
     assert tail.estimate is not None
     assert tail.verdict is Verdict.FAILS
 

@@ -16,10 +16,10 @@ from sklearn.tree import DecisionTreeClassifier
 from leakgauge.auditing import (
     Document,
     PropertyGames,
-    Released,
+    ReleasedOutputs,
     ReleaseRule,
-    Secret,
     Settings,
+    TargetProperty,
     Verdict,
     audit,
     audit_subject,
@@ -34,7 +34,7 @@ from leakgauge.auditing.properties.findings import findings
 from leakgauge.auditing.properties.measurement import (
     N_ENSEMBLE,
     N_QUERIES,
-    N_TEST,
+    N_TEST_RECORDS,
     _largest,
     influence_inside,
     wanted_properties,
@@ -42,13 +42,13 @@ from leakgauge.auditing.properties.measurement import (
 from leakgauge.errors import ConfigError, DataError
 from leakgauge.influence import pdtp
 from leakgauge.models import FunctionProbabilities
-from leakgauge.properties import Attack, Game, NoisyLabels, Population, Side, play
+from leakgauge.properties import GameParameters, NoisyLabels, PropertyAttack, Side, Sides, play
 from leakgauge.records import Records
 from leakgauge.statistics import Estimate, bonferroni_confidence
 from leakgauge.training import FunctionLearner, SklearnLearner
 
 CLEAN = PropertyGames(planted=(), n_shadow=20, n_targets=20)
-BIT, OLD = Secret("bit", values=(1,)), Secret("age", above=1)
+BIT, OLD = TargetProperty("bit", values=(1,)), TargetProperty("age", above=1)
 LEARNER = SklearnLearner(LogisticRegression(tol=1e-8, max_iter=1000))
 
 
@@ -85,7 +85,7 @@ def quick(*properties, **changed):
 
 def code(value, **changed):
     """The gene in codes, as the records hold it."""
-    return Secret("gene", values=(value,), **changed)
+    return TargetProperty("gene", values=(value,), **changed)
 
 
 def of(result):
@@ -136,7 +136,7 @@ def told():
 def decided():
     """The same about the gene, which decides the label: naive Bayes, which learns how frequent labels are."""
     games = PropertyGames(planted=(), n_shadow=40, n_targets=30)
-    asked = Secret("gene", values=(1, 2), fractions=(0.2, 0.6))
+    asked = TargetProperty("gene", values=(1, 2), fractions=(0.2, 0.6))
     return audit(SklearnLearner(GaussianNB()), **parts(400, 4000), settings=quick(asked, games=games))
 
 
@@ -207,14 +207,14 @@ def test_numbers_are_those_of_the_package_by_hand(told):
         rest.schema,
         np.arange(2200),
     )
-    sides = Population(
+    sides = Sides(
         Side("owner", owner, owner.features[:, 4] == 1, 1), Side("attacker", attacker, attacker.features[:, 4] == 1, 1)
     )
-    attack = Attack(N_ENSEMBLE, N_QUERIES, 40, most_drawn=20 * N_QUERIES)
+    attack = PropertyAttack(N_ENSEMBLE, N_QUERIES, 40, most_drawn=20 * N_QUERIES)
     seed = int(np.random.SeedSequence([0, 7, 0]).generate_state(1)[0])
     played = play(
-        LEARNER, sides, Game(0.1, 0.3, 400, 0.1), attack,
-        n_targets=30, n_test=N_TEST, confidence=bonferroni_confidence(0.95, 3), seed=seed,
+        LEARNER, sides, GameParameters(0.1, 0.3, 400, 0.1), attack,
+        n_targets=30, n_test=N_TEST_RECORDS, confidence=bonferroni_confidence(0.95, 3), seed=seed,
     )  # fmt: skip
     game = told.properties[0].games[2]
     assert (game.accuracy, game.precision, game.recall) == (played.win_rate, played.use.precision, played.use.recall)
@@ -283,9 +283,10 @@ def test_a_remedy_is_the_game_with_a_learner_that_carries_it_out(remedied):
         subject(LEARNER, **parts(200, 2000)), quick(dataclasses.replace(BIT, fractions=(0.1, 0.3)), games=REMEDIES)
     )
     n_own = len(wanted.sides.attacker.records)
-    attack = Attack(N_ENSEMBLE, N_QUERIES, 20, most_drawn=20 * N_QUERIES, most_records=n_own)
+    attack = PropertyAttack(N_ENSEMBLE, N_QUERIES, 20, most_drawn=20 * N_QUERIES, most_records=n_own)
     played = play(
-        NoisyLabels(LEARNER, 0.1), wanted.sides, Game(0.1, 0.3, 200, 0.1), attack, n_targets=20, n_test=N_TEST,
+        NoisyLabels(LEARNER, 0.1), wanted.sides, GameParameters(0.1, 0.3, 200, 0.1), attack, n_targets=20,
+        n_test=N_TEST_RECORDS,
         confidence=bonferroni_confidence(0.95, 2), seed=int(np.random.SeedSequence([0, 7, 0]).generate_state(1)[0]),
     )  # fmt: skip
     noise = found.remedies[1].game
@@ -350,7 +351,7 @@ def test_usual_fractions_are_the_true_one_and_half_of_the_rarer_kind():
     assert rare.fractions[0] == pytest.approx(rare.true_fraction / 2, rel=0.06)
     assert rare.fractions[1] == pytest.approx(rare.true_fraction, rel=0.06)
     assert 100 <= rare.n <= 300
-    (common,) = wanted_properties(subject(LEARNER, **given), quick(Secret("gene", values=(0, 1))))
+    (common,) = wanted_properties(subject(LEARNER, **given), quick(TargetProperty("gene", values=(0, 1))))
     assert common.fractions[0] == pytest.approx(common.true_fraction, rel=0.06)
     assert common.fractions[1] == pytest.approx(1 - rare.fractions[0])
 
@@ -380,11 +381,11 @@ def test_no_record_is_on_both_sides_and_the_attacker_has_no_training_record():
 def test_a_rounded_model_is_attacked_as_it_is_released():
     """Rounded to 0 and 1 at a width of 1/2 and to labels; a tree that is trained one by one."""
     given = parts(200, 600)
-    for released in (Released.BINNED, Released.LABELS):
+    for released in (ReleasedOutputs.BINNED, ReleasedOutputs.LABELS):
         settings = quick(code(1), released=released, bin_width=0.5, games=PropertyGames((), 20, 5))
         result = audit(SklearnLearner(DecisionTreeClassifier(max_depth=3, random_state=0)), **given, settings=settings)
         answers = [game.answers for game in result.properties[0].games]
-        assert answers == (["labels"] if released is Released.LABELS else ["probabilities", "labels"])
+        assert answers == (["labels"] if released is ReleasedOutputs.LABELS else ["probabilities", "labels"])
 
 
 def test_one_class_of_several_against_the_rest():
@@ -426,13 +427,16 @@ def never(records, seed):
 @pytest.mark.parametrize(
     ("secret", "message"),
     [
-        (Secret("gen", values=("b",)), "did you mean 'gene'"),
-        (Secret("y", values=("ill",)), "'y' is the target, not a feature"),
-        (Secret("gene", values=("d",)), "“gene is d”: column 'gene' has no category 'd'"),
-        (Secret("gene", below=1), "column 'gene' is categorical and has no range; name values"),
-        (Secret("age", values=("old",)), r"column 'age' is numeric, and \['old'\] are not numbers"),
-        (Secret("age", above=99), "“age above 99”: no record of the owner's .* has the property"),
-        (Secret("age", above=2, fractions=(0.1, 0.9)), r"at most \d+ records can be drawn in which 0.1 or 0.9 have it"),
+        (TargetProperty("gen", values=("b",)), "did you mean 'gene'"),
+        (TargetProperty("y", values=("ill",)), "'y' is the target, not a feature"),
+        (TargetProperty("gene", values=("d",)), "“gene is d”: column 'gene' has no category 'd'"),
+        (TargetProperty("gene", below=1), "column 'gene' is categorical and has no range; name values"),
+        (TargetProperty("age", values=("old",)), r"column 'age' is numeric, and \['old'\] are not numbers"),
+        (TargetProperty("age", above=99), "“age above 99”: no record of the owner's .* has the property"),
+        (
+            TargetProperty("age", above=2, fractions=(0.1, 0.9)),
+            r"at most \d+ records can be drawn in which 0.1 or 0.9 have it",
+        ),
         (dataclasses.replace(BIT, positive="dead"), "“bit is 1”: the label 'y' has no class 'dead'"),
     ],
 )
@@ -446,17 +450,23 @@ def test_numbers_as_labels_are_refused():
     X = np.random.default_rng(0).normal(size=(200, 2))
     with pytest.raises(DataError, match="the label 'y' is a number, but the attack needs classes; bin it first"):
         audit(
-            Ridge(), train=(X[:100], X[:100, 0]), holdout=(X[100:], X[100:, 0]), settings=quick(Secret("x0", above=0))
+            Ridge(),
+            train=(X[:100], X[:100, 0]),
+            holdout=(X[100:], X[100:, 0]),
+            settings=quick(TargetProperty("x0", above=0)),
         )
 
 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: Secret("sex"), "name either values or a range"),
-        (lambda: Secret("age", values=(3,), below=5), "name either values or a range"),
-        (lambda: Secret("age", above=5, below=5), "nothing is above 5 and below 5"),
-        (lambda: Secret("sex", values=("f",), fractions=(0.6, 0.3)), "sex is f: fractions must be two frequencies"),
+        (lambda: TargetProperty("sex"), "name either values or a range"),
+        (lambda: TargetProperty("age", values=(3,), below=5), "name either values or a range"),
+        (lambda: TargetProperty("age", above=5, below=5), "nothing is above 5 and below 5"),
+        (
+            lambda: TargetProperty("sex", values=("f",), fractions=(0.6, 0.3)),
+            "sex is f: fractions must be two frequencies",
+        ),
         (lambda: PropertyGames(planted=(0.1, 0.05)), "each once and ascending"),
         (lambda: PropertyGames(planted=(0.0,)), r"property_games.planted\[0\] must be in \(0, 0.5\], got 0.0"),
         (lambda: PropertyGames(planted=(), remedies=True), "property_games.remedies are against poisoned records"),
@@ -548,7 +558,7 @@ def test_a_file_says_which_properties_and_the_result_uses_its_words(tmp_path):
     config = load_config(tmp_path / "audit.toml")
     settings = config.settings()
     assert settings.properties == (
-        Secret("town", values=("north",), fractions=(0.2, 0.5)), Secret("age", above=30, below=60.5)
+        TargetProperty("town", values=("north",), fractions=(0.2, 0.5)), TargetProperty("age", above=30, below=60.5)
     )  # fmt: skip
     assert settings.games == PropertyGames((0.1,), 20, 5, remedies=True)
     assert (settings.rule.property, settings.rule.planted) == (0.7, 0.1)
@@ -556,7 +566,7 @@ def test_a_file_says_which_properties_and_the_result_uses_its_words(tmp_path):
     assert (town.name, town.fractions, age.name) == ("town is north", (0.2, 0.5), "age above 30 and below 60.5")
     assert town.sides.owner.has.mean() == pytest.approx(0.5, abs=0.1)
     only = config.changed(properties=[{"column": "age", "above": 40}])
-    assert only.settings().properties == (Secret("age", above=40),)
+    assert only.settings().properties == (TargetProperty("age", above=40),)
     assert config.inputs() != only.inputs(), "another property is another audit"
 
 

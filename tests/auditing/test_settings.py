@@ -10,12 +10,12 @@ import pandas as pd
 import pytest
 from sklearn.naive_bayes import GaussianNB
 
-from leakgauge.auditing import HiddenColumn, Queries, Released, ReleaseRule, Secret, Settings, audit
+from leakgauge.auditing import Queries, ReleasedOutputs, ReleaseRule, SensitiveColumn, Settings, TargetProperty, audit
 from leakgauge.auditing.settings import PropertyGames
 from leakgauge.defences import Binning, DpSgd, EarlierStop, Ensemble, Removal, StrongerPenalty, Temperature
 from leakgauge.errors import ConfigError
 from leakgauge.membership import bounded_loss, frequency, noise_robustness, population, quantile, relative
-from leakgauge.properties import Attack, FixedBand, Game, TheoreticalBand
+from leakgauge.properties import FixedBand, GameParameters, PropertyAttack, TheoreticalBand
 from leakgauge.protecting import protect
 
 NOT_NUMBERS = (float("nan"), float("inf"), -float("inf"), "1", True, [1.0], (), object())
@@ -24,10 +24,10 @@ NUMBERS = [
     (ReleaseRule, {}, ("dtp", "advantage", "confidence", "property", "planted")),
     (Settings, {}, ("seed", "bin_width", "n_shadows", "population", "n_influence", "n_repeats", "n_attacks")),
     (PropertyGames, {}, ("n_shadow", "n_targets", "n_records")),
-    (Secret, {"column": "age", "above": 1.0}, ("above", "below")),
+    (TargetProperty, {"column": "age", "above": 1.0}, ("above", "below")),
     (FixedBand, {}, ("width",)),
-    (Game, {"t0": 0.1, "t1": 0.2, "n": 100}, ("t0", "t1", "n", "poison")),
-    (Attack, {}, ("n_ensemble", "n_queries", "n_shadow", "penalty", "most_drawn", "most_records")),
+    (GameParameters, {"t0": 0.1, "t1": 0.2, "n": 100}, ("t0", "t1", "n", "poison")),
+    (PropertyAttack, {}, ("n_ensemble", "n_queries", "n_shadow", "penalty", "most_drawn", "most_records")),
     (StrongerPenalty, {}, ("factor",)),
     (EarlierStop, {}, ("factor",)),
     (Binning, {}, ("width",)),
@@ -52,7 +52,7 @@ def test_no_limit_and_no_size_takes_what_is_no_number(settings, others, field):
 
 def test_every_number_of_the_settings_is_in_the_table_above():
     listed = {settings: set(fields) for settings, _, fields in NUMBERS}
-    for settings in (ReleaseRule, Settings, PropertyGames, FixedBand, Game, Attack):
+    for settings in (ReleaseRule, Settings, PropertyGames, FixedBand, GameParameters, PropertyAttack):
         numeric = {
             field.name
             for field in dataclasses.fields(settings)
@@ -64,13 +64,13 @@ def test_every_number_of_the_settings_is_in_the_table_above():
 @pytest.mark.parametrize(
     ("made", "message"),
     [
-        (lambda: Secret("sex", values="Female"), r"values must be a list, got 'Female'; write \['Female'\]"),
-        (lambda: Secret("sex", values=(float("nan"),)), "text, a finite number"),
-        (lambda: Secret("age", above=1, fractions=(0.1, 0.2, 0.3)), "fractions must be a list of 2"),
-        (lambda: Secret("age", above=1, fractions=(0.1, float("nan"))), r"fractions\[1\] must be in \[0, 1\]"),
-        (lambda: Secret("age", above=1, fractions=(0.3, 0.2)), "two frequencies"),
-        (lambda: Secret("", above=1), "column must be text"),
-        (lambda: Secret(3, above=1), "column must be text"),
+        (lambda: TargetProperty("sex", values="Female"), r"values must be a list, got 'Female'; write \['Female'\]"),
+        (lambda: TargetProperty("sex", values=(float("nan"),)), "text, a finite number"),
+        (lambda: TargetProperty("age", above=1, fractions=(0.1, 0.2, 0.3)), "fractions must be a list of 2"),
+        (lambda: TargetProperty("age", above=1, fractions=(0.1, float("nan"))), r"fractions\[1\] must be in \[0, 1\]"),
+        (lambda: TargetProperty("age", above=1, fractions=(0.3, 0.2)), "two frequencies"),
+        (lambda: TargetProperty("", above=1), "column must be text"),
+        (lambda: TargetProperty(3, above=1), "column must be text"),
         (lambda: PropertyGames(n_targets=7.5), "n_targets must be a whole number of at least 5, got 7.5"),
         (lambda: PropertyGames(planted="0.1"), "planted must be a list"),
         (lambda: PropertyGames(planted=0.1), r"planted must be a list, got 0.1; write \[0.1\]"),
@@ -85,13 +85,13 @@ def test_every_number_of_the_settings_is_in_the_table_above():
         (lambda: Settings(n_shadows=3), "0 or at least 4"),
         (lambda: Settings(released="rounded"), "released must be one of 'as is', 'binned', 'labels'"),
         (lambda: Settings(rule={"dtp": 1}), "rule must be a ReleaseRule"),
-        (lambda: Settings(properties=Secret("age", above=1)), "properties must be a list"),
+        (lambda: Settings(properties=TargetProperty("age", above=1)), "properties must be a list"),
         (lambda: Settings(games=None), "games must be a PropertyGames"),
         (lambda: Settings(device=0), "device must be text"),
         (lambda: ReleaseRule(queries="some"), "rule.queries must be one of 'any', 'in range', 'direct'"),
-        (lambda: HiddenColumn("age", edges=(0, math.inf)), r"column 'age': edges\[1\] must be a finite number"),
-        (lambda: HiddenColumn("sex", prior="half"), "prior must be a list"),
-        (lambda: HiddenColumn(None), "name must be text"),
+        (lambda: SensitiveColumn("age", edges=(0, math.inf)), r"column 'age': edges\[1\] must be a finite number"),
+        (lambda: SensitiveColumn("sex", prior="half"), "prior must be a list"),
+        (lambda: SensitiveColumn(None), "name must be text"),
     ],
 )
 def test_words_and_lists_are_checked_too(made, message):
@@ -115,15 +115,15 @@ def test_lists_and_words_and_numpy_numbers_mean_what_their_plain_forms_mean():
         seed=np.int64(3),
         released="binned",
         attributes=["sex"],
-        properties=[Secret("sex", values=["f"], fractions=[0.1, 0.3])],
+        properties=[TargetProperty("sex", values=["f"], fractions=[0.1, 0.3])],
         rule=ReleaseRule(dtp=np.float32(1), queries="direct"),
         games=PropertyGames(planted=[0.1], n_shadow=np.int32(20)),
     )
     plain = Settings(
         seed=3,
-        released=Released.BINNED,
+        released=ReleasedOutputs.BINNED,
         attributes=("sex",),
-        properties=(Secret("sex", values=("f",), fractions=(0.1, 0.3)),),
+        properties=(TargetProperty("sex", values=("f",), fractions=(0.1, 0.3)),),
         rule=ReleaseRule(dtp=1.0, queries=Queries.DIRECT),
         games=PropertyGames(planted=(0.1,), n_shadow=20),
     )

@@ -15,7 +15,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder
 
-from leakgauge.auditing import Queries, ReleaseRule, Secret, Settings, Verdict, audit, subject
+from leakgauge.auditing import Queries, ReleaseRule, Settings, TargetProperty, Verdict, audit, subject
 from leakgauge.auditing.document import Document, dump
 from leakgauge.auditing.explain import explain
 from leakgauge.auditing.gate import Limits, apply
@@ -448,7 +448,7 @@ def test_a_property_that_no_game_can_be_played_about_does_not_end_the_audit():
         seed=1,
         n_shadows=0,
         n_influence=0,
-        properties=(Secret("x0", values=(1,), fractions=(0.3, 0.6)),),
+        properties=(TargetProperty("x0", values=(1,), fractions=(0.3, 0.6)),),
         games=PropertyGames(planted=(), n_shadow=20, n_targets=5, n_records=100),
         rule=ReleaseRule(dtp=None, property=0.8),
     )

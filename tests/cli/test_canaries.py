@@ -422,7 +422,7 @@ def test_errors_of_the_python_interface(folder: Path) -> None:
 def test_what_holds_records_shows_shapes(folder: Path) -> None:
     from leakgauge.attributes import single
     from leakgauge.auditing.subject import subject
-    from leakgauge.membership import Evidence
+    from leakgauge.membership import MembershipEvidence
     from leakgauge.models import AnswerKind
     from leakgauge.training import FunctionLearner, Job, Randomness, everything, train_many
 
@@ -436,7 +436,7 @@ def test_what_holds_records_shows_shapes(folder: Path) -> None:
         members, members.schema, members.schema.columns[1], members.schema.target, what, prediction,
         single(members.schema, "town"),
         Job(learner, members, everything(80, 2), members.features, 0, Randomness.COMMON),
-        Evidence(AnswerKind.PROBABILITIES, prediction.answers[0], members.labels), learner,
+        MembershipEvidence(AnswerKind.PROBABILITIES, prediction.answers[0], members.labels), learner,
         FunctionLearner(lambda records, seed: None), learner.fit(members, seed=0),
     ]  # fmt: skip
     for holder in holders:

@@ -9,7 +9,7 @@ from collections import Counter
 import pytest
 from rich.console import Console
 
-from leakgauge.auditing import AttackResult, Curve, Finding, Verdict
+from leakgauge.auditing import Finding, MembershipAttackResult, RocCurve, Verdict
 from leakgauge.cli import protect, reproduce
 from leakgauge.cli._console import plain_table, show_table
 from leakgauge.defences import Binning, Ensemble, StrongerPenalty, Unchanged
@@ -66,8 +66,8 @@ def protection(documents):
     def tried(defence, risk, verdict, cost) -> Tried:
         advantage = Estimate(risk, risk - 0.05, risk + 0.05, 0.99, "Newcombe", 300)
         finding = Finding("membership", "advantage", advantage, 0.0, 0.1, verdict, "reason", "remedy")
-        attack = AttackResult(
-            "gap", "gap", "source", advantage, advantage, advantage, 0.1, Curve((0.0, 1.0), (0.0, 1.0))
+        attack = MembershipAttackResult(
+            "gap", "gap", "source", advantage, advantage, advantage, 0.1, RocCurve((0.0, 1.0), (0.0, 1.0))
         )
         result = documents(findings=(finding,), attacks=(attack,), verdict=verdict)
         error = Estimate(0.123, 0.1, 0.15, 0.99, "Clopper-Pearson", 300)

@@ -9,9 +9,9 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 
 from leakgauge.collusion import (
-    Agreement,
     ColludingLearner,
     Domain,
+    MarkerAgreement,
     already_in,
     attack,
     draw_keys,
@@ -111,22 +111,22 @@ def test_the_order_of_keys_does_not_matter():
 def test_scores_rise_with_matches_and_are_above_zero_for_members():
     agrees = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 1], [1, 1, 1]], dtype=bool)
     for least in (1, 2, 3):
-        found = Agreement(agrees, least)
+        found = MarkerAgreement(agrees, least)
         assert found.matches.tolist() == [0, 1, 2, 3]
         assert np.array_equal(found.scores > 0, found.decisions)
         assert (np.diff(found.scores) > 0).all()
-    assert Agreement(agrees, 2).decisions.tolist() == [False, False, True, True]
+    assert MarkerAgreement(agrees, 2).decisions.tolist() == [False, False, True, True]
 
 
 def test_rates_by_hand():
-    members = Agreement(np.array([[1, 1], [1, 1], [1, 1], [1, 0]], dtype=bool), 2)
-    others = Agreement(np.array([[1, 1], [0, 0]], dtype=bool), 2)
+    members = MarkerAgreement(np.array([[1, 1], [1, 1], [1, 1], [1, 0]], dtype=bool), 2)
+    others = MarkerAgreement(np.array([[1, 1], [0, 0]], dtype=bool), 2)
     found = success(members, others)
     assert (found.tpr.value, found.fpr.value, found.advantage.value) == (0.75, 0.5, 0.25)
     assert found.precision.value == 0.75
     assert [one.value for one in found.kept] == [1.0, 0.75]
     assert [one.value for one in found.chance] == [0.5, 0.5]
-    nobody = Agreement(np.zeros((2, 2), dtype=bool), 2)
+    nobody = MarkerAgreement(np.zeros((2, 2), dtype=bool), 2)
     assert success(nobody, nobody).precision is None
 
 

@@ -18,7 +18,7 @@ from scipy import optimize, special, stats
 
 from leakgauge.auditing.finding import Verdict, judge
 from leakgauge.errors import InputError, ModelError
-from leakgauge.membership import ATTACKS, OFFLINE_ATTACKS, Evidence, Population
+from leakgauge.membership import ATTACKS, OFFLINE_ATTACKS, MembershipEvidence, PopulationRecords
 from leakgauge.models import AnswerKind, label_logs
 from leakgauge.statistics import (
     Estimate,
@@ -85,7 +85,7 @@ def evidence_of(seed, kind, is_member, gain=0.0, *, shadow_gain=None, n_models=1
     labels, known = labels_of(rng, kind, n), labels_of(rng, kind, n_known)
     shadows = answers_of(rng, kind, signals((gain if shadow_gain is None else shadow_gain) * members), labels)
     own = signals(gain * is_member)
-    return Evidence(
+    return MembershipEvidence(
         kind,
         answers_of(rng, kind, own, labels),
         labels,
@@ -95,7 +95,7 @@ def evidence_of(seed, kind, is_member, gain=0.0, *, shadow_gain=None, n_models=1
         shadows=PredictionTable(shadows, kind, DenseSubsets(members), np.arange(n_models), "synthetic"),
         seed=1,
         features=rng.normal(size=(n, 2)),
-        population=Population(
+        population=PopulationRecords(
             answers_of(rng, kind, signals(np.zeros(n_known)), known), known, rng.normal(size=(n_known, 2))
         ),
         steadiness=special.expit(2 * own),

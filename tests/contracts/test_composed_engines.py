@@ -37,8 +37,8 @@ from leakgauge.training import (
     train_many,
 )
 from leakgauge.training.engines import ENGINES
-from leakgauge.training.engines.base import Prepared
-from leakgauge.training.engines.composed import Released, Voting
+from leakgauge.training.engines.base import PreparedJob
+from leakgauge.training.engines.composed import PostProcessing, Voting
 from leakgauge.training.engines.logistic.binary import LogisticRegressionNewton
 from leakgauge.training.engines.naive_bayes.engines import GaussianNaiveBayes
 from leakgauge.training.engines.refit import Loop, Refit
@@ -125,7 +125,7 @@ def misses(found, expected, tolerance):
 
 
 def check(job, engine):
-    assert isinstance(engine.prepare(job), Prepared)
+    assert isinstance(engine.prepare(job), PreparedJob)
     found, expected = engine.prepare(job).all(), trained(job)
     wrong = misses(found.answers, expected.answers, engine.tolerance)
     assert not wrong.any(), (engine.name, np.argwhere(wrong)[:5], found.answers[wrong][:5], expected.answers[wrong][:5])
@@ -348,7 +348,7 @@ def test_what_may_be_on_the_other_side_of_a_jump_is_trained(defence, tolerance, 
         error = engine.tolerance * np.maximum(1.0, np.abs(logs))
         near = (defence.release.off(logs, error) > 0).any(axis=(1, 2)).sum()
         Counted.n_models = 0
-        check(job, Released(engine))
+        check(job, PostProcessing(engine))
         assert Counted.n_models == near
         assert (near > 0) == isinstance(engine, Blunt)
         assert near < N / 2
@@ -356,7 +356,7 @@ def test_what_may_be_on_the_other_side_of_a_jump_is_trained(defence, tolerance, 
 
 def test_a_temperature_has_no_jumps(monkeypatch):
     monkeypatch.setattr("leakgauge.training.engines.refit.Refit", None)
-    Released(Blunt(0.3)).prepare(job_of(Temperature(2.0).apply(BAYES), TWO)).all()
+    PostProcessing(Blunt(0.3)).prepare(job_of(Temperature(2.0).apply(BAYES), TWO)).all()
 
 
 def test_models_of_randomised_learners_are_not_trained_anew(monkeypatch):
@@ -383,10 +383,10 @@ def test_the_floor_is_high_near_a_jump_and_0_elsewhere():
     logs = Refit().prepare(replace(job.of_everyone(), learner=BAYES)).all().answers[0]
     near = np.abs(np.diff(logs, axis=1)[:, 0]) < 2 * 0.3
     assert 0 < near.sum() < N / 2
-    np.testing.assert_array_equal(Released(Blunt(0.3)).prepare(job).floor(), np.where(near, np.inf, 0.0))
-    assert (Released(GaussianNaiveBayes()).prepare(job).floor() == 0).all()
+    np.testing.assert_array_equal(PostProcessing(Blunt(0.3)).prepare(job).floor(), np.where(near, np.inf, 0.0))
+    assert (PostProcessing(GaussianNaiveBayes()).prepare(job).floor() == 0).all()
     own = job_of(LabelsOnly().apply(BAYES), TWO, leave_one_out(N))
-    np.testing.assert_array_equal(Released(Blunt(0.3)).prepare(own).floor()[:, 0], np.where(near, np.inf, 0.0))
+    np.testing.assert_array_equal(PostProcessing(Blunt(0.3)).prepare(own).floor()[:, 0], np.where(near, np.inf, 0.0))
 
 
 def test_no_share_is_off_by_more_than_its_votes():
@@ -424,7 +424,7 @@ def reason(engine, job):
 
 
 def test_refusals_say_why():
-    released, voting = Released(LogisticRegressionNewton()), Voting(GaussianNaiveBayes())
+    released, voting = PostProcessing(LogisticRegressionNewton()), Voting(GaussianNaiveBayes())
     numbers = Records.from_arrays(TWO.features, TWO.features[:, 0])
     some = EachModel(np.tile([0, 1], (len(WHICH), 1)))
     for engine, job, message in (

@@ -46,7 +46,7 @@ from leakgauge.training import (
     train_many,
 )
 from leakgauge.training.engines import EXACT
-from leakgauge.training.engines.base import Prepared
+from leakgauge.training.engines.base import PreparedJob
 from leakgauge.training.engines.refit import Refit
 
 ENGINES = {engine.name: engine for engine in EXACT}
@@ -93,7 +93,7 @@ def check(name, estimator, records, which=None):
     """The engine does the job, and equals the twin everywhere."""
     job = job_of(estimator, records, which)
     engine = ENGINES[name]
-    assert isinstance(engine.prepare(job), Prepared)
+    assert isinstance(engine.prepare(job), PreparedJob)
     found = engine.prepare(job).all().answers
     assert found.shape == (len(job.subsets), 1, job.n_answers)
     expected = trained(estimator, records, job.subsets.removed)
@@ -561,7 +561,7 @@ def test_any_query_equals_the_slow_twin(row, queries):
     name, estimator, data, _ = row
     records, engine = data_set(data), ENGINES[FULL_NAMES[name]]
     job = some_job(estimator, records, queries)
-    assert isinstance(engine.prepare(job), Prepared)
+    assert isinstance(engine.prepare(job), PreparedJob)
     found, expected = engine.prepare(job).all().answers, Refit().prepare(job).all().answers
     assert found.shape == expected.shape
     k = found.shape[2]

@@ -32,7 +32,7 @@ from leakgauge.training import (
     random_subsets,
     train_many,
 )
-from leakgauge.training.engines.base import Prepared
+from leakgauge.training.engines.base import PreparedJob
 from leakgauge.training.engines.networks import engine as module
 from leakgauge.training.engines.networks import native
 from leakgauge.training.engines.networks.engine import NETWORKS, NativeNetworks, NumpyNetworks, TorchNetworks
@@ -152,7 +152,7 @@ TABLE = [
 def test_models_on_random_sets_are_scikit_learns(engine, estimator, data, randomness):
     """The same seeds, weights, batches and stopping: log-probabilities to 1e-4."""
     job = shadow_job(estimator, data_set(data), randomness=randomness)
-    assert isinstance(engine.prepare(job), Prepared)
+    assert isinstance(engine.prepare(job), PreparedJob)
     found, expected = engine.prepare(job).all(), Refit().prepare(job).all()
     assert difference(found.answers, expected.answers) < engine.tolerance
     assert (found.kind, found.failures) == (expected.kind, expected.failures)
@@ -347,7 +347,7 @@ def test_parts_equal_the_whole(engine):
     for job in jobs():
         whole = engine.prepare(job).all().answers
         for part in (np.array([0]), np.array([17, 3, 19]), np.arange(5, 20)):
-            assert isinstance(engine.prepare(job.part(part)), Prepared)
+            assert isinstance(engine.prepare(job.part(part)), PreparedJob)
             np.testing.assert_array_equal(engine.prepare(job.part(part)).all().answers, whole[part])
 
 

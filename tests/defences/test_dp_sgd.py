@@ -23,7 +23,7 @@ from leakgauge.defences import Adjacency, DpSgd
 from leakgauge.defences.accounting import least_noise, losses
 from leakgauge.defences.mip.exchanges import distinguished
 from leakgauge.defences.private_modules import descend_module
-from leakgauge.defences.private_networks import Dense, Perceptron, Step, descend
+from leakgauge.defences.private_networks import Dense, DescentStep, Perceptron, descend
 from leakgauge.defences.randomness import rounded_up
 from leakgauge.errors import ConfigError, MissingExtra, ModelError
 from leakgauge.models import ProbabilityAccess, RegressionAccess, answers
@@ -254,7 +254,7 @@ def test_without_noise_and_clipping_it_is_gradient_descent(constant):
     network = Dense("identity", constant, 1 / (0.5 * 60))
     start = [np.zeros((3 + constant, 1))]
     everyone = [np.arange(60)] * 2000
-    step = Step(clip=1e9, noise=0.0, rate=1.0, divisor=60)
+    step = DescentStep(clip=1e9, noise=0.0, rate=1.0, divisor=60)
     found = descend(network, start, X, labels[:, None].astype(float), everyone, step, rng)[0][:, 0]
     exact = LogisticRegression(C=0.5, fit_intercept=constant, tol=1e-10).fit(X, labels)
     np.testing.assert_allclose(found[:3], exact.coef_[0], rtol=1e-6)
@@ -292,7 +292,7 @@ def test_with_the_same_draws_a_module_is_trained_as_a_network_is(factory, monkey
     monkeypatch.setattr(TorchLearner, "made", made)
     draw = np.random.default_rng(1)
     batches = [np.flatnonzero(draw.random(60) < 0.25) for _ in range(16)]
-    step = Step(clip=1.0, noise=defence.noise, rate=0.5, divisor=15)
+    step = DescentStep(clip=1.0, noise=defence.noise, rate=0.5, divisor=15)
     module = descend_module(learner, records, batches, step, start=1, rng=Draws())
     found = [one.detach().double().numpy() for one in module.parameters()]
 

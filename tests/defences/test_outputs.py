@@ -14,7 +14,7 @@ from leakgauge.influence import dtp_upper_bound, pdtp
 from leakgauge.models import AnswerKind, answers, binned_logs, kind_of
 from leakgauge.records import Records
 from leakgauge.training import SklearnLearner
-from leakgauge.training.learners import Changed
+from leakgauge.training.learners import PostProcessedLearner
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(80, 3))
@@ -109,7 +109,7 @@ def test_released_answers_are_what_is_made_of_the_answers_behind(defence, learne
     assert np.array_equal(defence.release(behind), released)
     assert np.array_equal(defence.release(behind.reshape(8, 10, 2)), released.reshape(8, 10, 2))
     assert defence.release.kind is kind_of(model_of(defence.apply(learner)))
-    assert defence.apply(learner).made_of == Changed(learner, defence.release)
+    assert defence.apply(learner).made_of == PostProcessedLearner(learner, defence.release)
 
 
 @each

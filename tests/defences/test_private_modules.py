@@ -14,7 +14,7 @@ from scipy.stats import binom
 from leakgauge.defences import DpSgd, ParameterNoise
 from leakgauge.defences.memory import changed, snapshot
 from leakgauge.defences.private_modules import Gradients, descend_module
-from leakgauge.defences.private_networks import Step
+from leakgauge.defences.private_networks import DescentStep
 from leakgauge.errors import ModelError
 from leakgauge.records import Records
 from leakgauge.training import TorchLearner
@@ -445,7 +445,7 @@ def test_opacus_makes_the_same_model():
     opacus = pytest.importorskip("opacus")
     batches = [np.flatnonzero(np.random.default_rng(i).random(40) < 0.4) for i in range(12)]
     learner = TorchLearner(dropout_free, weight_decay=0.01)
-    step = Step(clip=0.5, noise=0.0, rate=0.5, divisor=16)
+    step = DescentStep(clip=0.5, noise=0.0, rate=0.5, divisor=16)
     ours = descend_module(learner, RECORDS, batches, step, start=3, rng=np.random.default_rng(0))
 
     torch.manual_seed(3)

@@ -16,7 +16,7 @@ from leakgauge.influence.delivered import n_looked_at
 from leakgauge.models import wrap
 from leakgauge.records import Records
 from leakgauge.training import Learner, SklearnLearner
-from leakgauge.training.learners import Changed
+from leakgauge.training.learners import PostProcessedLearner
 
 
 def table(n: int, d: int, seed: int, magnitude: float) -> tuple[np.ndarray, np.ndarray]:
@@ -224,7 +224,7 @@ class Clipping(Learner):
     name = "clipping"
     randomised = False
     input_range = property(lambda self: self.ends)  # type: ignore[assignment]
-    made_of = property(lambda self: Changed(self.inner, Temperature(1.0).release))  # type: ignore[assignment]
+    made_of = property(lambda self: PostProcessedLearner(self.inner, Temperature(1.0).release))  # type: ignore[assignment]
 
     def fit(self, records: Records, *, seed: int | None) -> Any:
         return self.inner.fit(records, seed=seed)

@@ -159,21 +159,23 @@ def test_a_record_whose_value_is_not_known_lets_nothing_pass() -> None:
     people, learner = scaled(), SklearnLearner(GaussianNB())
     found = pdtp(learner, people, seed=0)
     settings = Settings(rule=ReleaseRule(dtp=2 * float(found.values.max()), queries=Queries.DIRECT))
-    (known,) = influence.findings(influence.Measured(found, None, None, None, None), learner, "", settings, HERE)
+    (known,) = influence.findings(
+        influence.MeasuredInfluence(found, None, None, None, None), learner, "", settings, HERE
+    )
     assert known.verdict is Verdict.PASSES
     values = found.values.copy()
     values[7] = np.nan
-    missing = influence.Measured(replace(found, values=values), None, None, None, None)
+    missing = influence.MeasuredInfluence(replace(found, values=values), None, None, None, None)
     (finding,) = influence.findings(missing, learner, "", settings, HERE)
     assert finding.verdict is Verdict.CANNOT_TELL
     proven = DtpBound(np.full(len(people), float(found.values.max())), "every query")
     any_query = replace(settings, rule=replace(settings.rule, queries=Queries.ANY))
     for lost in (replace(found, values=values), replace(found, failures={7: "one class only"})):
-        promised = influence.Measured(lost, proven, None, None, np.zeros(0))
+        promised = influence.MeasuredInfluence(lost, proven, None, None, np.zeros(0))
         assert {one.verdict for one in influence.findings(promised, learner, "", any_query, HERE)} == {
             Verdict.CANNOT_TELL
         }
-    promised = influence.Measured(found, proven, None, None, np.zeros(0))
+    promised = influence.MeasuredInfluence(found, proven, None, None, np.zeros(0))
     assert {one.verdict for one in influence.findings(promised, learner, "", any_query, HERE)} == {Verdict.PASSES}
 
 

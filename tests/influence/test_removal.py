@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from sklearn.naive_bayes import CategoricalNB
 
-from leakgauge.influence.removal import MOST_ATTRIBUTES, Cells, Exposure, largest_left
+from leakgauge.influence.removal import MOST_ATTRIBUTES, CellInfluence, Cells, largest_left
 from leakgauge.theory import log_ratio
 
 
 def categorical_pdtp(codes, labels, n_categories, *, alpha=1.0, fit_prior=True):
     cells = Cells.of(codes, labels, n_categories)
-    return Exposure(cells, alpha, fit_prior).values()[cells.of_record]
+    return CellInfluence(cells, alpha, fit_prior).values()[cells.of_record]
 
 
 def trained_pdtp(codes, labels, widths, alpha, fit_prior):
@@ -108,7 +108,7 @@ def test_removals_equal_training_anew_after_each(seed):
     """Random tables, exact: no false alarms. Whoever has the largest value goes."""
     codes, labels, widths, alpha, fit_prior = some_people(seed)
     cells, left = Cells.of(codes, labels, widths), np.arange(len(codes))
-    exposure = Exposure(cells, alpha, fit_prior)
+    exposure = CellInfluence(cells, alpha, fit_prior)
     for _ in range(min(4, len(codes) - 1)):
         values = exposure.values()
         assert_equal(values[cells.of_record[left]], trained_pdtp(codes[left], labels[left], widths, alpha, fit_prior))
@@ -126,7 +126,7 @@ def test_dtp_equals_training_without_each_and_asking_everything(seed):
     labels = labels % 2
     labels[0] = 1
     cells = Cells.of(codes, labels, widths)
-    found = Exposure(cells, alpha or 0.5, fit_prior).dtp()[cells.of_record]
+    found = CellInfluence(cells, alpha or 0.5, fit_prior).dtp()[cells.of_record]
     assert_equal(found, trained_dtp(codes, labels, widths, alpha or 0.5, fit_prior))
 
 
@@ -150,7 +150,7 @@ def trained_dtp(codes, labels, widths, alpha, fit_prior):
 def test_dtp_where_no_query_can_differ():
     """One category and one label: the other label is impossible with the record and without."""
     cells = Cells.of(np.zeros((4, 2), dtype=int), np.array([1, 1, 1, 0]), np.array([1, 1]))
-    exposure = Exposure(cells, 1.0, True)
+    exposure = CellInfluence(cells, 1.0, True)
     np.testing.assert_allclose(exposure.dtp(), exposure.values(), atol=1e-12)
     exposure.remove(0)  # the only one of label 0
     np.testing.assert_array_equal(exposure.dtp(), [np.nan, 0.0])
@@ -167,7 +167,7 @@ def test_dtp_is_refused_where_patterns_do_not_settle_it():
         (codes, labels % 2, 0.0, "got 2, 0.0 and 2"),
         (many, labels % 2, 1.0, f"got 2, 1.0 and {MOST_ATTRIBUTES + 1}"),
     ):
-        exposure = Exposure(Cells.of(table, own, np.ones(table.shape[1], dtype=int)), alpha, True)
+        exposure = CellInfluence(Cells.of(table, own, np.ones(table.shape[1], dtype=int)), alpha, True)
         with pytest.raises(ValueError, match=said):
             exposure.dtp()
 

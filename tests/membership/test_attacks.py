@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from leakgauge.errors import InputError, ModelError
-from leakgauge.membership import ATTACKS, OFFLINE_ATTACKS, Evidence, Population, everyone_as_target
+from leakgauge.membership import ATTACKS, OFFLINE_ATTACKS, MembershipEvidence, PopulationRecords, everyone_as_target
 from leakgauge.membership._checks import thinned_groups
-from leakgauge.membership._others import Others
+from leakgauge.membership._others import OtherModels
 from leakgauge.models import AnswerKind, label_logs
 from leakgauge.training import DenseSubsets, PredictionTable, balanced_subsets, random_subsets
 
@@ -45,11 +45,11 @@ def evidence_of(rng, kind, is_member, gain, n_models=16, n_known=100):
         "synthetic",
     )
     dtype = float if kind is AnswerKind.VALUES else int
-    known = Population(
+    known = PopulationRecords(
         answers_of(rng, kind, rng.normal(size=n_known)), np.zeros(n_known, dtype), rng.normal(size=(n_known, 2))
     )
     own = gain * is_member + rng.normal(size=n)
-    return Evidence(
+    return MembershipEvidence(
         kind,
         answers_of(rng, kind, own),
         np.zeros(n, dtype),
@@ -109,7 +109,7 @@ def test_all_records_alike_are_all_told_the_same(attack, kind):
             answers=np.repeat(answer, 400, axis=0),
             shadows=replace(evidence.shadows, answers=np.tile(answer, (16, 400, 1))),
             features=np.zeros((400, 2)),
-            population=Population(np.repeat(answer, 100, axis=0), known.labels, np.zeros((100, 2))),
+            population=PopulationRecords(np.repeat(answer, 100, axis=0), known.labels, np.zeros((100, 2))),
             steadiness=np.full(400, 0.5),
         )
     )
@@ -219,7 +219,7 @@ def test_sums_over_others_are_those_over_thinned_groups(seed):
     targets = np.array([0, 4, 10, 7])
     complements = np.array([-1, 2, -1, 6])
     members[[2, 6]] = ~members[[4, 7]]
-    others = Others(members, targets, complements)
+    others = OtherModels(members, targets, complements)
     sum_in, sum_out = others.sums(values)
     for t, target in enumerate(targets):
         rest = ~np.isin(np.arange(11), [target, complements[t]])

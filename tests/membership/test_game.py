@@ -6,7 +6,7 @@ from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 from leakgauge.errors import DataError, ModelError
-from leakgauge.membership import ATTACKS, Evidence, everyone_as_target, left_out_error, strongest_per_record
+from leakgauge.membership import ATTACKS, MembershipEvidence, everyone_as_target, left_out_error, strongest_per_record
 from leakgauge.membership.game import population_game
 from leakgauge.models import AnswerKind, ProbabilityAccess
 from leakgauge.records import Records
@@ -75,7 +75,7 @@ def test_a_target_never_plays_its_own_shadow():
     slow = np.zeros((32, 80), dtype=bool)
     for target in range(32):
         others = table.rows(np.delete(np.arange(32), [target, target ^ 1]))  # nor does the complement of its set
-        evidence = Evidence(table.kind, table.answers[target], Y, shadows=others)
+        evidence = MembershipEvidence(table.kind, table.answers[target], Y, shadows=others)
         slow[target] = (BY_NAME["distance"].score(evidence) > 0) == HALVES.members[target]
     members = HALVES.members
     by_hand = ((slow & members).sum(0) / members.sum(0) + (slow & ~members).sum(0) / (~members).sum(0)) / 2
@@ -134,7 +134,7 @@ def test_scores_of_a_game_are_those_of_each_target():
     assert np.array_equal(success.members, HALVES.members[targets])
     for row, target in zip(success.scores, targets, strict=True):
         others = table.rows(np.delete(np.arange(32), [target, target ^ 1]))
-        expected = BY_NAME["lira"].score(Evidence(table.kind, table.answers[target], Y, shadows=others))
+        expected = BY_NAME["lira"].score(MembershipEvidence(table.kind, table.answers[target], Y, shadows=others))
         np.testing.assert_allclose(row, expected, rtol=1e-9, atol=1e-9)
     assert success.inside.size == success.outside.size == 80
     assert sorted([*success.inside, *success.outside]) == sorted(success.scores.ravel())
@@ -227,7 +227,7 @@ def test_nothing_to_choose_from_is_refused():
 
 def test_what_is_missing_is_named():
     answers = np.log(np.full((3, 2), 0.5))
-    evidence = Evidence(AnswerKind.PROBABILITIES, answers, np.zeros(3, dtype=int))
+    evidence = MembershipEvidence(AnswerKind.PROBABILITIES, answers, np.zeros(3, dtype=int))
     with pytest.raises(ModelError, match="needs the model's mean training loss"):
         BY_NAME["loss-threshold"].score(evidence)
     with pytest.raises(ModelError, match="needs shadow models; give a learner"):

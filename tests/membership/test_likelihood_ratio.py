@@ -154,7 +154,7 @@ def test_few_certain_answers_of_forests_do_not_hide_the_rest():
             ]
         )
     rates, areas = {}, {}
-    forms = {"ours": (None, likelihood_ratio.CLIP), "pooled": (False, 103.6), "per record": (True, 103.6)}
+    forms = {"ours": (None, likelihood_ratio.MAX_SIGNAL_NATS), "pooled": (False, 103.6), "per record": (True, 103.6)}
     for name, (per_record, largest) in forms.items():
         signal = likelihood_ratio.confidences(logs, y, largest=largest)
         scores = np.stack(

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 from scipy import optimize, stats
 
-from leakgauge.membership import ATTACKS, Evidence, shadow_classifier
+from leakgauge.membership import ATTACKS, MembershipEvidence, shadow_classifier
 from leakgauge.models import AnswerKind, binned_logs
 from leakgauge.records import Records
 from leakgauge.reproduce import long
-from leakgauge.reproduce.long_protocol import Games, Sizes
+from leakgauge.reproduce.long_protocol import Games, ProtocolSizes
 from leakgauge.training import DenseSubsets, PredictionTable, balanced_subsets, random_subsets
 
 BY_NAME = {attack.name: attack for attack in ATTACKS}
@@ -123,7 +123,7 @@ def evidence(rng, n=40, n_models=10, k=3):
     shadows = np.log(rng.dirichlet(np.full(k, 2.0), size=(n_models, n)))
     table = PredictionTable(shadows, AnswerKind.PROBABILITIES, members, np.arange(n_models), "synthetic")
     target = np.log(rng.dirichlet(np.full(k, 2.0), size=n))
-    return Evidence(AnswerKind.PROBABILITIES, target, rng.integers(0, k, n), shadows=table)
+    return MembershipEvidence(AnswerKind.PROBABILITIES, target, rng.integers(0, k, n), shadows=table)
 
 
 @pytest.mark.parametrize("name", ["shadow-classifier", "frequency", "distance"])
@@ -137,7 +137,7 @@ def test_the_three_attacks_read_binned_answers(name):
 
 def test_the_untargeted_attack_has_the_printed_sizes():
     """Section 5.3: 20 sets of half of 2,000 records make 40,000 rows, half of them "in"; 32 units, 0.01, 30 epochs."""
-    assert (Sizes().untargeted, long.POOL, shadow_classifier.PAPER_ROWS) == (20, 2000, 40_000)
+    assert (ProtocolSizes().untargeted, long.POOL, shadow_classifier.PAPER_ROWS) == (20, 2000, 40_000)
     members = random_subsets(2000, 1000, 20, np.random.default_rng(0)).members
     assert (members.size, members.sum()) == (40_000, 20_000)
     assert (members.sum(axis=1) == 1000).all()
@@ -169,7 +169,7 @@ def test_three_pairs_of_shadow_models_call_the_record_a_member():
     table = PredictionTable(answers, AnswerKind.PROBABILITIES, DenseSubsets(members), np.arange(6), "by hand")
     target = np.log([(0.885, 0.105, 0.005)] * 2)
     score = BY_NAME["distance"].score(
-        Evidence(AnswerKind.PROBABILITIES, target, np.zeros(2, dtype=int), shadows=table)
+        MembershipEvidence(AnswerKind.PROBABILITIES, target, np.zeros(2, dtype=int), shadows=table)
     )[0]
     assert score == pytest.approx(0.2305846719 - 0.0033138035, abs=1e-9)
     assert score > 0

@@ -321,7 +321,7 @@ def test_deeper_trees_on_iwpc(depth):
 
 def test_folds_are_ten_and_for_more_than_ten_thousand_records():
     """Section 6.1: leave-one-out up to 10,000 records, else ten folds."""
-    assert (error_law.MANY, error_law.N_FOLDS) == (10_000, 10)
+    assert (error_law.SHUFFLED_FOLDS_FROM_RECORDS, error_law.N_FOLDS) == (10_000, 10)
 
 
 def test_these_attacks_need_no_shadow_models():

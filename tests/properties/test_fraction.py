@@ -7,8 +7,8 @@ import pytest
 
 from leakgauge.errors import ConfigError
 from leakgauge.models import AnswerKind
-from leakgauge.properties import Attack, Game, Ridge, prepare_fraction
-from leakgauge.properties.fraction import PENALTIES
+from leakgauge.properties import GameParameters, PropertyAttack, Ridge, prepare_fraction
+from leakgauge.properties.fraction import RIDGE_PENALTIES
 from leakgauge.properties.training_sets import Trainer
 
 
@@ -74,7 +74,7 @@ def test_leaving_out_each_model_against_a_loop(m, q):
     def errors(penalty):
         return np.array([values[i] - ridge(vectors[k], values[k], penalty, vectors[i]) for i, k in enumerate(without)])
 
-    by_hand = {penalty: errors(penalty) for penalty in PENALTIES * largest / 1000}
+    by_hand = {penalty: errors(penalty) for penalty in RIDGE_PENALTIES * largest / 1000}
     best = min(by_hand, key=lambda penalty: by_hand[penalty] @ by_hand[penalty])
     np.testing.assert_allclose(fitted.errors, by_hand[best], rtol=1e-6)
     value, left = fitted.predictions(vector)
@@ -114,8 +114,8 @@ def test_real_games(two_sides, learner, answers):
     exactly 95 % miss with probability 0.03; seeds are fixed. Those that hold in 90 or 99 % are caught with probability
     above 0.99. Without any leak the error would be 0.115 on average.
     """
-    game = Game(0.1, 0.5, n=600, poison=0.05)
-    attack = Attack(n_ensemble=30, n_queries=150, n_shadow=60, answers=answers)
+    game = GameParameters(0.1, 0.5, n=600, poison=0.05)
+    attack = PropertyAttack(n_ensemble=30, n_queries=150, n_shadow=60, answers=answers)
     covered, errors = [], []
     for seed in range(40):
         found, truth = played(learner, two_sides(seed % 3), game, attack, seed, 20)
@@ -127,8 +127,8 @@ def test_real_games(two_sides, learner, answers):
 
 def test_a_model_is_asked_itself(two_sides, learner):
     sides = two_sides()
-    attack = Attack(n_ensemble=30, n_queries=60, n_shadow=20)
-    prepared = prepare_fraction(learner, sides.attacker, Game(0.1, 0.5, 400, 0.1), attack)
+    attack = PropertyAttack(n_ensemble=30, n_queries=60, n_shadow=20)
+    prepared = prepare_fraction(learner, sides.attacker, GameParameters(0.1, 0.5, 400, 0.1), attack)
     found = prepared.estimate(learner.fit(sides.owner.records[:400], seed=0).model)
     assert 0 <= found.low <= found.value <= found.high <= 1
     assert found.n == 40
@@ -136,4 +136,4 @@ def test_a_model_is_asked_itself(two_sides, learner):
 
 def test_too_few_shadow_models_for_an_interval(two_sides, learner):
     with pytest.raises(ConfigError, match="needs n_shadow of at least 20, got 19"):
-        prepare_fraction(learner, two_sides().attacker, Game(0.1, 0.5, 100), Attack(n_shadow=19))
+        prepare_fraction(learner, two_sides().attacker, GameParameters(0.1, 0.5, 100), PropertyAttack(n_shadow=19))

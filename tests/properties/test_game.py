@@ -9,13 +9,13 @@ from sklearn.tree import DecisionTreeClassifier
 
 from leakgauge.errors import ConfigError
 from leakgauge.models import AnswerKind
-from leakgauge.properties import Attack, Game, Property, hold_out, play, prepare
+from leakgauge.properties import GameParameters, Property, PropertyAttack, hold_out, play, prepare
 from leakgauge.properties.game import CleanTest, judged, left_out, target_sets
 from leakgauge.properties.training_sets import Trainer
 from leakgauge.theory import Variant
 from leakgauge.training import SklearnLearner
 
-REFERENCE = Attack(n_ensemble=100, n_queries=300, n_shadow=100)
+REFERENCE = PropertyAttack(n_ensemble=100, n_queries=300, n_shadow=100)
 
 
 def test_without_poison_the_random_bit_cannot_be_told(two_sides, learner):
@@ -24,10 +24,10 @@ def test_without_poison_the_random_bit_cannot_be_told(two_sides, learner):
     With exact intervals this fails with probability 0.003, though the seeds are fixed; an attack that wins 60 % of
     the games has its 60 intervals hold 1/2 in about two thirds, and is caught with probability above 0.99.
     """
-    attack = Attack(n_ensemble=30, n_queries=60, n_shadow=30)
+    attack = PropertyAttack(n_ensemble=30, n_queries=60, n_shadow=30)
     held = 0
     for seed in range(40):
-        rate = play(learner, two_sides(), Game(0.05, 0.15, n=200), attack, n_targets=60, seed=seed).win_rate
+        rate = play(learner, two_sides(), GameParameters(0.05, 0.15, n=200), attack, n_targets=60, seed=seed).win_rate
         held += rate.low <= 0.5 <= rate.high
     assert held >= 35
 
@@ -39,7 +39,7 @@ def test_where_both_worlds_are_the_same_the_decision_is_a_coin(two_sides, learne
     The truth is drawn apart from the models, so the rate is that of 400 fair coins: off by over 0.1 with probability
     6e-5 for each of three frequencies.
     """
-    sides, game = two_sides(), Game(0.3, 0.7, n=1000, poison=0.1)
+    sides, game = two_sides(), GameParameters(0.3, 0.7, n=1000, poison=0.1)
     prepared = prepare(learner, sides.attacker, game, REFERENCE, seed=1)
     rng = np.random.default_rng(7)
     sets = sides.owner.draw_sets(game.n_clean, np.full(400, frequency), rng)
@@ -70,7 +70,7 @@ def test_the_reference_games(two_sides, learner, t0, t1, poison, expected):
     The reference and these are each off by 0.06 at twice their standard error, for other people, so a right attack
     fails with probability below 0.01 a row; one that guesses fails every row with poison.
     """
-    game = Game(t0, t1, n=1000, poison=poison)
+    game = GameParameters(t0, t1, n=1000, poison=poison)
     rates = [
         play(learner, two_sides(seed), game, REFERENCE, n_targets=30, seed=seed).win_rate.value for seed in range(3)
     ]
@@ -78,8 +78,8 @@ def test_the_reference_games(two_sides, learner, t0, t1, poison, expected):
 
 
 def test_a_game_is_counted_by_hand(two_sides, learner):
-    game = Game(0.3, 0.7, n=300, poison=0.1)
-    prepared = prepare(learner, two_sides().attacker, game, Attack(n_ensemble=30, n_queries=20, n_shadow=10))
+    game = GameParameters(0.3, 0.7, n=300, poison=0.1)
+    prepared = prepare(learner, two_sides().attacker, game, PropertyAttack(n_ensemble=30, n_queries=20, n_shadow=10))
     is_t1 = np.repeat([False, True], 20)
     scores = np.where(is_t1, 1.0, -1.0)
     scores[:5], scores[20] = 1.0, 0.0  # five of 20 called t1 wrongly; a score of 0 is t0, wrong here
@@ -91,14 +91,19 @@ def test_a_game_is_counted_by_hand(two_sides, learner):
 
 
 def test_the_same_seed_plays_the_same_game(two_sides, learner):
-    game, attack = Game(0.3, 0.7, n=200, poison=0.05), Attack(n_ensemble=30, n_queries=30, n_shadow=20)
+    game, attack = (
+        GameParameters(0.3, 0.7, n=200, poison=0.05),
+        PropertyAttack(n_ensemble=30, n_queries=30, n_shadow=20),
+    )
     first, again = (play(learner, two_sides(), game, attack, n_targets=10, seed=4) for _ in range(2))
     np.testing.assert_array_equal(first.scores, again.scores)
     assert first.is_t1.sum() == 10
 
 
 def test_one_class_of_three_against_the_rest(two_sides, learner):
-    played = play(learner, two_sides(0, 3), Game(0.05, 0.15, n=600, poison=0.1), REFERENCE, n_targets=20, seed=1)
+    played = play(
+        learner, two_sides(0, 3), GameParameters(0.05, 0.15, n=600, poison=0.1), REFERENCE, n_targets=20, seed=1
+    )
     assert played.win_rate.value >= 0.9
     assert played.attack.planted.variant == Variant(True, 1)
     assert set(played.attack.planted.records.labels.tolist()) == {1}
@@ -106,8 +111,8 @@ def test_one_class_of_three_against_the_rest(two_sides, learner):
 
 def test_a_tree_can_be_attacked(two_sides):
     learner = SklearnLearner(DecisionTreeClassifier(max_depth=4, random_state=0))
-    attack = Attack(n_ensemble=20, n_queries=60, n_shadow=20)
-    played = play(learner, two_sides(), Game(0.05, 0.3, n=300, poison=0.15), attack, n_targets=20, seed=0)
+    attack = PropertyAttack(n_ensemble=20, n_queries=60, n_shadow=20)
+    played = play(learner, two_sides(), GameParameters(0.05, 0.3, n=300, poison=0.15), attack, n_targets=20, seed=0)
     assert played.win_rate.low > 0.5
 
 
@@ -116,15 +121,15 @@ def test_clean_probabilities_tell_of_a_property_that_matters(people):
     records = people(24_000)
     secret = Property("in care", lambda r: (r.labels == 1) | (r.features[:, 0] > 1))
     sides = hold_out(records, secret, seed=0)
-    attack = Attack(n_ensemble=50, n_queries=100, n_shadow=50, answers=AnswerKind.PROBABILITIES)
+    attack = PropertyAttack(n_ensemble=50, n_queries=100, n_shadow=50, answers=AnswerKind.PROBABILITIES)
     learner = SklearnLearner(LogisticRegression())
-    played = play(learner, sides, Game(0.3, 0.5, n=500), attack, n_targets=30, seed=0)
+    played = play(learner, sides, GameParameters(0.3, 0.5, n=500), attack, n_targets=30, seed=0)
     assert played.win_rate.low > 0.6
 
 
 def test_no_targets_are_refused(two_sides, learner):
     with pytest.raises(ConfigError, match="n_targets must be a whole number of at least 1"):
-        play(learner, two_sides(), Game(0.3, 0.7, 100), n_targets=0)
+        play(learner, two_sides(), GameParameters(0.3, 0.7, 100), n_targets=0)
 
 
 # ------------------------------------------------------------------ what the owner may notice
@@ -132,8 +137,8 @@ def test_no_targets_are_refused(two_sides, learner):
 
 def test_where_nothing_is_planted_use_is_that_of_models_trained_one_by_one(two_sides, learner):
     """Null: no cost but what chance does, by hand, with the weights worked out apart."""
-    owner, game = two_sides().owner, Game(0.05, 0.15, n=500)
-    attack = Attack(n_ensemble=20, n_queries=20, n_shadow=20)
+    owner, game = two_sides().owner, GameParameters(0.05, 0.15, n=500)
+    attack = PropertyAttack(n_ensemble=20, n_queries=20, n_shadow=20)
     played = play(learner, two_sides(), game, attack, n_targets=2, n_test=600, seed=3)
     sets, _ = target_sets(owner, game, 2, 3)
     features = left_out(owner, sets, 600, 3).features
@@ -154,7 +159,10 @@ def test_where_nothing_is_planted_use_is_that_of_models_trained_one_by_one(two_s
 
 
 def test_use_is_asked_besides_and_changes_nothing_else(two_sides, learner):
-    game, attack = Game(0.05, 0.15, n=300, poison=0.1), Attack(n_ensemble=20, n_queries=20, n_shadow=20)
+    game, attack = (
+        GameParameters(0.05, 0.15, n=300, poison=0.1),
+        PropertyAttack(n_ensemble=20, n_queries=20, n_shadow=20),
+    )
     with_test, without = (play(learner, two_sides(), game, attack, n_targets=5, n_test=n, seed=1) for n in (200, 0))
     np.testing.assert_array_equal(with_test.scores, without.scores)
     assert without.use is None
@@ -215,6 +223,12 @@ def test_use_that_is_not_known_is_none():
 
 def test_use_is_for_attacks_that_ask_for_labels(two_sides, learner):
     with pytest.raises(ConfigError, match="n_test is for attacks that query labels"):
-        play(learner, two_sides(), Game(0.1, 0.3, 100), Attack(answers=AnswerKind.PROBABILITIES), n_test=10)
+        play(
+            learner,
+            two_sides(),
+            GameParameters(0.1, 0.3, 100),
+            PropertyAttack(answers=AnswerKind.PROBABILITIES),
+            n_test=10,
+        )
     with pytest.raises(ConfigError, match="n_test must be a whole number of at least 0, got -1"):
-        play(learner, two_sides(), Game(0.1, 0.3, 100), n_test=-1)
+        play(learner, two_sides(), GameParameters(0.1, 0.3, 100), n_test=-1)

@@ -9,13 +9,13 @@ from sklearn.linear_model import RidgeClassifier
 
 from leakgauge.errors import ConfigError, DataError, ModelError
 from leakgauge.models import AnswerKind, LabelAccess, LabelOnly
-from leakgauge.properties import Attack, FixedBand, Game, LinearRule, TheoreticalBand, prepare
+from leakgauge.properties import FixedBand, GameParameters, LinearRule, PropertyAttack, TheoreticalBand, prepare
 from leakgauge.properties.inference import shadow_sets
 from leakgauge.theory import Variant, certainty_band
 from leakgauge.training import SklearnLearner
 
-GAME = Game(0.3, 0.7, n=300, poison=0.1)
-SMALL = Attack(n_ensemble=60, n_queries=40, n_shadow=20)
+GAME = GameParameters(0.3, 0.7, n=300, poison=0.1)
+SMALL = PropertyAttack(n_ensemble=60, n_queries=40, n_shadow=20)
 
 
 @pytest.mark.parametrize("standardise", [False, True])
@@ -42,11 +42,13 @@ def test_the_default_penalty_is_that_of_the_paper(two_sides, learner):
         learner,
         side,
         GAME,
-        Attack(n_ensemble=60, n_queries=40, n_shadow=20, penalty=2 / np.sqrt(20)),
+        PropertyAttack(n_ensemble=60, n_queries=40, n_shadow=20, penalty=2 / np.sqrt(20)),
         seed=1,
     ).rule
     np.testing.assert_array_equal(implied.weights, explicit.weights)
-    heavier = prepare(learner, side, GAME, Attack(n_ensemble=60, n_queries=40, n_shadow=20, penalty=9.0), seed=1).rule
+    heavier = prepare(
+        learner, side, GAME, PropertyAttack(n_ensemble=60, n_queries=40, n_shadow=20, penalty=9.0), seed=1
+    ).rule
     assert np.linalg.norm(heavier.weights) < np.linalg.norm(implied.weights) / 3
 
 
@@ -76,21 +78,21 @@ def test_the_same_seed_prepares_the_same_attack(two_sides, learner):
 
 def test_no_uncertain_point_leaves_the_planted_ones(two_sides, learner):
     """The vote of an odd number of models is never even."""
-    attack = Attack(n_ensemble=11, n_queries=10, n_shadow=10, band=FixedBand(0.0), most_drawn=200)
+    attack = PropertyAttack(n_ensemble=11, n_queries=10, n_shadow=10, band=FixedBand(0.0), most_drawn=200)
     prepared = prepare(learner, two_sides().attacker, GAME, attack)
     assert (prepared.n_uncertain, prepared.n_drawn, len(prepared.features)) == (0, 200, 30)
 
 
 def test_nothing_to_ask_at_all_is_an_error(two_sides, learner):
-    attack = Attack(n_ensemble=11, n_queries=10, n_shadow=10, band=FixedBand(0.0), most_drawn=200)
+    attack = PropertyAttack(n_ensemble=11, n_queries=10, n_shadow=10, band=FixedBand(0.0), most_drawn=200)
     with pytest.raises(DataError, match="no uncertain point was found among 200, and no record is poisoned"):
-        prepare(learner, two_sides().attacker, Game(0.3, 0.7, 300), attack)
+        prepare(learner, two_sides().attacker, GameParameters(0.3, 0.7, 300), attack)
 
 
 def test_printed_sizes_are_a_choice(two_sides):
     side, rng = two_sides().attacker, np.random.default_rng(0)
-    assert shadow_sets(side, GAME, Attack(), np.array([0.3]), rng).shape == (1, 270)
-    assert shadow_sets(side, GAME, Attack(paper_sizes=True), np.array([0.3]), rng).shape == (1, 300)
+    assert shadow_sets(side, GAME, PropertyAttack(), np.array([0.3]), rng).shape == (1, 270)
+    assert shadow_sets(side, GAME, PropertyAttack(paper_sizes=True), np.array([0.3]), rng).shape == (1, 300)
 
 
 class OnlyLabels(LabelAccess):
@@ -117,14 +119,14 @@ def test_labels_are_enough_to_decide(two_sides, learner):
 
 def test_an_attack_on_probabilities_needs_them(two_sides, learner):
     sides = two_sides()
-    attack = Attack(n_ensemble=60, n_queries=40, n_shadow=20, answers=AnswerKind.PROBABILITIES)
+    attack = PropertyAttack(n_ensemble=60, n_queries=40, n_shadow=20, answers=AnswerKind.PROBABILITIES)
     prepared = prepare(learner, sides.attacker, GAME, attack, seed=2)
     with pytest.raises(ModelError, match="queries probabilities, which LabelOnly does not output"):
         prepared.says_t1(LabelOnly(learner.fit(sides.owner.records[:300], seed=0).model))
 
 
 def test_a_classifier_without_probabilities_can_be_attacked(two_sides):
-    attack = Attack(n_ensemble=30, n_queries=20, n_shadow=10)
+    attack = PropertyAttack(n_ensemble=30, n_queries=20, n_shadow=10)
     learner = SklearnLearner(RidgeClassifier())
     prepared = prepare(learner, two_sides().attacker, GAME, attack)
     assert prepared.n_uncertain == 20
@@ -134,7 +136,7 @@ def test_a_classifier_without_probabilities_can_be_attacked(two_sides):
 @pytest.mark.parametrize("variant", [Variant(w, label) for w in (True, False) for label in (0, 1)], ids=str)
 def test_every_variant_can_be_prepared_with_the_theorems_band(variant, two_sides, learner):
     band = TheoreticalBand(certainty_band(0.3, 0.7, 0.1, variant=variant))
-    attack = Attack(n_ensemble=40, n_queries=10, n_shadow=10, variant=variant, band=band)
+    attack = PropertyAttack(n_ensemble=40, n_queries=10, n_shadow=10, variant=variant, band=band)
     prepared = prepare(learner, two_sides().attacker, GAME, attack)
     assert prepared.planted.variant == variant
     assert prepared.n_uncertain == 10
@@ -153,9 +155,9 @@ def test_every_variant_can_be_prepared_with_the_theorems_band(variant, two_sides
 )
 def test_impossible_settings_are_refused(settings, message):
     with pytest.raises(ConfigError, match=message):
-        Attack(**settings)
+        PropertyAttack(**settings)
 
 
 def test_too_few_records_of_ones_own(two_sides, learner):
     with pytest.raises(DataError, match=r"of the attacker's records without the property are needed, but there are"):
-        prepare(learner, two_sides().attacker, Game(0.3, 0.7, n=9000, poison=0.6), SMALL)
+        prepare(learner, two_sides().attacker, GameParameters(0.3, 0.7, n=9000, poison=0.6), SMALL)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from leakgauge.models import FunctionProbabilities
-from leakgauge.properties import Game, Property, Side, outlook
+from leakgauge.properties import GameParameters, Property, Side, outlook
 from leakgauge.records import Records
 from leakgauge.theory import Variant, prospect
 from leakgauge.training import FunctionLearner
@@ -24,7 +24,7 @@ def side():
 
 
 def test_nothing_planted_nothing_possible(side):
-    (found,) = outlook(FunctionLearner(knowing), side, Game(0.1, 0.3, 100), [0.0], n_models=2)
+    (found,) = outlook(FunctionLearner(knowing), side, GameParameters(0.1, 0.3, 100), [0.0], n_models=2)
     assert (found.mass, found.tolerated_excess) == (0.0, 0.0)
     assert found.wins_with(excess=0.0) is None
 
@@ -32,7 +32,13 @@ def test_nothing_planted_nothing_possible(side):
 @pytest.mark.parametrize("variant", [None, Variant(False, 0)], ids=str)
 def test_certainties_are_those_of_the_records_like_the_planted_ones(side, variant):
     (found,) = outlook(
-        FunctionLearner(knowing), side, Game(0.1, 0.3, 100), [0.1], variant=variant, n_models=2, n_points=10_000
+        FunctionLearner(knowing),
+        side,
+        GameParameters(0.1, 0.3, 100),
+        [0.1],
+        variant=variant,
+        n_models=2,
+        n_points=10_000,
     )
     like_planted = side.has == (variant is None)
     expected = prospect(
@@ -45,7 +51,7 @@ def test_certainties_are_those_of_the_records_like_the_planted_ones(side, varian
 
 def test_too_much_poison_ends_it(side):
     """Above t1 / (1 + t1) = 0.2308 even the other world flips everywhere."""
-    some, too_many = outlook(FunctionLearner(knowing), side, Game(0.1, 0.3, 100), [0.1, 0.24], n_models=2)
+    some, too_many = outlook(FunctionLearner(knowing), side, GameParameters(0.1, 0.3, 100), [0.1, 0.24], n_models=2)
     assert some.tolerated_excess > 0
     assert too_many.tolerated_excess == 0
 
@@ -58,7 +64,9 @@ def test_clean_models_are_trained_once_for_all_shares(side):
         return knowing(records, seed)
 
     shares = [0.05, 0.1, 0.2]
-    together = outlook(FunctionLearner(counted), side, Game(0.1, 0.3, 100), shares, n_models=3)
+    together = outlook(FunctionLearner(counted), side, GameParameters(0.1, 0.3, 100), shares, n_models=3)
     assert trained == [100, 100, 100]
-    alone = tuple(outlook(FunctionLearner(knowing), side, Game(0.1, 0.3, 100), [p], n_models=3)[0] for p in shares)
+    alone = tuple(
+        outlook(FunctionLearner(knowing), side, GameParameters(0.1, 0.3, 100), [p], n_models=3)[0] for p in shares
+    )
     assert together == alone

@@ -11,17 +11,17 @@ from sklearn.naive_bayes import GaussianNB
 from leakgauge.errors import ConfigError, DataError, ModelError
 from leakgauge.models import AnswerKind
 from leakgauge.properties import (
-    Attack,
-    Game,
+    GameParameters,
     NoisyLabels,
+    PropertyAttack,
     WithoutInfluential,
     play,
     power_curve,
 )
 from leakgauge.training import SklearnLearner
 
-GAME = Game(0.05, 0.15, n=500)
-ATTACK = Attack(n_ensemble=50, n_queries=100, n_shadow=50)
+GAME = GameParameters(0.05, 0.15, n=500)
+ATTACK = PropertyAttack(n_ensemble=50, n_queries=100, n_shadow=50)
 
 
 def in_order(learner, records):
@@ -132,7 +132,10 @@ def test_noise_replaces_labels_at_its_rate(people, learner):
 
 
 def test_the_game_is_played_with_noise(two_sides, learner):
-    game, attack = Game(0.05, 0.15, n=200, poison=0.1), Attack(n_ensemble=20, n_queries=30, n_shadow=20)
+    game, attack = (
+        GameParameters(0.05, 0.15, n=200, poison=0.1),
+        PropertyAttack(n_ensemble=20, n_queries=30, n_shadow=20),
+    )
     played = play(NoisyLabels(learner, 0.5), two_sides(), game, attack, n_targets=10)
     assert 0 <= played.win_rate.value <= 1
 
@@ -143,7 +146,7 @@ def test_models_that_never_say_1_have_no_precision(two_sides, people):
     from leakgauge.training import SklearnLearner
 
     learner = SklearnLearner(DummyClassifier(strategy="most_frequent"))
-    attack = Attack(n_ensemble=5, n_queries=5, n_shadow=5, most_drawn=20)
+    attack = PropertyAttack(n_ensemble=5, n_queries=5, n_shadow=5, most_drawn=20)
     (point,) = power_curve(learner, two_sides(), GAME, [0.1], two_sides(1).owner.records[:100], attack, n_targets=3)
     assert point.precision is None
     assert point.n_never == 6
@@ -156,7 +159,7 @@ def test_bad_input_is_refused(two_sides, learner, people):
     with pytest.raises(DataError, match="no test record has label 1"):
         power_curve(learner, sides, GAME, [0.1], test[test.labels == 0], ATTACK)
     with pytest.raises(ConfigError, match="power curve is for attacks that query labels"):
-        power_curve(learner, sides, GAME, [0.1], test, Attack(answers=AnswerKind.PROBABILITIES))
+        power_curve(learner, sides, GAME, [0.1], test, PropertyAttack(answers=AnswerKind.PROBABILITIES))
     with pytest.raises(ConfigError, match="share of records to leave out must be in"):
         WithoutInfluential(learner, in_order, 1.0)
     with pytest.raises(ConfigError, match="rate of label noise must be in"):

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from leakgauge.errors import ConfigError, DataError
-from leakgauge.properties import Game, Property, Side, hold_out
+from leakgauge.properties import GameParameters, Property, Side, hold_out
 from leakgauge.records import Records
 
 
@@ -65,7 +65,7 @@ def test_label_0_of_many_classes_is_the_most_frequent_other():
     ("n", "poison", "n_planted"), [(1000, 0.03, 30), (1000, 0.0, 0), (5, 0.5, 3), (7, 0.1, 1), (1000, 0.1234, 123)]
 )
 def test_the_training_set_has_exactly_n_records(n, poison, n_planted):
-    game = Game(0.3, 0.7, n, poison)
+    game = GameParameters(0.3, 0.7, n, poison)
     assert game.n_planted == n_planted
     assert game.n_planted + game.n_clean == n
 
@@ -84,7 +84,7 @@ def test_the_training_set_has_exactly_n_records(n, poison, n_planted):
 )
 def test_impossible_games_are_refused(parameters, message):
     with pytest.raises(ConfigError, match=message) as error:
-        Game(*parameters)
+        GameParameters(*parameters)
     assert "\n" not in str(error.value)
 
 

@@ -8,7 +8,7 @@ from sklearn.linear_model import RidgeClassifier
 
 from leakgauge.models import AnswerKind
 from leakgauge.properties import FixedBand, TheoreticalBand, queries
-from leakgauge.properties.queries import Ensemble, uncertain
+from leakgauge.properties.queries import CleanModels, uncertain
 from leakgauge.properties.training_sets import Trainer
 from leakgauge.theory import Variant, certainty_band
 from leakgauge.training import SklearnLearner
@@ -36,7 +36,7 @@ def test_votes_against_models_trained_one_by_one(trainer):
     rng = np.random.default_rng(0)
     side = trainer.side
     sets, rows = side.draw_halves(200, 12, rng), rng.integers(0, len(side.records), 300)
-    ensemble = Ensemble(trainer, side, sets, FixedBand(), seed=0)
+    ensemble = CleanModels(trainer, side, sets, FixedBand(), seed=0)
     votes = ensemble.votes(sets, rows)
     one_by_one = [trainer.learner.fit(side.records[np.sort(s)], seed=0).model for s in sets]
     expected = sum(model.labels(side.records.features[rows]) for model in one_by_one)
@@ -60,12 +60,12 @@ def test_models_that_were_asked_first_are_not_trained_again(trainer, band, monke
     monkeypatch.setattr(Trainer, "groups", counted)
     side = trainer.side
     sets, rows = side.draw_halves(100, 70, np.random.default_rng(0)), np.arange(0, 900, 3)
-    ensemble = Ensemble(trainer, side, sets, band, seed=0)
+    ensemble = CleanModels(trainer, side, sets, band, seed=0)
     kept = ensemble.keeps(rows, ensemble.pilot(rows)[0])
     assert trained == [50, 20]
     np.testing.assert_array_equal(kept, band.keeps(ensemble.votes(sets, rows), 70, side.has[rows]))
     trained.clear()
-    small = Ensemble(trainer, side, sets[:50], band, seed=0)
+    small = CleanModels(trainer, side, sets[:50], band, seed=0)
     small.keeps(rows, small.pilot(rows)[0])
     assert trained == [50]
 
@@ -82,7 +82,7 @@ def test_the_first_uncertain_points_are_found_in_the_order_in_which_they_were_dr
     rng = np.random.default_rng(5)
     sets = trainer.side.draw_halves(300, 60, rng)
     drawn = queries._half_half(trainer.side, 40_000, rng)
-    ensemble = Ensemble(trainer, trainer.side, sets, FixedBand(), int(rng.integers(2**32)))
+    ensemble = CleanModels(trainer, trainer.side, sets, FixedBand(), int(rng.integers(2**32)))
     kept = FixedBand().keeps(ensemble.votes(sets, drawn), 60, trainer.side.has[drawn])
     np.testing.assert_array_equal(found.rows, drawn[kept][:200])
     monkeypatch.setattr(queries, "FIRST_LOOK", 2)
@@ -129,7 +129,7 @@ def test_models_that_answer_labels_only_are_counted_by_their_votes(two_sides):
     sets = side.draw_halves(200, 8, np.random.default_rng(0))
     band = TheoreticalBand(certainty_band(0.3, 0.7, 0.1))
     rows = np.arange(200)
-    by_labels = Ensemble(trainer, side, sets, FixedBand(), 0).votes(sets, rows)
-    by_mean = Ensemble(trainer, side, sets, band, 0).votes(sets, rows)
+    by_labels = CleanModels(trainer, side, sets, FixedBand(), 0).votes(sets, rows)
+    by_mean = CleanModels(trainer, side, sets, band, 0).votes(sets, rows)
     assert band.kind is AnswerKind.PROBABILITIES
     np.testing.assert_allclose(by_mean, by_labels, atol=1e-10)

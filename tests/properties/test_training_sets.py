@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from leakgauge.errors import ModelError
 from leakgauge.models import AnswerKind
 from leakgauge.properties import NoisyLabels, Side, WithoutInfluential, plant, training_sets
-from leakgauge.properties.training_sets import SURE, Trainer, ask, read
+from leakgauge.properties.training_sets import LOG_ODDS_OF_CERTAINTY, Trainer, ask, read
 from leakgauge.records import Records, concatenate
 from leakgauge.training import DenseSubsets, Execution, FunctionLearner, SklearnLearner, train_many
 
@@ -51,12 +51,12 @@ def test_two_workers_give_the_same_answers_and_a_run_folder_keeps_them(trainer, 
 def test_answers_about_one_class_of_several():
     answers = np.log(np.array([[0.2, 0.5, 0.3], [0.4, 0.2, 0.4], [1.0, 1e-300, 1e-300]]))
     assert read(answers, 1, AnswerKind.LABELS).tolist() == [1.0, 0.0, 0.0]
-    np.testing.assert_allclose(read(answers, 1, AnswerKind.PROBABILITIES), [0.0, np.log(0.25), -SURE])
+    np.testing.assert_allclose(read(answers, 1, AnswerKind.PROBABILITIES), [0.0, np.log(0.25), -LOG_ODDS_OF_CERTAINTY])
 
 
 def test_certain_answers_are_finite():
     certain = np.array([[0.0, -np.inf], [-np.inf, 0.0]])
-    assert read(certain, 1, AnswerKind.PROBABILITIES).tolist() == [-SURE, SURE]
+    assert read(certain, 1, AnswerKind.PROBABILITIES).tolist() == [-LOG_ODDS_OF_CERTAINTY, LOG_ODDS_OF_CERTAINTY]
 
 
 @pytest.mark.parametrize(("label", "response"), [(0, 0.0), (1, 1.0)])
@@ -69,7 +69,7 @@ def test_a_set_with_one_label_has_a_model_that_answers_it(people, label, respons
     assert set(told[0].tolist()) == {response}
     assert set(told[1].tolist()) == {0.0, 1.0}
     odds = trainer.responses(np.stack([same, others]), records.features, kind=AnswerKind.PROBABILITIES, seed=0)
-    assert set(odds[0].tolist()) == {SURE if label else -SURE}
+    assert set(odds[0].tolist()) == {LOG_ODDS_OF_CERTAINTY if label else -LOG_ODDS_OF_CERTAINTY}
 
 
 def test_a_model_that_cannot_be_trained_is_an_error(people):

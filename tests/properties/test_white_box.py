@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from leakgauge.errors import ConfigError, ModelError
 from leakgauge.models import wrap_module
 from leakgauge.properties import (
-    Game,
+    GameParameters,
     Layer,
     Property,
     canonical,
@@ -62,7 +62,12 @@ def renumbered(layers, seed):
 def test_nothing_planted_a_random_bit_does_not_show(two_sides):
     """The interval of 40 targets holds 1/2 (published rate: 0.52), but for one seed in twenty; the seed is fixed."""
     rate = play_white_box(
-        SklearnLearner(LogisticRegression()), two_sides(), Game(0.05, 0.15, n=200), n_shadow=50, n_targets=20, seed=0
+        SklearnLearner(LogisticRegression()),
+        two_sides(),
+        GameParameters(0.05, 0.15, n=200),
+        n_shadow=50,
+        n_targets=20,
+        seed=0,
     )
     assert rate.low <= 0.5 <= rate.high
 
@@ -126,7 +131,7 @@ def revealing(people):
 
 def test_coefficients_show_a_property_that_matters(revealing):
     learner = SklearnLearner(LogisticRegression())
-    rate = play_white_box(learner, revealing, Game(0.3, 0.6, n=500), n_shadow=60, n_targets=30, seed=0)
+    rate = play_white_box(learner, revealing, GameParameters(0.3, 0.6, n=500), n_shadow=60, n_targets=30, seed=0)
     assert rate.value >= 0.8
 
 
@@ -134,7 +139,14 @@ def test_networks_show_it_and_a_network_can_be_the_judge(revealing):
     learner = SklearnLearner(MLPClassifier((4,), max_iter=40, tol=0, n_iter_no_change=1000, learning_rate_init=0.01))
     judge = LogisticRegression(C=0.01)
     rate = play_white_box(
-        learner, revealing, Game(0.2, 0.8, n=300), n_shadow=30, n_targets=15, classifier=judge, key=in_out, seed=0
+        learner,
+        revealing,
+        GameParameters(0.2, 0.8, n=300),
+        n_shadow=30,
+        n_targets=15,
+        classifier=judge,
+        key=in_out,
+        seed=0,
     )
     assert rate.low > 0.5
 
@@ -151,10 +163,10 @@ def test_another_classifier_may_judge():
 def test_bad_input_is_refused(two_sides, people):
     learner = SklearnLearner(GaussianNB())
     with pytest.raises(ModelError, match="GaussianNB shows no layers of weights"):
-        play_white_box(learner, two_sides(), Game(0.3, 0.7, n=50), n_shadow=2, n_targets=2)
+        play_white_box(learner, two_sides(), GameParameters(0.3, 0.7, n=50), n_shadow=2, n_targets=2)
     with pytest.raises(ConfigError, match=r"inserts no poisoned records, got a poison share of 0\.1"):
-        play_white_box(learner, two_sides(), Game(0.3, 0.7, n=50, poison=0.1))
+        play_white_box(learner, two_sides(), GameParameters(0.3, 0.7, n=50, poison=0.1))
     with pytest.raises(ConfigError, match="n_targets must be a whole number of at least 1"):
-        play_white_box(learner, two_sides(), Game(0.3, 0.7, n=50), n_targets=0)
+        play_white_box(learner, two_sides(), GameParameters(0.3, 0.7, n=50), n_targets=0)
     with pytest.raises(ModelError, match="a layer needs weights"):
         Layer(np.zeros((2, 3)), np.zeros(3))

@@ -13,7 +13,7 @@ from sklearn.naive_bayes import CategoricalNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.tree import DecisionTreeClassifier
 
-from leakgauge.auditing import Queries, Released, ReleaseRule, Settings, Subject, Verdict, audit_subject, subject
+from leakgauge.auditing import Queries, ReleasedOutputs, ReleaseRule, Settings, Subject, Verdict, audit_subject, subject
 from leakgauge.defences import Binning, EarlierStop, Ensemble, LabelsOnly, StrongerPenalty, Temperature
 from leakgauge.errors import ConfigError, DataError, MissingExtra, ModelError, StoreError, WorkerError
 from leakgauge.models import FunctionProbabilities, wrap
@@ -267,7 +267,7 @@ def test_whoever_faces_fewer_attacks_has_no_shorter_intervals():
         tree,
         replace(
             settings,
-            released=Released.LABELS,
+            released=ReleasedOutputs.LABELS,
             rule=replace(settings.rule, confidence=found["unchanged"].error.confidence),
         ),
     )
@@ -355,7 +355,7 @@ def test_a_model_that_can_only_be_queried():
 
 
 def test_answers_that_are_released_in_another_form_already():
-    found = protect(TREE, replace(ATTACKS_ONLY, released=Released.LABELS), [Binning(), StrongerPenalty(10)])
+    found = protect(TREE, replace(ATTACKS_ONLY, released=ReleasedOutputs.LABELS), [Binning(), StrongerPenalty(10)])
     assert "the outputs are labels already" in found.refused["binning-0.01"].reason
     assert by_name(found)["penalty-10"].result.description.answers == "labels"
 

@@ -20,7 +20,7 @@ import pytest
 
 from leakgauge.errors import DataError
 from leakgauge.records.datasets import _catalogue, _files, load
-from leakgauge.records.datasets._files import Form, SourceFile, cache_folder, obtain, unpacked
+from leakgauge.records.datasets._files import SourceFile, StoredForm, cache_folder, obtain, unpacked
 
 BODY = b"race,age\nwhite,1\n" * 1000
 
@@ -99,8 +99,8 @@ def joined(paths) -> Text:
     return Text(b"".join(unpacked(path, 1 << 20) for path in paths))
 
 
-def form(*files: SourceFile, digest: str | None = None) -> Form:
-    return Form(files, joined, digest)
+def form(*files: SourceFile, digest: str | None = None) -> StoredForm:
+    return StoredForm(files, joined, digest)
 
 
 def at(server: Server, name: str = "set/a.csv", **changes) -> SourceFile:
@@ -108,7 +108,7 @@ def at(server: Server, name: str = "set/a.csv", **changes) -> SourceFile:
     return replace(file, **changes)
 
 
-def get(*forms: Form, path: Path | None = None) -> bytes:
+def get(*forms: StoredForm, path: Path | None = None) -> bytes:
     return obtain("a-set", forms, path=path, progress=False).content.content
 
 
@@ -225,7 +225,7 @@ def test_what_cannot_be_parsed_is_named_by_its_address(server, cache):
         raise KeyError("features")
 
     server.answers["a.csv"] = BODY
-    broken = Form((at(server, sha256=None),), fails, digest="0")
+    broken = StoredForm((at(server, sha256=None),), fails, digest="0")
     refuses(rf"{server.url('a.csv')} cannot be parsed \(KeyError\)", lambda: get(broken))
     server.answers["b.csv"] = gzip.compress(BODY)[:-9]
     cut = form(at(server, "set/b.csv", sha256=None), digest="0")

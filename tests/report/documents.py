@@ -11,15 +11,13 @@ from dataclasses import replace
 
 from leakgauge.auditing import (
     Association,
-    AttackResult,
-    AttributeAttack,
+    AttributeAttackResult,
     AttributePart,
     AuditResult,
-    Curve,
     Description,
     Document,
-    Exposed,
     ExposedRecord,
+    ExposedRecords,
     ExposedValue,
     ExposedValues,
     Finding,
@@ -27,9 +25,11 @@ from leakgauge.auditing import (
     InferredColumn,
     InferredProperty,
     Influence,
+    MembershipAttackResult,
     PropertyGame,
     PropertyRemedy,
     ReleaseRule,
+    RocCurve,
     Verdict,
     judge,
 )
@@ -72,21 +72,21 @@ def estimate(value: float, half: float, confidence: float = 0.95, method: str = 
     return Estimate(value, value - half, value + half, confidence, method, N_TRAIN + N_HOLDOUT)
 
 
-def power_curve(strength: float, n: int = 200) -> Curve:
+def power_curve(strength: float, n: int = 200) -> RocCurve:
     """fpr ** strength on a grid that is even on a logarithmic and on a linear axis."""
     half = n // 2
     rates = {10 ** (-3 + 3 * i / half) for i in range(half + 1)} | {i / half for i in range(half + 1)}
     fpr = sorted(round(rate, 6) for rate in rates)
-    return Curve(tuple(fpr), tuple(round(rate**strength, 6) for rate in fpr))
+    return RocCurve(tuple(fpr), tuple(round(rate**strength, 6) for rate in fpr))
 
 
-def corner(fpr: float, tpr: float) -> Curve:
+def corner(fpr: float, tpr: float) -> RocCurve:
     """The curve of an attack that answers yes or no."""
-    return Curve((0.0, fpr, 1.0), (0.0, tpr, 1.0))
+    return RocCurve((0.0, fpr, 1.0), (0.0, tpr, 1.0))
 
 
-def attack(name: str, title: str, source: str, advantage: Estimate, strength: float) -> AttackResult:
-    return AttackResult(
+def attack(name: str, title: str, source: str, advantage: Estimate, strength: float) -> MembershipAttackResult:
+    return MembershipAttackResult(
         name=name,
         title=title,
         source=source,
@@ -100,7 +100,7 @@ def attack(name: str, title: str, source: str, advantage: Estimate, strength: fl
 
 def attacks(
     values: list[tuple[float, float]], chosen: tuple[tuple[str, str, str], ...] = ATTACKS
-) -> list[AttackResult]:
+) -> list[MembershipAttackResult]:
     """Attacks with these pairs of advantage and strength of the curve."""
     return [
         attack(*named, estimate(value, 0.04, 1 - 0.05 / len(chosen)), strength)
@@ -108,7 +108,7 @@ def attacks(
     ]
 
 
-def advantage_finding(found: AttackResult) -> Finding:
+def advantage_finding(found: MembershipAttackResult) -> Finding:
     verdict = judge(found.advantage, 0.1)
     reason, remedy = {
         Verdict.PASSES: (f"{found.title} stays within the limit: at most {found.advantage.high:.3f}, limit 0.1", ""),
@@ -226,7 +226,7 @@ def rate(value: float) -> Estimate:
 
 def attribute_attack(name: str, title: str, members: float, others: float, best: float, *, decides: bool = True):
     """An attack on a hidden column that is right so often, where guessing without the model is at the rate ``best``."""
-    return AttributeAttack(
+    return AttributeAttackResult(
         name=name,
         title=title,
         source="Yeom et al. 2018",
@@ -339,7 +339,9 @@ def telling() -> AuditResult:
     )
 
 
-def audit(what: Description, findings: list[Finding], found: list[AttackResult], **changed: object) -> AuditResult:
+def audit(
+    what: Description, findings: list[Finding], found: list[MembershipAttackResult], **changed: object
+) -> AuditResult:
     verdicts = [finding.verdict for finding in findings]
     worst = next(v for v in (Verdict.FAILS, Verdict.CANNOT_TELL, Verdict.PASSES) if v in verdicts)
     given = {
@@ -348,7 +350,7 @@ def audit(what: Description, findings: list[Finding], found: list[AttackResult],
         "findings": tuple(findings),
         "attacks": tuple(found),
         "influence": None,
-        "exposed": Exposed("lira", 0, N_TRAIN, 0.05, 12),
+        "exposed": ExposedRecords("lira", 0, N_TRAIN, 0.05, 12),
         "records": exposed(None),
         "notes": (),
         "not_tested": NOT_TESTED,
@@ -387,7 +389,7 @@ def failing() -> AuditResult:
         found,
         influence=influence(math.inf, math.inf, n_infinite=26),
         with_influence=association(math.inf),
-        exposed=Exposed("distance", 12, N_TRAIN, 0.05, 4),
+        exposed=ExposedRecords("distance", 12, N_TRAIN, 0.05, 4),
         records=exposed(math.inf),
         notes=("PDTP is infinite for 26 records.",),
         attributes=columns,

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from leakgauge.auditing import Association, Curve, Finding, Histogram, Verdict
+from leakgauge.auditing import Association, Finding, Histogram, RocCurve, Verdict
 from leakgauge.drawing import marks
 from leakgauge.drawing.axes import Axis
 from leakgauge.report import figures
@@ -106,9 +106,9 @@ def test_minor_ticks_fill_the_decades():
 
 
 def test_a_curve_is_read_at_the_strictest_threshold_that_keeps_to_the_rate():
-    curve = Curve((0.0, 0.0, 0.1, 0.1, 1.0), (0.0, 0.2, 0.4, 0.5, 1.0))
+    curve = RocCurve((0.0, 0.0, 0.1, 0.1, 1.0), (0.0, 0.2, 0.4, 0.5, 1.0))
     assert [figures.tpr_at(curve, f) for f in (0.0, 0.05, 0.1, 0.99, 1.0)] == [0.2, 0.2, 0.5, 0.5, 1.0]
-    assert figures.tpr_at(Curve((), ()), 0.5) == 0.0
+    assert figures.tpr_at(RocCurve((), ()), 0.5) == 0.0
 
 
 def test_reading_a_power_curve_gives_its_power(documents):
@@ -135,21 +135,21 @@ def test_a_dense_curve_is_drawn_within_three_units_of_its_points(documents):
 def test_a_curve_without_anything_at_low_rates_starts_late():
     x, y = Axis(0.001, 1.0, 0, 300, is_log=True), Axis(0.001, 1.0, 300, 0, is_log=True)
     # The one corner lies at log10 -> 200 across, and 100 up from the bottom's 300 for a rate of 0.1.
-    assert figures.step_path(Curve((0.0, 0.1, 1.0), (0.0, 0.1, 1.0)), x, y) == "M200 100H300V0"
+    assert figures.step_path(RocCurve((0.0, 0.1, 1.0), (0.0, 0.1, 1.0)), x, y) == "M200 100H300V0"
 
 
 def test_a_perfect_attack_runs_along_the_top():
     x, y = Axis(0.001, 1.0, 0, 300, is_log=True), Axis(0.001, 1.0, 300, 0, is_log=True)
-    assert figures.step_path(Curve((0.0, 0.0, 1.0), (0.0, 1.0, 1.0)), x, y) == "M0 0H300"
+    assert figures.step_path(RocCurve((0.0, 0.0, 1.0), (0.0, 1.0, 1.0)), x, y) == "M0 0H300"
 
 
 def test_an_inverted_attack_starts_at_the_end():
     x, y = Axis(0.001, 1.0, 0, 300, is_log=True), Axis(0.001, 1.0, 300, 0, is_log=True)
-    assert figures.step_path(Curve((0.0, 1.0, 1.0), (0.0, 0.0, 1.0)), x, y) == "M300 0"
+    assert figures.step_path(RocCurve((0.0, 1.0, 1.0), (0.0, 0.0, 1.0)), x, y) == "M300 0"
 
 
 @pytest.mark.parametrize(
-    "curves", [[Curve((0.0, 0.9, 1.0), (0.0, 1.0, 1.0))] * 8, [Curve((0.0, 1.0), (0.0, 1.0))] * 12]
+    "curves", [[RocCurve((0.0, 0.9, 1.0), (0.0, 1.0, 1.0))] * 8, [RocCurve((0.0, 1.0), (0.0, 1.0))] * 12]
 )
 def test_letters_never_hide_each_other(curves):
     x, y = Axis(0.001, 1.0, 54, 468, is_log=True), Axis(0.001, 1.0, 346, 28, is_log=True)
@@ -323,7 +323,7 @@ def every_picture(documents) -> list[str]:
         figures.roc_plot([], 0, "f"),
         figures.roc_plot(documents.attacks([(0.1, 0.9)] * 6), 3, "g"),
         figures.roc_plot(
-            [replace(documents.attacks([(0.1, 0.9)], documents.ATTACKS[:1])[0], roc=Curve((), ()))], 9, "h"
+            [replace(documents.attacks([(0.1, 0.9)], documents.ATTACKS[:1])[0], roc=RocCurve((), ()))], 9, "h"
         ),
         figures.interval_plot(finding(-math.inf, 0.0, math.inf), (0.0, 1.0)),
         figures.interval_plot(finding(math.inf, math.inf, math.inf), (0.0, 1.0)),

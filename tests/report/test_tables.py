@@ -14,7 +14,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pytest
 
-from leakgauge.auditing import Curve, Histogram, Verdict
+from leakgauge.auditing import Histogram, RocCurve, Verdict
 from leakgauge.auditing.membership.measurement import _thin
 from leakgauge.report import figures
 from leakgauge.report.chapters import membership as membership_chapter
@@ -418,7 +418,7 @@ def test_the_data_of_the_page_are_the_tables_too(documents):
 
 
 def test_a_curve_whose_rates_were_rounded_up_is_read_at_the_rate_they_stand_for():
-    curve = Curve((0.0, 0.001667, 1.0), (0.0, 0.3, 1.0))  # 1/600 to six decimals
+    curve = RocCurve((0.0, 0.001667, 1.0), (0.0, 0.3, 1.0))  # 1/600 to six decimals
     assert figures.tpr_at(curve, 1 / 600) == 0.3
     assert figures.tpr_at(curve, 0.001666) == 0.0
 

@@ -17,8 +17,8 @@ from leakgauge.reproduce import (
     chase_figures,
     chase_figures_5_6,
 )
-from leakgauge.reproduce.chase import FULL, QUICK, Budget, Secret
-from leakgauge.reproduce.chase_figures import CENSUS, ENRON, NETWORK, SIX, Curve, above, below
+from leakgauge.reproduce.chase import FULL, QUICK, Budget, PublishedProperty
+from leakgauge.reproduce.chase_figures import CENSUS, ENRON, NETWORK, SIX, ExperimentCurve, above, below
 from leakgauge.reproduce.result import Against, exact
 from leakgauge.statistics import Estimate
 
@@ -168,7 +168,7 @@ def test_random_bits_are_told_with_poison_and_only_with_poison(data):
     reference results of the specification (section 9) allow at this share of poison, about fewer than 24 with 0.002.
     """
     cases = CENSUS[0], dataclasses.replace(ENRON[0], n_training=1000)
-    curves = [Curve(case, "poison", (0.0, 0.10)) for case in cases]
+    curves = [ExperimentCurve(case, "poison", (0.0, 0.10)) for case in cases]
     result = chase_figures.reproduced(chase_figure_1.EXPERIMENT, curves, chase_figure_1.rows, data, TINY, seed=0)
     rates = {row.what: row.ours.value for row in result.rows}
     for case in cases:
@@ -188,12 +188,14 @@ def test_the_secret_of_mail_need_not_be_a_column(data):
     times in ten about fewer with 0.002. The same seed gives the same numbers.
     """
     angry = mail()[1]
-    secret = Secret("anger", 0.05, 0.15, lambda mail, seed: (mail, Property("anger", lambda one: angry[one.ids])))
+    secret = PublishedProperty(
+        "anger", 0.05, 0.15, lambda mail, seed: (mail, Property("anger", lambda one: angry[one.ids]))
+    )
     case = dataclasses.replace(ENRON[1], secret=secret, poison=0.05)
     once, again = (
         chase_figures.reproduced(
             chase_figure_4.EXPERIMENT,
-            [Curve(case, "n_training", (100, 1000))],
+            [ExperimentCurve(case, "n_training", (100, 1000))],
             chase_figure_4.rows,
             data,
             TINY,
@@ -243,7 +245,7 @@ def test_the_random_bit_of_enron_spam(published_data):
     """
     result = chase_figures.reproduced(
         chase_figure_2.EXPERIMENT,
-        [Curve(chase_figure_2.CASES[0], "poison", (0.0, 0.10, 0.40))],
+        [ExperimentCurve(chase_figure_2.CASES[0], "poison", (0.0, 0.10, 0.40))],
         chase_figure_2.rows,
         chase_figures.load,
         QUICK,

@@ -19,14 +19,14 @@ from leakgauge.reproduce.izzo_section_8 import (
     SWAP,
     TIGHT,
 )
-from leakgauge.reproduce.result import Against, Agreement, agrees
+from leakgauge.reproduce.result import Against, AgreementCount, agrees
 from leakgauge.theory import ReciprocalSum, laplace_scale, noise_factor, noise_factor_izzo
 
 
 def test_figure_1_agrees_with_an_independent_computation():
     """All numbers of the specification of MIP, section 7."""
     found = izzo_figure_1.run(quick=False, seed=0)
-    assert found.agreement == {Against.NUMBER: Agreement(1, 1), Against.REFERENCE: Agreement(75, 75)}
+    assert found.agreement == {Against.NUMBER: AgreementCount(1, 1), Against.REFERENCE: AgreementCount(75, 75)}
     assert [row.published for row in found.rows if row.published is not None] == [0.01]  # section 5.1: eta >= 0.01
 
 
@@ -109,7 +109,7 @@ def test_the_entry_runs():
     Each of 44 rows misses 1 time in 100 or less; more than four do once in 5,000 choices of the seed.
     """
     found = izzo_section_8.run(quick=False, seed=0)
-    assert found.agreement[Against.NUMBER] == Agreement(0, 5)  # DP-SGD errs by less than 1 here
+    assert found.agreement[Against.NUMBER] == AgreementCount(0, 5)  # DP-SGD errs by less than 1 here
     reference = found.agreement[Against.REFERENCE]
     assert reference.compared == 46
     assert reference.agree >= 42

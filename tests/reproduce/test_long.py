@@ -7,7 +7,7 @@ import pytest
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB
 
 from leakgauge.errors import ConfigError
-from leakgauge.influence.removal import Cells, Exposure
+from leakgauge.influence.removal import CellInfluence, Cells
 from leakgauge.records import Records
 from leakgauge.reproduce import (
     long,
@@ -23,12 +23,12 @@ from leakgauge.reproduce import (
 )
 from leakgauge.reproduce.boosted_logistic import BoostedLogistic
 from leakgauge.reproduce.long import ADULT, LOGISTIC, NAIVE_BAYES, NETWORK, PENALISED, PURCHASE_LIKE, Source
-from leakgauge.reproduce.long_protocol import Sizes
+from leakgauge.reproduce.long_protocol import ProtocolSizes
 from leakgauge.reproduce.mixed_naive_bayes import MixedNaiveBayes
 from leakgauge.reproduce.purchase_like import purchase_like
 from leakgauge.reproduce.result import Against
 
-TINY = Sizes(targets=8, iterations=4, pairs=2, untargeted=3, measurements=2)
+TINY = ProtocolSizes(targets=8, iterations=4, pairs=2, untargeted=3, measurements=2)
 
 
 def people():
@@ -235,7 +235,7 @@ def test_a_share_of_no_records_is_unknown():
 
 
 def test_figure_3_measures_in_every_iteration():
-    sizes = Sizes(targets=20, iterations=12, pairs=2, untargeted=0, measurements=1)
+    sizes = ProtocolSizes(targets=20, iterations=12, pairs=2, untargeted=0, measurements=1)
     found = long_figure_3.curves((PURCHASE_LIKE,), sizes, pool_size=200, seed=0)
     assert [row.what.rsplit("after ", 1)[-1] for row in found.rows[:4]] == [
         "1 measurement",
@@ -258,7 +258,7 @@ def test_the_largest_pdtp_of_what_is_left_is_that_of_computing_anew(resort):
 
     def measured(codes, labels):
         cells = Cells.of(codes, labels, widths)
-        return Exposure(cells, 1.0, fit_prior=True).values()[cells.of_record]
+        return CellInfluence(cells, 1.0, fit_prior=True).values()[cells.of_record]
 
     found = long_figure_6.largest_left(Cells.of(codes, labels, widths), 20, resort=resort)
     values = measured(codes, labels)
@@ -311,7 +311,7 @@ def test_table_2_on_adult_at_the_published_size(published_data, kind):
 
     The second claim is about its 100 records; here at most 3 may exceed it.
     """
-    one = long.measure(kind, long.ADULT, Sizes(untargeted=0), seed=0)
+    one = long.measure(kind, long.ADULT, ProtocolSizes(untargeted=0), seed=0)
     assert np.quantile(one.games.accuracy("distance"), 0.9) < 0.7
     assert (one.exposure > 1).sum() <= 3
 

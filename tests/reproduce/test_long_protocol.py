@@ -9,7 +9,7 @@ from leakgauge.errors import ModelError
 from leakgauge.membership import distance
 from leakgauge.models import ProbabilityAccess
 from leakgauge.records import Records
-from leakgauge.reproduce.long_protocol import Games, Sizes, exposures, play, shared_table, targeted
+from leakgauge.reproduce.long_protocol import Games, ProtocolSizes, exposures, play, shared_table, targeted
 from leakgauge.streams import seed_of
 from leakgauge.theory import bin_centres
 from leakgauge.training import DenseSubsets, Execution, FunctionLearner, SklearnLearner, complementary_pairs
@@ -17,7 +17,7 @@ from leakgauge.training import DenseSubsets, Execution, FunctionLearner, Sklearn
 rng = np.random.default_rng(0)
 N = 80
 POOL = Records.from_arrays(np.arange(N, dtype=float)[:, None] + rng.random((N, 3)), rng.integers(0, 2, N))
-TINY = Sizes(targets=12, iterations=15, pairs=3, untargeted=6, measurements=4)
+TINY = ProtocolSizes(targets=12, iterations=15, pairs=3, untargeted=6, measurements=4)
 
 
 def noise(records, seed):
@@ -50,7 +50,7 @@ def test_where_nothing_leaks_every_attack_guesses(seed):
     60 games for each target make the standard error about 0.01, so an attack that is right in 56 of 100 games would be
     caught 98 times in 100.
     """
-    sizes = Sizes(targets=40, iterations=30, pairs=3, untargeted=6, measurements=0)
+    sizes = ProtocolSizes(targets=40, iterations=30, pairs=3, untargeted=6, measurements=0)
     games = play(FunctionLearner(noise), POOL, sizes=sizes, seed=seed)
     assert set(games.called) == {"distance", "frequency", "untargeted"}
     for attack in games.called:
@@ -124,7 +124,7 @@ def test_shared_table_is_the_loop_over_models():
 def test_the_targeted_attacks_are_those_of_the_game():
     """Equal to ``targeted`` with the seed that the protocol gives it."""
 
-    sizes = Sizes(targets=5, iterations=3, pairs=2, untargeted=0, measurements=0)
+    sizes = ProtocolSizes(targets=5, iterations=3, pairs=2, untargeted=0, measurements=0)
     learner = SklearnLearner(GaussianNB())
     games = play(learner, POOL, sizes=sizes, seed=10)
     answers = np.log(games.answers)
@@ -201,11 +201,11 @@ def test_influence_is_the_same_on_two_processes():
 
 
 def test_sizes_are_checked():
-    assert Sizes() == Sizes(100, 100, 5, 20, 10)
+    assert ProtocolSizes() == ProtocolSizes(100, 100, 5, 20, 10)
     with pytest.raises(ValueError, match="targets must be at least 1, got 0"):
-        Sizes(targets=0)
+        ProtocolSizes(targets=0)
     with pytest.raises(ValueError, match="measurements must be at most 3, got 10"):
-        Sizes(iterations=3)
+        ProtocolSizes(iterations=3)
     with pytest.raises(ValueError, match="at most the 80 records of the pool, got 100"):
         play(SklearnLearner(GaussianNB()), POOL, seed=0)
 

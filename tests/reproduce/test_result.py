@@ -10,7 +10,7 @@ from leakgauge.reproduce.result import (
     COMPUTED,
     READ_OFF,
     Against,
-    Agreement,
+    AgreementCount,
     agrees,
     compared,
     exact,
@@ -84,9 +84,9 @@ def test_agreement_is_counted_apart():
     )
     counted = Reproduction("n", "t", "s", rows, "", {}).agreement
     assert counted == {
-        Against.NUMBER: Agreement(1, 2),
-        Against.SENTENCE: Agreement(1, 1),
-        Against.REFERENCE: Agreement(1, 1),
+        Against.NUMBER: AgreementCount(1, 2),
+        Against.SENTENCE: AgreementCount(1, 1),
+        Against.REFERENCE: AgreementCount(1, 1),
     }
     assert Reproduction("n", "t", "s", rows[4:], "", {}).agreement == {}
 

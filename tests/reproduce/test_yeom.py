@@ -10,7 +10,7 @@ from sklearn.neighbors import KNeighborsRegressor
 from leakgauge.records import Records
 from leakgauge.records.datasets import load
 from leakgauge.reproduce import yeom, yeom_figure_2_eyedata, yeom_figure_2_iwpc
-from leakgauge.reproduce.result import Against, Agreement
+from leakgauge.reproduce.result import Against, AgreementCount
 from leakgauge.theory import gaussian_advantage, gaussian_crossing
 from leakgauge.training import Execution, SklearnLearner
 
@@ -72,7 +72,7 @@ def test_the_published_figure_on_eyedata(published_data, tmp_path):
     """
     found = yeom_figure_2_eyedata.run(quick=False, seed=0, execution=Execution(tmp_path))
     assert {row.published for row in found.rows} == {None}
-    assert found.agreement == {Against.SENTENCE: Agreement(3, 10), Against.REFERENCE: Agreement(60, 60)}
+    assert found.agreement == {Against.SENTENCE: AgreementCount(3, 10), Against.REFERENCE: AgreementCount(60, 60)}
     said = {row.what.partition(":")[0]: row for row in found.rows if row.against is Against.SENTENCE}
     assert [what for what, row in said.items() if row.agrees] == ["penalty 5", "penalty 10", "penalty 20"]
     assert said["penalty 50"].ours.value == pytest.approx(0.2070 - 0.2713, abs=0.006)
@@ -106,7 +106,7 @@ def test_the_leave_one_out_errors_of_eyedata_fall_short_of_theory_by_themselves(
 def test_the_published_figure_on_iwpc(published_data, tmp_path):
     """Two depths, leave-one-out in the plain loop, to 0.01: ties in trees are broken at random."""
     found = yeom_figure_2_iwpc.run(quick=True, seed=0, execution=Execution(tmp_path))
-    assert found.agreement == {Against.SENTENCE: Agreement(2, 2), Against.REFERENCE: Agreement(12, 12)}
+    assert found.agreement == {Against.SENTENCE: AgreementCount(2, 2), Against.REFERENCE: AgreementCount(12, 12)}
 
 
 def test_categories_become_columns_of_their_own():

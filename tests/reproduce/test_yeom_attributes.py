@@ -8,7 +8,7 @@ from sklearn.model_selection import train_test_split
 
 from leakgauge.records import Column, Records, Schema
 from leakgauge.reproduce import yeom_figure_1, yeom_figure_2_iwpc, yeom_figure_3
-from leakgauge.reproduce.result import Against, Agreement
+from leakgauge.reproduce.result import Against, AgreementCount
 from leakgauge.training import Execution, SklearnLearner
 
 
@@ -158,5 +158,5 @@ def test_the_entry_runs(published_data, tmp_path):
     """Two depths, with the ratio of errors from trees without each patient."""
     found = yeom_figure_3.run(quick=True, seed=0, execution=Execution(tmp_path))
     assert len(found.rows) == 20
-    assert found.agreement[Against.REFERENCE] == Agreement(16, 16)
+    assert found.agreement[Against.REFERENCE] == AgreementCount(16, 16)
     assert all(row.agrees is not False for row in found.rows)

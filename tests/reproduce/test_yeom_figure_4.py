@@ -5,10 +5,10 @@ import pytest
 
 from leakgauge.records import Records
 from leakgauge.reproduce import yeom_figure_4
-from leakgauge.reproduce.yeom_figure_4 import Both, Measured, Sizes, curves, result
+from leakgauge.reproduce.yeom_figure_4 import Both, CollusionSizes, NetworkPair, curves, result
 from leakgauge.training import Execution
 
-SIZES = Sizes(200, (2, 16), 1, 32)
+SIZES = CollusionSizes(200, (2, 16), 1, 32)
 
 
 def pretended(kept, seed, accuracy=0.9):
@@ -17,7 +17,7 @@ def pretended(kept, seed, accuracy=0.9):
     first = np.arange(400) < 200
     members = np.stack([first, ~first])
     chance = np.where(members, kept, 0.1)[:, :, None]
-    return Measured(rng.random((2, 400)) < accuracy, rng.random((2, 400, 3)) < chance, members)
+    return NetworkPair(rng.random((2, 400)) < accuracy, rng.random((2, 400, 3)) < chance, members)
 
 
 def rows_of(found):
@@ -57,10 +57,10 @@ def test_gap_and_accuracy_are_those_of_images_alone():
     members = np.array([[1, 1, 0, 0], [0, 0, 1, 1]], dtype=bool)
     right = np.array([[1, 1, 1, 0], [0, 0, 1, 1]], dtype=bool)
     for agrees in (np.zeros((2, 4, 3), dtype=bool), np.ones((2, 4, 3), dtype=bool)):
-        found = Measured(right, agrees, members)
+        found = NetworkPair(right, agrees, members)
         assert found.test_accuracy.value == 1 / 4
         assert found.gap.value == 1 - 1 / 4
-    honest = Measured(np.ones((2, 4), dtype=bool), agrees, members)
+    honest = NetworkPair(np.ones((2, 4), dtype=bool), agrees, members)
     assert Both(honest, found).accuracy_lost.value == 3 / 4
 
 
@@ -80,7 +80,7 @@ def test_small_networks_keep_markers_and_honest_ones_do_not(tmp_path):
     images, labels = load_digits(return_X_y=True)
     chosen = np.random.default_rng(0).choice(len(images), 80, replace=False)
     pool = Records.from_arrays((images[chosen] / 16).astype(np.float64), labels[chosen])
-    found = rows_of(curves(pool, 8, 17, Sizes(40, (16,), 150, 8), seed=0, execution=Execution(tmp_path)))
+    found = rows_of(curves(pool, 8, 17, CollusionSizes(40, (16,), 150, 8), seed=0, execution=Execution(tmp_path)))
     assert found["s = 16: advantage"].ours.low > 0.5
     honest = found["s = 16: advantage against honest networks"].ours
     assert honest.low <= 0 <= honest.high

@@ -11,7 +11,16 @@ from leakgauge.records.datasets import load
 from leakgauge.reproduce import yeom_table_1
 from leakgauge.reproduce.cnn import Cnn, OneByOne, scaled_planes
 from leakgauge.reproduce.result import agrees
-from leakgauge.reproduce.yeom_table_1 import CIFAR_10, MNIST, Measured, Printed, Sizes, measure, result, success
+from leakgauge.reproduce.yeom_table_1 import (
+    CIFAR_10,
+    MNIST,
+    ImagePredictions,
+    ImageSizes,
+    Printed,
+    measure,
+    result,
+    success,
+)
 from leakgauge.statistics import Estimate
 from leakgauge.training import EachModel, Execution, TorchLearner, everything, train_many
 
@@ -37,7 +46,7 @@ def invented(inside, outside, labels=None):
     own = np.concatenate([inside, outside], axis=1)
     labels = np.zeros(own.shape, dtype=np.int64) if labels is None else labels
     probabilities = np.where(np.arange(2) == labels[:, :, None], own[:, :, None], 1 - own[:, :, None])
-    return Measured(np.log(probabilities), labels)
+    return ImagePredictions(np.log(probabilities), labels)
 
 
 # ---------------------------------------------------------------- null
@@ -118,7 +127,7 @@ def test_a_network_that_learned_its_images_by_heart_gives_them_away(overfitted):
 
 
 def test_rows_and_picture_hold_what_was_measured(overfitted):
-    sizes = Sizes(N, (8,), 40)
+    sizes = ImageSizes(N, (8,), 40)
     found = result({MNIST: {8: overfitted}, CIFAR_10: {8: overfitted}}, sizes, seed=0, remarks=["Digits."])
     rows = {row.what: row for row in found.rows}
     assert len(rows) == len(found.rows)

@@ -12,7 +12,7 @@ from collections import Counter
 import numpy as np
 import pytest
 
-from leakgauge.membership import ATTACKS, OFFLINE_ATTACKS, Evidence, Population, everyone_as_target
+from leakgauge.membership import ATTACKS, OFFLINE_ATTACKS, MembershipEvidence, PopulationRecords, everyone_as_target
 from leakgauge.models import AnswerKind
 from leakgauge.statistics import advantage_of_decisions, auc, tpr_at_fpr
 from leakgauge.training import PredictionTable, balanced_subsets, complementary_pairs
@@ -36,13 +36,13 @@ def evidence_without_leak(rng, kind, n=200, n_shadows=8, n_known=100):
     members = balanced_subsets(n, n // 2, n_shadows, rng)
     labels = np.zeros(n + n_known, dtype=float if kind is AnswerKind.VALUES else int)
     answers = answers_of(signals, kind)
-    return Evidence(
+    return MembershipEvidence(
         kind,
         answers[0, :n],
         labels[:n],
         shadows=PredictionTable(answers[1:, :n], kind, members, np.arange(n_shadows), "synthetic"),
         features=X[:n],
-        population=Population(answers[0, n:], labels[n:], X[n:]),
+        population=PopulationRecords(answers[0, n:], labels[n:], X[n:]),
     )
 
 

@@ -20,7 +20,7 @@ from sklearn.linear_model import Ridge
 from sklearn.naive_bayes import GaussianNB
 
 from leakgauge.auditing import ReleaseRule, Settings, Verdict, audit
-from leakgauge.auditing.membership.findings import TAIL_MEASURE
+from leakgauge.auditing.membership.findings import MEMBERSHIP_TAIL_MEASURE
 from leakgauge.membership import ATTACKS
 from leakgauge.models import AnswerKind
 
@@ -47,7 +47,7 @@ def coverage(kind, make_model, make_people, n_shadows):
         assert [attack.name for attack in result.attacks] == names
         covered.update(a.name for a in result.attacks if a.advantage.low <= 0 <= a.advantage.high)
         failed += result.verdict is Verdict.FAILS
-        by_tail += any(f.measure == TAIL_MEASURE and f.verdict is Verdict.FAILS for f in result.findings)
+        by_tail += any(f.measure == MEMBERSHIP_TAIL_MEASURE and f.verdict is Verdict.FAILS for f in result.findings)
     assert within(by_tail, (1 - rule.confidence) / 4)
     return {name: covered[name] / N_AUDITS for name in names}, within(failed, min(1, 1.25 * (1 - rule.confidence)))
 

@@ -12,7 +12,7 @@ from typing import TypeAlias
 import numpy as np
 
 from leakgauge.arrays import Floats
-from leakgauge.attributes.attribute import Attribute
+from leakgauge.attributes.attribute import SensitiveAttribute
 from leakgauge.errors import ModelError
 from leakgauge.models import AnswerKind, Model, answers, kind_of
 from leakgauge.records import Schema, Task
@@ -50,7 +50,7 @@ def ask(model: Answering, features: Floats, schema: Schema) -> Floats:
     return told
 
 
-def ask_about_values(model: Answering, features: Floats, schema: Schema, attribute: Attribute) -> Floats:
+def ask_about_values(model: Answering, features: Floats, schema: Schema, attribute: SensitiveAttribute) -> Floats:
     """What the model says about each record with each value of an attribute in place.
 
     Raw columns are what changes: an encoding inside a pipeline is applied anew to each query.

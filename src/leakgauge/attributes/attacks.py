@@ -30,7 +30,7 @@ TIE_TOLERANCE_NATS = 1e-9
 
 
 @dataclass(frozen=True)
-class Own:
+class AttackerRecords:
     """Complete records of the attacker's own, a of them; none is among the people in question.
 
     Args:
@@ -49,7 +49,7 @@ class Own:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class AttributeEvidence:
     """What an attacker holds about n people whose value of a column is hidden; the value itself is not in it.
 
     Args:
@@ -78,7 +78,7 @@ class Evidence:
     confusion: Floats | None = None
     scale: float = 1.0
     membership: Floats | None = None
-    own: Own | None = None
+    own: AttackerRecords | None = None
     shadows: Shadows | None = None
     seed: int = 0
 
@@ -118,7 +118,7 @@ class Evidence:
 
 
 @dataclass(frozen=True)
-class Attack:
+class AttributeAttack:
     """An attribute attack.
 
     Args:
@@ -141,7 +141,7 @@ class Attack:
     gloss: str
     source: str
     kinds: frozenset[AnswerKind]
-    guess: Callable[[Evidence], Guesses]
+    guess: Callable[[AttributeEvidence], Guesses]
     needs_membership: bool = False
     needs_own: bool = False
     needs_shadows: bool = False
@@ -161,7 +161,7 @@ class Attack:
         return "it needs shadow models" if self.needs_shadows and not shadows else None
 
 
-def invert(evidence: Evidence) -> Guesses:
+def invert(evidence: AttributeEvidence) -> Guesses:
     """The inversion that suits what the model answers.
 
     Raises:
@@ -179,12 +179,12 @@ def invert(evidence: Evidence) -> Guesses:
             return _confusion(evidence)
 
 
-def _confusion(evidence: Evidence) -> Guesses:
+def _confusion(evidence: AttributeEvidence) -> Guesses:
     confusion = _held(evidence.confusion, "the model's confusion matrix")
     return inversion.by_confusion(np.argmax(evidence.answers, axis=2), evidence.labels, confusion, evidence.prior)
 
 
-def _likeliest(evidence: Evidence) -> Guesses:
+def _likeliest(evidence: AttributeEvidence) -> Guesses:
     """The value of the smallest error, or with which the true class is likeliest."""
     if evidence.kind is AnswerKind.VALUES:
         errors = inversion.errors(evidence.answers, evidence.labels)
@@ -194,17 +194,17 @@ def _likeliest(evidence: Evidence) -> Guesses:
     return likeliest(scores, evidence.prior, tolerance=TIE_TOLERANCE_NATS)
 
 
-def _shadow_inversion(evidence: Evidence) -> Guesses:
+def _shadow_inversion(evidence: AttributeEvidence) -> Guesses:
     shadows = _held(evidence.shadows, "answers of shadow models")
     told = evidence.shadow_signals
     return shadow_models.guesses(evidence.signals, told, shadows.members, shadows.values, evidence.prior)
 
 
-def _imputation(evidence: Evidence) -> Guesses:
+def _imputation(evidence: AttributeEvidence) -> Guesses:
     return evidence.imputed
 
 
-def _learned(evidence: Evidence) -> Guesses:
+def _learned(evidence: AttributeEvidence) -> Guesses:
     own = _held(evidence.own, "records of the attacker's own")
     return learned.guesses(
         evidence.known,
@@ -217,12 +217,12 @@ def _learned(evidence: Evidence) -> Guesses:
     )
 
 
-def _uniform_guess(evidence: Evidence) -> Guesses:
+def _uniform_guess(evidence: AttributeEvidence) -> Guesses:
     scores = _held(evidence.membership, "scores of a membership attack")
     return reductions.uniform_guess(scores, evidence.prior, rng=np.random.default_rng(evidence.seed))
 
 
-def _several_queries(evidence: Evidence) -> Guesses:
+def _several_queries(evidence: AttributeEvidence) -> Guesses:
     return reductions.several_queries(_held(evidence.membership, "scores of a membership attack"), evidence.prior)
 
 
@@ -237,8 +237,8 @@ _CLASSES = frozenset({AnswerKind.PROBABILITIES, AnswerKind.LABELS})
 _VALUES = frozenset({AnswerKind.VALUES})
 _ALL = _CLASSES | _VALUES
 
-ATTACKS: tuple[Attack, ...] = (
-    Attack(
+ATTACKS: tuple[AttributeAttack, ...] = (
+    AttributeAttack(
         "inversion",
         "Model inversion (Gaussian errors)",
         "value that explains the response best, normal errors",
@@ -248,7 +248,7 @@ ATTACKS: tuple[Attack, ...] = (
         inverts=True,
         reads=True,
     ),
-    Attack(
+    AttributeAttack(
         "inversion-confidence",
         "Model inversion (confidence)",
         "value with which the true class is most probable",
@@ -258,7 +258,7 @@ ATTACKS: tuple[Attack, ...] = (
         inverts=True,
         reads=True,
     ),
-    Attack(
+    AttributeAttack(
         "inversion-confusion",
         "Model inversion (confusion matrix)",
         "value whose predicted class agrees best with the true class",
@@ -268,7 +268,7 @@ ATTACKS: tuple[Attack, ...] = (
         inverts=True,
         reads=True,
     ),
-    Attack(
+    AttributeAttack(
         "inversion-likelihood",
         "Model inversion (no prior)",
         "value that explains the response best, however rare it is",
@@ -278,7 +278,7 @@ ATTACKS: tuple[Attack, ...] = (
         inverts=True,
         reads=True,
     ),
-    Attack(
+    AttributeAttack(
         "shadow-inversion",
         "Shadow inversion",
         "value for which the prediction differs most from that of shadow models without the record",
@@ -289,7 +289,7 @@ ATTACKS: tuple[Attack, ...] = (
         inverts=True,
         reads=True,
     ),
-    Attack(
+    AttributeAttack(
         "uniform-guess",
         "Membership reduction, one query",
         "one value at random, if with it the record looks like a member",
@@ -298,7 +298,7 @@ ATTACKS: tuple[Attack, ...] = (
         _uniform_guess,
         needs_membership=True,
     ),
-    Attack(
+    AttributeAttack(
         "several-queries",
         "Membership reduction, all values",
         "most frequent value with which the record looks like a member",
@@ -307,7 +307,7 @@ ATTACKS: tuple[Attack, ...] = (
         _several_queries,
         needs_membership=True,
     ),
-    Attack(
+    AttributeAttack(
         "imputation",
         "Imputation (without the model)",
         "most probable value given the other columns",
@@ -316,7 +316,7 @@ ATTACKS: tuple[Attack, ...] = (
         _imputation,
         needs_own=True,
     ),
-    Attack(
+    AttributeAttack(
         "learned-inversion",
         "Learned inversion",
         "value learned from the predictions for the attacker’s own records",

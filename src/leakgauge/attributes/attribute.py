@@ -47,7 +47,7 @@ class Bins:
 
 
 @dataclass(frozen=True, eq=False)
-class Attribute:
+class SensitiveAttribute:
     """The hidden columns and what they may hold.
 
     Made by :func:`single`, :func:`one_hot` and :func:`together`.
@@ -113,7 +113,7 @@ def single(
     edges: Sequence[float] | None = None,
     representatives: Sequence[float] | None = None,
     values: Sequence[float] | None = None,
-) -> Attribute:
+) -> SensitiveAttribute:
     """One column: the categories of a categorical one, bins or given numbers of a numeric one.
 
     Args:
@@ -145,7 +145,7 @@ def single(
         if edges is not None or values is not None:
             raise DataError(f"column {column!r} is {described.kind}: its values are its categories; give no others.")
         numbers = np.arange(len(described.categories), dtype=np.float64)
-        return Attribute(column, (place,), described.categories, numbers[:, None], (None,))
+        return SensitiveAttribute(column, (place,), described.categories, numbers[:, None], (None,))
     if (edges is None) == (values is None):
         raise DataError(
             f"column {column!r} is numeric, so name the values to distinguish: either edges of bins (see "
@@ -155,11 +155,11 @@ def single(
         settings = np.asarray(values, dtype=np.float64)
         if not settings.size or not np.isfinite(settings).all() or len(np.unique(settings)) < settings.size:
             raise DataError(f"column {column!r}: values must be finite and differ, got {list(values)}.")
-        return Attribute(column, (place,), tuple(values), settings[:, None], (None,))
+        return SensitiveAttribute(column, (place,), tuple(values), settings[:, None], (None,))
     assert edges is not None
     bins = _bins(_checked_edges(edges, column), representatives, described)
     names = tuple(f"{low:g} to {high:g}" for low, high in itertools.pairwise(bins.edges))
-    return Attribute(column, (place,), names, np.asarray(bins.representatives)[:, None], (bins,))
+    return SensitiveAttribute(column, (place,), names, np.asarray(bins.representatives)[:, None], (bins,))
 
 
 def one_hot(
@@ -169,7 +169,7 @@ def one_hot(
     name: str | None = None,
     values: Sequence[Any] | None = None,
     none: Any = None,
-) -> Attribute:
+) -> SensitiveAttribute:
     """A group of columns of 0 and 1, of which one is 1: set together, never a single one.
 
     Args:
@@ -198,10 +198,10 @@ def one_hot(
     settings = np.eye(len(places))
     if none is not None:
         named, settings = (*named, none), np.vstack([settings, np.zeros(len(places))])
-    return Attribute(name or ", ".join(columns), places, named, settings, (None,) * len(places))
+    return SensitiveAttribute(name or ", ".join(columns), places, named, settings, (None,) * len(places))
 
 
-def together(*attributes: Attribute) -> Attribute:
+def together(*attributes: SensitiveAttribute) -> SensitiveAttribute:
     """Several attributes hidden at once: every combination of their values is one value.
 
     Raises:
@@ -219,7 +219,7 @@ def together(*attributes: Attribute) -> Attribute:
         ]
     )
     bins = tuple(bins for one in attributes for bins in one.bins)
-    return Attribute(", ".join(one.name for one in attributes), columns, values, settings, bins)
+    return SensitiveAttribute(", ".join(one.name for one in attributes), columns, values, settings, bins)
 
 
 def _checked_edges(edges: Sequence[float], column: str) -> tuple[float, ...]:

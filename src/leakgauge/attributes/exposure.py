@@ -23,7 +23,7 @@ from leakgauge.arrays import Codes, Floats
 from leakgauge.errors import DataError
 from leakgauge.statistics import outside_p_values
 
-LARGEST_MARGIN = 50.0
+LARGEST_MARGIN_NATS = 50.0
 """Margins beyond this, in nats, say no more than this."""
 
 
@@ -105,7 +105,7 @@ def tail_scores(margins: ArrayLike, truth: Codes) -> Floats:
     >>> tail_scores([0.0, 1.0, 2.0, 1.0, 50.0], np.zeros(5, dtype=int)).tolist()
     [-1.0, 0.0, 1.0, 0.0, 49.0]
     """
-    capped = np.clip(np.asarray(margins, dtype=np.float64), -LARGEST_MARGIN, LARGEST_MARGIN)
+    capped = np.clip(np.asarray(margins, dtype=np.float64), -LARGEST_MARGIN_NATS, LARGEST_MARGIN_NATS)
     scores = np.empty_like(capped)
     for value in np.unique(truth):
         own = truth == value

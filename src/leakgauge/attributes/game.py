@@ -29,7 +29,7 @@ Groups: TypeAlias = tuple[Codes, Codes, Sequence[Any]]
 
 
 @dataclass(frozen=True)
-class Part:
+class Subgroup:
     """The game among some of the people: those who hold one value, or one group.
 
     Args:
@@ -51,7 +51,7 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Success:
+class AttributeSuccess:
     """What one attack amounts to.
 
     Args:
@@ -79,8 +79,8 @@ class Success:
     over_best_guess: Estimate
     silent_members: Estimate
     silent_others: Estimate
-    by_value: tuple[Part, ...]
-    by_group: tuple[Part, ...] = ()
+    by_value: tuple[Subgroup, ...]
+    by_group: tuple[Subgroup, ...] = ()
     gain_members: Estimate | None = None
     gain_others: Estimate | None = None
 
@@ -99,7 +99,7 @@ def play(
     nothing: str | None = None,
     confidence: float = 0.95,
     alone: float = 0.95,
-) -> Success:
+) -> AttributeSuccess:
     """Count how often the guesses are right.
 
     Args:
@@ -114,7 +114,7 @@ def play(
         best_guess_of_members: likewise for each member, ``[n_members]``, if it is known.
         groups: which people to look at apart, if any.
         nothing: why the advantage is 0 for certain, where that is known.
-        confidence: of each interval, in (0, 1); see :class:`Part` for those by value and group.
+        confidence: of each interval, in (0, 1); see :class:`Subgroup` for those by value and group.
         alone: confidence of the interval of ``advantage_alone``, in (0, 1).
     """
     inside, outside = members.right(truth_of_members), others.right(truth_of_others)
@@ -122,7 +122,7 @@ def play(
         advantage, single = (difference(inside, outside, one) for one in (confidence, alone))
     else:
         advantage = single = Estimate(0.0, 0.0, 0.0, 1.0, nothing, inside.size + outside.size)
-    return Success(
+    return AttributeSuccess(
         attack,
         rate(inside, confidence),
         rate(outside, confidence),
@@ -138,12 +138,12 @@ def play(
     )
 
 
-def _parts(groups: Groups, inside: Floats, outside: Floats, confidence: float) -> tuple[Part, ...]:
+def _parts(groups: Groups, inside: Floats, outside: Floats, confidence: float) -> tuple[Subgroup, ...]:
     in_group, out_group, names = groups
     each = bonferroni_confidence(confidence, len(names))
     parts = ((name, inside[in_group == code], outside[out_group == code]) for code, name in enumerate(names))
     return tuple(
-        Part(
+        Subgroup(
             name,
             own.size,
             other.size,

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 from leakgauge.arrays import Codes, Floats
 from leakgauge.attributes import imputation, inversion
 from leakgauge.attributes.asking import Answering, ask, ask_about_values, ignores, kind_of_answers
-from leakgauge.attributes.attacks import ATTACKS, Attack, Evidence, Own, invert
-from leakgauge.attributes.attribute import Attribute, single
+from leakgauge.attributes.attacks import ATTACKS, AttackerRecords, AttributeAttack, AttributeEvidence, invert
+from leakgauge.attributes.attribute import SensitiveAttribute, single
 from leakgauge.attributes.exposure import calibrated_p_values, margins, tail_scores
-from leakgauge.attributes.game import Groups, Success, difference, play, rate
+from leakgauge.attributes.game import AttributeSuccess, Groups, difference, play, rate
 from leakgauge.attributes.guesses import Guesses, checked_prior
 from leakgauge.attributes.shadow_models import Shadows, expected_signals
 from leakgauge.errors import ConfigError, DataError, ModelError
@@ -25,7 +25,7 @@ from leakgauge.records import Records, concatenate
 from leakgauge.statistics import (
     Dependence,
     Estimate,
-    Exposure,
+    IdentifiedRecords,
     TailOdds,
     bonferroni_confidence,
     exposed_records,
@@ -44,7 +44,7 @@ N_TAIL_SCORES = 3
 
 
 @dataclass(frozen=True, eq=False)
-class People:
+class RecordsWithAttribute:
     """Each member, and whether its hidden value is found to be given away by this one model.
 
     Args:
@@ -62,7 +62,7 @@ class People:
     guessed: Codes
     margins: Floats
     p_values: Floats
-    exposure: Exposure
+    exposure: IdentifiedRecords
 
     __repr__ = shapes
 
@@ -93,7 +93,7 @@ class Inference:
             ``None`` where it has nothing to go by, or a group has fewer than 32 records.
     """
 
-    attribute: Attribute
+    attribute: SensitiveAttribute
     kind: AnswerKind
     prior: Floats
     ignored: bool
@@ -102,9 +102,9 @@ class Inference:
     best_guess_members: Estimate | None
     best_guess_others: Estimate
     advantage_without: Estimate
-    attacks: tuple[Success, ...]
+    attacks: tuple[AttributeSuccess, ...]
     left_out: Mapping[str, str]
-    people: People
+    people: RecordsWithAttribute
     tail: TailOdds | None
 
     __repr__ = shapes
@@ -132,7 +132,7 @@ def infer(
     model: Answering,
     train: Records,
     holdout: Records,
-    attribute: Attribute | str,
+    attribute: SensitiveAttribute | str,
     *,
     prior: ArrayLike | None = None,
     attacker: Records | None = None,
@@ -193,7 +193,7 @@ def infer(
     frequencies = _frequencies(prior, truth if own is None else np.concatenate([truth, own.values]), hidden)
     published = _published(model, train, kind, sigma_in, confusion)
     known, categorical = _known(everybody, hidden)
-    evidence = Evidence(
+    evidence = AttributeEvidence(
         kind,
         told,
         everybody.labels,
@@ -266,7 +266,7 @@ def _apart(train: Records, holdout: Records, attacker: Records | None) -> Record
     return concatenate(train, holdout)
 
 
-def _held_values(hidden: Attribute, records: Records, name: str) -> Codes:
+def _held_values(hidden: SensitiveAttribute, records: Records, name: str) -> Codes:
     try:
         return hidden.codes(records.features)
     except DataError as error:
@@ -275,7 +275,7 @@ def _held_values(hidden: Attribute, records: Records, name: str) -> Codes:
 
 def _possible(
     names: Sequence[str] | None, kind: AnswerKind, *, membership: bool, own: bool, shadows: bool
-) -> tuple[tuple[Attack, ...], dict[str, str]]:
+) -> tuple[tuple[AttributeAttack, ...], dict[str, str]]:
     """The attacks to carry out, and why others cannot be."""
     unknown = [name for name in names or () if name not in {attack.name for attack in ATTACKS}]
     if unknown:
@@ -288,19 +288,19 @@ def _possible(
     return tuple(attack for attack in wanted if attack.name not in left_out), left_out
 
 
-def _own(model: Answering, attacker: Records, hidden: Attribute) -> Own:
+def _own(model: Answering, attacker: Records, hidden: SensitiveAttribute) -> AttackerRecords:
     told = ask_about_values(model, attacker.features, attacker.schema, hidden)
-    return Own(told, attacker.labels, _known(attacker, hidden)[0], hidden.codes(attacker.features))
+    return AttackerRecords(told, attacker.labels, _known(attacker, hidden)[0], hidden.codes(attacker.features))
 
 
-def _known(records: Records, hidden: Attribute) -> tuple[Floats, NDArray[np.bool_]]:
+def _known(records: Records, hidden: SensitiveAttribute) -> tuple[Floats, NDArray[np.bool_]]:
     """What the attacker is told of each, the response last, ``[n, c]``; and which columns hold codes."""
     known: Floats = np.column_stack([hidden.known(records.features), records.labels])
     others = [column for place, column in enumerate(records.schema.columns) if place not in hidden.columns]
     return known, np.array([column.is_categorical for column in (*others, records.schema.target)], dtype=bool)
 
 
-def _frequencies(prior: ArrayLike | None, seen: Codes, hidden: Attribute) -> Floats:
+def _frequencies(prior: ArrayLike | None, seen: Codes, hidden: SensitiveAttribute) -> Floats:
     if prior is None:
         return np.bincount(seen, minlength=len(hidden)) / len(seen)
     frequencies = checked_prior(prior, len(hidden))
@@ -324,7 +324,7 @@ def _published(
     return None, inversion.confusion(predicted, train.labels, len(train.schema.classes))
 
 
-def _membership(score: MembershipScores, records: Records, hidden: Attribute, told: Floats) -> Floats:
+def _membership(score: MembershipScores, records: Records, hidden: SensitiveAttribute, told: Floats) -> Floats:
     """Scores of every record with every value in place, ``[n, m]``."""
     n, m, k = told.shape
     queries = hidden.completed(records.features).reshape(n * m, -1)
@@ -334,7 +334,7 @@ def _membership(score: MembershipScores, records: Records, hidden: Attribute, to
     return scores.reshape(n, m)
 
 
-def _without_model(evidence: Evidence, n_members: int, truth: Codes, confidence: float) -> WithoutModel:
+def _without_model(evidence: AttributeEvidence, n_members: int, truth: Codes, confidence: float) -> WithoutModel:
     """Guess the most frequent value, and what can be learned from the attacker's own records or from the holdout."""
     most_frequent = np.where(truth == np.argmax(evidence.prior), 1.0, 0.0)
     inside, outside = most_frequent[:n_members], most_frequent[n_members:]
@@ -348,7 +348,7 @@ def _without_model(evidence: Evidence, n_members: int, truth: Codes, confidence:
     return WithoutModel(inside, outside, max(plain, learned, key=lambda one: one.low))
 
 
-def _crossed(evidence: Evidence, n_members: int, truth: Codes) -> Floats:
+def _crossed(evidence: AttributeEvidence, n_members: int, truth: Codes) -> Floats:
     """Whether what is learned from other non-members is right about each non-member, ``[n_others]``."""
     values = truth[n_members:]
     found = imputation.crossed_guesses(
@@ -362,7 +362,9 @@ def _crossed(evidence: Evidence, n_members: int, truth: Codes) -> Floats:
     return found.right(values)
 
 
-def _tail(evidence: Evidence, inverted: Guesses, truth: Codes, n_members: int, level: float) -> TailOdds | None:
+def _tail(
+    evidence: AttributeEvidence, inverted: Guesses, truth: Codes, n_members: int, level: float
+) -> TailOdds | None:
     """The largest odds of membership among those at whose true value the model is surest, by several measures of it.
 
     They are the score of the inversion; how well the answer goes with the response, on a scale on which near certainty
@@ -389,10 +391,10 @@ def _groups(everybody: Records, n_members: int, name: str) -> Groups:
     return codes[:n_members], codes[n_members:], column.categories
 
 
-def _people(ids: NDArray[Any], guesses: Guesses, truth: Codes, q: float) -> People:
+def _people(ids: NDArray[Any], guesses: Guesses, truth: Codes, q: float) -> RecordsWithAttribute:
     n = len(ids)
     found = margins(guesses.scores, truth)
     p_values = calibrated_p_values(found[:n], truth[:n], found[n:], truth[n:])
     # Ranks among one set of outsiders; ties and several such sets, one for each value, leave the rate where it is.
     exposure = exposed_records(p_values, q=q, dependence=Dependence.POSITIVE)
-    return People(ids, truth[:n], guesses.values[:n], found[:n], p_values, exposure)
+    return RecordsWithAttribute(ids, truth[:n], guesses.values[:n], found[:n], p_values, exposure)

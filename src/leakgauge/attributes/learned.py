@@ -19,7 +19,7 @@ from leakgauge.attributes import imputation
 from leakgauge.attributes.guesses import Guesses
 from leakgauge.errors import DataError
 
-LOWEST = -50.0
+LOWEST_LOG_POSTERIOR_NATS = -50.0
 """Log posteriors below this say no more than this."""
 
 
@@ -59,4 +59,4 @@ def _with_scores(known: ArrayLike, inverted: ArrayLike) -> Floats:
         raise DataError(
             f"the known columns [n, c] and scores [n, m] do not fit together, got {table.shape}, {scores.shape}."
         )
-    return np.hstack([table, np.maximum(scores, LOWEST)])
+    return np.hstack([table, np.maximum(scores, LOWEST_LOG_POSTERIOR_NATS)])

@@ -1,7 +1,7 @@
 """From measurements to a decision: findings, the release rule, and the run folder."""
 
 from leakgauge.auditing.attributes.result import (
-    AttributeAttack,
+    AttributeAttackResult,
     AttributePart,
     ExposedValue,
     ExposedValues,
@@ -9,47 +9,55 @@ from leakgauge.auditing.attributes.result import (
 )
 from leakgauge.auditing.audit import audit, audit_subject
 from leakgauge.auditing.document import AuditDocument, AuditResult, Document
-from leakgauge.auditing.drawn import Curve, Histogram
+from leakgauge.auditing.drawn import Histogram, RocCurve
 from leakgauge.auditing.finding import Finding, Verdict, judge, overall
 from leakgauge.auditing.influence.result import Influence, PredictionChange
-from leakgauge.auditing.membership.result import Association, AttackResult, Exposed
+from leakgauge.auditing.membership.result import Association, ExposedRecords, MembershipAttackResult
 from leakgauge.auditing.properties.result import InferredProperty, PropertyGame, PropertyRemedy
 from leakgauge.auditing.result import Description, ExposedRecord
 from leakgauge.auditing.run import Run
-from leakgauge.auditing.settings import HiddenColumn, PropertyGames, Queries, Released, ReleaseRule, Secret, Settings
+from leakgauge.auditing.settings import (
+    PropertyGames,
+    Queries,
+    ReleasedOutputs,
+    ReleaseRule,
+    SensitiveColumn,
+    Settings,
+    TargetProperty,
+)
 from leakgauge.auditing.subject import Subject, subject
 
 __all__ = [
     "Association",
-    "AttackResult",
-    "AttributeAttack",
+    "AttributeAttackResult",
     "AttributePart",
     "AuditDocument",
     "AuditResult",
-    "Curve",
     "Description",
     "Document",
-    "Exposed",
     "ExposedRecord",
+    "ExposedRecords",
     "ExposedValue",
     "ExposedValues",
     "Finding",
-    "HiddenColumn",
     "Histogram",
     "InferredColumn",
     "InferredProperty",
     "Influence",
+    "MembershipAttackResult",
     "PredictionChange",
     "PropertyGame",
     "PropertyGames",
     "PropertyRemedy",
     "Queries",
     "ReleaseRule",
-    "Released",
+    "ReleasedOutputs",
+    "RocCurve",
     "Run",
-    "Secret",
+    "SensitiveColumn",
     "Settings",
     "Subject",
+    "TargetProperty",
     "Verdict",
     "audit",
     "audit_subject",

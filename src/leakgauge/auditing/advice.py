@@ -20,7 +20,7 @@ from leakgauge.auditing.finding import Verdict
 from leakgauge.statistics.intervals import normal_quantile
 from leakgauge.statistics.numerals import number
 
-POWER = 0.8
+DETECTION_POWER = 0.8
 """Probability of a detection that is spoken of, and of a pass."""
 
 LOWEST_STEP_NATS = math.log(3)
@@ -30,7 +30,9 @@ REGULARISE = "train with stronger regularisation"
 
 ACCEPT_INDIRECT = 'accept queries other than the record itself by setting queries = "direct" in the release rule'
 
-ENOUGH = "this audit is large enough for a model that reveals nothing to pass, so a larger one need not help: "
+LARGE_ENOUGH_ADVICE = (
+    "this audit is large enough for a model that reveals nothing to pass, so a larger one need not help: "
+)
 
 
 class Outputs(StrEnum):
@@ -81,7 +83,7 @@ class Situation:
     largest_binned: float = math.inf
 
 
-MOST_LEFT_OUT = 0.1
+LARGEST_REMOVED_SHARE = 0.1
 """The largest share of the training records that it is sensible to leave out; of more, others take the place."""
 
 UNKNOWN_OUTPUTS = Situation()
@@ -113,7 +115,7 @@ def advice(question: str, verdict: Verdict, situation: Situation, *, settle: str
             options = [frequency, *(form for form in _other_outputs(situation) if "labels" in form)]
         case _:
             options = [f"{REGULARISE} or on more records", *_other_outputs(situation)]
-    return (ENOUGH if enough else "") + ", or ".join(options)
+    return (LARGE_ENOUGH_ADVICE if enough else "") + ", or ".join(options)
 
 
 def _other_outputs(situation: Situation) -> list[str]:
@@ -126,7 +128,7 @@ def _other_outputs(situation: Situation) -> list[str]:
 
 def _against_influence(situation: Situation) -> list[str]:
     options, limit = [REGULARISE], situation.dtp
-    if 0 < situation.n_above <= MOST_LEFT_OUT * (situation.n_train or math.inf):
+    if 0 < situation.n_above <= LARGEST_REMOVED_SHARE * (situation.n_train or math.inf):
         those = "the record" if situation.n_above == 1 else f"the {situation.n_above:,} records"
         options.append(f"leave {those} above the limit out of the training set and audit the new model")
     match situation.outputs:
@@ -259,7 +261,7 @@ def detectable(error: float, confidence: float) -> float:
     >>> round(detectable((0.5 / 300) ** 0.5, 0.95), 3)
     0.114
     """
-    return (normal_quantile(confidence) + float(ndtri(POWER))) * error
+    return (normal_quantile(confidence) + float(ndtri(DETECTION_POWER))) * error
 
 
 def smallest_advantage(n_train: int, n_holdout: int, confidence: float) -> float:
@@ -281,7 +283,7 @@ def largest_error(limit: float, confidence: float, n_attacks: int) -> float:
         confidence: of each two-sided interval.
         n_attacks: how many intervals there are.
     """
-    return limit / (normal_quantile(confidence) + normal_quantile(POWER ** (1 / max(1, n_attacks))))
+    return limit / (normal_quantile(confidence) + normal_quantile(DETECTION_POWER ** (1 / max(1, n_attacks))))
 
 
 def _rounded_up(n: float) -> int:

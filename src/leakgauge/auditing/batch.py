@@ -30,7 +30,7 @@ BatchStage: TypeAlias = Callable[[str, str, int, int], None]
 
 
 @dataclass(frozen=True)
-class Outcome:
+class AuditOutcome:
     """What is left of an audit that was carried out.
 
     Args:
@@ -50,7 +50,7 @@ def audit_config(
     allow_pickle: bool = False,
     progress: BatchStage | None = None,
     opened: Callable[[Run], None] | None = None,
-) -> Outcome:
+) -> AuditOutcome:
     """Audit every model of a configuration; stopped and started again, it goes on where it was.
 
     Args:
@@ -83,7 +83,7 @@ def audit_config(
         document = Document.of(config.name, results)
         run.write_results(document, results)
         run.write_manifest({"inputs": inputs, **_circumstances(began, time.perf_counter() - clock, workers)})
-    return Outcome(run, document)
+    return AuditOutcome(run, document)
 
 
 def default_folder(name: str, inputs: dict[str, Any]) -> Path:

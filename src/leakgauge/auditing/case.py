@@ -18,7 +18,7 @@ from leakgauge.auditing.plan import Outline
 from leakgauge.auditing.question import Answer
 from leakgauge.auditing.released import released_model
 from leakgauge.auditing.result import Description
-from leakgauge.auditing.settings import Released, Settings
+from leakgauge.auditing.settings import ReleasedOutputs, Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.errors import ModelError, UserCodeError
 from leakgauge.influence import OwnModels
@@ -36,7 +36,7 @@ Stage: TypeAlias = Callable[[str, int, int], None]
 N_ASKED_AGAIN = 200
 """Records that the released model is asked about a second time, in another order."""
 
-LARGEST_ROUNDING = 1e-4
+BATCH_ROUNDING = 1e-4
 """Change of a probability, or of a number over its size, that a batch of another size may make in single precision."""
 
 
@@ -148,11 +148,11 @@ def released_kind(kind: AnswerKind, settings: Settings) -> AnswerKind:
     Raises:
         ModelError: such answers cannot be released in the form that the settings ask for.
     """
-    if settings.released is not Released.AS_IS and kind is AnswerKind.VALUES:
+    if settings.released is not ReleasedOutputs.AS_IS and kind is AnswerKind.VALUES:
         raise ModelError(f"released = {settings.released.value!r} is for classifiers; this model predicts numbers")
-    if settings.released is Released.BINNED and kind is AnswerKind.LABELS:
+    if settings.released is ReleasedOutputs.BINNED and kind is AnswerKind.LABELS:
         raise ModelError("released = 'binned' needs probabilities; this model outputs labels only")
-    labels = settings.released is Released.LABELS and kind is AnswerKind.PROBABILITIES
+    labels = settings.released is ReleasedOutputs.LABELS and kind is AnswerKind.PROBABILITIES
     return AnswerKind.LABELS if labels else kind
 
 
@@ -193,9 +193,9 @@ def _asked(
 def _n_moved(kind: AnswerKind, before: Floats, after: Floats) -> int:
     """For how many records two answers differ by more than a batch of another size may round differently."""
     if kind is AnswerKind.VALUES:
-        differs = np.abs(after - before) > LARGEST_ROUNDING * (np.abs(before) + float(np.std(before)))
+        differs = np.abs(after - before) > BATCH_ROUNDING * (np.abs(before) + float(np.std(before)))
     else:
-        differs = ~np.isclose(np.exp(before), np.exp(after), rtol=0, atol=LARGEST_ROUNDING, equal_nan=True)
+        differs = ~np.isclose(np.exp(before), np.exp(after), rtol=0, atol=BATCH_ROUNDING, equal_nan=True)
     return int(np.count_nonzero(differs.any(axis=1)))
 
 

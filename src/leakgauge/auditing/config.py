@@ -40,7 +40,7 @@ from pydantic import (
 
 from leakgauge._version import __version__
 from leakgauge.auditing._wording import lines
-from leakgauge.auditing.attributes.settings import HiddenColumn
+from leakgauge.auditing.attributes.settings import SensitiveColumn
 from leakgauge.auditing.influence.settings import InfluencePart
 from leakgauge.auditing.membership.settings import AttacksPart
 from leakgauge.auditing.properties.settings import PropertyGames, PropertyGamesPart, PropertyPart
@@ -107,9 +107,9 @@ class ColumnPart(Part):
         return self.role is Role.SENSITIVE if self.attack is None else self.attack
 
     @property
-    def hidden(self) -> HiddenColumn:
+    def hidden(self) -> SensitiveColumn:
         """What is known of it to attackers."""
-        return HiddenColumn(self.name, self.edges, self.prior)
+        return SensitiveColumn(self.name, self.edges, self.prior)
 
     @property
     def declared(self) -> Column | None:
@@ -156,7 +156,7 @@ class DataPart(Part):
         return self
 
     @property
-    def hidden(self) -> tuple[HiddenColumn, ...] | None:
+    def hidden(self) -> tuple[SensitiveColumn, ...] | None:
         """The columns to infer; ``None``, which stands for those that are sensitive, where nothing is said."""
         if all(column.attack is None and not column.attacked for column in self.columns):
             return None

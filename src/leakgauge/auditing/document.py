@@ -10,7 +10,7 @@ from pydantic import ConfigDict
 
 from leakgauge._version import __version__
 from leakgauge.auditing.finding import Finding, Verdict, overall
-from leakgauge.auditing.form import Form
+from leakgauge.auditing.form import DocumentFormat
 from leakgauge.auditing.questions import Parts
 from leakgauge.auditing.result import Description, ExposedRecord
 from leakgauge.auditing.settings import ReleaseRule
@@ -110,7 +110,7 @@ class Document:
         return every_line(document)
 
 
-FORM = Form(
+FORM = DocumentFormat(
     Document,
     SCHEMA_VERSION,
     "leakgauge result",

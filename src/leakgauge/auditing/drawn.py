@@ -19,7 +19,7 @@ def require(sound: bool, message: str) -> None:
 
 
 @dataclass(frozen=True)
-class Curve:
+class RocCurve:
     """An ROC curve, thinned to at most a few hundred points; the corners that matter at low rates are kept.
 
     Args:

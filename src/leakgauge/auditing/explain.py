@@ -16,7 +16,7 @@ import numpy as np
 
 from leakgauge.auditing.case import released_kind
 from leakgauge.auditing.membership.measurement import n_set_aside, wants_shadows
-from leakgauge.auditing.plan import Outline, Step
+from leakgauge.auditing.plan import Outline, PlannedStep
 from leakgauge.auditing.questions import QUESTIONS
 from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import Subject
@@ -29,11 +29,11 @@ from leakgauge.training.fingerprints import UNREPEATABLE
 from leakgauge.training.learners import identity, trained
 from leakgauge.training.threads import one_thread
 
-COPIES = 6
+TABLES_IN_MEMORY = 6
 """Tables of answers of shadow models that are in memory at once: logarithms, probabilities, bins, and what attacks
 select from them. Found from the peak memory of audits with 4, 32 and 64 shadow models."""
 
-N_TRIED = 16
+N_PACE_MODELS = 16
 """Models that an engine with chunks is tried with, to know its pace."""
 
 
@@ -59,7 +59,7 @@ class Explanation:
     learner: str | None
     answers: AnswerKind
     questions: tuple[str, ...]
-    steps: tuple[Step, ...]
+    steps: tuple[PlannedStep, ...]
     seconds_per_fit: float | None
     seconds: float
     seconds_more: float
@@ -94,7 +94,7 @@ def explain(what: Subject, settings: Settings) -> Explanation:
     steps = []
     if learner:
         if what.model is None:
-            audited = Step.of(
+            audited = PlannedStep.of(
                 "the audited model", outline.job(everything(len(what.train)), judged.features), engines=STOPPING
             )
             steps.append(audited)
@@ -113,7 +113,7 @@ def explain(what: Subject, settings: Settings) -> Explanation:
         seconds_per_fit=per_fit if learner else None,
         seconds=sum(step.seconds for step in steps if not step.sometimes),
         seconds_more=sum(step.seconds for step in steps if step.sometimes),
-        n_bytes=COPIES * 8 * n_tables * len(everyone) * n_answers + 2 * everyone.features.nbytes,
+        n_bytes=TABLES_IN_MEMORY * 8 * n_tables * len(everyone) * n_answers + 2 * everyone.features.nbytes,
         warnings=tuple(_warnings(outline)),
     )
 
@@ -129,7 +129,7 @@ def _one_fit(what: Subject, features: Any, n_answers: int) -> tuple[AnswerKind, 
         return kind_of(fitted.model), ready - start, time.perf_counter() - ready, fitted.converged
 
 
-def _seconds(step: Step, per_fit: float, per_asked: float) -> float:
+def _seconds(step: PlannedStep, per_fit: float, per_asked: float) -> float:
     """How long a step takes: from the one fit for the plain loop, from a small part of it for an engine with chunks."""
     assert step.prepared is not None
     if step.engine == Refit.name:
@@ -137,7 +137,7 @@ def _seconds(step: Step, per_fit: float, per_asked: float) -> float:
     prepared, n = step.prepared, len(step.prepared.job.subsets)
     if prepared.engine.chunk is None or n < 2:
         return 0.0
-    n_few = min(N_TRIED, n)
+    n_few = min(N_PACE_MODELS, n)
     with one_thread():
         shared = _elapsed(prepared.share)
         one, few = (_elapsed(partial(prepared.answers, np.arange(m))) for m in (1, n_few))

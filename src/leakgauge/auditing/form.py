@@ -18,7 +18,7 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, eq=False)
-class Form(Generic[T]):
+class DocumentFormat(Generic[T]):
     """The form of the files that hold one document each.
 
     Args:

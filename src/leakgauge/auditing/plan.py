@@ -16,13 +16,13 @@ from leakgauge.records import Records
 from leakgauge.streams import AuditStream
 from leakgauge.training import EachModel, Job, Learner, LeaveOneOut, Randomness, Subsets, balanced_subsets, plan
 from leakgauge.training.engines import ENGINES
-from leakgauge.training.engines.base import Engine, Prepared, Refusal
+from leakgauge.training.engines.base import Engine, PreparedJob, Refusal
 from leakgauge.training.engines.refit import Refit
 from leakgauge.training.job import Queries
 
 
 @dataclass(frozen=True)
-class Step:
+class PlannedStep:
     """Some models of an audit.
 
     Args:
@@ -44,7 +44,7 @@ class Step:
     refusals: dict[str, Refusal]
     sometimes: bool = False
     seconds: float = 0.0
-    prepared: Prepared | None = field(default=None, repr=False)
+    prepared: PreparedJob | None = field(default=None, repr=False)
     asked_of_all: int = 0
 
     @classmethod
@@ -57,7 +57,7 @@ class Step:
         sometimes: bool = False,
         engines: Sequence[Engine] = ENGINES,
         asked_of_all: int = 0,
-    ) -> Step:
+    ) -> PlannedStep:
         """A job, by the engine that will do it, so many times."""
         found = plan(job, engines=engines)
         # Of all other models there are few, and that engines are not for them is not worth saying.
@@ -69,12 +69,12 @@ class Step:
         )  # fmt: skip
 
     @classmethod
-    def plainly(cls, what: str, job: Job) -> Step:
+    def plainly(cls, what: str, job: Job) -> PlannedStep:
         """Models that are trained in the plain loop, whatever engines there are."""
         n = len(job.subsets)
         return cls(what, n, n, Refit.name, {}, prepared=Refit().prepare(job))
 
-    def standing_for(self, n_models: int) -> Step:
+    def standing_for(self, n_models: int) -> PlannedStep:
         """The same for more models than are in the job."""
         return replace(self, n_models=n_models, n_trained=n_models if self.n_trained else 0)
 

@@ -18,7 +18,7 @@ from leakgauge.auditing.subject import Subject
 if TYPE_CHECKING:
     from leakgauge.auditing.case import Case
     from leakgauge.auditing.gate import Written
-    from leakgauge.auditing.plan import Outline, Step
+    from leakgauge.auditing.plan import Outline, PlannedStep
 
 
 class Answer:
@@ -80,7 +80,7 @@ class Question(ABC):
         """Whether the released model itself is asked, besides about the candidates."""
         return False
 
-    def plan(self, outline: Outline) -> Iterator[Step]:
+    def plan(self, outline: Outline) -> Iterator[PlannedStep]:
         """The models that :meth:`ask` will need."""
         yield from ()
 

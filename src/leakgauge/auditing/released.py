@@ -10,7 +10,7 @@ from leakgauge.models import AnswerKind, Bins, LabelAccess, Model, ProbabilityAc
 from leakgauge.records import Records
 from leakgauge.training import Fitted, Job, Learner, PredictionTable, Randomness, everything
 from leakgauge.training.fingerprints import fingerprint
-from leakgauge.training.learners import Around, Changed, identity, trained
+from leakgauge.training.learners import Around, PostProcessedLearner, identity, trained
 from leakgauge.training.threads import one_thread
 
 
@@ -76,9 +76,9 @@ class Releasing(Around):
         return Fitted(released(fitted.model, self.release), fitted.converged)
 
     @property
-    def made_of(self) -> Changed:
+    def made_of(self) -> PostProcessedLearner:
         """The learner's models, and what becomes of their probabilities."""
-        return Changed(self.learner, self.release)
+        return PostProcessedLearner(self.learner, self.release)
 
     def fingerprint(self) -> str:
         """The learner's, and the width."""

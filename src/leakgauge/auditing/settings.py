@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Annotated, ClassVar
 
-from leakgauge.auditing.attributes.settings import AttributeSettings, HiddenColumn
+from leakgauge.auditing.attributes.settings import AttributeSettings, SensitiveColumn
 from leakgauge.auditing.influence.settings import InfluenceLimits, InfluenceSettings, Queries
 from leakgauge.auditing.membership.settings import MembershipLimits, MembershipSettings
-from leakgauge.auditing.properties.settings import PropertyGames, PropertyLimits, PropertySettings, Secret
+from leakgauge.auditing.properties.settings import PropertyGames, PropertyLimits, PropertySettings, TargetProperty
 from leakgauge.auditing.tables import Or, Part, said_of
 from leakgauge.checking import instance, number, one_of, setting, text, whole
 from leakgauge.errors import ConfigError
@@ -17,15 +17,15 @@ from leakgauge.models import Bins, Release, as_is, label_logs
 from leakgauge.theory import largest_binned_log_ratio
 
 __all__ = [
-    "HiddenColumn",
     "PropertyGames",
     "Queries",
     "ReleasePart",
     "ReleaseRule",
-    "Released",
+    "ReleasedOutputs",
     "RulePart",
-    "Secret",
+    "SensitiveColumn",
     "Settings",
+    "TargetProperty",
     "require_bins",
 ]
 
@@ -33,7 +33,7 @@ WIDTHS = (0.5, 0.25, 0.2, 0.1, 0.05, 0.02, 0.01, 0.001)
 """Of bins: those that a message about another one suggests."""
 
 
-class Released(StrEnum):
+class ReleasedOutputs(StrEnum):
     """What the released model will answer: what is measured is what the world gets to ask."""
 
     AS_IS = "as is"
@@ -127,7 +127,7 @@ class Settings(PropertySettings, AttributeSettings, MembershipSettings, Influenc
     """
 
     seed: int = setting(0, whole(0), "seed of all random numbers")
-    released: Released = setting(Released.AS_IS, one_of(Released), "as is, binned or labels")
+    released: ReleasedOutputs = setting(ReleasedOutputs.AS_IS, one_of(ReleasedOutputs), "as is, binned or labels")
     bin_width: float = setting(
         0.01, number(above=0, most=0.5, hint="0.01 is the default"), "width of the bins of probabilities"
     )
@@ -145,11 +145,11 @@ class Settings(PropertySettings, AttributeSettings, MembershipSettings, Influenc
     def release(self) -> Release:
         """What becomes of log-probabilities before anyone sees them."""
         match self.released:
-            case Released.BINNED:
+            case ReleasedOutputs.BINNED:
                 return Bins(self.bin_width)
-            case Released.LABELS:
+            case ReleasedOutputs.LABELS:
                 return label_logs
-            case Released.AS_IS:
+            case ReleasedOutputs.AS_IS:
                 return as_is
 
 
@@ -158,5 +158,5 @@ class ReleasePart(Part):
 
     sets: ClassVar[dict[str, str]] = {"outputs": "released"}
 
-    outputs: Released = said_of(Settings, "released")
+    outputs: ReleasedOutputs = said_of(Settings, "released")
     bin_width: float = said_of(Settings, "bin_width")

@@ -11,7 +11,7 @@ from leakgauge.checking import optional, text
 from leakgauge.errors import DataError, ModelError, user_code
 from leakgauge.escaping import shapes
 from leakgauge.models import LabelAccess, Model, RegressionAccess, wrap
-from leakgauge.models.access import LARGEST_VALUE
+from leakgauge.models.access import MAX_ABSOLUTE_VALUE
 from leakgauge.models.sklearn import name_of, refuse_class
 from leakgauge.records import Column, Kind, Records, Role, Schema, Task, from_pair
 from leakgauge.training import Learner, SklearnLearner
@@ -61,7 +61,7 @@ class Subject:
             raise DataError("training and holdout records have different schemas; make both with records.from_pair")
         labels, classes = self.train.labels, self.train.schema.classes
         largest = max(float(np.abs(records.labels).max()) for records in (self.train, self.holdout))
-        if not classes and largest > LARGEST_VALUE:
+        if not classes and largest > MAX_ABSOLUTE_VALUE:
             raise DataError(
                 f"column {self.train.schema.target.name!r} holds numbers of more than 1e150 in size, whose squares are "
                 "infinite; correct them, or give the column in larger units"

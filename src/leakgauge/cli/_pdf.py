@@ -12,7 +12,7 @@ from leakgauge.errors import MissingExtra, StoreError
 from leakgauge.training import write_atomically
 
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
-SECONDS = 120
+PDF_TIMEOUT_SECONDS = 120
 
 
 def print_pdf(page: Path) -> Path:
@@ -46,11 +46,11 @@ def print_pdf(page: Path) -> Path:
                 [browser, *options, f"--print-to-pdf={printed}", page.resolve().as_uri()],
                 check=False,
                 capture_output=True,
-                timeout=SECONDS,
+                timeout=PDF_TIMEOUT_SECONDS,
             )
         except subprocess.TimeoutExpired:
             raise StoreError(
-                f"{browser} did not finish printing within {SECONDS} seconds; print {page} yourself"
+                f"{browser} did not finish printing within {PDF_TIMEOUT_SECONDS} seconds; print {page} yourself"
             ) from None
         if not printed.is_file():
             raise StoreError(f"{browser} made no PDF of {page}; open the page and print it instead")

@@ -15,10 +15,10 @@ if TYPE_CHECKING:
 
     from leakgauge.auditing import AuditDocument, Document, Finding
 
-WIDE = 110
+WIDE_TERMINAL_COLUMNS = 110
 """Columns from which numbers and reasons stand beside a finding; below, they stand under it."""
 
-WIDEST = 132
+MAX_LINE_COLUMNS = 132
 """Longer lines are hard to read."""
 
 
@@ -30,7 +30,7 @@ def show(document: Document, folder: Path, console: Console) -> None:
         folder: the run folder.
         console: where to print.
     """
-    console.width = min(console.width, WIDEST)
+    console.width = min(console.width, MAX_LINE_COLUMNS)
     console.print(_headline(document))
     for audit in document.audits:
         console.print()
@@ -97,10 +97,10 @@ def _description(audit: AuditDocument) -> str:
 
 def _findings(audit: AuditDocument, width: int) -> Table:
     """The findings, one a row; reasons stand beside the numbers where there is room, else numbers and reasons below."""
-    table = plain_table(show_header=width >= WIDE)
+    table = plain_table(show_header=width >= WIDE_TERMINAL_COLUMNS)
     table.add_column("verdict", no_wrap=True)
     table.add_column("measure", ratio=5)
-    if width < WIDE:
+    if width < WIDE_TERMINAL_COLUMNS:
         for finding in audit.findings:
             table.add_row(_verdict(finding), _below(finding))
         return table

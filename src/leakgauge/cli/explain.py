@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from leakgauge.auditing import Subject
     from leakgauge.auditing.explain import Explanation
-    from leakgauge.auditing.plan import Step
+    from leakgauge.auditing.plan import PlannedStep
     from leakgauge.training.engines.base import Refusal
 
 
@@ -91,7 +91,7 @@ def _show(found: Explanation, console: Console) -> None:
         console.print(Text.assemble(("Warning: ", "bold yellow"), warning))
 
 
-def _table(steps: tuple[Step, ...]) -> Table:
+def _table(steps: tuple[PlannedStep, ...]) -> Table:
     from rich.text import Text
 
     from leakgauge.cli._console import plain_table
@@ -112,9 +112,9 @@ def _table(steps: tuple[Step, ...]) -> Table:
 
 def _why(refusals: dict[str, Refusal], learner: str) -> str:
     """Why no engine does it; that one is for other learners or machines is not worth saying for each of them."""
-    from leakgauge.training.engines.base import Why
+    from leakgauge.training.engines.base import RefusalKind
 
-    others = (Why.LEARNER, Why.MACHINE)
+    others = (RefusalKind.LEARNER, RefusalKind.MACHINE)
     telling = dict.fromkeys(refusal.words for refusal in refusals.values() if refusal.why not in others)
     return "; ".join(telling) or f"no faster way is known for {learner}"
 

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 
-class Form(StrEnum):
+class SchemaName(StrEnum):
     """What there is a schema of."""
 
     CONFIG = "config"
@@ -18,9 +18,9 @@ class Form(StrEnum):
 
 def schema(
     form: Annotated[
-        Form,
+        SchemaName,
         typer.Argument(help="config: the TOML file of an audit. result: result.json. protection: protection.json."),
-    ] = Form.CONFIG,
+    ] = SchemaName.CONFIG,
 ) -> None:
     """Print the JSON Schema of the TOML file of an audit, of result.json or of protection.json.
 
@@ -33,12 +33,12 @@ def schema(
     typer.echo(json.dumps(_made(form), indent=2))
 
 
-def _made(form: Form) -> dict[str, Any]:
+def _made(form: SchemaName) -> dict[str, Any]:
     match form:
-        case Form.CONFIG:
+        case SchemaName.CONFIG:
             from leakgauge.auditing.config import schema as made
-        case Form.RESULT:
+        case SchemaName.RESULT:
             from leakgauge.auditing.document import schema as made
-        case Form.PROTECTION:
+        case SchemaName.PROTECTION:
             from leakgauge.protecting.document import schema as made
     return made()

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class MarkerAgreement:
     """Which answers about markers were the markers' own labels.
 
     Attributes:
@@ -60,7 +60,7 @@ class Agreement:
 
 
 @dataclass(frozen=True)
-class Success:
+class AdversarySuccess:
     """How well the attacker with the keys tells members from others. Records are taken as independent given the model.
 
     Attributes:
@@ -82,7 +82,7 @@ class Success:
 
 def attack(
     model: Model, records: Records, keys: Sequence[bytes], domain: Domain, *, min_matches: int | None = None
-) -> Agreement:
+) -> MarkerAgreement:
     """Ask a model about the markers of some records, all in one batch.
 
     Args:
@@ -109,10 +109,10 @@ def attack(
         raise ModelError(f"a {type(model).__name__} outputs no labels, which the attack compares; give a classifier")
     inputs, labels = markers_of(records, keys, domain)
     asked: Indices = labels_of(model, inputs.reshape(-1, domain.n_features))
-    return Agreement(asked.reshape(labels.shape) == labels, least)
+    return MarkerAgreement(asked.reshape(labels.shape) == labels, least)
 
 
-def success(members: Agreement, others: Agreement, *, confidence: float = 0.95) -> Success:
+def success(members: MarkerAgreement, others: MarkerAgreement, *, confidence: float = 0.95) -> AdversarySuccess:
     """Rates with intervals that never cover less than they say: both lie near 0 or 1.
 
     Args:
@@ -125,7 +125,7 @@ def success(members: Agreement, others: Agreement, *, confidence: float = 0.95) 
         return clopper_pearson(int(np.count_nonzero(said)), len(said), confidence=confidence)
 
     called, wrongly = int(members.decisions.sum()), int(others.decisions.sum())
-    return Success(
+    return AdversarySuccess(
         tpr=rate(members.decisions),
         fpr=rate(others.decisions),
         advantage=advantage_exact(

@@ -14,16 +14,16 @@ from typing import Any
 
 from leakgauge.errors import MissingExtra
 
-LEAST_NOISE = 0.3
+SMALLEST_NOISE_MULTIPLIER = 0.3
 """The smallest noise multiplier: less promises nothing worth having and takes long to account for."""
 
-CLOSE = 1e-3
+NOISE_RELATIVE_ERROR = 1e-3
 """Relative error of the noise that is found; it is never too small."""
 
-GRID = 1e-4
+LOSS_BIN_WIDTH = 1e-4
 """Width of the bins of privacy losses, which are rounded to the safe side, where losses are small."""
 
-MANY_BINS = 20.0
+WIDE_BIN_LOSS = 20.0
 """Mean loss from which on bins grow with it."""
 
 
@@ -67,17 +67,17 @@ def losses(probability: float, n_steps: int, noise: float, adjacency: Adjacency)
     largest_mean = n_steps * probability * 2 / noise**2
     accountant = PLDAccountant(
         relation.REPLACE_ONE if adjacency is Adjacency.REPLACE_ONE else relation.ADD_OR_REMOVE_ONE,
-        GRID * max(1.0, largest_mean / MANY_BINS),
+        LOSS_BIN_WIDTH * max(1.0, largest_mean / WIDE_BIN_LOSS),
     )
     return accountant.compose(step, n_steps)
 
 
 def least_noise(excess: Callable[[float], float], start: float = 1.0) -> float:
-    """The smallest noise multiplier that keeps a promise, at most ``CLOSE`` larger than need be.
+    """The smallest noise multiplier that keeps a promise, at most ``NOISE_RELATIVE_ERROR`` larger than need be.
 
     Args:
         excess: of a noise multiplier, above 0 where the promise is not kept; falling.
-        start: where to begin, at least :data:`LEAST_NOISE`.
+        start: where to begin, at least :data:`SMALLEST_NOISE_MULTIPLIER`.
     """
     from scipy.optimize import brentq
 
@@ -86,8 +86,8 @@ def least_noise(excess: Callable[[float], float], start: float = 1.0) -> float:
         high *= 2
     low = high / 2
     while excess(low) <= 0:
-        if low < LEAST_NOISE:
-            return LEAST_NOISE
+        if low < SMALLEST_NOISE_MULTIPLIER:
+            return SMALLEST_NOISE_MULTIPLIER
         high, low = low, low / 2
-    error = CLOSE / 2
+    error = NOISE_RELATIVE_ERROR / 2
     return math.exp(brentq(lambda log: excess(math.exp(log)), math.log(low), math.log(high), xtol=error) + error)

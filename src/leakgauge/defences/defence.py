@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, ClassVar, Self
 
 from leakgauge.training import Fitted, Learner
 from leakgauge.training.fingerprints import fingerprint
-from leakgauge.training.learners import Around, Committee, identity
+from leakgauge.training.learners import Around, VotingLearner, identity
 
 if TYPE_CHECKING:
     from leakgauge.records import Records
-    from leakgauge.training.learners import Changed
+    from leakgauge.training.learners import PostProcessedLearner
 
 
 class Defence(ABC):
@@ -103,7 +103,7 @@ class TrainingDefence(Defence):
                 come from the operating system and are kept nowhere.
         """
 
-    def made_of(self, learner: Learner) -> Changed | Committee | None:
+    def made_of(self, learner: Learner) -> PostProcessedLearner | VotingLearner | None:
         """How defended models follow from those of an ordinary learner; ``None`` if they do not.
 
         It should be the case that :meth:`fit` comes to the same.
@@ -147,7 +147,7 @@ class Defended(Around):
         return self.defence.largest_dtp
 
     @property
-    def made_of(self) -> Changed | Committee | None:
+    def made_of(self) -> PostProcessedLearner | VotingLearner | None:
         """As the defence makes it of the ordinary algorithm."""
         return self.defence.made_of(self.learner)
 
@@ -164,7 +164,7 @@ class Defended(Around):
 
         Of the defences that draw at random only committees have one: the same seed draws the same parts.
         """
-        drawn = self.defence.adds_randomness and not isinstance(self.made_of, Committee)
+        drawn = self.defence.adds_randomness and not isinstance(self.made_of, VotingLearner)
         return None if drawn else super().solved_to_the_end()
 
     def fingerprint(self) -> str:

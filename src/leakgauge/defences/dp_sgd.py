@@ -27,7 +27,7 @@ from leakgauge.checking import check_fields, number, one_of, optional, whole
 from leakgauge.defences.accounting import Adjacency, least_noise, losses
 from leakgauge.defences.defence import Defended, TrainingDefence
 from leakgauge.defences.private_modules import descend_module
-from leakgauge.defences.private_networks import Step, train_privately
+from leakgauge.defences.private_networks import DescentStep, train_privately
 from leakgauge.defences.randomness import SECRET_CONDITION, SEED_GIVEN, rounded_up
 from leakgauge.errors import ConfigError, ModelError
 from leakgauge.models import wrap_module
@@ -39,7 +39,7 @@ from leakgauge.training.threads import one_thread
 if TYPE_CHECKING:
     from leakgauge.records import Records
 
-LEAST = 1e-300
+SMALLEST_PROBABILITY = 1e-300
 """Stands for a probability of 0 where its logarithm is asked for."""
 
 
@@ -227,7 +227,7 @@ class DpSgd(TrainingDefence):
         batches = self._batches(len(records), np.random.default_rng(coins))
         draw = np.random.default_rng(noise)
         said = self.guarantee if seed is None else SEED_GIVEN
-        step = Step(self.clip, self.noise, self.rate, self.records_per_step)
+        step = DescentStep(self.clip, self.noise, self.rate, self.records_per_step)
         if isinstance(learner, TorchLearner):
             first = int(start.generate_state(1, np.uint64)[0] >> np.uint64(1))
             module = descend_module(learner, records, batches, step, start=first, rng=draw)
@@ -271,7 +271,7 @@ class DpSgd(TrainingDefence):
         else:
             curve = losses(self._probability, self.n_steps, noise, self.adjacency)
             found, promised = float(curve.get_delta(self.epsilon)), self.failure
-        return math.log(max(found, LEAST) / promised)
+        return math.log(max(found, SMALLEST_PROBABILITY) / promised)
 
 
 def why_not(learner: Learner) -> str | None:

@@ -24,7 +24,7 @@ from leakgauge.errors import ModelError
 from leakgauge.models import LabelAccess, ProbabilityAccess, answers, label_logs
 from leakgauge.streams import seed_of
 from leakgauge.training import Fitted
-from leakgauge.training.learners import Committee
+from leakgauge.training.learners import VotingLearner
 
 if TYPE_CHECKING:
     from leakgauge.records import Records
@@ -128,9 +128,9 @@ class Ensemble(TrainingDefence):
         votes = Votes(tuple(models), self.n_parts, n_classes, self.smoothing, self.soft, records.features.shape[1])
         return Fitted(votes, converged, self.guarantee)  # whatever the seed is: the bound holds for every partition
 
-    def made_of(self, learner: Learner) -> Committee:
+    def made_of(self, learner: Learner) -> VotingLearner:
         """The models of the parts: a vote that goes to one label is that of a model that answers labels."""
-        return Committee(
+        return VotingLearner(
             learner if self.soft else LabelsOnly().apply(learner),
             self.n_parts,
             content_order,

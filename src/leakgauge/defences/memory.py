@@ -24,9 +24,9 @@ Snapshot: TypeAlias = dict[str, str]
 OTHERS = {"joblib", "leakgauge", "numpy", "pandas", "polars", "pyarrow", "scipy", "sklearn", "torch"}
 """Packages whose classes, functions and modules are not looked into."""
 
-PLAIN = (bool, int, float, complex, str, bytes, type(None))
+PLAIN_TYPES = (bool, int, float, complex, str, bytes, type(None))
 
-MOST_PARTS = 200_000
+MAX_SNAPSHOT_PARTS = 200_000
 """Parts of a snapshot; what lies beyond is not compared."""
 
 
@@ -58,9 +58,9 @@ def changed(before: Snapshot, after: Snapshot) -> str | None:
 
 
 def _walk(value: Any, place: str, found: Snapshot, seen: dict[int, Any]) -> None:
-    if place in found or len(found) >= MOST_PARTS:
+    if place in found or len(found) >= MAX_SNAPSHOT_PARTS:
         return
-    if isinstance(value, PLAIN):
+    if isinstance(value, PLAIN_TYPES):
         found[place] = f"{type(value).__name__} {value!r}"
         return
     if id(value) in seen:

@@ -11,7 +11,7 @@ from leakgauge.defences.defence import TrainingDefence
 from leakgauge.errors import ConfigError
 from leakgauge.models import Bins, Release, Tempered, label_logs
 from leakgauge.theory import largest_binned_log_ratio
-from leakgauge.training.learners import Changed
+from leakgauge.training.learners import PostProcessedLearner
 
 if TYPE_CHECKING:
     from leakgauge.records import Records
@@ -29,9 +29,9 @@ class OutputDefence(TrainingDefence):
     def release(self) -> Release:
         """How answers change."""
 
-    def made_of(self, learner: Learner) -> Changed:
+    def made_of(self, learner: Learner) -> PostProcessedLearner:
         """The ordinary models, and what becomes of their answers."""
-        return Changed(learner, self.release)
+        return PostProcessedLearner(learner, self.release)
 
     def fit(self, learner: Learner, records: Records, *, seed: int | None) -> Fitted:
         """Train as ever, and release less."""

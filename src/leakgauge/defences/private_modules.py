@@ -24,7 +24,7 @@ import numpy as np
 
 from leakgauge.arrays import Indices
 from leakgauge.defences.memory import Snapshot, changed, snapshot
-from leakgauge.defences.private_networks import Step
+from leakgauge.defences.private_networks import DescentStep
 from leakgauge.errors import ModelError
 from leakgauge.models.torch import answered_by, imported, name_of, outputs
 from leakgauge.training.modules import Losses, loss_of_each, seeded
@@ -38,10 +38,10 @@ if TYPE_CHECKING:
 Module: TypeAlias = Any
 Tensors: TypeAlias = dict[str, Any]
 
-AT_ONCE = 256
+RECORDS_AT_ONCE = 256
 """Records whose gradients are held at once."""
 
-TRIED = 8
+N_RECORDS_TRIED = 8
 """Records that a module is tried on before it is trained."""
 
 RELEASED_UNPROTECTED = (
@@ -54,7 +54,7 @@ def descend_module(
     learner: TorchLearner,
     records: Records,
     batches: Iterable[Indices],
-    step: Step,
+    step: DescentStep,
     *,
     start: int,
     rng: np.random.Generator,
@@ -90,7 +90,7 @@ def descend_module(
 
         gradients = Gradients(module, examples.width, loss_of_each(learner.loss), learner.name)
         weights = {name: one.detach().double() for name, one in gradients.trained.items()}
-        tried = np.arange(min(TRIED, len(y)))
+        tried = np.arange(min(N_RECORDS_TRIED, len(y)))
         answered = _answers(_copied(released, learner.name), examples, tried)  # what is released is asked nothing
         if len(tried):
             _try_gradients(gradients, X[tried], y[tried])
@@ -189,8 +189,8 @@ class Gradients:
         """
         torch = imported()
         sums = {name: torch.zeros_like(one) for name, one in weights.items()}
-        for first in range(0, len(rows), AT_ONCE):
-            part = torch.tensor(rows[first : first + AT_ONCE])
+        for first in range(0, len(rows), RECORDS_AT_ONCE):
+            part = torch.tensor(rows[first : first + RECORDS_AT_ONCE])
             each = {name: one.detach().double() for name, one in self.of_each(weights, X[part], y[part]).items()}
             squares = sum(one.reshape(len(part), -1).square().sum(dim=1) for one in each.values())
             assert not isinstance(squares, int)  # there are parameters

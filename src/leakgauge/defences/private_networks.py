@@ -28,7 +28,7 @@ Weights: TypeAlias = list[Floats]
 
 
 @dataclass(frozen=True)
-class Step:
+class DescentStep:
     """What a step of private descent does.
 
     Args:
@@ -108,7 +108,7 @@ def descend(
     X: Floats,
     targets: Floats,
     batches: Iterable[Indices],
-    step: Step,
+    step: DescentStep,
     rng: np.random.Generator,
 ) -> Weights:
     """Private gradient descent.
@@ -180,7 +180,7 @@ class Regression(LinearClassifier):
 
     names: ClassVar[tuple[str, ...]] = ("LogisticRegression",)
 
-    def network(self, step: Step, size: int) -> Dense:
+    def network(self, step: DescentStep, size: int) -> Dense:
         """What is trained; scikit-learn's penalty is on the sum over the records."""
         last = last_step(self.estimator)
         return Dense("identity", last.fit_intercept, 1 / (last.C * size))
@@ -201,7 +201,7 @@ class Perceptron(Estimator):
 
     names: ClassVar[tuple[str, ...]] = ("MLPClassifier",)
 
-    def network(self, step: Step, size: int) -> Dense:
+    def network(self, step: DescentStep, size: int) -> Dense:
         """What is trained; scikit-learn's penalty is on the sum over a batch."""
         last = last_step(self.estimator)
         return Dense(last.activation, True, last.alpha / step.divisor)
@@ -247,7 +247,7 @@ def train_privately(
     estimator: Any,
     records: Records,
     batches: Iterable[Indices],
-    step: Step,
+    step: DescentStep,
     size: int,
     *,
     start: np.random.Generator,

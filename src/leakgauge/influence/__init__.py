@@ -8,7 +8,7 @@ from leakgauge.influence.dtp import Dtp, dtp
 from leakgauge.influence.pdtp import Pdtp, own_influence, pairwise_floor, pdtp
 from leakgauge.influence.removal import Cells, largest_left
 from leakgauge.influence.screening import MostInfluential, most_influential
-from leakgauge.influence.search import Search, search
+from leakgauge.influence.search import QuerySearch, search
 
 __all__ = [
     "EVERY_QUERY",
@@ -20,7 +20,7 @@ __all__ = [
     "MostInfluential",
     "OwnModels",
     "Pdtp",
-    "Search",
+    "QuerySearch",
     "confirm",
     "confirm_change",
     "dtp",

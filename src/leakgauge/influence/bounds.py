@@ -13,13 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.arrays import Floats
-from leakgauge.influence.delivered import NEGLIGIBLE, OwnModels, unchanged
+from leakgauge.influence.delivered import NEGLIGIBLE_DISTANCE_NATS, OwnModels, unchanged
 from leakgauge.influence.precision import rounded_away
 from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, leave_one_out
 from leakgauge.training.engines.base import Refusal
 from leakgauge.training.engines.logistic.binary import LogisticRegressionNewton
 from leakgauge.training.engines.stateless import Transform, split
-from leakgauge.training.learners import Changed
+from leakgauge.training.learners import PostProcessedLearner
 from leakgauge.training.recipes import FixedDesign
 
 if TYPE_CHECKING:
@@ -91,7 +91,7 @@ def dtp_upper_bound(
         own: models that the learner trains itself, where they are wanted for more than this.
     """
     made = learner.made_of
-    if isinstance(made, Changed) and learner.largest_dtp is None and model is not None:
+    if isinstance(made, PostProcessedLearner) and learner.largest_dtp is None and model is not None:
         model = unchanged(learner, model)
         if model is None:
             return None  # not what this learner makes
@@ -102,7 +102,7 @@ def dtp_upper_bound(
 def _bound(learner: Learner, own: OwnModels, model: Model | None, clipped: Range | None) -> DtpBound | None:
     if learner.largest_dtp is not None:
         return DtpBound(np.full(len(own.records), learner.largest_dtp), EVERY_QUERY, learner.largest_dtp)
-    if isinstance(learner.made_of, Changed):
+    if isinstance(learner.made_of, PostProcessedLearner):
         inner = learner.made_of.learner
         behind = _bound(inner, own, model, clipped or inner.input_range)
         return None if behind is None else _released(learner.made_of.release, behind)
@@ -184,7 +184,9 @@ def _of_logistic_regression(
     without = own.distance(everyone, values, lambda row, found: away(found, whole + moves[row]))
     full = own.without(None) if model is None else None
     here = away(model if full is None else full.model, whole)
-    unconverged = without.n_unconverged + int(full is not None and not full.converged and not here <= NEGLIGIBLE)
+    unconverged = without.n_unconverged + int(
+        full is not None and not full.converged and not here <= NEGLIGIBLE_DISTANCE_NATS
+    )
     at_minimum = float(np.where(np.isnan(values), np.inf, values).max())
     rounding = rounded_away(largest(whole[None]) + here) + rounded_away(largest(whole + moves) + without.nats)
     values = values + here + without.nats

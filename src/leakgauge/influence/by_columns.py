@@ -31,7 +31,7 @@ SIGNS = ((1.0, 1.0), (1.0, -1.0), (-1.0, 1.0), (-1.0, -1.0))
 
 
 @dataclass(frozen=True)
-class Largest:
+class LargestLogRatio:
     """The largest log ratio of each record.
 
     Args:
@@ -61,7 +61,7 @@ def largest_by_columns(
     fit_prior: bool,
     width: float = 0.01,
     most_pairs: int = MOST_PAIRS,
-) -> Largest:
+) -> LargestLogRatio:
     """DTP of records under naive Bayes for two labels with additive smoothing.
 
     Args:
@@ -81,7 +81,7 @@ def largest_by_columns(
     tables = _Tables.of(codes, coded, reachable, alpha, fit_prior)
     found = [tables.largest(codes[t], int(coded[t]), width, most_pairs) for t in which[first]]
     values, upper, binned, queries, own = (np.array(column)[cell.ravel()] for column in zip(*found, strict=True))
-    return Largest(values, upper, binned, queries, present[np.where(own, coded[which], 1 - coded[which])])
+    return LargestLogRatio(values, upper, binned, queries, present[np.where(own, coded[which], 1 - coded[which])])
 
 
 @dataclass(frozen=True)

@@ -20,7 +20,7 @@ from leakgauge.models import Model
 from leakgauge.statistics import Estimate, bonferroni_confidence
 from leakgauge.streams import Retraining
 from leakgauge.training import HERE, Execution, Randomness, leave_one_out
-from leakgauge.training.engines.base import Prepared
+from leakgauge.training.engines.base import PreparedJob
 
 if TYPE_CHECKING:
     from leakgauge.records import Records
@@ -200,13 +200,13 @@ def _noise(values: Floats) -> Floats:
     return noise_of_pairs(known, lambda one, other: np.abs(one - other))
 
 
-def _solver_floor(prepared: Prepared) -> Floats:
+def _solver_floor(prepared: PreparedJob) -> Floats:
     """Twice the error of one prediction about each record; tolerances are relative to the scale of the label."""
     try:
         off = prepared.floor()[:, 0]
     except ModelError:  # one of the models that it takes could not be trained
         return np.full(len(prepared.job.subsets), np.inf)
-    if type(prepared).floor is Prepared.floor:
+    if type(prepared).floor is PreparedJob.floor:
         off = off * float(np.abs(prepared.job.records.labels).max(initial=0.0))
     floor: Floats = np.nan_to_num(2 * off, nan=np.inf, posinf=np.inf)
     return floor

@@ -19,7 +19,7 @@ from leakgauge.errors import ModelError
 from leakgauge.models import Model, Release, answers
 from leakgauge.streams import generator_of
 from leakgauge.training import EachModel, Fitted, Job, Randomness, everything, leave_one_out, train_many
-from leakgauge.training.learners import Changed, Committee
+from leakgauge.training.learners import PostProcessedLearner, VotingLearner
 from leakgauge.training.threads import one_thread
 
 if TYPE_CHECKING:
@@ -27,25 +27,25 @@ if TYPE_CHECKING:
     from leakgauge.training import Learner
 
 
-N_WORST, N_RANDOM = 8, 24
+N_LARGEST_TRAINED, N_RANDOM_TRAINED = 8, 24
 """Models without a record that the learner trains itself at least: without the records that matter most, and without
-others. As many again are trained, in the same proportion, as :data:`AFFORDED` allows."""
+others. As many again are trained, in the same proportion, as :data:`MAX_RECORDS_TRAINED` allows."""
 
-AFFORDED = 500_000
+MAX_RECORDS_TRAINED = 500_000
 """Records that these models may be trained on, added up: a solver may stop early without a single one of the records,
 which no sample shows, so that small training sets are looked at in full."""
 
-MARGIN = 2.0
+DISTANCE_MARGIN = 2.0
 """Models that were not trained are taken to be no farther from their minimum than this many times the distance that is
 expected of the farthest of them, were distances log-normal."""
 
-NEGLIGIBLE = 1e-6
+NEGLIGIBLE_DISTANCE_NATS = 1e-6
 """A distance, in nats, at which it does not matter whether the solver said that it had converged."""
 
 
 def n_looked_at(n_models: int, n_records: int) -> int:
     """How many of so many models without a record the learner trains itself."""
-    return min(n_models, max(N_WORST + N_RANDOM, AFFORDED // max(1, n_records)))
+    return min(n_models, max(N_LARGEST_TRAINED + N_RANDOM_TRAINED, MAX_RECORDS_TRAINED // max(1, n_records)))
 
 
 class OwnModels:
@@ -84,7 +84,9 @@ class OwnModels:
         order = np.argsort(-weight, kind="stable")[: np.count_nonzero(~np.isnan(weight))]
         n = n_looked_at(len(order), len(self.records))
         known = np.isin(rows[order], [row for row in self._trained if row is not None])
-        first = order[known] if known.any() else order[: n * N_WORST // (N_WORST + N_RANDOM)]
+        first = (
+            order[known] if known.any() else order[: n * N_LARGEST_TRAINED // (N_LARGEST_TRAINED + N_RANDOM_TRAINED)]
+        )
         rest = generator_of(len(order), 5).permutation(np.setdiff1d(order, first))
         return np.concatenate([first, rest])[:n].astype(np.int64)
 
@@ -122,7 +124,7 @@ class OwnModels:
         measured: list[float] = []
         n_unconverged = 0
         for n_done, place in enumerate(places.tolist()):
-            if n_unconverged and n_done >= N_WORST + N_RANDOM:
+            if n_unconverged and n_done >= N_LARGEST_TRAINED + N_RANDOM_TRAINED:
                 places = places[:n_done]  # nothing can be said any more
                 break
             own = self.without(int(rows[place]))
@@ -131,7 +133,7 @@ class OwnModels:
                 continue
             here = between(place, own.model)
             measured.append(here if here == here else np.inf)
-            n_unconverged += not own.converged and not here <= NEGLIGIBLE
+            n_unconverged += not own.converged and not here <= NEGLIGIBLE_DISTANCE_NATS
         n_models = int(np.count_nonzero(~np.isnan(weight)))
         nats = _farthest(np.array(measured), n_models) if n_unconverged == 0 else np.inf
         return Distance(nats, len(places), n_unconverged)
@@ -162,26 +164,26 @@ def _farthest(measured: Floats, n_models: int) -> float:
 
     largest, middle = float(measured.max(initial=0.0)), float(np.median(measured)) if len(measured) else 0.0
     if n_models <= len(measured) or middle == 0 or np.isinf(largest):
-        return largest if n_models <= len(measured) else MARGIN * largest
+        return largest if n_models <= len(measured) else DISTANCE_MARGIN * largest
     farther = norm.isf(0.5 / n_models) / norm.isf(1 / (len(measured) + 1))
-    return float(MARGIN * middle * (largest / middle) ** farther)
+    return float(DISTANCE_MARGIN * middle * (largest / middle) ** farther)
 
 
 def innermost(learner: Learner) -> Learner:
     """The learner whose models' answers are changed before anyone sees them; the learner itself if none are."""
-    while isinstance(learner.made_of, Changed):
+    while isinstance(learner.made_of, PostProcessedLearner):
         learner = learner.made_of.learner
     return learner
 
 
 def votes(learner: Learner) -> bool:
     """Whether its models are committees."""
-    return isinstance(innermost(learner).made_of, Committee)
+    return isinstance(innermost(learner).made_of, VotingLearner)
 
 
 def unchanged(learner: Learner, model: Model) -> Model | None:
     """The model whose answers are changed, of one that was delivered; ``None`` if they are not changed as declared."""
-    while isinstance(learner.made_of, Changed):
+    while isinstance(learner.made_of, PostProcessedLearner):
         inner: Model | None = getattr(model, "model", None)
         again = None if inner is None else learner.made_of.release.wrap(inner)
         if inner is None or type(again) is not type(model) or vars(again) != vars(model):
@@ -258,7 +260,7 @@ def answer_errors(
 def releases_of(learner: Learner) -> list[Release]:
     """What becomes of the answers of the innermost learner's models, in the order in which it is done."""
     releases: list[Release] = []
-    while isinstance(learner.made_of, Changed):
+    while isinstance(learner.made_of, PostProcessedLearner):
         releases.insert(0, learner.made_of.release)
         learner = learner.made_of.learner
     return releases

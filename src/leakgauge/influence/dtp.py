@@ -40,7 +40,7 @@ SEARCHED = "searched"
 
 GIVEN_VALUES = "every combination of the given values"
 
-AT_ONCE = 2**21
+PREDICTIONS_AT_ONCE = 2**21
 """Answers of models without a record that are in memory at once."""
 
 
@@ -188,7 +188,7 @@ class _Case:
     def enumerated(self, queries: Floats, covers: str) -> Dtp:
         """Ask all models all queries, some models at a time."""
         whole = self._full(queries)
-        n_models = max(1, AT_ONCE // max(1, whole.size))
+        n_models = max(1, PREDICTIONS_AT_ONCE // max(1, whole.size))
         parts = [self.rows[at : at + n_models] for at in range(0, len(self.rows), n_models)]
         values, binned, places = [np.empty(0)], [np.empty(0)], [np.empty(0, dtype=np.int64)]
         failures: dict[int, str] = {}

@@ -21,7 +21,7 @@ from leakgauge.training import (
     plan,
     train_many,
 )
-from leakgauge.training.engines.base import Prepared
+from leakgauge.training.engines.base import PreparedJob
 
 if TYPE_CHECKING:
     from leakgauge.records import Records
@@ -43,7 +43,7 @@ class Pair(NamedTuple):
 
     full: PredictionTable
     without: PredictionTable
-    prepared: Prepared
+    prepared: PreparedJob
 
 
 def train_pair(

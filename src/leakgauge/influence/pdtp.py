@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 COMMON = Randomness.COMMON
 
-END_ERROR = 1e-6
+CONVERGED_ERROR_NATS = 1e-6
 """What solvers leave at their end, in nats: a loss known to rounding fixes its minimum to the root of that."""
 
-N_TWINS = 8
+N_BOOSTING_TWINS = 8
 """Models of boosting that differ in rounding alone."""
 
-N_TRIED = 8
+N_SEED_TRIED_RECORDS = 8
 """Of the worst records, and of others, how many are left out with two seeds where seeds seem to do nothing."""
 
 
@@ -284,13 +284,13 @@ def _solver_errors(
         unknown = np.full(len(rows), np.inf)
         return unknown, unknown
     lost = np.isnan(without).all(axis=1)  # there is no value whose floor this would be
-    left = 0.0 if tight is learner else END_ERROR / 2
+    left = 0.0 if tight is learner else CONVERGED_ERROR_NATS / 2
     return rounded + left + _moved(full, full_end), rounded + left + np.where(lost, 0.0, _moved(without, without_end))
 
 
 def _rounded_otherwise(learner: Learner, records: Records, rows: Indices, seed: int, full: Floats) -> Floats:
     """Range of the answers of models that differ in rounding alone ``[m]``; 0 where that cannot be had."""
-    twins = [learner.rounding_otherwise(twin) for twin in range(N_TWINS)]
+    twins = [learner.rounding_otherwise(twin) for twin in range(N_BOOSTING_TWINS)]
     answers = [
         train_many(
             twin, records, everything(len(records)), records.features[rows], seed=seed, randomness=COMMON, engines=()
@@ -337,9 +337,9 @@ def _agree_without(
         return True
     values = known_log_ratio(*_logs(pair)).max(axis=1)
     order = np.argsort(-np.nan_to_num(values, nan=-1.0, posinf=np.inf), kind="stable")
-    others = np.sort(order[N_TRIED:])
-    others = others[np.linspace(0, len(others) - 1, min(N_TRIED, len(others))).astype(np.int64)]
-    tried = rows[np.sort(np.concatenate([order[:N_TRIED], others]))]
+    others = np.sort(order[N_SEED_TRIED_RECORDS:])
+    others = others[np.linspace(0, len(others) - 1, min(N_SEED_TRIED_RECORDS, len(others))).astype(np.int64)]
+    tried = rows[np.sort(np.concatenate([order[:N_SEED_TRIED_RECORDS], others]))]
     queries = probing_queries(records, seed=seed)
     subsets = leave_one_out(len(records), tried)
     try:

@@ -23,13 +23,13 @@ EPS = float(np.finfo(np.float32).eps)
 DOUBLE = float(np.finfo(np.float64).eps)
 """The last digit of double precision at 1."""
 
-N_LOST = 4.0
+MAX_LOST_ROUNDINGS = 4.0
 """Rounding errors of a logarithm that its digits and those of the score behind it may add up to."""
 
-SMALL = 2.0**-8
+PROBED_PROBABILITY = 2.0**-8
 """A probability in which it shows whether digits were lost."""
 
-SMALLEST = 2.0**-120
+SINGLE_PRECISION_FLOOR = 2.0**-120
 """Below this single precision has fewer digits."""
 
 
@@ -49,7 +49,7 @@ class Precision:
     def of(cls, *answers: Floats) -> Precision:
         """What log-probabilities ``[..., k]`` show; NaN is left out."""
         logs = np.concatenate([part.reshape(-1, part.shape[-1]) for part in answers])
-        finite = logs[np.isfinite(logs) & (logs < 0) & (logs > np.log(SMALLEST))]
+        finite = logs[np.isfinite(logs) & (logs < 0) & (logs > np.log(SINGLE_PRECISION_FLOOR))]
         single = _held(finite, 0.0) or _held(np.exp(finite), 4e-16 * (2 - finite))
         return cls(single, np.array([single and _lost(column) for column in logs.T], dtype=np.bool_))
 
@@ -58,7 +58,7 @@ class Precision:
         if not self.single:
             return np.zeros(logs.shape)
         finite = np.where(np.isfinite(logs), logs, 0.0)
-        kept = np.where(np.isfinite(logs), N_LOST * EPS * (1 - finite), 0.0)
+        kept = np.where(np.isfinite(logs), MAX_LOST_ROUNDINGS * EPS * (1 - finite), 0.0)
         share = np.minimum(EPS / np.exp(np.maximum(finite, -700.0)), 1.0)
         with np.errstate(divide="ignore"):
             gone = np.where(np.isneginf(logs), np.inf, -np.log1p(-share))
@@ -101,6 +101,6 @@ def _lost(column: Floats) -> bool:
 
     Where there are none so small that it would show, they may be.
     """
-    small = np.exp(column[column < np.log(SMALL)])
+    small = np.exp(column[column < np.log(PROBED_PROBABILITY)])
     units = small * 2.0**24
     return bool((np.abs(units - np.round(units)) <= 0.05).all())

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from leakgauge.arrays import Floats, Indices
 from leakgauge.escaping import shapes
-from leakgauge.training.engines.cells import ROOM, packed
+from leakgauge.training.engines.cells import COUNTERS_PER_RECORD, packed
 
 MOST_ATTRIBUTES = 12
 """Attributes for which DTP goes through all ``2^d`` patterns of agreement with the record."""
@@ -30,7 +30,7 @@ def largest_left(
     n_removals: int,
     *,
     resort: bool,
-    measure: Callable[[Exposure], Floats] | None = None,
+    measure: Callable[[CellInfluence], Floats] | None = None,
     alpha: float = 1.0,
     fit_prior: bool = True,
 ) -> Floats:
@@ -42,7 +42,7 @@ def largest_left(
         cells: the records, counted.
         n_removals: how many are removed, fewer than there are.
         resort: rank anew before each removal; else once.
-        measure: :meth:`Exposure.dtp`; by default PDTP, :meth:`Exposure.values`.
+        measure: :meth:`CellInfluence.dtp`; by default PDTP, :meth:`CellInfluence.values`.
         alpha: smoothing, at least 0.
         fit_prior: whether the prior is the share of each class; else all classes count the same.
 
@@ -53,7 +53,7 @@ def largest_left(
     """
     if not 0 <= n_removals < int(cells.counts.sum()):
         raise ValueError(f"n_removals must be in [0, {int(cells.counts.sum())}), got {n_removals}")
-    exposure, measure = Exposure(cells, alpha, fit_prior), measure or Exposure.values
+    exposure, measure = CellInfluence(cells, alpha, fit_prior), measure or CellInfluence.values
     values = measure(exposure)
     order = np.argsort(np.nan_to_num(-values, nan=np.inf), kind="stable")
     first_ranking = np.repeat(order, cells.counts[order])
@@ -102,7 +102,7 @@ class Cells:
         if numbers is None:
             raise ValueError(f"n_categories {widths.tolist()} have more combinations than can be numbered (2^62)")
         n_combinations = int(np.prod(sizes))
-        if n_combinations <= ROOM * len(codes):
+        if n_combinations <= COUNTERS_PER_RECORD * len(codes):
             seen = np.bincount(numbers, minlength=n_combinations)
             found = np.flatnonzero(seen)
             counts, place = seen[found], np.zeros(n_combinations, dtype=np.int64)
@@ -115,7 +115,7 @@ class Cells:
         return cls(np.array(columns), np.asarray(label), counts, of_record, widths, n_classes)
 
 
-class Exposure:
+class CellInfluence:
     """PDTP and DTP of each cell, kept up to date while records are taken out.
 
     Let s_k be the score of class k for a query (log prior and log-likelihood), and D how far s_y moves without a record

@@ -12,7 +12,7 @@ from leakgauge.errors import ModelError
 from leakgauge.training import EachModel, Job, Randomness, leave_one_out
 from leakgauge.training.engines.base import Refusal
 from leakgauge.training.engines.logistic.binary import (
-    Group,
+    SharedFit,
     arithmetic,
     beyond_order,
     displaced,
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from leakgauge.training.engines.stateless import Given
 
 
-AT_ONCE = 256
+RECORDS_AT_ONCE = 256
 """Records beyond the first k that are left out exactly before it is seen again whether that is enough."""
 
 
@@ -106,7 +106,7 @@ def most_influential(learner: Learner, records: Records, k: int, *, most_exact: 
             raise ModelError(f"influence cannot be screened: {error}") from error
 
 
-def pdtp_bounds(whole: Floats, group: Group) -> Floats:
+def pdtp_bounds(whole: Floats, group: SharedFit) -> Floats:
     """Upper bound on the PDTP of each record of a group ``[m]``, by the theorem of :func:`most_influential`.
 
     Args:
@@ -131,7 +131,7 @@ def _pdtp(score: Floats, without: Floats) -> Floats:
     return changes
 
 
-def _exactly(whole: Floats, group: Group, records: Indices) -> Floats:
+def _exactly(whole: Floats, group: SharedFit, records: Indices) -> Floats:
     """PDTP of some of a group's records ``[m]``."""
     full = group.full
     moved = displaced(full, records, full.norms[records])
@@ -147,7 +147,7 @@ def _screened(case: Given, k: int, most_exact: int) -> MostInfluential:
     order = np.argsort(-bounds, kind="stable")[: sum(len(group.records) for group in parts)]
     n_exact, largest_left, kth = 0, np.inf, -np.inf
     while n_exact < min(len(order), most_exact) and largest_left > kth:
-        batch = order[n_exact : min(most_exact, n_exact + (AT_ONCE if n_exact else k))]
+        batch = order[n_exact : min(most_exact, n_exact + (RECORDS_AT_ONCE if n_exact else k))]
         batch = batch[bounds[batch] > kth]
         for group in parts:
             own = np.intersect1d(batch, group.records)

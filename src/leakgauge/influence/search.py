@@ -34,15 +34,15 @@ if TYPE_CHECKING:
     from leakgauge.training import Learner
 
 
-TRIED = 2
+VALUES_TRIED_PER_SORT = 2
 """Values of each sort (seen, halfway, anywhere) tried in each numeric column in one step of the ascent."""
 
-PATIENCE = 3
+PATIENCE_STEPS = 3
 """Steps without gain before the ascent goes back to another start."""
 
 
 @dataclass(frozen=True)
-class Search:
+class QuerySearch:
     """The best queries found.
 
     Args:
@@ -73,7 +73,7 @@ class Search:
 
     __repr__ = shapes
 
-    def known(self) -> Search:
+    def known(self) -> QuerySearch:
         """The part about records for which any query was answered by both models."""
         rows = np.flatnonzero(~np.isnan(self.values))
         arrays: dict[str, Any] = {name: part[rows] for name, part in vars(self).items() if isinstance(part, np.ndarray)}
@@ -90,7 +90,7 @@ def search(
     beyond: float = 0.0,
     released: Release = as_is,
     width: float = 0.01,
-) -> Search:
+) -> QuerySearch:
     """Look for the query whose answer changes most when a record is left out, for each of some records.
 
     The search starts at the record itself, at other records and at made-up ones (each column from another record, or
@@ -136,7 +136,7 @@ def search(
                 failures[t] = str(error)
                 if climb.value < 0:
                     climb.fail()
-    return Search(
+    return QuerySearch(
         which=rows,
         values=np.array([climb.value for climb in found], dtype=np.float64),
         floor=np.array([climb.floor for climb in found], dtype=np.float64),
@@ -150,7 +150,7 @@ def search(
     )
 
 
-def stopping_floor(learner: Learner, records: Records, found: Search, seed: int, device: str = "cpu") -> Floats:
+def stopping_floor(learner: Learner, records: Records, found: QuerySearch, seed: int, device: str = "cpu") -> Floats:
     """Twice how far the learner's own solver stops from the end, at each of the queries found ``[m]``.
 
     Queries are searched for with models solved to their end; what is delivered are the learner's own.
@@ -225,7 +225,7 @@ class _Space:
 
     def changes(self, point: Floats, rng: np.random.Generator) -> tuple[Indices, Floats]:
         """All changes of one column to be tried from a point: the column and the new value of each ``[c]``."""
-        numeric = np.repeat(np.flatnonzero(self.n_categories == 0), TRIED)
+        numeric = np.repeat(np.flatnonzero(self.n_categories == 0), VALUES_TRIED_PER_SORT)
         halfway = (self.seen(numeric, rng) + point[numeric]) / 2
         halfway[self.whole[numeric]] = np.round(halfway[self.whole[numeric]])
         ends = np.flatnonzero(self.n_categories == 0)
@@ -270,7 +270,7 @@ class _Climb:
     def _ascend(self, point: Floats, height: float) -> None:
         """Climb from a point until nothing is gained any more."""
         idle = 0
-        while idle < PATIENCE and self.n_asked < self.budget:
+        while idle < PATIENCE_STEPS and self.n_asked < self.budget:
             columns, values = self.space.changes(point, self.rng)
             if not len(columns):
                 return

@@ -1,12 +1,18 @@
 """Membership inference: was this record in the training set?"""
 
-from leakgauge.membership.attacks import ATTACKS, OFFLINE_ATTACKS, Attack, Evidence, Population
+from leakgauge.membership.attacks import (
+    ATTACKS,
+    OFFLINE_ATTACKS,
+    MembershipAttack,
+    MembershipEvidence,
+    PopulationRecords,
+)
 from leakgauge.membership.bounded_loss import expected_advantage
 from leakgauge.membership.error_law import left_out_error
 from leakgauge.membership.game import (
     GameResult,
+    RecordSuccess,
     Strongest,
-    Success,
     everyone_as_target,
     population_game,
     strongest_per_record,
@@ -15,12 +21,12 @@ from leakgauge.membership.game import (
 __all__ = [
     "ATTACKS",
     "OFFLINE_ATTACKS",
-    "Attack",
-    "Evidence",
     "GameResult",
-    "Population",
+    "MembershipAttack",
+    "MembershipEvidence",
+    "PopulationRecords",
+    "RecordSuccess",
     "Strongest",
-    "Success",
     "everyone_as_target",
     "expected_advantage",
     "left_out_error",

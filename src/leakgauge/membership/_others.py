@@ -25,11 +25,11 @@ from leakgauge.membership._checks import refuse_one_sided_records, thinned_group
 Mask: TypeAlias = NDArray[np.bool_]
 
 
-class Others:
+class OtherModels:
     """The thinned groups of each target's shadow models.
 
-    It should be the case that ``Others(members, targets).sums(v)`` holds, for target t, the sums of ``v`` over the two
-    groups of ``thinned_groups`` on ``members`` and ``v`` without row t and its complement, up to rounding.
+    It should be the case that ``OtherModels(members, targets).sums(v)`` holds, for target t, the sums of ``v`` over the
+    two groups of ``thinned_groups`` on ``members`` and ``v`` without row t and its complement, up to rounding.
 
     Args:
         members: [models, records], bool.
@@ -111,7 +111,7 @@ class Others:
         )
         if self._paired.all():
             return in_pair
-        alone = Others(self._members, self.targets).combined(over, own, complement)
+        alone = OtherModels(self._members, self.targets).combined(over, own, complement)
         paired = self._paired.reshape((-1,) + (1,) * (own.ndim - 1))
         return np.where(paired, in_pair[0], alone[0]), np.where(paired, in_pair[1], alone[1])
 

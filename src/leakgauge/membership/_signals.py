@@ -11,7 +11,7 @@ from leakgauge.models import AnswerKind
 
 
 def signals(
-    kind: AnswerKind, answers: Floats, labels: NDArray[np.generic], largest: float = likelihood_ratio.CLIP
+    kind: AnswerKind, answers: Floats, labels: NDArray[np.generic], largest: float = likelihood_ratio.MAX_SIGNAL_NATS
 ) -> Floats:
     """Logit-scaled confidences up to ``largest``, or errors of regressors (true minus predicted), ``[..., n]``."""
     if kind is AnswerKind.VALUES:
@@ -20,7 +20,7 @@ def signals(
 
 
 def rising_signals(
-    kind: AnswerKind, answers: Floats, labels: NDArray[np.generic], largest: float = likelihood_ratio.CLIP
+    kind: AnswerKind, answers: Floats, labels: NDArray[np.generic], largest: float = likelihood_ratio.MAX_SIGNAL_NATS
 ) -> Floats:
     """The same, all of them higher for members: the size of an error turned round."""
     found = signals(kind, answers, labels, largest)

@@ -38,7 +38,7 @@ LOG_SLACK = 1e-6
 
 
 @dataclass(frozen=True)
-class Population:
+class PopulationRecords:
     """Records of the attacker's own that the target was certainly not trained on, m of them.
 
     None of them may be among the candidates: an attack that was tuned on records must not be judged by them.
@@ -57,7 +57,7 @@ class Population:
 
 
 @dataclass(frozen=True)
-class Evidence:
+class MembershipEvidence:
     """What an attacker holds about the candidates, n records each of which may or may not be a member.
 
     Args:
@@ -86,7 +86,7 @@ class Evidence:
     width: float = 0.01
     seed: int = 0
     features: Floats | None = None
-    population: Population | None = None
+    population: PopulationRecords | None = None
     steadiness: Floats | None = None
 
     __repr__ = shapes
@@ -114,12 +114,12 @@ class Evidence:
         return np.asarray(self.labels, dtype=np.float64) - self.answers[:, 0]
 
     @property
-    def of_population(self) -> Evidence:
+    def of_population(self) -> MembershipEvidence:
         """The same model's answers about the known non-members."""
         if self.population is None:
             raise ModelError("this attack needs records known to be non-members, which are not in the evidence")
         known = self.population
-        return Evidence(self.kind, known.answers, known.labels, features=known.features)
+        return MembershipEvidence(self.kind, known.answers, known.labels, features=known.features)
 
     @property
     def inputs(self) -> Floats:
@@ -180,7 +180,7 @@ def _probabilities(logs: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class Attack:
+class MembershipAttack:
     """A membership attack.
 
     Args:
@@ -205,11 +205,11 @@ class Attack:
     source: str
     kinds: frozenset[AnswerKind]
     needs_shadows: bool
-    score: Callable[[Evidence], Floats]
-    member_probability: Callable[[Evidence], Floats] | None = None
+    score: Callable[[MembershipEvidence], Floats]
+    member_probability: Callable[[MembershipEvidence], Floats] | None = None
     needs_population: bool = False
     needs_copies: bool = False
-    together: Callable[[together.Game], Floats] | None = None
+    together: Callable[[together.SharedTableGame], Floats] | None = None
 
     def possible(self, kind: AnswerKind, *, shadows: bool, population: bool = False, copies: bool = False) -> bool:
         """Whether the attack can be carried out with these answers.
@@ -224,27 +224,27 @@ class Attack:
         return kind in self.kinds and all(there or not needed for there, needed in held)
 
 
-def _loss_threshold(evidence: Evidence) -> Floats:
+def _loss_threshold(evidence: MembershipEvidence) -> Floats:
     return loss_threshold.scores(evidence.losses, _published(evidence.training_loss, "mean training loss"))
 
 
-def _gap(evidence: Evidence) -> Floats:
+def _gap(evidence: MembershipEvidence) -> Floats:
     return bounded_loss.zero_one_scores(np.argmax(evidence.answers, axis=1), evidence.codes)
 
 
-def _noise_robustness(evidence: Evidence) -> Floats:
+def _noise_robustness(evidence: MembershipEvidence) -> Floats:
     if evidence.steadiness is None:
         raise ModelError("this attack needs predictions for changed copies of the candidates, not in the evidence")
     return noise_robustness.scores(evidence.steadiness)
 
 
-def _confidence(evidence: Evidence) -> Floats:
+def _confidence(evidence: MembershipEvidence) -> Floats:
     # The loss 1 - p(y) lies in [0, 1], so that the bound of Adversary 1 is 1.
     own = np.exp(np.take_along_axis(evidence.answers, evidence.codes[:, None], axis=1)[:, 0])
     return bounded_loss.member_probability(1 - np.minimum(own, 1.0), 1.0)
 
 
-def _known_both(evidence: Evidence) -> Floats:
+def _known_both(evidence: MembershipEvidence) -> Floats:
     return gaussian_error.known_both(
         evidence.errors,
         _published(evidence.sigma_in, "training error"),
@@ -253,62 +253,63 @@ def _known_both(evidence: Evidence) -> Floats:
     )
 
 
-def _known_sigma_in(evidence: Evidence) -> Floats:
+def _known_sigma_in(evidence: MembershipEvidence) -> Floats:
     sigma_in = _published(evidence.sigma_in, "training error")
     return gaussian_error.known_sigma_in(evidence.errors, sigma_in, scale=evidence.scale)
 
 
-def _distance(evidence: Evidence) -> Floats:
+def _distance(evidence: MembershipEvidence) -> Floats:
     mean_in, mean_out, _, _ = distance.means_by_membership(evidence.binned_shadows, evidence.shadow_table.members)
     return distance.scores(evidence.binned, mean_in, mean_out)
 
 
-def _frequency(evidence: Evidence) -> Floats:
+def _frequency(evidence: MembershipEvidence) -> Floats:
     table = evidence.shadow_table
     return frequency.scores(evidence.binned, evidence.binned_shadows, table.members, width=evidence.width)
 
 
-def _shadow_classifier(evidence: Evidence) -> Floats:
+def _shadow_classifier(evidence: MembershipEvidence) -> Floats:
     fitted = shadow_classifier.fit(
         evidence.binned_shadows, evidence.shadow_table.members, evidence.codes, seed=evidence.seed
     )
     return fitted.scores(evidence.binned, evidence.codes)
 
 
-def _population(evidence: Evidence) -> Floats:
+def _population(evidence: MembershipEvidence) -> Floats:
     known = evidence.of_population
     if evidence.kind is AnswerKind.VALUES:
         return population.scores(np.abs(evidence.errors), np.abs(known.errors))
     return population.scores(evidence.losses, known.losses)
 
 
-def _quantile(evidence: Evidence) -> Floats:
+def _quantile(evidence: MembershipEvidence) -> Floats:
     known = evidence.of_population
     own, others = (
-        rising_signals(held.kind, held.answers, held.labels, likelihood_ratio.LARGEST) for held in (evidence, known)
+        rising_signals(held.kind, held.answers, held.labels, likelihood_ratio.MAX_LOG_ODDS_NATS)
+        for held in (evidence, known)
     )
     return quantile.scores(own, evidence.inputs, others, known.inputs)
 
 
-def _lira(evidence: Evidence) -> Floats:
+def _lira(evidence: MembershipEvidence) -> Floats:
     table, labels = evidence.shadow_table, evidence.labels
     own, shadows = (signals(table.kind, answers, labels) for answers in (evidence.answers, table.answers))
     return likelihood_ratio.scores(own, shadows, table.members)
 
 
-def _lira_offline(evidence: Evidence) -> Floats:
+def _lira_offline(evidence: MembershipEvidence) -> Floats:
     table, labels = evidence.shadow_table, evidence.labels
     own, shadows = (rising_signals(table.kind, answers, labels) for answers in (evidence.answers, table.answers))
     return likelihood_ratio.offline_scores(own, shadows, table.members)
 
 
-def _rmia(evidence: Evidence) -> Floats:
+def _rmia(evidence: MembershipEvidence) -> Floats:
     table = evidence.shadow_table
     own, references = (relative.own_probabilities(logs, evidence.codes) for logs in (evidence.answers, table.answers))
     return relative.scores(own, references, table.members)
 
 
-def _rmia_offline(evidence: Evidence) -> Floats:
+def _rmia_offline(evidence: MembershipEvidence) -> Floats:
     table = evidence.shadow_table
     own, references = (relative.own_probabilities(logs, evidence.codes) for logs in (evidence.answers, table.answers))
     return relative.offline_scores(own, references, table.members)
@@ -325,8 +326,8 @@ _CLASSES = frozenset({AnswerKind.PROBABILITIES, AnswerKind.LABELS})
 _VALUES = frozenset({AnswerKind.VALUES})
 _NUMBERS = _PROBABILITIES | _VALUES
 
-ATTACKS: tuple[Attack, ...] = (
-    Attack(
+ATTACKS: tuple[MembershipAttack, ...] = (
+    MembershipAttack(
         "gap",
         "Gap attack (label only)",
         "correct prediction = member",
@@ -335,7 +336,7 @@ ATTACKS: tuple[Attack, ...] = (
         False,
         _gap,
     ),
-    Attack(
+    MembershipAttack(
         "noise-robustness",
         "Label robustness",
         "label-only, perturbed queries",
@@ -345,7 +346,7 @@ ATTACKS: tuple[Attack, ...] = (
         _noise_robustness,
         needs_copies=True,
     ),
-    Attack(
+    MembershipAttack(
         "confidence",
         "Confidence attack",
         "member with the probability of the true class",
@@ -355,7 +356,7 @@ ATTACKS: tuple[Attack, ...] = (
         _confidence,
         _confidence,
     ),
-    Attack(
+    MembershipAttack(
         "loss-threshold",
         "Loss threshold",
         "loss below the mean training loss",
@@ -364,7 +365,7 @@ ATTACKS: tuple[Attack, ...] = (
         False,
         _loss_threshold,
     ),
-    Attack(
+    MembershipAttack(
         "error-both-known",
         "Gaussian error attack",
         "error more probable among members, both error distributions known",
@@ -373,7 +374,7 @@ ATTACKS: tuple[Attack, ...] = (
         False,
         _known_both,
     ),
-    Attack(
+    MembershipAttack(
         "error-below-training-error",
         "Error threshold",
         "error below the training error",
@@ -382,7 +383,7 @@ ATTACKS: tuple[Attack, ...] = (
         False,
         _known_sigma_in,
     ),
-    Attack(
+    MembershipAttack(
         "population",
         "Population attack",
         "loss lower than on most known non-members",
@@ -392,7 +393,7 @@ ATTACKS: tuple[Attack, ...] = (
         _population,
         needs_population=True,
     ),
-    Attack(
+    MembershipAttack(
         "quantile",
         "Quantile regression",
         "more confident than on most known non-members with similar features",
@@ -402,7 +403,7 @@ ATTACKS: tuple[Attack, ...] = (
         _quantile,
         needs_population=True,
     ),
-    Attack(
+    MembershipAttack(
         "shadow-classifier",
         "Shadow classifier",
         "one classifier trained on shadow models’ predictions",
@@ -411,7 +412,7 @@ ATTACKS: tuple[Attack, ...] = (
         True,
         _shadow_classifier,
     ),
-    Attack(
+    MembershipAttack(
         "frequency",
         "Long frequency attack",
         "targeted, frequencies of binned predictions",
@@ -421,7 +422,7 @@ ATTACKS: tuple[Attack, ...] = (
         _frequency,
         together=together.by_frequency,
     ),
-    Attack(
+    MembershipAttack(
         "distance",
         "Long distance attack",
         "targeted, nearest mean prediction",
@@ -431,7 +432,7 @@ ATTACKS: tuple[Attack, ...] = (
         _distance,
         together=together.by_distance,
     ),
-    Attack(
+    MembershipAttack(
         "rmia",
         "RMIA (relative)",
         "likelihood ratio against population records",
@@ -441,7 +442,7 @@ ATTACKS: tuple[Attack, ...] = (
         _rmia,
         together=together.rmia,
     ),
-    Attack(
+    MembershipAttack(
         "lira",
         "LiRA (likelihood ratio)",
         "Gaussian likelihood ratio per record",
@@ -454,8 +455,8 @@ ATTACKS: tuple[Attack, ...] = (
 )
 """All attacks of an audit, weakest knowledge first."""
 
-OFFLINE_ATTACKS: tuple[Attack, ...] = (
-    Attack(
+OFFLINE_ATTACKS: tuple[MembershipAttack, ...] = (
+    MembershipAttack(
         "rmia-offline",
         "RMIA (relative), offline",
         "likelihood ratio against population records, shadow models without the record",
@@ -465,7 +466,7 @@ OFFLINE_ATTACKS: tuple[Attack, ...] = (
         _rmia_offline,
         together=together.rmia_offline,
     ),
-    Attack(
+    MembershipAttack(
         "lira-offline",
         "LiRA (likelihood ratio), offline",
         "Gaussian test per record, shadow models without the record",

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from leakgauge.records import Records
     from leakgauge.training import Learner
 
-MANY = 10_000
+SHUFFLED_FOLDS_FROM_RECORDS = 10_000
 """Above this many records leave-one-out gives way to ten shuffled folds."""
 
 N_FOLDS = 10
@@ -30,7 +30,7 @@ def left_out_error(learner: Learner, records: Records, *, seed: int, execution: 
         ModelError: no model could be trained at all.
     """
     n = len(records)
-    if n <= MANY:
+    if n <= SHUFFLED_FOLDS_FROM_RECORDS:
         table = train_many(
             learner, records, leave_one_out(n), EachModel(np.arange(n)[:, None]), seed=seed, execution=execution
         )

@@ -21,8 +21,8 @@ from leakgauge.arrays import Floats, Indices
 from leakgauge.errors import DataError, ModelError
 from leakgauge.escaping import shapes
 from leakgauge.membership import loss_threshold
-from leakgauge.membership.attacks import Attack, Evidence
-from leakgauge.membership.together import Game
+from leakgauge.membership.attacks import MembershipAttack, MembershipEvidence
+from leakgauge.membership.together import SharedTableGame
 from leakgauge.models import AnswerKind
 from leakgauge.records import Records
 from leakgauge.statistics import Estimate, mean
@@ -37,12 +37,12 @@ from leakgauge.training import (
 if TYPE_CHECKING:
     from leakgauge.training import Learner
 
-OPPOSED = 4.0
+OPPOSED_OVERLAP_SD = 4.0
 """Standard deviations of a chance overlap by which a shadow model's training set falls short of it at least, if it was
 drawn so as to have little in common with the target's."""
 
 
-WIDTH = 0.01
+LONG_BIN_WIDTH = 0.01
 """Bins in which the attacks of Long et al. 2017 read probabilities."""
 
 
@@ -70,7 +70,7 @@ class GameResult:
 def population_game(
     learner: Learner,
     population: Records,
-    attacks: Sequence[Attack],
+    attacks: Sequence[MembershipAttack],
     *,
     size: int,
     n_models: int,
@@ -136,7 +136,7 @@ def _with_copies(population: Records, counts: Indices) -> tuple[Records, DenseSu
 def _played(
     table: PredictionTable,
     labels: NDArray[np.generic],
-    attacks: Sequence[Attack],
+    attacks: Sequence[MembershipAttack],
     counts: Indices,
     n_models: int,
     seed: int,
@@ -165,14 +165,16 @@ def _played(
     results = []
     for attack in attacks:
         _refuse_impossible(attack, table.kind)
-        said = np.stack([_says_member(attack, _evidence(table, labels, m, shadows, WIDTH, seed)) for m in attacked])
+        said = np.stack(
+            [_says_member(attack, _evidence(table, labels, m, shadows, LONG_BIN_WIDTH, seed)) for m in attacked]
+        )
         tpr, fpr = (said * counts[attacked]).sum(axis=1) / counts[attacked].sum(axis=1), said.mean(axis=1)
         estimates = (mean(tpr, lower=0, upper=1), mean(fpr, lower=0, upper=1), mean(tpr - fpr, lower=-1, upper=1))
         results.append(GameResult(attack.name, *estimates, ceiling))
     return results
 
 
-def _says_member(attack: Attack, evidence: Evidence) -> Floats:
+def _says_member(attack: MembershipAttack, evidence: MembershipEvidence) -> Floats:
     """The probability that the attack says member ``[n]``: 0 or 1 but where it tosses a coin."""
     if attack.member_probability is not None:
         return attack.member_probability(evidence)
@@ -180,7 +182,7 @@ def _says_member(attack: Attack, evidence: Evidence) -> Floats:
 
 
 @dataclass(frozen=True)
-class Success:
+class RecordSuccess:
     """How often an attack was right about each record when models of a table played the target in turn.
 
     Rates over all games at once come from :attr:`inside` and :attr:`outside`:
@@ -223,12 +225,12 @@ class Success:
 def everyone_as_target(
     table: PredictionTable,
     labels: NDArray[np.generic],
-    attack: Attack,
+    attack: MembershipAttack,
     *,
     width: float = 0.01,
     seed: int = 0,
     targets: Indices | None = None,
-) -> Success:
+) -> RecordSuccess:
     """Let each model of the table play the target while the others play the shadows.
 
     Models whose training sets were drawn so as to have little in common with the target's play no shadow: above all the
@@ -261,7 +263,7 @@ def everyone_as_target(
     everyone, members = table.members, table.members[playing]
     opposed, complements = _opposed(everyone, playing)
     if attack.together is not None and opposed.sum() == (complements >= 0).sum():
-        scores = attack.together(Game(table, labels, playing, width, complements))
+        scores = attack.together(SharedTableGame(table, labels, playing, width, complements))
     else:
 
         def others(t: int, model: int) -> PredictionTable | None:
@@ -274,7 +276,9 @@ def everyone_as_target(
                 for t, model in enumerate(playing)
             ]
         )
-    return Success(attack.name, _balanced_accuracy((scores > 0) == members, members), len(playing), scores, members)
+    return RecordSuccess(
+        attack.name, _balanced_accuracy((scores > 0) == members, members), len(playing), scores, members
+    )
 
 
 def _opposed(members: NDArray[np.bool_], targets: Indices) -> tuple[NDArray[np.bool_], Indices]:
@@ -288,7 +292,7 @@ def _opposed(members: NDArray[np.bool_], targets: Indices) -> tuple[NDArray[np.b
     norms = np.maximum(np.sqrt((centred**2).sum(axis=1)), 1e-300)
     correlation = (centred[targets] @ centred.T) / np.outer(norms[targets], norms)
     is_complement = correlation < -1 + 1e-9
-    opposed = is_complement | (correlation < -OPPOSED / np.sqrt(max(1, n - 1)))
+    opposed = is_complement | (correlation < -OPPOSED_OVERLAP_SD / np.sqrt(max(1, n - 1)))
     for t in np.flatnonzero((opposed & ~is_complement).any(axis=1)):
         others = members[~opposed[t] & (np.arange(len(members)) != targets[t])]
         n_in = others.sum(axis=0)
@@ -297,7 +301,7 @@ def _opposed(members: NDArray[np.bool_], targets: Indices) -> tuple[NDArray[np.b
     return opposed, np.where(is_complement.any(axis=1), np.argmax(is_complement, axis=1), -1)
 
 
-def _refuse_impossible(attack: Attack, kind: AnswerKind) -> None:
+def _refuse_impossible(attack: MembershipAttack, kind: AnswerKind) -> None:
     if not attack.possible(kind, shadows=True):
         raise ModelError(
             f"attack {attack.name!r} cannot be played on a table of {kind.value}"
@@ -319,9 +323,9 @@ def _evidence(
     shadows: PredictionTable | None,
     width: float,
     seed: int,
-) -> Evidence:
+) -> MembershipEvidence:
     """What the attacker holds when this model plays the target."""
-    held = Evidence(table.kind, table.answers[target], labels, shadows=shadows, width=width, seed=seed)
+    held = MembershipEvidence(table.kind, table.answers[target], labels, shadows=shadows, width=width, seed=seed)
     inside = table.subsets.row(target)
     if table.kind is AnswerKind.VALUES:
         return replace(
@@ -364,7 +368,7 @@ class Strongest:
 def strongest_per_record(
     table: PredictionTable,
     labels: NDArray[np.generic],
-    attacks: Sequence[Attack],
+    attacks: Sequence[MembershipAttack],
     *,
     width: float = 0.01,
     seed: int = 0,

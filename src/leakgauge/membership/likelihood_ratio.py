@@ -12,7 +12,7 @@ record's class, which over many trainings is nearly normal where p and ln p are 
 of the signal is a normal one for each record, with means from that record's own shadow models. Its variances are the
 record's own, drawn towards the median of all records by `PSEUDO_MODELS`: with few models a record's own variance says
 little, and one variance for all records (both are in the paper) is inflated by the few records that trees and forests
-give a probability of exactly 1. The attacks of the package look at signals up to `CLIP` for the same reason.
+give a probability of exactly 1. The attacks of the package look at signals up to `MAX_SIGNAL_NATS` for the same reason.
 
 Scores point towards membership, and the rule is exactly ``score > 0``; equality means non-member.
 """
@@ -34,7 +34,7 @@ from leakgauge.membership._checks import (
     refuse_one_sided_records,
     thinned_groups,
 )
-from leakgauge.membership._others import Others, models_without
+from leakgauge.membership._others import OtherModels, models_without
 
 Moments: TypeAlias = tuple[Floats, Floats, NDArray[np.integer]]
 """Mean, sum of squared deviations and number of models of each record, ``[records]`` each."""
@@ -42,18 +42,18 @@ Moments: TypeAlias = tuple[Floats, Floats, NDArray[np.integer]]
 PSEUDO_MODELS = 16
 """How many models' worth of evidence the median variance is."""
 
-CLIP = 7.0
+MAX_SIGNAL_NATS = 7.0
 """Largest signal of a classifier that the attack tells apart: probabilities of 0.0009 and 0.9991."""
 
 # The signal of a probability of 1 is that of 1 - 1e-45, and of 0 that of 1e-45: below what a float32 can hold, and
 # finite. Larger signals that a model really gave are cut off there too.
-LARGEST = 103.6
+MAX_LOG_ODDS_NATS = 103.6
 SIGNIFICANCE = 0.2
 # Standard deviations below this share of the signal are rounding errors of equal signals, and so are scores below it.
 _ROUNDING = 1e-9
 
 
-def confidences(log_probabilities: ArrayLike, labels: ArrayLike, *, largest: float = LARGEST) -> Floats:
+def confidences(log_probabilities: ArrayLike, labels: ArrayLike, *, largest: float = MAX_LOG_ODDS_NATS) -> Floats:
     """Logit-scaled confidence ``ln(p / (1 - p))`` of the probability given to each record's own class.
 
     ``1 - p`` is summed from the other classes, so that nothing is lost where p is close to 1. Of binned answers, which
@@ -96,7 +96,7 @@ def confidences(log_probabilities: ArrayLike, labels: ArrayLike, *, largest: flo
     with np.errstate(divide="ignore"):
         log_others = top + np.log(np.exp(others - top[..., None]).sum(axis=-1))
     # Neither side may be infinite before they are subtracted; both cannot be, unless all probabilities are 0.
-    limit = 2 * LARGEST
+    limit = 2 * MAX_LOG_ODDS_NATS
     signal: Floats = np.clip(np.maximum(own, -limit) - np.maximum(log_others, -limit), -largest, largest)
     return signal
 
@@ -195,7 +195,7 @@ def offline_scores(
     return _standardised(own, mean, squares, n, per_record, significance)
 
 
-def everyone(signals: Floats, members: NDArray[np.bool_], targets: NDArray[np.int64], others: Others) -> Floats:
+def everyone(signals: Floats, members: NDArray[np.bool_], targets: NDArray[np.int64], others: OtherModels) -> Floats:
     """`scores` of each of the ``targets`` [t] against its shadow models in a table, [t, records].
 
     Args:
@@ -215,7 +215,9 @@ def everyone(signals: Floats, members: NDArray[np.bool_], targets: NDArray[np.in
     )
 
 
-def everyone_offline(signals: Floats, members: NDArray[np.bool_], targets: NDArray[np.int64], others: Others) -> Floats:
+def everyone_offline(
+    signals: Floats, members: NDArray[np.bool_], targets: NDArray[np.int64], others: OtherModels
+) -> Floats:
     """`offline_scores` of each of the ``targets`` [t] against its shadow models in a table, [t, records]."""
     _, (mean, squares) = _moments_of_others(signals, members, others)
     return np.stack(
@@ -249,7 +251,7 @@ def _moments(table: Floats, group: NDArray[np.bool_]) -> Moments:
 
 
 def _moments_of_others(
-    signals: Floats, members: NDArray[np.bool_], others: Others
+    signals: Floats, members: NDArray[np.bool_], others: OtherModels
 ) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
     """For both groups of each target's shadow models, means and sums of squared deviations, [t, records] each."""
     # Centred first, each kind of model at its own mean, or the squares of large equal signals would not cancel.

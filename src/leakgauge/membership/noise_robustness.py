@@ -20,7 +20,7 @@ from leakgauge.checking import number, whole
 from leakgauge.errors import DataError
 from leakgauge.models import LabelAccess, labels_of
 
-THRESHOLD = 0.9
+AGREEMENT_THRESHOLD = 0.9
 
 
 def perturbed(
@@ -109,7 +109,7 @@ def steadiness(
     return np.where(labels_of(model, records) == codes, kept / n_queries, 0.0)
 
 
-def scores(steadiness: ArrayLike, *, threshold: float = THRESHOLD) -> Floats:
+def scores(steadiness: ArrayLike, *, threshold: float = AGREEMENT_THRESHOLD) -> Floats:
     """How far the share of changed copies that keep the record's class lies above a threshold; higher means member.
 
     Args:

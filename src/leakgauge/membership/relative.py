@@ -35,11 +35,11 @@ from leakgauge.membership._checks import (
     refuse_one_sided_records,
     thinned_groups,
 )
-from leakgauge.membership._others import Others, models_without
+from leakgauge.membership._others import OtherModels, models_without
 
 TEMPERATURE = 2.0
 GAMMA = 1.0
-THRESHOLD = 0.5
+DOMINANCE_THRESHOLD = 0.5
 OFFLINE_SLOPE = 0.3
 # Equal ratios differ by rounding; such a difference is a tie, and a tie speaks against membership.
 _ROUNDING = 1e-9
@@ -94,7 +94,7 @@ def scores(
     members: ArrayLike,
     *,
     gamma: float = GAMMA,
-    threshold: float = THRESHOLD,
+    threshold: float = DOMINANCE_THRESHOLD,
     equal_groups: bool = True,
 ) -> Floats:
     """Online scores: share of other records that the record beats by the factor gamma, less the threshold.
@@ -140,7 +140,7 @@ def offline_scores(
     *,
     slope: float = OFFLINE_SLOPE,
     gamma: float = GAMMA,
-    threshold: float = THRESHOLD,
+    threshold: float = DOMINANCE_THRESHOLD,
     equal_groups: bool = True,
 ) -> Floats:
     """Offline scores: the same, from reference models without the record only.
@@ -179,7 +179,7 @@ def offline_scores(
     return _share_beaten(_log_ratio(own, _offline_prior(mean_out, slope)), gamma) - _checked_threshold(threshold)
 
 
-def everyone(probabilities: Floats, targets: NDArray[np.int64], others: Others) -> Floats:
+def everyone(probabilities: Floats, targets: NDArray[np.int64], others: OtherModels) -> Floats:
     """`scores` of each of the ``targets`` [t] against its shadow models in a table, [t, records].
 
     Args:
@@ -192,14 +192,14 @@ def everyone(probabilities: Floats, targets: NDArray[np.int64], others: Others) 
     return _shares(probabilities[targets], prior)
 
 
-def everyone_offline(probabilities: Floats, targets: NDArray[np.int64], others: Others) -> Floats:
+def everyone_offline(probabilities: Floats, targets: NDArray[np.int64], others: OtherModels) -> Floats:
     """`offline_scores` of each of the ``targets`` [t] against its shadow models in a table, [t, records]."""
     return _shares(probabilities[targets], _offline_prior(others.sums(probabilities)[1] / others.size, OFFLINE_SLOPE))
 
 
 def _shares(own: Floats, prior: Floats) -> Floats:
     """Scores of each target with the default settings, [t, records]."""
-    return np.stack([_share_beaten(ratio, GAMMA) for ratio in _log_ratio(own, prior)]) - THRESHOLD
+    return np.stack([_share_beaten(ratio, GAMMA) for ratio in _log_ratio(own, prior)]) - DOMINANCE_THRESHOLD
 
 
 def _offline_prior(mean_out: Floats, slope: float) -> Floats:

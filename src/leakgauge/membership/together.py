@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from leakgauge.arrays import Floats
 from leakgauge.membership import distance, frequency, likelihood_ratio, relative
-from leakgauge.membership._others import Others
+from leakgauge.membership._others import OtherModels
 from leakgauge.membership._signals import rising_signals, signals
 from leakgauge.theory import bin_centres
 from leakgauge.training import PredictionTable
@@ -24,7 +24,7 @@ _BLOCK = 8_000_000
 
 
 @dataclass(frozen=True)
-class Game:
+class SharedTableGame:
     """Models of a table that play the target, each against all the others.
 
     Args:
@@ -42,11 +42,11 @@ class Game:
     width: float
     complements: NDArray[np.int64]
 
-    def others(self, records: slice = slice(None)) -> Others:
+    def others(self, records: slice = slice(None)) -> OtherModels:
         """The shadow models of each target, for some of the records."""
-        return Others(self.table.members[:, records], self.targets, self.complements)
+        return OtherModels(self.table.members[:, records], self.targets, self.complements)
 
-    def by_records(self, score: Callable[[Floats, Others], Floats], n_numbers: int) -> Floats:
+    def by_records(self, score: Callable[[Floats, OtherModels], Floats], n_numbers: int) -> Floats:
         """Scores ``[t, n]`` of an attack that looks at each record on its own, a block of records at a time.
 
         Args:
@@ -60,37 +60,37 @@ class Game:
         return found
 
 
-def lira(game: Game) -> Floats:
+def lira(game: SharedTableGame) -> Floats:
     """`leakgauge.membership.likelihood_ratio.scores`, ``[t, n]``."""
     table = game.table
     found = signals(table.kind, table.answers, game.labels)
     return likelihood_ratio.everyone(found, table.members, game.targets, game.others())
 
 
-def lira_offline(game: Game) -> Floats:
+def lira_offline(game: SharedTableGame) -> Floats:
     """`leakgauge.membership.likelihood_ratio.offline_scores`, ``[t, n]``."""
     table = game.table
     rising = rising_signals(table.kind, table.answers, game.labels)
     return likelihood_ratio.everyone_offline(rising, table.members, game.targets, game.others())
 
 
-def rmia(game: Game) -> Floats:
+def rmia(game: SharedTableGame) -> Floats:
     """`leakgauge.membership.relative.scores`, ``[t, n]``."""
     own = relative.own_probabilities(game.table.log_probabilities, game.labels)
     return relative.everyone(own, game.targets, game.others())
 
 
-def rmia_offline(game: Game) -> Floats:
+def rmia_offline(game: SharedTableGame) -> Floats:
     """`leakgauge.membership.relative.offline_scores`, ``[t, n]``."""
     own = relative.own_probabilities(game.table.log_probabilities, game.labels)
     return relative.everyone_offline(own, game.targets, game.others())
 
 
-def by_distance(game: Game) -> Floats:
+def by_distance(game: SharedTableGame) -> Floats:
     """`leakgauge.membership.distance.scores`, ``[t, n]``."""
     n_models, _, k = game.table.answers.shape
 
-    def score(answers: Floats, others: Others) -> Floats:
+    def score(answers: Floats, others: OtherModels) -> Floats:
         with_record, without = others.sums(answers)
         size = others.size[:, :, None]
         found = distance.scores(
@@ -101,12 +101,12 @@ def by_distance(game: Game) -> Floats:
     return game.by_records(score, n_models * k)
 
 
-def by_frequency(game: Game) -> Floats:
+def by_frequency(game: SharedTableGame) -> Floats:
     """`leakgauge.membership.frequency.scores`, ``[t, n]``."""
     n_models, _, k = game.table.answers.shape
     n_bins = round(1 / game.width)
 
-    def score(answers: Floats, others: Others) -> Floats:
+    def score(answers: Floats, others: OtherModels) -> Floats:
         # One counter for each record, class and bin.
         counter = np.rint(answers / game.width - 0.5).astype(np.int64)
         counter += n_bins * np.arange(counter[0].size).reshape(counter.shape[1:])

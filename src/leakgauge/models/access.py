@@ -158,7 +158,7 @@ def one_hot_logs(labels: Labels, n_classes: int) -> Floats:
     return logs
 
 
-LARGEST_VALUE = 1e150
+MAX_ABSOLUTE_VALUE = 1e150
 """Of labels and predictions that are numbers: squares of their errors must be finite."""
 
 SUM_SLACK = 1e-6
@@ -213,7 +213,7 @@ def checked_values(values: Floats, n_rows: int, who: str) -> Floats:
         values = values[:, 0]
     _check_shape(values, (n_rows,), who)
     _refuse_rows(~np.isfinite(values), f"{who} gave NaN or infinity", "a finite number for each record")
-    _refuse_rows(np.abs(values) > LARGEST_VALUE, f"{who} gave more than 1e150 in size", "numbers of usual size")
+    _refuse_rows(np.abs(values) > MAX_ABSOLUTE_VALUE, f"{who} gave more than 1e150 in size", "numbers of usual size")
     return values
 
 

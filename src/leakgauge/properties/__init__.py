@@ -2,12 +2,12 @@
 
 from leakgauge.properties.fraction import FractionAttack, Ridge, prepare_fraction
 from leakgauge.properties.game import Played, play
-from leakgauge.properties.inference import Attack, LinearRule, Prepared, prepare
+from leakgauge.properties.inference import LinearRule, PreparedAttack, PropertyAttack, prepare
 from leakgauge.properties.outlook import outlook
 from leakgauge.properties.owner import Power, power_curve
-from leakgauge.properties.parameters import Game
-from leakgauge.properties.poisoning import Planted, plant
-from leakgauge.properties.population import Population, Side, hold_out
+from leakgauge.properties.parameters import GameParameters
+from leakgauge.properties.poisoning import PoisonedRecords, plant
+from leakgauge.properties.population import Side, Sides, hold_out
 from leakgauge.properties.property import Property, column_is, with_random_bit
 from leakgauge.properties.queries import FixedBand, TheoreticalBand
 from leakgauge.properties.white_box import (
@@ -24,21 +24,21 @@ from leakgauge.properties.white_box import (
 from leakgauge.training.curating import NoisyLabels, WithoutInfluential
 
 __all__ = [
-    "Attack",
     "FixedBand",
     "FractionAttack",
-    "Game",
+    "GameParameters",
     "Layer",
     "LinearRule",
     "NoisyLabels",
-    "Planted",
     "Played",
-    "Population",
+    "PoisonedRecords",
     "Power",
-    "Prepared",
+    "PreparedAttack",
     "Property",
+    "PropertyAttack",
     "Ridge",
     "Side",
+    "Sides",
     "TheoreticalBand",
     "WhiteBox",
     "WithoutInfluential",

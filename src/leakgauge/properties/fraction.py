@@ -16,9 +16,9 @@ import numpy as np
 from leakgauge.arrays import Floats
 from leakgauge.errors import ConfigError
 from leakgauge.models import Model
-from leakgauge.properties.inference import Attack, asked, find_queries, shadow_sets
-from leakgauge.properties.parameters import Game
-from leakgauge.properties.poisoning import Planted, plant
+from leakgauge.properties.inference import PropertyAttack, asked, find_queries, shadow_sets
+from leakgauge.properties.parameters import GameParameters
+from leakgauge.properties.poisoning import PoisonedRecords, plant
 from leakgauge.properties.population import Side
 from leakgauge.properties.training_sets import Trainer, ask
 from leakgauge.statistics import Estimate
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from leakgauge.training import Learner
 
 METHOD = "ridge regression on shadow models, jackknife+"
-PENALTIES = np.geomspace(1e-3, 1e3, 25)
+RIDGE_PENALTIES = np.geomspace(1e-3, 1e3, 25)
 """Ridge penalties to choose from, in units of the largest eigenvalue of the responses' covariance / 1000."""
 
 
@@ -66,7 +66,7 @@ class Ridge:
         spectrum = np.maximum(spectrum, 0.0)
         rest = values - values.mean()
         best: tuple[float, float, Floats] | None = None
-        for penalty in PENALTIES * max(float(spectrum[-1]), 1e-12) / 1000:
+        for penalty in RIDGE_PENALTIES * max(float(spectrum[-1]), 1e-12) / 1000:
             shrunk = spectrum / (spectrum + penalty)
             leverage = 1 / m + (basis**2) @ shrunk
             errors = (rest - basis @ (shrunk * (basis.T @ rest))) / (1 - leverage)
@@ -124,8 +124,8 @@ class FractionAttack:
         widen: see :func:`finite_records`.
     """
 
-    attack: Attack
-    planted: Planted
+    attack: PropertyAttack
+    planted: PoisonedRecords
     features: Floats
     n_uncertain: int
     positive: int
@@ -148,8 +148,8 @@ class FractionAttack:
 def prepare_fraction(
     learner: Learner,
     attacker: Side,
-    game: Game,
-    attack: Attack | None = None,
+    game: GameParameters,
+    attack: PropertyAttack | None = None,
     *,
     seed: int = 0,
     execution: Execution = HERE,
@@ -169,7 +169,7 @@ def prepare_fraction(
         DataError: the attacker has too few records.
         ModelError: a model could not be trained.
     """
-    attack = attack or Attack()
+    attack = attack or PropertyAttack()
     if attack.n_shadow < 20:
         raise ConfigError(f"an interval of 95 % needs n_shadow of at least 20, got {attack.n_shadow}; train more.")
     rng = GameStream.ATTACKER.generator(seed)

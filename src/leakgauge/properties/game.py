@@ -18,9 +18,9 @@ from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.checking import whole
 from leakgauge.errors import ConfigError
 from leakgauge.models import AnswerKind
-from leakgauge.properties.inference import Attack, Prepared, prepare
-from leakgauge.properties.parameters import Game
-from leakgauge.properties.population import Population, Side
+from leakgauge.properties.inference import PreparedAttack, PropertyAttack, prepare
+from leakgauge.properties.parameters import GameParameters
+from leakgauge.properties.population import Side, Sides
 from leakgauge.properties.training_sets import Trainer
 from leakgauge.statistics import Estimate, advantage_of_decisions, mean
 from leakgauge.streams import GameStream
@@ -64,8 +64,8 @@ class Played:
         use: precision and recall of the targets; ``None`` where they were not asked for.
     """
 
-    game: Game
-    attack: Prepared
+    game: GameParameters
+    attack: PreparedAttack
     scores: Floats
     is_t1: Flags
     win_rate: Estimate
@@ -131,9 +131,9 @@ def _mean(values: Floats, confidence: float) -> Estimate | None:
 
 def play(
     learner: Learner,
-    population: Population,
-    game: Game,
-    attack: Attack | None = None,
+    population: Sides,
+    game: GameParameters,
+    attack: PropertyAttack | None = None,
     *,
     n_targets: int = N_TARGETS,
     n_test: int = 0,
@@ -160,7 +160,7 @@ def play(
         DataError: there are too few records.
         ModelError: a model could not be trained, or does not answer what the attack asks.
     """
-    attack = attack or Attack()
+    attack = attack or PropertyAttack()
     whole(0, hint="0 measures neither precision nor recall")("n_test", n_test)
     if n_test and attack.answers is not AnswerKind.LABELS:
         raise ConfigError("n_test is for attacks that query labels, from which precision and recall follow.")
@@ -173,8 +173,8 @@ def play(
 
 def confront(
     trainer: Trainer,
-    game: Game,
-    attack: Prepared,
+    game: GameParameters,
+    attack: PreparedAttack,
     sets: Indices,
     is_t1: Flags,
     test: CleanTest | None = None,
@@ -201,7 +201,7 @@ def confront(
     return found if test is None else replace(found, use=test.use(told[:, split:], confidence))
 
 
-def target_sets(owner: Side, game: Game, n_targets: int, seed: int) -> tuple[Indices, Flags]:
+def target_sets(owner: Side, game: GameParameters, n_targets: int, seed: int) -> tuple[Indices, Flags]:
     """The clean part of the targets' training sets, int ``[targets, n_clean]``, and which are of `t1`: every second.
 
     Raises:
@@ -219,7 +219,9 @@ def target_seed(seed: int) -> int:
     return int(GameStream.TARGET_LEARNER.generator(seed).integers(2**32))
 
 
-def judged(game: Game, attack: Prepared, scores: Floats, is_t1: Flags, confidence: float = 0.95) -> Played:
+def judged(
+    game: GameParameters, attack: PreparedAttack, scores: Floats, is_t1: Flags, confidence: float = 0.95
+) -> Played:
     """Count how often the scores have the right sign."""
     advantage = advantage_of_decisions(scores[is_t1] > 0, scores[~is_t1] > 0, confidence=confidence)
     rate = Estimate(

@@ -11,8 +11,8 @@ from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.checking import check_fields, flag, instance, number, one_of, optional, whole
 from leakgauge.errors import ConfigError, DataError
 from leakgauge.models import AnswerKind, Model
-from leakgauge.properties.parameters import Game
-from leakgauge.properties.poisoning import Planted, plant
+from leakgauge.properties.parameters import GameParameters
+from leakgauge.properties.poisoning import PoisonedRecords, plant
 from leakgauge.properties.population import Side
 from leakgauge.properties.queries import FixedBand, QueryBand, TheoreticalBand, Uncertain, uncertain
 from leakgauge.properties.training_sets import Trainer, ask
@@ -27,7 +27,7 @@ DRAWS_PER_QUERY = 200
 
 
 @dataclass(frozen=True)
-class Attack:
+class PropertyAttack:
     """How an attacker goes about it; by default as published.
 
     Args:
@@ -125,7 +125,7 @@ class LinearRule:
 
 
 @dataclass(frozen=True, eq=False)
-class Prepared:
+class PreparedAttack:
     """All that an attacker has made before it meets a model.
 
     Args:
@@ -138,8 +138,8 @@ class Prepared:
         positive: code of the class that counts as label 1.
     """
 
-    attack: Attack
-    planted: Planted
+    attack: PropertyAttack
+    planted: PoisonedRecords
     features: Floats
     n_uncertain: int
     n_drawn: int
@@ -165,12 +165,12 @@ class Prepared:
 def prepare(
     learner: Learner,
     attacker: Side,
-    game: Game,
-    attack: Attack | None = None,
+    game: GameParameters,
+    attack: PropertyAttack | None = None,
     *,
     seed: int = 0,
     execution: Execution = HERE,
-) -> Prepared:
+) -> PreparedAttack:
     """Choose what to plant and what to ask, and learn what to make of the answers.
 
     Args:
@@ -185,7 +185,7 @@ def prepare(
         DataError: the attacker has too few records.
         ModelError: a model could not be trained.
     """
-    attack = attack or Attack()
+    attack = attack or PropertyAttack()
     rng = GameStream.ATTACKER.generator(seed)
     planted = plant(attacker, game.n_planted, game.t0, game.t1, variant=attack.variant, rng=rng)
     own = attacker.some(attack.most_records, rng)
@@ -198,10 +198,10 @@ def prepare(
     responses = trainer.responses(sets, features, kind=attack.answers, seed=shadow_seed)
     penalty = 2 / np.sqrt(attack.n_shadow) if attack.penalty is None else attack.penalty
     rule = LinearRule.fitted(responses, is_t1, penalty, standardise=attack.answers is AnswerKind.PROBABILITIES)
-    return Prepared(attack, planted, features, len(points.rows), points.n_drawn, rule, attacker.positive)
+    return PreparedAttack(attack, planted, features, len(points.rows), points.n_drawn, rule, attacker.positive)
 
 
-def asked(attacker: Side, points: Uncertain, planted: Planted) -> Floats:
+def asked(attacker: Side, points: Uncertain, planted: PoisonedRecords) -> Floats:
     """What to ask, ``[q, d]``: the uncertain points, then those of the planted records.
 
     Raises:
@@ -215,12 +215,16 @@ def asked(attacker: Side, points: Uncertain, planted: Planted) -> Floats:
     return np.concatenate([attacker.records.features[points.rows], planted.records.features])
 
 
-def shadow_sets(attacker: Side, game: Game, attack: Attack, frequencies: Floats, rng: np.random.Generator) -> Indices:
+def shadow_sets(
+    attacker: Side, game: GameParameters, attack: PropertyAttack, frequencies: Floats, rng: np.random.Generator
+) -> Indices:
     """The clean part of the shadow models' training sets, int ``[models, size]``."""
     return attacker.draw_sets(game.n if attack.paper_sizes else game.n_clean, frequencies, rng)
 
 
-def find_queries(trainer: Trainer, attacker: Side, game: Game, attack: Attack, rng: np.random.Generator) -> Uncertain:
+def find_queries(
+    trainer: Trainer, attacker: Side, game: GameParameters, attack: PropertyAttack, rng: np.random.Generator
+) -> Uncertain:
     """Algorithm 2 as the attack wants it."""
     most_drawn = DRAWS_PER_QUERY * attack.n_queries if attack.most_drawn is None else attack.most_drawn
     return uncertain(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from leakgauge.models import AnswerKind
-from leakgauge.properties.parameters import Game
+from leakgauge.properties.parameters import GameParameters
 from leakgauge.properties.poisoning import planted_label, plants_with_property
 from leakgauge.properties.population import Side
 from leakgauge.properties.training_sets import Trainer
@@ -19,19 +19,19 @@ from leakgauge.training import HERE, Execution
 if TYPE_CHECKING:
     from leakgauge.training import Learner
 
-N_MODELS = 50
-N_POINTS = 1000
+N_PROSPECT_MODELS = 50
+N_PROSPECT_POINTS = 1000
 
 
 def outlook(
     learner: Learner,
     side: Side,
-    game: Game,
+    game: GameParameters,
     poisons: Sequence[float],
     *,
     variant: Variant | None = None,
-    n_models: int = N_MODELS,
-    n_points: int = N_POINTS,
+    n_models: int = N_PROSPECT_MODELS,
+    n_points: int = N_PROSPECT_POINTS,
     seed: int = 0,
     execution: Execution = HERE,
 ) -> tuple[Prospect, ...]:

@@ -11,9 +11,9 @@ import numpy as np
 from leakgauge.errors import ConfigError, DataError
 from leakgauge.models import AnswerKind
 from leakgauge.properties.game import N_TARGETS, CleanTest, confront, target_sets
-from leakgauge.properties.inference import Attack, prepare
-from leakgauge.properties.parameters import Game
-from leakgauge.properties.population import Population
+from leakgauge.properties.inference import PropertyAttack, prepare
+from leakgauge.properties.parameters import GameParameters
+from leakgauge.properties.population import Sides
 from leakgauge.properties.training_sets import Trainer
 from leakgauge.records import Records
 from leakgauge.statistics import Estimate
@@ -44,11 +44,11 @@ class Power:
 
 def power_curve(
     learner: Learner,
-    population: Population,
-    game: Game,
+    population: Sides,
+    game: GameParameters,
     poisons: Sequence[float],
     test: Records,
-    attack: Attack | None = None,
+    attack: PropertyAttack | None = None,
     *,
     n_targets: int = N_TARGETS,
     confidence: float = 0.95,
@@ -74,7 +74,7 @@ def power_curve(
         DataError: there are too few records, or no test record has label 1.
         ModelError: a model could not be trained.
     """
-    attack = attack or Attack()
+    attack = attack or PropertyAttack()
     if attack.answers is not AnswerKind.LABELS:
         raise ConfigError("a power curve is for attacks that query labels, from which precision and recall follow.")
     ones = np.asarray(test.labels == population.owner.positive)

@@ -11,7 +11,7 @@ from leakgauge.theory.property_inference import check_frequencies
 
 
 @dataclass(frozen=True)
-class Game:
+class GameParameters:
     """The parameters that both sides know.
 
     Args:
@@ -23,7 +23,7 @@ class Game:
     Raises:
         ConfigError: a parameter is out of range.
 
-    >>> game = Game(0.4, 0.6, n=1000, poison=0.03)
+    >>> game = GameParameters(0.4, 0.6, n=1000, poison=0.03)
     >>> game.n_clean, game.n_planted
     (970, 30)
     """

@@ -16,7 +16,7 @@ _TIE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Planted:
+class PoisonedRecords:
     """Records that the attacker adds to the training set.
 
     Args:
@@ -50,7 +50,7 @@ def planted_label(labels: Flags) -> int:
 
 def plant(
     attacker: Side, n: int, t0: float, t1: float, *, variant: Variant | None = None, rng: np.random.Generator
-) -> Planted:
+) -> PoisonedRecords:
     """Draw records of the attacker's and give them all one label.
 
     Args:
@@ -72,4 +72,4 @@ def plant(
     code = attacker.positive if chosen.label == 1 else attacker.negative
     taken = attacker.records[rows]
     records = Records(taken.features, np.full(n, code, dtype=np.int64), taken.schema, np.arange(n))
-    return Planted(records, chosen)
+    return PoisonedRecords(records, chosen)

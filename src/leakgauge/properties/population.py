@@ -113,7 +113,7 @@ class Side:
 
 
 @dataclass(frozen=True, eq=False)
-class Population:
+class Sides:
     """The two sides of the game, drawn from the same people; no record is on both.
 
     Args:
@@ -124,14 +124,14 @@ class Population:
     owner: Side
     attacker: Side
 
-    def as_codes(self) -> Population:
+    def as_codes(self) -> Sides:
         """The same in codes, as the named recipes want it."""
-        return Population(self.owner.as_codes(), self.attacker.as_codes())
+        return Sides(self.owner.as_codes(), self.attacker.as_codes())
 
 
 def hold_out(
     records: Records, secret: Property, *, positive: Value = None, share: float = ATTACKERS_SHARE, seed: int
-) -> Population:
+) -> Sides:
     """Give the attacker a random part of the records, and the owner the rest.
 
     Args:
@@ -153,9 +153,7 @@ def hold_out(
         raise DataError(f"the attacker's share of the records must be in (0, 1), got {share}; a third is usual.")
     n_attacker = round(share * len(records))
     attacker, owner = split(records, n_attacker, len(records) - n_attacker, rng=seed)
-    return Population(
-        Side("owner", owner, secret.of(owner), code), Side("attacker", attacker, secret.of(attacker), code)
-    )
+    return Sides(Side("owner", owner, secret.of(owner), code), Side("attacker", attacker, secret.of(attacker), code))
 
 
 def positive_code(records: Records, positive: Value) -> int:

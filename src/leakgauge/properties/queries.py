@@ -19,10 +19,10 @@ _ROUNDING = 1e-9
 N_PILOT = 50
 """Models of the ensemble that are asked first: a point on which all of them agree is not taken to the others."""
 
-FIRST_LOOK = 20
+FIRST_POINTS_PER_QUERY = 20
 """Points drawn for each query before it is known how many are uncertain."""
 
-ROOM = 1.5
+EXTRA_POINTS_FACTOR = 1.5
 """How many times as many points are looked at as a few models say are needed: all models agree more often than a few,
 and where points are missing in the end all are trained again.
 """
@@ -112,7 +112,7 @@ class Uncertain:
 
 
 @dataclass(frozen=True, eq=False)
-class Ensemble:
+class CleanModels:
     """Clean models and what they agree on.
 
     Args:
@@ -192,7 +192,7 @@ def uncertain(
     """
     sets = trainer.side.draw_halves(n, n_ensemble, rng)
     drawn = _half_half(attacker, most_drawn, rng)
-    ensemble = Ensemble(trainer, attacker, sets, band, int(rng.integers(2**32)))
+    ensemble = CleanModels(trainer, attacker, sets, band, int(rng.integers(2**32)))
     found, start = drawn[:0], 0
     while len(found) < n_queries and start < len(drawn):
         part = _likely(ensemble, drawn[start:], n_queries - len(found))
@@ -211,12 +211,12 @@ class _Part:
     may_keep: Flags
 
 
-def _likely(ensemble: Ensemble, drawn: Indices, missing: int) -> _Part:
+def _likely(ensemble: CleanModels, drawn: Indices, missing: int) -> _Part:
     """As many points as a few models say are needed to find so many uncertain ones."""
-    first = drawn[: FIRST_LOOK * missing]
+    first = drawn[: FIRST_POINTS_PER_QUERY * missing]
     votes, kept, may_keep = ensemble.pilot(first)
     wanted = missing + 4 * np.sqrt(missing)
-    n_rows = int(ROOM * wanted * len(first) / max(1, np.count_nonzero(kept))) + 1
+    n_rows = int(EXTRA_POINTS_FACTOR * wanted * len(first) / max(1, np.count_nonzero(kept))) + 1
     rest = drawn[len(first) : n_rows]
     if len(rest):
         more = ensemble.pilot(rest)

@@ -26,13 +26,13 @@ from leakgauge.training import (
 )
 from leakgauge.training.curating import Curating
 
-MOST_ROWS = 2**17
+MAX_POOL_RECORDS = 2**17
 """Records in one pool: of larger sides only those that some models need, which are then trained in groups."""
 
-MOST_NUMBERS = 2**24
+MAX_CACHED_PREDICTIONS = 2**24
 """Answers kept at a time: 128 MB."""
 
-SURE = 30.0
+LOG_ODDS_OF_CERTAINTY = 30.0
 """Log-odds beyond which a probability is taken for 0 or 1."""
 
 
@@ -76,7 +76,7 @@ class Trainer:
     ) -> Iterator[Floats]:
         """The same for some of the models after the other."""
         n_classes, run = len(self.side.records.schema.classes), self.execution.run
-        most = max(1, MOST_NUMBERS // max(1, len(queries) * n_classes))
+        most = max(1, MAX_CACHED_PREDICTIONS // max(1, len(queries) * n_classes))
         for start, stop in _cuts(sets, most, len(self.side.records)):
             pool, members = self._pool(sets[start:stop], poisoned)
             learner, group_seed = self.learner, seed_of(seed, start)
@@ -101,7 +101,7 @@ class Trainer:
         a training set, though only one copy of each is ever used.
         """
         records, places = self.side.records, sets
-        if len(records) > MOST_ROWS:
+        if len(records) > MAX_POOL_RECORDS:
             rows, flat = np.unique(sets, return_inverse=True)
             records, places = records[rows], flat.reshape(sets.shape)
         n, n_planted = len(records), len(self.planted) if poisoned else 0
@@ -129,7 +129,7 @@ def read(answers: Floats, positive: int, kind: AnswerKind) -> Floats:
     with np.errstate(divide="ignore"):
         others = np.log(np.exp(np.delete(answers, positive, axis=-1)).sum(axis=-1))
     with np.errstate(invalid="ignore"):
-        odds: Floats = np.clip(answers[..., positive] - others, -SURE, SURE)
+        odds: Floats = np.clip(answers[..., positive] - others, -LOG_ODDS_OF_CERTAINTY, LOG_ODDS_OF_CERTAINTY)
     return odds
 
 
@@ -151,8 +151,8 @@ def ask(model: Model, queries: Floats, positive: int, kind: AnswerKind) -> Float
 
 def _cuts(sets: Indices, most: int, n_records: int) -> Iterator[tuple[int, int]]:
     """Models that are trained together: few enough, and where the side is large on few enough distinct records."""
-    if n_records > MOST_ROWS:
-        most = min(most, max(1, MOST_ROWS // sets.shape[1]))
+    if n_records > MAX_POOL_RECORDS:
+        most = min(most, max(1, MAX_POOL_RECORDS // sets.shape[1]))
     for start in range(0, len(sets), most):
         yield start, min(start + most, len(sets))
 
@@ -192,5 +192,9 @@ def _read_table(table: PredictionTable, pool: Records, positive: int, kind: Answ
         if (labels != labels[0]).any():
             raise ModelError(reason)
         is_one = labels[0] == positive
-        told[model] = float(is_one) if kind is AnswerKind.LABELS else (SURE if is_one else -SURE)
+        told[model] = (
+            float(is_one)
+            if kind is AnswerKind.LABELS
+            else (LOG_ODDS_OF_CERTAINTY if is_one else -LOG_ODDS_OF_CERTAINTY)
+        )
     return told

@@ -21,8 +21,8 @@ from leakgauge.errors import ConfigError, ModelError
 from leakgauge.models import Model
 from leakgauge.models.sklearn import fit, name_of
 from leakgauge.properties.inference import LinearRule
-from leakgauge.properties.parameters import Game
-from leakgauge.properties.population import Population, Side
+from leakgauge.properties.parameters import GameParameters
+from leakgauge.properties.population import Side, Sides
 from leakgauge.statistics import Estimate, balanced_accuracy
 from leakgauge.streams import GameStream
 
@@ -178,8 +178,8 @@ def shadow_vectors(learner: Learner, side: Side, sets: Indices, *, seed: int, ke
 
 def play_white_box(
     learner: Learner,
-    population: Population,
-    game: Game,
+    population: Sides,
+    game: GameParameters,
     *,
     n_shadow: int = 500,
     n_targets: int = 100,

@@ -10,7 +10,7 @@ import numpy as np
 from leakgauge.arrays import Floats, Indices
 from leakgauge.statistics import Estimate, clopper_pearson, mean
 
-N_BINS = 10
+N_CALIBRATION_BINS = 10
 """Bins of the calibration error."""
 
 
@@ -96,9 +96,9 @@ def calibration_error(probabilities: Floats, codes: Indices) -> float:
     sure = probabilities.max(axis=1)
     right = (probabilities.argmax(axis=1) == codes).astype(np.float64)
     # Equal probabilities share a bin: their order is no information.
-    edges = np.quantile(sure, np.linspace(0, 1, N_BINS + 1)[1:-1])
+    edges = np.quantile(sure, np.linspace(0, 1, N_CALIBRATION_BINS + 1)[1:-1])
     bins = np.searchsorted(edges, sure, side="left")
-    apart = np.bincount(bins, sure - right, minlength=N_BINS)
+    apart = np.bincount(bins, sure - right, minlength=N_CALIBRATION_BINS)
     return float(np.abs(apart).sum() / len(codes))
 
 

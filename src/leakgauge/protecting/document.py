@@ -16,8 +16,8 @@ from pydantic import ConfigDict
 
 from leakgauge._version import __version__
 from leakgauge.auditing import AuditDocument, AuditResult, Document, ReleaseRule, Run, Verdict
-from leakgauge.auditing.drawn import Curve, Histogram
-from leakgauge.auditing.form import Form
+from leakgauge.auditing.drawn import Histogram, RocCurve
+from leakgauge.auditing.form import DocumentFormat
 from leakgauge.auditing.run import make_private
 from leakgauge.errors import StoreError
 from leakgauge.escaping import every_line
@@ -165,11 +165,11 @@ def _summary(result: AuditResult) -> AuditDocument:
     influence = result.influence
     if influence is not None:
         influence = replace(influence, histogram=Histogram((), (), influence.histogram.n_infinite))
-    attacks = tuple(replace(attack, roc=Curve((), ())) for attack in result.attacks)
+    attacks = tuple(replace(attack, roc=RocCurve((), ())) for attack in result.attacks)
     return replace(result.document, attacks=attacks, influence=influence, with_influence=None, most_exposed=())
 
 
-FORM = Form(
+FORM = DocumentFormat(
     ProtectionDocument,
     SCHEMA_VERSION,
     "leakgauge protection",

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leakgauge.auditing import AuditResult, Released, Settings, Subject, audit_subject
+from leakgauge.auditing import AuditResult, ReleasedOutputs, Settings, Subject, audit_subject
 from leakgauge.auditing.attributes.measurement import hidden_columns
 from leakgauge.auditing.membership import measurement as membership
 from leakgauge.auditing.released import released_model
@@ -141,12 +141,14 @@ def _defended(what: Subject, settings: Settings, defence: Defence) -> tuple[Subj
     match defence:
         case Unchanged():
             return named, _affordable(named, settings)
-        case OutputDefence() if settings.released is not Released.AS_IS:
+        case OutputDefence() if settings.released is not ReleasedOutputs.AS_IS:
             raise ModelError(f"the outputs are {settings.released.value} already; release them as is to try this")
         case LabelsOnly():  # the audit's own ways leave the learner in sight of engines that need not train it
-            return named, _affordable(named, replace(settings, released=Released.LABELS))
+            return named, _affordable(named, replace(settings, released=ReleasedOutputs.LABELS))
         case Binning():
-            return named, _affordable(named, replace(settings, released=Released.BINNED, bin_width=defence.width))
+            return named, _affordable(
+                named, replace(settings, released=ReleasedOutputs.BINNED, bin_width=defence.width)
+            )
         case OutputDefence():
             model = None if what.model is None else defence.release.wrap(what.model)
             named = replace(named, model=model, learner=what.learner and defence.apply(what.learner))

@@ -21,7 +21,7 @@ MOST_CLASSES = 20
 
 
 @dataclass(frozen=True)
-class Part:
+class TargetedTable:
     """One table of an audit with its target: all records, or the training or holdout table.
 
     Attributes:
@@ -60,7 +60,7 @@ class Wishes:
     __repr__ = shapes
 
 
-def freeze(parts: Sequence[Part], wishes: Wishes, native: Native | None = None) -> Schema:
+def freeze(parts: Sequence[TargetedTable], wishes: Wishes, native: Native | None = None) -> Schema:
     """One schema for all parts, with categories and classes from all of them together unless declared.
 
     The columns stand in the order of the first part.

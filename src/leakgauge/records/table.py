@@ -360,18 +360,18 @@ def _canonical(schema: Schema) -> str:
     return json.dumps(["leakgauge records 1", columns])
 
 
-def _part_from_frame(frame: Any, target: str, id_column: str | None, place: str) -> _freezing.Part:
+def _part_from_frame(frame: Any, target: str, id_column: str | None, place: str) -> _freezing.TargetedTable:
     table = _tables.as_table(frame, place=place)
     for name in (target, id_column):
         if name is not None and name not in table.names:
             raise DataError(f"{place} has no column {name!r}; {closest_column(name, table.names)}")
     ids = np.arange(table.n_rows) if id_column is None else _freezing.identifiers(table.column(id_column))
-    return _freezing.Part(table, table.column(target), ids)
+    return _freezing.TargetedTable(table, table.column(target), ids)
 
 
 def _part_from_arrays(
     X: Any, y: Any, names: Sequence[str] | None, ids: npt.ArrayLike | None, place: str
-) -> _freezing.Part:
+) -> _freezing.TargetedTable:
     if names is not None and _tables.is_frame(X):
         raise DataError("names are given, but the features are a data frame, which has its own; leave names out.")
     table = _tables.as_table(X, names=names, place=place)
@@ -380,17 +380,17 @@ def _part_from_arrays(
     column = _tables.as_column(y, name if name not in table.names else "label", place)
     if len(column) != table.n_rows:
         raise DataError(f"{place} has {table.n_rows} rows but {len(column)} labels; pass one label per row.")
-    return _freezing.Part(table, column, np.arange(table.n_rows) if ids is None else np.asarray(ids))
+    return _freezing.TargetedTable(table, column, np.arange(table.n_rows) if ids is None else np.asarray(ids))
 
 
-def _part_of_pair(pair: Any, place: str) -> _freezing.Part:
+def _part_of_pair(pair: Any, place: str) -> _freezing.TargetedTable:
     if not isinstance(pair, tuple) or len(pair) != 2:
         raise DataError(f"{place} must be a pair (X, y), like the other table; pass both in the same form.")
     return _part_from_arrays(*pair, None, None, place)
 
 
 def _array_wishes(
-    part: _freezing.Part,
+    part: _freezing.TargetedTable,
     categorical: Collection[str | int],
     sensitive: Collection[str | int],
     task: Task | None,
@@ -472,7 +472,7 @@ def _only(named: str | None, declared: Sequence[str], what: str) -> str | None:
     return names[0] if names else None
 
 
-def _build(parts: Sequence[_freezing.Part], wishes: _freezing.Wishes) -> list[Records]:
+def _build(parts: Sequence[_freezing.TargetedTable], wishes: _freezing.Wishes) -> list[Records]:
     schema = _freezing.freeze(parts, wishes)
     return [
         Records(_encoding.matrix(schema, part.table), _encoding.encode_labels(schema, part.target), schema, part.ids)

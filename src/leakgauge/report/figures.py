@@ -19,13 +19,13 @@ from markupsafe import Markup
 
 from leakgauge.auditing import (
     Association,
-    AttackResult,
-    Curve,
     Finding,
     Histogram,
     InferredProperty,
     Influence,
+    MembershipAttackResult,
     PropertyGame,
+    RocCurve,
     Verdict,
 )
 from leakgauge.drawing.axes import Axis, frame
@@ -108,10 +108,10 @@ _SEEN_AS_STEP = 6
 _SEEN_AT_ALL = 3
 
 
-def tpr_at(curve: Curve, fpr: float) -> float:
+def tpr_at(curve: RocCurve, fpr: float) -> float:
     """The largest true-positive rate that a threshold reaches without exceeding a false-positive rate.
 
-    >>> tpr_at(Curve((0.0, 0.1, 1.0), (0.0, 0.4, 1.0)), 0.5)
+    >>> tpr_at(RocCurve((0.0, 0.1, 1.0), (0.0, 0.4, 1.0)), 0.5)
     0.4
     """
     i = bisect.bisect_right(curve.fpr, fpr + CURVE_ROUNDING) - 1
@@ -156,7 +156,7 @@ def letter(i: int) -> str:
     return chr(ord("A") + i % 26) + ("" if i < 26 else str(i // 26 + 1))
 
 
-def roc_plot(attacks: Sequence[AttackResult], n_holdout: int, key: str) -> Markup:
+def roc_plot(attacks: Sequence[MembershipAttackResult], n_holdout: int, key: str) -> Markup:
     """ROC curves on logarithmic axes, so that the low false-positive rates at which attacks hurt can be seen.
 
     Each curve is drawn as the steps that thresholds reach, and carries its letter; the diagonal is guessing. The number
@@ -189,7 +189,7 @@ def roc_plot(attacks: Sequence[AttackResult], n_holdout: int, key: str) -> Marku
     )
 
 
-def _roc_description(attacks: Sequence[AttackResult], low: float) -> str:
+def _roc_description(attacks: Sequence[MembershipAttackResult], low: float) -> str:
     rates = [
         f"at a false-positive rate of {short(fpr)}, "
         + ", ".join(f"{letter(i)} {number(tpr_at(attack.roc, fpr))}" for i, attack in enumerate(attacks))
@@ -201,16 +201,16 @@ def _roc_description(attacks: Sequence[AttackResult], low: float) -> str:
     )
 
 
-def step_path(curve: Curve, x: Axis, y: Axis) -> str:
+def step_path(curve: RocCurve, x: Axis, y: Axis) -> str:
     """The steps of an ROC curve as SVG path data: level until the next threshold, then up.
 
     The line starts where the strictest threshold lies that the picture can show: an attack that always accuses many
     has no line at low rates, rather than one at the bottom. Steps too small to be seen as steps are drawn as slopes.
 
     >>> x, y = Axis(0.01, 1, 0, 200, is_log=True), Axis(0.01, 1, 200, 0, is_log=True)
-    >>> step_path(Curve((0.0, 0.1, 1.0), (0.01, 0.1, 1.0)), x, y)
+    >>> step_path(RocCurve((0.0, 0.1, 1.0), (0.01, 0.1, 1.0)), x, y)
     'M0 200H100V100H200V0'
-    >>> step_path(Curve((0.0, 0.1, 1.0), (0.0, 0.1, 1.0)), x, y)
+    >>> step_path(RocCurve((0.0, 0.1, 1.0), (0.0, 0.1, 1.0)), x, y)
     'M100 100H200V0'
     """
     start, tpr = _visible_start(curve, x, y)
@@ -226,7 +226,7 @@ def step_path(curve: Curve, x: Axis, y: Axis) -> str:
 
 
 def letter_place(
-    curve: Curve, share: float, x: Axis, y: Axis, taken: Sequence[tuple[float, float]]
+    curve: RocCurve, share: float, x: Axis, y: Axis, taken: Sequence[tuple[float, float]]
 ) -> tuple[float, float]:
     """Where the letter of a line stands: on the line, else below it, and on no other letter.
 
@@ -250,7 +250,7 @@ def letter_place(
     return wanted, y.start
 
 
-def _visible_start(curve: Curve, x: Axis, y: Axis) -> tuple[float, float]:
+def _visible_start(curve: RocCurve, x: Axis, y: Axis) -> tuple[float, float]:
     """The first pair of rates that the picture can show."""
     tpr = tpr_at(curve, x.low)
     if tpr >= y.low:

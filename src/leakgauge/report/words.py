@@ -11,10 +11,10 @@ from collections.abc import Iterable
 
 from leakgauge.attributes import ATTACKS as ATTRIBUTE_ATTACKS
 from leakgauge.auditing import (
-    AttackResult,
-    AttributeAttack,
+    AttributeAttackResult,
     AuditDocument,
     Finding,
+    MembershipAttackResult,
     PropertyGame,
     Verdict,
 )
@@ -148,7 +148,7 @@ def listing(items: Iterable[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
-def gloss(attack: AttackResult | AttributeAttack) -> str:
+def gloss(attack: MembershipAttackResult | AttributeAttackResult) -> str:
     """What an attack does and where it is from, to stand below its name."""
     does = GLOSSES.get(attack.name)
     return f"{does} ({attack.source})" if does else attack.source

@@ -11,7 +11,17 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-from leakgauge.properties import Attack, Game, Played, Population, Property, column_is, hold_out, play, with_random_bit
+from leakgauge.properties import (
+    GameParameters,
+    Played,
+    Property,
+    PropertyAttack,
+    Sides,
+    column_is,
+    hold_out,
+    play,
+    with_random_bit,
+)
 from leakgauge.records import Records
 from leakgauge.reproduce.sentiment import negative_sentiment
 from leakgauge.training import Execution, Learner, SklearnLearner
@@ -23,7 +33,7 @@ MAIL = "enron-spam"
 
 
 @dataclass(frozen=True, eq=False)
-class Secret:
+class PublishedProperty:
     """A property of people and the frequencies that are told apart.
 
     Args:
@@ -38,14 +48,14 @@ class Secret:
     t1: float
     told_by: Callable[[Records, int], tuple[Records, Property]]
 
-    def population(self, people: Records, seed: int) -> Population:
+    def population(self, people: Records, seed: int) -> Sides:
         """Both sides of the game, in codes."""
         records, secret = self.told_by(people, seed)
         return hold_out(records, secret, seed=seed).as_codes()
 
-    def game(self, poison: float, n: int = N_TRAINING) -> Game:
+    def game(self, poison: float, n: int = N_TRAINING) -> GameParameters:
         """Its parameters with a share of poison."""
-        return Game(self.t0, self.t1, n=n, poison=poison)
+        return GameParameters(self.t0, self.t1, n=n, poison=poison)
 
 
 def _random_bit(people: Records, seed: int) -> tuple[Records, Property]:
@@ -68,11 +78,11 @@ def _negative_mail() -> Property:
     return negative_sentiment({message.id: message.text for message in enron_messages()})
 
 
-RANDOM_BIT = Secret("random bit", 0.05, 0.15, _random_bit)
-GENDER = Secret("gender", 0.4, 0.6, _column("sex", "Female"))
-RACE = Secret("race", 0.1, 0.25, _column("race", "Black"))
-RANDOM_BIT_OF_MAIL = Secret("random bit", 0.3, 0.7, _random_bit)
-SENTIMENT = Secret("negative sentiment", 0.05, 0.10, _negative)
+RANDOM_BIT = PublishedProperty("random bit", 0.05, 0.15, _random_bit)
+GENDER = PublishedProperty("gender", 0.4, 0.6, _column("sex", "Female"))
+RACE = PublishedProperty("race", 0.1, 0.25, _column("race", "Black"))
+RANDOM_BIT_OF_MAIL = PublishedProperty("random bit", 0.3, 0.7, _random_bit)
+SENTIMENT = PublishedProperty("negative sentiment", 0.05, 0.10, _negative)
 
 
 @dataclass(frozen=True)
@@ -95,17 +105,17 @@ class Budget:
         """Shadow models for each frequency where the paper has so many."""
         return max(5, round(self.share_of_shadows * printed))
 
-    def attack(self, n_shadow: int, **options: Any) -> Attack:
-        """An attack with as many shadow models as if so many were printed, and other options of :class:`Attack`."""
+    def attack(self, n_shadow: int, **options: Any) -> PropertyAttack:
+        """An attack with as many shadow models as if so many were printed, and other options."""
         options = {"n_queries": self.n_queries, **options}
-        return Attack(n_ensemble=self.n_ensemble, n_shadow=self.n_shadow(n_shadow), **options)
+        return PropertyAttack(n_ensemble=self.n_ensemble, n_shadow=self.n_shadow(n_shadow), **options)
 
 
 FULL = Budget()
 QUICK = Budget(n_ensemble=100, n_queries=300, n_targets=20, share_of_shadows=0.1)
 
 
-def learner(estimator: Any, sides: Population) -> Learner:
+def learner(estimator: Any, sides: Sides) -> Learner:
     """An estimator behind one-hot categories, and numbers of mean 0 and deviation 1 among the attacker's people.
 
     Both sides use this encoding, as if it were public.
@@ -115,7 +125,7 @@ def learner(estimator: Any, sides: Population) -> Learner:
     return SklearnLearner(make_pipeline(fixed_design(sides.attacker.records), estimator))
 
 
-def learner_of_words(estimator: Any, sides: Population) -> Learner:
+def learner_of_words(estimator: Any, sides: Sides) -> Learner:
     """An estimator that is told which words there are in a message, not how often."""
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import Binarizer
@@ -124,7 +134,14 @@ def learner_of_words(estimator: Any, sides: Population) -> Learner:
 
 
 def played(
-    estimator: Any, sides: Population, game: Game, attack: Attack, n_targets: int, *, seed: int, execution: Execution
+    estimator: Any,
+    sides: Sides,
+    game: GameParameters,
+    attack: PropertyAttack,
+    n_targets: int,
+    *,
+    seed: int,
+    execution: Execution,
 ) -> Played:
     """One attack against targets of both frequencies."""
     return play(learner(estimator, sides), sides, game, attack, n_targets=n_targets, seed=seed, execution=execution)

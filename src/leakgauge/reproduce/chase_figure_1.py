@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from leakgauge.reproduce import chase_figures
 from leakgauge.reproduce.chase import FULL, MAIL, PEOPLE, QUICK
-from leakgauge.reproduce.chase_figures import SIX, Case, Curve, Found, above
+from leakgauge.reproduce.chase_figures import SIX, Case, ExperimentCurve, Found, above
 from leakgauge.reproduce.result import Experiment, Reproduction, Row
 from leakgauge.training import HERE, Execution
 
@@ -23,7 +23,7 @@ TOO_FEW = "too few predicted labels differ between the two frequencies"
 def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
     """Seven shares of poison; with ``quick`` three, a tenth of the shadow models and a fifth of the targets."""
     poisons, budget = (QUICK_POISONS, QUICK) if quick else (POISONS, FULL)
-    curves = [Curve(case, "poison", poisons) for case in SIX]
+    curves = [ExperimentCurve(case, "poison", poisons) for case in SIX]
     return chase_figures.reproduced(
         EXPERIMENT, curves, rows, chase_figures.load, budget, seed=seed, execution=execution
     )

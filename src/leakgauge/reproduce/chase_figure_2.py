@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from leakgauge.reproduce import chase_figures
 from leakgauge.reproduce.chase import FULL, MAIL, QUICK
-from leakgauge.reproduce.chase_figures import ENRON, Case, Curve, Found, lost
+from leakgauge.reproduce.chase_figures import ENRON, Case, ExperimentCurve, Found, lost
 from leakgauge.reproduce.result import Experiment, Reproduction, Row, positive
 from leakgauge.training import HERE, Execution
 
@@ -24,7 +24,7 @@ STILL_TOLD = "here models with this much poison still distinguish the frequencie
 def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
     """Six shares of poison; with ``quick`` two, a tenth of the shadow models and a fifth of the targets."""
     poisons, budget = (QUICK_POISONS, QUICK) if quick else (POISONS, FULL)
-    curves = [Curve(case, "poison", poisons) for case in CASES]
+    curves = [ExperimentCurve(case, "poison", poisons) for case in CASES]
     return chase_figures.reproduced(
         EXPERIMENT, curves, rows, chase_figures.load, budget, seed=seed, execution=execution
     )

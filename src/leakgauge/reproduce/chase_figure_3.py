@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from leakgauge.reproduce import chase_figures
 from leakgauge.reproduce.chase import FULL, MAIL, PEOPLE, QUICK
-from leakgauge.reproduce.chase_figures import NETWORK, SIX, Case, Curve, Found, lost
+from leakgauge.reproduce.chase_figures import NETWORK, SIX, Case, ExperimentCurve, Found, lost
 from leakgauge.reproduce.result import Experiment, Reproduction, Row, agrees, compared, sentence
 from leakgauge.training import HERE, Execution
 
@@ -29,7 +29,7 @@ def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
     """Six numbers of shadow models, for networks three; with ``quick`` two and one, and a fifth of the targets."""
     numbers, budget = (QUICK_SHADOW, dataclasses.replace(QUICK, share_of_shadows=1.0)) if quick else (N_SHADOW, FULL)
     few = [n for n in numbers if n <= MOST_OF_NETWORKS]
-    curves = [Curve(case, "n_shadow", few if case is NETWORK else numbers) for case in SIX]
+    curves = [ExperimentCurve(case, "n_shadow", few if case is NETWORK else numbers) for case in SIX]
     return chase_figures.reproduced(
         EXPERIMENT, curves, rows, chase_figures.load, budget, seed=seed, execution=execution
     )

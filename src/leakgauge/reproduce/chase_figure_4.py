@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from leakgauge.reproduce import chase_figures
 from leakgauge.reproduce.chase import FULL, MAIL, PEOPLE, QUICK
-from leakgauge.reproduce.chase_figures import SIX, Case, Curve, Found, lost
+from leakgauge.reproduce.chase_figures import SIX, Case, ExperimentCurve, Found, lost
 from leakgauge.reproduce.result import Experiment, Reproduction, Row, positive
 from leakgauge.training import HERE, Execution
 
@@ -23,7 +23,7 @@ NO_ROOM = "with 10 % poison small training sets reveal as much"
 def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
     """Five sizes; with ``quick`` two, a tenth of the shadow models and a fifth of the targets."""
     sizes, budget = (QUICK_SIZES, QUICK) if quick else (SIZES, FULL)
-    curves = [Curve(case, "n_training", sizes) for case in CASES]
+    curves = [ExperimentCurve(case, "n_training", sizes) for case in CASES]
     return chase_figures.reproduced(
         EXPERIMENT, curves, rows, chase_figures.load, budget, seed=seed, execution=execution
     )

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache, partial
 from typing import Any, Literal, TypeAlias
 
-from leakgauge.properties import Attack, Played, Population, play
+from leakgauge.properties import Played, PropertyAttack, Sides, play
 from leakgauge.records import Records
 from leakgauge.reproduce import chase
 from leakgauge.reproduce.chase import GENDER, MAIL, PEOPLE, RACE, RANDOM_BIT, RANDOM_BIT_OF_MAIL, SENTIMENT, Budget
@@ -61,24 +61,24 @@ class Case:
 
     name: str
     data: str
-    secret: chase.Secret
+    secret: chase.PublishedProperty
     estimator: Callable[[], Any] = regression
-    learner: Callable[[Any, Population], Learner] = chase.learner
+    learner: Callable[[Any, Sides], Learner] = chase.learner
     n_training: int = chase.N_TRAINING
     poison: float = 0.10
     n_ensemble: int = 1000
     n_queries: int = 1000
     n_shadow: int = 500
 
-    def attack(self, budget: Budget) -> Attack:
+    def attack(self, budget: Budget) -> PropertyAttack:
         """The attack that the budget allows."""
-        return Attack(
+        return PropertyAttack(
             n_ensemble=min(self.n_ensemble, budget.n_ensemble),
             n_queries=min(self.n_queries, budget.n_queries),
             n_shadow=budget.n_shadow(self.n_shadow),
         )
 
-    def played(self, sides: Population, budget: Budget, *, seed: int, execution: Execution = HERE) -> Played:
+    def played(self, sides: Sides, budget: Budget, *, seed: int, execution: Execution = HERE) -> Played:
         """The attack against targets of both frequencies."""
         return play(
             self.learner(self.estimator(), sides),
@@ -116,7 +116,7 @@ def load(name: str) -> Records:
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
+class ExperimentCurve:
     """An experiment along one of its numbers.
 
     Args:
@@ -149,7 +149,7 @@ ACROSS = {
 
 def reproduced(
     experiment: Experiment,
-    curves: Sequence[Curve],
+    curves: Sequence[ExperimentCurve],
     rows: Callable[[Case, Found], Iterable[Row]],
     data: Data,
     budget: Budget,
@@ -184,7 +184,7 @@ def reproduced(
     return experiment.result(said, picture, settings=settings, remarks=REMARKS)
 
 
-def _settings(curve: Curve, budget: Budget) -> dict[str, Any]:
+def _settings(curve: ExperimentCurve, budget: Budget) -> dict[str, Any]:
     """What the points of a curve have in common."""
     attack = curve.case.attack(budget)
     numbers = {

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from leakgauge.properties import Attack, Power, Side, hold_out, power_curve
+from leakgauge.properties import Power, PropertyAttack, Side, hold_out, power_curve
 from leakgauge.records import Records, split
 from leakgauge.reproduce import chase, chase_figures
 from leakgauge.reproduce.chase import FULL, MAIL, PEOPLE, QUICK, Budget
@@ -20,7 +20,7 @@ POISONS = (0.0, 0.05, 0.10, 0.15, 0.20)
 QUICK_POISONS = (0.0, 0.10, 0.20)
 N_TEST = 3000
 
-ATTACK = Attack(n_ensemble=50, n_queries=10, n_shadow=5)
+ATTACK = PropertyAttack(n_ensemble=50, n_queries=10, n_shadow=5)
 """Hardly any: what is planted does not hang on it."""
 
 LARGEST_ON_CENSUS = 0.5

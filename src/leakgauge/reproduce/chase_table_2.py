@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from leakgauge.properties import Population
+from leakgauge.properties import Sides
 from leakgauge.records import Records
 from leakgauge.reproduce import chase
 from leakgauge.reproduce.chase import FULL, QUICK, RANDOM_BIT, Budget
@@ -23,7 +23,7 @@ MOST_EPOCHS = 200
 
 
 @dataclass(frozen=True)
-class Line:
+class NetworkLine:
     """A line of the table.
 
     Args:
@@ -40,12 +40,12 @@ class Line:
 
 
 LINES = (
-    Line((2,), 1000, 600, 1.0),
-    Line((4, 2), 1000, 600, 0.97),
-    Line((8, 4, 2), 1000, 600, 0.94),
-    Line((16, 8, 4, 2), 1000, 600, 0.88),
-    Line((32, 16, 8, 4, 2), 1000, 600, 0.81),
-    Line((32, 16, 8, 4, 2), 10_000, 1000, 0.92),
+    NetworkLine((2,), 1000, 600, 1.0),
+    NetworkLine((4, 2), 1000, 600, 0.97),
+    NetworkLine((8, 4, 2), 1000, 600, 0.94),
+    NetworkLine((16, 8, 4, 2), 1000, 600, 0.88),
+    NetworkLine((32, 16, 8, 4, 2), 1000, 600, 0.81),
+    NetworkLine((32, 16, 8, 4, 2), 10_000, 1000, 0.92),
 )
 SMALL = LINES[:-1]
 """Those on 1,000 records."""
@@ -62,7 +62,7 @@ def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
 
 
 @dataclass(frozen=True, eq=False)
-class Reading:
+class LearnerVariant:
     """How networks may have been trained.
 
     Args:
@@ -74,8 +74,8 @@ class Reading:
     options: Mapping[str, Any]
 
 
-USUAL = Reading("", {})
-PENALISED = Reading("penalised", {"activation": "tanh", "alpha": 1.0, "learning_rate_init": 0.01})
+USUAL = LearnerVariant("", {})
+PENALISED = LearnerVariant("penalised", {"activation": "tanh", "alpha": 1.0, "learning_rate_init": 0.01})
 READINGS = (USUAL, PENALISED)
 
 CHOSEN = (
@@ -93,7 +93,7 @@ TRIED = (
 
 
 def reproduced(
-    people: Records, budget: Budget, lines: Sequence[Line], *, seed: int, execution: Execution = HERE
+    people: Records, budget: Budget, lines: Sequence[NetworkLine], *, seed: int, execution: Execution = HERE
 ) -> Reproduction:
     """Some of the lines on anybody's records."""
     sides = RANDOM_BIT.population(people, seed)
@@ -119,7 +119,7 @@ def reproduced(
 
 
 def row(
-    line: Line, reading: Reading, sides: Population, budget: Budget, *, seed: int, execution: Execution = HERE
+    line: NetworkLine, reading: LearnerVariant, sides: Sides, budget: Budget, *, seed: int, execution: Execution = HERE
 ) -> Row:
     """One line as a row."""
     from sklearn.neural_network import MLPClassifier
@@ -139,7 +139,7 @@ def row(
     return compared(named, line.published, found.win_rate, why_not=NOT_THE_SAME)
 
 
-def picture(lines: Sequence[Line], rows: Mapping[Reading, Sequence[Row]]) -> str:
+def picture(lines: Sequence[NetworkLine], rows: Mapping[LearnerVariant, Sequence[Row]]) -> str:
     """Accuracy by depth: printed and ours."""
     depth = [float(len(line.hidden)) for line in lines]
     ours = [

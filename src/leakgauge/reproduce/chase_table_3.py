@@ -13,10 +13,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from leakgauge.models import AnswerKind
-from leakgauge.properties import Population, play_white_box
+from leakgauge.properties import Sides, play_white_box
 from leakgauge.records import Records
 from leakgauge.reproduce import chase
-from leakgauge.reproduce.chase import FULL, GENDER, QUICK, RACE, RANDOM_BIT, Budget, Secret
+from leakgauge.reproduce.chase import FULL, GENDER, QUICK, RACE, RANDOM_BIT, Budget, PublishedProperty
 from leakgauge.reproduce.plots import Series, plot
 from leakgauge.reproduce.result import Experiment, Reproduction, Row, compared
 from leakgauge.statistics import Estimate
@@ -29,7 +29,7 @@ N_WHITE_BOX = 1000
 
 
 @dataclass(frozen=True)
-class Line:
+class PropertyLine:
     """A line of the table.
 
     Args:
@@ -39,22 +39,22 @@ class Line:
         published: how often the attacker is right.
     """
 
-    secret: Secret
+    secret: PublishedProperty
     n_shadow: int
     poison: float
     published: float
 
 
 LINES = (
-    Line(RANDOM_BIT, 1000, 0.0, 0.50),
-    Line(GENDER, 1000, 0.0, 0.61),
-    Line(RACE, 1000, 0.0, 0.55),
-    Line(RANDOM_BIT, 100, 0.05, 1.00),
-    Line(GENDER, 100, 0.03, 0.99),
-    Line(RACE, 100, 0.05, 0.97),
-    Line(RANDOM_BIT, 50, 0.10, 1.00),
-    Line(GENDER, 50, 0.10, 1.00),
-    Line(RACE, 50, 0.10, 0.98),
+    PropertyLine(RANDOM_BIT, 1000, 0.0, 0.50),
+    PropertyLine(GENDER, 1000, 0.0, 0.61),
+    PropertyLine(RACE, 1000, 0.0, 0.55),
+    PropertyLine(RANDOM_BIT, 100, 0.05, 1.00),
+    PropertyLine(GENDER, 100, 0.03, 0.99),
+    PropertyLine(RACE, 100, 0.05, 0.97),
+    PropertyLine(RANDOM_BIT, 50, 0.10, 1.00),
+    PropertyLine(GENDER, 50, 0.10, 1.00),
+    PropertyLine(RACE, 50, 0.10, 0.98),
 )
 
 LABELS_FALL_SHORT = "the log-odds shift less than they vary between models, so few predicted labels differ"
@@ -117,7 +117,7 @@ def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
 
 
 def reproduced(
-    people: Records, budget: Budget, lines: Sequence[Line], *, seed: int, execution: Execution = HERE
+    people: Records, budget: Budget, lines: Sequence[PropertyLine], *, seed: int, execution: Execution = HERE
 ) -> Reproduction:
     """The lines of some secrets on anybody's records."""
     rows: list[Row] = []
@@ -139,7 +139,7 @@ def reproduced(
 
 
 def black_box(
-    lines: Sequence[Line], sides: Population, budget: Budget, *, seed: int, execution: Execution = HERE
+    lines: Sequence[PropertyLine], sides: Sides, budget: Budget, *, seed: int, execution: Execution = HERE
 ) -> Iterator[Row]:
     """Lines about one secret; beside those with poison those of another learner, and of other questions."""
     from sklearn.linear_model import LogisticRegression
@@ -147,7 +147,7 @@ def black_box(
     usual = LogisticRegression(max_iter=1000)
     alike = LogisticRegression(C=0.1, class_weight="balanced", max_iter=1000)
 
-    def rate(line: Line, estimator: Any = usual, **options: Any) -> Estimate:
+    def rate(line: PropertyLine, estimator: Any = usual, **options: Any) -> Estimate:
         return chase.played(
             estimator,
             sides,
@@ -169,7 +169,7 @@ def black_box(
             yield Row(what.replace("labels", "log-odds"), None, log_odds, None, NOT_IN_PAPER)
 
 
-def white_box(secret: Secret, sides: Population, budget: Budget, *, seed: int) -> Iterator[Row]:
+def white_box(secret: PublishedProperty, sides: Sides, budget: Budget, *, seed: int) -> Iterator[Row]:
     """The line of the attacker who sees the parameters, of a learner that converges and of one that does not."""
     from sklearn.linear_model import LogisticRegression
 
@@ -183,7 +183,7 @@ def white_box(secret: Secret, sides: Population, budget: Budget, *, seed: int) -
         yield compared(name, WHITE_BOX[secret], ours, why_not=WHITE_BOX_DIFFERS)
 
 
-def stopped_early(sides: Population) -> Learner:
+def stopped_early(sides: Sides) -> Learner:
     """Numbers as they are, on which scikit-learn's solver does not converge in its 100 iterations."""
     from sklearn.linear_model import LogisticRegression
     from sklearn.pipeline import make_pipeline

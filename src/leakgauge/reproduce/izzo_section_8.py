@@ -80,7 +80,7 @@ GOAL = "goal of this package for the swap calibration, which is not the paper's"
 
 
 @dataclass(frozen=True)
-class Measured:
+class MechanismErrors:
     """The relative errors of all runs.
 
     Args:
@@ -113,7 +113,7 @@ def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
     return EXPERIMENT.result(rows, picture(found), settings=settings, remarks=REMARKS)
 
 
-def rows_of(found: Measured, eta: float, *, comparable: bool) -> list[Row]:
+def rows_of(found: MechanismErrors, eta: float, *, comparable: bool) -> list[Row]:
     """All mechanisms at one eta; an error grows as 1 / sqrt(n), so references are for the full number of records."""
     place, rows = ETAS.index(eta), []
     for (name, moment), references in REFERENCES.items():
@@ -145,17 +145,17 @@ def _least_of_dp(eta: float, ours: Estimate) -> Row:
     return Row(f"eta = {eta:g}: {DP}", LEAST_OF_DP, ours, fits, note)
 
 
-def _ahead_of_dp(found: Measured, eta: float, moment: int) -> Row:
+def _ahead_of_dp(found: MechanismErrors, eta: float, moment: int) -> Row:
     """How much less the paper's mechanism errs than DP-SGD, run by run."""
     less = mean(found.errors[DP, 0, eta] - found.errors[PRINTED, moment, eta])
     return positive(f"eta = {eta:g}: {DP} minus {PRINTED}, M = {moment}", less, why_not=OTHER_SGD)
 
 
-def measure(n: int, n_runs: int, *, n_splits: int, seed: int) -> Measured:
+def measure(n: int, n_runs: int, *, n_splits: int, seed: int) -> MechanismErrors:
     """Errors of all mechanisms on data sets of n records, in as many runs."""
     runs = [one_run(n, n_splits, generator_of(seed, i)) for i in range(n_runs)]
     keys, etas = runs[0][1], runs[0][2]
-    return Measured(
+    return MechanismErrors(
         np.array([raw for raw, _, _ in runs]),
         {key: np.array([errors[key] for _, errors, _ in runs]) for key in keys},
         {eta: np.array([ratios[eta] for _, _, ratios in runs]) for eta in etas},
@@ -222,7 +222,7 @@ def dp_sgd(X: Floats, epsilon: float, rng: np.random.Generator) -> Floats:
     return np.asarray(A.ravel())
 
 
-def picture(found: Measured) -> str:
+def picture(found: MechanismErrors) -> str:
     """Errors against eta."""
     shown = [(PRINTED, 2), (PRINTED, 6), (GAMMA, 2), (TIGHT, 2), (GAUSSIAN, 2), (DP, 0), (SWAP, 0)]
     series = [

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from leakgauge.arrays import Flags, Floats
 from leakgauge.errors import ConfigError
 from leakgauge.influence import pdtp
-from leakgauge.reproduce.long_protocol import Games, Sizes, exposures, play, shared_table
+from leakgauge.reproduce.long_protocol import Games, ProtocolSizes, exposures, play, shared_table
 from leakgauge.reproduce.plots import Series, panels
 from leakgauge.reproduce.purchase_like import purchase_like
 from leakgauge.reproduce.result import Experiment, Reproduction, Row, compared
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 
 POOL = 2000
-QUICK = Sizes(targets=16, iterations=8, pairs=5, untargeted=4, measurements=2)
+QUICK = ProtocolSizes(targets=16, iterations=8, pairs=5, untargeted=4, measurements=2)
 
 NETWORK, NAIVE_BAYES, LOGISTIC, PENALISED = "NN", "NB", "LR", "LR with a penalty"
 LEARNERS = (NETWORK, NAIVE_BAYES, LOGISTIC)
@@ -187,7 +187,7 @@ def _network(pool: Records, epochs: int, mixed: bool) -> Any:
 
 
 @dataclass(frozen=True)
-class Measured:
+class ProtocolRun:
     """One run of the protocol, and rows about it.
 
     Args:
@@ -275,8 +275,8 @@ class Measured:
 
 
 def measure(
-    kind: str, source: Source, sizes: Sizes, *, seed: int, execution: Execution = HERE, pool_size: int = POOL
-) -> Measured:
+    kind: str, source: Source, sizes: ProtocolSizes, *, seed: int, execution: Execution = HERE, pool_size: int = POOL
+) -> ProtocolRun:
     """Run the protocol for one learner on one table.
 
     Args:
@@ -309,7 +309,7 @@ def measure(
         )
 
     independent = exposed(Randomness.INDEPENDENT) if algorithm.randomised else None
-    return Measured(kind, source, games, shared_table(games), exposed(Randomness.COMMON), independent)
+    return ProtocolRun(kind, source, games, shared_table(games), exposed(Randomness.COMMON), independent)
 
 
 def mean_exposure(exposures: Floats) -> Estimate:
@@ -317,7 +317,7 @@ def mean_exposure(exposures: Floats) -> Estimate:
     return mean(exposures.mean(axis=0), lower=0.0, upper=largest_binned_log_ratio(0.01))
 
 
-def settings(sizes: Sizes, seed: int, pool_size: int = POOL) -> dict[str, Any]:
+def settings(sizes: ProtocolSizes, seed: int, pool_size: int = POOL) -> dict[str, Any]:
     """What the numbers depend on, for the result."""
     return {"seed": seed, "pool": pool_size, **{name: getattr(sizes, name) for name in sizes.__dataclass_fields__}}
 
@@ -335,7 +335,7 @@ class Study:
     """
 
     wanted: tuple[tuple[str, Source], ...]
-    rows: Callable[[Measured], list[Row]]
+    rows: Callable[[ProtocolRun], list[Row]]
     heading: str
     attacks: tuple[str | None, ...]
     remarks: tuple[str, ...] = ()
@@ -354,7 +354,7 @@ class Study:
         entry: Experiment,
         *,
         quick: bool = False,
-        sizes: Sizes | None = None,
+        sizes: ProtocolSizes | None = None,
         seed: int,
         execution: Execution = HERE,
         pool_size: int = POOL,
@@ -369,7 +369,7 @@ class Study:
             execution: where and how models are trained; with its folder, runs that studies share are computed once.
             pool_size: records in a pool.
         """
-        sizes = sizes or (QUICK if quick else Sizes())
+        sizes = sizes or (QUICK if quick else ProtocolSizes())
         if self.attacks == ("distance",):
             sizes = replace(sizes, untargeted=0)
         measured = [
@@ -383,7 +383,7 @@ class Study:
             remarks=[*self._shared_remarks(), *self.remarks],
         )
 
-    def _picture(self, measured: Sequence[Measured]) -> str:
+    def _picture(self, measured: Sequence[ProtocolRun]) -> str:
         """Accuracy against mean PDTP of each target, SVG."""
         clouds = [
             Series(

@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from leakgauge.reproduce import long_table_1
-from leakgauge.reproduce.long import DIFFERENCES, NETWORK, Measured
+from leakgauge.reproduce.long import DIFFERENCES, NETWORK, ProtocolRun
 from leakgauge.reproduce.result import Row, exact
 
 PRINTED = 0.94, 0.5
 """Accuracy of the untargeted and of the distance-based attack on the record where the first is most ahead."""
 
 
-def rows(one: Measured) -> list[Row]:
+def rows(one: ProtocolRun) -> list[Row]:
     """How straight each cloud is, and the record on which the untargeted attack is most ahead."""
     untargeted, distance = one.games.accuracy("untargeted"), one.games.accuracy("distance")
     place = int((untargeted - distance).argmax())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from leakgauge.reproduce import long_figure_1
-from leakgauge.reproduce.long import Measured
+from leakgauge.reproduce.long import ProtocolRun
 from leakgauge.reproduce.result import Row
 
 CORRELATION = 0.8936
@@ -17,7 +17,7 @@ HIDDEN, SAFEST = 0.5, 0.665
 """Abstract: on records with less PDTP than the first no attack is better than the second."""
 
 
-def rows(one: Measured) -> list[Row]:
+def rows(one: ProtocolRun) -> list[Row]:
     """How straight the cloud is, and what the paper says about its corners."""
     best = one.games.best_accuracy()
     return [

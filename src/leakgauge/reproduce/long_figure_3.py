@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from leakgauge.arrays import Floats
 from leakgauge.reproduce import long
-from leakgauge.reproduce.long import LOCATION, NAIVE_BAYES, PURCHASE_LIKE, Measured, Source
-from leakgauge.reproduce.long_protocol import Sizes
+from leakgauge.reproduce.long import LOCATION, NAIVE_BAYES, PURCHASE_LIKE, ProtocolRun, Source
+from leakgauge.reproduce.long_protocol import ProtocolSizes
 from leakgauge.reproduce.plots import Series, plot
 from leakgauge.reproduce.result import READ_OFF, Experiment, Reproduction, Row, exact
 from leakgauge.statistics import Estimate, pearson
@@ -29,13 +29,17 @@ N_RESAMPLES = 1000
 
 def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
     """Naive Bayes on both stand-ins for Purchase."""
-    sizes = Sizes(targets=40, iterations=20, untargeted=0, measurements=20) if quick else Sizes(untargeted=0)
+    sizes = (
+        ProtocolSizes(targets=40, iterations=20, untargeted=0, measurements=20)
+        if quick
+        else ProtocolSizes(untargeted=0)
+    )
     return curves((PURCHASE_LIKE, LOCATION), sizes, seed=seed, execution=execution)
 
 
 def curves(
     sources: tuple[Source, ...],
-    sizes: Sizes,
+    sizes: ProtocolSizes,
     *,
     seed: int,
     execution: Execution = HERE,
@@ -50,7 +54,7 @@ def curves(
         execution: where and how models are trained.
         pool_size: records in a pool.
     """
-    sizes = Sizes(sizes.targets, sizes.iterations, sizes.pairs, 0, sizes.iterations)
+    sizes = ProtocolSizes(sizes.targets, sizes.iterations, sizes.pairs, 0, sizes.iterations)
     measured = {
         source: long.measure(NAIVE_BAYES, source, sizes, seed=seed, execution=execution, pool_size=pool_size)
         for source in sources
@@ -73,7 +77,7 @@ def curves(
     )
 
 
-def rows(source: Source, one: Measured, seed: int) -> list[Row]:
+def rows(source: Source, one: ProtocolRun, seed: int) -> list[Row]:
     """The curve at some places, and what measurements beyond ten add."""
     n_all = len(one.exposures)
     accuracy = one.games.accuracy(ATTACK)
@@ -104,16 +108,16 @@ def _settled(curve: list[float]) -> int:
     return int(away[-1]) + 2 if len(away) else 1
 
 
-def _means(one: Measured, n: int) -> Floats:
+def _means(one: ProtocolRun, n: int) -> Floats:
     means: Floats = one.exposures[:n].mean(axis=0)
     return means
 
 
-def _coefficient(one: Measured, n: int) -> float:
+def _coefficient(one: ProtocolRun, n: int) -> float:
     return float(np.corrcoef(_means(one, n), one.games.accuracy(ATTACK))[0, 1])
 
 
-def _gain(one: Measured, n_all: int, rng: np.random.Generator) -> Estimate:
+def _gain(one: ProtocolRun, n_all: int, rng: np.random.Generator) -> Estimate:
     """Difference of two correlations on the same targets, with the bootstrap over targets."""
     few, many, accuracy = _means(one, ENOUGH), _means(one, n_all), one.games.accuracy(ATTACK)
 

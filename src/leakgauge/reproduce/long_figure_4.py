@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 from leakgauge.reproduce import long_table_2
-from leakgauge.reproduce.long import LEARNERS, LOCATION, PURCHASE_LIKE, Measured
+from leakgauge.reproduce.long import LEARNERS, LOCATION, PURCHASE_LIKE, ProtocolRun
 from leakgauge.reproduce.result import Row
 
 RISKY = 1.0
 """PDTP above which a model should not be published (section 5)."""
 
 
-def rows(one: Measured) -> list[Row]:
+def rows(one: ProtocolRun) -> list[Row]:
     """How straight the cloud is, and how many records should have stopped the model."""
     exposed = one.share(f"with PDTP above {RISKY:g}", one.exposure > RISKY, None)
     return [*long_table_2.correlation(one), replace(exposed, note=f"{exposed.note}; the paper: some")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from leakgauge.reproduce import long_table_2
-from leakgauge.reproduce.long import ADULT, DIFFERENCES, LEARNERS, NETWORK, TRIED, Measured
+from leakgauge.reproduce.long import ADULT, DIFFERENCES, LEARNERS, NETWORK, TRIED, ProtocolRun
 from leakgauge.reproduce.long_figure_4 import RISKY
 from leakgauge.reproduce.result import Row
 
@@ -13,7 +13,7 @@ REACHED = 0.7
 """Accuracy below which the attack stays on every record, for naive Bayes and logistic regression."""
 
 
-def rows(one: Measured) -> list[Row]:
+def rows(one: ProtocolRun) -> list[Row]:
     """How straight the cloud is, and what the paper says about its ends."""
     found, high, risky = long_table_2.correlation(one), one.games.accuracy("distance") >= REACHED, one.exposure > RISKY
     what = f"with PDTP above {RISKY:g}"

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from leakgauge.arrays import Floats
-from leakgauge.influence.removal import Cells, Exposure, largest_left
+from leakgauge.influence.removal import CellInfluence, Cells, largest_left
 from leakgauge.reproduce.plots import Series, plot
 from leakgauge.reproduce.result import Experiment, Reproduction, Row, exact
 from leakgauge.training import HERE, Execution
@@ -73,11 +73,11 @@ def saw_tooth(records: Records, n_removals: int) -> Reproduction:
     wall, cpu = time.perf_counter(), time.process_time()
     cells = _cells(records)
     curves = {
-        order: largest_left(cells, n_removals, resort=resort, measure=Exposure.dtp, alpha=ALPHA)
+        order: largest_left(cells, n_removals, resort=resort, measure=CellInfluence.dtp, alpha=ALPHA)
         for order, resort in ORDERS.items()
     }
     wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-    direct = float(np.nanmax(Exposure(cells, ALPHA, fit_prior=True).values()))
+    direct = float(np.nanmax(CellInfluence(cells, ALPHA, fit_prior=True).values()))
     numbers = list(range(n_removals + 1))
     picture = plot(
         "Largest DTP of the remaining records",

@@ -50,7 +50,7 @@ WIDTH = 0.01
 
 
 @dataclass(frozen=True)
-class Sizes:
+class ProtocolSizes:
     """How much of everything; by default as printed.
 
     Args:
@@ -196,7 +196,7 @@ def play(
     learner: Learner,
     pool: Records,
     *,
-    sizes: Sizes | None = None,
+    sizes: ProtocolSizes | None = None,
     record_features: Floats | None = None,
     seed: int,
     execution: Execution = HERE,
@@ -217,7 +217,7 @@ def play(
     Source:
         Long et al. 2017, sections 5.3 and 5.4.
     """
-    sizes = sizes or Sizes()
+    sizes = sizes or ProtocolSizes()
     n = len(pool)
     if sizes.targets > n:
         raise ValueError(f"targets must be at most the {n} records of the pool, got {sizes.targets}")

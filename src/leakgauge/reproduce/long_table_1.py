@@ -5,14 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from leakgauge.reproduce.long import DIFFERENCES, LOCATION, NETWORK, PURCHASE_LIKE, Measured, Study
+from leakgauge.reproduce.long import DIFFERENCES, LOCATION, NETWORK, PURCHASE_LIKE, ProtocolRun, Study
 from leakgauge.reproduce.long_protocol import Games
 from leakgauge.reproduce.result import Row
 from leakgauge.statistics import Estimate, mean
 
 
 @dataclass(frozen=True)
-class Published:
+class AttackLine:
     """A line of the table."""
 
     accuracy: float
@@ -24,9 +24,9 @@ class Published:
 
 
 PUBLISHED = {
-    "distance": Published(0.8533, 0.8470, 0.9087, 0.8768, 0.7653, 1.85e-20),
-    "untargeted": Published(0.6680, 0.6386, 0.8500, 0.7294, 0.4864, 2.89e-7),
-    "frequency": Published(0.6257, 0.5933, 0.8253, 0.7174, 0.5052, 8.29e-8),
+    "distance": AttackLine(0.8533, 0.8470, 0.9087, 0.8768, 0.7653, 1.85e-20),
+    "untargeted": AttackLine(0.6680, 0.6386, 0.8500, 0.7294, 0.4864, 2.89e-7),
+    "frequency": AttackLine(0.6257, 0.5933, 0.8253, 0.7174, 0.5052, 8.29e-8),
 }
 """By attack, the best first."""
 
@@ -41,7 +41,7 @@ FEW = (
 )
 
 
-def rows(one: Measured) -> list[Row]:
+def rows(one: ProtocolRun) -> list[Row]:
     """The table for one data set, its order, and what more shadow models would change."""
     found = [row for attack in PUBLISHED for row in _of_attack(attack, one)]
     for better, worse in pairwise(PUBLISHED):
@@ -57,7 +57,7 @@ def rows(one: Measured) -> list[Row]:
     return [*found, one.row(f"distance, lead over untargeted {many}", None, lead, NOT_PRINTED)]
 
 
-def _of_attack(attack: str, one: Measured) -> list[Row]:
+def _of_attack(attack: str, one: ProtocolRun) -> list[Row]:
     printed, metrics, pooled = PUBLISHED[attack], one.games.averaged(attack), one.games.pooled(attack)
     slip = SLIP if attack == "frequency" else f"pooled {pooled.f1}"
     return [
@@ -69,7 +69,7 @@ def _of_attack(attack: str, one: Measured) -> list[Row]:
     ]
 
 
-def correlation(attack: str, one: Measured) -> list[Row]:
+def correlation(attack: str, one: ProtocolRun) -> list[Row]:
     """The row about PDTP and one of the attacks."""
     printed = PUBLISHED[attack]
     return one.correlation(attack, printed.correlation, printed.p_value, what=f"{attack}, correlation with PDTP")

@@ -14,7 +14,7 @@ from leakgauge.reproduce.long import (
     PENALISED,
     PURCHASE_LIKE,
     TRIED,
-    Measured,
+    ProtocolRun,
     Study,
 )
 from leakgauge.reproduce.result import Row
@@ -23,7 +23,7 @@ ATTACK = "distance"
 
 
 @dataclass(frozen=True)
-class Published:
+class LearnerLine:
     """A line of the table."""
 
     train_accuracy: float
@@ -38,15 +38,15 @@ class Published:
 
 
 PURCHASE = {
-    NETWORK: Published(1.0000, 0.6434, 0.8533, 0.8470, 0.9087, 0.8768, 3.4019, 0.7653, 1.85e-20),
-    NAIVE_BAYES: Published(0.8641, 0.7204, 0.5958, 0.6945, 0.4038, 0.5107, 0.9027, 0.9239, 1.16e-42),
-    LOGISTIC: Published(1.0000, 0.6241, 0.7888, 0.7314, 0.9187, 0.8144, 2.8917, 0.8138, 7.78e-25),
+    NETWORK: LearnerLine(1.0000, 0.6434, 0.8533, 0.8470, 0.9087, 0.8768, 3.4019, 0.7653, 1.85e-20),
+    NAIVE_BAYES: LearnerLine(0.8641, 0.7204, 0.5958, 0.6945, 0.4038, 0.5107, 0.9027, 0.9239, 1.16e-42),
+    LOGISTIC: LearnerLine(1.0000, 0.6241, 0.7888, 0.7314, 0.9187, 0.8144, 2.8917, 0.8138, 7.78e-25),
 }
 PUBLISHED = {
     ADULT: {
-        NETWORK: Published(0.8555, 0.8566, 0.5340, 0.5311, 0.4402, 0.4356, 0.5847, 0.4588, 1.57e-6),
-        NAIVE_BAYES: Published(0.8453, 0.8410, 0.5128, 0.5876, 0.1027, 0.1748, 0.0299, 0.5166, 3.76e-8),
-        LOGISTIC: Published(0.8711, 0.8536, 0.5134, 0.5130, 0.3818, 0.4378, 0.1460, -0.0008, 0.9343),
+        NETWORK: LearnerLine(0.8555, 0.8566, 0.5340, 0.5311, 0.4402, 0.4356, 0.5847, 0.4588, 1.57e-6),
+        NAIVE_BAYES: LearnerLine(0.8453, 0.8410, 0.5128, 0.5876, 0.1027, 0.1748, 0.0299, 0.5166, 3.76e-8),
+        LOGISTIC: LearnerLine(0.8711, 0.8536, 0.5134, 0.5130, 0.3818, 0.4378, 0.1460, -0.0008, 0.9343),
     },
     PURCHASE_LIKE: PURCHASE,
     LOCATION: PURCHASE,
@@ -59,7 +59,7 @@ P_SLIP = "the printed p-value 0.9343 belongs to a correlation of 0.0083, not −
 SECOND = "the models with and without the record have independent seeds; the paper does not say"
 
 
-def rows(one: Measured) -> list[Row]:
+def rows(one: ProtocolRun) -> list[Row]:
     """One line of the table as rows."""
     kind = LOGISTIC if one.kind == PENALISED else one.kind
     printed, games = PUBLISHED[one.source][kind], one.games
@@ -83,7 +83,7 @@ def rows(one: Measured) -> list[Row]:
     return [*found, one.row(what, None, one.shared.averaged(ATTACK).accuracy, "not in the paper")]
 
 
-def correlation(one: Measured) -> list[Row]:
+def correlation(one: ProtocolRun) -> list[Row]:
     """The row about PDTP and the attack."""
     printed = PUBLISHED[one.source][LOGISTIC if one.kind == PENALISED else one.kind]
     slip = P_SLIP if one.kind == LOGISTIC and not one.source.stands_in else ""

@@ -82,7 +82,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Agreement:
+class AgreementCount:
     """How many rows agree, of those that are compared with the same kind of thing."""
 
     agree: int
@@ -112,10 +112,10 @@ class Reproduction:
     remarks: tuple[str, ...] = ()
 
     @property
-    def agreement(self) -> dict[Against, Agreement]:
+    def agreement(self) -> dict[Against, AgreementCount]:
         """How many rows agree with what the paper prints, and with references, each kind counted apart."""
         by_kind = {against: [bool(row.agrees) for row in self.rows if row.against is against] for against in Against}
-        return {against: Agreement(sum(agree), len(agree)) for against, agree in by_kind.items() if agree}
+        return {against: AgreementCount(sum(agree), len(agree)) for against, agree in by_kind.items() if agree}
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values; what is not finite is text (``inf``)."""

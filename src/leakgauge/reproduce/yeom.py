@@ -43,7 +43,7 @@ INTERVALS = (
 
 
 @dataclass(frozen=True)
-class Reference:
+class SettingReference:
     """What an independent computation of the same protocol gave.
 
     Args:
@@ -64,7 +64,7 @@ class Reference:
 
 
 @dataclass(frozen=True)
-class Measured:
+class SettingResult:
     """What came out for one setting of the learner.
 
     Args:
@@ -80,7 +80,7 @@ class Measured:
     known_in: Estimate
 
 
-def measure(learner: Learner, records: Records, *, seed: int, execution: Execution = HERE) -> Measured:
+def measure(learner: Learner, records: Records, *, seed: int, execution: Execution = HERE) -> SettingResult:
     """Both numbers and both advantages for a regression learner.
 
     Args:
@@ -98,7 +98,7 @@ def measure(learner: Learner, records: Records, *, seed: int, execution: Executi
     errors, scale = records.labels - table.values, float(records.labels.std())
     known = np.stack([gaussian_error.known_both(e, sigma_in, sigma_out, scale=scale) > 0 for e in errors])
     known_in = np.stack([gaussian_error.known_sigma_in(e, sigma_in, scale=scale) > 0 for e in errors])
-    return Measured(sigma_in, sigma_out, _advantage(known, members), _advantage(known_in, members))
+    return SettingResult(sigma_in, sigma_out, _advantage(known, members), _advantage(known_in, members))
 
 
 def reproduced(
@@ -106,7 +106,7 @@ def reproduced(
     learner: Callable[[float], Learner],
     records: Records,
     settings: Iterable[float],
-    references: Mapping[float, Reference],
+    references: Mapping[float, SettingReference],
     *,
     parameter: str,
     tolerance: float,
@@ -156,7 +156,7 @@ def reproduced(
     return experiment.result(rows, picture, settings=made_with, remarks=[NOT_PRINTED, INTERVALS, *remarks])
 
 
-def _rows(setting: str, one: Measured, reference: Reference, tolerance: float) -> list[Row]:
+def _rows(setting: str, one: SettingResult, reference: SettingReference, tolerance: float) -> list[Row]:
     why = f"more than {tolerance:g} from the reference, which used the divisions of seed 0"
     theory = gaussian_advantage(one.sigma_in, one.sigma_out)
     theory_in = gaussian_advantage_sigma_in_only(one.sigma_in, one.sigma_out)
@@ -174,7 +174,7 @@ def _rows(setting: str, one: Measured, reference: Reference, tolerance: float) -
     ]
 
 
-def _theory(setting: str, one: Measured, why_not: str) -> Row:
+def _theory(setting: str, one: SettingResult, why_not: str) -> Row:
     """What the paper says of theory and experiment, at one setting."""
     theory = gaussian_advantage(one.sigma_in, one.sigma_out)
     less = Estimate(

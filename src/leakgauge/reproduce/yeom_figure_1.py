@@ -11,14 +11,14 @@ PEAKS = {5.0: (3.662237, 0.3235576505), 2.0: (2.719112, 0.1613372844), 1.2: (2.1
 """By ratio of the deviations: where the curve peaks, in training errors, and how high; computed independently."""
 
 LARGEST_TAU = 12.0
-N_POINTS = 121
+N_CURVE_POINTS = 121
 
 
 def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
     """Three curves; nothing is trained."""
     del quick, seed, execution
     rows = [row for ratio, peak in PEAKS.items() for row in _rows(ratio, *peak)]
-    taus = [LARGEST_TAU * i / (N_POINTS - 1) for i in range(N_POINTS)]
+    taus = [LARGEST_TAU * i / (N_CURVE_POINTS - 1) for i in range(N_CURVE_POINTS)]
     picture = plot(
         EXPERIMENT.title,
         "tau / sigma_in",

@@ -5,22 +5,22 @@ from __future__ import annotations
 from leakgauge.records import Records
 from leakgauge.reproduce import yeom
 from leakgauge.reproduce.result import Experiment, Reproduction
-from leakgauge.reproduce.yeom import Reference
+from leakgauge.reproduce.yeom import SettingReference
 from leakgauge.training import HERE, Execution
 
 TOLERANCE = 0.005
 
 REFERENCES = {
-    5.0: Reference(0.1302, 0.6625, 0.6518, 0.6736, 0.5268, 0.6146),
-    10.0: Reference(0.1866, 0.6293, 0.5258, 0.5396, 0.4496, 0.5008),
-    20.0: Reference(0.2481, 0.6031, 0.4038, 0.3864, 0.3635, 0.3669),
-    50.0: Reference(0.3293, 0.5858, 0.2713, 0.2070, 0.2567, 0.2107),
-    100.0: Reference(0.3868, 0.5874, 0.1993, 0.1183, 0.1929, 0.1252),
-    200.0: Reference(0.4401, 0.6000, 0.1489, 0.0671, 0.1460, 0.0727),
-    500.0: Reference(0.5029, 0.6262, 0.1057, 0.0366, 0.1046, 0.0288),
-    1000.0: Reference(0.5427, 0.6480, 0.0856, 0.0167, 0.0850, 0.0161),
-    2000.0: Reference(0.5760, 0.6709, 0.0737, 0.0097, 0.0733, 0.0094),
-    5000.0: Reference(0.6235, 0.7134, 0.0650, 0.0014, 0.0648, 0.0037),
+    5.0: SettingReference(0.1302, 0.6625, 0.6518, 0.6736, 0.5268, 0.6146),
+    10.0: SettingReference(0.1866, 0.6293, 0.5258, 0.5396, 0.4496, 0.5008),
+    20.0: SettingReference(0.2481, 0.6031, 0.4038, 0.3864, 0.3635, 0.3669),
+    50.0: SettingReference(0.3293, 0.5858, 0.2713, 0.2070, 0.2567, 0.2107),
+    100.0: SettingReference(0.3868, 0.5874, 0.1993, 0.1183, 0.1929, 0.1252),
+    200.0: SettingReference(0.4401, 0.6000, 0.1489, 0.0671, 0.1460, 0.0727),
+    500.0: SettingReference(0.5029, 0.6262, 0.1057, 0.0366, 0.1046, 0.0288),
+    1000.0: SettingReference(0.5427, 0.6480, 0.0856, 0.0167, 0.0850, 0.0161),
+    2000.0: SettingReference(0.5760, 0.6709, 0.0737, 0.0097, 0.0733, 0.0094),
+    5000.0: SettingReference(0.6235, 0.7134, 0.0650, 0.0014, 0.0648, 0.0037),
 }
 """By penalty."""
 

@@ -5,21 +5,21 @@ from __future__ import annotations
 from leakgauge.records import Column, Records, Schema
 from leakgauge.reproduce import yeom
 from leakgauge.reproduce.result import Experiment, Reproduction
-from leakgauge.reproduce.yeom import Reference
+from leakgauge.reproduce.yeom import SettingReference
 from leakgauge.training import HERE, Execution, Learner
 
 TOLERANCE = 0.01
 """Trees break ties between splits at random."""
 
 REFERENCES = {
-    3.0: Reference(0.8034, 0.8051, 0.0010, 0.0064, 0.0010, 0.0064),
-    5.0: Reference(0.7470, 0.7918, 0.0282, 0.0205, 0.0282, 0.0206),
-    8.0: Reference(0.6624, 0.7896, 0.0848, 0.0748, 0.0842, 0.0780),
-    10.0: Reference(0.5957, 0.8296, 0.1588, 0.1454, 0.1554, 0.1538),
-    12.0: Reference(0.5206, 0.8760, 0.2463, 0.2357, 0.2350, 0.2581),
-    15.0: Reference(0.3899, 0.9415, 0.4011, 0.3851, 0.3615, 0.4408),
-    20.0: Reference(0.2129, 1.0028, 0.6305, 0.6093, 0.5146, 0.7128),
-    30.0: Reference(0.1112, 1.0200, 0.7832, 0.7681, 0.5959, 0.8637),
+    3.0: SettingReference(0.8034, 0.8051, 0.0010, 0.0064, 0.0010, 0.0064),
+    5.0: SettingReference(0.7470, 0.7918, 0.0282, 0.0205, 0.0282, 0.0206),
+    8.0: SettingReference(0.6624, 0.7896, 0.0848, 0.0748, 0.0842, 0.0780),
+    10.0: SettingReference(0.5957, 0.8296, 0.1588, 0.1454, 0.1554, 0.1538),
+    12.0: SettingReference(0.5206, 0.8760, 0.2463, 0.2357, 0.2350, 0.2581),
+    15.0: SettingReference(0.3899, 0.9415, 0.4011, 0.3851, 0.3615, 0.4408),
+    20.0: SettingReference(0.2129, 1.0028, 0.6305, 0.6093, 0.5146, 0.7128),
+    30.0: SettingReference(0.1112, 1.0200, 0.7832, 0.7681, 0.5959, 0.8637),
 }
 """By depth."""
 

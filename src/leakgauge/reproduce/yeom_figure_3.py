@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.arrays import Floats
-from leakgauge.attributes import Attribute, one_hot
+from leakgauge.attributes import SensitiveAttribute, one_hot
 from leakgauge.attributes.guesses import Guesses
 from leakgauge.attributes.inversion import by_gaussian_error
 from leakgauge.attributes.reductions import several_queries, uniform_guess
@@ -41,7 +41,7 @@ ATTACKS = (
 
 
 @dataclass(frozen=True)
-class Reference:
+class AttackReference:
     """What an independent computation of the same protocol gave for one attack.
 
     Args:
@@ -55,102 +55,102 @@ class Reference:
     others: float | None = None
 
 
-REFERENCES: dict[tuple[float, str], tuple[Reference, ...]] = {
+REFERENCES: dict[tuple[float, str], tuple[AttackReference, ...]] = {
     (3.0, "vkorc1"): (
-        Reference(0.0015, 0.5527, 0.5511),
-        Reference(0.0035, 0.4512, 0.4477),
-        Reference(0.0027, 0.4358, 0.4331),
-        Reference(0.0021),
+        AttackReference(0.0015, 0.5527, 0.5511),
+        AttackReference(0.0035, 0.4512, 0.4477),
+        AttackReference(0.0027, 0.4358, 0.4331),
+        AttackReference(0.0021),
     ),
     (3.0, "cyp2c9"): (
-        Reference(-0.0008, 0.7518, 0.7526),
-        Reference(0.0042, 0.5643, 0.5601),
-        Reference(0.0001, 0.0297, 0.0295),
-        Reference(0.0011),
+        AttackReference(-0.0008, 0.7518, 0.7526),
+        AttackReference(0.0042, 0.5643, 0.5601),
+        AttackReference(0.0001, 0.0297, 0.0295),
+        AttackReference(0.0011),
     ),
     (5.0, "vkorc1"): (
-        Reference(0.0108, 0.5622, 0.5514),
-        Reference(0.0127, 0.4456, 0.4330),
-        Reference(0.0128, 0.4440, 0.4313),
-        Reference(0.0069),
+        AttackReference(0.0108, 0.5622, 0.5514),
+        AttackReference(0.0127, 0.4456, 0.4330),
+        AttackReference(0.0128, 0.4440, 0.4313),
+        AttackReference(0.0069),
     ),
     (5.0, "cyp2c9"): (
-        Reference(0.0012, 0.7514, 0.7502),
-        Reference(0.0150, 0.5768, 0.5618),
-        Reference(0.0018, 0.1104, 0.1086),
-        Reference(0.0034),
+        AttackReference(0.0012, 0.7514, 0.7502),
+        AttackReference(0.0150, 0.5768, 0.5618),
+        AttackReference(0.0018, 0.1104, 0.1086),
+        AttackReference(0.0034),
     ),
     (8.0, "vkorc1"): (
-        Reference(0.0497, 0.5850, 0.5354),
-        Reference(0.0508, 0.4707, 0.4199),
-        Reference(0.0490, 0.4521, 0.4032),
-        Reference(0.0260),
+        AttackReference(0.0497, 0.5850, 0.5354),
+        AttackReference(0.0508, 0.4707, 0.4199),
+        AttackReference(0.0490, 0.4521, 0.4032),
+        AttackReference(0.0260),
     ),
     (8.0, "cyp2c9"): (
-        Reference(0.0161, 0.7564, 0.7403),
-        Reference(0.0567, 0.5882, 0.5315),
-        Reference(0.0218, 0.1609, 0.1392),
-        Reference(0.0130),
+        AttackReference(0.0161, 0.7564, 0.7403),
+        AttackReference(0.0567, 0.5882, 0.5315),
+        AttackReference(0.0218, 0.1609, 0.1392),
+        AttackReference(0.0130),
     ),
     (10.0, "vkorc1"): (
-        Reference(0.1017, 0.6204, 0.5187),
-        Reference(0.1072, 0.5044, 0.3973),
-        Reference(0.1032, 0.4920, 0.3887),
-        Reference(0.0513),
+        AttackReference(0.1017, 0.6204, 0.5187),
+        AttackReference(0.1072, 0.5044, 0.3973),
+        AttackReference(0.1032, 0.4920, 0.3887),
+        AttackReference(0.0513),
     ),
     (10.0, "cyp2c9"): (
-        Reference(0.0409, 0.7650, 0.7241),
-        Reference(0.1172, 0.6091, 0.4919),
-        Reference(0.0504, 0.1978, 0.1475),
-        Reference(0.0256),
+        AttackReference(0.0409, 0.7650, 0.7241),
+        AttackReference(0.1172, 0.6091, 0.4919),
+        AttackReference(0.0504, 0.1978, 0.1475),
+        AttackReference(0.0256),
     ),
     (12.0, "vkorc1"): (
-        Reference(0.1756, 0.6752, 0.4996),
-        Reference(0.1904, 0.5545, 0.3641),
-        Reference(0.1844, 0.5417, 0.3573),
-        Reference(0.0860),
+        AttackReference(0.1756, 0.6752, 0.4996),
+        AttackReference(0.1904, 0.5545, 0.3641),
+        AttackReference(0.1844, 0.5417, 0.3573),
+        AttackReference(0.0860),
     ),
     (12.0, "cyp2c9"): (
-        Reference(0.0842, 0.7789, 0.6946),
-        Reference(0.2074, 0.6403, 0.4329),
-        Reference(0.0923, 0.2449, 0.1526),
-        Reference(0.0430),
+        AttackReference(0.0842, 0.7789, 0.6946),
+        AttackReference(0.2074, 0.6403, 0.4329),
+        AttackReference(0.0923, 0.2449, 0.1526),
+        AttackReference(0.0430),
     ),
     (15.0, "vkorc1"): (
-        Reference(0.2961, 0.7750, 0.4789),
-        Reference(0.3536, 0.6443, 0.2908),
-        Reference(0.3458, 0.6283, 0.2826),
-        Reference(0.1469),
+        AttackReference(0.2961, 0.7750, 0.4789),
+        AttackReference(0.3536, 0.6443, 0.2908),
+        AttackReference(0.3458, 0.6283, 0.2826),
+        AttackReference(0.1469),
     ),
     (15.0, "cyp2c9"): (
-        Reference(0.1809, 0.8094, 0.6284),
-        Reference(0.3781, 0.6993, 0.3212),
-        Reference(0.1926, 0.3367, 0.1440),
-        Reference(0.0735),
+        AttackReference(0.1809, 0.8094, 0.6284),
+        AttackReference(0.3781, 0.6993, 0.3212),
+        AttackReference(0.1926, 0.3367, 0.1440),
+        AttackReference(0.0735),
     ),
     (20.0, "vkorc1"): (
-        Reference(0.4466, 0.9024, 0.4559),
-        Reference(0.6362, 0.8063, 0.1701),
-        Reference(0.6249, 0.7904, 0.1655),
-        Reference(0.2376),
+        AttackReference(0.4466, 0.9024, 0.4559),
+        AttackReference(0.6362, 0.8063, 0.1701),
+        AttackReference(0.6249, 0.7904, 0.1655),
+        AttackReference(0.2376),
     ),
     (20.0, "cyp2c9"): (
-        Reference(0.3612, 0.8694, 0.5081),
-        Reference(0.6539, 0.8273, 0.1734),
-        Reference(0.4044, 0.5102, 0.1058),
-        Reference(0.1188),
+        AttackReference(0.3612, 0.8694, 0.5081),
+        AttackReference(0.6539, 0.8273, 0.1734),
+        AttackReference(0.4044, 0.5102, 0.1058),
+        AttackReference(0.1188),
     ),
     (30.0, "vkorc1"): (
-        Reference(0.5000, 0.9483, 0.4484),
-        Reference(0.8154, 0.9108, 0.0954),
-        Reference(0.8066, 0.9010, 0.0944),
-        Reference(0.2879),
+        AttackReference(0.5000, 0.9483, 0.4484),
+        AttackReference(0.8154, 0.9108, 0.0954),
+        AttackReference(0.8066, 0.9010, 0.0944),
+        AttackReference(0.2879),
     ),
     (30.0, "cyp2c9"): (
-        Reference(0.4685, 0.9146, 0.4461),
-        Reference(0.8149, 0.9098, 0.0949),
-        Reference(0.5738, 0.6380, 0.0642),
-        Reference(0.1440),
+        AttackReference(0.4685, 0.9146, 0.4461),
+        AttackReference(0.8149, 0.9098, 0.0949),
+        AttackReference(0.5738, 0.6380, 0.0642),
+        AttackReference(0.1440),
     ),
 }
 """By depth and gene, for each of `ATTACKS`."""
@@ -190,7 +190,7 @@ class Rates:
 
 
 @dataclass(frozen=True)
-class Measured:
+class DepthResult:
     """What came out for trees of one depth.
 
     Args:
@@ -226,7 +226,7 @@ SILENCE = (
 )
 
 
-def gene_columns(records: Records, gene: str) -> Attribute:
+def gene_columns(records: Records, gene: str) -> SensitiveAttribute:
     """The group of columns of one gene."""
     columns = [name for name in records.schema.names if name.startswith(f"{gene}=")]
     return one_hot(records.schema, columns, name=gene, values=[name.partition("=")[2] for name in columns])
@@ -240,7 +240,7 @@ def measure(
     n_splits: int = yeom.N_SPLITS,
     seed: int,
     execution: Execution = HERE,
-) -> Measured:
+) -> DepthResult:
     """Advantages of all attacks on the hidden columns of some genes.
 
     Args:
@@ -270,11 +270,11 @@ def measure(
         gene: _rates(errors[:, :, start : start + len(one)], members, records, one, sigma_in, seed)
         for (gene, one), start in zip(hidden.items(), starts, strict=False)
     }
-    return Measured(sigma_in, rates)
+    return DepthResult(sigma_in, rates)
 
 
 def _rates(
-    errors: Floats, members: NDArray[np.bool_], records: Records, hidden: Attribute, sigma_in: float, seed: int
+    errors: Floats, members: NDArray[np.bool_], records: Records, hidden: SensitiveAttribute, sigma_in: float, seed: int
 ) -> Rates:
     """From the errors of every tree with every value in place ``[splits, n, m]``."""
     truth = hidden.codes(records.features)
@@ -311,7 +311,7 @@ def _rows(depth: float, gene: str, rates: Rates) -> list[Row]:
     ]
 
 
-def _row(what: str, reference: Reference, ours: Estimate, members: float, others: float) -> Row:
+def _row(what: str, reference: AttackReference, ours: Estimate, members: float, others: float) -> Row:
     """The advantage, and whether it and both rates are those of the reference."""
     note = f"correct: {members:.4f} of members, {others:.4f} of non-members"
     pairs = [(reference.advantage, ours.value)]
@@ -337,7 +337,7 @@ def _claim(what: str, leads: dict[float, Estimate]) -> Row:
     return positive(what, leads[depth], note=f"at depth {depth:g}", why_not="not at this depth")
 
 
-def _picture(measured: dict[float, Measured], ratios: dict[float, float]) -> str:
+def _picture(measured: dict[float, DepthResult], ratios: dict[float, float]) -> str:
     order = sorted(measured, key=lambda depth: ratios[depth])
     return plot(
         EXPERIMENT.title,

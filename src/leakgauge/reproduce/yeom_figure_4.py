@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from leakgauge.arrays import Flags
-from leakgauge.collusion import Agreement, ColludingLearner, Domain, Success, draw_keys, markers_of, success
+from leakgauge.collusion import (
+    AdversarySuccess,
+    ColludingLearner,
+    Domain,
+    MarkerAgreement,
+    draw_keys,
+    markers_of,
+    success,
+)
 from leakgauge.models.torch import imported
 from leakgauge.reproduce.cnn import Cnn, OneByOne, scaled_planes
 from leakgauge.reproduce.plots import Series, plot
@@ -34,7 +42,7 @@ LARGE_ENOUGH = 16
 
 
 @dataclass(frozen=True)
-class Sizes:
+class CollusionSizes:
     """How much is computed.
 
     Args:
@@ -50,8 +58,8 @@ class Sizes:
     batch_size: int
 
 
-FULL = Sizes(500, (2, 4, 8, 16, 32), 60, 32)
-QUICK = Sizes(40, (2, 16), 60, 8)
+FULL = CollusionSizes(500, (2, 4, 8, 16, 32), 60, 32)
+QUICK = CollusionSizes(40, (2, 16), 60, 8)
 
 ADVANTAGE, PRECISION, RECALL = 0.9, 0.9, 0.99
 ACCURACY_LOST = 0.014
@@ -98,7 +106,7 @@ def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
 
 
 def curves(
-    pool: Records, side: int, n_levels: int, sizes: Sizes, *, seed: int, execution: Execution = HERE
+    pool: Records, side: int, n_levels: int, sizes: CollusionSizes, *, seed: int, execution: Execution = HERE
 ) -> Reproduction:
     """Both panels for some images.
 
@@ -115,7 +123,7 @@ def curves(
     def networks(s: int) -> Learner:
         return Cnn(s, side, 1).learner(n_epochs=sizes.epochs, batch_size=sizes.batch_size)
 
-    def measured(learner: Learner, held: tuple[bytes, ...]) -> Measured:
+    def measured(learner: Learner, held: tuple[bytes, ...]) -> NetworkPair:
         return measure(learner, pool, held, domain, seed=seed, execution=execution)
 
     both = {
@@ -131,7 +139,7 @@ def curves(
 
 
 @dataclass(frozen=True)
-class Measured:
+class NetworkPair:
     """What two networks said, each trained on the half of the images that the other was tested on.
 
     Args:
@@ -160,18 +168,18 @@ class Measured:
         """Share of its images' markers that each network answers."""
         return [float(agrees[members].mean()) for agrees, members in zip(self.agrees, self.members, strict=True)]
 
-    def attacked(self, n_keys: int = N_KEYS) -> Success:
+    def attacked(self, n_keys: int = N_KEYS) -> AdversarySuccess:
         """By who holds the first so many keys."""
         held = self.agrees[:, :, :n_keys]
-        return success(Agreement(held[self.members], n_keys), Agreement(held[~self.members], n_keys))
+        return success(MarkerAgreement(held[self.members], n_keys), MarkerAgreement(held[~self.members], n_keys))
 
 
 @dataclass(frozen=True)
 class Both:
     """The same networks trained honestly and with markers."""
 
-    honest: Measured
-    colluding: Measured
+    honest: NetworkPair
+    colluding: NetworkPair
 
     @property
     def accuracy_lost(self) -> Estimate:
@@ -182,7 +190,7 @@ class Both:
 
 def measure(
     learner: Learner, pool: Records, keys: tuple[bytes, ...], domain: Domain, *, seed: int, execution: Execution = HERE
-) -> Measured:
+) -> NetworkPair:
     """Train a network on either half of the pool, and ask both about all images and their markers.
 
     Args:
@@ -207,10 +215,10 @@ def measure(
     )
     said = table.log_probabilities.argmax(axis=2)
     about_images, about_markers = said[:, : len(pool)], said[:, len(pool) :].reshape(len(said), *labels.shape)
-    return Measured(about_images == pool.labels, about_markers == labels, members)
+    return NetworkPair(about_images == pool.labels, about_markers == labels, members)
 
 
-def result(measured: dict[int, Both], fewer: dict[int, Both], sizes: Sizes, *, seed: int) -> Reproduction:
+def result(measured: dict[int, Both], fewer: dict[int, Both], sizes: CollusionSizes, *, seed: int) -> Reproduction:
     """Rows and plot.
 
     Args:

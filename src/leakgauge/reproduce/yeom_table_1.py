@@ -85,7 +85,7 @@ class Images:
 
 
 @dataclass(frozen=True)
-class Sizes:
+class ImageSizes:
     """How much is computed.
 
     Args:
@@ -99,8 +99,8 @@ class Sizes:
     epochs: int
 
 
-FULL = Sizes(5000, (2, 4, 8, 16), 30)
-QUICK = Sizes(300, (2, 8), 15)
+FULL = ImageSizes(5000, (2, 4, 8, 16), 30)
+QUICK = ImageSizes(300, (2, 8), 15)
 
 RECALL = Printed(0.99, 1.0, "printed as above 0.99")
 _IMPLIED = "implied by the printed precision and a recall of 0.99"
@@ -188,7 +188,7 @@ def drawn(records: Records, images: Images, n: int, seed: int) -> Records:
 
 
 @dataclass(frozen=True)
-class Measured:
+class ImagePredictions:
     """What two networks of one s said of their images: those that they were trained on, then as many others.
 
     Args:
@@ -252,7 +252,7 @@ class Measured:
         return np.stack(called)
 
 
-def measure(learner: Learner, pool: Records, *, seed: int, execution: Execution = HERE) -> Measured:
+def measure(learner: Learner, pool: Records, *, seed: int, execution: Execution = HERE) -> ImagePredictions:
     """Train two networks on a quarter of the pool each, and ask each about that quarter and the next.
 
     Args:
@@ -268,10 +268,12 @@ def measure(learner: Learner, pool: Records, *, seed: int, execution: Execution 
     table = train_many(
         learner, pool, DenseSubsets(members), EachModel(asked), seed=seed, engines=[OneByOne()], execution=execution
     )
-    return Measured(table.log_probabilities, pool.labels[asked].astype(np.int64))
+    return ImagePredictions(table.log_probabilities, pool.labels[asked].astype(np.int64))
 
 
-def result(measured: dict[Images, dict[int, Measured]], sizes: Sizes, *, seed: int, remarks: list[str]) -> Reproduction:
+def result(
+    measured: dict[Images, dict[int, ImagePredictions]], sizes: ImageSizes, *, seed: int, remarks: list[str]
+) -> Reproduction:
     """Rows and plot.
 
     Args:
@@ -301,7 +303,7 @@ def result(measured: dict[Images, dict[int, Measured]], sizes: Sizes, *, seed: i
     return EXPERIMENT.result(rows, _picture(measured), settings=settings, remarks=remarks)
 
 
-def _table(images: Images, one: Measured, seed: int) -> list[Row]:
+def _table(images: Images, one: ImagePredictions, seed: int) -> list[Row]:
     """Table I for one data set."""
     right = one.right
     rows = [
@@ -336,7 +338,7 @@ def success(called: Flags) -> dict[str, Estimate]:
     }
 
 
-def _figure(images: Images, by_filters: dict[int, Measured]) -> list[Row]:
+def _figure(images: Images, by_filters: dict[int, ImagePredictions]) -> list[Row]:
     """The advantage for each s, and whether it rises with the ratio of losses."""
     rows = []
     for s, one in by_filters.items():
@@ -352,7 +354,7 @@ def _figure(images: Images, by_filters: dict[int, Measured]) -> list[Row]:
     return rows
 
 
-def _points(by_filters: dict[int, Measured]) -> tuple[list[float], list[float]]:
+def _points(by_filters: dict[int, ImagePredictions]) -> tuple[list[float], list[float]]:
     """Ratio and advantage of each network."""
     ratios = [float(ratio) for one in by_filters.values() for ratio in one.ratios]
     advantages = [
@@ -361,7 +363,7 @@ def _points(by_filters: dict[int, Measured]) -> tuple[list[float], list[float]]:
     return ratios, advantages
 
 
-def _picture(measured: dict[Images, dict[int, Measured]]) -> str:
+def _picture(measured: dict[Images, dict[int, ImagePredictions]]) -> str:
     points = {images.name: _points(by_filters) for images, by_filters in measured.items()}
     largest = max(ratio for ratios, _ in points.values() for ratio in ratios if math.isfinite(ratio))
     across = np.geomspace(1.0, max(2.0, largest), 60).tolist()

@@ -26,7 +26,7 @@ from leakgauge.statistics.epsilon import (
 from leakgauge.statistics.estimate import Estimate
 from leakgauge.statistics.exposure import (
     Dependence,
-    Exposure,
+    IdentifiedRecords,
     exposed_records,
     outside_p_values,
 )
@@ -48,8 +48,8 @@ __all__ = [
     "Correlation",
     "Dependence",
     "Estimate",
-    "Exposure",
     "GuessGrid",
+    "IdentifiedRecords",
     "RankGrid",
     "Roc",
     "TailOdds",

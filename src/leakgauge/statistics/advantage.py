@@ -21,7 +21,7 @@ from leakgauge.statistics._checks import check_count, check_fraction, check_valu
 from leakgauge.statistics.estimate import Estimate
 from leakgauge.statistics.intervals import clopper_pearson, welch_half_width, wilson
 
-FEW = 10
+EXACT_BELOW_COUNT = 10
 """Decisions of either kind in the smaller group, found or expected, below which no approximation is used."""
 
 
@@ -121,7 +121,7 @@ def advantage_of_decisions(
     counts = int(members.sum()), members.size, int(nonmembers.sum()), nonmembers.size
     usual = advantage(*counts, confidence=confidence)
     smaller, larger = sorted((members.size, nonmembers.size))
-    if smaller >= FEW and (larger <= 2 * smaller or _fewest(*counts) >= FEW):
+    if smaller >= EXACT_BELOW_COUNT and (larger <= 2 * smaller or _fewest(*counts) >= EXACT_BELOW_COUNT):
         return usual
     exact = advantage_exact(*counts, confidence=confidence)
     return dataclasses.replace(exact, low=min(exact.low, usual.low), high=max(exact.high, usual.high))

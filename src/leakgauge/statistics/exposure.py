@@ -36,7 +36,7 @@ class Dependence(enum.Enum):
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
-class Exposure:
+class IdentifiedRecords:
     """The records found to be exposed, in the order in which they were given.
 
     Attributes:
@@ -69,7 +69,9 @@ class Exposure:
         )
 
 
-def exposed_records(p_values: ArrayLike, *, q: float = 0.05, dependence: Dependence = Dependence.UNKNOWN) -> Exposure:
+def exposed_records(
+    p_values: ArrayLike, *, q: float = 0.05, dependence: Dependence = Dependence.UNKNOWN
+) -> IdentifiedRecords:
     """Find the records whose p-values are small, keeping the false discovery rate.
 
     Args:
@@ -99,7 +101,7 @@ def exposed_records(p_values: ArrayLike, *, q: float = 0.05, dependence: Depende
             adjusted = benjamini_hochberg(p_values)
         case unknown:
             raise TypeError(f"dependence must be a Dependence, got {unknown!r}; try Dependence.UNKNOWN.")
-    return Exposure(adjusted <= q, adjusted, q, dependence)
+    return IdentifiedRecords(adjusted <= q, adjusted, q, dependence)
 
 
 def outside_p_values(scores: ArrayLike, outside: ArrayLike) -> Floats:

@@ -14,16 +14,16 @@ from numpy.typing import NDArray
 
 from leakgauge.errors import MissingExtra, WorkerError
 from leakgauge.models import AnswerKind
-from leakgauge.training.engines.base import Outcome, Prepared
+from leakgauge.training.engines.base import JobOutcome, PreparedJob
 from leakgauge.training.execution import Workers
 from leakgauge.training.handing import Handed, handed
 from leakgauge.training.store import ChunkStore
 from leakgauge.training.threads import one_thread
 
-MOST_DEATHS = 3
+MAX_WORKER_DEATHS = 3
 """How often workers may die, one death after another without a chunk in between, before it is given up."""
 
-CONNECT_SECONDS = 10
+CONNECT_TIMEOUT_SECONDS = 10
 
 log = logging.getLogger(__name__)
 
@@ -34,8 +34,8 @@ def chunks(n_models: int, size: int) -> list[range]:
 
 
 def finished(
-    prepared: Prepared, size: int, store: ChunkStore | None, workers: Workers
-) -> Iterator[tuple[range, Outcome]]:
+    prepared: PreparedJob, size: int, store: ChunkStore | None, workers: Workers
+) -> Iterator[tuple[range, JobOutcome]]:
     """Chunks of ``size`` models as they come: first those that an earlier run left, then the others in any order."""
     missing = chunks(len(prepared.job.subsets), size)
     yield from _taken(prepared, missing, store)
@@ -48,7 +48,7 @@ def finished(
         yield from _on_cluster(prepared, missing, store, workers)
 
 
-def _taken(prepared: Prepared, missing: list[range], store: ChunkStore | None) -> Iterator[tuple[range, Outcome]]:
+def _taken(prepared: PreparedJob, missing: list[range], store: ChunkStore | None) -> Iterator[tuple[range, JobOutcome]]:
     """Take what is stored out of the list of what is missing."""
     job = prepared.job
     for models in missing.copy():
@@ -60,8 +60,8 @@ def _taken(prepared: Prepared, missing: list[range], store: ChunkStore | None) -
 
 
 def _on_processes(
-    prepared: Prepared, missing: list[range], store: ChunkStore | None, workers: int
-) -> Iterator[tuple[range, Outcome]]:
+    prepared: PreparedJob, missing: list[range], store: ChunkStore | None, workers: int
+) -> Iterator[tuple[range, JobOutcome]]:
     """On processes of this machine; when one is killed, those that are left undone are done by new ones."""
     import joblib
     from joblib.externals.loky.process_executor import TerminatedWorkerError
@@ -84,14 +84,14 @@ def _on_processes(
                 deaths = 1 if len(missing) < n_missing else deaths + 1
                 yield from _taken(prepared, missing, store)
                 log.warning("a worker process died; new ones compute the remaining %d chunks", len(missing))
-                if missing and deaths == MOST_DEATHS:
+                if missing and deaths == MAX_WORKER_DEATHS:
                     raise WorkerError(
-                        f"worker processes died {MOST_DEATHS} times in a row without finishing anything, possibly for "
-                        "lack of memory; use fewer workers. Finished chunks in the run folder are kept"
+                        f"worker processes died {MAX_WORKER_DEATHS} times in a row without finishing anything, "
+                        "possibly for lack of memory; use fewer workers. Finished chunks in the run folder are kept"
                     ) from error
 
 
-def _run_handed(given: Handed, models: range, store: ChunkStore | None) -> tuple[range, Outcome]:
+def _run_handed(given: Handed, models: range, store: ChunkStore | None) -> tuple[range, JobOutcome]:
     """In a worker; answers go into the shared table, where there is one, and do not come back with the rest."""
     outcome, table = _run_chunk(given.prepared(), models, store), given.table()
     if table is None:
@@ -145,8 +145,8 @@ def _safe_path() -> Iterator[None]:
 
 
 def _on_cluster(
-    prepared: Prepared, missing: list[range], store: ChunkStore | None, address: str
-) -> Iterator[tuple[range, Outcome]]:
+    prepared: PreparedJob, missing: list[range], store: ChunkStore | None, address: str
+) -> Iterator[tuple[range, JobOutcome]]:
     """On the workers of a Dask cluster, which does again by itself what a killed worker was doing."""
     import joblib
 
@@ -160,7 +160,7 @@ def _on_cluster(
             yield models, outcome
 
 
-def _run_named(prepared: Prepared, models: range, store: ChunkStore | None) -> tuple[range, Outcome]:
+def _run_named(prepared: PreparedJob, models: range, store: ChunkStore | None) -> tuple[range, JobOutcome]:
     return models, _run_chunk(prepared, models, store)
 
 
@@ -174,7 +174,7 @@ def _connected(address: str) -> Iterator[None]:
             f"a cluster ({address}) needs the package distributed; install it with: pip install 'leakgauge[dask]'"
         ) from error
     try:
-        client = Client(address, timeout=CONNECT_SECONDS)
+        client = Client(address, timeout=CONNECT_TIMEOUT_SECONDS)
     except (OSError, ValueError) as error:
         raise WorkerError(
             f"no Dask scheduler responds at {address} ({type(error).__name__}); "
@@ -190,7 +190,7 @@ def _connected(address: str) -> Iterator[None]:
             ) from error
 
 
-def _run_chunk(prepared: Prepared, models: range, store: ChunkStore | None) -> Outcome:
+def _run_chunk(prepared: PreparedJob, models: range, store: ChunkStore | None) -> JobOutcome:
     with one_thread():
         outcome = prepared.answers(np.arange(models.start, models.stop))
     if store is not None:
@@ -198,7 +198,7 @@ def _run_chunk(prepared: Prepared, models: range, store: ChunkStore | None) -> O
     return outcome
 
 
-def save(store: ChunkStore, name: str, outcome: Outcome) -> None:
+def save(store: ChunkStore, name: str, outcome: JobOutcome) -> None:
     """Store what became of a chunk."""
     notes = {
         "kind": None if outcome.kind is None else outcome.kind.value,
@@ -208,7 +208,7 @@ def save(store: ChunkStore, name: str, outcome: Outcome) -> None:
     store.save(name, outcome.answers, notes)
 
 
-def load(store: ChunkStore, name: str, shape: tuple[int, int, int]) -> Outcome | None:
+def load(store: ChunkStore, name: str, shape: tuple[int, int, int]) -> JobOutcome | None:
     """What became of a chunk with answers of this shape, or ``None`` when it is not there or is damaged."""
     stored = store.load(name)
     if stored is None:
@@ -219,7 +219,7 @@ def load(store: ChunkStore, name: str, shape: tuple[int, int, int]) -> Outcome |
             raise ValueError(f"answers of shape {answers.shape} and type {answers.dtype}")
         kind = None if notes["kind"] is None else AnswerKind(notes["kind"])
         failures = {int(model): str(reason) for model, reason in notes["failures"].items()}
-        return Outcome(answers, kind, failures, int(notes["n_unconverged"]))
+        return JobOutcome(answers, kind, failures, int(notes["n_unconverged"]))
     except (AttributeError, KeyError, TypeError, ValueError):
         log.warning("chunk %s is damaged and is computed again", store.path(name).name)
         return None

@@ -39,7 +39,7 @@ ALWAYS = ("numpy", "scipy", "scikit-learn")
 BACKENDS = ("torch", "xgboost", "lightgbm", "catboost", "tensorflow", "jax")
 """What the user's code and other packages may compute with although they do not name it."""
 
-PLAIN = frozenset(
+PLAIN_PACKAGES = frozenset(
     {"python", "leakgauge", "numpy", "scipy", "sklearn", "joblib", "pandas", "polars", "pyarrow", "narwhals"}
 )
 """Packages that compute with none of these."""
@@ -350,7 +350,7 @@ class _Walk:
     def _owner(self, module: str | None) -> str | None:
         """The distribution of a module with its version; ``None`` for the user's own code."""
         owner = _owner_of(module) if module else None
-        if (owner.split()[0] if owner else "") not in PLAIN:
+        if (owner.split()[0] if owner else "") not in PLAIN_PACKAGES:
             self._backends()
         return owner
 

@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.errors import StoreError
-from leakgauge.training.engines.base import Prepared
+from leakgauge.training.engines.base import PreparedJob
 
 SHARED_MEMORY = Path("/dev/shm")
 
-MOST_BYTES = 256 * 1024**2
+MAX_SHARED_BYTES = 256 * 1024**2
 """Size of a table up to which workers write their answers into it; of larger ones they hand parts back."""
 
 
@@ -40,7 +40,7 @@ class Handed:
     folder: str
     shape: tuple[int, ...] | None
 
-    def prepared(self) -> Prepared:
+    def prepared(self) -> PreparedJob:
         """The job; a worker reads it once."""
         return _read(self.folder)
 
@@ -51,7 +51,7 @@ class Handed:
 
 
 @contextmanager
-def handed(prepared: Prepared, shape: tuple[int, ...]) -> Iterator[Handed]:
+def handed(prepared: PreparedJob, shape: tuple[int, ...]) -> Iterator[Handed]:
     """A job as workers of this machine take it, with room for answers of this shape.
 
     Raises:
@@ -64,7 +64,7 @@ def handed(prepared: Prepared, shape: tuple[int, ...]) -> Iterator[Handed]:
     buffers: list[pickle.PickleBuffer] = []
     stream = cloudpickle.dumps(prepared, protocol=5, buffer_callback=buffers.append)
     n_answers = 8 * int(np.prod(shape))
-    shared = shape if n_answers <= MOST_BYTES else None
+    shared = shape if n_answers <= MAX_SHARED_BYTES else None
     room = len(stream) + sum(buffer.raw().nbytes for buffer in buffers) + (n_answers if shared else 0)
     folder = Path(tempfile.mkdtemp(prefix="leakgauge-", dir=_where(room)))
     resource_tracker.register(str(folder), "folder")  # which removes it should this process be killed
@@ -113,12 +113,12 @@ def _starts(sizes: list[int]) -> list[int]:
 
 
 @lru_cache(maxsize=1)
-def _read(folder: str) -> Prepared:
+def _read(folder: str) -> PreparedJob:
     sizes = np.load(Path(folder) / "sizes.npy").tolist()
     with open(Path(folder) / "job", "rb") as file:
         # What a worker changes stays its own.
         mapped = memoryview(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_COPY))
     stream, *buffers = (mapped[start : start + size] for start, size in zip(_starts(sizes), sizes, strict=True))
     prepared = pickle.loads(stream, buffers=buffers)
-    assert isinstance(prepared, Prepared)
+    assert isinstance(prepared, PreparedJob)
     return prepared

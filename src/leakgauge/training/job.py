@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 Queries: TypeAlias = Floats | EachModel
 
-FORMAT = 2
+CHUNK_FORMAT = 2
 """Raised when stored chunks of an older form must not be read again."""
 
 
@@ -150,7 +150,7 @@ class Job:
 
     @cached_property
     def _common_digest(self) -> bytes:
-        text = f"{FORMAT}|{__version__}|{identity(self.learner)}|{self.records.digest()}|{len(self.records)}"
+        text = f"{CHUNK_FORMAT}|{__version__}|{identity(self.learner)}|{self.records.digest()}|{len(self.records)}"
         digest = hashlib.sha256(f"{text}|{self.records.schema.native.value}|{self.device}".encode())
         if not isinstance(self.queries, EachModel):
             digest.update(repr(self.queries.shape).encode())

@@ -42,7 +42,7 @@ class Fitted:
 
 
 @dataclass(frozen=True)
-class Changed:
+class PostProcessedLearner:
     """A learner whose models answer what is made of the answers of another's, trained on the same with the same seed.
 
     Args:
@@ -55,7 +55,7 @@ class Changed:
 
 
 @dataclass(frozen=True)
-class Committee:
+class VotingLearner:
     """A learner whose models are many models of another, each trained on a part of the records, that vote.
 
     A part with fewer than two classes has no model, and votes for all classes alike. The model of part i has the seed
@@ -162,7 +162,7 @@ class Learner(ABC):
         return None
 
     @property
-    def made_of(self) -> Changed | Committee | None:
+    def made_of(self) -> PostProcessedLearner | VotingLearner | None:
         """How its models follow from another learner's, for engines that know that one; ``None`` if they do not.
 
         It should be the case that training by :meth:`fit` comes to the same.
@@ -243,8 +243,8 @@ class SklearnLearner(Learner):
             if _is_coarse(parameters[name + "tol"])
         ]
         steps = {name: parameters[name + "max_iter"] or 0 for name in coarse}
-        tighter = {name + "tol": END for name in coarse} | {
-            name + "max_iter": max(MANY_STEPS, most)
+        tighter = {name + "tol": CONVERGED_TOLERANCE for name in coarse} | {
+            name + "max_iter": max(MAX_CONVERGED_STEPS, most)
             for name, most in steps.items()
             if most >= 0  # -1 is scikit-learn's word for no limit
         }
@@ -378,10 +378,10 @@ class Around(Learner):
         return None if tight is None else self.around(tight)
 
 
-SAME = 1e-9
+ROUNDING_TOLERANCE_NATS = 1e-9
 """How far two answers may be apart that differ by rounding alone, in nats, or relative to the largest value."""
 
-MOST_PROBED = 1000
+MAX_RECORDS_PROBED = 1000
 """Records, and as many mixtures of them, at which two models are compared."""
 
 
@@ -391,14 +391,16 @@ def probing_queries(records: Records, *, seed: int) -> Floats:
     Two models that agree about the records they were trained on may differ anywhere else.
     """
     rng = AuditStream.PROBES.generator(seed)
-    own = records.features[np.sort(rng.permutation(len(records))[:MOST_PROBED])]
+    own = records.features[np.sort(rng.permutation(len(records))[:MAX_RECORDS_PROBED])]
     return np.concatenate([own, rng.permuted(own, axis=0)])
 
 
 def answer_alike(first: Floats, second: Floats) -> bool:
     """Whether two models gave the same answers but for rounding; answers of the same shape."""
     known = np.abs(first[np.isfinite(first)])
-    return np.allclose(first, second, rtol=0.0, atol=SAME * max(1.0, float(known.max(initial=0.0))), equal_nan=True)
+    return np.allclose(
+        first, second, rtol=0.0, atol=ROUNDING_TOLERANCE_NATS * max(1.0, float(known.max(initial=0.0))), equal_nan=True
+    )
 
 
 def seeds_agree(learner: Learner, records: Records, *, seed: int) -> bool:
@@ -434,10 +436,10 @@ def trained(learner: Learner, records: Records, *, seed: int | None) -> Fitted:
             raise ModelError(str(error)) from error
 
 
-END = 1e-10
+CONVERGED_TOLERANCE = 1e-10
 """Tolerance at which a solver is said to have come to its end."""
 
-MANY_STEPS = 100_000
+MAX_CONVERGED_STEPS = 100_000
 
 SHUFFLING_SOLVERS = {
     "LogisticRegression": ("sag", "saga", "liblinear"),
@@ -482,4 +484,4 @@ def _last(estimator: Any) -> tuple[str, Any]:
 
 
 def _is_coarse(tol: object) -> bool:
-    return isinstance(tol, int | float) and tol > END
+    return isinstance(tol, int | float) and tol > CONVERGED_TOLERANCE

@@ -13,7 +13,7 @@ from leakgauge.errors import ModelError
 from leakgauge.models.torch import device_named
 from leakgauge.training.chunks import finished
 from leakgauge.training.engines import ENGINES
-from leakgauge.training.engines.base import Engine, Outcome, Prepared, Refusal
+from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Refusal
 from leakgauge.training.engines.composed import composed
 from leakgauge.training.engines.refit import Refit
 from leakgauge.training.execution import HERE, Execution
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from leakgauge.training.learners import Learner
     from leakgauge.training.subsets import Subsets
 
-IN_MEMORY = 256 * 1024**2
+MAX_MEMORY_BYTES = 256 * 1024**2
 """Bytes above which a table with a run folder is written there and mapped."""
 
 
@@ -40,7 +40,7 @@ class Plan:
         refusals: for each engine that would have been preferred and cannot do it, the reason.
     """
 
-    prepared: Prepared
+    prepared: PreparedJob
     refusals: dict[str, Refusal]
 
     @property
@@ -126,26 +126,26 @@ def plan(job: Job, *, engines: Sequence[Engine] = ENGINES) -> Plan:
     refusals: dict[str, Refusal] = {}
     for engine in composed(job.learner, engines):
         found = engine.prepare(job)
-        if isinstance(found, Prepared):
+        if isinstance(found, PreparedJob):
             return Plan(found, refusals)
         refusals[engine.name] = found
     return Plan(Refit().prepare(job), refusals)
 
 
-def _run(prepared: Prepared, execution: Execution) -> Outcome:
+def _run(prepared: PreparedJob, execution: Execution) -> JobOutcome:
     """The whole job, chunk by chunk where the engine works in chunks."""
     job, chunk = prepared.job, prepared.engine.chunk
     n_models = len(job.subsets)
     shape = (n_models, job.n_queries, job.n_answers)
     n_bytes = 8 * int(np.prod(shape))
-    if chunk is None and n_bytes <= IN_MEMORY:
+    if chunk is None and n_bytes <= MAX_MEMORY_BYTES:
         outcome = prepared.all()
         execution.tell(n_models, n_models)
         return outcome
     run = execution.run
     store = None if run is None else ChunkStore(run / "chunks")
-    answers = np.full(shape, np.nan) if run is None or n_bytes <= IN_MEMORY else AnswersFile(run, shape)
-    size = chunk or max(1, IN_MEMORY * n_models // n_bytes)
+    answers = np.full(shape, np.nan) if run is None or n_bytes <= MAX_MEMORY_BYTES else AnswersFile(run, shape)
+    size = chunk or max(1, MAX_MEMORY_BYTES * n_models // n_bytes)
     failures: dict[int, str] = {}
     kind, n_unconverged, done = None, 0, 0
     for models, part in finished(prepared, size, store, execution.workers):
@@ -159,7 +159,7 @@ def _run(prepared: Prepared, execution: Execution) -> Outcome:
         done += len(models)
         execution.tell(done, n_models)
     whole = answers.mapped() if isinstance(answers, AnswersFile) else answers
-    return Outcome(whole, kind, dict(sorted(failures.items())), n_unconverged)
+    return JobOutcome(whole, kind, dict(sorted(failures.items())), n_unconverged)
 
 
 def _seeds(job: Job) -> NDArray[np.int64]:

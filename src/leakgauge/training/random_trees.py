@@ -21,7 +21,7 @@ from leakgauge.records import Records
 from leakgauge.training.learners import Fitted, Learner
 from leakgauge.training.trees import Thresholds
 
-DEEPEST = 20
+MAX_DEPTH = 20
 """Levels of a tree at the most: it has ``2 ** depth`` leaves, whether anyone is in them or not."""
 
 
@@ -112,8 +112,8 @@ class RandomTrees(Learner):
 
     def __post_init__(self) -> None:
         check_fields(self, n_trees=whole(1), depth=whole(0), alpha=number(least=0), normalised=flag)
-        if self.depth > DEEPEST:
-            raise ConfigError(f"depth must be in [0, {DEEPEST}], got {self.depth}")
+        if self.depth > MAX_DEPTH:
+            raise ConfigError(f"depth must be in [0, {MAX_DEPTH}], got {self.depth}")
         if self.normalised and self.alpha == 0:
             raise ConfigError(
                 f"alpha must be finite and above 0, got {self.alpha}; 0 is allowed with normalised=False only, since "

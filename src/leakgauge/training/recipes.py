@@ -29,20 +29,20 @@ from leakgauge.training.trees import DecisionTree, RandomForest, public_threshol
 Options: TypeAlias = Mapping[str, Any]
 Floats: TypeAlias = npt.NDArray[np.float64]
 
-N_BINS = 10
+N_COLUMN_BINS = 10
 """Bins of a numeric column beside categories, for naive Bayes."""
 
-TIGHT = 1e-8
+SOLVER_TOLERANCE = 1e-8
 """Solver tolerance: below 0.01 / n up to a million records (see :mod:`leakgauge.training.solver`)."""
 
-BATCH = 50
+BATCH_RECORDS = 50
 """Records of a step of a network's training."""
 
-MOST_NEWTON = 300
+MAX_NEWTON_COEFFICIENTS = 300
 """Coefficients up to which Newton's method, which solves for all of them at once, is the quicker solver."""
 
 
-MOST = 1_000_000
+MAX_OPTION = 1_000_000
 """Of trees, bins or epochs: more would not fit into memory or time."""
 
 
@@ -67,10 +67,10 @@ class Option:
         if value is None and self.default is None:
             return None
         is_number = isinstance(value, int if self.kind is int else int | float) and not isinstance(value, bool)
-        largest = MOST if self.kind is int else sys.float_info.max
+        largest = MAX_OPTION if self.kind is int else sys.float_info.max
         if is_number and self.above < (number := cast(float, value)) <= largest:
             return self.kind(number)
-        noun = f"a whole number of at most {MOST:,} and" if self.kind is int else "a number"
+        noun = f"a whole number of at most {MAX_OPTION:,} and" if self.kind is int else "a number"
         raise ConfigError(
             f"option {name!r} of recipe {recipe!r} must be {noun} above {self.above:g}, got {value!r}; "
             f"it is {self.meaning}"
@@ -233,7 +233,7 @@ def _naive_bayes(pool: Records, options: Options) -> Any:
                 "normal; set bins as well"
             )
         return GaussianNB()
-    edges = bin_edges(pool, options["bins"] or N_BINS)
+    edges = bin_edges(pool, options["bins"] or N_COLUMN_BINS)
     counts = tuple(bin_counts(pool.schema, edges).tolist())
     alpha = 1.0 if options["alpha"] is None else options["alpha"]
     return make_pipeline(FixedBins(edges), CategoricalNB(alpha=alpha, min_categories=counts))
@@ -246,8 +246,10 @@ def _logistic_regression(pool: Records, options: Options) -> Any:
     design = fixed_design(pool)
     n_columns = sum(max(n, 1) for n in design.n_categories)
     n_coefficients = n_columns * (1 if len(pool.schema.classes) == 2 else len(pool.schema.classes))
-    solver = "newton-cholesky" if n_coefficients <= MOST_NEWTON else "lbfgs"
-    return make_pipeline(design, LogisticRegression(C=options["C"], tol=TIGHT, solver=solver, max_iter=10_000))
+    solver = "newton-cholesky" if n_coefficients <= MAX_NEWTON_COEFFICIENTS else "lbfgs"
+    return make_pipeline(
+        design, LogisticRegression(C=options["C"], tol=SOLVER_TOLERANCE, solver=solver, max_iter=10_000)
+    )
 
 
 def _random_forest(pool: Records, options: Options) -> Learner:
@@ -273,7 +275,7 @@ def _neural_network(pool: Records, options: Options) -> Any:
         (options["units"],),
         activation="tanh",
         alpha=0.0,
-        batch_size=BATCH,
+        batch_size=BATCH_RECORDS,
         learning_rate_init=options["rate"],
         max_iter=options["epochs"],
         tol=0.0,
@@ -311,7 +313,7 @@ RECIPES: tuple[Recipe, ...] = (
         Task.CLASSIFICATION,
         _naive_bayes,
         {
-            "bins": Option(int, None, f"the bins of a numeric column, by default {N_BINS} beside categories"),
+            "bins": Option(int, None, f"the bins of a numeric column, by default {N_COLUMN_BINS} beside categories"),
             "alpha": Option(float, None, "what is added to each count, by default 1"),
         },
     ),

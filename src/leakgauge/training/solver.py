@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from leakgauge.training.learners import Learner, SklearnLearner
 
-COARSE = 0.01
-"""A tolerance above ``COARSE / n`` is called coarse."""
+COARSE_TOLERANCE_TIMES_N = 0.01
+"""A tolerance above ``COARSE_TOLERANCE_TIMES_N / n`` is called coarse."""
 
 
 def coarse_tolerance(learner: Learner, n_records: int) -> float | None:
@@ -32,5 +32,5 @@ def coarse_tolerance(learner: Learner, n_records: int) -> float | None:
         if name.split("__")[-1] == "tol" and name[: -len("tol")] + "n_iter_no_change" not in parameters
         if isinstance(value, int | float)
     ]
-    coarse = [tol for tol in found if tol > COARSE / n_records]
+    coarse = [tol for tol in found if tol > COARSE_TOLERANCE_TIMES_N / n_records]
     return max(coarse, default=None)

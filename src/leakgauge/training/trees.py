@@ -42,16 +42,16 @@ Codes: TypeAlias = NDArray[np.uint8]
 Keys: TypeAlias = NDArray[np.uint64]
 Counts: TypeAlias = NDArray[np.int64]
 
-MOST_BINS = 255
+MAX_BINS = 255
 LEAF = -1
-ALL = 2**31 - 1
+NO_LIMIT = 2**31 - 1
 """No limit."""
 
-AT_ONCE = 2**20
+BLOCK_CELLS = 2**20
 """Cells of the temporary arrays of numpy: bounds how many nodes, trees or queries are done together."""
 
 
-def public_thresholds(pool: Records, n_bins: int = MOST_BINS) -> Thresholds:
+def public_thresholds(pool: Records, n_bins: int = MAX_BINS) -> Thresholds:
     """Where trees may split: halfway between neighbouring values of the pool.
 
     A numeric column with more than ``n_bins`` values gets ``n_bins`` bins with about equally many records each. A
@@ -68,8 +68,8 @@ def public_thresholds(pool: Records, n_bins: int = MOST_BINS) -> Thresholds:
     >>> public_thresholds(Records.from_arrays([[0.0, 1.0], [1.0, 1.0], [4.0, 2.0]], ["a", "b", "b"]))
     ((0.5, 2.5), (1.5,))
     """
-    if not 2 <= n_bins <= MOST_BINS:
-        raise ConfigError(f"n_bins must be in [2, {MOST_BINS}], got {n_bins}; a code of a bin is one byte")
+    if not 2 <= n_bins <= MAX_BINS:
+        raise ConfigError(f"n_bins must be in [2, {MAX_BINS}], got {n_bins}; a code of a bin is one byte")
     return tuple(
         _between(np.arange(n, dtype=np.float64) if n else np.unique(column), column, n_bins)
         for column, n in zip(pool.features.T, pool.schema.n_categories, strict=True)
@@ -230,7 +230,7 @@ class Forest(ProbabilityAccess):
     def log_probabilities(self, X: Floats) -> Floats:
         """Log-probabilities ``[m, k]``; ``-inf`` for a class that none of the leaves has."""
         codes = self.growth.codes(X)
-        step = max(1, AT_ONCE // len(self.trees))
+        step = max(1, BLOCK_CELLS // len(self.trees))
         parts = [self._shares(codes[start : start + step]) for start in range(0, len(codes), step)]
         total = np.concatenate(parts) if parts else np.zeros((0, self.trees[0].counts.shape[1]))
         return log_mean(total, len(self.trees))
@@ -321,7 +321,7 @@ class DecisionTree(TreeLearner):
     def growth(self) -> Growth:
         """All records, all columns."""
         d = len(self.thresholds)
-        depth = ALL if self.max_depth is None else self.max_depth
+        depth = NO_LIMIT if self.max_depth is None else self.max_depth
         return Growth(self.thresholds, 1, False, d, depth, self.min_samples_split, self.min_samples_leaf)
 
 
@@ -368,7 +368,7 @@ class RandomForest(TreeLearner):
         """Bootstrapped records, some columns."""
         d = len(self.thresholds)
         columns = math.isqrt(d) if self.max_features == "sqrt" else min(self.max_features, d)
-        depth = ALL if self.max_depth is None else self.max_depth
+        depth = NO_LIMIT if self.max_depth is None else self.max_depth
         return Growth(
             self.thresholds, self.n_trees, True, columns, depth, self.min_samples_split, self.min_samples_leaf
         )
@@ -440,7 +440,7 @@ def grow(sample: Sample, growth: Growth, seed: int) -> list[Tree]:
     keys = [root_key(seed, tree) for tree in range(growth.n_trees)]
     if library is not None and hasattr(library, "leakgauge_trees_grow"):
         return [_grow_compiled(library, sample, w, growth, key) for w, key in zip(weights, keys, strict=True)]
-    together = max(1, AT_ONCE // (len(sample.labels) * growth.max_features))
+    together = max(1, BLOCK_CELLS // (len(sample.labels) * growth.max_features))
     groups = (keys[start : start + together] for start in range(0, growth.n_trees, together))
     return [
         tree
@@ -452,7 +452,7 @@ def grow(sample: Sample, growth: Growth, seed: int) -> list[Tree]:
 def _grow_in_numpy(sample: Sample, weights: Counts, growth: Growth, roots: list[int]) -> list[Tree]:
     """The trees of some roots, all level by level, with weights ``[trees, n]``."""
     node, row = np.nonzero(weights)
-    entries = Entries(sample, row, weights[node, row].astype(np.float64), node)
+    entries = NodeEntries(sample, row, weights[node, row].astype(np.float64), node)
     owner, keys = np.arange(len(roots)), np.array(roots, dtype=np.uint64)
     levels = []
     for depth in count():
@@ -468,7 +468,7 @@ def _grow_in_numpy(sample: Sample, weights: Counts, growth: Growth, roots: list[
 
 
 @dataclass(frozen=True)
-class Entries:
+class NodeEntries:
     """Where records are among the nodes of a level.
 
     Args:
@@ -502,21 +502,21 @@ class Entries:
         counted = np.bincount(cells.ravel(), np.repeat(self.weight[mine], shape[1]), math.prod(shape))
         return np.asarray(counted, dtype=np.float64).reshape(shape)
 
-    def below(self, column: Counts, split: Counts) -> Entries:
+    def below(self, column: Counts, split: Counts) -> NodeEntries:
         """Where they are in the next level, when nodes are split as said ``[nodes]``; leaves keep theirs."""
         inner = column != LEAF
         kept = inner[self.node]
         row, node = self.row[kept], self.node[kept]
         right = self.sample.codes[row, column[node]] > split[node]
-        return Entries(self.sample, row, self.weight[kept], 2 * (np.cumsum(inner) - 1)[node] + right)
+        return NodeEntries(self.sample, row, self.weight[kept], 2 * (np.cumsum(inner) - 1)[node] + right)
 
 
-def _splits(entries: Entries, growth: Growth, keys: Keys, undecided: Counts) -> tuple[Counts, Counts]:
+def _splits(entries: NodeEntries, growth: Growth, keys: Keys, undecided: Counts) -> tuple[Counts, Counts]:
     """The column, or :data:`LEAF`, and bin at which each node of a level is split; all but ``undecided`` are leaves."""
     column, split = np.full(len(keys), LEAF), np.zeros(len(keys), dtype=np.int64)
     cells = int(growth.n_bins.max()) * entries.sample.n_classes
     for columns in column_batches(keys, len(growth.thresholds), growth.max_features):
-        step = max(1, AT_ONCE // (cells * columns.shape[1]))
+        step = max(1, BLOCK_CELLS // (cells * columns.shape[1]))
         for start in range(0, len(undecided), step):
             nodes = undecided[start : start + step]
             found = best_splits(entries.counts(columns[nodes], nodes), growth.min_samples_leaf)
@@ -668,7 +668,7 @@ def _check(thresholds: Thresholds, max_depth: int | None, min_samples_split: int
         ascending = np.isfinite(bounds).all() and (np.diff(bounds) > 0).all()
         _require(bool(ascending), f"the thresholds of column {j} must be finite and ascend, got {bounds}")
         _require(
-            len(bounds) < MOST_BINS, f"column {j} has {len(bounds)} thresholds; at most {MOST_BINS - 1} are possible"
+            len(bounds) < MAX_BINS, f"column {j} has {len(bounds)} thresholds; at most {MAX_BINS - 1} are possible"
         )
     _require(max_depth is None or max_depth >= 1, f"max_depth must be at least 1, or None, got {max_depth}")
     _require(min_samples_split >= 2, f"min_samples_split must be at least 2, got {min_samples_split}")

@@ -13,7 +13,7 @@ from leakgauge.defences.mip.exchanges import (
     Enumerated,
     Exchanges,
     Farthest,
-    Removals,
+    RandomRemovals,
     all_exchanges,
     distinguished,
     drawn,
@@ -196,7 +196,7 @@ def removals(tabled, n_splits, rng, confidence=0.9):
         for row, inside in zip(pair, (members, opposite(members, rng)), strict=True):
             moves = tabled.removals(inside)
             row[inside] = lengths(moves, np.ones(moves.shape[1]))
-    return Removals(found, size / tabled.n_pool, confidence)
+    return RandomRemovals(found, size / tabled.n_pool, confidence)
 
 
 # The guarantee.

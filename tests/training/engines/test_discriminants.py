@@ -7,8 +7,8 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticD
 from leakgauge.models import answers
 from leakgauge.records import Records
 from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, leave_one_out
-from leakgauge.training.engines.base import Prepared
-from leakgauge.training.engines.discriminants import Inverse, LinearDiscriminants, QuadraticDiscriminants, Spread
+from leakgauge.training.engines.base import PreparedJob
+from leakgauge.training.engines.discriminants import Inverse, LinearDiscriminants, QuadraticDiscriminants, ScatterMatrix
 from leakgauge.training.engines.refit import Refit
 
 ENGINES = {LinearDiscriminantAnalysis: LinearDiscriminants(), QuadraticDiscriminantAnalysis: QuadraticDiscriminants()}
@@ -22,7 +22,7 @@ def job_of(estimator, records):
 def logs(estimator, X, y):
     job = job_of(estimator, Records.from_arrays(np.array(X, dtype=float), y))
     engine = ENGINES[type(estimator)]
-    assert isinstance(engine.prepare(job), Prepared)
+    assert isinstance(engine.prepare(job), PreparedJob)
     return engine.prepare(job).all().answers[:, 0]
 
 
@@ -92,7 +92,7 @@ def test_means_that_lie_on_a_line_come_under_the_cut_off():
         LinearDiscriminants().prepare(job_of(estimator, Records.from_arrays(X, y)))
     )
     X[y == "b", 1] += 2.0
-    assert isinstance(LinearDiscriminants().prepare(job_of(estimator, Records.from_arrays(X, y))), Prepared)
+    assert isinstance(LinearDiscriminants().prepare(job_of(estimator, Records.from_arrays(X, y))), PreparedJob)
     np.testing.assert_allclose(logs(estimator, X, y), refit_logs(estimator, X, y), rtol=1e-10)
 
 
@@ -160,7 +160,7 @@ def test_the_inverse_equals_inverting_for_each():
     rng = np.random.default_rng(3)
     rows = rng.normal(size=(20, 4)) * [1e-3, 1.0, 1.0, 1e3]
     scale = np.array([1e-3, 1.0, 2.0, 1e3])
-    spread = Spread.of(rows, scale)
+    spread = ScatterMatrix.of(rows, scale)
     inverse = Inverse.of(spread.values, spread.coordinates(rows), 0.5)
     solved = inverse.apply(spread.coordinates(rows[::-1]))
     for t in range(20):

@@ -8,7 +8,7 @@ from sklearn.kernel_ridge import KernelRidge
 
 from leakgauge.records import Records
 from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, leave_one_out
-from leakgauge.training.engines.base import Prepared
+from leakgauge.training.engines.base import PreparedJob
 from leakgauge.training.engines.kernels import (
     GaussianProcessRegression,
     Kernel,
@@ -21,7 +21,7 @@ def values(engine, estimator, X, y):
     records = Records.from_arrays(np.array(X, dtype=float), np.array(y, dtype=float), task="regression")
     queries = EachModel(np.arange(len(records))[:, None])
     job = Job(SklearnLearner(estimator), records, leave_one_out(len(records)), queries, 0, Randomness.COMMON)
-    assert isinstance(engine.prepare(job), Prepared)
+    assert isinstance(engine.prepare(job), PreparedJob)
     return engine.prepare(job).all().answers[:, 0, 0]
 
 

@@ -6,9 +6,9 @@ from sklearn.linear_model import LinearRegression, Ridge
 
 from leakgauge.records import Records
 from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, leave_one_out
-from leakgauge.training.engines.base import Prepared
+from leakgauge.training.engines.base import PreparedJob
 from leakgauge.training.engines.linear import (
-    Centred,
+    CentredData,
     Decomposition,
     Equations,
     LinearLeastSquares,
@@ -31,14 +31,16 @@ def values(engine, estimator, X, y):
         0,
         Randomness.COMMON,
     )
-    assert isinstance(engine.prepare(job), Prepared)
+    assert isinstance(engine.prepare(job), PreparedJob)
     return engine.prepare(job).all().answers[:, 0, 0]
 
 
 def centred(X, y, *, intercept=True, alpha=1.0):
     estimator = Ridge(alpha=alpha, fit_intercept=intercept)
     none = np.array([])
-    return Centred.of(Given(estimator, np.asarray(X, dtype=float), np.asarray(y, dtype=float), none, np.arange(len(y))))
+    return CentredData.of(
+        Given(estimator, np.asarray(X, dtype=float), np.asarray(y, dtype=float), none, np.arange(len(y)))
+    )
 
 
 def test_a_line_by_hand():

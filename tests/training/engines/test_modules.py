@@ -25,7 +25,7 @@ from leakgauge.training import (
     random_subsets,
     train_many,
 )
-from leakgauge.training.engines.modules import TOGETHER, Modules, _manner
+from leakgauge.training.engines.modules import MAX_STACKED_MODELS, Modules, _manner
 from leakgauge.training.engines.refit import Refit
 from leakgauge.training.engines.stacked import Adam, Momentum, Optimiser
 from leakgauge.training.modules import TorchLearner, epoch_order
@@ -300,10 +300,10 @@ def test_the_answers_of_a_part_are_those_rows_of_the_whole(factory):
 
 
 def test_more_models_than_go_together():
-    job = job_of(tanh, everything(N, TOGETHER + 2), n_epochs=1)
+    job = job_of(tanh, everything(N, MAX_STACKED_MODELS + 2), n_epochs=1)
     check(
         Modules().prepare(job).all().answers,
-        np.broadcast_to(Refit().prepare(job.part(np.array([0]))).all().answers, (TOGETHER + 2, 9, 3)),
+        np.broadcast_to(Refit().prepare(job.part(np.array([0]))).all().answers, (MAX_STACKED_MODELS + 2, 9, 3)),
     )
 
 
@@ -430,7 +430,7 @@ def test_one_and_two_workers_make_the_same_table():
     arguments = (
         learner_of(factory, n_epochs=1),
         RECORDS,
-        random_subsets(N, 30, TOGETHER + 3, np.random.default_rng(1)),
+        random_subsets(N, 30, MAX_STACKED_MODELS + 3, np.random.default_rng(1)),
     )
     one, two = (
         train_many(*arguments, X[:2], seed=0, engines=[Modules()], execution=Execution(workers=workers)).answers

@@ -6,7 +6,7 @@ from sklearn.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, Gaussi
 
 from leakgauge.records import Records
 from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, leave_one_out
-from leakgauge.training.engines.base import Prepared
+from leakgauge.training.engines.base import PreparedJob
 from leakgauge.training.engines.naive_bayes.counts import Bernoullis, Categories, Complements, Multinomials
 from leakgauge.training.engines.naive_bayes.engines import (
     BernoulliNaiveBayes,
@@ -15,7 +15,7 @@ from leakgauge.training.engines.naive_bayes.engines import (
     GaussianNaiveBayes,
     MultinomialNaiveBayes,
 )
-from leakgauge.training.engines.naive_bayes.gaussians import Gaussians, Spread
+from leakgauge.training.engines.naive_bayes.gaussians import ClassMoments, Gaussians
 from leakgauge.training.engines.naive_bayes.models import Classes, Priors, Scores, posterior, priors_without
 
 
@@ -31,7 +31,7 @@ def answer(engine, estimator, X, y, removed=0):
         0,
         Randomness.COMMON,
     )
-    assert isinstance(engine.prepare(job), Prepared)
+    assert isinstance(engine.prepare(job), PreparedJob)
     return np.exp(engine.prepare(job).all().answers[0, 0])
 
 
@@ -131,7 +131,7 @@ def test_variances_beside_an_outlier_keep_their_digits(outlier):
     labels = rng.integers(0, 3, 60)
     labels[:2] = 3  # a class of two: without one the other has variance 0
     rows = np.arange(60)
-    found = Spread.of(X, classes_of(labels)).variances_without(rows)
+    found = ClassMoments.of(X, classes_of(labels)).variances_without(rows)
     np.testing.assert_allclose(found, variances_anew(X, labels, rows), rtol=1e-13, atol=0)
 
 

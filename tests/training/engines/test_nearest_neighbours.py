@@ -6,8 +6,8 @@ from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 
 from leakgauge.records import Records
 from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, leave_one_out
-from leakgauge.training.engines.base import Prepared
-from leakgauge.training.engines.nearest_neighbours import NearestNeighbours, Neighbours, Search
+from leakgauge.training.engines.base import PreparedJob
+from leakgauge.training.engines.nearest_neighbours import NearestNeighbours, Neighbours, NeighbourSearch
 from leakgauge.training.engines.stateless import given
 
 LINE = np.array([[0.0], [1.0], [3.0], [7.0], [15.0]])
@@ -29,7 +29,7 @@ def answered(estimator, records):
     """Answers, and which of them are left open."""
     case = given(job_of(estimator, records), (type(estimator),), sparse=True)
     with np.errstate(divide="ignore"):
-        return Search(case).own(case.removed)
+        return NeighbourSearch(case).own(case.removed)
 
 
 def test_votes_by_hand():
@@ -107,4 +107,4 @@ def test_level_means_within_rounding():
 
 def test_few_records_are_not_probed_for_ties():
     records = Records.from_arrays(np.zeros((20, 2)), [0, 1] * 10)
-    assert isinstance(NearestNeighbours().prepare(job_of(KNeighborsClassifier(3), records)), Prepared)
+    assert isinstance(NearestNeighbours().prepare(job_of(KNeighborsClassifier(3), records)), PreparedJob)

@@ -18,7 +18,7 @@ from leakgauge.training import (
     trees,
 )
 from leakgauge.training.engines import trees as engine
-from leakgauge.training.engines.base import Prepared
+from leakgauge.training.engines.base import PreparedJob
 from leakgauge.training.engines.refit import Refit
 from leakgauge.training.engines.trees import TreesWithout
 from leakgauge.training.native import kernels
@@ -102,7 +102,7 @@ def test_with_nothing_left_out_the_answers_are_those_of_the_model(name):
     records = DATA["three classes"]
     learner = LEARNERS[name](public_thresholds(records))
     job = job_of(learner, records, records.features, everything(40, 3))
-    assert isinstance(TreesWithout().prepare(job), Prepared)
+    assert isinstance(TreesWithout().prepare(job), PreparedJob)
     model = learner.fit(records, seed=job.seed_of(0)).model
     np.testing.assert_array_equal(TreesWithout().prepare(job).all().answers, [answers(model, records.features, 3)] * 3)
 
@@ -162,7 +162,7 @@ def test_the_walk_equals_the_plain_loop(name, data, asked):
     records = DATA[data]
     learner = LEARNERS[name](public_thresholds(records, 12))
     job = job_of(learner, records, queries_of(asked, records))
-    assert isinstance(TreesWithout().prepare(job), Prepared)
+    assert isinstance(TreesWithout().prepare(job), PreparedJob)
     np.testing.assert_array_equal(TreesWithout().prepare(job).all().answers, Refit().prepare(job).all().answers)
 
 
@@ -191,7 +191,7 @@ def test_a_part_of_a_job_has_the_rows_of_the_whole(asked):
 def test_trees_draw_nothing_so_that_models_may_have_seeds_of_their_own():
     records = DATA["three classes"]
     job = job_of(LEARNERS["tree"](public_thresholds(records)), records, randomness=Randomness.INDEPENDENT)
-    assert isinstance(TreesWithout().prepare(job), Prepared)
+    assert isinstance(TreesWithout().prepare(job), PreparedJob)
     np.testing.assert_array_equal(TreesWithout().prepare(job).all().answers, Refit().prepare(job).all().answers)
 
 

@@ -8,16 +8,16 @@ from dataclasses import replace
 from leakgauge.attributes import N_TAIL_SCORES
 from leakgauge.auditing.advice import UNKNOWN_OUTPUTS, Situation, advice, settled_by_records
 from leakgauge.auditing.attributes.measurement import NO_SHADOWS, SHADOW_ATTACK
-from leakgauge.auditing.attributes.result import AttributeAttack, InferredColumn
+from leakgauge.auditing.attributes.result import AttributeAttackResult, InferredColumn
 from leakgauge.auditing.finding import Finding, Verdict, judge
 from leakgauge.auditing.settings import ReleaseRule
 from leakgauge.auditing.tails import largest_odds, seen_odds
 from leakgauge.statistics import SMALLEST_GROUP, Estimate, TailOdds, smallest_sure_tail
 from leakgauge.statistics.numerals import interval_name, number
 
-TAIL_MEASURE = "tail odds at the sensitive attributes"
+ATTRIBUTE_TAIL_MEASURE = "tail odds at the sensitive attributes"
 
-ALIKE = "give a holdout drawn from the same population as the training set"
+SAME_POPULATION_ADVICE = "give a holdout drawn from the same population as the training set"
 
 
 def findings(
@@ -72,7 +72,7 @@ def _finding(column: InferredColumn, limit: float, situation: Situation) -> Find
         settle = settled_by_records(here, limit, alone, len(deciding)) if alone < 1 else ""
         remedy = advice("attributes", verdict, situation, settle=settle)
     elif column.advantage_without.magnitude.low > 0:
-        verdict, reason, remedy = Verdict.CANNOT_TELL, _unlike(column), ALIKE
+        verdict, reason, remedy = Verdict.CANNOT_TELL, _unlike(column), SAME_POPULATION_ADVICE
     else:
         reason = f"{_predicted(column, best, gained)}, limit {limit:g}"
         if column.best_guess_members is not None:
@@ -81,7 +81,7 @@ def _finding(column: InferredColumn, limit: float, situation: Situation) -> Find
     return Finding("attributes", measure(column.name), gained, 0.0, limit, verdict, reason, remedy)
 
 
-def _predicted(column: InferredColumn, attack: AttributeAttack, advantage: Estimate) -> str:
+def _predicted(column: InferredColumn, attack: AttributeAttackResult, advantage: Estimate) -> str:
     """How often an attack predicts an attribute correctly, and the largest advantage of all attacks."""
     return (
         f"sensitive attribute “{column.name}”: predicted correctly for {100 * attack.members.value:.0f} % of training "
@@ -125,7 +125,7 @@ def _tail_finding(columns: Sequence[InferredColumn], dtp: float | None) -> Findi
         f"{limit:.3g} times those among all records). {_not_shown(tails, limit)}"
     )
     if tail.odds > limit and column.advantage_without.magnitude.low > 0:
-        verdict, reason, remedy = Verdict.CANNOT_TELL, _unlike(column), ALIKE
+        verdict, reason, remedy = Verdict.CANNOT_TELL, _unlike(column), SAME_POPULATION_ADVICE
     elif tail.odds > limit:
         verdict = Verdict.FAILS
         reason = (
@@ -136,7 +136,7 @@ def _tail_finding(columns: Sequence[InferredColumn], dtp: float | None) -> Findi
     observed = seen_odds(tail, column.n_members, column.n_others, level=level)
     if lacking and verdict is Verdict.PASSES:
         return _untold_tail(lacking, limit, observed)
-    return Finding("attributes", TAIL_MEASURE, observed, 1.0, limit, verdict, reason, remedy)
+    return Finding("attributes", ATTRIBUTE_TAIL_MEASURE, observed, 1.0, limit, verdict, reason, remedy)
 
 
 def _not_shown(tails: Sequence[tuple[InferredColumn, TailOdds]], limit: float) -> str:
@@ -153,7 +153,7 @@ def _not_shown(tails: Sequence[tuple[InferredColumn, TailOdds]], limit: float) -
 def _untold_tail(lacking: Sequence[str], limit: float, observed: Estimate | None) -> Finding:
     """Where the tail odds of some columns are not known, although there are records enough."""
     return Finding(
-        "attributes", TAIL_MEASURE, observed, 1.0, limit, Verdict.CANNOT_TELL,
+        "attributes", ATTRIBUTE_TAIL_MEASURE, observed, 1.0, limit, Verdict.CANNOT_TELL,
         f"the result lacks the tail odds of {', '.join(f'“{name}”' for name in lacking)}",
         "audit the model again with this version",
     )  # fmt: skip
@@ -169,7 +169,7 @@ def _in_tail(column: InferredColumn, tail: TailOdds) -> str:
     )
 
 
-def _largest(attacks: Sequence[AttributeAttack], confidence: float) -> Estimate:
+def _largest(attacks: Sequence[AttributeAttackResult], confidence: float) -> Estimate:
     """The largest advantage in size: fewer right guesses about members depend on who was trained on just as well.
 
     The lower ends hold together for all attacks and columns, since one of them suffices to fail. The upper ends hold

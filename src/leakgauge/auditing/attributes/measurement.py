@@ -18,19 +18,19 @@ from numpy.typing import NDArray
 from leakgauge.arrays import Flags, Floats
 from leakgauge.attributes import (
     ATTACKS,
-    Attribute,
+    AttributeSuccess,
     Inference,
     MembershipScores,
-    Part,
+    SensitiveAttribute,
     Shadows,
-    Success,
+    Subgroup,
     infer,
     single,
     without_lost_pairs,
 )
 from leakgauge.attributes.guesses import checked_prior
 from leakgauge.auditing.attributes.result import (
-    AttributeAttack,
+    AttributeAttackResult,
     AttributePart,
     ExposedValue,
     ExposedValues,
@@ -40,12 +40,12 @@ from leakgauge.auditing.membership.measurement import FALSE_DISCOVERY_RATE
 from leakgauge.auditing.naming import FEWEST_SHOWN, shown_names
 from leakgauge.auditing.overlap import Overlap
 from leakgauge.auditing.released import released_answers
-from leakgauge.auditing.settings import HiddenColumn, Settings
+from leakgauge.auditing.settings import SensitiveColumn, Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.errors import ConfigError, DataError, ModelError
 from leakgauge.escaping import shapes
 from leakgauge.membership import ATTACKS as MEMBERSHIP_ATTACKS
-from leakgauge.membership import Evidence
+from leakgauge.membership import MembershipEvidence
 from leakgauge.models import AnswerKind, Model, answers, kind_of
 from leakgauge.records import Records, Schema, concatenate
 from leakgauge.statistics import bonferroni_confidence
@@ -65,7 +65,7 @@ MEMBERSHIP = {
 }
 """The membership attack that the reductions ask: one that needs no models but the one that is asked."""
 
-N_PAIRS = 2
+N_SHADOW_PAIRS = 2
 """Pairs of shadow models on complementary halves: one of each pair was not trained on a person."""
 
 
@@ -77,10 +77,10 @@ _BY_NAME = {attack.name: attack for attack in ATTACKS}
 
 
 @dataclass(frozen=True, eq=False)
-class Hidden:
+class AttributeQuestion:
     """A column to infer, made ready: its values, and how frequent they are if the user said so."""
 
-    attribute: Attribute
+    attribute: SensitiveAttribute
     prior: tuple[float, ...] | None
 
     @property
@@ -99,7 +99,7 @@ class Inferred:
     __repr__ = shapes
 
 
-def hidden_columns(what: Subject, settings: Settings) -> tuple[Hidden, ...]:
+def hidden_columns(what: Subject, settings: Settings) -> tuple[AttributeQuestion, ...]:
     """The columns to infer, checked before anything is trained.
 
     Raises:
@@ -115,7 +115,7 @@ def hidden_columns(what: Subject, settings: Settings) -> tuple[Hidden, ...]:
     return tuple(_hidden(schema, column) for column in columns)
 
 
-def _hidden(schema: Schema, column: HiddenColumn) -> Hidden:
+def _hidden(schema: Schema, column: SensitiveColumn) -> AttributeQuestion:
     name = column.name
     if not schema.columns[schema.index(name)].is_categorical and column.edges is None:
         raise DataError(
@@ -128,10 +128,10 @@ def _hidden(schema: Schema, column: HiddenColumn) -> Hidden:
             checked_prior(column.prior, len(attribute))
         except DataError as error:
             raise DataError(f"column {name!r}: {error}") from None
-    return Hidden(attribute, column.prior)
+    return AttributeQuestion(attribute, column.prior)
 
 
-def infer_columns(case: Case, hidden: Sequence[Hidden]) -> tuple[tuple[Inferred, ...], dict[str, str]]:
+def infer_columns(case: Case, hidden: Sequence[AttributeQuestion]) -> tuple[tuple[Inferred, ...], dict[str, str]]:
     """Attack every hidden column of the members and of the holdout.
 
     All intervals on advantages that are judged, of all attacks and columns, hold together at the rule's confidence; so
@@ -187,17 +187,19 @@ def infer_columns(case: Case, hidden: Sequence[Hidden]) -> tuple[tuple[Inferred,
     return tuple(found), lost
 
 
-def wants_shadows(hidden: Sequence[Hidden], settings: Settings, *, learner: bool) -> bool:
+def wants_shadows(hidden: Sequence[AttributeQuestion], settings: Settings, *, learner: bool) -> bool:
     """Whether shadow models are to be trained that are asked about the hidden columns."""
     return learner and bool(hidden) and settings.n_shadows > 0
 
 
 def shadow_halves(n_people: int, settings: Settings) -> DenseSubsets:
     """What they are trained on: halves of members and others together."""
-    return complementary_pairs(n_people, N_PAIRS, AuditStream.ATTRIBUTE_HALVES.generator(settings.seed))
+    return complementary_pairs(n_people, N_SHADOW_PAIRS, AuditStream.ATTRIBUTE_HALVES.generator(settings.seed))
 
 
-def _shadows(what: Subject, hidden: Sequence[Hidden], settings: Settings, execution: Execution) -> list[Shadows | None]:
+def _shadows(
+    what: Subject, hidden: Sequence[AttributeQuestion], settings: Settings, execution: Execution
+) -> list[Shadows | None]:
     """For each column what models on halves of members and others say about everybody with every value in place."""
     nothing: list[Shadows | None] = [None] * len(hidden)
     if what.learner is None or not wants_shadows(hidden, settings, learner=True):
@@ -231,7 +233,7 @@ def _shadows(what: Subject, hidden: Sequence[Hidden], settings: Settings, execut
 def _membership(model: Model, train: Records) -> MembershipScores:
     """The membership attack that the reductions ask, with what is published of the model."""
     kind = kind_of(model)
-    own = Evidence(kind, answers(model, train.features, len(train.schema.classes)), train.labels)
+    own = MembershipEvidence(kind, answers(model, train.features, len(train.schema.classes)), train.labels)
     loss = float(np.mean(own.losses)) if kind is AnswerKind.PROBABILITIES else None
     # Below a loss of 0 there is nothing: a model that fits exactly is told by what it gets right.
     name = MEMBERSHIP[AnswerKind.LABELS if loss == 0 else kind]
@@ -239,7 +241,7 @@ def _membership(model: Model, train: Records) -> MembershipScores:
     error = float(np.sqrt(np.mean(own.errors**2))) if kind is AnswerKind.VALUES else None
 
     def score(features: Floats, told: Floats, labels: NDArray[np.generic]) -> Floats:
-        return attack.score(Evidence(kind, told, labels, training_loss=loss, sigma_in=error))
+        return attack.score(MembershipEvidence(kind, told, labels, training_loss=loss, sigma_in=error))
 
     return score
 
@@ -266,9 +268,9 @@ def _result(
     )
 
 
-def _attack(success: Success, overlap: Overlap | None, *, ignored: bool) -> AttributeAttack:
+def _attack(success: AttributeSuccess, overlap: Overlap | None, *, ignored: bool) -> AttributeAttackResult:
     attack, alone = _BY_NAME[success.attack], success.advantage_alone
-    return AttributeAttack(
+    return AttributeAttackResult(
         name=attack.name,
         title=attack.title,
         source=attack.source,
@@ -287,7 +289,7 @@ def _attack(success: Success, overlap: Overlap | None, *, ignored: bool) -> Attr
     )
 
 
-def _shown(parts: Sequence[Part]) -> tuple[AttributePart, ...]:
+def _shown(parts: Sequence[Subgroup]) -> tuple[AttributePart, ...]:
     return tuple(
         AttributePart(name, part.n_members, part.n_others, part.members, part.others, part.advantage)
         if min(part.n_members, part.n_others) >= FEWEST_SHOWN
@@ -296,7 +298,7 @@ def _shown(parts: Sequence[Part]) -> tuple[AttributePart, ...]:
     )
 
 
-def _names(parts: Sequence[Part]) -> tuple[str, ...]:
+def _names(parts: Sequence[Subgroup]) -> tuple[str, ...]:
     return shown_names([part.name for part in parts], [part.n_members + part.n_others for part in parts])
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from leakgauge.auditing.advice import Situation
-from leakgauge.auditing.attributes.findings import TAIL_MEASURE, findings, measure, unknown
+from leakgauge.auditing.attributes.findings import ATTRIBUTE_TAIL_MEASURE, findings, measure, unknown
 from leakgauge.auditing.attributes.measurement import (
     Inferred,
     hidden_columns,
@@ -16,7 +16,7 @@ from leakgauge.auditing.attributes.measurement import (
     wants_shadows,
 )
 from leakgauge.auditing.finding import Finding
-from leakgauge.auditing.plan import Outline, Step
+from leakgauge.auditing.plan import Outline, PlannedStep
 from leakgauge.auditing.question import Answer, Question
 from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import Subject
@@ -104,7 +104,7 @@ class Attributes(Question):
         names = ", ".join(one.name for one in self.hidden)
         return f"Sensitive attributes to infer: {names}; about {n:,} queries to the model."
 
-    def plan(self, outline: Outline) -> Iterator[Step]:
+    def plan(self, outline: Outline) -> Iterator[PlannedStep]:
         """Models on halves of the candidates, asked with every value in place."""
         if wants_shadows(self.hidden, self.settings, learner=True):
             candidates, settings = outline.candidates, self.settings
@@ -113,7 +113,7 @@ class Attributes(Question):
                 outline.learner, candidates, halves, candidates.features,
                 settings.seed, Randomness.INDEPENDENT, settings.device,
             )  # fmt: skip
-            yield Step.of("shadow models for attribute inference", job, asked_of_all=self._n_values)
+            yield PlannedStep.of("shadow models for attribute inference", job, asked_of_all=self._n_values)
 
     @property
     def _n_values(self) -> int:
@@ -134,4 +134,4 @@ class Attributes(Question):
     @classmethod
     def is_limited(cls, finding: Finding) -> bool:
         """Those of the tails are derived of the limit on DTP."""
-        return finding.measure != TAIL_MEASURE
+        return finding.measure != ATTRIBUTE_TAIL_MEASURE

@@ -29,7 +29,7 @@ class AttributePart:
 
 
 @dataclass(frozen=True)
-class AttributeAttack:
+class AttributeAttackResult:
     """What one attack on a hidden column achieved (Yeom et al. 2018, section 4).
 
     Args:
@@ -134,7 +134,7 @@ class InferredColumn:
     best_guess_members: Estimate | None
     best_guess_others: Estimate
     advantage_without: Estimate
-    attacks: tuple[AttributeAttack, ...]
+    attacks: tuple[AttributeAttackResult, ...]
     left_out: dict[str, str]
     exposed: ExposedValues
     tail: TailOdds | None = None

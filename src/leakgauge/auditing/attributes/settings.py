@@ -10,7 +10,7 @@ from leakgauge.records import Schema
 
 
 @dataclass(frozen=True)
-class HiddenColumn:
+class SensitiveColumn:
     """A column whose value attackers try to infer about known people.
 
     Args:
@@ -44,21 +44,21 @@ class AttributeSettings(Checked):
         group_by: a categorical column whose groups are looked at apart when hidden columns are inferred.
     """
 
-    attributes: tuple[HiddenColumn | str, ...] | None = setting(
-        None, optional(many(either(HiddenColumn, otherwise=text))), "the columns that attackers try to infer"
+    attributes: tuple[SensitiveColumn | str, ...] | None = setting(
+        None, optional(many(either(SensitiveColumn, otherwise=text))), "the columns that attackers try to infer"
     )
     group_by: str | None = setting(
         None, optional(text), "a categorical column by whose groups attribute inference is reported"
     )
 
-    def hidden(self, schema: Schema) -> tuple[HiddenColumn, ...]:
+    def hidden(self, schema: Schema) -> tuple[SensitiveColumn, ...]:
         """The columns to infer, in the order given, or in that of the schema.
 
         Raises:
             ConfigError: a column is named twice.
         """
         wanted = schema.sensitive if self.attributes is None else self.attributes
-        columns = tuple(HiddenColumn(one) if isinstance(one, str) else one for one in wanted)
+        columns = tuple(SensitiveColumn(one) if isinstance(one, str) else one for one in wanted)
         names = [column.name for column in columns]
         twice = next((name for name in names if names.count(name) > 1), None)
         if twice is not None:

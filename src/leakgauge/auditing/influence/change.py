@@ -33,7 +33,7 @@ FEWEST_ERRORS = 30
 
 MEASURE = "largest change of the prediction for a record when it is removed, over the root mean square error elsewhere"
 
-LEFT_OUT, ON_HOLDOUT = "of models trained without the record", "of the model on the holdout"
+LEFT_OUT_ERRORS, ON_HOLDOUT = "of models trained without the record", "of the model on the holdout"
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,7 @@ def measure(
     enough = len(own) >= FEWEST_ERRORS
     single = bonferroni_confidence(settings.rule.confidence, 2)  # with the second look's
     deviation = usual_error(own if enough else holdout_errors, single)
-    measured = MeasuredChange(found, deviation, LEFT_OUT if enough else ON_HOLDOUT, None)
+    measured = MeasuredChange(found, deviation, LEFT_OUT_ERRORS if enough else ON_HOLDOUT, None)
     limit = settings.rule.dtp
     if not learner.randomised or limit is None or not np.nanmax(measured.in_deviations, initial=0.0) > limit:
         return measured

@@ -16,7 +16,7 @@ from leakgauge.auditing.advice import (
     unmeasured_influence,
 )
 from leakgauge.auditing.finding import Finding, Verdict, judge
-from leakgauge.auditing.influence.measurement import CERTAIN, Measured
+from leakgauge.auditing.influence.measurement import CERTAIN, MeasuredInfluence
 from leakgauge.auditing.settings import Queries, Settings
 from leakgauge.influence import EVERY_QUERY, DtpBound, Pdtp
 from leakgauge.statistics import Estimate
@@ -35,7 +35,7 @@ MEASURE_DIRECT = "largest PDTP (queries about the record itself)"
 
 
 def findings(
-    measured: Measured | None, learner: Learner | None, why_not: str, settings: Settings, situation: Situation
+    measured: MeasuredInfluence | None, learner: Learner | None, why_not: str, settings: Settings, situation: Situation
 ) -> list[Finding]:
     """The DTP rule: its direct part (PDTP) and, unless the rule is content with that, the part for any query.
 
@@ -64,7 +64,7 @@ def findings(
     return [direct, _any_query(measured, direct, limit, situation, settings.rule.queries)]
 
 
-def _direct(measured: Measured, limit: float, situation: Situation) -> Finding:
+def _direct(measured: MeasuredInfluence, limit: float, situation: Situation) -> Finding:
     """PDTP: queries about the record itself."""
     known = not measured.found.failures and not np.isnan(measured.found.values).any()
     complete = known and len(measured.found.which) == measured.found.n_training
@@ -174,7 +174,9 @@ def _ends(found: Pdtp) -> tuple[float, float]:
     return low, high
 
 
-def _any_query(measured: Measured, direct: Finding, limit: float, situation: Situation, queries: Queries) -> Finding:
+def _any_query(
+    measured: MeasuredInfluence, direct: Finding, limit: float, situation: Situation, queries: Queries
+) -> Finding:
     """DTP: any query; PDTP is a lower bound of it, and it can pass on an upper bound alone (Long et al. 2017)."""
     bound, elsewhere = measured.bound, measured.largest_indirect
     in_range = queries is Queries.IN_RANGE
@@ -210,7 +212,7 @@ def _any_query(measured: Measured, direct: Finding, limit: float, situation: Sit
     return Finding("influence", f"largest DTP ({which})", estimate, 0.0, limit, verdict, reason, remedy)
 
 
-def _doubt(measured: Measured, beyond: bool, situation: Situation) -> tuple[str, str]:
+def _doubt(measured: MeasuredInfluence, beyond: bool, situation: Situation) -> tuple[str, str]:
     """Why the bound, if there is one, does not settle it, and what would."""
     bound, high = measured.bound, measured.largest_bound
     usual = unbounded_queries(situation, high)
@@ -246,7 +248,7 @@ def _bound_said(bound: DtpBound | None) -> str:
     return "a proven bound above" if bound.proven else f"a bound above, measured on {bound.n_checked} models"
 
 
-def _how_known(measured: Measured) -> str:
+def _how_known(measured: MeasuredInfluence) -> str:
     """Whether a bound is proven of what is delivered, or partly measured."""
     bound = measured.bound
     if bound is None or not bound.proven:
@@ -261,7 +263,7 @@ def _how_known(measured: Measured) -> str:
     return f". The bound is proven for all models of this learner{made}"
 
 
-def _search_said(measured: Measured) -> str:
+def _search_said(measured: MeasuredInfluence) -> str:
     """What the search for other queries came to, where it decided nothing."""
     if measured.indirect is None:
         return ""
@@ -272,7 +274,7 @@ def _search_said(measured: Measured) -> str:
     )
 
 
-def notes(measured: Measured, learner: Learner, n_training: int, outputs: Outputs) -> list[str]:
+def notes(measured: MeasuredInfluence, learner: Learner, n_training: int, outputs: Outputs) -> list[str]:
     """What a reader should know about these numbers."""
     said = []
     tolerance = coarse_tolerance(learner, n_training)

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 from leakgauge.arrays import Floats
 from leakgauge.auditing.drawn import histogram
 from leakgauge.auditing.influence.result import Influence
-from leakgauge.auditing.settings import Queries, Released, Settings
+from leakgauge.auditing.settings import Queries, ReleasedOutputs, Settings
 from leakgauge.errors import ModelError
 from leakgauge.influence import (
     Confirmation,
     DtpBound,
     OwnModels,
     Pdtp,
-    Search,
+    QuerySearch,
     confirm,
     dtp_upper_bound,
     pdtp,
@@ -43,7 +43,7 @@ N_SEARCHED = 8
 
 
 @dataclass(frozen=True)
-class Measured:
+class MeasuredInfluence:
     """PDTP of the training records, what is known of other queries, and the second look at the worst.
 
     Args:
@@ -61,7 +61,7 @@ class Measured:
     found: Pdtp
     bound: DtpBound | None
     second_look: Confirmation | None
-    indirect: Search | None
+    indirect: QuerySearch | None
     indirect_floor: Floats
     apart: float = 0.0
     given: bool = False
@@ -101,7 +101,7 @@ def measure(
     model: Model | None,
     own: OwnModels,
     execution: Execution,
-) -> Measured:
+) -> MeasuredInfluence:
     """Leave every chosen record out, and look again at the worst if seeds may have made them so.
 
     Args:
@@ -139,14 +139,14 @@ def measure(
             execution=execution.quiet,
         )
     bound = None
-    if settings.released is Released.AS_IS:
+    if settings.released is ReleasedOutputs.AS_IS:
         bound = dtp_upper_bound(learner, train, seed=settings.seed, model=model, own=own)
     indirect = _indirect(learner, train, found, settings)
     floor = np.zeros(0)
     if indirect is not None:
         floor = indirect.floor + stopping_floor(learner, train, indirect, settings.seed, execution.device)
     apart = 0.0 if model is None else _apart(learner, found, own, model, settings)
-    return Measured(found, bound, second_look, indirect, floor, apart, model is not None)
+    return MeasuredInfluence(found, bound, second_look, indirect, floor, apart, model is not None)
 
 
 def chosen_rows(n: int, settings: Settings) -> NDArray[np.int64]:
@@ -176,7 +176,7 @@ def _apart(learner: Learner, found: Pdtp, own: OwnModels, model: Model, settings
     return here if here > 1.25 * seeds else 0.0
 
 
-def _indirect(learner: Learner, train: Records, found: Pdtp, settings: Settings) -> Search | None:
+def _indirect(learner: Learner, train: Records, found: Pdtp, settings: Settings) -> QuerySearch | None:
     """Search for other queries about the worst records, unless the rule accepts such queries.
 
     For a randomised learner one pair of models shows nothing, so nothing is searched.
@@ -194,7 +194,7 @@ def _indirect(learner: Learner, train: Records, found: Pdtp, settings: Settings)
     return found_elsewhere.known()
 
 
-def summarise(measured: Measured, n_training: int, settings: Settings) -> Influence:
+def summarise(measured: MeasuredInfluence, n_training: int, settings: Settings) -> Influence:
     """The numbers a report shows."""
     values = measured.found.values[~np.isnan(measured.found.values)]
     limit = settings.rule.dtp or 1.0

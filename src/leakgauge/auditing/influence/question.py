@@ -18,16 +18,16 @@ from leakgauge.auditing.finding import Finding, Verdict, judge, overall
 from leakgauge.auditing.influence import change as change_part
 from leakgauge.auditing.influence.change import MEASURE, MeasuredChange
 from leakgauge.auditing.influence.findings import MEASURE_DIRECT, findings, notes
-from leakgauge.auditing.influence.measurement import CERTAIN, N_SEARCHED, Measured, measure, summarise
-from leakgauge.auditing.plan import Outline, Step
+from leakgauge.auditing.influence.measurement import CERTAIN, N_SEARCHED, MeasuredInfluence, measure, summarise
+from leakgauge.auditing.plan import Outline, PlannedStep
 from leakgauge.auditing.question import Answer, Question
-from leakgauge.auditing.settings import Queries, Released
+from leakgauge.auditing.settings import Queries, ReleasedOutputs
 from leakgauge.errors import ModelError
 from leakgauge.escaping import shapes
 from leakgauge.influence import EVERY_QUERY
 from leakgauge.influence.delivered import n_looked_at
-from leakgauge.influence.pdtp import N_TRIED as N_PROBED
-from leakgauge.influence.pdtp import N_TWINS
+from leakgauge.influence.pdtp import N_BOOSTING_TWINS
+from leakgauge.influence.pdtp import N_SEED_TRIED_RECORDS as N_PROBED
 from leakgauge.models import AnswerKind
 from leakgauge.training import Learner, everything, plan
 from leakgauge.training.engines.logistic.binary import LogisticRegressionNewton
@@ -37,17 +37,17 @@ if TYPE_CHECKING:
     from leakgauge.auditing.case import Case
     from leakgauge.auditing.gate import Written
 
-MISMATCH = 0.1
+MISMATCH_SHARE_OF_LIMIT = 0.1
 """Of the limit on DTP: a mean log ratio between the released model and a randomised learner's, beyond that between
 seeds, at which the learner is said not to have made it."""
 
 N_NOISE_MODELS = 8
 """Models trained on all records to find the noise floor of a randomised learner."""
 
-N_WORST, N_SEEDS = 8, 16
+N_LARGEST_REMEASURED, N_SEEDS = 8, 16
 """A second look: 16 models on all records, and 16 without each of the 8 records that looked worst."""
 
-NOISE = "other seeds, for the noise floor"
+NOISE_FLOOR_STEP = "other seeds, for the noise floor"
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ class InfluenceAnswer(Answer):
         why_not: why neither could be measured; empty where one was.
     """
 
-    measured: Measured | None
+    measured: MeasuredInfluence | None
     change: MeasuredChange | None
     why_not: str
 
@@ -156,7 +156,7 @@ class InfluenceOfRecords(Question):
     name = "influence"
     limit = "dtp"
 
-    def plan(self, outline: Outline) -> Iterator[Step]:
+    def plan(self, outline: Outline) -> Iterator[PlannedStep]:
         """Models on all records, without one record each, with other seeds, and solved to the end."""
         n = len(self.what.train)
         n_chosen = n if self.settings.n_influence is None else min(self.settings.n_influence, n)
@@ -164,63 +164,63 @@ class InfluenceOfRecords(Question):
         if n_chosen:
             yield from self._without_records(outline, np.arange(n_chosen, dtype=np.int64))
 
-    def _own_models(self, outline: Outline, n_chosen: int) -> Iterator[Step]:
+    def _own_models(self, outline: Outline, n_chosen: int) -> Iterator[PlannedStep]:
         """Models that the learner trains itself, to see how far they are from minima, or from the released model."""
         n = len(self.what.train)
         left_out = outline.leaving_out(np.arange(max(1, n_chosen), dtype=np.int64))
         engine = plan(left_out).engine
         n_models = int(outline.solves)
         if n_chosen and engine.converges:
-            bounded = isinstance(engine, LogisticRegressionNewton) and self.settings.released is Released.AS_IS
+            bounded = isinstance(engine, LogisticRegressionNewton) and self.settings.released is ReleasedOutputs.AS_IS
             n_models = 1 + n_looked_at(n if bounded else n_chosen, n)
         elif n_chosen and self.what.model is not None and not outline.learner.randomised:
             n_models = max(n_models, int(outline.kind is not AnswerKind.VALUES))
         if n_models:
-            step = Step.of("the learner's own models, to compare with", left_out, engines=())
+            step = PlannedStep.of("the learner's own models, to compare with", left_out, engines=())
             yield replace(step, n_models=n_models, n_trained=n_models, refusals={})
 
-    def _without_records(self, outline: Outline, rows: Indices) -> Iterator[Step]:
+    def _without_records(self, outline: Outline, rows: Indices) -> Iterator[PlannedStep]:
         n, asked, settings = len(self.what.train), self.what.train.features[rows], self.settings
         learner = outline.learner.without_unused_seed(self.what.train, seed=settings.seed)
         if _is_tried(outline.learner, learner):
-            yield Step.plainly(
+            yield PlannedStep.plainly(
                 "the model with two seeds, to find out whether seeds matter", outline.job(everything(n, 2), asked)
             )
         outline = outline.with_learner(learner)
         repeats = settings.n_repeats if learner.randomised else 1
-        yield Step.of("the model on all records, again", outline.job(everything(n), asked), times=repeats)
+        yield PlannedStep.of("the model on all records, again", outline.job(everything(n), asked), times=repeats)
         values = outline.kind is AnswerKind.VALUES
-        without = Step.of("models without one record", outline.leaving_out(rows), times=repeats)
+        without = PlannedStep.of("models without one record", outline.leaving_out(rows), times=repeats)
         yield without
         noise = outline.job(everything(n, N_NOISE_MODELS), asked)
         tight = learner.solved_to_the_end() or (learner if learner.seed_tried else None)
         plain = without.engine == Refit.name and not values
         if plain and learner.seed_tried:
-            yield Step.plainly(
+            yield PlannedStep.plainly(
                 "some models without one record, with two more seeds",
                 outline.leaving_out(np.repeat(rows[: 2 * N_PROBED], 2)),
             )
-            yield Step.of(NOISE, noise, sometimes=True)
+            yield PlannedStep.of(NOISE_FLOOR_STEP, noise, sometimes=True)
         if plain and learner.rounding_otherwise(0) is not None:
-            yield Step.plainly(
-                "the model on all records, rounded otherwise", outline.job(everything(n, N_TWINS), asked)
+            yield PlannedStep.plainly(
+                "the model on all records, rounded otherwise", outline.job(everything(n, N_BOOSTING_TWINS), asked)
             )
         if plain and tight is not None:
             end = outline.with_learner(tight)
-            yield Step.plainly("the model on all records, converged", end.job(everything(n), asked))
-            yield Step.plainly("models without one record, converged", end.leaving_out(rows))
+            yield PlannedStep.plainly("the model on all records, converged", end.job(everything(n), asked))
+            yield PlannedStep.plainly("models without one record, converged", end.leaving_out(rows))
         if learner.randomised:
-            yield Step.of(NOISE, noise)
+            yield PlannedStep.of(NOISE_FLOOR_STEP, noise)
             if settings.rule.dtp is not None:
-                removed = np.repeat(rows[:N_WORST], N_SEEDS)
+                removed = np.repeat(rows[:N_LARGEST_REMEASURED], N_SEEDS)
                 what = "second measurement of the records of largest PDTP"
-                again = Step.of(what, outline.leaving_out(removed), sometimes=True)
-                full = Step.of("", outline.job(everything(n, N_SEEDS), asked[:N_WORST]))
+                again = PlannedStep.of(what, outline.leaving_out(removed), sometimes=True)
+                full = PlannedStep.of("", outline.job(everything(n, N_SEEDS), asked[:N_LARGEST_REMEASURED]))
                 yield replace(
                     again, n_models=again.n_models + full.n_models, n_trained=again.n_trained + full.n_trained
                 )
         elif settings.rule.queries is not Queries.DIRECT and not values:
-            found = Step.of(
+            found = PlannedStep.of(
                 "search for other queries for the records of largest PDTP", outline.leaving_out(rows[:N_SEARCHED])
             )
             n_floor = 0 if learner.solved_to_the_end() is None else 2  # how far its solver stops from the end
@@ -248,7 +248,7 @@ class InfluenceOfRecords(Question):
             measured = measure(learner, train, self.settings, model=model, own=case.own, execution=execution)
         except ModelError as error:
             return _unknown(f"training without single records failed, or those models gave no predictions ({error})")
-        if measured.apart > (limit * MISMATCH if measured.found.learner.randomised else limit):
+        if measured.apart > (limit * MISMATCH_SHARE_OF_LIMIT if measured.found.learner.randomised else limit):
             return _unknown(_mismatch(f"log ratio of probabilities {measured.apart:.3g}"))
         return InfluenceAnswer(measured, None, "")
 

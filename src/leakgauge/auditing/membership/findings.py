@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from leakgauge.auditing.advice import UNKNOWN_OUTPUTS, Situation, advice, settled_by_records
 from leakgauge.auditing.finding import Finding, Verdict, judge
-from leakgauge.auditing.membership.result import AttackResult
+from leakgauge.auditing.membership.result import MembershipAttackResult
 from leakgauge.auditing.overlap import FRESH_HOLDOUT, allowance
 from leakgauge.auditing.result import Description
 from leakgauge.auditing.settings import ReleaseRule
@@ -18,11 +18,11 @@ from leakgauge.statistics.numerals import interval_name, number
 BY_LABELS_ALONE = ("gap",)
 """Attacks that use nothing but the label, so that they succeed as well where labels alone are released."""
 
-TAIL_MEASURE = "tail odds of the strongest attack"
+MEMBERSHIP_TAIL_MEASURE = "tail odds of the strongest attack"
 
 
 def findings(
-    attacks: Sequence[AttackResult],
+    attacks: Sequence[MembershipAttackResult],
     description: Description,
     rule: ReleaseRule,
     situation: Situation = UNKNOWN_OUTPUTS,
@@ -57,7 +57,7 @@ def findings(
 
 
 def advantage_finding(
-    result: AttackResult, limit: float, description: Description, situation: Situation, n_attacks: int
+    result: MembershipAttackResult, limit: float, description: Description, situation: Situation, n_attacks: int
 ) -> Finding:
     """The advantage of one attack, of so many, held against the limit, whichever way it points."""
     shared = description.overlap
@@ -88,7 +88,9 @@ def advantage_finding(
     return Finding("membership", measure, gained, 0.0, limit, verdict, reason + allowance(shared), remedy)
 
 
-def tail_finding(attacks: Sequence[AttackResult], description: Description, dtp: float | None) -> Finding | None:
+def tail_finding(
+    attacks: Sequence[MembershipAttackResult], description: Description, dtp: float | None
+) -> Finding | None:
     """The largest tail odds of all attacks held against e to the limit on DTP; ``None`` where no tail can be looked at.
 
     If no answer of a model changes the odds of membership by more than e to the limit, tail odds above it come up with
@@ -113,7 +115,7 @@ def tail_finding(attacks: Sequence[AttackResult], description: Description, dtp:
     if tail is not None and tail.odds > limit:
         which = "highest" if tail.upper else "lowest"
         return Finding(
-            "membership", TAIL_MEASURE, estimate, 1.0, limit, Verdict.FAILS,
+            "membership", MEMBERSHIP_TAIL_MEASURE, estimate, 1.0, limit, Verdict.FAILS,
             f"{title} identifies a group of training records: {tail.n_members:,} of the {tail.k:,} records with the "
             f"{which} scores are training records. The odds of membership among them are at least {tail.odds:.3g} "
             f"times those among all records (limit {limit:.3g})" + allowance(description.overlap),
@@ -121,12 +123,12 @@ def tail_finding(attacks: Sequence[AttackResult], description: Description, dtp:
         )  # fmt: skip
     if tail is None or len(tails) < len(attacks):
         return Finding(
-            "membership", TAIL_MEASURE, estimate, 1.0, limit, Verdict.CANNOT_TELL,
+            "membership", MEMBERSHIP_TAIL_MEASURE, estimate, 1.0, limit, Verdict.CANNOT_TELL,
             f"the result lacks the tail odds of some attack, so they cannot be compared with the limit of {limit:.3g}",
             "audit the model again with this version",
         )  # fmt: skip
     return Finding(
-        "membership", TAIL_MEASURE, estimate, 1.0, limit, Verdict.PASSES,
+        "membership", MEMBERSHIP_TAIL_MEASURE, estimate, 1.0, limit, Verdict.PASSES,
         "among the records with the most extreme scores of an attack, the odds of membership were not shown to exceed "
         f"{limit:.3g} times those among all records. {_not_shown(tail, description, limit)}"
         f"{allowance(description.overlap)}",

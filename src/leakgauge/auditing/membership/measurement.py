@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.arrays import Flags, Floats
-from leakgauge.auditing.drawn import Curve
+from leakgauge.auditing.drawn import RocCurve
 from leakgauge.auditing.influence.change import FEWEST_ERRORS
-from leakgauge.auditing.membership.result import Association, AttackResult, Exposed
+from leakgauge.auditing.membership.result import Association, ExposedRecords, MembershipAttackResult
 from leakgauge.auditing.overlap import Overlap
 from leakgauge.auditing.released import released_answers
 from leakgauge.auditing.settings import ReleaseRule, Settings
@@ -20,15 +20,15 @@ from leakgauge.errors import ModelError
 from leakgauge.influence import Pdtp
 from leakgauge.membership import (
     ATTACKS,
-    Attack,
-    Evidence,
-    Population,
+    MembershipAttack,
+    MembershipEvidence,
+    PopulationRecords,
     everyone_as_target,
     left_out_error,
     noise_robustness,
     strongest_per_record,
 )
-from leakgauge.membership.error_law import MANY
+from leakgauge.membership.error_law import SHUFFLED_FOLDS_FROM_RECORDS
 from leakgauge.models import AnswerKind, LabelAccess, Model
 from leakgauge.records import Records
 from leakgauge.statistics import (
@@ -61,7 +61,7 @@ FALSE_DISCOVERY_RATE = 0.05
 FEWEST_TO_CHOOSE = 16
 """Fewer shadow models are too few to choose an attack for each record on some and judge it on others."""
 
-FEWEST_LEFT = 0.5
+SMALLEST_SHADOW_SHARE = 0.5
 """Share of the shadow models that must be left where others failed: with fewer, attacks are weaker than was asked."""
 
 SCATTER_POINTS = 400
@@ -88,10 +88,10 @@ class Attacked:
         result: what it amounts to.
     """
 
-    attack: Attack
+    attack: MembershipAttack
     scores: Floats
     points_down: bool
-    result: AttackResult
+    result: MembershipAttackResult
 
     @property
     def rising(self) -> Floats:
@@ -114,7 +114,7 @@ class PerRecord:
 
 def possible_attacks(
     kind: AnswerKind, names: tuple[str, ...] | None, *, shadows: bool, population: bool = False
-) -> tuple[Attack, ...]:
+) -> tuple[MembershipAttack, ...]:
     """The attacks that can be carried out, of those named (default: of all); any question may be put to the model."""
     return tuple(
         attack
@@ -197,11 +197,11 @@ def why_no_shadows(table: PredictionTable) -> str:
     """
     lost = table.failures
     usable = np.delete(table.members, list(lost), axis=0)
-    if not lost or (len(usable) >= FEWEST_LEFT * len(table) and _covered(usable)):
+    if not lost or (len(usable) >= SMALLEST_SHADOW_SHARE * len(table) and _covered(usable)):
         return ""
     counts = Counter(lost.values()).most_common(1)[0]
     others = "" if counts[1] == len(lost) else f", and {len(lost) - counts[1]} for other reasons"
-    few = len(usable) < FEWEST_LEFT * len(table)
+    few = len(usable) < SMALLEST_SHADOW_SHARE * len(table)
     rest = "too few are left" if few else "some records are in the training sets of all that are left, or of none"
     return (
         f"{len(lost)} of {len(table)} shadow models could not be trained or could not predict all records "
@@ -211,7 +211,7 @@ def why_no_shadows(table: PredictionTable) -> str:
 
 def exposed(
     attacked: tuple[Attacked, ...], is_member: Flags, *, among: int | None = None
-) -> tuple[Exposed | None, Flags]:
+) -> tuple[ExposedRecords | None, Flags]:
     """The members that stand out beyond chance: which of them ``[n]``, and what is claimed about them.
 
     A member that the model tells nothing about has a score like the holdout's, so the share of the holdout with at
@@ -235,7 +235,7 @@ def exposed(
     listed[is_member] = longest.exposed
     n_members, n_outside = int(is_member.sum()), int((~is_member).sum())
     fewest = int(np.ceil(n_members / (rate * (n_outside + 1))))
-    return Exposed(name, longest.n_exposed, n_members, FALSE_DISCOVERY_RATE, fewest), listed
+    return ExposedRecords(name, longest.n_exposed, n_members, FALSE_DISCOVERY_RATE, fewest), listed
 
 
 def _covered(members: Flags) -> bool:
@@ -250,8 +250,8 @@ def _covered_in_halves(members: Flags) -> bool:
 
 
 def carry_out(
-    attacks: tuple[Attack, ...],
-    evidence: Evidence,
+    attacks: tuple[MembershipAttack, ...],
+    evidence: MembershipEvidence,
     is_member: NDArray[np.bool_],
     rule: ReleaseRule,
     overlap: Overlap | None = None,
@@ -325,7 +325,11 @@ class _Levels:
 
 
 def _carry_out(
-    attack: Attack, evidence: Evidence, is_member: NDArray[np.bool_], levels: _Levels, overlap: Overlap | None
+    attack: MembershipAttack,
+    evidence: MembershipEvidence,
+    is_member: NDArray[np.bool_],
+    levels: _Levels,
+    overlap: Overlap | None,
 ) -> Attacked:
     scores = attack.score(evidence)
     inside, outside = scores[is_member], scores[~is_member]
@@ -339,7 +343,7 @@ def _carry_out(
     tail = tail_odds(inside, outside, level=levels.tail if overlap is None else levels.tail / 2, rng=rng)
     if tail is not None and overlap is not None:
         tail = overlap.corrected_tail(tail)
-    result = AttackResult(
+    result = MembershipAttackResult(
         name=attack.name,
         title=attack.title,
         source=attack.source,
@@ -354,7 +358,7 @@ def _carry_out(
     return Attacked(attack, scores, points_down, result)
 
 
-def _thin(inside: Floats, outside: Floats) -> Curve:
+def _thin(inside: Floats, outside: Floats) -> RocCurve:
     """The ROC curve with points spread evenly over the ranks *and* over the orders of magnitude of the FPR.
 
     Points at the rates that a report quotes are kept, so that what is read there is that of the whole curve.
@@ -366,8 +370,8 @@ def _thin(inside: Floats, outside: Floats) -> Curve:
         small = np.concatenate([np.geomspace(1 / len(outside), 1, CURVE_POINTS // 2), QUOTED_RATES])
         corners = np.searchsorted(curve.fpr, small, side="right") - 1
         keep = np.unique(np.concatenate([even, corners, [0, n - 1]]).astype(np.int64))
-        return Curve(_rounded(curve.fpr[keep]), _rounded(curve.tpr[keep]))
-    return Curve(_rounded(curve.fpr), _rounded(curve.tpr))
+        return RocCurve(_rounded(curve.fpr[keep]), _rounded(curve.tpr[keep]))
+    return RocCurve(_rounded(curve.fpr), _rounded(curve.tpr))
 
 
 def _rounded(values: Floats) -> tuple[float, ...]:
@@ -416,7 +420,11 @@ def usual_error(case: Case, table: PredictionTable | None, errors: Floats | None
     n = len(case.what.train)
     if errors is not None and len(errors) == n and np.isfinite(errors).all():
         return float(np.sqrt(np.mean(errors**2))), "all models without one record"
-    if case.what.learner is not None and n <= MANY and not plan(case.leaving_out(np.arange(n))).engine.trains:
+    if (
+        case.what.learner is not None
+        and n <= SHUFFLED_FOLDS_FROM_RECORDS
+        and not plan(case.leaving_out(np.arange(n))).engine.trains
+    ):
         error = left_out_error(case.learner, case.what.train, seed=case.settings.seed, execution=case.execution)
         return error, "all models without one record"
     if errors is not None and np.isfinite(errors).sum() >= FEWEST_ERRORS:
@@ -431,7 +439,7 @@ def usual_error(case: Case, table: PredictionTable | None, errors: Floats | None
     return float(np.sqrt(np.mean(outside**2))), "the holdout"
 
 
-def gather(case: Case, table: PredictionTable | None, usual: tuple[float, str] | None) -> Evidence:
+def gather(case: Case, table: PredictionTable | None, usual: tuple[float, str] | None) -> MembershipEvidence:
     """What the attacker holds.
 
     Args:
@@ -440,7 +448,7 @@ def gather(case: Case, table: PredictionTable | None, usual: tuple[float, str] |
         usual: how far a regressor usually errs on other records, and where that is from.
     """
     settings, known = case.settings, case.population
-    evidence = Evidence(
+    evidence = MembershipEvidence(
         case.kind,
         case.answers,
         case.candidates.labels,
@@ -448,7 +456,7 @@ def gather(case: Case, table: PredictionTable | None, usual: tuple[float, str] |
         width=settings.bin_width,
         seed=settings.seed,
         features=case.candidates.features,
-        population=Population(case.population_answers, known.labels, known.features) if len(known) else None,
+        population=PopulationRecords(case.population_answers, known.labels, known.features) if len(known) else None,
         steadiness=steadiness(case.model, case.candidates, settings) if wants_copies(case.kind, settings) else None,
     )
     if case.kind is AnswerKind.PROBABILITIES:

@@ -12,7 +12,7 @@ from leakgauge.arrays import Flags
 from leakgauge.auditing.advice import Situation
 from leakgauge.auditing.finding import Finding
 from leakgauge.auditing.influence.question import InfluenceAnswer
-from leakgauge.auditing.membership.findings import TAIL_MEASURE, findings, shadows_finding, unsteady_finding
+from leakgauge.auditing.membership.findings import MEMBERSHIP_TAIL_MEASURE, findings, shadows_finding, unsteady_finding
 from leakgauge.auditing.membership.measurement import (
     Attacked,
     PerRecord,
@@ -27,12 +27,12 @@ from leakgauge.auditing.membership.measurement import (
     usual_error,
     wants_copies,
 )
-from leakgauge.auditing.membership.result import Exposed
-from leakgauge.auditing.plan import Outline, Step
+from leakgauge.auditing.membership.result import ExposedRecords
+from leakgauge.auditing.plan import Outline, PlannedStep
 from leakgauge.auditing.question import Answer, Question
 from leakgauge.escaping import shapes
 from leakgauge.membership import ATTACKS
-from leakgauge.membership.error_law import MANY
+from leakgauge.membership.error_law import SHUFFLED_FOLDS_FROM_RECORDS
 from leakgauge.models import AnswerKind
 from leakgauge.statistics import SMALLEST_GROUP
 from leakgauge.training import PredictionTable, plan
@@ -60,7 +60,7 @@ class MembershipAnswer(Answer):
     """
 
     attacked: tuple[Attacked, ...]
-    exposed: Exposed | None
+    exposed: ExposedRecords | None
     listed: Flags
     shadows: PredictionTable | None
     no_shadows: str
@@ -178,16 +178,16 @@ class Membership(Question):
         )
         return f"Attacks: {', '.join(attack.name for attack in chosen) or 'none is possible'}."
 
-    def plan(self, outline: Outline) -> Iterator[Step]:
+    def plan(self, outline: Outline) -> Iterator[PlannedStep]:
         """The shadow models; the error of a regressor on records it was not trained on, where a closed form has it."""
         if outline.shadows:
             engines = STOPPING if outline.solves and not outline.converged else ENGINES
-            yield Step.of(SHADOWS, outline.shadow_job, engines=engines, asked_of_all=1)
+            yield PlannedStep.of(SHADOWS, outline.shadow_job, engines=engines, asked_of_all=1)
         n = len(outline.what.train)
-        if outline.kind is AnswerKind.VALUES and self.settings.n_influence == 0 and n <= MANY:
+        if outline.kind is AnswerKind.VALUES and self.settings.n_influence == 0 and n <= SHUFFLED_FOLDS_FROM_RECORDS:
             left_out = outline.leaving_out(np.arange(n))
             if not plan(left_out).engine.trains:
-                yield Step.of("models without one record", left_out)
+                yield PlannedStep.of("models without one record", left_out)
 
     def ask(self, case: Case) -> MembershipAnswer:
         """Train shadow models and carry out the attacks."""
@@ -215,4 +215,4 @@ class Membership(Question):
     @classmethod
     def is_limited(cls, finding: Finding) -> bool:
         """Those of the tails are derived of the limit on DTP."""
-        return finding.measure != TAIL_MEASURE
+        return finding.measure != MEMBERSHIP_TAIL_MEASURE

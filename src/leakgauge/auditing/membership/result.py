@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from leakgauge.auditing.drawn import Curve, require
+from leakgauge.auditing.drawn import RocCurve, require
 from leakgauge.statistics import Estimate, TailOdds
 
 
 @dataclass(frozen=True)
-class AttackResult:
+class MembershipAttackResult:
     """What one membership attack achieved against the model.
 
     Args:
@@ -35,12 +35,12 @@ class AttackResult:
     auc: Estimate
     tpr_at_low_fpr: Estimate
     low_fpr: float
-    roc: Curve
+    roc: RocCurve
     tail: TailOdds | None = None
 
 
 @dataclass(frozen=True)
-class Exposed:
+class ExposedRecords:
     """How many training records one attack can name, almost all of them rightly.
 
     A record is on the list if its score stands so high among the scores of the holdout that, of all records listed, at
@@ -96,6 +96,6 @@ class MembershipPart:
         with_influence: PDTP against the success of an attack on each record, where both are known.
     """
 
-    attacks: tuple[AttackResult, ...] = ()
-    exposed: Exposed | None = None
+    attacks: tuple[MembershipAttackResult, ...] = ()
+    exposed: ExposedRecords | None = None
     with_influence: Association | None = None

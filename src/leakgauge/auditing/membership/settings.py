@@ -11,7 +11,7 @@ from leakgauge.checking import Checked, many, number, optional, setting, text, w
 from leakgauge.errors import ConfigError
 from leakgauge.membership import ATTACKS
 
-POPULATION = 0.2
+POPULATION_SHARE = 0.2
 """Share of the holdout that is set aside where nothing else is said."""
 
 SMALLEST_POPULATION = 40
@@ -90,7 +90,7 @@ class MembershipSettings(Checked):
         if self.population is not None:
             return int(self.population * n_holdout)
         wanted = self._names_population or (self.attacks is None and not shadows) or attributes
-        n = int(POPULATION * n_holdout) if wanted else 0
+        n = int(POPULATION_SHARE * n_holdout) if wanted else 0
         return max(1, n) if self._names_population else n * (n >= SMALLEST_POPULATION)
 
 

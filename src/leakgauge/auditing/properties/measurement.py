@@ -25,21 +25,21 @@ from leakgauge.arrays import Floats
 from leakgauge.auditing.naming import shown_names
 from leakgauge.auditing.properties.result import InferredProperty, PropertyGame, PropertyRemedy
 from leakgauge.auditing.released import Releasing
-from leakgauge.auditing.settings import PropertyGames, Released, Secret, Settings
+from leakgauge.auditing.settings import PropertyGames, ReleasedOutputs, Settings, TargetProperty
 from leakgauge.auditing.subject import Subject
 from leakgauge.errors import DataError, ModelError
 from leakgauge.influence import own_influence
 from leakgauge.models import AnswerKind, Model
 from leakgauge.properties import (
-    Attack,
     FixedBand,
     FractionAttack,
-    Game,
+    GameParameters,
     NoisyLabels,
     Played,
-    Population,
     Property,
+    PropertyAttack,
     Side,
+    Sides,
     TheoreticalBand,
     WithoutInfluential,
     column_is,
@@ -47,7 +47,7 @@ from leakgauge.properties import (
     play,
     prepare_fraction,
 )
-from leakgauge.properties.outlook import N_MODELS
+from leakgauge.properties.outlook import N_PROSPECT_MODELS
 from leakgauge.properties.population import positive_code
 from leakgauge.properties.queries import QueryBand
 from leakgauge.records import Records, Schema, Value, concatenate
@@ -64,30 +64,30 @@ T = TypeVar("T")
 N_ENSEMBLE, N_QUERIES = 50, 200
 """Clean models that say which points are uncertain, and how many of these are asked about."""
 
-LOOKED_AT = 20
+POINTS_PER_QUERY = 20
 """Points looked at for each that is asked about."""
 
 FEWEST_RECORDS = 100
 """Games with smaller training sets say nothing about a model that anybody would release."""
 
-MOST_TAKEN = 0.5
+MAX_TAKEN_SHARE = 0.5
 """Share of either side's people of one kind that a training set takes at most."""
 
 MOST_TAKEN_TO_ESTIMATE = 0.8
 """The same for shadow models of the estimate, whose interval counts in how much they have in common."""
 
-LEAST_SIZE = 0.5
+SMALLEST_TRAINING_SHARE = 0.5
 """An estimate needs shadow models of at least this share of the audited model's training records."""
 
-ENOUGH = 0.9
+SUCCESS_ACCURACY = 0.9
 """The share of games that counts as success when the fewest planted records are named."""
 
-N_TEST = 1000
+N_TEST_RECORDS = 1000
 """The owner's records that are looked at to find the precision and recall of targets."""
 
 FILTERING, LABEL_NOISE = "filtering", "label noise"
 
-NOISE = 0.1
+LABEL_NOISE_RATE = 0.1
 """The share of labels that are drawn anew where label noise is tried."""
 
 NO_LEARNER = "no training procedure was given, so shadow models cannot be trained"
@@ -107,29 +107,29 @@ class Wanted:
     """
 
     name: str
-    sides: Population
+    sides: Sides
     true_fraction: float
     fractions: tuple[float, float]
     n: int
     n_training: int
 
     @property
-    def game(self) -> Game:
+    def game(self) -> GameParameters:
         """Without planted records."""
-        return Game(*self.fractions, n=self.n)
+        return GameParameters(*self.fractions, n=self.n)
 
     @property
-    def possible(self) -> Game:
+    def possible(self) -> GameParameters:
         """What the estimate takes to be possible: frequencies from as far below the two as they are apart, to above."""
         t0, t1 = self.fractions
         low, high = max(0.0, 2 * t0 - t1), min(1.0, 2 * t1 - t0)
         n = min(self.n_training, _largest(self.sides.attacker, low, high, MOST_TAKEN_TO_ESTIMATE))
-        return Game(low, high, n=max(1, n))
+        return GameParameters(low, high, n=max(1, n))
 
     @property
     def is_estimated(self) -> bool:
         """Whether shadow models can be enough like the audited one."""
-        return self.possible.n >= LEAST_SIZE * self.n_training
+        return self.possible.n >= SMALLEST_TRAINING_SHARE * self.n_training
 
 
 def wanted_properties(what: Subject, settings: Settings) -> tuple[Wanted, ...]:
@@ -153,11 +153,11 @@ def _two_sides(what: Subject, seed: int) -> tuple[Records, Records]:
     return owner, what.holdout[np.sort(order[:n_attacker])]
 
 
-def _wanted(what: Subject, owner: Records, attacker: Records, secret: Secret, games: PropertyGames) -> Wanted:
+def _wanted(what: Subject, owner: Records, attacker: Records, secret: TargetProperty, games: PropertyGames) -> Wanted:
     found = _property(what.own_schema, secret)
     try:
         positive = positive_code(what.in_own_words(what.train), secret.positive)
-        sides = Population(
+        sides = Sides(
             Side("owner", owner, found.of(what.in_own_words(owner)), positive),
             Side("attacker", attacker, found.of(what.in_own_words(attacker)), positive),
         )
@@ -173,7 +173,7 @@ def _wanted(what: Subject, owner: Records, attacker: Records, secret: Secret, ga
     n = min(
         games.n_records,
         len(what.train),
-        *(_largest(side, t0, t1, MOST_TAKEN) for side in (sides.owner, sides.attacker)),
+        *(_largest(side, t0, t1, MAX_TAKEN_SHARE) for side in (sides.owner, sides.attacker)),
     )
     if n < FEWEST_RECORDS:
         raise DataError(
@@ -194,7 +194,7 @@ def usual_fractions(true_fraction: float) -> tuple[float, float]:
     return (half, whole) if true_fraction <= 0.5 else (round(1 - whole, 9), round(1 - half, 9))
 
 
-def _property(schema: Schema, secret: Secret) -> Property:
+def _property(schema: Schema, secret: TargetProperty) -> Property:
     """The property in the words of the user's schema.
 
     Raises:
@@ -248,7 +248,7 @@ def n_game_models(kind: AnswerKind, games: PropertyGames) -> int:
     Where filtering cannot be tried they are fewer.
     """
     n_games = len(_kinds(kind, games)) + 2 * games.remedies
-    return n_games * _each_game(games) + N_MODELS * bool(games.planted)
+    return n_games * _each_game(games) + N_PROSPECT_MODELS * bool(games.planted)
 
 
 def n_influence_models(wanted: Wanted, games: PropertyGames) -> int:
@@ -266,7 +266,7 @@ def n_estimate_models(wanted: Wanted, games: PropertyGames) -> int:
     return N_ENSEMBLE + 2 * games.n_shadow if wanted.is_estimated else 0
 
 
-def some_models(side: Side, game: Game, learner: Learner, settings: Settings) -> Job:
+def some_models(side: Side, game: GameParameters, learner: Learner, settings: Settings) -> Job:
     """As many models as one game attacks, to know how long their training takes."""
     frequencies = np.tile([game.t0, game.t1], settings.games.n_targets)
     sets = side.draw_sets(game.n, frequencies, np.random.default_rng(0))
@@ -279,7 +279,7 @@ def some_models(side: Side, game: Game, learner: Learner, settings: Settings) ->
 
 def released_learner(learner: Learner, settings: Settings) -> Learner:
     """The learner, whose models answer what is released; labels are read off probabilities anyway."""
-    return Releasing(learner, settings.bin_width) if settings.released is Released.BINNED else learner
+    return Releasing(learner, settings.bin_width) if settings.released is ReleasedOutputs.BINNED else learner
 
 
 def _kinds(kind: AnswerKind, games: PropertyGames) -> list[tuple[AnswerKind, float]]:
@@ -347,7 +347,7 @@ def _remedies(learner: Learner, wanted: Wanted, games: PropertyGames) -> Iterato
     reason = not_filtered(learner, wanted)
     filtered = None if reason else WithoutInfluential(learner, influence_inside, most)
     yield _Remedy(FILTERING, most, filtered, reason)
-    yield _Remedy(LABEL_NOISE, NOISE, NoisyLabels(learner, NOISE))
+    yield _Remedy(LABEL_NOISE, LABEL_NOISE_RATE, NoisyLabels(learner, LABEL_NOISE_RATE))
 
 
 def influence_inside(learner: Learner, records: Records) -> Floats:
@@ -387,14 +387,14 @@ class _Player:
     seed: int
     execution: Execution
 
-    def _attack(self, answers: AnswerKind, band: QueryBand) -> Attack:
-        return Attack(
+    def _attack(self, answers: AnswerKind, band: QueryBand) -> PropertyAttack:
+        return PropertyAttack(
             N_ENSEMBLE,
             N_QUERIES,
             self.games.n_shadow,
             band,
             answers,
-            most_drawn=LOOKED_AT * N_QUERIES,
+            most_drawn=POINTS_PER_QUERY * N_QUERIES,
             most_records=len(self.wanted.sides.attacker.records),
         )
 
@@ -424,7 +424,7 @@ class _Player:
                 game,
                 self._attack(answers, band),
                 n_targets=self.games.n_targets,
-                n_test=N_TEST if answers is AnswerKind.LABELS else 0,
+                n_test=N_TEST_RECORDS if answers is AnswerKind.LABELS else 0,
                 confidence=confidence,
                 seed=self.seed,
                 execution=self.execution,
@@ -510,7 +510,9 @@ def _result(
 ) -> InferredProperty:
     t0, t1 = wanted.fractions
     enough = [
-        game.n_planted for game in played if game.accuracy.value >= ENOUGH and game.answers == AnswerKind.LABELS.value
+        game.n_planted
+        for game in played
+        if game.accuracy.value >= SUCCESS_ACCURACY and game.answers == AnswerKind.LABELS.value
     ]
     return InferredProperty(
         name=wanted.name,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from leakgauge.auditing.advice import Situation
 from leakgauge.auditing.finding import Finding
-from leakgauge.auditing.plan import Outline, Step
+from leakgauge.auditing.plan import Outline, PlannedStep
 from leakgauge.auditing.properties.findings import findings, measure, unknown
 from leakgauge.auditing.properties.measurement import (
     infer_properties,
@@ -91,21 +91,21 @@ class Properties(Question):
         games = "not tested without a learner" if outline.what.learner is None else "shadow models are trained"
         return f"Target properties: {', '.join(one.name for one in self.wanted)}; {games}."
 
-    def plan(self, outline: Outline) -> Iterator[Step]:
+    def plan(self, outline: Outline) -> Iterator[PlannedStep]:
         """The games, for which the target models of one stand, filtering in them, and the estimate."""
         learner, settings = outline.learner, self.settings
         how = released_learner(learner, settings)
         for one in self.wanted:
             some = some_models(one.sides.owner, one.game, learner, settings)
             n_models = n_game_models(outline.kind, settings.games)
-            yield Step.of(f"games about {one.name}", some, asked_of_all=1).standing_for(n_models)
+            yield PlannedStep.of(f"games about {one.name}", some, asked_of_all=1).standing_for(n_models)
             if settings.games.remedies and not not_filtered(how, one):
-                filtering = Step.of(f"filtering in games about {one.name}", influence_job(how, one))
+                filtering = PlannedStep.of(f"filtering in games about {one.name}", influence_job(how, one))
                 yield filtering.standing_for(n_influence_models(one, settings.games))
             if one.is_estimated:
                 some = some_models(one.sides.attacker, one.possible, learner, settings)
                 n_models = n_estimate_models(one, settings.games)
-                yield Step.of(f"fraction of {one.name}", some, asked_of_all=1).standing_for(n_models)
+                yield PlannedStep.of(f"fraction of {one.name}", some, asked_of_all=1).standing_for(n_models)
 
     def ask(self, case: Case) -> PropertiesAnswer:
         """Play the games."""

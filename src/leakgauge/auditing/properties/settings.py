@@ -24,7 +24,7 @@ from leakgauge.checking import (
 from leakgauge.errors import ConfigError
 from leakgauge.records import Value
 
-MOST_PLANTED = 0.5
+LARGEST_POISON_SHARE = 0.5
 """Of a training set: whoever plants more than half of it owns it."""
 
 FEWEST_SHADOWS, FEWEST_TARGETS = 20, 5
@@ -48,13 +48,13 @@ class PropertyLimits(Checked):
     )
     planted: float = setting(
         0.0,
-        number(least=0, most=MOST_PLANTED, hint="it is a share"),
+        number(least=0, most=LARGEST_POISON_SHARE, hint="it is a share"),
         "largest share of poisoned records that it covers",
     )
 
 
 @dataclass(frozen=True)
-class Secret:
+class TargetProperty:
     """A property of people whose frequency in the training set is nobody's business.
 
     Args:
@@ -108,7 +108,7 @@ class Secret:
     def name(self) -> str:
         """The property in words.
 
-        >>> Secret("sex", values=("f",)).name, Secret("age", above=17, below=30).name
+        >>> TargetProperty("sex", values=("f",)).name, TargetProperty("age", above=17, below=30).name
         ('sex is f', 'age above 17 and below 30')
         """
         if self.values:
@@ -133,7 +133,7 @@ class PropertyGames(Checked):
 
     planted: tuple[float, ...] = setting(
         (0.02, 0.05, 0.1),
-        many(number(above=0, most=MOST_PLANTED, hint="it is a share")),
+        many(number(above=0, most=LARGEST_POISON_SHARE, hint="it is a share")),
         "shares of poisoned records, in addition to games without any",
     )
     n_shadow: int = setting(100, whole(FEWEST_SHADOWS), "shadow models of each frequency")
@@ -151,7 +151,7 @@ class PropertyGames(Checked):
         super().__post_init__()
         if list(self.planted) != sorted(set(self.planted)):
             raise ConfigError(
-                f"property_games.planted must be shares in (0, {MOST_PLANTED}], each once and ascending, got "
+                f"property_games.planted must be shares in (0, {LARGEST_POISON_SHARE}], each once and ascending, got "
                 f"{list(self.planted)}"
             )
         if self.remedies and not self.planted:
@@ -170,7 +170,9 @@ class PropertySettings(Checked):
         games: how those are played.
     """
 
-    properties: tuple[Secret, ...] = setting((), many(instance(Secret)), "target properties of the training set")
+    properties: tuple[TargetProperty, ...] = setting(
+        (), many(instance(TargetProperty)), "target properties of the training set"
+    )
     games: PropertyGames = field(
         default_factory=PropertyGames,
         metadata={"check": instance(PropertyGames), "description": "games about them"},
@@ -219,11 +221,11 @@ class PropertyPart(Part):
         return self
 
     @property
-    def secret(self) -> Secret:
+    def secret(self) -> TargetProperty:
         """The property."""
         values = self.values if self.value is None else (self.value,)
         fractions = None if self.fractions is None else (self.fractions[0], self.fractions[1])
-        return Secret(self.column, values, self.below, self.above, fractions, self.positive)
+        return TargetProperty(self.column, values, self.below, self.above, fractions, self.positive)
 
 
 class PropertyGamesPart(Part):
@@ -231,7 +233,7 @@ class PropertyGamesPart(Part):
 
     sets: ClassVar[dict[str, str]] = {"shadow_models": "n_shadow", "target_models": "n_targets", "records": "n_records"}
 
-    planted: tuple[Annotated[float, Field(gt=0, le=MOST_PLANTED)], ...] = said_of(PropertyGames, "planted")
+    planted: tuple[Annotated[float, Field(gt=0, le=LARGEST_POISON_SHARE)], ...] = said_of(PropertyGames, "planted")
     shadow_models: int = said_of(PropertyGames, "n_shadow")
     target_models: int = said_of(PropertyGames, "n_targets")
     records: int = said_of(PropertyGames, "n_records")

@@ -21,10 +21,10 @@ from leakgauge.checking import check_fields, number, optional, whole
 from leakgauge.defences.mip.algorithms import Algorithm, Mean
 from leakgauge.defences.mip.exchanges import (
     Enumerated,
-    Evidence,
+    ExchangeEvidence,
     Exchanges,
     Farthest,
-    Removals,
+    RandomRemovals,
     all_exchanges,
     checked_size,
     drawn,
@@ -49,7 +49,7 @@ MOST_DIFFERENCES = 10**8
 """Numbers in all differences of pairs that may be looked at."""
 
 
-SECRETS = "the training set is drawn uniformly from the pool, and both it and the random numbers stay secret"
+SECRECY_ASSUMPTION = "the training set is drawn uniformly from the pool, and both it and the random numbers stay secret"
 """What every guarantee assumes."""
 
 
@@ -174,7 +174,7 @@ class Swap(Calibration):
         share = _checked(algorithm, eta, size, self.prior)
         root, evidence = self._evidence(algorithm, size, share, rng)
         scale = evidence.least_scale(eta)
-        certain = not isinstance(evidence, Exchanges | Removals)
+        certain = not isinstance(evidence, Exchanges | RandomRemovals)
         if not certain:
             _warn_of_still(root)
         guarantee = Guarantee(
@@ -183,14 +183,14 @@ class Swap(Calibration):
             share,
             1.0 if certain else self.confidence,
             "coupling by the exchange of one record, with Gaussian noise",
-            SECRETS,
+            SECRECY_ASSUMPTION,
             evidence.etas(scale),
         )
         return Calibrated(GaussianNoise(scale * root), guarantee, size)
 
     def _evidence(
         self, algorithm: Algorithm, size: int, share: float, rng: np.random.Generator
-    ) -> tuple[Floats, Evidence]:
+    ) -> tuple[Floats, ExchangeEvidence]:
         n, n_drawn = algorithm.n_pool, self.n_splits * (1 + min(size, algorithm.n_pool - size))
         if isinstance(algorithm, Mean):
             root = self._root(algorithm, size, algorithm.about_mean(size))
@@ -209,7 +209,7 @@ class Swap(Calibration):
 
     def _exchanges(
         self, algorithm: Algorithm, size: int, share: float, rng: np.random.Generator
-    ) -> tuple[Floats, Evidence]:
+    ) -> tuple[Floats, ExchangeEvidence]:
         first = [drawn_exchanges(algorithm, size, rng)[0] for _ in range(self._n_first)]
         root = self._root(algorithm, size, np.concatenate(first))
         found = np.full((self.n_splits, algorithm.n_pool), np.nan)
@@ -220,7 +220,7 @@ class Swap(Calibration):
 
     def _removals(
         self, algorithm: Algorithm, size: int, share: float, d: int, rng: np.random.Generator
-    ) -> tuple[Floats, Evidence]:
+    ) -> tuple[Floats, ExchangeEvidence]:
         def removed(members: Members) -> Floats:
             moves = algorithm.removals(members, seed=0)
             return np.full((size, d), np.nan) if moves is None else moves  # no model: infinitely far
@@ -232,7 +232,7 @@ class Swap(Calibration):
             members = drawn(algorithm.n_pool, size, rng)
             for row, inside in zip(pair, (members, opposite(members, rng)), strict=True):
                 row[inside] = lengths(removed(inside), root)
-        return root, Removals(found, share, self.confidence)
+        return root, RandomRemovals(found, share, self.confidence)
 
     @property
     def _n_first(self) -> int:
@@ -378,7 +378,7 @@ class Moments:
 
     def guarantee(self, eta: float, share: float, source: str) -> Guarantee:
         """What follows from them."""
-        assumption = "; ".join(part for part in (SECRETS, self.assumption) if part)
+        assumption = "; ".join(part for part in (SECRECY_ASSUMPTION, self.assumption) if part)
         return Guarantee(eta, max(share, 1 - share) + eta, share, self.confidence, source, assumption)
 
 

@@ -41,11 +41,11 @@ MOST_SUBSETS = 1_000_000
 BETS = ((1.0, 0.5), (0.5, 0.25), (0.25, 0.125), (0.125, 0.125))
 """Bets of the test, as shares of the largest possible one, and how much of the stakes is on each."""
 
-TIGHT = 1e-6
+NOISE_RELATIVE_ERROR = 1e-6
 """Relative error of the noise that is found; it is never too small."""
 
 
-class Evidence(ABC):
+class ExchangeEvidence(ABC):
     """What is known of exchanges.
 
     Attributes:
@@ -78,7 +78,7 @@ class Evidence(ABC):
         while self.holds(high / 2, eta):
             high /= 2
         low = high / 2
-        while high > low * (1 + TIGHT):
+        while high > low * (1 + NOISE_RELATIVE_ERROR):
             middle = math.sqrt(low * high)
             low, high = (low, middle) if self.holds(middle, eta) else (middle, high)
         return high
@@ -93,7 +93,7 @@ class Evidence(ABC):
 
 
 @dataclass(frozen=True, eq=False)
-class Enumerated(Evidence):
+class Enumerated(ExchangeEvidence):
     """Every exchange of a record.
 
     Args:
@@ -111,7 +111,7 @@ class Enumerated(Evidence):
 
 
 @dataclass(frozen=True, eq=False)
-class Farthest(Evidence):
+class Farthest(ExchangeEvidence):
     """A bound on the exchanges of each record of a mean.
 
     Args:
@@ -128,7 +128,7 @@ class Farthest(Evidence):
 
 
 @dataclass(frozen=True, eq=False)
-class Tested(Evidence):
+class Tested(ExchangeEvidence):
     """Exchanges drawn at random.
 
     Args:
@@ -199,7 +199,7 @@ class Exchanges(Tested):
 
 
 @dataclass(frozen=True, eq=False)
-class Removals(Tested):
+class RandomRemovals(Tested):
     """Random removals, two of which make an exchange: D without z* is D' without z.
 
     tv is concave with tv(0) = 0, so tv of an exchange is at most the sum of both. In the first, D is a random training

@@ -26,10 +26,10 @@ if TYPE_CHECKING:
     from leakgauge.records import Records, Schema
     from leakgauge.training import Learner
 
-MOST_SHAPED = 2000
+MAX_COVARIANCE_PARAMETERS = 2000
 """Parameters whose covariance may be found."""
 
-SINGULAR = 1e-10
+SINGULAR_CURVATURE_RATIO = 1e-10
 """Ratio of the smallest curvature to the largest, per unit of each parameter, below which a Hessian is singular."""
 
 
@@ -84,11 +84,21 @@ def layout_of(learner: Learner, schema: Schema) -> Layout:
             f"{learner.name} cannot be released with noise on its parameters: {parts}, and that would be released "
             "without noise; use steps that learn nothing from the records"
         )
-    kinds = LinearRegressor, LinearClassifier, Logistic, Discriminant, NaiveBayes, GaussianBayes, CategoricalBayes
+    kinds = (
+        LinearRegressor,
+        LinearClassifier,
+        Logistic,
+        Discriminant,
+        NaiveBayesParameters,
+        GaussianBayes,
+        CategoricalBayes,
+    )
     for kind in kinds:
         if type(parts[1]).__name__ in kind.names and type(parts[1]).__module__.startswith("sklearn."):
             return kind(learner.estimator, schema)
-    known = [name for kind in (LinearRegressor, LinearClassifier, Logistic, NaiveBayes) for name in kind.names]
+    known = [
+        name for kind in (LinearRegressor, LinearClassifier, Logistic, NaiveBayesParameters) for name in kind.names
+    ]
     raise ModelError(
         f"{type(parts[1]).__name__} has no vector of parameters that noise could be added to; there are: "
         f"{', '.join(known)}, GaussianNB, CategoricalNB, LinearDiscriminantAnalysis and PyTorch modules"
@@ -212,7 +222,7 @@ class Logistic(LinearClassifier):
 
         last = last_step(self.estimator)
         squared = not last.l1_ratio and last.penalty in ("deprecated", "l2")
-        if not squared or self.dimension > MOST_SHAPED or len(np.unique(pool.labels)) < len(self.classes):
+        if not squared or self.dimension > MAX_COVARIANCE_PARAMETERS or len(np.unique(pool.labels)) < len(self.classes):
             return None
         estimator = clone(self.estimator)
         last_step(estimator).set_params(C=share * last.C)
@@ -259,7 +269,7 @@ class Discriminant(LinearClassifier):
         last.intercept_ = vector[-self._n_scores :].copy()
 
 
-class NaiveBayes(Estimator):
+class NaiveBayesParameters(Estimator):
     """For each class in the order of the schema: the log prior, then its row of the tables."""
 
     names: ClassVar[tuple[str, ...]] = ("MultinomialNB", "BernoulliNB", "ComplementNB")
@@ -288,7 +298,7 @@ class NaiveBayes(Estimator):
         return _normalised(rows[:, 0]), rows[:, 1:].copy()
 
 
-class GaussianBayes(NaiveBayes):
+class GaussianBayes(NaiveBayesParameters):
     """For each class in the order of the schema: the log prior, the means, the variances."""
 
     names: ClassVar[tuple[str, ...]] = ("GaussianNB",)
@@ -311,7 +321,7 @@ class GaussianBayes(NaiveBayes):
         last.var_ = np.maximum(variances, variances[variances > 0].min())
 
 
-class CategoricalBayes(NaiveBayes):
+class CategoricalBayes(NaiveBayesParameters):
     """For each class in the order of the schema: the log prior, then the tables of all features."""
 
     names: ClassVar[tuple[str, ...]] = ("CategoricalNB",)
@@ -413,7 +423,7 @@ def _inverse(hessian: Floats) -> Floats | None:
         return None
     units = 1 / np.sqrt(curvature)
     values, vectors = np.linalg.eigh(hessian * np.outer(units, units))
-    if values[0] < SINGULAR * values[-1]:
+    if values[0] < SINGULAR_CURVATURE_RATIO * values[-1]:
         return None
     root = units[:, None] * vectors / np.sqrt(values)
     return np.asarray(root @ root.T)

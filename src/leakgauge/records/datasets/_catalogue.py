@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from leakgauge.records.datasets import _bundled, _images, _tabular, _text
-from leakgauge.records.datasets._files import Form, SourceFile
+from leakgauge.records.datasets._files import SourceFile, StoredForm
 from leakgauge.records.table import Records
 
 _UCI = "https://archive.ics.uci.edu/ml/machine-learning-databases"
@@ -41,7 +41,7 @@ class Entry:
     description: str
     source: str
     licence: str
-    forms: tuple[Form, ...] = ()
+    forms: tuple[StoredForm, ...] = ()
     build: Callable[[Any], Records] = lambda content: content
 
 
@@ -95,8 +95,10 @@ ENTRIES: dict[str, Entry] = {
         "UCI Adult (Becker and Kohavi 1996), https://archive.ics.uci.edu/dataset/2/adult",
         "CC BY 4.0",
         (
-            Form(_files("adult", "adult.csv.gz"), _tabular.read_adult),
-            Form(_files("adult", "adult.data", "adult.test", home=f"{_UCI}/adult"), _tabular.read_adult_originals),
+            StoredForm(_files("adult", "adult.csv.gz"), _tabular.read_adult),
+            StoredForm(
+                _files("adult", "adult.data", "adult.test", home=f"{_UCI}/adult"), _tabular.read_adult_originals
+            ),
         ),
     ),
     "census-income": Entry(
@@ -105,11 +107,11 @@ ENTRIES: dict[str, Entry] = {
         "UCI Census-Income (KDD) (Lane and Kohavi 2000), https://archive.ics.uci.edu/dataset/117/census+income+kdd",
         "CC BY 4.0",
         (
-            Form(
+            StoredForm(
                 _files("census_income_kdd", "census_income_kdd_train.csv.xz", "census_income_kdd_test.csv.xz"),
                 _tabular.read_census,
             ),
-            Form(
+            StoredForm(
                 _files(
                     "census_income_kdd",
                     "census-income.data.gz",
@@ -129,8 +131,8 @@ ENTRIES: dict[str, Entry] = {
         "https://github.com/privacytrustlab/datasets",
         "none stated; published as research data",
         (
-            Form(_files("location30", "location30.npz"), _tabular.read_location),
-            Form(
+            StoredForm(_files("location30", "location30.npz"), _tabular.read_location),
+            StoredForm(
                 _files("location30", "dataset_location.tgz", home=_SHOKRI),
                 _tabular.read_location_archive,
                 digest="c84bff11989a98ed978ccff1b699b3d74dbc6c7551fa2c04d851575dcb7051e7",
@@ -145,7 +147,7 @@ ENTRIES: dict[str, Entry] = {
         "https://github.com/privacytrustlab/datasets",
         "none stated; published as research data",
         (
-            Form(
+            StoredForm(
                 _files("purchase100", "dataset_purchase.tgz", home=_SHOKRI_NOW, mb=256),
                 _tabular.read_purchase_archive,
                 note="Its home states no checksum: rows, columns, values and classes were checked.",
@@ -161,8 +163,8 @@ ENTRIES: dict[str, Entry] = {
         "https://www2.aueb.gr/users/ion/data/enron-spam/",
         "none stated; public research corpus",
         (
-            Form(_files("enron_spam", "enron_spam.jsonl.xz"), _text.read_lines),
-            Form(
+            StoredForm(_files("enron_spam", "enron_spam.jsonl.xz"), _text.read_lines),
+            StoredForm(
                 _files("enron_spam", *(f"enron{i}.tar.gz" for i in range(1, 7)), home=_METSIS),
                 _text.read_archives,
                 digest="54d4310972716df55ffdadf0f33740e95bc1d8f37e6f370489a95ad672d06e8d",
@@ -177,8 +179,8 @@ ENTRIES: dict[str, Entry] = {
         "https://github.com/samuel-yeom/ml-privacy-csf18",
         "CC BY-SA 4.0, research use (PharmGKB)",
         (
-            Form(_files("iwpc_warfarin", "iwpc_scaled.csv.gz"), _tabular.read_warfarin),
-            Form(_files("iwpc_warfarin", "iwpc-scaled.csv", home=_YEOM), _tabular.read_warfarin),
+            StoredForm(_files("iwpc_warfarin", "iwpc_scaled.csv.gz"), _tabular.read_warfarin),
+            StoredForm(_files("iwpc_warfarin", "iwpc-scaled.csv", home=_YEOM), _tabular.read_warfarin),
         ),
     ),
     "eyedata": Entry(
@@ -186,8 +188,8 @@ ENTRIES: dict[str, Entry] = {
         "Scheetz et al. 2006 (GEO series GSE5680), in the form of https://github.com/samuel-yeom/ml-privacy-csf18",
         "public (GEO); GPL-2 as part of the R package flare",
         (
-            Form(_files("eyedata", "eyedata.csv.gz"), _tabular.read_eyedata),
-            Form(_files("eyedata", "eyedata.csv", home=_YEOM), _tabular.read_eyedata),
+            StoredForm(_files("eyedata", "eyedata.csv.gz"), _tabular.read_eyedata),
+            StoredForm(_files("eyedata", "eyedata.csv", home=_YEOM), _tabular.read_eyedata),
         ),
     ),
     "acs-income": Entry(
@@ -198,8 +200,8 @@ ENTRIES: dict[str, Entry] = {
         "https://github.com/xheilmann/FeDa4Fair",
         "public domain (census microdata)",
         (
-            Form(_files("acs_pums", "acsincome_2018_35states.csv.xz"), _tabular.read_acs),
-            Form(
+            StoredForm(_files("acs_pums", "acsincome_2018_35states.csv.xz"), _tabular.read_acs),
+            StoredForm(
                 _files("acs_pums", *(f"{state}_0.csv" for state in _STATES), home=_FEDA),
                 _tabular.read_acs_by_state,
                 digest="22a4c17a2add9c822656cbe03ee95cc44655c87abdf70abdd6df93740a90c021",
@@ -212,8 +214,8 @@ ENTRIES: dict[str, Entry] = {
         "MNIST (LeCun, Cortes and Burges), fetched from https://ossci-datasets.s3.amazonaws.com/mnist",
         "none stated at the home; commonly given as CC BY-SA 3.0",
         (
-            Form(_files("mnist", "mnist.npz"), _images.read_mnist),
-            Form(
+            StoredForm(_files("mnist", "mnist.npz"), _images.read_mnist),
+            StoredForm(
                 _files(
                     "mnist",
                     *(
@@ -234,8 +236,10 @@ ENTRIES: dict[str, Entry] = {
         "CIFAR-10 (Krizhevsky 2009), binary version, https://www.cs.toronto.edu/~kriz/cifar.html",
         "none stated",
         (
-            Form(_files("cifar10", "cifar-10-binary.tar.gz", home=_KRIZHEVSKY, mb=163), _images.read_cifar10_binary),
-            Form(
+            StoredForm(
+                _files("cifar10", "cifar-10-binary.tar.gz", home=_KRIZHEVSKY, mb=163), _images.read_cifar10_binary
+            ),
+            StoredForm(
                 _files("cifar10", "cifar10_jpeg.npz"),
                 _images.read_cifar10_jpeg,
                 note="This copy was re-encoded as JPEG: pixels differ from the original by 5.8 of 255 on average.",

@@ -56,7 +56,7 @@ class SourceFile:
 
 
 @dataclass(frozen=True)
-class Form:
+class StoredForm:
     """One way in which a data set is kept: files, and how to read them.
 
     Attributes:
@@ -85,14 +85,14 @@ class Form:
 
 
 @dataclass(frozen=True)
-class Found:
+class CheckedContent:
     """Content that was checked, and the form it came in."""
 
-    form: Form
+    form: StoredForm
     content: Any = field(repr=False)
 
 
-def obtain(name: str, forms: Sequence[Form], *, path: str | Path | None, progress: bool) -> Found:
+def obtain(name: str, forms: Sequence[StoredForm], *, path: str | Path | None, progress: bool) -> CheckedContent:
     """The content of a data set: from a folder if it is there, else fetched from its home into the cache.
 
     Args:
@@ -109,12 +109,12 @@ def obtain(name: str, forms: Sequence[Form], *, path: str | Path | None, progres
         for form in forms:
             paths = form.paths_in(folder)
             if paths is not None:
-                return Found(form, _checked(form, paths))
+                return CheckedContent(form, _checked(form, paths))
     if path is not None:
         raise DataError(f"{_not_found(name, forms, folders)}; {_by_hand(forms)}")
     fetchable = [form for form in forms if form.can_be_fetched]
     try:
-        return Found(fetchable[0], _fetched(fetchable[0], cache_folder(), progress))
+        return CheckedContent(fetchable[0], _fetched(fetchable[0], cache_folder(), progress))
     except _Unreachable as error:
         raise DataError(f"{_not_found(name, forms, folders)}, and {error}; {_by_hand(forms)}") from error
 
@@ -140,12 +140,12 @@ def _existing(folder: Path, named_by: str) -> Path:
     return folder
 
 
-def _not_found(name: str, forms: Sequence[Form], folders: Sequence[Path]) -> str:
+def _not_found(name: str, forms: Sequence[StoredForm], folders: Sequence[Path]) -> str:
     wanted = " or ".join(" and ".join(_short([file.name for file in form.files])) for form in forms)
     return f"data set {name!r} was not found: looked for {wanted} in {', '.join(str(folder) for folder in folders)}"
 
 
-def _by_hand(forms: Sequence[Form]) -> str:
+def _by_hand(forms: Sequence[StoredForm]) -> str:
     form = next(form for form in forms if form.can_be_fetched)
     steps = _short([f"{file.url} as {file.name}" for file in form.files])
     return f"fetch by hand {', '.join(steps)} into a folder and set {VARIABLE} to that folder."
@@ -155,7 +155,7 @@ def _short(words: Sequence[str]) -> list[str]:
     return list(words) if len(words) <= 6 else [*words[:2], f"{len(words) - 3} more", words[-1]]
 
 
-def _checked(form: Form, paths: Sequence[Path]) -> Any:
+def _checked(form: StoredForm, paths: Sequence[Path]) -> Any:
     """The parsed content, after all checks."""
     for file, path in zip(form.files, paths, strict=True):
         if file.sha256 is not None:
@@ -163,7 +163,7 @@ def _checked(form: Form, paths: Sequence[Path]) -> Any:
     return _read_and_checked(form, paths, ", ".join(_short([str(path) for path in paths])))
 
 
-def _read_and_checked(form: Form, paths: Sequence[Path], where: str) -> Any:
+def _read_and_checked(form: StoredForm, paths: Sequence[Path], where: str) -> Any:
     try:
         content = form.read(paths)
     except InputError:
@@ -203,7 +203,7 @@ def _sha256(path: Path, where: str, *, unpacked: bool) -> str:
     return hasher.hexdigest()
 
 
-def _fetched(form: Form, cache: Path, progress: bool) -> Any:
+def _fetched(form: StoredForm, cache: Path, progress: bool) -> Any:
     """Fetch all files under temporary names, check them, and only then give them their own."""
     _make_private(cache)
     with ExitStack() as stack:
@@ -220,7 +220,7 @@ def _fetched(form: Form, cache: Path, progress: bool) -> Any:
     return content
 
 
-def _read_fetched(form: Form, parts: Sequence[Path]) -> Any:
+def _read_fetched(form: StoredForm, parts: Sequence[Path]) -> Any:
     try:
         return _read_and_checked(form, parts, ", ".join(_short([file.url for file in form.files])))
     except DataError as error:  # temporary names mean nothing to anybody

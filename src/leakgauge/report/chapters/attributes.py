@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leakgauge.auditing import AttributeAttack, AuditDocument, InferredColumn
+from leakgauge.auditing import AttributeAttackResult, AuditDocument, InferredColumn
 from leakgauge.report.chapters.chapter import Chapter, Estimates
 from leakgauge.report.figures import digits
 from leakgauge.report.words import counted, factor, interval, listing, number, percent, short
@@ -78,7 +78,7 @@ class AttributesChapter(Chapter):
         }
 
 
-def clearest(column: InferredColumn) -> AttributeAttack:
+def clearest(column: InferredColumn) -> AttributeAttackResult:
     """Of the attacks that the rule judges that of the largest advantage; where none is shown, the most successful."""
     judged = [attack for attack in column.attacks if attack.decides]
     if any(attack.advantage.magnitude.low > 0 for attack in judged):

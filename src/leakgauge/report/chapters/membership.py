@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from leakgauge.auditing import AttackResult, AuditDocument
-from leakgauge.auditing.advice import POWER, smallest_advantage
+from leakgauge.auditing import AuditDocument, MembershipAttackResult
+from leakgauge.auditing.advice import DETECTION_POWER, smallest_advantage
 from leakgauge.report import figures
 from leakgauge.report.chapters.chapter import Chapter, Estimates
 from leakgauge.report.words import counted, factor, number, short, value_and_interval
@@ -83,11 +83,11 @@ class MembershipChapter(Chapter):
         return drawn
 
 
-def _power(audit: AuditDocument, attack: AttackResult) -> str:
+def _power(audit: AuditDocument, attack: MembershipAttackResult) -> str:
     """How small an advantage an attack would have shown."""
     found = smallest_advantage(audit.description.n_train, audit.description.n_holdout, attack.advantage.confidence)
     would = f"would have detected {number(found)}" if found < 1 else "would not have detected even an advantage of 1"
-    return f"This audit {would} with {100 * POWER:.0f} % power."
+    return f"This audit {would} with {100 * DETECTION_POWER:.0f} % power."
 
 
 def tail_odds(audit: AuditDocument) -> str:
@@ -104,7 +104,7 @@ def tail_odds(audit: AuditDocument) -> str:
     )
 
 
-def tail(attack: AttackResult) -> tuple[str, str]:
+def tail(attack: MembershipAttackResult) -> tuple[str, str]:
     """The tail odds of an attack, and how many of which records are members."""
     found = attack.tail
     if found is None:

@@ -16,7 +16,7 @@ from leakgauge.training.job import Job
 
 
 @dataclass(frozen=True)
-class Outcome:
+class JobOutcome:
     """What became of a job, or of a part of one.
 
     Args:
@@ -31,15 +31,15 @@ class Outcome:
     failures: dict[int, str] = field(default_factory=dict)
     n_unconverged: int = 0
 
-    def with_others(self, places: Indices, others: Outcome) -> Outcome:
+    def with_others(self, places: Indices, others: JobOutcome) -> JobOutcome:
         """With the models at some places ``[m]`` as they came out elsewhere; answers are put in place."""
         self.answers[places] = others.answers
         failures = self.failures | {int(places[model]): why for model, why in others.failures.items()}
         kind = None if len(failures) == len(self.answers) else self.kind or others.kind
-        return Outcome(self.answers, kind, dict(sorted(failures.items())), self.n_unconverged + others.n_unconverged)
+        return JobOutcome(self.answers, kind, dict(sorted(failures.items())), self.n_unconverged + others.n_unconverged)
 
 
-class Why(StrEnum):
+class RefusalKind(StrEnum):
     """Why an engine does not do a job.
 
     ``LEARNER``: it is for other learners. ``JOB``: it is for other jobs of this learner, say for leaving records out.
@@ -64,14 +64,14 @@ class Refusal:
         words: the reason, for the user.
     """
 
-    why: Why
+    why: RefusalKind
     words: str
 
     def __str__(self) -> str:
         return self.words
 
 
-class Prepared(ABC):
+class PreparedJob(ABC):
     """A job that an engine can do: looked at once, and what its models share is found once.
 
     It is what workers are given: it can be pickled, and holds what is shared once :meth:`share` was called.
@@ -89,7 +89,7 @@ class Prepared(ABC):
         """Find what all models share, before the work is handed out; nothing where that is done or costs nothing."""
 
     @abstractmethod
-    def answers(self, models: Indices) -> Outcome:
+    def answers(self, models: Indices) -> JobOutcome:
         """What some of the models answer.
 
         It should be the case that the answers of some of the models are those rows of the answers of all.
@@ -119,15 +119,15 @@ class Prepared(ABC):
         """
         return None
 
-    def all(self) -> Outcome:
+    def all(self) -> JobOutcome:
         """What all models answer."""
         return self.answers(np.arange(len(self.job.subsets)))
 
-    def _outcome(self, answers: NDArray[np.float64]) -> Outcome:
+    def _outcome(self, answers: NDArray[np.float64]) -> JobOutcome:
         """The outcome of answers ``[m, queries, k]``: where all are NaN, no model exists."""
         lost = np.flatnonzero(np.isnan(answers).all(axis=(1, 2)))
         kind = AnswerKind.PROBABILITIES if self.job.records.schema.classes else AnswerKind.VALUES
-        return Outcome(answers, kind, {int(model): "no model exists without this record" for model in lost})
+        return JobOutcome(answers, kind, {int(model): "no model exists without this record" for model in lost})
 
 
 class Engine(ABC):
@@ -156,5 +156,5 @@ class Engine(ABC):
     chunk: ClassVar[int | None] = None
 
     @abstractmethod
-    def prepare(self, job: Job) -> Prepared | Refusal:
+    def prepare(self, job: Job) -> PreparedJob | Refusal:
         """The job, ready to be done; or why this engine cannot do it."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from leakgauge.arrays import Codes
 
-ROOM = 4
+COUNTERS_PER_RECORD = 4
 """Places for counting, for each record: as many as still cost less than sorting."""
 
 
@@ -51,7 +51,7 @@ def distinct(columns: Sequence[Codes], widths: Codes) -> tuple[Codes, Codes] | N
     if numbers is None:
         return None
     n_combinations = int(np.prod(widths))
-    if n_combinations <= max(ROOM * len(numbers), 64):
+    if n_combinations <= max(COUNTERS_PER_RECORD * len(numbers), 64):
         seen = np.bincount(numbers, minlength=n_combinations) > 0
         places = (np.cumsum(seen) - 1)[numbers]
         rows = np.empty(int(seen.sum()), dtype=np.int64)

@@ -17,7 +17,7 @@ import numpy as np
 
 from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.errors import ModelError
-from leakgauge.training.engines.base import Engine, Outcome, Prepared, Refusal, Why
+from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Refusal, RefusalKind
 from leakgauge.training.engines.stateless import Given, fill_by_training, given
 from leakgauge.training.job import Job
 from leakgauge.training.learners import trained
@@ -26,13 +26,13 @@ from leakgauge.training.threads import one_thread
 Answers: TypeAlias = tuple[Floats, Flags]
 """Answers, models first, and bool ``[models]``: which models rounding, ties or special cases leave to training."""
 
-UNIT = 2.0**-53
+UNIT_ROUNDOFF = 2.0**-53
 """Relative error of one operation in float64."""
 
-NOISE = 1e5 * UNIT
+ROUNDING_DEVIATION_SHARE = 1e5 * UNIT_ROUNDOFF
 """A standard deviation below this share of the values themselves is of rounding errors, not of people."""
 
-AT_ONCE = 2**21
+BLOCK_NUMBERS = 2**21
 """Numbers in the answers of a block of models."""
 
 
@@ -78,14 +78,14 @@ class ClosedForm(Engine):
     """The classes of scikit-learn that it is for, such as ``linear_model.Ridge``; a subclass is another learner."""
     takes_sparse: ClassVar[bool] = False
 
-    def prepare(self, job: Job) -> Prepared | Refusal:
+    def prepare(self, job: Job) -> PreparedJob | Refusal:
         """Solve the job, once for all models; another learner or sort of job, parameters or data are refused."""
         case = given(job, tuple(map(_class_named, self.learners)), sparse=self.takes_sparse, any_query=True)
         if isinstance(case, Refusal):
             return case
         with np.errstate(all="ignore"), one_thread():
             solved = self.solve(case)
-        return Refusal(Why.SETTING, solved) if isinstance(solved, str) else Ready(self, job, case, solved)
+        return Refusal(RefusalKind.SETTING, solved) if isinstance(solved, str) else Ready(self, job, case, solved)
 
     @abstractmethod
     def solve(self, case: Given) -> Solved | str:
@@ -105,7 +105,7 @@ class Displacing(ClosedForm):
         """
 
 
-class Ready(Prepared):
+class Ready(PreparedJob):
     """A solved job.
 
     Args:
@@ -121,7 +121,7 @@ class Ready(Prepared):
         super().__init__(engine, job)
         self.case, self.solved = case, solved
 
-    def answers(self, models: Indices) -> Outcome:
+    def answers(self, models: Indices) -> JobOutcome:
         """The answers of some models; those that rounding, ties or special cases leave open are trained."""
         with np.errstate(all="ignore"), one_thread():
             if self.job.asks_removed:
@@ -215,7 +215,7 @@ def classes_first(scores: Floats) -> Floats:
 
 def blocks(n_models: int, width: int) -> Iterator[slice]:
     """Models whose answers together are few enough to be held several times over."""
-    step = max(1, AT_ONCE // max(1, width))
+    step = max(1, BLOCK_NUMBERS // max(1, width))
     return (slice(start, start + step) for start in range(0, n_models, step))
 
 

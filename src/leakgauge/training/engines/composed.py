@@ -1,9 +1,9 @@
 """Learners made of another learner: its engine does their work too.
 
 A defence that changes answers leaves the models behind as they are: their engine answers for them, and its answers are
-changed (:class:`Released`). A committee is many models of one learner, each of a part of the records: leaving a record
-out touches one part, in which the learner's engine leaves it out, and the models of the other parts are the same for
-all (:class:`Voting`). :func:`composed` puts the engines together as the learner is.
+changed (:class:`PostProcessing`). A committee is many models of one learner, each of a part of the records: leaving a
+record out touches one part, in which the learner's engine leaves it out, and the models of the other parts are the
+same for all (:class:`Voting`). :func:`composed` puts the engines together as the learner is.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from leakgauge.arrays import Floats, Indices
 from leakgauge.models import AnswerKind
 from leakgauge.streams import seed_of
-from leakgauge.training.engines.base import Engine, Outcome, Prepared, Refusal, Why
+from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Refusal, RefusalKind
 from leakgauge.training.engines.refit import Refit, train_each
 from leakgauge.training.job import Job, Queries, Randomness
-from leakgauge.training.learners import Changed, Committee, Learner
+from leakgauge.training.learners import Learner, PostProcessedLearner, VotingLearner
 from leakgauge.training.subsets import DenseSubsets, LeaveOneOut, Subsets, everything, leave_one_out
 from leakgauge.training.table import EachModel
 
@@ -42,9 +42,9 @@ def composed(learner: Learner, engines: Sequence[Engine]) -> Sequence[Engine]:
         engines: for learners that are made of no other.
     """
     made = learner.made_of
-    if isinstance(made, Changed):
-        return [Released(one) for one in composed(made.learner, engines)]
-    if isinstance(made, Committee):
+    if isinstance(made, PostProcessedLearner):
+        return [PostProcessing(one) for one in composed(made.learner, engines)]
+    if isinstance(made, VotingLearner):
         return [Voting(one) for one in composed(made.learner, engines)]
     return engines
 
@@ -52,7 +52,7 @@ def composed(learner: Learner, engines: Sequence[Engine]) -> Sequence[Engine]:
 class Composed(Engine):
     """An engine at work for a learner that is made of the one it is for.
 
-    Its answers are at most twice as far off as those of the engine inside; how they may jump, see :class:`Released`.
+    Its answers are at most twice as far off as those of the engine inside; see :class:`PostProcessing` for jumps.
 
     Args:
         inner: the engine inside; chunks are as large as its own.
@@ -72,8 +72,8 @@ class Composed(Engine):
 # ---------------------------------------------------------------- changed answers
 
 
-class Released(Composed):
-    """For :class:`~leakgauge.training.learners.Changed`: the answers of the models behind, changed.
+class PostProcessing(Composed):
+    """For :class:`~leakgauge.training.learners.PostProcessedLearner`: the answers of the models behind, changed.
 
     Where an answer jumps, as at the edge of a bin or where two labels are level, an error of any size may decide on
     which side it falls. A model that answers so near a jump that the engine inside cannot tell is trained, its solver
@@ -84,18 +84,18 @@ class Released(Composed):
     method = "post-processing the predictions of the ordinary learner's models"
     suffix = "released"
 
-    def prepare(self, job: Job) -> Seen | Refusal:
+    def prepare(self, job: Job) -> PreparedPostProcessing | Refusal:
         """A learner that changes no other's answers, numbers and what the engine inside refuses are refused."""
         made = job.learner.made_of
-        if not isinstance(made, Changed):
-            return Refusal(Why.LEARNER, NO_COMPOSITION.format(job.learner.name))
+        if not isinstance(made, PostProcessedLearner):
+            return Refusal(RefusalKind.LEARNER, NO_COMPOSITION.format(job.learner.name))
         if not job.records.schema.classes:
-            return Refusal(Why.DATA, NUMBERS)
+            return Refusal(RefusalKind.DATA, NUMBERS)
         behind = self.inner.prepare(replace(job, learner=made.learner))
-        return behind if isinstance(behind, Refusal) else Seen(self, job, made, behind)
+        return behind if isinstance(behind, Refusal) else PreparedPostProcessing(self, job, made, behind)
 
 
-class Seen(Prepared):
+class PreparedPostProcessing(PreparedJob):
     """A job whose models behind are prepared.
 
     Args:
@@ -105,9 +105,9 @@ class Seen(Prepared):
         behind: the models behind.
     """
 
-    engine: Released
+    engine: PostProcessing
 
-    def __init__(self, engine: Released, job: Job, made: Changed, behind: Prepared) -> None:
+    def __init__(self, engine: PostProcessing, job: Job, made: PostProcessedLearner, behind: PreparedJob) -> None:
         super().__init__(engine, job)
         self.release, self.behind = made.release, behind
 
@@ -115,7 +115,7 @@ class Seen(Prepared):
         """What the models behind share."""
         self.behind.share()
 
-    def answers(self, models: Indices) -> Outcome:
+    def answers(self, models: Indices) -> JobOutcome:
         """The answers as they are seen; the rest as it is with the models behind."""
         behind = self.behind.answers(models)
         found = replace(behind, answers=self.release(behind.answers), kind=behind.kind and self.release.kind)
@@ -145,7 +145,7 @@ class Seen(Prepared):
 
 
 class Voting(Composed):
-    """For :class:`~leakgauge.training.learners.Committee`: the engine inside answers for the models of the parts.
+    """For :class:`~leakgauge.training.learners.VotingLearner`: the engine inside answers for the models of the parts.
 
     Models without one record that share their seed differ by the part that it was in: there it is left out, and the
     models of the other parts are trained once for all. (Of several equal records it is the last that leaves a part,
@@ -158,15 +158,15 @@ class Voting(Composed):
     def prepare(self, job: Job) -> Election | Refusal:
         """A learner whose models do not vote, numbers, what the engine inside refuses for the models of the parts."""
         made = job.learner.made_of
-        if not isinstance(made, Committee):
-            return Refusal(Why.LEARNER, NO_COMPOSITION.format(job.learner.name))
+        if not isinstance(made, VotingLearner):
+            return Refusal(RefusalKind.LEARNER, NO_COMPOSITION.format(job.learner.name))
         if not job.records.schema.classes:
-            return Refusal(Why.DATA, NUMBERS)
+            return Refusal(RefusalKind.DATA, NUMBERS)
         if not len(job.subsets):
-            return Refusal(Why.JOB, "there is no model to train")
+            return Refusal(RefusalKind.JOB, "there is no model to train")
         if isinstance(job.queries, EachModel) and _leaves_out(job) and not job.asks_removed:
             return Refusal(
-                Why.JOB,
+                RefusalKind.JOB,
                 (
                     "not a leave-one-out job with the same queries for all models, or with the left-out record as "
                     "each model's query"
@@ -186,7 +186,7 @@ class Voting(Composed):
         return refusals[0]
 
 
-class Election(Prepared):
+class Election(PreparedJob):
     """A job whose parts are known.
 
     Args:
@@ -200,7 +200,12 @@ class Election(Prepared):
     engine: Voting
 
     def __init__(
-        self, engine: Voting, job: Job, committee: Committee, way: Way, tasks: list[tuple[Task, Prepared | Refusal]]
+        self,
+        engine: Voting,
+        job: Job,
+        committee: VotingLearner,
+        way: Way,
+        tasks: list[tuple[PartModels, PreparedJob | Refusal]],
     ) -> None:
         super().__init__(engine, job)
         self.committee, self.way = committee, way
@@ -213,11 +218,11 @@ class Election(Prepared):
         _ = self.untouched
 
     @cached_property
-    def untouched(self) -> dict[int, Outcome]:
+    def untouched(self) -> dict[int, JobOutcome]:
         """What the models answer that lack nobody, by the place of their task."""
         return {place: ready.all() for place, (task, ready) in enumerate(self.tasks) if not task.matters}
 
-    def answers(self, models: Indices) -> Outcome:
+    def answers(self, models: Indices) -> JobOutcome:
         """The answers: logarithms of shares of votes."""
         job, committee = self.job, self.committee
         shape = len(models), job.n_queries, job.n_answers
@@ -234,7 +239,7 @@ class Election(Prepared):
         answers = committee.log_shares(votes)
         answers[list(failures)] = np.nan
         kind = AnswerKind.PROBABILITIES if len(failures) < shape[0] else None
-        return Outcome(answers, kind, dict(sorted(failures.items())), min(n_unconverged, shape[0]))
+        return JobOutcome(answers, kind, dict(sorted(failures.items())), min(n_unconverged, shape[0]))
 
     def floor(self) -> Floats:
         """The largest of the parts: no share is off by a larger factor than every vote for it is."""
@@ -245,7 +250,7 @@ class Election(Prepared):
             parts.append(tolerance if isinstance(prepared, Refusal) else prepared.floor())
         return np.asarray(np.max(parts, axis=0).reshape(self.job.asked_shape))
 
-    def _found(self, models: Indices) -> Iterator[tuple[Task, Outcome]]:
+    def _found(self, models: Indices) -> Iterator[tuple[PartModels, JobOutcome]]:
         """What the parts' models answer; the tasks name models by their places among those asked for."""
         if self.way is not _without:
             for task in self.way(_in_order(self.job.part(models))):
@@ -270,7 +275,7 @@ NO_VOTE = "none of {} parts of the records has two classes; take fewer parts"
 
 
 @dataclass(frozen=True)
-class Task:
+class PartModels:
     """Models of one part.
 
     Args:
@@ -284,20 +289,20 @@ class Task:
     job: Job
     matters: bool = True
 
-    def failures(self, found: Outcome) -> dict[int, str]:
+    def failures(self, found: JobOutcome) -> dict[int, str]:
         """Why models have no vote of this part."""
         if len(found.answers) == 1:
             return {int(model): why for model in self.models for why in found.failures.values()}
         return {int(self.models[place]): why for place, why in found.failures.items()}
 
 
-Way: TypeAlias = Callable[[Job], Iterable[Task]]
+Way: TypeAlias = Callable[[Job], Iterable[PartModels]]
 """From a job with its records in order to what the engine inside is asked for."""
 
 
-def _committee(job: Job) -> Committee:
+def _committee(job: Job) -> VotingLearner:
     made = job.learner.made_of
-    assert isinstance(made, Committee)
+    assert isinstance(made, VotingLearner)
     return made
 
 
@@ -316,7 +321,7 @@ def _ways(job: Job) -> list[Way]:
     return [_wholes, _apart] if job.randomness is Randomness.COMMON else [_apart, _wholes]
 
 
-def _apart(job: Job) -> Iterator[Task]:
+def _apart(job: Job) -> Iterator[PartModels]:
     """Any models: in each part subsets of all records."""
     committee = _committee(job)
     part_of = np.full((len(job.subsets), len(job.records)), -1, dtype=np.int32)
@@ -329,10 +334,10 @@ def _apart(job: Job) -> Iterator[Task]:
         if len(models):
             some, subsets = job.part(models), DenseSubsets(members[models])
             seeds = [seed_of(some.seed_of(place), part) for place in range(len(models))]
-            yield Task(models, _members(some, job.records, subsets, some.queries, seeds, job.randomness))
+            yield PartModels(models, _members(some, job.records, subsets, some.queries, seeds, job.randomness))
 
 
-def _wholes(job: Job) -> Iterator[Task]:
+def _wholes(job: Job) -> Iterator[PartModels]:
     """Models trained on all records, one after another: each part by itself."""
     committee = _committee(job)
     for model in range(len(job.subsets)):
@@ -341,10 +346,10 @@ def _wholes(job: Job) -> Iterator[Task]:
         for part in range(committee.n_parts):
             rows = np.flatnonzero(part_of == part)
             if _n_classes(job, rows) > 1:
-                yield Task(np.array([model]), _whole(job, rows, job.queries, seed_of(seed, part)))
+                yield PartModels(np.array([model]), _whole(job, rows, job.queries, seed_of(seed, part)))
 
 
-def _without(job: Job) -> Iterator[Task]:
+def _without(job: Job) -> Iterator[PartModels]:
     """Models without one record that share their seed: in each part those that lack one, and one for all others."""
     committee, seed = _committee(job), job.seed_of(0)
     assert isinstance(job.subsets, LeaveOneOut)
@@ -354,12 +359,12 @@ def _without(job: Job) -> Iterator[Task]:
         rows, own_seed = np.flatnonzero(part_of == part), seed_of(seed, part)
         others = np.flatnonzero(part_of[gone] != part)
         if _n_classes(job, rows) > 1 and len(others):
-            yield Task(others, _whole(job, rows, _asked(job, others), own_seed), matters=False)
+            yield PartModels(others, _whole(job, rows, _asked(job, others), own_seed), matters=False)
         counts = np.bincount(job.records.labels[rows], minlength=job.n_answers)
         is_last = counts[job.records.labels[gone]] == 1  # of its class
         models = np.flatnonzero((part_of[gone] == part) & (np.count_nonzero(counts) - is_last > 1))
         if len(models):
-            yield Task(models, _lacking(job, rows, np.searchsorted(rows, gone[models]), own_seed))
+            yield PartModels(models, _lacking(job, rows, np.searchsorted(rows, gone[models]), own_seed))
 
 
 def _lacking(job: Job, rows: Indices, places: Indices, seed: int) -> Job:
@@ -443,12 +448,12 @@ class _Seeded(Job):
         return replace(part, seeds=self.seeds[models])
 
 
-def _done(engine: Engine, job: Job) -> Outcome:
+def _done(engine: Engine, job: Job) -> JobOutcome:
     """By the engine, or trained where it refuses."""
     return _or_trained(engine.prepare(job), job).all()
 
 
-def _or_trained(found: Prepared | Refusal, job: Job) -> Prepared:
+def _or_trained(found: PreparedJob | Refusal, job: Job) -> PreparedJob:
     """What an engine prepared, or, where it refuses, training with the solver run to its end."""
     return Refit().prepare(_to_the_end(job)) if isinstance(found, Refusal) else found
 

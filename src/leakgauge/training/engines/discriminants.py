@@ -24,8 +24,8 @@ import numpy as np
 
 from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.training.engines.closed_form import (
-    NOISE,
-    UNIT,
+    ROUNDING_DEVIATION_SHARE,
+    UNIT_ROUNDOFF,
     Answers,
     ClosedForm,
     Displacing,
@@ -36,18 +36,18 @@ from leakgauge.training.engines.closed_form import (
 )
 from leakgauge.training.engines.stateless import Given
 
-TOLERANCE = 1e-8
+LOG_PROBABILITY_RELATIVE_TOLERANCE = 1e-8
 """Of a log-probability, relative to its size where that is above 1."""
 
-MARGIN = 1.01
+CUTOFF_FACTOR = 1.01
 """How far from a cut-off (as a factor) a number must be to be on one side of it for certain."""
 
-ZERO = 1e-10
+ZERO_SINGULAR_VALUE_SHARE = 1e-10
 """Singular values, and distances in directions without any, below this share of the largest are rounding errors."""
 
 
 @dataclass(frozen=True)
-class Spread:
+class ScatterMatrix:
     """Directions in which centred rows X differ: ``X'X / scale / scale' = directions' * values * directions``.
 
     Args:
@@ -63,7 +63,7 @@ class Spread:
     others: Floats
 
     @classmethod
-    def of(cls, rows: Floats, scale: Floats) -> Spread:
+    def of(cls, rows: Floats, scale: Floats) -> ScatterMatrix:
         """Decompose rows ``[n, columns]``."""
         # by singular values, since squaring the rows would lose half of the digits of the smallest
         _, singular, directions = np.linalg.svd(np.linalg.qr(rows / scale, mode="r"), full_matrices=True)
@@ -71,9 +71,9 @@ class Spread:
         values[: len(singular)] = singular**2
         return cls(directions, values, scale, directions[:0])
 
-    def part(self, kept: Flags) -> Spread:
+    def part(self, kept: Flags) -> ScatterMatrix:
         """Some of the directions, bool ``[rank]``."""
-        return Spread(self.directions[kept], self.values[kept], self.scale, self.directions[~kept])
+        return ScatterMatrix(self.directions[kept], self.values[kept], self.scale, self.directions[~kept])
 
     def coordinates(self, X: Floats) -> Floats:
         """Rows in these directions ``[..., rank]``."""
@@ -84,7 +84,7 @@ class Spread:
         if not len(self.others):
             return np.zeros(X.shape[:-1], dtype=bool)
         away = np.abs(X @ (self.others / self.scale).T).max(axis=-1)
-        return np.asarray(~(away <= ZERO * np.maximum(np.abs(X / self.scale).max(axis=-1), 1.0)))
+        return np.asarray(~(away <= ZERO_SINGULAR_VALUE_SHARE * np.maximum(np.abs(X / self.scale).max(axis=-1), 1.0)))
 
 
 @dataclass(frozen=True)
@@ -129,7 +129,7 @@ class Inverse:
 class DiscriminantAnalysis(ClosedForm):
     """What both share: which jobs they take, and that most models need not be trained."""
 
-    tolerance: ClassVar[float] = TOLERANCE
+    tolerance: ClassVar[float] = LOG_PROBABILITY_RELATIVE_TOLERANCE
 
     def solve(self, case: Given) -> Solved | str:
         """Unsupported parameters are refused, and data that leave most models to training."""
@@ -185,7 +185,7 @@ class LinearDiscriminants(DiscriminantAnalysis, Displacing):
         """By classes of the removed records."""
         if len(case.labels) - 1 <= (case.counts > 0).sum():
             return "the models are trained on no more records than there are classes"
-        data = Centred.of(case)
+        data = ClassCentredRows.of(case)
         bases: dict[int, Base] = {}
         base: Base | str | None = None
         for c in data.present.tolist():
@@ -226,9 +226,9 @@ class QuadraticDiscriminants(DiscriminantAnalysis):
         """The own class with the record taken out, all other classes as they are."""
         present = case.present
         tol = float(case.estimator.tol)
-        groups = [Group.of(case, int(k)) for k in present]
+        groups = [ClassScatter.of(case, int(k)) for k in present]
         for k, group in zip(present, groups, strict=True):
-            if group.n < max(case.matrix.shape[1], 2) or not group.values(group.n).min() > MARGIN * tol:
+            if group.n < max(case.matrix.shape[1], 2) or not group.values(group.n).min() > CUTOFF_FACTOR * tol:
                 return (
                     f"the covariance of class {case.classes[k]} is singular, or near the cut-off tol={tol:g}; raise "
                     "reg_param"
@@ -240,7 +240,7 @@ class QuadraticDiscriminants(DiscriminantAnalysis):
 
 
 @dataclass(frozen=True)
-class Centred:
+class ClassCentredRows:
     """Rows about the means of their classes, and how each class counts in the pooled covariance.
 
     Args:
@@ -260,7 +260,7 @@ class Centred:
     scale: Floats
 
     @classmethod
-    def of(cls, case: Given) -> Centred:
+    def of(cls, case: Given) -> ClassCentredRows:
         """The features of a case."""
         X, y, wanted = case.matrix, case.labels, case.estimator
         present = case.present
@@ -271,8 +271,8 @@ class Centred:
         # 'lsqr' solves equations in the units of the features, and so does all shrinkage.
         if wanted.solver != "lsqr" and not wanted.shrinkage:
             scale = np.sqrt(np.einsum("ij,ij->j", rows, rows) / len(rows))
-            if scale.min() <= NOISE * max(X.max(), -X.min()):
-                scale[scale <= NOISE * np.abs(X).max(axis=0)] = 1.0
+            if scale.min() <= ROUNDING_DEVIATION_SHARE * max(X.max(), -X.min()):
+                scale[scale <= ROUNDING_DEVIATION_SHARE * np.abs(X).max(axis=0)] = 1.0
         return cls(rows, means, _priors(case) @ means, present, weighted, scale)
 
 
@@ -286,12 +286,12 @@ class Base:
         trace: of the covariance in the units of the features.
     """
 
-    spread: Spread
+    spread: ScatterMatrix
     share: float
     trace: float
 
 
-def _base(case: Given, data: Centred, c: int | None) -> Base | str:
+def _base(case: Given, data: ClassCentredRows, c: int | None) -> Base | str:
     """The base for records of class c, or the covariance itself; or why it is singular in a way that matters."""
     counts, wanted, n = case.counts, case.estimator, len(case.labels)
     left = counts - (np.arange(len(counts)) == c)
@@ -301,20 +301,22 @@ def _base(case: Given, data: Centred, c: int | None) -> Base | str:
         share[data.present] = np.asarray(wanted.priors, dtype=np.float64)
         share /= np.maximum(left, 1)
         rows = rows * np.sqrt(share[case.labels])[:, None]
-    spread, trace = Spread.of(rows, data.scale), float(np.einsum("ij,ij->", rows, rows))
+    spread, trace = ScatterMatrix.of(rows, data.scale), float(np.einsum("ij,ij->", rows, rows))
     if not data.weighted:
-        spread = Spread(spread.directions, spread.values * share[0], spread.scale, spread.others)
+        spread = ScatterMatrix(spread.directions, spread.values * share[0], spread.scale, spread.others)
         trace *= float(share[0])
     own = 0.0 if c is None else float(share[c])
     if wanted.shrinkage:
         return Base(spread, own, trace)
     cutoff = max(1e-11, float(wanted.tol)) if wanted.solver == "svd" else 1e-11
-    kept = spread.values > (MARGIN * cutoff) ** 2
+    kept = spread.values > (CUTOFF_FACTOR * cutoff) ** 2
     if wanted.solver != "svd":
         kept = spread.values > 1e-12 * spread.values[0]
     # scikit-learn's singular values leave out what is below the cut-off: no harm if nothing at all is there, and
     # classes do not differ there.
-    gone = wanted.solver == "svd" and bool((spread.values[~kept] <= ZERO**2 * spread.values[0]).all())
+    gone = wanted.solver == "svd" and bool(
+        (spread.values[~kept] <= ZERO_SINGULAR_VALUE_SHARE**2 * spread.values[0]).all()
+    )
     part = spread.part(kept)
     if kept.all() or (gone and kept.any() and not part.outside(data.means - data.centre).any()):
         return Base(part, own, trace)
@@ -357,7 +359,7 @@ class LinearScores(Moving):
         bases: for each class the covariance before a record is taken from it.
     """
 
-    def __init__(self, case: Given, data: Centred, bases: dict[int, Base]) -> None:
+    def __init__(self, case: Given, data: ClassCentredRows, bases: dict[int, Base]) -> None:
         self.case, self.data, self.bases = case, data, bases
         self.wanted, self.places = case.estimator, _places(data.present, case.labels)
         shape = (len(case.labels), len(data.present))
@@ -494,7 +496,7 @@ class LinearScores(Moving):
 
     def _near_cut_off(self, smallest: Floats) -> Flags:
         """Whether the solver by singular values might leave out a direction for being too short."""
-        limit, n = (MARGIN * max(float(self.wanted.tol), 1e-11)) ** 2, len(self.case.labels)
+        limit, n = (CUTOFF_FACTOR * max(float(self.wanted.tol), 1e-11)) ** 2, len(self.case.labels)
         return np.asarray(~(smallest > limit * (n - 1) / (n - 2)))
 
     def _parameters(self, base: Base, without: _Without, means: Floats) -> Floats:
@@ -514,13 +516,13 @@ class LinearScores(Moving):
 
 def _svd_rounding(smallest: Any, largest: Any, far: Floats, size: Floats) -> Floats:
     """Of scores by singular values, at a distance from the means and with features of a size."""
-    return np.asarray(16 * UNIT * (np.sqrt(largest / smallest) * far**2 + size * far / np.sqrt(smallest)))
+    return np.asarray(16 * UNIT_ROUNDOFF * (np.sqrt(largest / smallest) * far**2 + size * far / np.sqrt(smallest)))
 
 
 def _plain_rounding(without: _Without, worst: Floats) -> Floats:
     """Of scores by equations that are not centred: products of solutions, ``[m]`` or ``[m, q]``."""
     scale = without.spans[1] / np.minimum(without.inverse.left, 1) / np.minimum(without.remains, 1)
-    return np.asarray(16 * UNIT * (scale if worst.ndim == 1 else scale[:, None]) * worst)
+    return np.asarray(16 * UNIT_ROUNDOFF * (scale if worst.ndim == 1 else scale[:, None]) * worst)
 
 
 def _spans(gram: Floats, priors: Floats, tol: float, rank: int) -> Flags:
@@ -537,7 +539,7 @@ def _spans(gram: Floats, priors: Floats, tol: float, rank: int) -> Flags:
     gram = centre @ gram @ centre.transpose(0, 2, 1) * np.sqrt(share[:, :, None] * share[:, None, :])
     sizes = np.linalg.eigvalsh(np.where(np.isfinite(gram), gram, 0.0))[:, ::-1]
     n_directions = min(gram.shape[1] - 1, rank)
-    clear: Flags = sizes[:, n_directions - 1] > (MARGIN * max(tol, 1e-6)) ** 2 * sizes[:, 0]
+    clear: Flags = sizes[:, n_directions - 1] > (CUTOFF_FACTOR * max(tol, 1e-6)) ** 2 * sizes[:, 0]
     return clear
 
 
@@ -558,7 +560,7 @@ def _divisor(n: int) -> int:
 
 
 @dataclass(frozen=True)
-class Group:
+class ClassScatter:
     """One class: its mean, and the directions in which its members differ.
 
     Args:
@@ -570,15 +572,15 @@ class Group:
 
     n: int
     mean: Floats
-    spread: Spread
+    spread: ScatterMatrix
     regularise: float
 
     @classmethod
-    def of(cls, case: Given, k: int) -> Group:
+    def of(cls, case: Given, k: int) -> ClassScatter:
         """The class with code k."""
         rows = case.matrix[case.labels == k]
         mean = rows.mean(axis=0)
-        spread = Spread.of(rows - mean, np.ones(rows.shape[1]))
+        spread = ScatterMatrix.of(rows - mean, np.ones(rows.shape[1]))
         return cls(len(rows), mean, spread, float(case.estimator.reg_param))
 
     def values(self, n: int) -> Floats:
@@ -600,7 +602,7 @@ class QuadraticScores(Solved):
         groups: these classes.
     """
 
-    def __init__(self, case: Given, present: Indices, groups: list[Group]) -> None:
+    def __init__(self, case: Given, present: Indices, groups: list[ClassScatter]) -> None:
         self.case, self.present, self.groups = case, present, groups
         everyone = np.arange(len(case.labels))
         scores = np.empty((len(everyone), len(present)))
@@ -615,7 +617,7 @@ class QuadraticScores(Solved):
             distances = (group.n / (group.n - 1)) ** 2 * inverse.length / inverse.left
             scores[own, column], rounding[own, column] = _scored(inverse.values, distances, inverse.left, size[own])
             # What is left of the smallest eigenvalue is no less than this share of it.
-            limit = MARGIN * float(case.estimator.tol)
+            limit = CUTOFF_FACTOR * float(case.estimator.tol)
             self.unclear[own] = (group.n - 1 < max(U.shape[1], 2)) | ~(inverse.left * inverse.values.min() > limit)
         self.logs, self.doubtful = _normalised(scores + np.log(_priors_without(case, everyone)), rounding)
         self.doubtful |= self.unclear
@@ -668,7 +670,7 @@ def _scored(values: Floats, distances: Floats, left: Floats, size: Floats) -> tu
     far = np.sqrt(np.maximum(distances, 0))
     # subtracting the mean leaves errors of the features' size, here and in scikit-learn
     rounding = 4 * condition * (distances + len(values)) + size * far / np.sqrt(smallest)
-    return scores, np.where(left > 0, 4 * UNIT * rounding / np.minimum(left, 1), np.inf)
+    return scores, np.where(left > 0, 4 * UNIT_ROUNDOFF * rounding / np.minimum(left, 1), np.inf)
 
 
 # ---------------------------------------------------------------- both
@@ -683,7 +685,9 @@ def _normalised(scores: Floats, rounding: Floats) -> Answers:
     shares = np.exp(logs)
     mine = rounding * shares
     reached = rounding + mine.sum(axis=0) - 2 * mine
-    return np.moveaxis(logs, 0, -1), ~(reached <= TOLERANCE * np.maximum(1.0, -logs)).all(axis=0)
+    return np.moveaxis(logs, 0, -1), ~(reached <= LOG_PROBABILITY_RELATIVE_TOLERANCE * np.maximum(1.0, -logs)).all(
+        axis=0
+    )
 
 
 def _table(logs: Floats, present: Indices, n_classes: int) -> Floats:

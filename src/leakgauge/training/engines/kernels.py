@@ -21,13 +21,13 @@ from typing import Any, ClassVar
 import numpy as np
 
 from leakgauge.arrays import Floats, Indices
-from leakgauge.training.engines.closed_form import UNIT, Answers, ClosedForm, Solved, blocks
+from leakgauge.training.engines.closed_form import UNIT_ROUNDOFF, Answers, ClosedForm, Solved, blocks
 from leakgauge.training.engines.stateless import Given
 
-TOLERANCE = 1e-8
+VALUE_RELATIVE_TOLERANCE = 1e-8
 """Of a predicted value, relative to the standard deviation of the labels, or to its own size if that is larger."""
 
-PROBE = 16
+N_RECORDS_PROBED = 16
 """Records whose kernel is computed a second time, as for a query, to see how far rounding changes it."""
 
 
@@ -74,11 +74,13 @@ class KernelMachine(Solved):
         self.size = np.sqrt((self.dual**2).sum()) + np.abs(self.dual) * self.weights
         if centred:
             self.size = self.size + np.abs(y).max() * np.sqrt((self.ones**2).sum()) * (1 + self.weights)
-        self.change = 4 * UNIT * np.linalg.norm(kernel.matrix) + np.sqrt(n) * kernel.rounding
+        self.change = 4 * UNIT_ROUNDOFF * np.linalg.norm(kernel.matrix) + np.sqrt(n) * kernel.rounding
         # Rasmussen & Williams 2006, equation 5.12
         self.values = y - self.dual / self.own_entries + self.means * (self.ones / self.own_entries)
         scale = np.maximum(np.std(y), np.abs(self.values))
-        self.doubtful = ~((self.own_entries > 0) & (4 * self.change * self.weights * self.size <= TOLERANCE * scale))
+        self.doubtful = ~(
+            (self.own_entries > 0) & (4 * self.change * self.weights * self.size <= VALUE_RELATIVE_TOLERANCE * scale)
+        )
 
     @classmethod
     def of(cls, kernel: Kernel, y: Floats, centred: bool, kernel_of: Callable[[Floats], Floats]) -> KernelMachine | str:
@@ -116,7 +118,7 @@ class KernelMachine(Solved):
         values = seen @ self.dual - pull * self.dual[rows, None] + mean * (1 - constant)
         reach = 1 + np.sqrt((solved**2).sum(axis=-1)) + np.abs(own) * self.weights[rows, None]
         scale = np.maximum(np.std(self.y), np.abs(values))
-        close = 4 * self.change * reach * self.size[rows, None] <= TOLERANCE * scale
+        close = 4 * self.change * reach * self.size[rows, None] <= VALUE_RELATIVE_TOLERANCE * scale
         return values[:, :, None], ~(close.all(axis=1) & (self.own_entries[rows] > 0))
 
     @cached_property
@@ -129,7 +131,7 @@ class KernelMachine(Solved):
 class KernelMethod(ClosedForm):
     """What both share: a kernel matrix, and predictions that are linear in the labels."""
 
-    tolerance: ClassVar[float] = TOLERANCE
+    tolerance: ClassVar[float] = VALUE_RELATIVE_TOLERANCE
     method = "closed form: dual coefficients divided by the diagonal of the inverse kernel matrix"
 
     def solve(self, case: Given) -> KernelMachine | str:
@@ -216,7 +218,7 @@ def _checked(kernel_of: Any, case: Given) -> Kernel | str:
     X = case.matrix
     try:
         matrix = np.array(kernel_of(X), dtype=np.float64)
-        probe = np.unique(np.linspace(0, len(X) - 1, PROBE).astype(np.int64))
+        probe = np.unique(np.linspace(0, len(X) - 1, N_RECORDS_PROBED).astype(np.int64))
         apart = kernel_of(X[probe], X) - matrix[probe]
     except Exception as error:  # a kernel of the user's may raise anything at all
         return f"{type(case.estimator).__name__} cannot compute its kernel ({type(error).__name__})"

@@ -23,23 +23,30 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.arrays import Flags, Floats, Indices
-from leakgauge.training.engines.closed_form import NOISE, UNIT, Answers, Displacing, Moving, products
+from leakgauge.training.engines.closed_form import (
+    ROUNDING_DEVIATION_SHARE,
+    UNIT_ROUNDOFF,
+    Answers,
+    Displacing,
+    Moving,
+    products,
+)
 from leakgauge.training.engines.stateless import Given
 
-TOLERANCE = 1e-8
+VALUE_RELATIVE_TOLERANCE = 1e-8
 """Of a predicted value, relative to the standard deviation of the labels, or to its own size if that is larger."""
 
-ALONE = 1e-7
+ALONE_DIRECTION_SHARE = 1e-7
 """A record of whose direction less than this share is left without it is alone in that direction."""
 
-ZERO = 1e-13
+ZERO_SINGULAR_VALUE_SHARE = 1e-13
 """Singular values below this share of the largest are rounding errors of 0."""
 
 TINY = float(np.finfo(np.float64).smallest_normal)
 
 
 @dataclass(frozen=True)
-class Centred:
+class CentredData:
     """Features and labels about their means, or as they are if there is no intercept.
 
     Args:
@@ -57,7 +64,7 @@ class Centred:
     intercept: bool
 
     @classmethod
-    def of(cls, case: Given) -> Centred:
+    def of(cls, case: Given) -> CentredData:
         """The features and labels of a case."""
         X, y = case.matrix, case.labels
         if not case.estimator.fit_intercept:
@@ -69,7 +76,7 @@ class Centred:
     def noise(self) -> Floats:
         """Norm of a column that holds nothing but rounding errors of the centring, ``[features]``."""
         # a column so short is all but its mean
-        return np.asarray(NOISE * np.sqrt(len(self.y)) * np.abs(self.mean_x))
+        return np.asarray(ROUNDING_DEVIATION_SHARE * np.sqrt(len(self.y)) * np.abs(self.mean_x))
 
     @property
     def stretch(self) -> float:
@@ -95,7 +102,7 @@ class Space(ABC):
 
 
 @dataclass(frozen=True)
-class Fit:
+class FullFit:
     """The fit to all records.
 
     Args:
@@ -139,7 +146,7 @@ class Equations(Space):
             a feature holds rounding errors only.
     """
 
-    data: Centred
+    data: CentredData
     root: Floats
     scale: Floats
     alpha: float
@@ -147,7 +154,7 @@ class Equations(Space):
     condition: float
 
     @classmethod
-    def of(cls, data: Centred, alpha: float) -> Equations:
+    def of(cls, data: CentredData, alpha: float) -> Equations:
         """Set up and factorise."""
         from scipy.linalg.lapack import dpocon, dpotrf, dtrtri
 
@@ -167,7 +174,7 @@ class Equations(Space):
         root, _ = dtrtri(factor, lower=1, overwrite_c=1)
         return cls(data, root, scale, alpha, dual, 1 / reciprocal if reciprocal > 0 else np.inf)
 
-    def fit(self) -> Fit:
+    def fit(self) -> FullFit:
         """Solve for all records at once."""
         from scipy.linalg.blas import dtrmm
 
@@ -178,11 +185,11 @@ class Equations(Space):
             leverages = 1 - self.alpha * np.einsum("ij,ij->j", root, root)
             fitted = y - self.alpha * (root.T @ weights)
             reach = _root_mean(self.scale**2 - self.alpha - self.alpha * leverages)
-            return Fit(self, weights, root.T, leverages, fitted, self.condition, reach)
+            return FullFit(self, weights, root.T, leverages, fitted, self.condition, reach)
         roots = dtrmm(1.0, self.root / self.scale, X.T, lower=1).T
         weights = roots.T @ y
         leverages = np.einsum("ij,ij->i", roots, roots)
-        return Fit(self, weights, roots, leverages, roots @ weights, self.condition, _root_mean(leverages))
+        return FullFit(self, weights, roots, leverages, roots @ weights, self.condition, _root_mean(leverages))
 
     def coordinates(self, queries: Floats) -> Floats:
         """Of centred queries ``[..., features]``."""
@@ -211,12 +218,12 @@ class Decomposition(Space):
     directions: Floats
     cutoff: float
 
-    def fit(self, data: Centred) -> Fit:
+    def fit(self, data: CentredData) -> FullFit:
         """The least-squares fit with the smallest coefficients."""
         weights = self.basis.T @ data.y
         condition = float(self.singular[0] / self.singular[-1]) if len(self.singular) else 1.0
         leverages = np.einsum("ij,ij->i", self.basis, self.basis)
-        return Fit(self, weights, self.basis, leverages, self.basis @ weights, condition, _root_mean(leverages))
+        return FullFit(self, weights, self.basis, leverages, self.basis @ weights, condition, _root_mean(leverages))
 
     def coordinates(self, queries: Floats) -> Floats:
         """Of centred queries ``[..., features]``."""
@@ -247,7 +254,7 @@ class Lines:
 class LeastSquares(Moving):
     """A penalised or plain least-squares fit, solved for all records."""
 
-    def __init__(self, data: Centred, fit: Fit) -> None:
+    def __init__(self, data: CentredData, fit: FullFit) -> None:
         self.data = data
         self.fit = fit
         self.values, self.doubtful = without_each(data, fit)
@@ -268,9 +275,9 @@ class LeastSquares(Moving):
         terms = terms * (_norms(queries / size) + 2 * _norms(data.mean_x / size)) + abs(data.mean_y)
         spread = np.std(data.y)
         solving = self.fit.condition * spread * np.maximum(1.0, _norms(at) / self.fit.reach)
-        rounding = 16 * UNIT * (terms + solving / lines.left[:, None])
+        rounding = 16 * UNIT_ROUNDOFF * (terms + solving / lines.left[:, None])
         scale = np.maximum(spread, np.abs(values))
-        return values[:, :, None], lines.lost | ~(rounding <= TOLERANCE * scale).all(axis=1)
+        return values[:, :, None], lines.lost | ~(rounding <= VALUE_RELATIVE_TOLERANCE * scale).all(axis=1)
 
     def moves(self, rows: Indices) -> Answers:
         """Coefficients, and last the intercept if there is one."""
@@ -286,14 +293,14 @@ class LeastSquares(Moving):
         left = 1 - fit.leverages[rows] - data.share
         pull = (data.y[rows] - fit.fitted[rows]) / left
         weights = fit.weights - pull[:, None] * fit.roots[rows]
-        lost = ~((left > 0) & (16 * UNIT * fit.condition / left <= TOLERANCE))
+        lost = ~((left > 0) & (16 * UNIT_ROUNDOFF * fit.condition / left <= VALUE_RELATIVE_TOLERANCE))
         return Lines(weights, data.mean_y - pull * data.share, left, lost)
 
 
 class SmallestLeastSquares(LeastSquares):
     """Least squares with the smallest coefficients where they are not determined."""
 
-    def __init__(self, data: Centred, parts: Decomposition) -> None:
+    def __init__(self, data: CentredData, parts: Decomposition) -> None:
         super().__init__(data, parts.fit(data))
         self.parts = parts
         self.alone, self.unclear = directions_lost(data, parts, self.fit)
@@ -317,14 +324,14 @@ class SmallestLeastSquares(LeastSquares):
         lines.left[alone] = 1.0
         own = (fit.roots[which] * weights).sum(axis=1)
         lines.centre[alone] = data.mean_y + (data.stretch - 1) * (own - data.y[which])
-        lines.lost[alone] = not 16 * UNIT * fit.condition <= TOLERANCE
+        lines.lost[alone] = not 16 * UNIT_ROUNDOFF * fit.condition <= VALUE_RELATIVE_TOLERANCE
         return lines
 
 
 class LinearModel(Displacing):
     """What the engines of both share: the parameters."""
 
-    tolerance: ClassVar[float] = TOLERANCE
+    tolerance: ClassVar[float] = VALUE_RELATIVE_TOLERANCE
     method = "closed form: residuals divided by one minus the leverage"
 
     def parameters(self, estimator: Any, classes: Any) -> Floats:
@@ -343,7 +350,7 @@ class LinearLeastSquares(LinearModel):
         """By singular values; constraints and features on the edge of linear dependence are refused."""
         if case.estimator.positive:
             return "LinearRegression(positive=True) has no closed form"
-        data = Centred.of(case)
+        data = CentredData.of(case)
         parts = decompose(data, _cutoff(case))
         return parts if isinstance(parts, str) else SmallestLeastSquares(data, parts)
 
@@ -359,9 +366,9 @@ class RidgeRegression(LinearModel):
         reason = _unsupported_ridge(case)
         if reason:
             return reason
-        data = Centred.of(case)
+        data = CentredData.of(case)
         equations = Equations.of(data, float(case.estimator.alpha))
-        if 16 * UNIT * equations.condition <= TOLERANCE:
+        if 16 * UNIT_ROUNDOFF * equations.condition <= VALUE_RELATIVE_TOLERANCE:
             return LeastSquares(data, equations.fit())
         return (
             f"the equations are ill-conditioned (by a factor of {equations.condition:.1e}), so that scikit-learn's own "
@@ -369,16 +376,18 @@ class RidgeRegression(LinearModel):
         )
 
 
-def decompose(data: Centred, cutoff: float) -> Decomposition | str:
+def decompose(data: CentredData, cutoff: float) -> Decomposition | str:
     """The directions of the features, or why rounding would decide which of them count."""
     _, singular, directions = np.linalg.svd(np.linalg.qr(data.X, mode="r"), full_matrices=False)
     share = singular / singular[0] if singular[0] > 0 else np.zeros_like(singular)
-    kept = share > max(cutoff, ZERO)
+    kept = share > max(cutoff, ZERO_SINGULAR_VALUE_SHARE)
     norms = _norms(data.X, axis=0)
-    if ((norms <= data.noise) & (norms > ZERO * singular[0])).any():
+    if ((norms <= data.noise) & (norms > ZERO_SINGULAR_VALUE_SHARE * singular[0])).any():
         return "features differ from their mean by rounding errors only, which LinearRegression then learns"
     dropped = share[~kept]
-    if (dropped > ZERO).any() or (len(dropped) and kept.any() and cutoff < 1e3 * ZERO):
+    if (dropped > ZERO_SINGULAR_VALUE_SHARE).any() or (
+        len(dropped) and kept.any() and cutoff < 1e3 * ZERO_SINGULAR_VALUE_SHARE
+    ):
         return (
             f"features depend on each other, or differ in scale, so much (singular values down to {share.min():.1e} of "
             "the largest) that the cut-off of LinearRegression changes its predictions"
@@ -389,7 +398,7 @@ def decompose(data: Centred, cutoff: float) -> Decomposition | str:
     return Decomposition(basis @ np.linalg.inv(lower).T, singular[kept], directions[kept], cutoff)
 
 
-def directions_lost(data: Centred, parts: Decomposition, fit: Fit) -> tuple[Flags, Flags]:
+def directions_lost(data: CentredData, parts: Decomposition, fit: FullFit) -> tuple[Flags, Flags]:
     """Which records are alone in a direction, so that it vanishes with them, and of which that cannot be told.
 
     Returns:
@@ -398,15 +407,15 @@ def directions_lost(data: Centred, parts: Decomposition, fit: Fit) -> tuple[Flag
     left = np.maximum(1 - fit.leverages * data.stretch, 0.0)
     # The smallest singular value falls by no more than the root of what is left of the record's own direction, and
     # the largest does not grow: the same directions stay above the cut-off.
-    unclear = ~(np.sqrt(left) > 1.001 * max(parts.cutoff, ZERO) * fit.condition)
-    if len(parts.singular) < 2 or not ALONE * parts.singular[0] < parts.cutoff * parts.singular[1]:
+    unclear = ~(np.sqrt(left) > 1.001 * max(parts.cutoff, ZERO_SINGULAR_VALUE_SHARE) * fit.condition)
+    if len(parts.singular) < 2 or not ALONE_DIRECTION_SHARE * parts.singular[0] < parts.cutoff * parts.singular[1]:
         return np.zeros(len(left), dtype=bool), unclear
     # Nothing is left: one direction is gone, and the others are no closer to the cut-off than before (interlacing).
-    alone = left <= ALONE**2
+    alone = left <= ALONE_DIRECTION_SHARE**2
     return alone, unclear & ~alone
 
 
-def without_direction(data: Centred, parts: Decomposition, rows: NDArray[np.int64]) -> Floats:
+def without_direction(data: CentredData, parts: Decomposition, rows: NDArray[np.int64]) -> Floats:
     """Weights ``[m, rank]`` of the smallest least-squares fit without records whose direction vanishes with them.
 
     With A = X'X and c xx' what the record adds to it, A - c xx' has the null vector v along A^-1 x, and its
@@ -420,7 +429,7 @@ def without_direction(data: Centred, parts: Decomposition, rows: NDArray[np.int6
     return np.asarray(solution * parts.singular)
 
 
-def without_each(data: Centred, fit: Fit) -> tuple[Floats, Flags]:
+def without_each(data: CentredData, fit: FullFit) -> tuple[Floats, Flags]:
     """What the fit without each record predicts for it.
 
     Returns:
@@ -433,8 +442,8 @@ def without_each(data: Centred, fit: Fit) -> tuple[Floats, Flags]:
     # scikit-learn multiplies features that are not centred by the coefficients and adds the intercept.
     size = np.abs(fit.coefficients)
     products = np.abs(data.X) @ size + (2 * np.abs(data.mean_x) @ size + abs(data.mean_y))
-    rounding = 16 * UNIT * (products + fit.condition * spread) / left
-    return values, ~((left > 0) & (rounding <= TOLERANCE * scale))
+    rounding = 16 * UNIT_ROUNDOFF * (products + fit.condition * spread) / left
+    return values, ~((left > 0) & (rounding <= VALUE_RELATIVE_TOLERANCE * scale))
 
 
 def _root_mean(squares: Floats) -> float:

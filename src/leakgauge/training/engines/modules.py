@@ -24,7 +24,7 @@ from leakgauge.errors import ModelError
 from leakgauge.models import AnswerKind, answers
 from leakgauge.models.torch import Module, answered_by, device_named, imported, wrap_module
 from leakgauge.streams import generator_of
-from leakgauge.training.engines.base import Engine, Outcome, Prepared, Refusal, Why
+from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Refusal, RefusalKind
 from leakgauge.training.engines.stacked import Adam, Momentum, Optimiser
 from leakgauge.training.job import Job, Randomness
 from leakgauge.training.modules import Examples, TorchLearner, epoch_order, loss_of_each, seeded, shares
@@ -35,21 +35,21 @@ Tensor: TypeAlias = Any
 
 log = logging.getLogger(__name__)
 
-TOGETHER = 64
+MAX_STACKED_MODELS = 64
 """Models in one stack at most: more no longer fit into the processor's cache, and fewer do not pay for the calls."""
 
-PROBED = 32
+N_RECORDS_PROBED = 32
 """Records that a module is tried on."""
 
-N_TWINS = 16
+N_ROUNDING_TWINS = 16
 """Trainings of the same model from which the effect of rounding is found."""
 
 LAST_DIGIT = float(np.finfo(np.float32).eps)
 
-NEGLIGIBLE = 1e-6
+SMALLEST_ROUNDING_NATS = 1e-6
 """The least that rounding moves answers of single precision by, in nats."""
 
-CLOSE = 1e-4
+SINGLE_PRECISION_RELATIVE_TOLERANCE = 1e-4
 """How far two ways to the same numbers in single precision may be apart, relative to the largest of them."""
 
 
@@ -68,19 +68,19 @@ class Modules(Engine):
     method = "training stacked modules together; a model without a record skips it in place"
     tolerance = 1e-4
     trains = True
-    chunk = TOGETHER
+    chunk = MAX_STACKED_MODELS
 
     def prepare(self, job: Job) -> ManyModules | Refusal:
         """Another learner is refused."""
         if type(job.learner) is not TorchLearner:
-            return Refusal(Why.LEARNER, f"{job.learner.name} is not a TorchLearner")
+            return Refusal(RefusalKind.LEARNER, f"{job.learner.name} is not a TorchLearner")
         return ManyModules(self, job)
 
 
-class ManyModules(Prepared):
+class ManyModules(PreparedJob):
     """Modules to be trained."""
 
-    def answers(self, models: Indices) -> Outcome:
+    def answers(self, models: Indices) -> JobOutcome:
         """The answers, and the reasons why models could not be trained.
 
         Raises:
@@ -109,7 +109,7 @@ class ManyModules(Prepared):
                     except ModelError as error:
                         failures[run.model] = str(error)
         kind = AnswerKind.PROBABILITIES if job.records.schema.classes else AnswerKind.VALUES
-        return Outcome(table, None if len(failures) == len(table) else kind, dict(sorted(failures.items())))
+        return JobOutcome(table, None if len(failures) == len(table) else kind, dict(sorted(failures.items())))
 
     def floor(self) -> NDArray[np.float64]:
         """How far rounding alone moves the log-probabilities of the model of all records.
@@ -123,11 +123,13 @@ class ManyModules(Prepared):
         learner = copy(self.job.learner)
         assert isinstance(learner, TorchLearner)
         learner.factory = Nudging(learner.factory)
-        twins = replace(self.job.of_everyone(), learner=learner, subsets=everything(len(self.job.records), N_TWINS))
+        twins = replace(
+            self.job.of_everyone(), learner=learner, subsets=everything(len(self.job.records), N_ROUNDING_TWINS)
+        )
         found = ManyModules(self.engine, twins).all()
         if found.failures:
             raise ModelError(next(iter(found.failures.values())))
-        floor = np.maximum(np.ptp(found.answers, axis=0).max(axis=1), NEGLIGIBLE)
+        floor = np.maximum(np.ptp(found.answers, axis=0).max(axis=1), SMALLEST_ROUNDING_NATS)
         return np.asarray(floor.reshape(self.job.asked_shape))
 
 
@@ -191,7 +193,9 @@ def _groups(job: Job) -> list[list[_Run]]:
         else:
             run = _Run(model, job.seed_of(model), np.flatnonzero(job.subsets.row(model)), -1)
         by_places.setdefault(len(run.rows), []).append(run)
-    return [runs[i : i + TOGETHER] for runs in by_places.values() for i in range(0, len(runs), TOGETHER)]
+    return [
+        runs[i : i + MAX_STACKED_MODELS] for runs in by_places.values() for i in range(0, len(runs), MAX_STACKED_MODELS)
+    ]
 
 
 def _batches(group: list[_Run], epoch: int, size: int) -> Iterator[tuple[Indices, NDArray[np.float32]]]:
@@ -230,7 +234,7 @@ def _habits(learner: TorchLearner, pool: Examples) -> tuple[bool, bool]:
     """
     torch = imported()
     X, n = torch.tensor(pool.X), len(pool.X)
-    batch = torch.arange(min(PROBED, n))
+    batch = torch.arange(min(N_RECORDS_PROBED, n))
     others = (batch + n // 2) % n
     others[0] = 0
     with seeded(0, "cpu"), torch.no_grad():
@@ -250,7 +254,7 @@ def _habits(learner: TorchLearner, pool: Examples) -> tuple[bool, bool]:
 def _why_not_stacked(learner: TorchLearner, pool: Examples, draws: bool) -> str | None:
     """Try two models on one batch: torch.func must take them, and find what plain differentiation finds."""
     torch = imported()
-    X, y = torch.tensor(pool.X[:PROBED]), torch.tensor(pool.y[:PROBED])
+    X, y = torch.tensor(pool.X[:N_RECORDS_PROBED]), torch.tensor(pool.y[:N_RECORDS_PROBED])
     modules = []
     for seed in (0, 0 if draws else 1):
         with seeded(seed, "cpu"):
@@ -288,7 +292,7 @@ def _near(a: Tensor, b: Tensor) -> bool:
     torch = imported()
     finite = b[torch.isfinite(b)]
     scale = float(finite.abs().max()) if len(finite) else 0.0
-    return bool(torch.allclose(a, b, rtol=0.0, atol=CLOSE * scale, equal_nan=True))
+    return bool(torch.allclose(a, b, rtol=0.0, atol=SINGLE_PRECISION_RELATIVE_TOLERANCE * scale, equal_nan=True))
 
 
 # ---------------------------------------------------------------- training

@@ -16,19 +16,19 @@ from typing import Any, ClassVar
 import numpy as np
 
 from leakgauge.arrays import Flags, Floats, Indices
-from leakgauge.training.engines.closed_form import UNIT, Answers, ClosedForm, Solved
+from leakgauge.training.engines.closed_form import UNIT_ROUNDOFF, Answers, ClosedForm, Solved
 from leakgauge.training.engines.stateless import Given
 
-TOLERANCE = 1e-9
+ANSWER_TOLERANCE = 1e-9
 """Of a log-probability, absolute (at most k neighbours vote); of a value, relative to its size."""
 
 METRICS = ("minkowski", "euclidean", "l2", "manhattan", "l1", "cityblock", "chebyshev")
 """Metrics whose distances are known to be the same for a pair of records in whatever company."""
 
-AT_ONCE = 2**22
+NEIGHBOURS_AT_ONCE = 2**22
 """Neighbours held in memory while looking further."""
 
-PROBE = 64
+N_RECORDS_PROBED = 64
 """Records looked at beforehand, to see whether ties would leave most models to be trained anyway."""
 
 
@@ -64,19 +64,19 @@ class NearestNeighbours(ClosedForm):
     learners = ("neighbors.KNeighborsClassifier", "neighbors.KNeighborsRegressor")
     name = "nearest-neighbours"
     method = "one search over all records in which each skips itself; ties that matter are trained"
-    tolerance: ClassVar[float] = TOLERANCE
+    tolerance: ClassVar[float] = ANSWER_TOLERANCE
     takes_sparse = True
 
-    def solve(self, case: Given) -> Search | str:
+    def solve(self, case: Given) -> NeighbourSearch | str:
         """Unusual metrics and weights, too few records and ties throughout are refused."""
         reason = _unsupported(case)
         if reason:
             return reason
-        search = Search(case)
+        search = NeighbourSearch(case)
         return _why_tied(search, case) or search
 
 
-class Search(Solved):
+class NeighbourSearch(Solved):
     """scikit-learn's search over all records."""
 
     def __init__(self, case: Given) -> None:
@@ -137,7 +137,7 @@ class Search(Solved):
         n_seen = self.k + 1
         while unseen.any():  # look further, until all that are level with the k-th are seen or two differ
             n_seen, again = 4 * n_seen + 64, np.flatnonzero(unseen)
-            for part in np.array_split(again, 1 + len(again) * n_seen // AT_ONCE):
+            for part in np.array_split(again, 1 + len(again) * n_seen // NEIGHBOURS_AT_ONCE):
                 further = self._others(queries[part], norms[part], without[part], n_seen)
                 open_[part], unseen[part] = _matters(further, self.labels, self.k)
         nearest = Neighbours(found.index[:, : self.k], found.distances[:, : self.k], found.slack)
@@ -164,7 +164,7 @@ class Search(Solved):
         if self.expands:
             # |x|^2 - 2xy + |y|^2 carries the rounding of its terms, however small the distance; |y| <= |x| + d.
             terms = 2 * norms + distances[:, -1]
-            slack = (4 + np.sqrt(self.matrix.shape[1])) * UNIT * terms**2
+            slack = (4 + np.sqrt(self.matrix.shape[1])) * UNIT_ROUNDOFF * terms**2
         return Neighbours(index, distances, slack)
 
     def _like_records(self, queries: Floats) -> Any:
@@ -198,7 +198,7 @@ def _weights(nearest: Neighbours, by_distance: bool) -> tuple[Floats, Flags]:
     inverse = 1.0 / nearest.distances
     infinite = np.isinf(inverse)
     copies = np.asarray(infinite.any(axis=1))  # neighbours at distance 0 share all of the weight
-    imprecise = ~(nearest.slack <= TOLERANCE * nearest.distances[:, 0] ** 2)
+    imprecise = ~(nearest.slack <= ANSWER_TOLERANCE * nearest.distances[:, 0] ** 2)
     # A distance of exactly 0 is trusted only where it was not found by subtracting large numbers.
     imprecise = (imprecise | copies) & (nearest.slack != 0)
     return np.where(copies[:, None], infinite, inverse), imprecise
@@ -237,14 +237,14 @@ def _unsupported(case: Given) -> str | None:
     return None
 
 
-def _why_tied(search: Search, case: Given) -> str | None:
-    if len(case.removed) <= 4 * PROBE:
+def _why_tied(search: NeighbourSearch, case: Given) -> str | None:
+    if len(case.removed) <= 4 * N_RECORDS_PROBED:
         return None
-    probe = case.removed[np.linspace(0, len(case.removed) - 1, PROBE).astype(np.int64)]
+    probe = case.removed[np.linspace(0, len(case.removed) - 1, N_RECORDS_PROBED).astype(np.int64)]
     _, open_ = search.own(probe)
-    if 2 * open_.sum() <= PROBE:
+    if 2 * open_.sum() <= N_RECORDS_PROBED:
         return None
     return (
-        f"which neighbour is the k-th is open for {int(open_.sum())} of {PROBE} records looked at (ties), so that most "
-        "models must be trained anyway"
+        f"which neighbour is the k-th is open for {int(open_.sum())} of {N_RECORDS_PROBED} records looked at (ties), "
+        "so that most models must be trained anyway"
     )

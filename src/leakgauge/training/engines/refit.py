@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from leakgauge.arrays import Indices
 from leakgauge.errors import ModelError
 from leakgauge.models import AnswerKind, answers, kind_of
-from leakgauge.training.engines.base import Engine, Outcome, Prepared
+from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob
 from leakgauge.training.job import Job
 from leakgauge.training.learners import trained
 from leakgauge.training.threads import one_thread
@@ -30,10 +30,10 @@ class Refit(Engine):
         return Loop(self, job)
 
 
-class Loop(Prepared):
+class Loop(PreparedJob):
     """Models to be trained."""
 
-    def answers(self, models: Indices) -> Outcome:
+    def answers(self, models: Indices) -> JobOutcome:
         """The answers, and the reasons why models could not be trained or did not answer."""
         job = self.job
         table = np.full((len(models), job.n_queries, job.n_answers), np.nan)
@@ -50,7 +50,7 @@ class Loop(Prepared):
                     continue
                 kind = kind_of(fitted.model)
                 n_unconverged += not fitted.converged
-        return Outcome(table, kind, failures, n_unconverged)
+        return JobOutcome(table, kind, failures, n_unconverged)
 
     def floor(self) -> NDArray[np.float64]:
         """How far answers of the model of all records move when its solver goes on to the end; 0 without a solver."""
@@ -63,6 +63,6 @@ class Loop(Prepared):
         return np.asarray(moved.max(axis=1)).reshape(self.job.asked_shape)
 
 
-def train_each(job: Job, models: Indices) -> Outcome:
+def train_each(job: Job, models: Indices) -> JobOutcome:
     """Some of the models of a job, trained: the way out where an engine has none."""
     return Refit().prepare(job).answers(models)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.models.access import own_table
 from leakgauge.models.sklearn import name_of
-from leakgauge.training.engines.base import Refusal, Why
+from leakgauge.training.engines.base import Refusal, RefusalKind
 from leakgauge.training.engines.refit import train_each
 from leakgauge.training.job import Job
 from leakgauge.training.learners import SklearnLearner
@@ -127,36 +127,37 @@ def given(
     leaves_out = isinstance(job.subsets, LeaveOneOut) if any_query else job.asks_removed
     if not leaves_out and not (whole and job.trains_on_all):
         own = "" if any_query else " that queries each model for the record it lacks"
-        return Refusal(Why.JOB, f"not a leave-one-out job{own}")
+        return Refusal(RefusalKind.JOB, f"not a leave-one-out job{own}")
     if type(job.learner) is not SklearnLearner:
-        return Refusal(Why.LEARNER, f"{job.learner.name} is not a scikit-learn estimator")
+        return Refusal(RefusalKind.LEARNER, f"{job.learner.name} is not a scikit-learn estimator")
     parts = split(job.learner.estimator)
     if isinstance(parts, str):
-        return Refusal(Why.SETTING, parts)
+        return Refusal(RefusalKind.SETTING, parts)
     transform, last = parts
     if type(last) not in kinds:
-        return Refusal(Why.LEARNER, f"{type(last).__name__} is not {_either(kinds)}")
+        return Refusal(RefusalKind.LEARNER, f"{type(last).__name__} is not {_either(kinds)}")
     reason = _why_wrong_task(job, last)
     if reason:
-        return Refusal(Why.DATA, reason)
+        return Refusal(RefusalKind.DATA, reason)
     matrix = _matrix(job, transform, last, job.records.features)
     if isinstance(matrix, str):
-        return Refusal(Why.DATA, matrix)
+        return Refusal(RefusalKind.DATA, matrix)
     queries = None if isinstance(job.queries, EachModel) else _matrix(job, transform, last, job.queries)
     if isinstance(queries, str):
-        return Refusal(Why.DATA, queries)
+        return Refusal(RefusalKind.DATA, queries)
     if not sparse and not isinstance(matrix, np.ndarray):
         return Refusal(
-            Why.SETTING,
+            RefusalKind.SETTING,
             f"the features reach {type(last).__name__} as a sparse matrix; let the encoder give a dense one",
         )
     if not sparse and chooses_by_density(job.learner.estimator):
         return Refusal(
-            Why.SETTING, "ColumnTransformer chooses between sparse and dense by the data; set its sparse_threshold=0"
+            RefusalKind.SETTING,
+            "ColumnTransformer chooses between sparse and dense by the data; set its sparse_threshold=0",
         )
     removed = job.subsets.removed if isinstance(job.subsets, LeaveOneOut) else np.empty(0, dtype=np.int64)
     if not len(job.subsets):
-        return Refusal(Why.JOB, "there is no record to leave out")
+        return Refusal(RefusalKind.JOB, "there is no record to leave out")
     schema = job.records.schema
     classes = schema.decode_labels(np.arange(len(schema.classes)))
     index = job.queries.index if isinstance(job.queries, EachModel) else None

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from leakgauge.arrays import Floats, Indices
 from leakgauge.errors import ModelError
-from leakgauge.training.engines.base import Engine, Outcome, Prepared, Refusal, Why
+from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Refusal, RefusalKind
 from leakgauge.training.job import Job, Randomness
 from leakgauge.training.native import kernels
 from leakgauge.training.subsets import LeaveOneOut
@@ -29,8 +29,8 @@ from leakgauge.training.table import EachModel
 from leakgauge.training.trees import (
     LEAF,
     Codes,
-    Entries,
     Growth,
+    NodeEntries,
     Sample,
     TreeLearner,
     arguments,
@@ -48,7 +48,7 @@ from leakgauge.training.trees import (
     split_scores,
 )
 
-NOBODY = -1
+NO_RECORD = -1
 
 
 class TreesWithout(Engine):
@@ -62,23 +62,26 @@ class TreesWithout(Engine):
     def prepare(self, job: Job) -> Followed | Refusal:
         """Another learner or sort of job and forests that share no random numbers are refused."""
         if not isinstance(job.learner, TreeLearner):
-            return Refusal(Why.LEARNER, f"{job.learner.name} is not leakgauge's own DecisionTree or RandomForest")
+            return Refusal(
+                RefusalKind.LEARNER, f"{job.learner.name} is not leakgauge's own DecisionTree or RandomForest"
+            )
         if not isinstance(job.subsets, LeaveOneOut) and not job.trains_on_all:
-            return Refusal(Why.JOB, "not a leave-one-out job")
+            return Refusal(RefusalKind.JOB, "not a leave-one-out job")
         if job.learner.randomised and job.randomness is Randomness.INDEPENDENT:
             return Refusal(
-                Why.JOB, ("each forest has random numbers of its own, so no forest can be computed from another")
+                RefusalKind.JOB,
+                ("each forest has random numbers of its own, so no forest can be computed from another"),
             )
         if not len(job.subsets):
-            return Refusal(Why.JOB, "there is no record to leave out")
+            return Refusal(RefusalKind.JOB, "there is no record to leave out")
         try:
             sample = job.learner.growth.sample(job.records)
         except ModelError as error:
-            return Refusal(Why.DATA, str(error))
+            return Refusal(RefusalKind.DATA, str(error))
         return Followed(self, job, job.learner.growth, sample)
 
 
-class Followed(Prepared):
+class Followed(PreparedJob):
     """A job whose records are sorted into bins.
 
     Args:
@@ -92,7 +95,7 @@ class Followed(Prepared):
         super().__init__(engine, job)
         self.growth, self.sample = growth, sample
 
-    def answers(self, models: Indices) -> Outcome:
+    def answers(self, models: Indices) -> JobOutcome:
         """The answers ``[m, queries, k]``, to the last bit those of the plain loop."""
         job, growth, sample = self.job.part(models), self.growth, self.sample
         items = _items(job, growth, sample)
@@ -108,7 +111,7 @@ class Items:
     """What is asked of which model.
 
     Args:
-        removed: the row that the model lacks ``[items]``, or :data:`NOBODY`.
+        removed: the row that the model lacks ``[items]``, or :data:`NO_RECORD`.
         query: a row of ``asked`` ``[items]``.
         asked: codes ``[rows, d]``.
     """
@@ -130,13 +133,13 @@ def follow(sample: Sample, weights: Indices, growth: Growth, key: int, items: It
 
 
 def _follow_in_numpy(sample: Sample, weights: Indices, growth: Growth, key: int, items: Items, total: Floats) -> None:
-    gone = np.where((items.removed != NOBODY) & (weights[items.removed] > 0), items.removed, NOBODY)
+    gone = np.where((items.removed != NO_RECORD) & (weights[items.removed] > 0), items.removed, NO_RECORD)
     waiting = [(np.flatnonzero(weights), np.arange(len(gone)), 0, key)]
     while waiting:
         rows, here, depth, at = waiting.pop()
-        entries = Entries(sample, rows, weights[rows].astype(np.float64), np.zeros(len(rows), dtype=np.int64))
+        entries = NodeEntries(sample, rows, weights[rows].astype(np.float64), np.zeros(len(rows), dtype=np.int64))
         counts = np.repeat(entries.class_counts(1), len(here), axis=0)
-        lacking = np.flatnonzero(gone[here] != NOBODY)
+        lacking = np.flatnonzero(gone[here] != NO_RECORD)
         lost = gone[here[lacking]]
         counts[lacking, sample.labels[lost]] -= weights[lost]
         column, split = np.full(len(here), LEAF), np.zeros(len(here), dtype=np.int64)
@@ -149,17 +152,17 @@ def _follow_in_numpy(sample: Sample, weights: Indices, growth: Growth, key: int,
         keys = child_keys(at, len(sample.n_bins)).tolist()
         for (j, bin_, side), members in _groups(np.column_stack([column, split, right])):
             goes, moved = (sample.codes[:, j] > bin_) == side, here[members]
-            gone[moved] = np.where(goes[gone[moved]], gone[moved], NOBODY)
+            gone[moved] = np.where(goes[gone[moved]], gone[moved], NO_RECORD)
             waiting.append((rows[goes[rows]], moved, depth + 1, keys[side]))
 
 
 def _splits_without(
-    entries: Entries, growth: Growth, weights: Indices, gone: Indices, key: int
+    entries: NodeEntries, growth: Growth, weights: Indices, gone: Indices, key: int
 ) -> tuple[Indices, Indices]:
     """The best column, or :data:`LEAF`, and bin of a node without each of some records ``[m]``."""
     sample = entries.sample
     column, split = np.full(len(gone), LEAF), np.zeros(len(gone), dtype=np.int64)
-    sorts = np.where(gone[:, None] == NOBODY, 0, np.column_stack([sample.labels[gone], weights[gone]]))
+    sorts = np.where(gone[:, None] == NO_RECORD, 0, np.column_stack([sample.labels[gone], weights[gone]]))
     undecided = np.arange(len(gone))
     for columns in column_batches(np.array([key], dtype=np.uint64), len(sample.n_bins), growth.max_features):
         if not len(undecided):
@@ -229,7 +232,7 @@ def _items(job: Job, growth: Growth, sample: Sample) -> Items:
         n_models = 1 if job.trains_on_all else len(job.subsets)
         asked = growth.codes(job.queries)
         query = np.repeat(np.arange(len(asked))[None, :], n_models, axis=0)
-    removed = np.full(len(query), NOBODY)
+    removed = np.full(len(query), NO_RECORD)
     if isinstance(job.subsets, LeaveOneOut):
         removed = sample.representatives[job.subsets.removed]
     return Items(np.repeat(removed, query.shape[1]), query.ravel(), asked)

@@ -24,12 +24,12 @@ from leakgauge.training import (
     leave_one_out,
     train_many,
 )
-from leakgauge.training.engines.base import Prepared
+from leakgauge.training.engines.base import PreparedJob
 from leakgauge.training.engines.logistic import binary as logistic
 from leakgauge.training.engines.logistic.binary import (
-    Curve,
+    BinaryProblem,
+    LogisticCurve,
     LogisticRegressionNewton,
-    Problem,
     Remainders,
     SecondOrder,
     accelerated,
@@ -53,7 +53,7 @@ WIDE = rng.normal(size=(40, 80))
 
 def problem(C=1.0, X=X, y=Y):
     A = np.c_[X, np.ones(len(X))]
-    return Problem(A, y.astype(float), np.full(len(y), C), np.r_[np.ones(X.shape[1]), 0.0])
+    return BinaryProblem(A, y.astype(float), np.full(len(y), C), np.r_[np.ones(X.shape[1]), 0.0])
 
 
 def by_general_minimiser(p):
@@ -125,7 +125,7 @@ def test_a_record_of_no_weight_moves_nothing():
     p = problem()
     cost = p.cost.copy()
     cost[3] = 0.0
-    full = minimum(Problem(p.X, p.y, cost, p.penalty))
+    full = minimum(BinaryProblem(p.X, p.y, cost, p.penalty))
     np.testing.assert_array_equal(displaced(full, np.array([3]), full.norms[[3]]), 0.0)
 
 
@@ -134,7 +134,7 @@ def test_one_of_two_opposite_records():
 
     At C = 1 + e that is w = 1.
     """
-    p = Problem(np.ones((2, 1)), np.array([0.0, 1.0]), np.full(2, 1 + np.e), np.ones(1))
+    p = BinaryProblem(np.ones((2, 1)), np.array([0.0, 1.0]), np.full(2, 1 + np.e), np.ones(1))
     np.testing.assert_allclose(minimum(p).weights, 0.0, atol=1e-15)
     np.testing.assert_allclose(scores_without(p, np.arange(2)), [1.0, -1.0], atol=1e-7)
 
@@ -217,14 +217,14 @@ def test_the_remainder_is_what_the_tangent_leaves(dtype, size):
     e = rng.uniform(-size, size, size=(20, 50)).astype(dtype)
     cost = rng.uniform(0.5, 2, size=50)
     expected = cost * remainder_by_quadrature(z, e.astype(float))
-    found = Curve.around(z, cost, dtype).remainder(e)
+    found = LogisticCurve.around(z, cost, dtype).remainder(e)
     error = np.abs(found - expected).max(axis=0) / np.abs(expected).max(axis=0)
     assert error.max() <= (3e-5 if dtype is np.float32 else 1e-9)
     assert np.median(error) <= (5e-7 if dtype is np.float32 else 1e-12)
 
 
 def test_changes_too_wild_for_single_precision_are_not_a_number():
-    curve = Curve.around(np.zeros(3), np.ones(3), np.float32)
+    curve = LogisticCurve.around(np.zeros(3), np.ones(3), np.float32)
     found = curve.remainder(np.array([[1.0, 1e4, np.inf]], dtype=np.float32))
     assert np.isnan(found).tolist() == [[False, True, True]]
 
@@ -297,7 +297,7 @@ class Finer(LogisticRegressionNewton):
 def check(estimator, records, queries=None, which=None, atol=1e-7):
     """The engine does the job, and equals the plain loop."""
     this = job(estimator, records, queries, which)
-    assert isinstance(LogisticRegressionNewton().prepare(this), Prepared)
+    assert isinstance(LogisticRegressionNewton().prepare(this), PreparedJob)
     found, expected = (
         LogisticRegressionNewton().prepare(this).all().answers,
         Refit().prepare(this).all().answers,

@@ -24,7 +24,7 @@ from leakgauge.training import (
     leave_one_out,
     train_many,
 )
-from leakgauge.training.engines.base import Prepared
+from leakgauge.training.engines.base import PreparedJob
 from leakgauge.training.engines.logistic import binary_subsets as logistic_subsets
 from leakgauge.training.engines.logistic.binary_subsets import LogisticRegressionSubsets
 from leakgauge.training.engines.refit import Refit
@@ -41,7 +41,7 @@ def job_of(estimator, records, members, queries=None):
 
 def run(estimator, records, members, queries=None):
     job = job_of(estimator, records, members, queries)
-    assert isinstance(ENGINE.prepare(job), Prepared)
+    assert isinstance(ENGINE.prepare(job), PreparedJob)
     return ENGINE.prepare(job).all().answers
 
 

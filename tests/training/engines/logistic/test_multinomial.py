@@ -25,11 +25,11 @@ from leakgauge.training import (
     leave_one_out,
     train_many,
 )
-from leakgauge.training.engines.base import Prepared
+from leakgauge.training.engines.base import PreparedJob
 from leakgauge.training.engines.logistic import multinomial as engine_file
 from leakgauge.training.engines.logistic.multinomial import (
     MultinomialLogisticRegression,
-    Problem,
+    SoftmaxProblem,
     _Memory,
     _to_probabilities,
     displaced,
@@ -54,12 +54,12 @@ def blobs(n, d, k, distance=1.0, seed=0):
 
 def problem(C=1.0, n=60, d=4, k=4, **keywords):
     X, y = blobs(n, d, k, **keywords)
-    return Problem(np.c_[X, np.ones(n)], y, np.full(n, C), np.r_[np.ones(d), 0.0], k)
+    return SoftmaxProblem(np.c_[X, np.ones(n)], y, np.full(n, C), np.r_[np.ones(d), 0.0], k)
 
 
 def without(p, t):
     left = np.arange(len(p.y)) != t
-    return Problem(p.X[left], p.y[left], p.cost[left], p.penalty, p.n_classes)
+    return SoftmaxProblem(p.X[left], p.y[left], p.cost[left], p.penalty, p.n_classes)
 
 
 def hessian(p, W):
@@ -147,7 +147,7 @@ def test_remembered_steps_act_like_the_two_loops():
         s = rng.normal(size=(2, 8))
         y = np.einsum("mij,mj->mi", H, s)
         memory.add(s.astype(np.float32), y.astype(np.float32), (y @ start).astype(np.float32))
-        pairs = [*pairs, (s, y)][-engine_file.MEMORY :]
+        pairs = [*pairs, (s, y)][-engine_file.N_LBFGS_PAIRS :]
         g = rng.normal(size=(2, 8))
         found = memory.step(g.astype(np.float32), (g @ start).astype(np.float32))
         for model in range(2):
@@ -214,7 +214,7 @@ def check(estimator, records, which=None, engine=ENGINE, queries=None):
     """The engine does the job, and equals scikit-learn with a converged solver."""
     tight = estimator.set_params(**TIGHT)
     job = job_of(tight, records, which, queries)
-    assert isinstance(engine.prepare(job), Prepared)
+    assert isinstance(engine.prepare(job), PreparedJob)
     found, expected = engine.prepare(job).all().answers, Refit().prepare(job).all().answers
     np.testing.assert_allclose(found, expected, atol=engine.tolerance, rtol=engine.tolerance)
     return found
@@ -313,7 +313,7 @@ def exact_without(records, t, C):
     kept = np.arange(len(records)) != t
     A, y, k = X[kept], records.labels[kept], len(records.schema.classes)
     penalty = np.r_[np.ones(X.shape[1] - 1), 0.0]
-    W = minimum(Problem(A.astype(float), y, np.full(len(y), C), penalty, k)).weights.astype(np.longdouble)
+    W = minimum(SoftmaxProblem(A.astype(float), y, np.full(len(y), C), penalty, k)).weights.astype(np.longdouble)
     for _ in range(5):
         p = np.exp(A @ W.T - (A @ W.T).max(axis=1, keepdims=True))
         p /= p.sum(axis=1, keepdims=True)
@@ -430,7 +430,7 @@ def test_sparse_features_are_those_of_dense_ones():
         encoder = OneHotEncoder(categories=colours, sparse_output=sparse)
         learner = make_pipeline(encoder, LogisticRegression(**TIGHT))
         job = job_of(learner, records)
-        assert isinstance(ENGINE.prepare(job), Prepared)
+        assert isinstance(ENGINE.prepare(job), PreparedJob)
         np.testing.assert_allclose(ENGINE.prepare(job).all().answers, Refit().prepare(job).all().answers, atol=1e-6)
 
 
@@ -532,7 +532,7 @@ def test_four_people_of_location30():
     records = whole[np.random.default_rng(0).choice(len(whole), 300, replace=False)]
     estimator = LogisticRegression(tol=1e-10, solver="newton-cg", max_iter=10_000)
     job = job_of(estimator, records, [0, 1, 2, 3])
-    assert isinstance(ENGINE.prepare(job), Prepared)
+    assert isinstance(ENGINE.prepare(job), PreparedJob)
     np.testing.assert_allclose(ENGINE.prepare(job).all().answers, Refit().prepare(job).all().answers, atol=1e-6)
 
 

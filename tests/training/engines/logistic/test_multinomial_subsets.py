@@ -25,7 +25,7 @@ from leakgauge.training import (
     plan,
     train_many,
 )
-from leakgauge.training.engines.base import Prepared
+from leakgauge.training.engines.base import PreparedJob
 from leakgauge.training.engines.logistic import multinomial_subsets as softmax_subsets
 from leakgauge.training.engines.logistic.multinomial_subsets import MultinomialLogisticRegressionSubsets
 from leakgauge.training.engines.refit import Refit
@@ -43,7 +43,7 @@ def job_of(estimator, records, members, queries=None):
 def run(estimator, records, members, queries=None):
     """The engine's answers; all of them verified, none trained plainly."""
     job = job_of(estimator, records, members, queries)
-    assert isinstance(ENGINE.prepare(job), Prepared)
+    assert isinstance(ENGINE.prepare(job), PreparedJob)
     outcome = ENGINE.prepare(job).all()
     assert outcome.n_unconverged == 0
     return outcome.answers

@@ -11,11 +11,11 @@ from sklearn.linear_model import LogisticRegression
 
 from leakgauge.records import Records
 from leakgauge.training import DenseSubsets, EachModel, Job, Randomness, SklearnLearner
-from leakgauge.training.engines.base import Prepared
+from leakgauge.training.engines.base import PreparedJob
 from leakgauge.training.engines.logistic import binary_subsets as logistic_subsets
 from leakgauge.training.engines.logistic import native as logistic_native
 from leakgauge.training.engines.logistic.binary_subsets import LogisticRegressionSubsets
-from leakgauge.training.engines.logistic.native import Curvature, Entries, Problem
+from leakgauge.training.engines.logistic.native import InverseHessian, PoolProblem, SparseRows
 from leakgauge.training.subsets import random_subsets
 
 ENGINE = LogisticRegressionSubsets()
@@ -52,9 +52,9 @@ def problem_of(X, y, curvature=None, *, enough=1e-9, intercept=True):
         penalty[-1] = 0.0
         centre[:-1] = X[:, :-1].mean(axis=0)
     if curvature is None:
-        curvature = Curvature.of(X.T @ X / 4 + np.diag(penalty))
+        curvature = InverseHessian.of(X.T @ X / 4 + np.diag(penalty))
     radius = float(np.linalg.norm((X - centre) * penalty, axis=1).max())
-    return Problem(Entries.of(csr_matrix(X)), y, penalty, centre, curvature, radius, radius, enough)
+    return PoolProblem(SparseRows.of(csr_matrix(X)), y, penalty, centre, curvature, radius, radius, enough)
 
 
 def slopes(X, y, problem, costs, w):
@@ -67,7 +67,7 @@ def slopes(X, y, problem, costs, w):
 
 
 def test_nothing_stands_for_nothing():
-    entries = Entries.of(csr_matrix((3, 4)))
+    entries = SparseRows.of(csr_matrix((3, 4)))
     assert not entries.shift.any()
     assert len(entries.columns) == len(entries.values) == 0
     np.testing.assert_array_equal(matrix(entries), np.zeros((3, 4)))
@@ -76,12 +76,12 @@ def test_nothing_stands_for_nothing():
 @pytest.mark.parametrize("seed", range(5))
 def test_entries_give_the_matrix_back(seed):
     X = mixed(80, seed)
-    np.testing.assert_array_equal(matrix(Entries.of(csr_matrix(X))), X)
+    np.testing.assert_array_equal(matrix(SparseRows.of(csr_matrix(X))), X)
 
 
 def test_the_commonest_categories_are_left_out():
     X = mixed(500, 7)
-    entries = Entries.of(csr_matrix(X))
+    entries = SparseRows.of(csr_matrix(X))
     attributes = [slice(1, 5), slice(5, 14), slice(17, 19), slice(19, 25), slice(25, 26)]
     commonest = [part.start + int(np.argmax(X[:, part].sum(axis=0))) for part in attributes]
     assert np.flatnonzero(entries.shift).tolist() == commonest
@@ -96,7 +96,7 @@ def test_the_commonest_categories_are_left_out():
 def test_columns_with_two_ones_in_a_row_are_no_attribute():
     """Here the first column stands alone, the next two are one attribute, and the last two are none."""
     X = np.array([[1, 1, 0, 1, 1], [0, 0, 1, 0, 0], [1, 0, 1, 0, 1]], dtype=float)
-    entries = Entries.of(csr_matrix(X))
+    entries = SparseRows.of(csr_matrix(X))
     assert entries.shift.tolist() == [0, 0, 1, 0, 0]
     assert entries.instead.tolist() == [-1, 2, -1, -1, -1]
     np.testing.assert_array_equal(matrix(entries), X)
@@ -104,7 +104,7 @@ def test_columns_with_two_ones_in_a_row_are_no_attribute():
 
 def test_too_many_columns_are_refused():
     with pytest.raises(ValueError, match="65,536 columns at most, got 65,537"):
-        Entries.of(csr_matrix((1, 65537)))
+        SparseRows.of(csr_matrix((1, 65537)))
 
 
 # ---------------------------------------------------------------- the curvature
@@ -114,7 +114,7 @@ def test_the_inverse_of_a_hessian_far_from_round():
     """What is left out has eigenvalues within a factor 1.5 of 1, so that the product has them as well."""
     X = 10.0 ** np.array([0, -2, 3, 1, 0, 0, -1]) * np.random.default_rng(0).normal(size=(40, 7))
     hessian = X.T @ X + np.eye(7)
-    curvature = Curvature.of(hessian)
+    curvature = InverseHessian.of(hessian)
     scale = curvature.scale.astype(float)
     basis = curvature.basis[:, :7].astype(float)
     inverse = scale[:, None] * (np.eye(7) + basis.T * curvature.gain @ basis) * scale
@@ -125,7 +125,7 @@ def test_the_inverse_of_a_hessian_far_from_round():
 
 def test_a_singular_hessian_is_an_error():
     with pytest.raises(np.linalg.LinAlgError):
-        Curvature.of(np.array([[1.0, 2.0], [2.0, 1.0]]))
+        InverseHessian.of(np.array([[1.0, 2.0], [2.0, 1.0]]))
 
 
 # ---------------------------------------------------------------- the search
@@ -188,8 +188,8 @@ def test_a_curvature_that_is_wrong_costs_steps_or_is_found_out(gain):
     """It is far from the Hessian's inverse, or not even positive: the penalty bounds how far off the weights are."""
     X = mixed(200, 5)[:, :-1]
     y = np.random.default_rng(6).random(200) < 0.4
-    right = Curvature.of(X.T @ X / 4 + np.eye(X.shape[1]))
-    wrong = Curvature(right.scale, right.basis, np.full_like(right.gain, gain))
+    right = InverseHessian.of(X.T @ X / 4 + np.eye(X.shape[1]))
+    wrong = InverseHessian(right.scale, right.basis, np.full_like(right.gain, gain))
     rows, start = np.arange(200), np.zeros(X.shape[1])
     best = problem_of(X, y, right, intercept=False).minimum(rows, np.ones(2), start)
     found = problem_of(X, y, wrong, intercept=False).minimum(rows, np.ones(2), start)
@@ -313,7 +313,7 @@ def test_other_queries_about_the_same_models_are_answered_anew():
     whole = ENGINE.prepare(job).all().answers
     for start in range(0, 50, 10):
         part = Job(job.learner, job.records, job.subsets, job.queries[start : start + 10].copy(), 0, job.randomness)
-        assert isinstance(ENGINE.prepare(part), Prepared)
+        assert isinstance(ENGINE.prepare(part), PreparedJob)
         np.testing.assert_allclose(
             ENGINE.prepare(part).all().answers, whole[:, start : start + 10], rtol=0, atol=2 * ENGINE.tolerance
         )

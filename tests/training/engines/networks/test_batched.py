@@ -295,13 +295,13 @@ def test_a_model_does_not_depend_on_its_group(shared, outputs):
     """Bit for bit, whoever else is there, in whichever place, in however many blocks; though others stop earlier."""
     X, y = blobs(120, max(2, outputs), d=9)
     network = Network((9, 13, outputs), "tanh", batch_size=25, n_epochs=12, learning_rate=0.05, tol=0.05, patience=2)
-    m = batched.BLOCK + 5
+    m = batched.BLOCK_MODELS + 5
     seeds = [3] * m if shared else list(range(m))
     rows = all_of(120) if shared else halves(120, m)
     skipped = np.arange(m) if shared else None
     whole = train(drawn(network, X, y, seeds, rows, skipped=skipped))
     assert shared or len(set(whole.n_epochs.tolist())) > 1
-    for part in ([0], [m - 1], [4, 2], list(range(1, batched.BLOCK + 3))):
+    for part in ([0], [m - 1], [4, 2], list(range(1, batched.BLOCK_MODELS + 3))):
         alone = train(
             drawn(
                 network,

@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 
 from leakgauge.training.engines.networks import batched, native
-from leakgauge.training.engines.networks.group import SKIPPED, Group, Network
+from leakgauge.training.engines.networks.group import SKIPPED, Network, NetworkGroup
 from leakgauge.training.native import kernels
 
 pytestmark = pytest.mark.skipif(not native.available(), reason="the C++ loops are not compiled; is there a compiler?")
@@ -36,7 +36,7 @@ def group(X=None, hidden=(20,), n_classes=2, n_models=3, seed=0, orders=None, sk
     widths = (d, *hidden, 1 if n_classes == 2 else n_classes)
     network = Network(widths, **{"batch_size": 16, "n_epochs": 5, "alpha": 0.01} | settings)
     pairs = list(pairwise(widths))
-    return Group(
+    return NetworkGroup(
         network,
         X,
         np.asarray(scores).argmax(axis=1).astype(np.int32),
@@ -99,7 +99,7 @@ def test_one_step_by_hand():
     """At zero weights the probability is 1/2, so that the gradient is minus x / 2 for the class 1."""
     X = np.array([[2, 0, -3]], np.float32)
     network = Network((3, 1), solver="sgd", alpha=0, learning_rate=0.5, n_epochs=1, momentum=0.9, nesterov=False)
-    one = Group(
+    one = NetworkGroup(
         network,
         X,
         np.array([1], np.int32),
@@ -138,7 +138,7 @@ def test_activations_are_exact_to_three_units_in_the_last_place(activation, leve
     """From output weights of 0 one step leads to minus rate times -1/2 times what the hidden units gave."""
     z = np.concatenate([np.linspace(-30, 30, 1501), np.geomspace(1e-30, 30, 500), -np.geomspace(1e-30, 30, 500)])
     z = z.astype(np.float32)
-    one = Group(
+    one = NetworkGroup(
         Network((1, len(z), 1), activation, "sgd", alpha=0, learning_rate=2, momentum=0, nesterov=False, n_epochs=1),
         np.zeros((1, 1), np.float32),
         np.array([1], np.int32),
@@ -375,7 +375,7 @@ def test_an_instruction_set_that_is_not_there_is_refused():
 
 
 def test_a_library_of_another_version_is_not_used(monkeypatch):
-    monkeypatch.setattr(native, "ABI", native.ABI + 1)
+    monkeypatch.setattr(native, "ABI", native.LIBRARY_VERSION + 1)
     native._library.cache_clear()
     try:
         assert kernels() is not None

@@ -41,7 +41,7 @@ from numpy.polynomial.polynomial import polyval
 from numpy.typing import NDArray
 
 from leakgauge.arrays import Flags, Floats, Indices, Numbers
-from leakgauge.training.engines.base import Engine, Outcome, Prepared, Refusal, Why
+from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Refusal, RefusalKind
 from leakgauge.training.engines.logistic.algebra import dots, lengths, longest, solved
 from leakgauge.training.engines.logistic.wanted import (
     given_logistic_regression,
@@ -54,35 +54,35 @@ from leakgauge.training.engines.stateless import Given
 from leakgauge.training.job import Job
 from leakgauge.training.threads import one_thread
 
-CLOSE = 1e-7
+SCORE_TOLERANCE_NATS = 1e-7
 """Largest error of a score, in nats."""
 
 CLOSEST = 1e-9
 """That of scores on which bounds are built."""
 
-MODELS, RECORDS = 256, 512
+BLOCK_MODELS, BLOCK_RECORDS = 256, 512
 """Models and records whose scores are computed together: few enough to stay in the processor's cache."""
 
-AT_ONCE = 2**16
+DISPLACEMENT_NUMBERS = 2**16
 """Numbers in the displacements that are iterated together."""
 
-MOST_STEPS = 200
+MAX_NEWTON_STEPS = 200
 
-SLOWEST = 0.5
+ASSUMED_STEP_RATIO = 0.5
 """What the ratio of two steps is taken to be where no bound on it is below that, unless it is seen to be worse."""
 
-MOST_COLUMNS = 4000
+MAX_COLUMNS = 4000
 
-MOST_ENTRIES = 2**27
+MAX_DENSE_ENTRIES = 2**27
 """Entries up to which a sparse matrix is made dense: 1 GiB."""
 
-SINGULAR = 1e-7
+SINGULAR_COLUMN_SHARE = 1e-7
 """What is left of a column once the others are accounted for, below which the Hessian has lost all its digits."""
 
-TERMS = 8
+N_TAYLOR_TERMS = 8
 """Terms of the Taylor series of the remainder, from the second on."""
 
-WILD = 60.0
+LARGEST_ITERATED_SCORE_CHANGE = 60.0
 """A change of a score beyond which a model is fitted rather than iterated: its exponential would leave float32."""
 
 
@@ -91,17 +91,17 @@ class LogisticRegressionNewton(Engine):
 
     name = "logistic-regression"
     method = "shared-Hessian Newton iteration from the full fit, to convergence"
-    tolerance = CLOSE
+    tolerance = SCORE_TOLERANCE_NATS
     converges = True
     chunk = 4096
 
-    def prepare(self, job: Job) -> LeavingOut | Refusal:
+    def prepare(self, job: Job) -> PreparedNewton | Refusal:
         """Another learner or sort of job, more than two classes and another penalty are refused."""
         case = leaving_out(job)
-        return case if isinstance(case, Refusal) else LeavingOut(self, job, case)
+        return case if isinstance(case, Refusal) else PreparedNewton(self, job, case)
 
 
-class LeavingOut(Prepared):
+class PreparedNewton(PreparedJob):
     """A job whose full fits are found once.
 
     Args:
@@ -131,11 +131,11 @@ class LeavingOut(Prepared):
         return minimum(problem_of(self.case))
 
     @cached_property
-    def groups(self) -> list[Group]:
+    def groups(self) -> list[SharedFit]:
         """The models that are found from one fit."""
         return list(groups(self.case))
 
-    def answers(self, models: Indices) -> Outcome:
+    def answers(self, models: Indices) -> JobOutcome:
         """The answers ``[m, queries, 2]``; NaN where only one class would be left."""
         with arithmetic():
             try:
@@ -159,7 +159,7 @@ class LeavingOut(Prepared):
                 scores[places] = self._answers(group, models[places])
         return scores
 
-    def _answers(self, group: Group, models: Indices) -> Floats:
+    def _answers(self, group: SharedFit, models: Indices) -> Floats:
         """Scores of some models of a group ``[m, queries]``: those of its fit, and how far they move."""
         case, close, full, n = self.case, self.engine.tolerance, group.full, len(group.models)
         if case.index is None:
@@ -212,7 +212,7 @@ def leaving_out(job: Job) -> Given | Refusal:
 
 
 @dataclass(frozen=True)
-class Problem:
+class BinaryProblem:
     """A weighted, penalised logistic regression.
 
     Args:
@@ -227,10 +227,10 @@ class Problem:
     cost: Floats
     penalty: Floats
 
-    def without(self, record: int) -> Problem:
+    def without(self, record: int) -> BinaryProblem:
         """The same without one record."""
         left = np.arange(len(self.y)) != record
-        return Problem(self.X[left], self.y[left], self.cost[left], self.penalty)
+        return BinaryProblem(self.X[left], self.y[left], self.cost[left], self.penalty)
 
     def value(self, weights: Floats, scores: Floats) -> float:
         """The objective, from weights ``[d]`` and their scores ``[n]``."""
@@ -252,11 +252,11 @@ class Problem:
 
         hessian = np.diag(self.penalty)
         root = np.sqrt(self.cost * _logistic(scores) * _logistic(-scores))[:, None]
-        for rows in _slices(len(root), 4 * RECORDS):
+        for rows in _slices(len(root), 4 * BLOCK_RECORDS):
             part = self.X[rows] * root[rows]
             hessian += part.T @ part
         lower: Floats = cholesky(hessian, lower=True, check_finite=False)
-        if not (lower.diagonal() > SINGULAR * np.sqrt(hessian.diagonal())).all():
+        if not (lower.diagonal() > SINGULAR_COLUMN_SHARE * np.sqrt(hessian.diagonal())).all():
             raise np.linalg.LinAlgError("the Hessian is singular to rounding")
         return lower
 
@@ -272,7 +272,7 @@ class Minimum:
         lower: Cholesky factor L of the Hessian ``[d, d]``.
     """
 
-    problem: Problem
+    problem: BinaryProblem
     weights: Floats
     scores: Floats
     lower: Floats
@@ -325,12 +325,12 @@ class Minimum:
     def moment(self, power: int) -> Floats:
         """``sum_i s_i |a_i|^power a_i a_i'`` ``[d, d]``, where s is the curvature and a the whitened features."""
         root = np.sqrt(self.curvature * self.norms**power)[:, None]
-        parts = (self.white[rows] * root[rows] for rows in _slices(len(root), 4 * RECORDS))
+        parts = (self.white[rows] * root[rows] for rows in _slices(len(root), 4 * BLOCK_RECORDS))
         moment: Floats = np.sum([part.T @ part for part in parts], axis=0)
         return moment
 
 
-def minimum(problem: Problem) -> Minimum:
+def minimum(problem: BinaryProblem) -> Minimum:
     """Newton's method with step halving, until a step changes no score but by rounding.
 
     Raises:
@@ -340,7 +340,7 @@ def minimum(problem: Problem) -> Minimum:
 
     w, z = np.zeros(problem.X.shape[1]), np.zeros(len(problem.y))
     size, last, lower = np.inf, np.inf, None
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_NEWTON_STEPS):
         gradient = problem.X.T @ (problem.cost * problem.errors(z)) + problem.penalty * w
         if lower is None or size > 0.01 or size > last / 30:  # near the end the last factor is good enough
             lower = problem.factor(z)
@@ -356,7 +356,7 @@ def minimum(problem: Problem) -> Minimum:
     raise np.linalg.LinAlgError("Newton's method does not converge")
 
 
-def _step_length(problem: Problem, w: Floats, step: Floats, z: Floats, change: Floats, slope: float) -> float:
+def _step_length(problem: BinaryProblem, w: Floats, step: Floats, z: Floats, change: Floats, slope: float) -> float:
     """The first of 1, 1/2, 1/4, ... that gains."""
     value, length = problem.value(w, z), 1.0
     while not problem.value(w - length * step, z - length * change) <= value - 1e-4 * length * slope:
@@ -367,7 +367,7 @@ def _step_length(problem: Problem, w: Floats, step: Floats, z: Floats, change: F
 
 
 @dataclass(frozen=True)
-class Group:
+class SharedFit:
     """Models without one record each that are found from the same fit.
 
     Args:
@@ -381,7 +381,7 @@ class Group:
     full: Minimum
 
 
-def groups(case: Given) -> Iterator[Group]:
+def groups(case: Given) -> Iterator[SharedFit]:
     """The models of a leave-one-out job; those that lack the last member of a class are in no group.
 
     Raises:
@@ -393,10 +393,10 @@ def groups(case: Given) -> Iterator[Group]:
     for label in range(2) if balanced else [None]:
         models = np.flatnonzero(exists & (own == label) if balanced else exists)
         if len(models):
-            yield Group(models, case.removed[models], minimum(problem_of(case, without=label)))
+            yield SharedFit(models, case.removed[models], minimum(problem_of(case, without=label)))
 
 
-def problem_of(case: Given, *, without: int | None = None) -> Problem:
+def problem_of(case: Given, *, without: int | None = None) -> BinaryProblem:
     """What is minimised with all records; balanced weights may be those without a record of one class."""
     estimator = case.estimator
     if estimator.class_weight == "balanced":
@@ -408,11 +408,11 @@ def problem_of(case: Given, *, without: int | None = None) -> Problem:
     if estimator.fit_intercept:
         penalty = np.append(penalty, 0.0)
     y = (case.labels == positive(case)).astype(np.float64)
-    return Problem(_design(case, case.matrix), y, estimator.C * weights[case.labels], penalty)
+    return BinaryProblem(_design(case, case.matrix), y, estimator.C * weights[case.labels], penalty)
 
 
 def displaced(
-    full: Minimum, removed: Indices, far: Floats, close: float = CLOSE, *, n_in_all: int | None = None
+    full: Minimum, removed: Indices, far: Floats, close: float = SCORE_TOLERANCE_NATS, *, n_in_all: int | None = None
 ) -> Floats:
     """Where the minimum moves when each record is left out.
 
@@ -540,7 +540,10 @@ class _Search:
         length = lengths(self.moved)
         models = self.open[self.full.reach * length[self.open] < limit]
         models = models[np.argsort(-length[models], kind="stable")]
-        return [models[rows] for rows in _slices(len(models), max(MODELS, AT_ONCE // len(self.full.weights)))]
+        return [
+            models[rows]
+            for rows in _slices(len(models), max(BLOCK_MODELS, DISPLACEMENT_NUMBERS // len(self.full.weights)))
+        ]
 
     def iterate(self, sums: Sums, models: Indices) -> None:
         """Accelerated fixed-point iteration of the difference equation for some models; finished ones leave.
@@ -550,7 +553,7 @@ class _Search:
         ``(q step + o)/(1 - q)`` of the solution. Where that says little, the worst ratio seen on the way stands for q.
         """
         now, records, before = self.moved[models], self.start.of(models), None
-        for _ in range(MOST_STEPS):
+        for _ in range(MAX_NEWTON_STEPS):
             image = records.image(sums.of_rest(now, records))
             step, off = lengths(image - now), sums.off(image)
             mixed, ratio = (image, 0.0) if before is None else accelerated(*before, now, image)
@@ -572,7 +575,7 @@ class _Search:
 
 def _seen(ratio: Floats) -> Floats:
     """What stands for the ratio of two steps that has no bound below 1: at least SLOWEST, and nearly 1 if unknown."""
-    seen: Floats = np.where(ratio > 0, np.clip(ratio, SLOWEST, 0.9999), 0.9999)
+    seen: Floats = np.where(ratio > 0, np.clip(ratio, ASSUMED_STEP_RATIO, 0.9999), 0.9999)
     return seen
 
 
@@ -625,22 +628,22 @@ class Remainders(Sums):
     """
 
     white: Numbers
-    curve: Curve
+    curve: LogisticCurve
     reach: float
 
     @classmethod
     def of(cls, full: Minimum, dtype: Any) -> Remainders:
         """Around a fit."""
-        curve = Curve.around(full.scores, full.problem.cost, dtype)
+        curve = LogisticCurve.around(full.scores, full.problem.cost, dtype)
         return cls(full.white.astype(dtype, copy=False), curve, full.reach)
 
     def of_rest(self, moved: Floats, start: Start) -> Floats:
         """Two matrix products and an elementwise map, block by block."""
         total = np.zeros(moved.shape)
         single = moved.astype(self.white.dtype)
-        for rows in _slices(len(self.white), RECORDS):
+        for rows in _slices(len(self.white), BLOCK_RECORDS):
             white, curve = self.white[rows], self.curve.of(rows)
-            for models in _slices(len(moved), MODELS):
+            for models in _slices(len(moved), BLOCK_MODELS):
                 r = curve.remainder(single[models] @ white.T)
                 place = start.records[models] - rows.start
                 own = np.flatnonzero((place >= 0) & (place < len(white)))
@@ -678,7 +681,7 @@ class SecondOrder(Sums):
         bend = full.curvature * -np.tanh(full.scores / 2) / 2
         white, d = full.white.astype(np.float32), len(full.weights)
         cube = np.zeros((d, d, d), dtype=np.float32)
-        for rows in _slices(len(white), 8 * RECORDS):
+        for rows in _slices(len(white), 8 * BLOCK_RECORDS):
             part = white[rows]
             bent = part * bend[rows, None].astype(np.float32)
             for j in range(d):
@@ -694,7 +697,7 @@ class SecondOrder(Sums):
         """One matrix product with the products of the columns of v, block by block."""
         total = np.empty(moved.shape)
         single = moved.astype(np.float32)
-        for models in _slices(len(moved), MODELS):
+        for models in _slices(len(moved), BLOCK_MODELS):
             v = single[models].T
             total[models] = np.concatenate([v[j] * v[j:] for j in range(len(v))]).T @ self.form
         total -= (self.bend[start.records] * dots(start.own, moved) ** 2)[:, None] * start.own
@@ -762,7 +765,7 @@ def farthest(full: Minimum, start: Start, moved: Floats, residual: Floats) -> Fl
 
 
 @dataclass(frozen=True)
-class Curve:
+class LogisticCurve:
     """The logistic function around the score z of each record, times the record's weight c, in one precision.
 
     Args:
@@ -778,16 +781,16 @@ class Curve:
     slope: Numbers
 
     @classmethod
-    def around(cls, scores: Floats, cost: Floats, dtype: Any) -> Curve:
+    def around(cls, scores: Floats, cost: Floats, dtype: Any) -> LogisticCurve:
         """Around scores ``[n]`` with weights ``[n]``."""
         p, other = _logistic(scores), _logistic(-scores)
         slope, sign = cost * p * other, np.where(p > other, -1.0, 1.0)
         terms = [slope * polyval(p - other, d) / factorial(k) for k, d in enumerate(_derivatives(), start=2)]
         return cls(*(np.asarray(a, dtype=dtype) for a in (terms, np.minimum(p, other), sign, sign * slope)))
 
-    def of(self, rows: slice) -> Curve:
+    def of(self, rows: slice) -> LogisticCurve:
         """Some of the records."""
-        return Curve(self.terms[:, rows], self.p[rows], self.sign[rows], self.slope[rows])
+        return LogisticCurve(self.terms[:, rows], self.p[rows], self.sign[rows], self.slope[rows])
 
     def remainder(self, e: Numbers) -> Numbers:
         """What the function does beyond its tangent: ``c (s(z + e) - s(z) - s'(z) e)``.
@@ -796,13 +799,13 @@ class Curve:
             e: changes of the scores ``[m, n]``, in the same precision; overwritten.
 
         Returns:
-            ``[m, n]``, to the relative precision of the numbers; NaN for changes beyond ``WILD``.
+            ``[m, n]``, to the relative precision of the numbers; NaN beyond ``LARGEST_ITERATED_SCORE_CHANGE``.
         """
         largest = max(float(e.max(initial=0.0)), -float(e.min(initial=0.0)))
         # The series converges like (e / pi)^k.
-        limits = np.pi * (0.8 * np.finfo(e.dtype).eps) ** (1 / np.arange(1, TERMS + 1))
+        limits = np.pi * (0.8 * np.finfo(e.dtype).eps) ** (1 / np.arange(1, N_TAYLOR_TERMS + 1))
         n_terms = 1 + int(np.searchsorted(limits, largest))
-        return self._series(e, n_terms) if n_terms <= TERMS else self._closed_form(e, largest)
+        return self._series(e, n_terms) if n_terms <= N_TAYLOR_TERMS else self._closed_form(e, largest)
 
     def _series(self, e: Numbers, n_terms: int) -> Numbers:
         r: Numbers = self.terms[n_terms - 1] * e
@@ -817,10 +820,10 @@ class Curve:
 
         By symmetry for the less likely class, so that ``1 + p u`` is no less than a half.
         """
-        if not largest <= WILD:
-            e[~(np.abs(e) <= WILD)] = np.nan
+        if not largest <= LARGEST_ITERATED_SCORE_CHANGE:
+            e[~(np.abs(e) <= LARGEST_ITERATED_SCORE_CHANGE)] = np.nan
         e *= self.sign
-        u, beyond = _exponential(e, min(largest, WILD))
+        u, beyond = _exponential(e, min(largest, LARGEST_ITERATED_SCORE_CHANGE))
         u *= self.p
         e *= u
         beyond -= e
@@ -835,7 +838,7 @@ def _derivatives() -> tuple[Floats, ...]:
     """Second and further derivatives of the logistic function over the first, as polynomials in ``tanh(z/2)``."""
     tanh, slope = Polynomial([0.0, 1.0]), Polynomial([0.5, 0.0, -0.5])
     found = [Polynomial([1.0])]
-    for _ in range(TERMS):
+    for _ in range(N_TAYLOR_TERMS):
         found.append(slope * found[-1].deriv() - tanh * found[-1])
     return tuple(np.asarray(derivative.coef, dtype=np.float64) for derivative in found[1:])
 
@@ -914,18 +917,19 @@ def _unsupported(case: Given) -> Refusal | None:
     if refusal is not None:
         return refusal
     if (case.counts > 0).sum() != 2:
-        return Refusal(Why.DATA, "LogisticRegression is supported for two classes only")
+        return Refusal(RefusalKind.DATA, "LogisticRegression is supported for two classes only")
     weights = case.estimator.class_weight
     if weights not in (None, "balanced") and not _known(weights, case.classes.tolist()):
         return Refusal(
-            Why.SETTING,
+            RefusalKind.SETTING,
             "LogisticRegression is supported with class_weight='balanced' or weights from 0 of the two classes only",
         )
-    if case.matrix.shape[1] > MOST_COLUMNS:
-        return Refusal(Why.SIZE, f"LogisticRegression is supported for at most {MOST_COLUMNS:,} columns")
-    if not isinstance(case.matrix, np.ndarray) and np.prod(case.matrix.shape) > MOST_ENTRIES:
+    if case.matrix.shape[1] > MAX_COLUMNS:
+        return Refusal(RefusalKind.SIZE, f"LogisticRegression is supported for at most {MAX_COLUMNS:,} columns")
+    if not isinstance(case.matrix, np.ndarray) and np.prod(case.matrix.shape) > MAX_DENSE_ENTRIES:
         return Refusal(
-            Why.SIZE, f"LogisticRegression is supported for sparse matrices of at most {MOST_ENTRIES:,} entries"
+            RefusalKind.SIZE,
+            f"LogisticRegression is supported for sparse matrices of at most {MAX_DENSE_ENTRIES:,} entries",
         )
     return None
 

@@ -32,19 +32,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.arrays import Flags, Floats, Indices, Members, Singles
-from leakgauge.training.engines.base import Refusal, Why
+from leakgauge.training.engines.base import Refusal, RefusalKind
 from leakgauge.training.engines.logistic import native
 from leakgauge.training.engines.logistic.algebra import dots, longest, solved
 from leakgauge.training.engines.logistic.subsets import (
-    DEEPEST,
-    MOST_ROUNDS,
-    MOST_STEPS,
-    ROUNDING,
-    SAMPLE,
-    SPARSE,
-    TOLERANCE,
+    LOG_PROBABILITY_TOLERANCE_NATS,
+    MAX_GRADIENT_STEPS,
+    MAX_ROUNDS,
+    MAX_SPARSE_SHARE,
+    METRIC_ROWS,
+    SMALLEST_RESIDUAL_FACTOR,
+    SUM_RELATIVE_ERROR,
+    LogisticSubsets,
     Pool,
-    Subsets,
     asked,
     halved,
 )
@@ -52,31 +52,31 @@ from leakgauge.training.engines.logistic.wanted import named_weights, no_binary_
 from leakgauge.training.engines.stateless import Given
 from leakgauge.training.table import EachModel
 
-SHARE = 1 / 3
+SHARED_ROWS_FROM_SHARE = 1 / 3
 """Models with fewer of the pool's records than this are given copies of their own rows; the others share all rows."""
 
-WIDE = 128
+MODELS_PER_PRODUCT = 128
 """Models that share a matrix product over all rows, at most."""
 
 WIDE_CELLS = 2_000_000
 """Scores of models that share rows computed at a time, unless the pool is so large that 8 models have more."""
 
-OWN_BYTES = 8 * 1024**2
+COPIED_ROWS_BYTES = 8 * 1024**2
 """Size of the rows copied at a time: what stays in the processor's cache."""
 
-MOST_CELLS = 100_000_000
-MOST_COLUMNS = 4000
-ROUGH = 3e-5
+MAX_CELLS = 100_000_000
+MAX_COLUMNS = 4000
+NEWTON_FROM_GRADIENT = 3e-5
 """Whitened gradient, about the error of a score, at which Newton's method takes over from nonlinear steps."""
 
-NEAR = 1.0
+POOL_SCORE_TOLERANCE = 1.0
 """Error of a score up to which the pool's minimum is found for models to start from."""
 
-SAFE = 0.9
+COMPILED_TOLERANCE_SHARE = 0.9
 """Share of the tolerance at which compiled loops stop; the rest is for rounding."""
 
 
-class LogisticRegressionSubsets(Subsets):
+class LogisticRegressionSubsets(LogisticSubsets):
     """``LogisticRegression`` with two classes and a squared penalty, on any subsets."""
 
     name = "logistic-regression-subsets"
@@ -89,13 +89,14 @@ class LogisticRegressionSubsets(Subsets):
         weight = case.estimator.class_weight
         if weight not in (None, "balanced") and not (isinstance(weight, dict) and _names_classes(weight, case)):
             return Refusal(
-                Why.SETTING, "LogisticRegression(class_weight=...) must give classes a number above 0, or be 'balanced'"
+                RefusalKind.SETTING,
+                "LogisticRegression(class_weight=...) must give classes a number above 0, or be 'balanced'",
             )
         n_rows, n_columns = case.matrix.shape
-        if n_columns > MOST_COLUMNS or n_rows * n_columns > MOST_CELLS:
+        if n_columns > MAX_COLUMNS or n_rows * n_columns > MAX_CELLS:
             return Refusal(
-                Why.SIZE,
-                f"a table of {n_rows:,} x {n_columns:,} is too large: {MOST_COLUMNS:,} columns, {MOST_CELLS:,} cells",
+                RefusalKind.SIZE,
+                f"a table of {n_rows:,} x {n_columns:,} is too large: {MAX_COLUMNS:,} columns, {MAX_CELLS:,} cells",
             )
         return None
 
@@ -109,7 +110,7 @@ class LogisticRegressionSubsets(Subsets):
             penalty[-1] = 0.0
             centre[:-1] = X[:, :-1].mean(axis=0)
         weight = None if estimator.class_weight == "balanced" else named_weights(case)[[1 - one, one]]
-        sparse = csr_matrix(X) if np.count_nonzero(X) <= SPARSE * X.size else None
+        sparse = csr_matrix(X) if np.count_nonzero(X) <= MAX_SPARSE_SHARE * X.size else None
         return _Pool(X, case.labels == one, penalty, centre, float(estimator.C), sparse, weight, one == 0)
 
     def queries(self, case: Given) -> Floats:
@@ -165,11 +166,11 @@ class _Pool(Pool):
         return longest(self.X)
 
     @cached_property
-    def entries(self) -> native.Entries | None:
+    def entries(self) -> native.SparseRows | None:
         """What the compiled loops go along; ``None`` where there are none, or most of the table is not 0."""
         if self.sparse is None or not native.available():
             return None
-        return native.Entries.of(self.sparse)
+        return native.SparseRows.of(self.sparse)
 
     def trainable(self, members: Members) -> Flags:
         """Those with records of both classes."""
@@ -177,7 +178,7 @@ class _Pool(Pool):
         both: Flags = (ones > 0) & (ones < np.count_nonzero(members, axis=1))
         return both
 
-    def shared(self, halvings: int) -> tuple[Floats, native.Curvature] | _Metric:
+    def shared(self, halvings: int) -> tuple[Floats, native.InverseHessian] | _Metric:
         """Where compiled loops start, or the metric."""
         if self.entries is not None:
             return _nearby(self, halvings)
@@ -194,7 +195,7 @@ class _Pool(Pool):
             weights[place], sure[place] = weights_alone(
                 self, members[model], weights[place], asked(queries, self.X, model)
             )
-        width = 1 if isinstance(queries, EachModel) else WIDE
+        width = 1 if isinstance(queries, EachModel) else MODELS_PER_PRODUCT
         for start in range(0, len(models), width):
             part = models[start : start + width]
             scores = weights[start : start + width] @ asked(queries, self.X, int(part[0])).T
@@ -232,7 +233,7 @@ class _Metric:
         X: the rows of the pool ``[n, d]``.
         half: half the scores there ``[n]``.
         pull: the penalty's gradient there, ``T'Pw`` ``[d]``.
-        rough: see :data:`ROUGH`, for a row of middling length.
+        rough: see :data:`NEWTON_FROM_GRADIENT`, for a row of middling length.
     """
 
     weights: Floats
@@ -247,8 +248,8 @@ class _Metric:
     def white(self) -> Singles:
         """The rows of the pool in these coordinates, ``X T`` ``[n, d]``."""
         white = np.empty(self.X.shape, dtype=np.float32)
-        for start in range(0, len(white), SAMPLE):
-            white[start : start + SAMPLE] = self.X[start : start + SAMPLE] @ self.basis
+        for start in range(0, len(white), METRIC_ROWS):
+            white[start : start + METRIC_ROWS] = self.X[start : start + METRIC_ROWS] @ self.basis
         return white
 
 
@@ -261,7 +262,7 @@ def _sample(pool: _Pool, halvings: int) -> tuple[Indices, Floats]:
     return np.concatenate(rows), 0.5**halvings * stand_for * pool.costs(everyone)[0]
 
 
-def _nearby(pool: _Pool, halvings: int) -> tuple[Floats, native.Curvature]:
+def _nearby(pool: _Pool, halvings: int) -> tuple[Floats, native.InverseHessian]:
     """For the compiled loops: where all models with about this share of the pool start, and the curvature there.
 
     Raises:
@@ -271,15 +272,15 @@ def _nearby(pool: _Pool, halvings: int) -> tuple[Floats, native.Curvature]:
     X, cost = pool.X[rows], _each(costs[None], pool.y[rows][None])[0]
     none = np.zeros(X.shape[1])
     diagonal = pool.penalty + 0.25 * (cost @ np.square(X))
-    near = _problem(pool, native.Curvature.diagonal(diagonal), pool.radius, NEAR)
+    near = _problem(pool, native.InverseHessian.diagonal(diagonal), pool.radius, POOL_SCORE_TOLERANCE)
     weights = near.minimum(rows, costs, none).weights
     bend = _objective(pool, X, pool.y[rows], cost, weights)[2]
-    return weights, native.Curvature.of((X * bend[:, None]).T @ X + np.diag(pool.penalty))
+    return weights, native.InverseHessian.of((X * bend[:, None]).T @ X + np.diag(pool.penalty))
 
 
-def _problem(pool: _Pool, curvature: native.Curvature, reach: float, enough: float) -> native.Problem:
+def _problem(pool: _Pool, curvature: native.InverseHessian, reach: float, enough: float) -> native.PoolProblem:
     assert pool.entries is not None
-    return native.Problem(pool.entries, pool.y, pool.penalty, pool.centre, curvature, pool.radius, reach, enough)
+    return native.PoolProblem(pool.entries, pool.y, pool.penalty, pool.centre, curvature, pool.radius, reach, enough)
 
 
 def _metric(pool: _Pool, halvings: int) -> _Metric:
@@ -302,13 +303,13 @@ def _metric(pool: _Pool, halvings: int) -> _Metric:
         X=pool.X,
         half=(pool.X @ fit.weights / 2).astype(np.float32),
         pull=((pool.penalty * fit.weights) @ basis).astype(np.float32),
-        rough=ROUGH / float(np.sqrt(dots(white, white).mean())),
+        rough=NEWTON_FROM_GRADIENT / float(np.sqrt(dots(white, white).mean())),
     )
 
 
 def _spread(index: Indices) -> Indices:
     """About half a sample of these rows, evenly spaced."""
-    return index[:: max(1, 2 * len(index) // SAMPLE)]
+    return index[:: max(1, 2 * len(index) // METRIC_ROWS)]
 
 
 @dataclass(frozen=True)
@@ -466,15 +467,15 @@ def _blocks(pool: _Pool, members: Members) -> Iterator[tuple[Indices, int, bool]
     sizes = np.count_nonzero(members, axis=1)
     n, d = pool.X.shape
     halvings = halved(len(pool.y), sizes)
-    shares = sizes >= SHARE * n
+    shares = sizes >= SHARED_ROWS_FROM_SHARE * n
     order = np.lexsort((sizes, shares, halvings))
     row_bytes = 4 * d if pool.sparse is None else 12 * max(1.0, pool.sparse.nnz / n)
     while len(order):
         last = order[0]
         alike = order[(halvings[order] == halvings[last]) & (shares[order] == shares[last])]
-        width = int(OWN_BYTES // (row_bytes * sizes[alike].max()))
+        width = int(COPIED_ROWS_BYTES // (row_bytes * sizes[alike].max()))
         if shares[last]:
-            width = min(max(WIDE_CELLS // n, 8), WIDE)
+            width = min(max(WIDE_CELLS // n, 8), MODELS_PER_PRODUCT)
         for start in range(0, len(alike), max(1, width)):
             yield alike[start : start + max(1, width)], int(halvings[last]), bool(shares[last])
         order = order[len(alike) :]
@@ -509,9 +510,9 @@ def weights_on(pool: _Pool, members: Members, reach: float) -> tuple[Floats, Fla
 
 def _one_by_one(pool: _Pool, halvings: int, members: Members, reach: float) -> tuple[Floats, Flags]:
     """The same by the compiled loops, for models with about ``2^-halvings`` of the pool's records."""
-    tolerance = TOLERANCE
+    tolerance = LOG_PROBABILITY_TOLERANCE_NATS
     start, curvature = pool.start(halvings)
-    problem = _problem(pool, curvature, reach, SAFE * tolerance)
+    problem = _problem(pool, curvature, reach, COMPILED_TOLERANCE_SHARE * tolerance)
     costs = pool.costs(members)
     found = [problem.minimum(np.flatnonzero(own), cost, start) for own, cost in zip(members, costs, strict=True)]
     gradient = np.stack([one.gradient for one in found])
@@ -545,9 +546,9 @@ def weights_alone(pool: _Pool, members: Flags, start: Floats, queries: Floats) -
     except np.linalg.LinAlgError:
         return none, False
     far = longest(solved(fit.lower, X))
-    decrement = fit.decrement + ROUNDING * far * (cost @ np.abs(_logistic(X @ fit.weights) - y))
+    decrement = fit.decrement + SUM_RELATIVE_ERROR * far * (cost @ np.abs(_logistic(X @ fit.weights) - y))
     error = -np.log1p(-far * decrement) / far * longest(solved(fit.lower, queries))
-    return fit.weights, bool(error <= TOLERANCE)
+    return fit.weights, bool(error <= LOG_PROBABILITY_TOLERANCE_NATS)
 
 
 def _scores(rows: NDArray[Any] | _Thin, weights: NDArray[Any]) -> NDArray[Any]:
@@ -585,7 +586,7 @@ def _descend(block: _Block, metric: _Metric) -> Singles:
     pull = np.repeat(metric.pull[None], len(half), axis=0)
     gradient = pull + _sums(block.white, half_cost * (tanh - sign))
     first, direction = dots(gradient, gradient), -gradient
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_GRADIENT_STEPS):
         along = _scores(block.white, direction)
         pulled = direction * metric.penalty
         bend = 1 - tanh * tanh
@@ -616,32 +617,32 @@ def _descend(block: _Block, metric: _Metric) -> Singles:
 def _polish(pool: _Pool, metric: _Metric, block: _Block, weights: Floats, reach: float) -> tuple[Floats, Flags]:
     """Newton's method for each model, until the scores are certain or no step helps."""
     before = np.full(len(weights), np.inf)
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         p = _logistic(_scores(block.exact, weights))
         pulls = block.cost * (p - block.y)
         gradient = _sums(block.exact, pulls) + pool.penalty * weights
         p *= 1 - p
         p *= block.cost
         error = _score_error(pool, gradient, p.sum(axis=1), np.abs(pulls).sum(axis=1), reach)
-        going = (error > TOLERANCE) & (error < before / 2)
+        going = (error > LOG_PROBABILITY_TOLERANCE_NATS) & (error < before / 2)
         if not going.any():
             break
-        enough = 0.5 * TOLERANCE / np.where(going, error, 0)
+        enough = 0.5 * LOG_PROBABILITY_TOLERANCE_NATS / np.where(going, error, 0)
         step = _newton_step(metric, block, gradient, p.astype(np.float32), enough)
         weights = weights + np.where(going[:, None], step, 0)
         before = np.where(going, error, before)
-    return weights, error <= TOLERANCE
+    return weights, error <= LOG_PROBABILITY_TOLERANCE_NATS
 
 
 def _newton_step(metric: _Metric, block: _Block, gradient: Floats, bend: Singles, enough: Floats) -> Floats:
     """Newton's step by conjugate gradients ``[models, d]``: the residual is reduced by about the factor ``enough``."""
     white = gradient @ metric.basis
     scale = np.linalg.norm(white, axis=1, keepdims=True)
-    close = np.square(np.maximum(enough, DEEPEST))
+    close = np.square(np.maximum(enough, SMALLEST_RESIDUAL_FACTOR))
     rest = (-white / scale).astype(np.float32)
     moved, direction = np.zeros_like(rest), rest.copy()
     size = dots(rest, rest)
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_GRADIENT_STEPS):
         along = _scores(block.white, direction)
         along *= bend
         image = direction * metric.penalty + _sums(block.white, along)
@@ -673,12 +674,12 @@ def _score_error(pool: _Pool, gradient: Floats, bend: Floats, pulls: Floats, rea
         pulls: the sum of ``c |p - y|`` over the records ``[models]``, for the rounding errors of g.
         reach: the largest norm of a centred query.
     """
-    rounding = ROUNDING * pulls * pool.largest
+    rounding = SUM_RELATIVE_ERROR * pulls * pool.largest
     error: Floats
     if pool.penalty.all():
         error = (np.linalg.norm(gradient, axis=1) + rounding) * reach
         return error
-    level = np.abs(gradient[:, -1]) + ROUNDING * pulls
+    level = np.abs(gradient[:, -1]) + SUM_RELATIVE_ERROR * pulls
     slack = np.where(level < bend, -np.log1p(-level / bend), np.inf)
     along = np.linalg.norm((gradient - gradient[:, -1:] * pool.centre)[:, :-1], axis=1) + rounding
     off = along + pool.radius * level + np.sqrt(level * slack)

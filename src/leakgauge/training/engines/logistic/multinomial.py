@@ -34,7 +34,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from leakgauge.arrays import Flags, Floats, Indices, Numbers, Singles
-from leakgauge.training.engines.base import Engine, Outcome, Prepared, Refusal, Why
+from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Refusal, RefusalKind
 from leakgauge.training.engines.logistic.wanted import given_logistic_regression, no_multinomial_minimum
 from leakgauge.training.engines.stateless import Given, fill_by_training
 from leakgauge.training.job import Job
@@ -42,37 +42,37 @@ from leakgauge.training.threads import one_thread
 
 State = TypeVar("State", "_Memory", "_Block")
 
-CLOSE = 1e-6
+LOG_PROBABILITY_TOLERANCE_NATS = 1e-6
 """Largest error of a log-probability; double precision can promise 1e-9."""
 
-ROUGH = 3e-5
+SINGLE_PRECISION_GRADIENT_RATIO = 3e-5
 """How far single precision is followed, relative to the gradient that was last found in double precision."""
 
-TRUSTED = 1e-4
+SINGLE_PRECISION_LAST_RATIO = 1e-4
 """The same, below which single precision may not say that a model is done."""
 
-MOST_STEPS = 200
+MAX_LBFGS_STEPS = 200
 MOST_SINGLE_STEPS = 40
 MOST_NEWTON_STEPS = 100
 MOST_PRODUCTS = 200
 
-MEMORY = 5
+N_LBFGS_PAIRS = 5
 """Steps that L-BFGS remembers."""
 
 N_LANCZOS = 60
 N_MODES = 10
 
-WIDTH = 640
+BLOCK_COLUMNS = 640
 """Records times classes of a block: wide enough for products of matrices to run at full speed."""
 
 BLOCK_NUMBERS = 4_000_000
 TILE_NUMBERS = 50_000
 """Numbers that stay in the processor's cache while probabilities are found."""
 
-MOST_NUMBERS = 100_000_000
+MAX_MATRIX_NUMBERS = 100_000_000
 """Largest matrix that is held, be it of features or of the inverses for all classes."""
 
-SHARE = 0.5
+RECORD_ERROR_SHARE = 0.5
 """How much of the error that is allowed a model without a record may make; the rest is for the full fit."""
 
 
@@ -81,17 +81,17 @@ class MultinomialLogisticRegression(Engine):
 
     name = "multinomial-logistic-regression"
     method = "L-BFGS from the full fit for blocks of records, to convergence"
-    tolerance = CLOSE
+    tolerance = LOG_PROBABILITY_TOLERANCE_NATS
     converges = True
     chunk = 128
 
-    def prepare(self, job: Job) -> LeavingOut | Refusal:
+    def prepare(self, job: Job) -> PreparedLbfgs | Refusal:
         """Another learner or sort of job, two classes, another penalty or solver, more numbers than fit: refused."""
         case = given_logistic_regression(job, unsupported, any_query=True)
-        return case if isinstance(case, Refusal) else LeavingOut(self, job, case.dense())
+        return case if isinstance(case, Refusal) else PreparedLbfgs(self, job, case.dense())
 
 
-class LeavingOut(Prepared):
+class PreparedLbfgs(PreparedJob):
     """A job whose fit with all records is found once.
 
     Args:
@@ -117,7 +117,7 @@ class LeavingOut(Prepared):
         if self.whole is not None:
             _ = self.whole.fit.single, self.whole.fit.reach
 
-    def answers(self, models: Indices) -> Outcome:
+    def answers(self, models: Indices) -> JobOutcome:
         """The answers ``[m, queries, classes]``."""
         job, whole = self.job, self.whole
         table = np.full((len(models), job.n_queries, job.n_answers), np.nan)
@@ -154,7 +154,7 @@ class LeavingOut(Prepared):
 
 
 @dataclass(frozen=True)
-class Problem:
+class SoftmaxProblem:
     """A weighted, penalised softmax regression.
 
     Args:
@@ -208,7 +208,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Curvature:
+class SoftmaxHessian:
     """What is known of the second derivatives H at some point.
 
     Args:
@@ -224,7 +224,7 @@ class Curvature:
     least: float
 
     @classmethod
-    def at(cls, problem: Problem, p: Floats) -> Curvature:
+    def at(cls, problem: SoftmaxProblem, p: Floats) -> SoftmaxHessian:
         """Where the probabilities are p, without eigenvectors.
 
         Raises:
@@ -252,15 +252,15 @@ class Curvature:
         by_class = [np.einsum("ij,ij->i", rows @ block, rows) for block in self.inverse]
         return np.asarray(np.max(by_class, axis=0), dtype=np.float64)
 
-    def with_modes(self, problem: Problem, p: Floats) -> Curvature:
+    def with_modes(self, problem: SoftmaxProblem, p: Floats) -> SoftmaxHessian:
         """The same with the lowest eigenvalues, by the Lanczos method with full orthogonalisation."""
         values, vectors, residuals = _lanczos(problem, p, self)
         use = np.flatnonzero((values < 1) & (residuals < 0.1 * values))[:N_MODES]
-        return Curvature(self.inverse, vectors[use], 1 / values[use] - 1, float(values[0]))
+        return SoftmaxHessian(self.inverse, vectors[use], 1 / values[use] - 1, float(values[0]))
 
 
 @dataclass(frozen=True)
-class Fit:
+class SoftmaxMinimum:
     """A minimum.
 
     Args:
@@ -271,10 +271,10 @@ class Fit:
         norm: what is left of the gradient, by the inverse of M.
     """
 
-    problem: Problem
+    problem: SoftmaxProblem
     weights: Floats
     p: Floats
-    curvature: Curvature
+    curvature: SoftmaxHessian
     norm: float
 
     @cached_property
@@ -310,20 +310,20 @@ class _Single:
     gain: Singles
 
 
-def minimum(problem: Problem) -> Fit:
+def minimum(problem: SoftmaxProblem) -> SoftmaxMinimum:
     """Newton's method with conjugate gradients and step halving, until no step makes the gradient smaller.
 
     Raises:
         numpy.linalg.LinAlgError: the second derivatives are singular to rounding.
     """
     W, gradient, p = approach(problem, 1e-14)
-    curvature = Curvature.at(problem, p).with_modes(problem, p)
+    curvature = SoftmaxHessian.at(problem, p).with_modes(problem, p)
     if not curvature.least > 0:
         raise np.linalg.LinAlgError("the second derivatives are singular to rounding")
-    return Fit(problem, W, p, curvature, curvature.norm(gradient))
+    return SoftmaxMinimum(problem, W, p, curvature, curvature.norm(gradient))
 
 
-def approach(problem: Problem, rest: float) -> tuple[Floats, Floats, Floats]:
+def approach(problem: SoftmaxProblem, rest: float) -> tuple[Floats, Floats, Floats]:
     """The same until ``rest`` of the gradient is left, by the inverse of M, or no step makes it smaller.
 
     Returns:
@@ -334,7 +334,7 @@ def approach(problem: Problem, rest: float) -> tuple[Floats, Floats, Floats]:
     """
     W = np.zeros((problem.n_classes, problem.X.shape[1]))
     value, gradient, p = problem.at(W)
-    curvature = Curvature.at(problem, p)
+    curvature = SoftmaxHessian.at(problem, p)
     first = norm = curvature.norm(gradient)
     for _ in range(MOST_NEWTON_STEPS):
         if norm <= rest * first:
@@ -345,12 +345,12 @@ def approach(problem: Problem, rest: float) -> tuple[Floats, Floats, Floats]:
             break
         W, (value, gradient, p) = better
         if n_products > 20:
-            curvature = Curvature.at(problem, p)
+            curvature = SoftmaxHessian.at(problem, p)
         norm = curvature.norm(gradient)
     return W, gradient, p
 
 
-def _inverse(problem: Problem, weight: Floats) -> Floats:
+def _inverse(problem: SoftmaxProblem, weight: Floats) -> Floats:
     """Of one block of M."""
     from scipy.linalg import cho_factor, cho_solve
 
@@ -363,7 +363,7 @@ def _inverse(problem: Problem, weight: Floats) -> Floats:
 
 
 def _newton_step(
-    problem: Problem, p: Floats, curvature: Curvature, gradient: Floats, rest: float
+    problem: SoftmaxProblem, p: Floats, curvature: SoftmaxHessian, gradient: Floats, rest: float
 ) -> tuple[Floats, int]:
     """Conjugate gradients for ``H step = -gradient`` until ``rest`` of it is left, and how often H was applied."""
     step, residual = np.zeros_like(gradient), -gradient
@@ -384,7 +384,7 @@ def _newton_step(
 
 
 def _better(
-    problem: Problem, curvature: Curvature, W: Floats, step: Floats, value: float, gradient: Floats
+    problem: SoftmaxProblem, curvature: SoftmaxHessian, W: Floats, step: Floats, value: float, gradient: Floats
 ) -> tuple[Floats, tuple[float, Floats, Floats]] | None:
     """The first of the halved steps that gains; near the minimum, where values are equal, the gradient tells."""
     slope, norm, length = float((gradient * step).sum()), curvature.norm(gradient), 1.0
@@ -400,7 +400,7 @@ def _better(
     return None
 
 
-def _lanczos(problem: Problem, p: Floats, curvature: Curvature) -> tuple[Floats, Floats, Floats]:
+def _lanczos(problem: SoftmaxProblem, p: Floats, curvature: SoftmaxHessian) -> tuple[Floats, Floats, Floats]:
     """Approximate eigenvalues of H relative to M, ascending, eigenvectors ``[values, classes * d]``, residuals."""
     shape = (problem.n_classes, problem.X.shape[1])
     most = min(N_LANCZOS, (shape[0] - 1) * shape[1])
@@ -428,7 +428,9 @@ def _lanczos(problem: Problem, p: Floats, curvature: Curvature) -> tuple[Floats,
 # ---------------------------------------------------------------- without each record
 
 
-def displaced(fit: Fit, removed: Indices, factors: Floats, goals: Floats) -> Iterator[tuple[Indices, Floats, Flags]]:
+def displaced(
+    fit: SoftmaxMinimum, removed: Indices, factors: Floats, goals: Floats
+) -> Iterator[tuple[Indices, Floats, Flags]]:
     """How far the minimum moves without each record, block by block.
 
     Args:
@@ -446,17 +448,17 @@ def displaced(fit: Fit, removed: Indices, factors: Floats, goals: Floats) -> Ite
     influence = problem.cost[removed] ** 2 * missed * fit.reach[removed]
     # Records that move the model about equally far need about equally many steps.
     order = np.argsort(-influence, kind="stable")
-    width = max(1, min(WIDTH, BLOCK_NUMBERS // max(problem.X.shape)) // problem.n_classes)
+    width = max(1, min(BLOCK_COLUMNS, BLOCK_NUMBERS // max(problem.X.shape)) // problem.n_classes)
     for first in range(0, len(order), width):
         part = order[first : first + width]
         yield part, *_left_out(fit, removed[part], factors[part], goals[part])
 
 
-def _left_out(fit: Fit, removed: Indices, factors: Floats, goals: Floats) -> tuple[Floats, Flags]:
+def _left_out(fit: SoftmaxMinimum, removed: Indices, factors: Floats, goals: Floats) -> tuple[Floats, Flags]:
     """The moves of one block, and which of them did not converge."""
     block = _block(fit, removed, factors, goals)
     moves, lost = np.zeros(block.moved.shape), np.ones(len(removed), dtype=bool)
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_LBFGS_STEPS):
         found = _settle(fit, block)
         moves[block.model[found]], lost[block.model[found]] = block.moved[found], False
         going = ~found & np.isfinite(block.norm)
@@ -489,8 +491,14 @@ class _Memory:
 
     @classmethod
     def of_nothing(cls, m: int, size: int) -> _Memory:
-        s, solved = np.zeros((2, m, MEMORY, size), np.float32)
-        return cls(s, solved, np.tile(np.eye(MEMORY), (m, 1, 1)), np.zeros((m, MEMORY, MEMORY)), np.zeros(m, np.int64))
+        s, solved = np.zeros((2, m, N_LBFGS_PAIRS, size), np.float32)
+        return cls(
+            s,
+            solved,
+            np.tile(np.eye(N_LBFGS_PAIRS), (m, 1, 1)),
+            np.zeros((m, N_LBFGS_PAIRS, N_LBFGS_PAIRS)),
+            np.zeros(m, np.int64),
+        )
 
     def __getitem__(self, models: Flags) -> _Memory:
         return _some(self, models)
@@ -513,7 +521,7 @@ class _Memory:
 
     def add(self, s: Singles, y: Singles, solved: Singles) -> None:
         """Remember a step, the change of the gradient, and the start's inverse times that; forget the oldest."""
-        slot = int(self.age[0]) % MEMORY
+        slot = int(self.age[0]) % N_LBFGS_PAIRS
         self.age += 1
         self.s[:, slot], self.solved[:, slot] = s, solved
         self.sy[:, slot] = 0.0
@@ -574,7 +582,7 @@ def _some(state: State, models: Flags) -> State:
     return type(state)(**{field.name: getattr(state, field.name)[models] for field in fields(state)})
 
 
-def _block(fit: Fit, removed: Indices, factors: Floats, goals: Floats) -> _Block:
+def _block(fit: SoftmaxMinimum, removed: Indices, factors: Floats, goals: Floats) -> _Block:
     """A block of models at the fit with all records."""
     problem, m = fit.problem, len(removed)
     cost = problem.cost * factors[:, problem.y]
@@ -608,7 +616,7 @@ def _block(fit: Fit, removed: Indices, factors: Floats, goals: Floats) -> _Block
     return block
 
 
-def _pull(fit: Fit, removed: Indices, factors: Floats) -> Floats:
+def _pull(fit: SoftmaxMinimum, removed: Indices, factors: Floats) -> Floats:
     """The gradient at the fit with all records ``[m, classes, d]``."""
     problem = fit.problem
     missed = problem.cost * problem.misses(fit.p)
@@ -620,9 +628,11 @@ def _pull(fit: Fit, removed: Indices, factors: Floats) -> Floats:
     return pull
 
 
-def _settle(fit: Fit, block: _Block) -> Flags:
+def _settle(fit: SoftmaxMinimum, block: _Block) -> Flags:
     """Anchor anew wherever single precision is exhausted, and say which models have arrived ``[m]``."""
-    due = (block.norm <= np.maximum(block.goal, ROUGH * block.first)) | (block.n_steps >= MOST_SINGLE_STEPS)
+    due = (block.norm <= np.maximum(block.goal, SINGLE_PRECISION_GRADIENT_RATIO * block.first)) | (
+        block.n_steps >= MOST_SINGLE_STEPS
+    )
     found = np.zeros(len(due), dtype=bool)
     if 8 * due.sum() < len(due):  # waiting for others costs less than products with narrow matrices
         return found
@@ -630,14 +640,16 @@ def _settle(fit: Fit, block: _Block) -> Flags:
     block.moved[rows] += block.delta[rows]
     block.moved[rows] -= block.moved[rows].mean(axis=1, keepdims=True)
     block.delta[rows] = 0.0
-    sure = (block.norm[rows] <= block.goal[rows]) & (block.norm[rows] >= TRUSTED * block.first[rows])
+    sure = (block.norm[rows] <= block.goal[rows]) & (
+        block.norm[rows] >= SINGLE_PRECISION_LAST_RATIO * block.first[rows]
+    )
     if not sure.all():
         _anchor_anew(fit, block, rows[~sure])
     found[rows] = block.norm[rows] <= block.goal[rows]
     return found
 
 
-def _anchor_anew(fit: Fit, block: _Block, rows: Indices) -> None:
+def _anchor_anew(fit: SoftmaxMinimum, block: _Block, rows: Indices) -> None:
     """Find gradients in double precision."""
     problem, (m, k, d) = fit.problem, block.moved[rows].shape
     moved = block.moved[rows]
@@ -650,14 +662,14 @@ def _anchor_anew(fit: Fit, block: _Block, rows: Indices) -> None:
     _anchor(fit, block, rows, gradient)
 
 
-def _anchor(fit: Fit, block: _Block, rows: Indices, gradient: Floats) -> None:
+def _anchor(fit: SoftmaxMinimum, block: _Block, rows: Indices, gradient: Floats) -> None:
     block.anchored[rows] = block.gradient[rows] = gradient
     block.solved[rows], block.norm[rows] = _solve(fit, block, rows, block.gradient[rows])
     block.first[rows] = block.norm[rows]
     block.n_steps[rows] = 0
 
 
-def _advance(fit: Fit, block: _Block) -> None:
+def _advance(fit: SoftmaxMinimum, block: _Block) -> None:
     """One step of L-BFGS, of length 1."""
     m, k, d = block.gradient.shape
     step = block.memory.step(block.gradient.reshape(m, -1), block.solved.reshape(m, -1))
@@ -674,7 +686,7 @@ def _advance(fit: Fit, block: _Block) -> None:
     block.n_steps += 1
 
 
-def _solve(fit: Fit, block: _Block, rows: Any, gradient: Singles) -> tuple[Singles, Floats]:
+def _solve(fit: SoftmaxMinimum, block: _Block, rows: Any, gradient: Singles) -> tuple[Singles, Floats]:
     """Nearly the inverse of H times the gradients, and their lengths by the inverse of M without the record."""
     single, own, solved = fit.single, block.own[rows], np.empty_like(gradient)
     np.matmul(gradient.transpose(1, 0, 2), single.inverse, out=solved.transpose(1, 0, 2))
@@ -781,7 +793,7 @@ class Solution:
     n_classes: int
     present: Indices
     coordinates: Coordinates
-    fit: Fit
+    fit: SoftmaxMinimum
 
     def answers(self, rows: Floats, weights: Floats) -> Floats:
         """Log-probabilities ``[rows, classes]`` of rows in the problem's coordinates."""
@@ -815,13 +827,13 @@ def solve(case: Given, kept: Indices, close: float, queries: Floats | None = Non
     penalty = coordinates.penalty * (2 if len(present) == 2 else 1)
     try:
         cost = float(case.estimator.C) * class_weights(case, labels)[labels]
-        fit = minimum(Problem(coordinates.rows(matrix), y, cost, penalty, len(present)))
+        fit = minimum(SoftmaxProblem(coordinates.rows(matrix), y, cost, penalty, len(present)))
     except (ValueError, np.linalg.LinAlgError):
         return None
     reach = fit.reach.max()
     if queries is not None:
         reach = max(reach, fit.curvature.reach(coordinates.rows(queries)).max(initial=0.0))
-    near = fit.error(reach) <= (1 - SHARE) * close
+    near = fit.error(reach) <= (1 - RECORD_ERROR_SHARE) * close
     return Solution(len(case.classes), present, coordinates, fit) if near else None
 
 
@@ -866,7 +878,7 @@ def _alone(case: Given, model: Any, close: float, queries: Floats | None) -> Sol
 def _moves(case: Given, whole: Solution, close: float, reach: Floats) -> Iterator[tuple[Indices, Floats, Flags]]:
     """:func:`displaced` for the models that lose no class, by their places in the job."""
     stay = np.flatnonzero(case.counts[case.labels[case.removed]] > 1)
-    goals = SHARE * close * whole.fit.curvature.least / np.sqrt(2 * reach[stay])
+    goals = RECORD_ERROR_SHARE * close * whole.fit.curvature.least / np.sqrt(2 * reach[stay])
     removed = case.removed[stay]
     factors = np.ones((len(removed), len(whole.present)))
     if isinstance(case.estimator.class_weight, str):  # "balanced": n / (classes * members), with one less of each
@@ -902,14 +914,16 @@ def unsupported(case: Given) -> Refusal | None:
     try:
         weights = class_weights(case, case.labels)
     except ValueError as error:
-        return Refusal(Why.SETTING, f"LogisticRegression cannot use these weights ({type(error).__name__})")
+        return Refusal(RefusalKind.SETTING, f"LogisticRegression cannot use these weights ({type(error).__name__})")
     if not (weights[case.counts > 0] > 0).all():
-        return Refusal(Why.SETTING, "LogisticRegression(class_weight=...) is supported with weights above 0 only")
+        return Refusal(
+            RefusalKind.SETTING, "LogisticRegression(class_weight=...) is supported with weights above 0 only"
+        )
     n_present, (n, d) = np.count_nonzero(case.counts), case.matrix.shape
     n_queries = 0 if case.queries is None else case.queries.shape[0]
-    if max(n_present * min(n, d) ** 2, max(n, n_queries) * d) > MOST_NUMBERS:
+    if max(n_present * min(n, d) ** 2, max(n, n_queries) * d) > MAX_MATRIX_NUMBERS:
         return Refusal(
-            Why.SIZE,
+            RefusalKind.SIZE,
             f"{n:,} records with {d:,} columns and {n_present} classes take more memory than is allowed for",
         )
     return None

@@ -31,27 +31,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.arrays import Flags, Floats, Indices, Members, Numbers, Singles
-from leakgauge.training.engines.base import Refusal, Why
+from leakgauge.training.engines.base import Refusal, RefusalKind
 from leakgauge.training.engines.logistic.multinomial import (
-    MOST_NUMBERS,
+    MAX_MATRIX_NUMBERS,
     Coordinates,
-    Curvature,
-    Problem,
+    SoftmaxHessian,
+    SoftmaxProblem,
     approach,
     class_weights,
     solve,
     unsupported,
 )
 from leakgauge.training.engines.logistic.subsets import (
-    DEEPEST,
-    MOST_ROUNDS,
-    MOST_STEPS,
-    ROUNDING,
-    SAMPLE,
-    SPARSE,
-    TOLERANCE,
+    LOG_PROBABILITY_TOLERANCE_NATS,
+    MAX_GRADIENT_STEPS,
+    MAX_ROUNDS,
+    MAX_SPARSE_SHARE,
+    METRIC_ROWS,
+    SMALLEST_RESIDUAL_FACTOR,
+    SUM_RELATIVE_ERROR,
+    LogisticSubsets,
     Pool,
-    Subsets,
     asked,
     halved,
 )
@@ -60,32 +60,32 @@ from leakgauge.training.table import EachModel
 
 Number = TypeVar("Number", np.float32, np.float64)
 
-WIDTH = 32
+MAX_BLOCK_MODELS = 32
 """Models that go in step, at most."""
 
 BLOCK_BYTES = 256 * 1024**2
 """Memory for these, unless a single one takes more."""
 
-ALIKE = 1.05
+SHARED_ROWS_RATIO = 1.05
 """Models share rows if together they have no more records than this times what the smallest has."""
 
-SHARED = 64
+MAX_SHARED_COLUMNS = 64
 """Columns, models times classes, that share rows, at most."""
 
-MOST_ALONE = 1_000_000
+MAX_OWN_METRIC_SIZE = 1_000_000
 """Classes times columns squared up to which a model is worth a metric of its own."""
 
-START = 0.01
+START_GRADIENT = 0.01
 """What may be left of the gradient where all models start."""
 
-FITTED = 0.5
+FITTED_CURVATURE_RATIO = 0.5
 """How much less than the pool says the records of a model bend its losses: fewer of them are fitted more closely."""
 
-ROUGH = 1e-4
+NEWTON_FROM_GRADIENT = 1e-4
 """Gradient, by the inverse of M, at which Newton's method takes over from nonlinear steps."""
 
 
-class MultinomialLogisticRegressionSubsets(Subsets):
+class MultinomialLogisticRegressionSubsets(LogisticSubsets):
     """``LogisticRegression`` with three or more classes and a squared penalty, on any subsets."""
 
     name = "multinomial-logistic-regression-subsets"
@@ -102,7 +102,7 @@ class MultinomialLogisticRegressionSubsets(Subsets):
         case = case.dense()
         estimator, matrix = case.estimator, case.matrix
         coordinates, middle = Coordinates.of(matrix, estimator.fit_intercept), None
-        sparse = coordinates.turn is None and np.count_nonzero(matrix) <= SPARSE * matrix.size
+        sparse = coordinates.turn is None and np.count_nonzero(matrix) <= MAX_SPARSE_SHARE * matrix.size
         if sparse:  # centring would fill it
             middle, coordinates = coordinates.mean / coordinates.size, replace(coordinates, mean=0 * coordinates.mean)
         X = coordinates.rows(matrix)
@@ -118,8 +118,8 @@ class MultinomialLogisticRegressionSubsets(Subsets):
     def queries(self, case: Given) -> Floats | Refusal:
         """Features, dense."""
         n, d = case.queries.shape
-        if n * d > MOST_NUMBERS:
-            return Refusal(Why.SIZE, f"{n:,} queries with {d:,} columns take more memory than is allowed for")
+        if n * d > MAX_MATRIX_NUMBERS:
+            return Refusal(RefusalKind.SIZE, f"{n:,} queries with {d:,} columns take more memory than is allowed for")
         queries: Floats = case.dense().queries
         return queries
 
@@ -249,9 +249,9 @@ class _Pool(Pool):
 
     def _alone(self, queries: Floats, members: Flags, answers: Floats) -> bool:
         """The answers ``[queries, k]`` of one model, by Newton's method with a metric of its own, if it is small."""
-        if len(self.present) * self.X.shape[1] ** 2 > MOST_ALONE:
+        if len(self.present) * self.X.shape[1] ** 2 > MAX_OWN_METRIC_SIZE:
             return False
-        found = solve(self.case, np.flatnonzero(members), TOLERANCE, queries)
+        found = solve(self.case, np.flatnonzero(members), LOG_PROBABILITY_TOLERANCE_NATS, queries)
         if found is not None:
             answers[:] = found.answers(found.coordinates.rows(queries), found.fit.weights)
         return found is not None
@@ -286,16 +286,16 @@ def _metric(pool: _Pool, halvings: int) -> _Metric:
         numpy.linalg.LinAlgError: the second derivatives are singular to rounding.
     """
     by_class = [np.flatnonzero(pool.y == c) for c in range(len(pool.present))]
-    chosen = [index[:: max(1, len(by_class) * len(index) // SAMPLE)] for index in by_class]
+    chosen = [index[:: max(1, len(by_class) * len(index) // METRIC_ROWS)] for index in by_class]
     stand_for = np.array([len(index) / len(some) for index, some in zip(by_class, chosen, strict=True)])
     rows = np.concatenate(chosen)
     X, y = pool.X[rows], pool.y[rows]
     everyone = np.ones((1, len(pool.y)), dtype=bool)
     cost = 0.5**halvings * (stand_for * pool.costs(everyone)[0])[y]
-    problem = Problem(X if isinstance(X, np.ndarray) else X.toarray(), y, cost, pool.penalty, len(by_class))
-    W, _, p = approach(problem, START)
+    problem = SoftmaxProblem(X if isinstance(X, np.ndarray) else X.toarray(), y, cost, pool.penalty, len(by_class))
+    W, _, p = approach(problem, START_GRADIENT)
     scores = np.ascontiguousarray((pool.X @ W.T).T, dtype=np.float32)
-    bent = Curvature.at(replace(problem, cost=FITTED * cost), p)
+    bent = SoftmaxHessian.at(replace(problem, cost=FITTED_CURVATURE_RATIO * cost), p)
     return _Metric(W, scores, bent.inverse.astype(np.float32))
 
 
@@ -393,7 +393,7 @@ class _Block:
         present = pool.counts(members).T > 0
         # With two classes scikit-learn has one vector w, penalised as a whole; here it is w / 2 and -w / 2.
         twice = np.where(present.sum(axis=0) == 2, 2.0, 1.0)
-        groups = [_Group.of(pool, members, models) for models in _alike(members, SHARED // len(present))]
+        groups = [_Group.of(pool, members, models) for models in _alike(members, MAX_SHARED_COLUMNS // len(present))]
         return cls(groups, members, present, twice[:, None] * pool.penalty)
 
     def start(self, metric: _Metric) -> Floats:
@@ -408,7 +408,7 @@ def _blocks(pool: _Pool, members: Members, models: Indices) -> Iterator[tuple[In
     d, k = pool.X.shape[1], len(pool.present)
     for often in np.unique(halvings[models]):
         alike = models[halvings[models] == often]
-        width = min(WIDTH, max(1, BLOCK_BYTES // int(sizes[alike].max() * (12 * k + 8 * d))))
+        width = min(MAX_BLOCK_MODELS, max(1, BLOCK_BYTES // int(sizes[alike].max() * (12 * k + 8 * d))))
         for start in range(0, len(alike), width):
             yield alike[start : start + width], int(often)
 
@@ -419,7 +419,7 @@ def _alike(members: Members, most: int) -> Iterator[slice]:
     smallest = together.sum()
     for model in range(1, len(members)):
         joined, own = together | members[model], members[model].sum()
-        if joined.sum() > ALIKE * min(smallest, own) or model - first >= most:
+        if joined.sum() > SHARED_ROWS_RATIO * min(smallest, own) or model - first >= most:
             yield slice(first, model)
             first, joined, smallest = model, members[model], own
         together, smallest = joined, min(smallest, own)
@@ -476,7 +476,7 @@ def _descend(metric: _Metric, block: _Block) -> Floats:
     solved = metric.solve(gradient, block.present)
     direction, first = -solved, _dot(gradient, solved)
     size, going = first, np.ones(len(block.members), dtype=bool)
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_GRADIENT_STEPS):
         pulled = penalty * direction
         curvature, paths = _dot(direction, pulled), {}
         for g, group in _going(block, going):
@@ -496,7 +496,7 @@ def _descend(metric: _Metric, block: _Block) -> Floats:
             new[:, group.models] = pull[:, group.models] + losses
         new_solved = metric.solve(new, block.present)
         size = _dot(new, new_solved)
-        going &= size > ROUGH**2
+        going &= size > NEWTON_FROM_GRADIENT**2
         if not going.any():
             break
         change = new - gradient
@@ -523,22 +523,22 @@ def _polish(pool: _Pool, metric: _Metric, block: _Block, W: Floats, reach: float
     """
     going = np.ones(len(block.members), dtype=bool)
     error = before = np.full(len(going), np.inf)
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MAX_ROUNDS):
         gradient, step, chances, error = np.zeros_like(W), np.zeros_like(W), {}, error.copy()
         for g, group in _going(block, going):
             own = group.models
             found = _measure(pool, block, group, W[:, own].transpose(1, 0, 2), reach)
             gradient[:, own], error[own], chances[g] = found.gradient.transpose(1, 0, 2), found.error, found.p
             step[:, own, -1] = found.shift.T
-        going = (error > TOLERANCE) & (error < before / 2)
+        going = (error > LOG_PROBABILITY_TOLERANCE_NATS) & (error < before / 2)
         if not going.any():
             break
         gradient[:, ~going] = 0.0
-        enough = 0.5 * TOLERANCE / np.where(going, error, np.inf)
-        step += _newton_step(metric, block, gradient, chances, np.maximum(enough, DEEPEST))
+        enough = 0.5 * LOG_PROBABILITY_TOLERANCE_NATS / np.where(going, error, np.inf)
+        step += _newton_step(metric, block, gradient, chances, np.maximum(enough, SMALLEST_RESIDUAL_FACTOR))
         W = W + _levelled(np.where(going[:, None], step, 0.0), block.present)
         before = np.where(going, error, before)
-    return W, error <= TOLERANCE
+    return W, error <= LOG_PROBABILITY_TOLERANCE_NATS
 
 
 @dataclass(frozen=True)
@@ -570,7 +570,7 @@ def _measure(pool: _Pool, block: _Block, group: _Group, W: Floats, reach: float)
     missed[:, group.y, np.arange(len(group.y))] -= 1
     missed *= cost[:, None]
     bent = cost[:, None] * p
-    lack = ROUNDING * (np.abs(missed).sum(axis=(1, 2)) + size * bent.sum(axis=(1, 2)))
+    lack = SUM_RELATIVE_ERROR * (np.abs(missed).sum(axis=(1, 2)) + size * bent.sum(axis=(1, 2)))
     levels = [_level(*model) for model in zip(missed, bent, p, group.absent, strict=True)] if pool.intercept else []
     shift = np.stack([level.shift for level in levels]) if levels else np.zeros(W.shape[:2])
     missed += bent * (shift[:, :, None] - np.einsum("gkm,gk->gm", p, shift)[:, None])
@@ -658,7 +658,7 @@ def _newton_step(
     solved = metric.solve(rest, block.present)
     moved, direction, penalty = np.zeros_like(rest), solved, block.penalty.astype(np.float32)
     size, close = _dot(rest, solved), enough**2
-    for _ in range(MOST_STEPS):
+    for _ in range(MAX_GRADIENT_STEPS):
         going = size > close
         if not going.any():
             break

@@ -20,18 +20,18 @@ from leakgauge.training.native import kernels
 
 Shorts: TypeAlias = NDArray[np.uint16]
 
-ABI = 1
+LIBRARY_VERSION = 1
 """What the library must say that it is, for its functions to be those that are declared here."""
 
-MOST_COLUMNS = 2**16
+MAX_NUMBERED_COLUMNS = 2**16
 """Columns that can be numbered."""
 
-NEARLY_ROUND = 1.5
+ROUND_EIGENVALUE_FACTOR = 1.5
 """Eigenvalues of the scaled Hessian up to this factor from 1 are taken for 1."""
 
 
 @dataclass(frozen=True, eq=False)
-class Entries:
+class SparseRows:
     """A sparse matrix as what its rows have that the commonest row has not.
 
     Neighbouring columns of zeros and ones of which every row has exactly one are the categories of one attribute. The
@@ -57,20 +57,20 @@ class Entries:
     values: Floats
 
     @classmethod
-    def of(cls, matrix: Any) -> Entries:
+    def of(cls, matrix: Any) -> SparseRows:
         """The entries of a SciPy CSR matrix without stored zeros ``[n, d]``.
 
         Raises:
-            ValueError: it has more columns than :data:`MOST_COLUMNS`.
+            ValueError: it has more columns than :data:`MAX_NUMBERED_COLUMNS`.
 
         >>> from scipy.sparse import csr_matrix
-        >>> found = Entries.of(csr_matrix([[0.0, 1.0, 0.5], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]))
+        >>> found = SparseRows.of(csr_matrix([[0.0, 1.0, 0.5], [0.0, 1.0, 0.0], [1.0, 0.0, 0.0]]))
         >>> found.shift, found.instead, found.columns, found.values
         (array([0., 1., 0.]), array([ 1, -1, -1], dtype=int32), array([0], dtype=uint16), array([0.5]))
         """
         n, d = matrix.shape
-        if d > MOST_COLUMNS:
-            raise ValueError(f"the compiled loops go along {MOST_COLUMNS:,} columns at most, got {d:,}")
+        if d > MAX_NUMBERED_COLUMNS:
+            raise ValueError(f"the compiled loops go along {MAX_NUMBERED_COLUMNS:,} columns at most, got {d:,}")
         shift, instead = np.zeros(d), np.full(d, -1, dtype=np.int32)
         for attribute, commonest in _attributes(matrix):
             shift[commonest] = 1.0
@@ -115,7 +115,7 @@ def _attributes(matrix: Any) -> list[tuple[Indices, int]]:
 
 
 @dataclass(frozen=True, eq=False)
-class Curvature:
+class InverseHessian:
     """The inverse of a Hessian, about: ``S (1 + B' G B) S`` with diagonal S and G.
 
     Args:
@@ -129,14 +129,14 @@ class Curvature:
     gain: NDArray[np.float32]
 
     @classmethod
-    def diagonal(cls, hessian: Floats) -> Curvature:
+    def diagonal(cls, hessian: Floats) -> InverseHessian:
         """From the diagonal of the Hessian alone, above 0 ``[d]``."""
         width = -(-len(hessian) // 8) * 8
         empty = np.zeros((0, width), dtype=np.float32)
         return cls((1 / np.sqrt(hessian)).astype(np.float32), empty, empty[:, 0])
 
     @classmethod
-    def of(cls, hessian: Floats) -> Curvature:
+    def of(cls, hessian: Floats) -> InverseHessian:
         """From a positive definite matrix ``[d, d]``.
 
         Raises:
@@ -146,7 +146,7 @@ class Curvature:
         values, vectors = np.linalg.eigh(hessian * scale * scale[:, None])
         if values[0] <= 0:
             raise np.linalg.LinAlgError("the Hessian is singular to rounding")
-        far = np.flatnonzero(np.abs(np.log(values)) > np.log(NEARLY_ROUND))
+        far = np.flatnonzero(np.abs(np.log(values)) > np.log(ROUND_EIGENVALUE_FACTOR))
         basis = np.zeros((-(-len(far) // 4) * 4, -(-len(scale) // 8) * 8), dtype=np.float32)
         basis[: len(far), : len(scale)] = vectors[:, far].T
         gain = np.zeros(len(basis), dtype=np.float32)
@@ -155,7 +155,7 @@ class Curvature:
 
 
 @dataclass(frozen=True)
-class Found:
+class NativeMinimum:
     """Where the search for a minimum ended.
 
     Args:
@@ -174,7 +174,7 @@ class Found:
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class PoolProblem:
     """What models on parts of one pool have in common; see ``binary_subsets`` for the meaning of most.
 
     Args:
@@ -188,16 +188,16 @@ class Problem:
         enough: the search ends where no score can be farther off than this.
     """
 
-    entries: Entries
+    entries: SparseRows
     y: NDArray[np.bool_]
     penalty: Floats
     centre: Floats
-    curvature: Curvature
+    curvature: InverseHessian
     radius: float
     reach: float
     enough: float
 
-    def minimum(self, rows: Indices, costs: Floats, start: Floats, level: int | None = None) -> Found:
+    def minimum(self, rows: Indices, costs: Floats, start: Floats, level: int | None = None) -> NativeMinimum:
         """Go from some weights towards the minimum for some records.
 
         Args:
@@ -222,7 +222,7 @@ class Problem:
         n_steps = library.leakgauge_logistic_minimum(
             self._handed_over, np.ascontiguousarray(rows), len(rows), costs, weights, gradient, sums, level
         )
-        return Found(weights, gradient, float(sums[0]), float(sums[1]), n_steps)
+        return NativeMinimum(weights, gradient, float(sums[0]), float(sums[1]), n_steps)
 
     @cached_property
     def _arrays(self) -> tuple[NDArray[Any], ...]:
@@ -268,7 +268,11 @@ def levels() -> list[int]:
 @cache
 def _library() -> ctypes.CDLL | None:
     library = kernels()
-    if library is None or not hasattr(library, "leakgauge_logistic_abi") or library.leakgauge_logistic_abi() != ABI:
+    if (
+        library is None
+        or not hasattr(library, "leakgauge_logistic_abi")
+        or library.leakgauge_logistic_abi() != LIBRARY_VERSION
+    ):
         return None
     numbers, written = (ndpointer(np.float64, 1, flags=flags) for flags in (("C",), ("C", "WRITEABLE")))
     library.leakgauge_logistic_minimum.argtypes = [

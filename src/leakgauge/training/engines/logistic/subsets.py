@@ -16,7 +16,7 @@ import numpy as np
 
 from leakgauge.arrays import Flags, Floats, Indices, Members
 from leakgauge.models import AnswerKind
-from leakgauge.training.engines.base import Engine, Outcome, Prepared, Refusal
+from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Refusal
 from leakgauge.training.engines.logistic.wanted import Unsupported, given_logistic_regression
 from leakgauge.training.engines.refit import train_each
 from leakgauge.training.engines.stateless import Given
@@ -28,22 +28,22 @@ from leakgauge.training.threads import one_thread
 if TYPE_CHECKING:
     from leakgauge.records import Records
 
-TOLERANCE = 1e-6
+LOG_PROBABILITY_TOLERANCE_NATS = 1e-6
 """Largest error of a log-probability."""
 
-MOST_STEPS = 200
-MOST_ROUNDS = 8
+MAX_GRADIENT_STEPS = 200
+MAX_ROUNDS = 8
 
-SPARSE = 0.15
+MAX_SPARSE_SHARE = 0.15
 """Share of cells that are not 0 up to which products leave the zeros out."""
 
-SAMPLE = 5_000
+METRIC_ROWS = 5_000
 """Rows that are enough to find the metric."""
 
-ROUNDING = 1e-15
+SUM_RELATIVE_ERROR = 1e-15
 """Relative error of a sum in double precision, no less."""
 
-DEEPEST = 1e-5
+SMALLEST_RESIDUAL_FACTOR = 1e-5
 """The largest factor by which single precision is trusted to reduce a residual."""
 
 
@@ -80,7 +80,7 @@ class Pool(ABC):
             answers: the table ``[models, queries, k]``.
 
         Returns:
-            Whether all answers of a model are certain to :data:`TOLERANCE`, bool ``[models]``.
+            Whether all answers of a model are certain to :data:`LOG_PROBABILITY_TOLERANCE_NATS`, bool ``[models]``.
         """
 
     def start(self, halvings: int) -> Any:
@@ -102,11 +102,11 @@ def asked(queries: Floats | EachModel, records: Floats, model: int) -> Floats:
     return own
 
 
-class Subsets(Engine):
+class LogisticSubsets(Engine):
     """``LogisticRegression`` with a squared penalty, on any subsets."""
 
     method = "conjugate gradients for many models at once, each to a verified minimum"
-    tolerance = TOLERANCE
+    tolerance = LOG_PROBABILITY_TOLERANCE_NATS
     trains = True
     converges = True
 
@@ -139,7 +139,7 @@ class Subsets(Engine):
         """What all models are asked ``[queries, columns]``."""
 
 
-class OnSubsets(Prepared):
+class OnSubsets(PreparedJob):
     """A job whose pool is looked at once.
 
     Args:
@@ -161,7 +161,7 @@ class OnSubsets(Prepared):
             for halvings in np.unique(halved(len(self.job.records), sizes)):
                 self.pool.start(int(halvings))
 
-    def answers(self, models: Indices) -> Outcome:
+    def answers(self, models: Indices) -> JobOutcome:
         """The answers ``[m, queries, k]``, and which models have records of one class only."""
         job = self.job.part(models)
         members = job.subsets.dense()
@@ -173,7 +173,7 @@ class OnSubsets(Prepared):
             sure = self.pool.fill(queries, members, np.flatnonzero(several), answers)
         lost = np.flatnonzero(several & ~sure)
         kind = AnswerKind.PROBABILITIES if len(failures) < len(members) else None
-        found = Outcome(answers, kind, failures)
+        found = JobOutcome(answers, kind, failures)
         # Hardly any penalty, and classes that can be told apart: no better than the solver asked for.
         return found.with_others(lost, replace(train_each(job, lost), n_unconverged=len(lost))) if len(lost) else found
 

@@ -8,10 +8,10 @@ import numpy as np
 
 from leakgauge.arrays import Codes, Floats, Indices
 from leakgauge.training.engines.cells import distinct
-from leakgauge.training.engines.closed_form import UNIT, dense, products
+from leakgauge.training.engines.closed_form import UNIT_ROUNDOFF, dense, products
 from leakgauge.training.engines.naive_bayes.models import Classes, Likelihoods, Scores, own_moves, parts
 
-MANY = 2**14
+DISTINCT_SEARCH_FROM_RECORDS = 2**14
 """Records from which on it pays to look for those that are alike."""
 
 
@@ -35,7 +35,7 @@ class Bernoullis(Likelihoods):
         self.with_it = _bernoulli_logs(np.maximum(holders - 1, 0), fewer, alpha)
         self.without_it = _bernoulli_logs(np.minimum(holders, fewer[:, None]), fewer, alpha)
         terms = np.abs(self.having).sum(axis=1) + np.abs(self.lacking).sum(axis=1)
-        self.rounding = 16 * UNIT * terms  # what a sum of them may pass through
+        self.rounding = 16 * UNIT_ROUNDOFF * terms  # what a sum of them may pass through
 
     def own(self, rows: Indices) -> Scores:
         """Sums of logs of what the record has and lacks."""
@@ -90,7 +90,7 @@ class Multinomials(Likelihoods):
         self.sums = self.totals.sum(axis=1)
         self.logs = np.log(self.totals) - np.log(self.sums)[:, None]
         self.exact = _is_whole(X) and _is_whole(np.asarray(alpha))
-        self.unit = UNIT * (16 if self.exact else 16 + 0.5 * np.sqrt(len(classes.labels)))
+        self.unit = UNIT_ROUNDOFF * (16 if self.exact else 16 + 0.5 * np.sqrt(len(classes.labels)))
 
     def own(self, rows: Indices) -> Scores:
         """Sums of the record's features, each times the log of its share."""
@@ -163,7 +163,7 @@ class Complements(Likelihoods):
         self.X, self.classes, self.normalised = X, classes, normalised
         totals = classes.sums(X)
         self.outside = totals.sum(axis=0) + alpha - totals
-        self.unit = UNIT * (16 + 0.5 * np.sqrt(len(classes.labels)))
+        self.unit = UNIT_ROUNDOFF * (16 + 0.5 * np.sqrt(len(classes.labels)))
 
     def own(self, rows: Indices) -> Scores:
         """Sums of the record's features, each times its weight."""
@@ -244,7 +244,7 @@ class Categories(Likelihoods):
                 values[c] += self.others[c].take(at)
             mine += hit.take(at * n_classes + own)
         values[own, np.arange(len(rows))] = mine
-        return Scores(values.T, 16 * UNIT * np.abs(values.T))
+        return Scores(values.T, 16 * UNIT_ROUNDOFF * np.abs(values.T))
 
     def asked(self, rows: Indices, queries: Floats) -> Scores:
         """Sums of logs of each query's categories."""
@@ -260,7 +260,7 @@ class Categories(Likelihoods):
         values = np.moveaxis(everyone, 0, -1)
         values = np.array(np.broadcast_to(values, (len(rows), *values.shape[-2:])))
         values[at, :, own] = mine
-        return Scores(values, 16 * UNIT * np.abs(values))
+        return Scores(values, 16 * UNIT_ROUNDOFF * np.abs(values))
 
     def moves(self, rows: Indices) -> Floats:
         """Logs of the probabilities in the own class."""
@@ -273,7 +273,7 @@ class Categories(Likelihoods):
 
     def alike(self, rows: Indices) -> tuple[Indices, Indices] | None:
         """Those of one class with the same categories."""
-        if len(rows) < MANY:
+        if len(rows) < DISTINCT_SEARCH_FROM_RECORDS:
             return None
         columns = [*self.codes[rows].T, self.classes.labels[rows]]
         return distinct(columns, np.append(self.widths, len(self.classes.counts)))

@@ -19,14 +19,19 @@ from leakgauge.training.engines.naive_bayes.counts import (
     whole,
 )
 from leakgauge.training.engines.naive_bayes.gaussians import Gaussians
-from leakgauge.training.engines.naive_bayes.models import TOLERANCE, Classes, Likelihoods, NaiveBayesModels
+from leakgauge.training.engines.naive_bayes.models import (
+    LOG_PROBABILITY_RELATIVE_TOLERANCE,
+    Classes,
+    Likelihoods,
+    NaiveBayesModels,
+)
 from leakgauge.training.engines.stateless import Given
 
 
-class NaiveBayes(Displacing):
+class NaiveBayesEngine(Displacing):
     """What all naive Bayes models share: the prior, and classes that vanish with their last member."""
 
-    tolerance: ClassVar[float] = TOLERANCE
+    tolerance: ClassVar[float] = LOG_PROBABILITY_RELATIVE_TOLERANCE
     uses_prior: ClassVar[bool] = True
 
     def solve(self, case: Given) -> NaiveBayesModels | str:
@@ -58,7 +63,7 @@ class NaiveBayes(Displacing):
         return np.asarray(estimator.feature_log_prob_)
 
 
-class GaussianNaiveBayes(NaiveBayes):
+class GaussianNaiveBayes(NaiveBayesEngine):
     """``GaussianNB``: class means and variances, and the share of the largest variance that is added to all."""
 
     learners = ("naive_bayes.GaussianNB",)
@@ -77,7 +82,7 @@ class GaussianNaiveBayes(NaiveBayes):
         return np.column_stack([estimator.theta_, estimator.var_])
 
 
-class BernoulliNaiveBayes(NaiveBayes):
+class BernoulliNaiveBayes(NaiveBayesEngine):
     """``BernoulliNB``: how many members of each class have each feature."""
 
     learners = ("naive_bayes.BernoulliNB",)
@@ -104,7 +109,7 @@ class BernoulliNaiveBayes(NaiveBayes):
         return Bernoullis(case.matrix, classes, alpha, threshold)
 
 
-class MultinomialNaiveBayes(NaiveBayes):
+class MultinomialNaiveBayes(NaiveBayesEngine):
     """``MultinomialNB``: the share of each feature in the total of each class."""
 
     learners = ("naive_bayes.MultinomialNB",)
@@ -125,7 +130,7 @@ class MultinomialNaiveBayes(NaiveBayes):
         return found
 
 
-class ComplementNaiveBayes(NaiveBayes):
+class ComplementNaiveBayes(NaiveBayesEngine):
     """``ComplementNB``: the share of each feature in the total of all other classes."""
 
     learners = ("naive_bayes.ComplementNB",)
@@ -146,7 +151,7 @@ class ComplementNaiveBayes(NaiveBayes):
         return Complements(case.matrix, classes, alpha, bool(case.estimator.norm))
 
 
-class CategoricalNaiveBayes(NaiveBayes):
+class CategoricalNaiveBayes(NaiveBayesEngine):
     """``CategoricalNB``: how often each category of each feature occurs in each class."""
 
     learners = ("naive_bayes.CategoricalNB",)

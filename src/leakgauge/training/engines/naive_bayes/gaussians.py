@@ -7,10 +7,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from leakgauge.arrays import Floats, Indices
-from leakgauge.training.engines.closed_form import NOISE, UNIT, products
+from leakgauge.training.engines.closed_form import ROUNDING_DEVIATION_SHARE, UNIT_ROUNDOFF, products
 from leakgauge.training.engines.naive_bayes.models import Classes, Likelihoods, Scores, parts
 
-DOMINATED = 0.1
+LOST_DIGIT_SHARE = 0.1
 """Where less than this share of a sum is left without one of its terms, the difference has lost a digit."""
 
 
@@ -36,8 +36,8 @@ class Gaussians(Likelihoods):
         self.X -= again
         self.centre = self.centre + again
         everyone = Classes(np.zeros(len(X), dtype=np.int64), np.array([len(X)]))
-        self.everyone = Spread.of(self.X, everyone)
-        self.spread = Spread.of(self.X, classes)
+        self.everyone = ClassMoments.of(self.X, everyone)
+        self.spread = ClassMoments.of(self.X, classes)
 
     def own(self, rows: Indices) -> Scores:
         """Log densities."""
@@ -79,8 +79,8 @@ class Gaussians(Likelihoods):
             distances = squares - 2 * products(inverse * moved, away) + rest
             values[:, :, c] = -0.5 * (n_features * np.log(2 * np.pi) + widths + distances)
             terms = 16 * (2 * (squares + rest) + np.abs(widths) + n_features) + 8 * lost
-            noisy = (variances <= (NOISE * size) ** 2).any(axis=1)
-            rounding[:, :, c] = np.where(noisy[:, None], np.nan, UNIT * terms)
+            noisy = (variances <= (ROUNDING_DEVIATION_SHARE * size) ** 2).any(axis=1)
+            rounding[:, :, c] = np.where(noisy[:, None], np.nan, UNIT_ROUNDOFF * terms)
         return Scores(values, rounding)
 
     def moves(self, rows: Indices) -> Floats:
@@ -105,7 +105,7 @@ class Gaussians(Likelihoods):
 
 
 @dataclass(frozen=True)
-class Spread:
+class ClassMoments:
     """Means and sums of squared deviations ``[classes, features]``."""
 
     X: Floats
@@ -114,7 +114,7 @@ class Spread:
     squares: Floats
 
     @classmethod
-    def of(cls, X: Floats, classes: Classes) -> Spread:
+    def of(cls, X: Floats, classes: Classes) -> ClassMoments:
         """Of the records of each class."""
         means = np.zeros((len(classes.counts), X.shape[1]))
         squares = np.zeros_like(means)
@@ -137,7 +137,7 @@ class Spread:
         whole = self.squares[own]
         left = whole - (self.X[rows] - self.means[own]) ** 2 * (members / np.maximum(members - 1, 1))
         left[(members <= 2)[:, 0]] = 0.0
-        lost = (left < DOMINATED * whole) & (members > 2)
+        lost = (left < LOST_DIGIT_SHARE * whole) & (members > 2)
         for i, j in np.argwhere(lost) if lost.any() else ():
             others = self.X[(self.classes.labels == own[i]) & (np.arange(len(self.X)) != rows[i]), j]
             left[i, j] = ((others - others.mean()) ** 2).sum()
@@ -159,8 +159,8 @@ def _log_density(deviations: Floats, variances: Floats, size: Floats) -> tuple[F
     widths = np.log(variances) @ np.ones(n_features)
     lost = np.abs(scaled) @ size
     values = -0.5 * (n_features * np.log(2 * np.pi) + widths + squares)
-    rounding = UNIT * (16 * (squares + np.abs(widths) + n_features) + 8 * lost)
-    noise = (NOISE * size) ** 2
+    rounding = UNIT_ROUNDOFF * (16 * (squares + np.abs(widths) + n_features) + 8 * lost)
+    noise = (ROUNDING_DEVIATION_SHARE * size) ** 2
     if variances.min(initial=np.inf) <= noise.max():
         rounding[(variances <= noise).any(axis=1)] = np.nan
     return values, rounding

@@ -22,12 +22,12 @@ from typing import Any
 import numpy as np
 
 from leakgauge.arrays import Codes, Flags, Floats, Indices
-from leakgauge.training.engines.closed_form import UNIT, Answers, Moving, change, classes_first, dense
+from leakgauge.training.engines.closed_form import UNIT_ROUNDOFF, Answers, Moving, change, classes_first, dense
 
-TOLERANCE = 1e-9
+LOG_PROBABILITY_RELATIVE_TOLERANCE = 1e-9
 """Of a log-probability, relative to its size where that is above 1."""
 
-BLOCK = 2**17
+BLOCK_NUMBERS = 2**17
 """Numbers in a block of rows: few enough to stay in the processor's cache."""
 
 
@@ -175,10 +175,10 @@ def posterior(scores: Scores, priors: Priors) -> tuple[Floats, Flags]:
     logs -= np.log(total)
     np.minimum(logs, 0.0, out=logs)
     # An error in the scores reaches a log-probability directly and through the normalisation.
-    rounding += 4 * UNIT * np.abs(joint)
+    rounding += 4 * UNIT_ROUNDOFF * np.abs(joint)
     rounding[np.broadcast_to(absent, joint.shape)] = 0.0
     reached = (rounding * np.where(shares > 0, shares, 0.0)).sum(axis=0) / total + rounding
-    close = absent | (joint == -np.inf) | (reached <= TOLERANCE * np.maximum(1.0, -logs))
+    close = absent | (joint == -np.inf) | (reached <= LOG_PROBABILITY_RELATIVE_TOLERANCE * np.maximum(1.0, -logs))
     doubtful = possible & ~(close & ~np.isnan(logs)).all(axis=0)
     logs[:, ~priors.possible] = np.nan
     return np.moveaxis(logs, 0, -1), doubtful
@@ -231,5 +231,5 @@ def own_moves(after: Floats, before: Floats, own: Indices) -> Floats:
 
 def parts(n_rows: int, width: int) -> Iterator[slice]:
     """Blocks of rows that stay in cache."""
-    step = max(64, BLOCK // max(1, width))
+    step = max(64, BLOCK_NUMBERS // max(1, width))
     return (slice(start, start + step) for start in range(0, n_rows, step))

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.models.torch import device_named, imported
-from leakgauge.training.engines.networks.group import SKIPPED, Group, Layout, Network, Progress, Trained
+from leakgauge.training.engines.networks.group import SKIPPED, Layout, Network, NetworkGroup, Progress, Trained
 from leakgauge.training.engines.stacked import Adam, Momentum, Optimiser
 
 Tensor: TypeAlias = Any
@@ -23,11 +23,11 @@ Tensor: TypeAlias = Any
 BLOCKS = {"cpu": 32, "cuda": 1024}
 """Models in one tensor at most: a processor's cache holds few, an accelerator wants many."""
 
-CROWDED = 0.75
+REMAINING_MODELS_SHARE = 0.75
 """Once no more than this share of a block's models are still in training, the others leave it."""
 
 
-def train(group: Group, device: str = "cpu") -> Trained:
+def train(group: NetworkGroup, device: str = "cpu") -> Trained:
     """Train the networks of a group.
 
     It should be the case that the networks of a part of the group are those of the whole, up to rounding.
@@ -65,7 +65,7 @@ def train(group: Group, device: str = "cpu") -> Trained:
 class _Data:
     """Features ``[n, d]`` and targets ``[n, outputs]`` on the device."""
 
-    def __init__(self, group: Group, device: Any) -> None:
+    def __init__(self, group: NetworkGroup, device: Any) -> None:
         torch = imported()
         X = group.X if isinstance(group.X, np.ndarray) else group.X.toarray()
         width = group.network.widths[-1]
@@ -87,7 +87,7 @@ class _Block:
         rate: their learning rates, float64 ``[m, 1]``.
     """
 
-    def __init__(self, group: Group, data: _Data, models: Indices) -> None:
+    def __init__(self, group: NetworkGroup, data: _Data, models: Indices) -> None:
         torch = imported()
         self.network, self.data, self.models = group.network, data, models
         self.layout = Layout(group.network)
@@ -140,7 +140,7 @@ class _Block:
         if self.network.schedule != "constant":
             self.rate.copy_(imported().from_numpy(progress.rate[self.models, None]))
         left = np.flatnonzero(~progress.converged[self.models])
-        if len(left) <= CROWDED * len(self.models):
+        if len(left) <= REMAINING_MODELS_SHARE * len(self.models):
             self.keep(left)
 
     def finish(self, progress: Progress, which: Flags) -> None:

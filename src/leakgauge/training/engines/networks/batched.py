@@ -14,16 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.arrays import Flags, Floats, Indices, Rows, Singles
-from leakgauge.training.engines.networks.group import SKIPPED, Group, Layout, Network, Progress, Trained
+from leakgauge.training.engines.networks.group import SKIPPED, Layout, Network, NetworkGroup, Progress, Trained
 
-BLOCK = 16
+BLOCK_MODELS = 16
 """Models that take a step together: enough to share the cost of a call, few enough for the processor's cache."""
 
-DENSE = 1 << 28
+MAX_DENSE_BYTES = 1 << 28
 """Bytes up to which a sparse matrix is made dense once, and not batch by batch."""
 
 
-def train(group: Group) -> Trained:
+def train(group: NetworkGroup) -> Trained:
     """Train the networks of a group.
 
     It should be the case that the networks of a part of the group are those of the whole.
@@ -39,14 +39,14 @@ def scores(network: Network, weights: list[Singles], biases: list[Singles], X: A
         network: its shape.
         weights: of each layer, ``[inputs, outputs]``.
         biases: of each layer, ``[outputs]``.
-        X: features as in :class:`Group`.
+        X: features as in :class:`NetworkGroup`.
     """
     units: Singles = X
     for layer, (weight, bias) in enumerate(zip(weights, biases, strict=True)):
         units = units @ weight
         units += bias
         if layer + 1 < len(weights):
-            ACTIVATIONS[network.activation](units)
+            ACTIVATION_FUNCTIONS[network.activation](units)
     return units
 
 
@@ -69,7 +69,7 @@ def _relu(units: Singles) -> None:
     np.maximum(units, 0, out=units)
 
 
-ACTIVATIONS: dict[str, Callable[[Singles], None]] = {
+ACTIVATION_FUNCTIONS: dict[str, Callable[[Singles], None]] = {
     "identity": _identity,
     "logistic": _logistic,
     "tanh": _tanh,
@@ -128,10 +128,10 @@ class _Models:
 class _Training:
     """One group, epoch after epoch."""
 
-    def __init__(self, group: Group) -> None:
+    def __init__(self, group: NetworkGroup) -> None:
         self.group, self.network = group, group.network
         self.layout = Layout(group.network)
-        small = 4 * group.X.shape[0] * group.X.shape[1] <= DENSE
+        small = 4 * group.X.shape[0] * group.X.shape[1] <= MAX_DENSE_BYTES
         self.X = group.X if isinstance(group.X, np.ndarray) or not small else group.X.toarray()
         self.scratch: dict[tuple[int, int], _Scratch] = {}
 
@@ -165,8 +165,8 @@ class _Training:
     def _epoch(self, models: _Models, live: Indices, rows: Rows) -> tuple[Floats, Floats]:
         """The sum of the losses, and how many records each model has seen ``[live models]``."""
         losses, counts = np.zeros(len(live)), np.zeros(len(live))
-        for start in range(0, len(live), BLOCK):
-            block = slice(start, start + BLOCK)
+        for start in range(0, len(live), BLOCK_MODELS):
+            block = slice(start, start + BLOCK_MODELS)
             part, own = models.part(block), live[block]
             order = rows if len(rows) == 1 else rows[own]
             present = (order != SKIPPED) & (order != self.group.skipped[own, None])
@@ -206,7 +206,7 @@ class _Training:
             np.matmul(below[layer], weights[layer], out=units)
             units += biases[layer]
             if layer + 1 < len(scratch.units):
-                ACTIVATIONS[self.network.activation](units)
+                ACTIVATION_FUNCTIONS[self.network.activation](units)
         return below
 
     def _gathered(self, rows: Rows) -> Singles:

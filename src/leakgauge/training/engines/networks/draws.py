@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.arrays import Indices, Rows, Singles
-from leakgauge.training.engines.networks.group import Group, Network, Orders
+from leakgauge.training.engines.networks.group import Network, NetworkGroup, Orders
 
 UP = np.float32(np.inf)
 
@@ -40,13 +40,13 @@ def drawn(
     *,
     shuffle: bool = True,
     skipped: Indices | None = None,
-) -> Group:
+) -> NetworkGroup:
     """Networks with everything that is random about them.
 
     Args:
         network: their shape; ``batch_size`` at most the places.
-        X: as in :class:`Group`.
-        y: as in :class:`Group`.
+        X: as in :class:`NetworkGroup`.
+        y: as in :class:`NetworkGroup`.
         seeds: of each model, from 0 to ``2^32 - 1``.
         rows: which rows of ``X`` each model is trained on, in the order of the table, ``[models, places]``; or
             ``[1, places]`` where all are trained on the same.
@@ -68,10 +68,10 @@ def drawn(
     orders = Shuffled(rows, states[:1] if shared else states) if shuffle else _as_they_are(rows)
     none = np.full(len(seeds), -1)
     left_out = (none if skipped is None else skipped).astype(np.int32)
-    return Group(network, X, y, parameters[0::2], parameters[1::2], orders, left_out)
+    return NetworkGroup(network, X, y, parameters[0::2], parameters[1::2], orders, left_out)
 
 
-def nudged(group: Group) -> Group:
+def nudged(group: NetworkGroup) -> NetworkGroup:
     """The same networks, the weights that they begin with moved up or down by one unit in the last place.
 
     The first network is left as it is.

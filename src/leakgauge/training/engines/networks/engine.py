@@ -22,10 +22,10 @@ from leakgauge.arrays import Flags, Floats, Indices, Rows
 from leakgauge.errors import ModelError
 from leakgauge.models import AnswerKind
 from leakgauge.models.sklearn import name_of
-from leakgauge.training.engines.base import Engine, Outcome, Prepared, Refusal, Why
+from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Refusal, RefusalKind
 from leakgauge.training.engines.networks import batched, native
 from leakgauge.training.engines.networks.draws import drawn, nudged
-from leakgauge.training.engines.networks.group import Group, Network, Trained
+from leakgauge.training.engines.networks.group import Network, NetworkGroup, Trained
 from leakgauge.training.engines.networks.settings import fitted_to, network_of
 from leakgauge.training.engines.refit import train_each
 from leakgauge.training.engines.stateless import Transform, split
@@ -35,18 +35,18 @@ from leakgauge.training.subsets import LeaveOneOut
 from leakgauge.training.table import EachModel
 from leakgauge.training.threads import one_thread
 
-COARSE = 1e-3
+LARGEST_FEATURE_ROUNDING_SD = 1e-3
 """Largest rounding error of a feature in single precision, in standard deviations of the feature."""
 
-NEGLIGIBLE = 1e-6
+NEGLIGIBLE_FEATURE_ROUNDING = 1e-6
 """A rounding error of a feature that is lost in that of its product with a weight."""
 
 HUGE = float(np.finfo(np.float32).max)
 
-TOGETHER = 1 << 26
+MAX_GROUP_WEIGHTS = 1 << 26
 """Weights in one group at most: 256 MiB, and some times that for what is kept beside them."""
 
-N_TWINS = 16
+N_ROUNDING_TWINS = 16
 """Trainings of the same model from which the effect of rounding is found."""
 
 
@@ -74,7 +74,7 @@ class Networks(Engine):
             return parts
         reason = self.unavailable(job)
         if reason:
-            return Refusal(Why.MACHINE, reason)
+            return Refusal(RefusalKind.MACHINE, reason)
         case = _case(job, *parts)
         return case if isinstance(case, Refusal) else ManyNetworks(self, job, case)
 
@@ -83,7 +83,7 @@ class Networks(Engine):
         """Why the trainer cannot be used here; ``None`` if it can."""
 
     @abstractmethod
-    def train(self, group: Group, device: str) -> Trained:
+    def train(self, group: NetworkGroup, device: str) -> Trained:
         """Train the networks of a group."""
 
 
@@ -95,7 +95,7 @@ class NumpyNetworks(Networks):
     def unavailable(self, job: Job) -> None:
         """It always can."""
 
-    def train(self, group: Group, device: str) -> Trained:
+    def train(self, group: NetworkGroup, device: str) -> Trained:
         """Train with numpy."""
         return batched.train(group)
 
@@ -109,7 +109,7 @@ class NativeNetworks(Networks):
         """Where the loops were not compiled, or are not wanted."""
         return None if native.available() else "the compiled loops are not installed"
 
-    def train(self, group: Group, device: str) -> Trained:
+    def train(self, group: NetworkGroup, device: str) -> Trained:
         """Train with the compiled loops."""
         return native.train(group)
 
@@ -130,7 +130,7 @@ class TorchNetworks(Networks):
 
         return None if torch.cuda.is_available() else "torch finds no accelerator"
 
-    def train(self, group: Group, device: str) -> Trained:
+    def train(self, group: NetworkGroup, device: str) -> Trained:
         """Train with torch."""
         from leakgauge.training.engines.networks import accelerated
 
@@ -141,7 +141,7 @@ NETWORKS: tuple[Networks, ...] = (TorchNetworks(), NativeNetworks(), NumpyNetwor
 """The fastest first."""
 
 
-class ManyNetworks(Prepared):
+class ManyNetworks(PreparedJob):
     """A job as its networks see it.
 
     Args:
@@ -156,7 +156,7 @@ class ManyNetworks(Prepared):
         super().__init__(engine, job)
         self.case = case
 
-    def answers(self, models: Indices) -> Outcome:
+    def answers(self, models: Indices) -> JobOutcome:
         """The answers; models whose weights are not finite fail, as scikit-learn's do."""
         job, case = self.job.part(models), self.case
         table = np.full((len(models), job.n_queries, job.n_answers), np.nan)
@@ -175,10 +175,10 @@ class ManyNetworks(Prepared):
                         failures[model] = f"{job.learner.name} raised ValueError in fit on {n} records"
         others = np.flatnonzero(_lacks_a_class(job, case))
         kind = AnswerKind.PROBABILITIES if len(failures) < len(table) else None
-        found = Outcome(table, kind, dict(sorted(failures.items())), n_unconverged)
+        found = JobOutcome(table, kind, dict(sorted(failures.items())), n_unconverged)
         return found.with_others(others, train_each(job, others)) if len(others) else found
 
-    def floor(self, n_twins: int = N_TWINS) -> Floats:
+    def floor(self, n_twins: int = N_ROUNDING_TWINS) -> Floats:
         """How far rounding alone moves the log-probabilities of the model trained on all records.
 
         Two models that differ by one record also differ in how every sum was rounded, and training amplifies that, by
@@ -211,7 +211,7 @@ class ManyNetworks(Prepared):
             raise ModelError(f"{job.learner.name} raised ValueError in fit on {len(case.y)} records")
         asked = case.X if isinstance(job.queries, EachModel) else case.queries
         logs = [_log_probabilities(_scores(case, trained, twin, asked)) for twin in range(n_twins)]
-        floor = np.maximum(np.ptp(np.stack(logs), axis=0).max(axis=1), NEGLIGIBLE)
+        floor = np.maximum(np.ptp(np.stack(logs), axis=0).max(axis=1), NEGLIGIBLE_FEATURE_ROUNDING)
         return np.asarray(floor[job.queries.index] if isinstance(job.queries, EachModel) else floor)
 
 
@@ -235,7 +235,7 @@ class _Case:
     columns: Indices
     queries: Any
 
-    def drawn(self, seeds: list[int], rows: Rows, skipped: Indices | None = None) -> Group:
+    def drawn(self, seeds: list[int], rows: Rows, skipped: Indices | None = None) -> NetworkGroup:
         """Networks trained on these rows; see :func:`leakgauge.training.engines.networks.draws.drawn`."""
         network = fitted_to(self.network, rows.shape[1])
         return drawn(network, self.X, self.y, seeds, rows, shuffle=self.shuffle, skipped=skipped)
@@ -244,14 +244,14 @@ class _Case:
 def _parts(job: Job) -> tuple[Transform, Any] | Refusal:
     """What the earlier steps do, and the network; the table is not looked at yet, which may cost something."""
     if not job.records.schema.classes:
-        return Refusal(Why.DATA, "networks are supported for classification only")
+        return Refusal(RefusalKind.DATA, "networks are supported for classification only")
     if type(job.learner) is not SklearnLearner:
-        return Refusal(Why.LEARNER, f"{job.learner.name} is not a scikit-learn estimator")
+        return Refusal(RefusalKind.LEARNER, f"{job.learner.name} is not a scikit-learn estimator")
     parts = split(job.learner.estimator)
     if isinstance(parts, str):
-        return Refusal(Why.SETTING, parts)
+        return Refusal(RefusalKind.SETTING, parts)
     reason = network_of(parts[1], 1, len(np.unique(job.records.labels)))
-    return Refusal(Why.SETTING, reason) if isinstance(reason, str) else parts
+    return Refusal(RefusalKind.SETTING, reason) if isinstance(reason, str) else parts
 
 
 def _case(job: Job, transform: Transform, last: Any) -> _Case | Refusal:
@@ -259,15 +259,15 @@ def _case(job: Job, transform: Transform, last: Any) -> _Case | Refusal:
     X = _matrix(job, transform, last, job.records.features)
     queries = None if isinstance(job.queries, EachModel) else _matrix(job, transform, last, job.queries)
     if isinstance(X, str) or isinstance(queries, str):
-        return Refusal(Why.DATA, X if isinstance(X, str) else str(queries))
+        return Refusal(RefusalKind.DATA, X if isinstance(X, str) else str(queries))
     deviation = _deviation(X)
     for matrix in (X, X if queries is None else queries):
         rounded = _rounded_columns(matrix, deviation)
         if len(rounded):
             return Refusal(
-                Why.DATA,
-                f"single precision rounds column {rounded[0]} of what reaches {name_of(last)} by more than {COARSE} of "
-                "its standard deviation; centre and scale it",
+                RefusalKind.DATA,
+                f"single precision rounds column {rounded[0]} of what reaches {name_of(last)} by more than "
+                f"{LARGEST_FEATURE_ROUNDING_SD} of its standard deviation; centre and scale it",
             )
     network = network_of(last, X.shape[1], len(columns))
     assert isinstance(network, Network)
@@ -315,21 +315,23 @@ def _rounded_columns(matrix: Any, deviation: Floats) -> Indices:
     with np.errstate(over="ignore", invalid="ignore"):
         error = abs(matrix.astype(np.float32) - matrix).max(axis=0)
     largest = error.toarray()[0] if issparse(error) else error
-    return np.flatnonzero(~(largest <= np.maximum(COARSE * np.fmin(deviation, HUGE), NEGLIGIBLE)))
+    return np.flatnonzero(
+        ~(largest <= np.maximum(LARGEST_FEATURE_ROUNDING_SD * np.fmin(deviation, HUGE), NEGLIGIBLE_FEATURE_ROUNDING))
+    )
 
 
-def _groups(job: Job, case: _Case) -> Iterator[tuple[Indices, Group]]:
+def _groups(job: Job, case: _Case) -> Iterator[tuple[Indices, NetworkGroup]]:
     """The models that have every class, those trained on equally many records together, few enough for the memory."""
     models = np.flatnonzero(~_lacks_a_class(job, case))
     sizes = np.array([np.count_nonzero(job.subsets.row(model)) for model in models.tolist()])
-    at_once = max(1, TOGETHER // sum(inputs * outputs for inputs, outputs in pairwise(case.network.widths)))
+    at_once = max(1, MAX_GROUP_WEIGHTS // sum(inputs * outputs for inputs, outputs in pairwise(case.network.widths)))
     for size in np.unique(sizes):
         same = models[sizes == size]
         for start in range(0, len(same), at_once):
             yield (some := same[start : start + at_once]), _drawn(job, case, some)
 
 
-def _drawn(job: Job, case: _Case, models: Indices) -> Group:
+def _drawn(job: Job, case: _Case, models: Indices) -> NetworkGroup:
     """Models trained on equally many records."""
     subsets, skipped = job.subsets, None
     if isinstance(subsets, LeaveOneOut):

@@ -1,7 +1,7 @@
 """What a group of networks of one shape is given to train with, and what becomes of it.
 
-Every trainer (numpy, compiled loops, torch) is a function from a :class:`Group` to :class:`Trained`. All random numbers
-are in the group: two trainers given the same one make the same networks, up to rounding in single precision.
+Every trainer (numpy, compiled loops, torch) is a function from a :class:`NetworkGroup` to :class:`Trained`. All random
+numbers are in the group: two trainers given the same one make the same networks, up to rounding in single precision.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ class Network:
 
 
 @dataclass(frozen=True)
-class Group:
+class NetworkGroup:
     """Networks of one shape, to be trained on rows of one matrix.
 
     Args:
@@ -157,7 +157,7 @@ class Progress:
         converged: whether each stopped because its loss stalled, bool ``[models]``.
     """
 
-    def __init__(self, group: Group) -> None:
+    def __init__(self, group: NetworkGroup) -> None:
         self._network, self._layout = group.network, Layout(group.network)
         self.rate = np.full(group.n_models, group.network.learning_rate)
         self.final = np.empty((group.n_models, self._layout.n_parameters), dtype=np.float32)

@@ -17,27 +17,27 @@ from numpy.ctypeslib import ndpointer
 from numpy.typing import NDArray
 
 from leakgauge.arrays import Singles
-from leakgauge.training.engines.networks.group import SKIPPED, Group, Network, Trained
+from leakgauge.training.engines.networks.group import SKIPPED, Network, NetworkGroup, Trained
 from leakgauge.training.native import kernels
 
-ABI = 1
+LIBRARY_VERSION = 1
 """What the library must say that it is, for its functions to be those that are declared here."""
 
-COLUMNS = 16
+ROW_PADDING = 16
 """The library wants rows padded to a multiple of this."""
 
-MOST_LAYERS = 32
+MAX_LAYERS = 32
 
-SPARSE = 0.3
+DENSE_FROM_SHARE = 0.3
 """Below this share of non-zeros, walking along them is faster than a dense product."""
 
-CALL = 1 << 32
+CALL_OPERATIONS = 1 << 32
 """Places times parameters that one call may train, or one epoch: up to a second. (Interrupts come between calls.)"""
 
-ORDERS = 1 << 22
+ORDER_BYTES = 1 << 22
 """Bytes of orders that are made at a time, or one epoch: some are made in vain when training stops."""
 
-ACTIVATIONS = ("identity", "logistic", "tanh", "relu")
+ACTIVATION_NAMES = ("identity", "logistic", "tanh", "relu")
 SCHEDULES = ("constant", "invscaling", "adaptive")
 
 
@@ -55,7 +55,7 @@ class _Network(ctypes.Structure):
         return cls(
             **{name: getattr(network, name) for name in (*NUMBERS, "nesterov", "batch_size")},
             n_layers=len(network.widths) - 1,
-            activation=ACTIVATIONS.index(network.activation),
+            activation=ACTIVATION_NAMES.index(network.activation),
             adam=network.solver == "adam",
             schedule=SCHEDULES.index(network.schedule),
         )
@@ -79,7 +79,7 @@ def levels() -> list[int]:
     return [] if library is None else [level for level in range(3) if library.leakgauge_networks_level(level)]
 
 
-def train(group: Group, level: int | None = None) -> Trained:
+def train(group: NetworkGroup, level: int | None = None) -> Trained:
     """Train the networks of a group.
 
     It should be the case that this is what :func:`leakgauge.training.engines.networks.batched.train` returns, up to
@@ -104,7 +104,7 @@ def train(group: Group, level: int | None = None) -> Trained:
 
 
 class _Training:
-    def __init__(self, library: ctypes.CDLL, group: Group, level: int) -> None:
+    def __init__(self, library: ctypes.CDLL, group: NetworkGroup, level: int) -> None:
         self.library, self.group, self.level = library, group, level
         self.network = _Network.of(group.network)
         self.widths = np.array(group.network.widths, dtype=np.int32)
@@ -137,7 +137,9 @@ class _Training:
         group, start = self.group, 0
         while start < group.network.n_epochs:
             first = group.orders(start)
-            at_once = min(ORDERS // max(1, first.nbytes), CALL // max(1, first.shape[1] * self.layout.size))
+            at_once = min(
+                ORDER_BYTES // max(1, first.nbytes), CALL_OPERATIONS // max(1, first.shape[1] * self.layout.size)
+            )
             orders = np.empty((min(max(1, at_once), group.network.n_epochs - start), *first.shape), dtype=np.int32)
             orders[0] = first
             for ahead in range(1, len(orders)):
@@ -192,7 +194,7 @@ class _Layout:
 
 
 def _padded(n: int) -> int:
-    return -(-n // COLUMNS) * COLUMNS
+    return -(-n // ROW_PADDING) * ROW_PADDING
 
 
 def _matrix(X: Any) -> tuple[Singles | None, NDArray[np.int32] | None, NDArray[np.int64] | None]:
@@ -200,7 +202,7 @@ def _matrix(X: Any) -> tuple[Singles | None, NDArray[np.int32] | None, NDArray[n
     from scipy import sparse
 
     n_nonzero = np.count_nonzero(X) if isinstance(X, np.ndarray) else X.nnz
-    if n_nonzero >= SPARSE * X.shape[0] * X.shape[1]:
+    if n_nonzero >= DENSE_FROM_SHARE * X.shape[0] * X.shape[1]:
         dense = X if isinstance(X, np.ndarray) else X.toarray()
         return np.ascontiguousarray(dense), None, None
     csr = sparse.csr_matrix(X)
@@ -211,11 +213,11 @@ def _matrix(X: Any) -> tuple[Singles | None, NDArray[np.int32] | None, NDArray[n
     return values, csr.indices.astype(np.int32), csr.indptr.astype(np.int64)
 
 
-def _check(group: Group) -> None:
+def _check(group: NetworkGroup) -> None:
     """The library believes what it is given."""
     widths, n_models = group.network.widths, group.n_models
-    if len(widths) < 2 or min(widths) < 1 or len(widths) > MOST_LAYERS + 1:
-        raise ValueError(f"widths must be from 2 to {MOST_LAYERS + 1} numbers above 0, got {widths}")
+    if len(widths) < 2 or min(widths) < 1 or len(widths) > MAX_LAYERS + 1:
+        raise ValueError(f"widths must be from 2 to {MAX_LAYERS + 1} numbers above 0, got {widths}")
     if group.network.batch_size < 1:
         raise ValueError(f"batch_size must be at least 1, got {group.network.batch_size}")
     if group.X.ndim != 2 or group.X.shape[1] != widths[0] or group.y.shape != (group.X.shape[0],):
@@ -234,7 +236,11 @@ def _check(group: Group) -> None:
 @cache
 def _library() -> ctypes.CDLL | None:
     library = kernels()
-    if library is None or not hasattr(library, "leakgauge_networks_abi") or library.leakgauge_networks_abi() != ABI:
+    if (
+        library is None
+        or not hasattr(library, "leakgauge_networks_abi")
+        or library.leakgauge_networks_abi() != LIBRARY_VERSION
+    ):
         return None
     library.leakgauge_networks_level.argtypes = [ctypes.c_int32]
     library.leakgauge_networks_train.argtypes = [

@@ -27,10 +27,10 @@ import numpy as np
 
 from leakgauge.training.engines.networks.group import Network
 
-SMALLEST_EPSILON = 1e-18
+SMALLEST_ADAM_EPSILON = 1e-18
 """Of Adam: the root of a second moment that is just above the smallest number of single precision."""
 
-AUTO = 200
+AUTO_BATCH_RECORDS = 200
 """Places of a batch where ``batch_size="auto"``."""
 
 
@@ -60,7 +60,7 @@ def network_of(estimator: Any, n_features: int, n_classes: int) -> Network | str
         activation=estimator.activation,
         solver=estimator.solver,
         alpha=float(estimator.alpha),
-        batch_size=AUTO if estimator.batch_size == "auto" else int(estimator.batch_size),
+        batch_size=AUTO_BATCH_RECORDS if estimator.batch_size == "auto" else int(estimator.batch_size),
         learning_rate=float(estimator.learning_rate_init),
         schedule=estimator.learning_rate if sgd else "constant",
         power_t=float(estimator.power_t),
@@ -100,7 +100,7 @@ def _why_not(estimator: Any, n_classes: int) -> str | None:
         return "MLPClassifier(solver='lbfgs') does not train in batches; solver='adam' or 'sgd' does"
     if estimator.early_stopping:
         return "MLPClassifier(early_stopping=True) takes a validation set out of the training records"
-    if estimator.solver == "adam" and estimator.epsilon < SMALLEST_EPSILON:
+    if estimator.solver == "adam" and estimator.epsilon < SMALLEST_ADAM_EPSILON:
         return f"MLPClassifier(epsilon={estimator.epsilon}) is 0 in single precision"
     if n_classes < 2:
         return "all records have the same class"
