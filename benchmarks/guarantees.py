@@ -45,7 +45,8 @@ from leakgauge.defences.noise import NoisyParameters
 from leakgauge.defences.private_networks import Perceptron
 from leakgauge.defences.randomness import rounded_up
 from leakgauge.membership import ATTACKS
-from leakgauge.membership.attacks import MembershipAttack, MembershipEvidence
+from leakgauge.membership.attack import MembershipAttack
+from leakgauge.membership.evidence import MembershipEvidence
 from leakgauge.membership.game import everyone_as_target
 from leakgauge.membership.loss_threshold import mean_training_loss
 from leakgauge.records import Records, datasets

@@ -357,7 +357,7 @@ def test_large_networks_are_trained_a_few_at_a_time(engine, monkeypatch):
         part = job.part(np.arange(9))
         whole = engine.prepare(part).all().answers
         with monkeypatch.context() as patched:
-            patched.setattr(module, "TOGETHER", 150)
+            patched.setattr(module, "MAX_GROUP_WEIGHTS", 150)
             np.testing.assert_array_equal(engine.prepare(part).all().answers, whole)
 
 

@@ -122,7 +122,7 @@ def test_many_records_are_left_out_in_folds(monkeypatch):
     y = X @ np.arange(5.0) + rng.normal(size=80)
     records = Records.from_arrays(X, y)
     exact = left_out_error(SklearnLearner(Ridge()), records, seed=0)
-    monkeypatch.setattr("leakgauge.membership.error_law.MANY", 50)
+    monkeypatch.setattr("leakgauge.membership.error_law.SHUFFLED_FOLDS_FROM_RECORDS", 50)
     assert left_out_error(SklearnLearner(Ridge()), records, seed=0) == pytest.approx(exact, rel=0.1)
 
 

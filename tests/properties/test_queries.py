@@ -85,7 +85,7 @@ def test_the_first_uncertain_points_are_found_in_the_order_in_which_they_were_dr
     ensemble = CleanModels(trainer, trainer.side, sets, FixedBand(), int(rng.integers(2**32)))
     kept = FixedBand().keeps(ensemble.votes(sets, drawn), 60, trainer.side.has[drawn])
     np.testing.assert_array_equal(found.rows, drawn[kept][:200])
-    monkeypatch.setattr(queries, "FIRST_LOOK", 2)
+    monkeypatch.setattr(queries, "FIRST_POINTS_PER_QUERY", 2)
     np.testing.assert_array_equal(found_by(trainer).rows, found.rows)
 
 

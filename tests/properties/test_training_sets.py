@@ -24,7 +24,7 @@ def trainer(two_sides, learner):
 @pytest.mark.parametrize("most_rows", [2**17, 500])
 def test_models_are_those_of_a_plain_loop(trainer, kind, poisoned, most_rows, monkeypatch):
     """On clean records and planted ones, each once, whether or not the side is cut into several pools."""
-    monkeypatch.setattr(training_sets, "MOST_ROWS", most_rows)
+    monkeypatch.setattr(training_sets, "MAX_POOL_RECORDS", most_rows)
     side, rng = trainer.side, np.random.default_rng(1)
     sets, queries = side.draw_sets(180, np.linspace(0.2, 0.8, 6), rng), side.records.features[:40]
     told = trainer.responses(sets, queries, kind=kind, seed=0, poisoned=poisoned)

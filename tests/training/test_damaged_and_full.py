@@ -114,7 +114,7 @@ def limited(n_bytes):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs resource limits")
 def test_a_mapped_table_on_a_full_disk_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(many_module, "IN_MEMORY", 0)
+    monkeypatch.setattr(many_module, "MAX_MEMORY_BYTES", 0)
     lift = limited(4096)
     try:
         with pytest.raises(StoreError, match=r"no room for a table of .* MB \(File too large\); free space"):

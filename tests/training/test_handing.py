@@ -63,7 +63,7 @@ def test_only_the_owner_can_look_and_nothing_is_left(prepared):
 
 
 def test_large_tables_are_handed_back_in_parts(prepared, monkeypatch):
-    monkeypatch.setattr(handing, "MOST_BYTES", 1000)
+    monkeypatch.setattr(handing, "MAX_SHARED_BYTES", 1000)
     with handed(prepared, (N, N, 2)) as given:
         assert given.table() is None
     job = prepared.job

@@ -1,14 +1,10 @@
 """Membership inference: was this record in the training set?"""
 
-from leakgauge.membership.attacks import (
-    ATTACKS,
-    OFFLINE_ATTACKS,
-    MembershipAttack,
-    MembershipEvidence,
-    PopulationRecords,
-)
+from leakgauge.membership.attack import MembershipAttack
+from leakgauge.membership.attacks import ATTACKS, OFFLINE_ATTACKS
 from leakgauge.membership.bounded_loss import expected_advantage
 from leakgauge.membership.error_law import left_out_error
+from leakgauge.membership.evidence import MembershipEvidence, PopulationRecords
 from leakgauge.membership.game import (
     GameResult,
     RecordSuccess,

@@ -12,13 +12,19 @@ numbers mean member.)
 from __future__ import annotations
 
 import warnings
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from leakgauge.arrays import Floats
 from leakgauge.checking import number
 from leakgauge.errors import DataError, ModelError
 from leakgauge.membership._checks import checked_vector
+from leakgauge.membership.attack import CLASSES, PROBABILITIES, MembershipAttack
+
+if TYPE_CHECKING:
+    from leakgauge.membership.evidence import MembershipEvidence
 
 
 def member_probability(losses: ArrayLike, loss_bound: float, *, clip: bool = False) -> NDArray[np.float64]:
@@ -189,3 +195,35 @@ def _first_nan(values: NDArray[np.generic]) -> int | None:
     """Row of the first value that differs from itself, as only NaN does."""
     odd = values != values
     return int(np.argmax(odd)) if odd.any() else None
+
+
+def _gap(evidence: MembershipEvidence) -> Floats:
+    return zero_one_scores(np.argmax(evidence.answers, axis=1), evidence.codes)
+
+
+def _confidence(evidence: MembershipEvidence) -> Floats:
+    # The loss 1 - p(y) lies in [0, 1], so that the bound of Adversary 1 is 1.
+    own = np.exp(np.take_along_axis(evidence.answers, evidence.codes[:, None], axis=1)[:, 0])
+    return member_probability(1 - np.minimum(own, 1.0), 1.0)
+
+
+GAP = MembershipAttack(
+    "gap",
+    "Gap attack (label only)",
+    "correct prediction = member",
+    "Yeom et al. 2018, Adversary 1 with the 0-1 loss",
+    CLASSES,
+    False,
+    _gap,
+)
+
+CONFIDENCE = MembershipAttack(
+    "confidence",
+    "Confidence attack",
+    "member with the probability of the true class",
+    "Yeom et al. 2018, Adversary 1 with the loss 1 − p",
+    PROBABILITIES,
+    False,
+    _confidence,
+    _confidence,
+)

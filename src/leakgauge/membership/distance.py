@@ -13,9 +13,12 @@ Scores point towards membership, and the paper's rule is exactly ``score > 0``; 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from leakgauge.arrays import Floats
 from leakgauge.errors import ModelError
 from leakgauge.membership._checks import (
     checked_members,
@@ -23,6 +26,12 @@ from leakgauge.membership._checks import (
     refuse_one_sided_records,
     thinned_groups,
 )
+from leakgauge.membership._others import OtherModels
+from leakgauge.membership.attack import CLASSES, MembershipAttack
+
+if TYPE_CHECKING:
+    from leakgauge.membership.evidence import MembershipEvidence
+    from leakgauge.membership.together import SharedTableGame
 
 # Averages of the same numbers in another order, or over another number of models, differ by rounding. A score
 # below this, in nats per unit of probability, is such a difference and not evidence: a tie, so a non-member.
@@ -127,3 +136,33 @@ def _same_shape(values: ArrayLike, name: str, shape: tuple[int, ...]) -> NDArray
     if table.shape != shape:
         raise ModelError(f"{name} must have the shape of target, {shape}, got {table.shape}.")
     return table.astype(np.float64)
+
+
+def _score(evidence: MembershipEvidence) -> Floats:
+    mean_in, mean_out, _, _ = means_by_membership(evidence.binned_shadows, evidence.shadow_table.members)
+    return scores(evidence.binned, mean_in, mean_out)
+
+
+def _together(game: SharedTableGame) -> Floats:
+    """`scores`, ``[t, n]``."""
+    n_models, _, k = game.table.answers.shape
+
+    def score(answers: Floats, others: OtherModels) -> Floats:
+        with_record, without = others.sums(answers)
+        size = others.size[:, :, None]
+        found = scores(*(a.reshape(-1, k) for a in (answers[game.targets], with_record / size, without / size)))
+        return found.reshape(others.size.shape)
+
+    return game.by_records(score, n_models * k)
+
+
+ATTACK = MembershipAttack(
+    "distance",
+    "Long distance attack",
+    "targeted, nearest mean prediction",
+    "Long et al. 2017, distance-based targeted attack",
+    CLASSES,
+    True,
+    _score,
+    together=_together,
+)

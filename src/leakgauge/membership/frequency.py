@@ -15,10 +15,12 @@ Scores point towards membership, and the rule is exactly ``score > 0``; equality
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from leakgauge.arrays import Floats
 from leakgauge.checking import number
 from leakgauge.errors import ConfigError, DataError, ModelError
 from leakgauge.membership._checks import (
@@ -27,7 +29,13 @@ from leakgauge.membership._checks import (
     refuse_one_sided_records,
     thinned_groups,
 )
+from leakgauge.membership._others import OtherModels
+from leakgauge.membership.attack import CLASSES, MembershipAttack
 from leakgauge.theory import bin_centres
+
+if TYPE_CHECKING:
+    from leakgauge.membership.evidence import MembershipEvidence
+    from leakgauge.membership.together import SharedTableGame
 
 # Products of counts that are equal may differ by rounding once they are sums of logarithms; a tie is a
 # non-member.
@@ -196,3 +204,41 @@ def _checked_counts(values: ArrayLike, name: str) -> NDArray[np.float64]:
         row, class_ = (int(index) for index in np.argwhere(outside)[0])
         raise DataError(f"{name}[{row}, {class_}] is {counts[row, class_]:g}; counts must be finite and at least 0.")
     return counts
+
+
+def _score(evidence: MembershipEvidence) -> Floats:
+    table = evidence.shadow_table
+    return scores(evidence.binned, evidence.binned_shadows, table.members, width=evidence.width)
+
+
+def _together(game: SharedTableGame) -> Floats:
+    """`scores`, ``[t, n]``."""
+    n_models, _, k = game.table.answers.shape
+    n_bins = round(1 / game.width)
+
+    def score(answers: Floats, others: OtherModels) -> Floats:
+        # One counter for each record, class and bin.
+        counter = np.rint(answers / game.width - 0.5).astype(np.int64)
+        counter += n_bins * np.arange(counter[0].size).reshape(counter.shape[1:])
+        own, complement = counter[others.targets], counter[others.complements]
+
+        def in_own_bin(chosen: NDArray[np.bool_]) -> Floats:
+            counts = np.bincount(counter[chosen].ravel(), minlength=n_bins * counter[0].size)
+            return counts[own].astype(np.float64)
+
+        counts = others.combined(in_own_bin, np.ones(own.shape), (complement == own).astype(np.float64))
+        return scores_from_counts(*(c.reshape(-1, k) for c in counts)).reshape(others.size.shape)
+
+    return game.by_records(score, k * max(n_models, n_bins))
+
+
+ATTACK = MembershipAttack(
+    "frequency",
+    "Long frequency attack",
+    "targeted, frequencies of binned predictions",
+    "Long et al. 2017, frequency-based targeted attack",
+    CLASSES,
+    True,
+    _score,
+    together=_together,
+)

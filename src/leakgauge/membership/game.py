@@ -21,7 +21,8 @@ from leakgauge.arrays import Floats, Indices
 from leakgauge.errors import DataError, ModelError
 from leakgauge.escaping import shapes
 from leakgauge.membership import loss_threshold
-from leakgauge.membership.attacks import MembershipAttack, MembershipEvidence
+from leakgauge.membership.attack import MembershipAttack
+from leakgauge.membership.evidence import MembershipEvidence
 from leakgauge.membership.together import SharedTableGame
 from leakgauge.models import AnswerKind
 from leakgauge.records import Records

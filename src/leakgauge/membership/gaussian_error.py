@@ -13,13 +13,19 @@ Scores point towards membership, and the paper's rule is exactly ``score > 0``; 
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from leakgauge.arrays import Floats
 from leakgauge.checking import number
 from leakgauge.errors import ConfigError
 from leakgauge.membership._checks import checked_vector
+from leakgauge.membership.attack import VALUES, MembershipAttack, published
+
+if TYPE_CHECKING:
+    from leakgauge.membership.evidence import MembershipEvidence
 
 # A standard deviation below this fraction of the scale of y is an interpolating model seen through rounding
 # errors.
@@ -174,3 +180,38 @@ def _tolerance(largest_sigma: float, scale: float | None) -> float:
         return _RELATIVE_TOLERANCE * largest_sigma
     number(above=0, hint="pass the standard deviation of y")("scale", scale)
     return _RELATIVE_TOLERANCE * max(scale, largest_sigma)
+
+
+def _known_both(evidence: MembershipEvidence) -> Floats:
+    return known_both(
+        evidence.errors,
+        published(evidence.sigma_in, "training error"),
+        published(evidence.sigma_out, "error on other records"),
+        scale=evidence.scale,
+    )
+
+
+def _known_sigma_in(evidence: MembershipEvidence) -> Floats:
+    sigma_in = published(evidence.sigma_in, "training error")
+    return known_sigma_in(evidence.errors, sigma_in, scale=evidence.scale)
+
+
+BOTH_KNOWN = MembershipAttack(
+    "error-both-known",
+    "Gaussian error attack",
+    "error more probable among members, both error distributions known",
+    "Yeom et al. 2018, Adversary 2",
+    VALUES,
+    False,
+    _known_both,
+)
+
+BELOW_TRAINING_ERROR = MembershipAttack(
+    "error-below-training-error",
+    "Error threshold",
+    "error below the training error",
+    "Yeom et al. 2018, section 3.3",
+    VALUES,
+    False,
+    _known_sigma_in,
+)

@@ -19,7 +19,7 @@ Scores point towards membership, and the rule is exactly ``score > 0``; equality
 
 from __future__ import annotations
 
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -35,6 +35,12 @@ from leakgauge.membership._checks import (
     thinned_groups,
 )
 from leakgauge.membership._others import OtherModels, models_without
+from leakgauge.membership.attack import NUMBERS, MembershipAttack
+from leakgauge.models import AnswerKind
+
+if TYPE_CHECKING:
+    from leakgauge.membership.evidence import MembershipEvidence
+    from leakgauge.membership.together import SharedTableGame
 
 Moments: TypeAlias = tuple[Floats, Floats, NDArray[np.integer]]
 """Mean, sum of squared deviations and number of models of each record, ``[records]`` each."""
@@ -332,3 +338,67 @@ def _checked(target: ArrayLike, shadows: ArrayLike, members: ArrayLike) -> tuple
         model, record = (int(i) for i in np.argwhere(~np.isfinite(table))[0])
         raise ModelError(f"shadows[{model}, {record}] is {table[model, record]}; every signal must be finite.")
     return own, table, checked_members(members, *table.shape)
+
+
+def signals(kind: AnswerKind, answers: Floats, labels: NDArray[np.generic], largest: float = MAX_SIGNAL_NATS) -> Floats:
+    """Logit-scaled confidences up to ``largest``, or errors of regressors (true minus predicted), ``[..., n]``."""
+    if kind is AnswerKind.VALUES:
+        return np.asarray(labels, dtype=np.float64) - answers[..., 0]
+    return confidences(answers, labels, largest=largest)
+
+
+def rising_signals(
+    kind: AnswerKind, answers: Floats, labels: NDArray[np.generic], largest: float = MAX_SIGNAL_NATS
+) -> Floats:
+    """The same, all of them higher for members: the size of an error turned round."""
+    found = signals(kind, answers, labels, largest)
+    return -np.abs(found) if kind is AnswerKind.VALUES else found
+
+
+def _score(evidence: MembershipEvidence) -> Floats:
+    table, labels = evidence.shadow_table, evidence.labels
+    own, shadows = (signals(table.kind, answers, labels) for answers in (evidence.answers, table.answers))
+    return scores(own, shadows, table.members)
+
+
+def _score_offline(evidence: MembershipEvidence) -> Floats:
+    table, labels = evidence.shadow_table, evidence.labels
+    own, shadows = (rising_signals(table.kind, answers, labels) for answers in (evidence.answers, table.answers))
+    return offline_scores(own, shadows, table.members)
+
+
+def _together(game: SharedTableGame) -> Floats:
+    """`scores`, ``[t, n]``."""
+    table = game.table
+    found = signals(table.kind, table.answers, game.labels)
+    return everyone(found, table.members, game.targets, game.others())
+
+
+def _together_offline(game: SharedTableGame) -> Floats:
+    """`offline_scores`, ``[t, n]``."""
+    table = game.table
+    rising = rising_signals(table.kind, table.answers, game.labels)
+    return everyone_offline(rising, table.members, game.targets, game.others())
+
+
+ATTACK = MembershipAttack(
+    "lira",
+    "LiRA (likelihood ratio)",
+    "Gaussian likelihood ratio per record",
+    "Carlini et al. 2022, online",
+    NUMBERS,
+    True,
+    _score,
+    together=_together,
+)
+
+OFFLINE = MembershipAttack(
+    "lira-offline",
+    "LiRA (likelihood ratio), offline",
+    "Gaussian test per record, shadow models without the record",
+    "Carlini et al. 2022, offline",
+    NUMBERS,
+    True,
+    _score_offline,
+    together=_together_offline,
+)

@@ -12,12 +12,18 @@ loss is below the threshold) is exactly ``score > 0``.
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from leakgauge.arrays import Floats
 from leakgauge.errors import ConfigError, ModelError
 from leakgauge.membership._checks import checked_labels, checked_vector
+from leakgauge.membership.attack import PROBABILITIES, MembershipAttack, published
+
+if TYPE_CHECKING:
+    from leakgauge.membership.evidence import MembershipEvidence
 
 # A logarithm computed in float32 may come out above zero by a rounding error of the size of its epsilon,
 # 1.2e-7.
@@ -127,3 +133,18 @@ def scores(losses: ArrayLike, threshold: float) -> NDArray[np.float64]:
         )
     never_fitted = np.isposinf(values)
     return np.where(never_fitted, -np.inf, threshold - np.where(never_fitted, 0.0, values))
+
+
+def _score(evidence: MembershipEvidence) -> Floats:
+    return scores(evidence.losses, published(evidence.training_loss, "mean training loss"))
+
+
+ATTACK = MembershipAttack(
+    "loss-threshold",
+    "Loss threshold",
+    "loss below the mean training loss",
+    "Yeom et al. 2018, section 6.2",
+    PROBABILITIES,
+    False,
+    _score,
+)

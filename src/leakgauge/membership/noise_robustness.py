@@ -12,13 +12,19 @@ Unlike the other attacks it asks about records that are in no table of answers, 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from leakgauge.arrays import Floats
 from leakgauge.checking import number, whole
-from leakgauge.errors import DataError
-from leakgauge.models import LabelAccess, labels_of
+from leakgauge.errors import DataError, ModelError
+from leakgauge.membership.attack import MembershipAttack
+from leakgauge.models import AnswerKind, LabelAccess, labels_of
+
+if TYPE_CHECKING:
+    from leakgauge.membership.evidence import MembershipEvidence
 
 AGREEMENT_THRESHOLD = 0.9
 
@@ -136,3 +142,21 @@ def scores(steadiness: ArrayLike, *, threshold: float = AGREEMENT_THRESHOLD) -> 
             f"steadiness must be shares in [0, 1] of at least one record, [records], got shape {shares.shape}."
         )
     return shares - threshold
+
+
+def _score(evidence: MembershipEvidence) -> Floats:
+    if evidence.steadiness is None:
+        raise ModelError("this attack needs predictions for changed copies of the candidates, not in the evidence")
+    return scores(evidence.steadiness)
+
+
+ATTACK = MembershipAttack(
+    "noise-robustness",
+    "Label robustness",
+    "label-only, perturbed queries",
+    "Choquette-Choo et al. 2021, random noise",
+    frozenset({AnswerKind.LABELS}),
+    False,
+    _score,
+    needs_copies=True,
+)

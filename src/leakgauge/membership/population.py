@@ -12,14 +12,21 @@ Scores point towards membership: ``threshold - loss``, and the rule is exactly `
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from leakgauge.arrays import Floats
 from leakgauge.checking import number
 from leakgauge.errors import DataError
 from leakgauge.membership import loss_threshold
 from leakgauge.membership._checks import checked_vector
+from leakgauge.membership.attack import NUMBERS, MembershipAttack
+from leakgauge.models import AnswerKind
+
+if TYPE_CHECKING:
+    from leakgauge.membership.evidence import MembershipEvidence
 
 SIGNIFICANCE = 0.2
 
@@ -84,3 +91,22 @@ def scores(
     [0.1, -0.05]
     """
     return loss_threshold.scores(losses, threshold(population_losses, significance))
+
+
+def _score(evidence: MembershipEvidence) -> Floats:
+    known = evidence.of_population
+    if evidence.kind is AnswerKind.VALUES:
+        return scores(np.abs(evidence.errors), np.abs(known.errors))
+    return scores(evidence.losses, known.losses)
+
+
+ATTACK = MembershipAttack(
+    "population",
+    "Population attack",
+    "loss lower than on most known non-members",
+    "Ye et al. 2022, Attack P",
+    NUMBERS,
+    False,
+    _score,
+    needs_population=True,
+)

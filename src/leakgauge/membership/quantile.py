@@ -16,6 +16,8 @@ Scores point towards membership: ``signal - quantile``, and the rule is exactly 
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -23,6 +25,11 @@ from leakgauge.arrays import Floats
 from leakgauge.checking import number
 from leakgauge.errors import DataError
 from leakgauge.membership._checks import checked_vector
+from leakgauge.membership.attack import NUMBERS, MembershipAttack
+from leakgauge.membership.likelihood_ratio import MAX_LOG_ODDS_NATS, rising_signals
+
+if TYPE_CHECKING:
+    from leakgauge.membership.evidence import MembershipEvidence
 
 SIGNIFICANCE = 0.2
 # Small trees and few of them: the known non-members are hundreds rather than the paper's tens of thousands.
@@ -96,3 +103,23 @@ def _checked_features(values: ArrayLike, name: str, n_records: int) -> Floats:
         row, column = (int(i) for i in np.argwhere(~np.isfinite(table))[0])
         raise DataError(f"{name}[{row}, {column}] is {table[row, column]}; every value must be finite.")
     return table
+
+
+def _score(evidence: MembershipEvidence) -> Floats:
+    known = evidence.of_population
+    own, others = (
+        rising_signals(held.kind, held.answers, held.labels, MAX_LOG_ODDS_NATS) for held in (evidence, known)
+    )
+    return scores(own, evidence.inputs, others, known.inputs)
+
+
+ATTACK = MembershipAttack(
+    "quantile",
+    "Quantile regression",
+    "more confident than on most known non-members with similar features",
+    "Bertran et al. 2023",
+    NUMBERS,
+    False,
+    _score,
+    needs_population=True,
+)

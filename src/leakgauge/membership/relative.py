@@ -21,6 +21,7 @@ Scores point towards membership: the share minus ``threshold``, and the rule is 
 from __future__ import annotations
 
 import math
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,6 +37,11 @@ from leakgauge.membership._checks import (
     thinned_groups,
 )
 from leakgauge.membership._others import OtherModels, models_without
+from leakgauge.membership.attack import PROBABILITIES, MembershipAttack
+
+if TYPE_CHECKING:
+    from leakgauge.membership.evidence import MembershipEvidence
+    from leakgauge.membership.together import SharedTableGame
 
 TEMPERATURE = 2.0
 GAMMA = 1.0
@@ -239,3 +245,50 @@ def _checked(target: ArrayLike, references: ArrayLike, members: ArrayLike) -> tu
     if table.shape[1] != own.size:
         raise ModelError(f"references must have shape [models, records] with {own.size} records, got {table.shape}.")
     return own, table, checked_members(members, *table.shape)
+
+
+def _score(evidence: MembershipEvidence) -> Floats:
+    table = evidence.shadow_table
+    own, references = (own_probabilities(logs, evidence.codes) for logs in (evidence.answers, table.answers))
+    return scores(own, references, table.members)
+
+
+def _score_offline(evidence: MembershipEvidence) -> Floats:
+    table = evidence.shadow_table
+    own, references = (own_probabilities(logs, evidence.codes) for logs in (evidence.answers, table.answers))
+    return offline_scores(own, references, table.members)
+
+
+def _together(game: SharedTableGame) -> Floats:
+    """`scores`, ``[t, n]``."""
+    own = own_probabilities(game.table.log_probabilities, game.labels)
+    return everyone(own, game.targets, game.others())
+
+
+def _together_offline(game: SharedTableGame) -> Floats:
+    """`offline_scores`, ``[t, n]``."""
+    own = own_probabilities(game.table.log_probabilities, game.labels)
+    return everyone_offline(own, game.targets, game.others())
+
+
+ATTACK = MembershipAttack(
+    "rmia",
+    "RMIA (relative)",
+    "likelihood ratio against population records",
+    "Zarifzadeh et al. 2024, online",
+    PROBABILITIES,
+    True,
+    _score,
+    together=_together,
+)
+
+OFFLINE = MembershipAttack(
+    "rmia-offline",
+    "RMIA (relative), offline",
+    "likelihood ratio against population records, shadow models without the record",
+    "Zarifzadeh et al. 2024, offline",
+    PROBABILITIES,
+    True,
+    _score_offline,
+    together=_together_offline,
+)

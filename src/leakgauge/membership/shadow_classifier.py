@@ -19,14 +19,20 @@ exactly ``score > 0``.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from leakgauge.arrays import Floats
 from leakgauge.checking import optional, whole
 from leakgauge.errors import DataError, ModelError
 from leakgauge.membership._checks import checked_labels, checked_members, checked_probabilities, thinned_groups
+from leakgauge.membership.attack import PROBABILITIES, MembershipAttack
 from leakgauge.models.sklearn import fit as fit_quietly
+
+if TYPE_CHECKING:
+    from leakgauge.membership.evidence import MembershipEvidence
 
 # Long et al. 2017, section 5.3: the attack model.
 HIDDEN_UNITS = 32
@@ -292,3 +298,19 @@ def _checked_record_features(values: ArrayLike, n_records: int) -> NDArray[np.fl
             f"record_features[{row}, {column}] is {table[row, column]}; every value must be finite: impute or drop it."
         )
     return table
+
+
+def _score(evidence: MembershipEvidence) -> Floats:
+    fitted = fit(evidence.binned_shadows, evidence.shadow_table.members, evidence.codes, seed=evidence.seed)
+    return fitted.scores(evidence.binned, evidence.codes)
+
+
+ATTACK = MembershipAttack(
+    "shadow-classifier",
+    "Shadow classifier",
+    "one classifier trained on shadow models’ predictions",
+    "Shokri et al. 2017; Long et al. 2017, untargeted attack",
+    PROBABILITIES,
+    True,
+    _score,
+)

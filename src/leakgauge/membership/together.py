@@ -1,7 +1,8 @@
 """Attacks with shadow models when every model of a table plays the target in turn: all targets at once.
 
-Each function equals its attack played target by target, with all other models but the target's complement as shadow
-models, up to rounding; it takes a few passes over the table where the loop takes one for each target.
+An attack may bring a function of the whole game, which equals the attack played target by target, with all other models
+but the target's complement as shadow models, up to rounding; it takes a few passes over the table where the loop takes
+one for each target.
 """
 
 from __future__ import annotations
@@ -13,9 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.arrays import Floats
-from leakgauge.membership import distance, frequency, likelihood_ratio, relative
 from leakgauge.membership._others import OtherModels
-from leakgauge.membership._signals import rising_signals, signals
 from leakgauge.theory import bin_centres
 from leakgauge.training import PredictionTable
 
@@ -58,68 +57,6 @@ class SharedTableGame:
             answers = bin_centres(np.exp(self.table.log_probabilities[:, block]), self.width)
             found[:, block] = score(answers, self.others(block))
         return found
-
-
-def lira(game: SharedTableGame) -> Floats:
-    """`leakgauge.membership.likelihood_ratio.scores`, ``[t, n]``."""
-    table = game.table
-    found = signals(table.kind, table.answers, game.labels)
-    return likelihood_ratio.everyone(found, table.members, game.targets, game.others())
-
-
-def lira_offline(game: SharedTableGame) -> Floats:
-    """`leakgauge.membership.likelihood_ratio.offline_scores`, ``[t, n]``."""
-    table = game.table
-    rising = rising_signals(table.kind, table.answers, game.labels)
-    return likelihood_ratio.everyone_offline(rising, table.members, game.targets, game.others())
-
-
-def rmia(game: SharedTableGame) -> Floats:
-    """`leakgauge.membership.relative.scores`, ``[t, n]``."""
-    own = relative.own_probabilities(game.table.log_probabilities, game.labels)
-    return relative.everyone(own, game.targets, game.others())
-
-
-def rmia_offline(game: SharedTableGame) -> Floats:
-    """`leakgauge.membership.relative.offline_scores`, ``[t, n]``."""
-    own = relative.own_probabilities(game.table.log_probabilities, game.labels)
-    return relative.everyone_offline(own, game.targets, game.others())
-
-
-def by_distance(game: SharedTableGame) -> Floats:
-    """`leakgauge.membership.distance.scores`, ``[t, n]``."""
-    n_models, _, k = game.table.answers.shape
-
-    def score(answers: Floats, others: OtherModels) -> Floats:
-        with_record, without = others.sums(answers)
-        size = others.size[:, :, None]
-        found = distance.scores(
-            *(a.reshape(-1, k) for a in (answers[game.targets], with_record / size, without / size))
-        )
-        return found.reshape(others.size.shape)
-
-    return game.by_records(score, n_models * k)
-
-
-def by_frequency(game: SharedTableGame) -> Floats:
-    """`leakgauge.membership.frequency.scores`, ``[t, n]``."""
-    n_models, _, k = game.table.answers.shape
-    n_bins = round(1 / game.width)
-
-    def score(answers: Floats, others: OtherModels) -> Floats:
-        # One counter for each record, class and bin.
-        counter = np.rint(answers / game.width - 0.5).astype(np.int64)
-        counter += n_bins * np.arange(counter[0].size).reshape(counter.shape[1:])
-        own, complement = counter[others.targets], counter[others.complements]
-
-        def in_own_bin(chosen: NDArray[np.bool_]) -> Floats:
-            counts = np.bincount(counter[chosen].ravel(), minlength=n_bins * counter[0].size)
-            return counts[own].astype(np.float64)
-
-        counts = others.combined(in_own_bin, np.ones(own.shape), (complement == own).astype(np.float64))
-        return frequency.scores_from_counts(*(c.reshape(-1, k) for c in counts)).reshape(others.size.shape)
-
-    return game.by_records(score, k * max(n_models, n_bins))
 
 
 def _blocks(n: int, n_numbers: int) -> Iterator[slice]:

@@ -40,7 +40,7 @@ def test_answers_do_not_depend_on_looking_for_those_alike(monkeypatch):
     records = Records.from_arrays(rng.integers(0, 3, (200, 2)).astype(float), rng.integers(0, 3, 200))
     engine, found = engines.CategoricalNaiveBayes(), []
     for many in (2**14, 1):
-        monkeypatch.setattr(counts, "MANY", many)
+        monkeypatch.setattr(counts, "DISTINCT_SEARCH_FROM_RECORDS", many)
         job = Job(
             SklearnLearner(CategoricalNB(min_categories=3)),
             records,

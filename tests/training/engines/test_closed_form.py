@@ -101,7 +101,7 @@ def test_parts_are_rows_of_the_whole(queries, monkeypatch):
     whole = RidgeRegression().prepare(job).all().answers
     models = np.array([29, 4, 11])
     np.testing.assert_allclose(RidgeRegression().prepare(job.part(models)).all().answers, whole[models], rtol=1e-13)
-    monkeypatch.setattr(closed_form, "AT_ONCE", 1)
+    monkeypatch.setattr(closed_form, "BLOCK_NUMBERS", 1)
     np.testing.assert_allclose(RidgeRegression().prepare(job).all().answers, whole, rtol=1e-13)
 
 

@@ -147,7 +147,7 @@ def test_blocks_do_not_show(monkeypatch):
         Categories(X.astype(np.int64), classes, 1.0, X.astype(np.int64).max(axis=0) + 1),
     ]
     whole = [one.own(removed).values for one in likelihoods]
-    monkeypatch.setattr("leakgauge.training.engines.naive_bayes.models.BLOCK", 1)
+    monkeypatch.setattr("leakgauge.training.engines.naive_bayes.models.BLOCK_NUMBERS", 1)
     for one, expected in zip(likelihoods, whole, strict=True):
         np.testing.assert_allclose(one.own(removed).values, expected, rtol=1e-13)
 

@@ -304,7 +304,7 @@ def test_what_cannot_be_verified_is_trained_as_asked_and_counted(monkeypatch):
     records = people(50, 3, 22)
     members = halves(records, 3)
     estimator = LogisticRegression(tol=1e-6)
-    monkeypatch.setattr(logistic_subsets, "TOLERANCE", -1.0)
+    monkeypatch.setattr(logistic_subsets, "LOG_PROBABILITY_TOLERANCE_NATS", -1.0)
     outcome = ENGINE.prepare(job_of(estimator, records, members)).all()
     assert outcome.n_unconverged == 3
     np.testing.assert_array_equal(outcome.answers, Refit().prepare(job_of(estimator, records, members)).all().answers)
@@ -340,7 +340,7 @@ def test_three_classes_and_large_tables_are_refused(monkeypatch):
     three = Records.from_arrays(np.arange(6.0)[:, None], [0, 1, 2, 0, 1, 2])
     assert "two classes only" in str(ENGINE.prepare(job_of(LogisticRegression(), three, everything(6))))
     records = people(30, 2, 24)
-    monkeypatch.setattr(logistic_subsets, "MOST_CELLS", 59)
+    monkeypatch.setattr(logistic_subsets, "MAX_CELLS", 59)
     assert "30 x 2 is too large" in str(ENGINE.prepare(job_of(LogisticRegression(C=3.0), records, everything(30))))
 
 

@@ -195,7 +195,7 @@ def test_every_record_left_out_equals_a_fit_without_it(C, k):
 def test_results_do_not_depend_on_the_block(monkeypatch):
     p = problem()
     _, together = moves_of(p, np.arange(60))
-    monkeypatch.setattr(engine_file, "WIDTH", 28)
+    monkeypatch.setattr(engine_file, "BLOCK_COLUMNS", 28)
     monkeypatch.setattr(engine_file, "TILE_NUMBERS", 500)
     _, apart = moves_of(p, np.arange(60)[::-1])
     np.testing.assert_allclose(apart[::-1], together, atol=2e-9)
@@ -472,7 +472,7 @@ def test_displacements_are_those_of_trained_coefficients(data, intercept):
 
 
 def test_what_does_not_converge_is_solved_on_its_own(monkeypatch):
-    monkeypatch.setattr(engine_file, "MOST_STEPS", 2)
+    monkeypatch.setattr(engine_file, "MAX_LBFGS_STEPS", 2)
     check(LogisticRegression(), data_set("three"), np.arange(20))
 
 
@@ -518,7 +518,7 @@ def test_two_classes_are_refused():
 
 
 def test_more_than_fits_is_refused(monkeypatch):
-    monkeypatch.setattr(engine_file, "MOST_NUMBERS", 300)
+    monkeypatch.setattr(engine_file, "MAX_MATRIX_NUMBERS", 300)
     reason = str(ENGINE.prepare(job_of(LogisticRegression(), data_set("three"))))
     assert reason == "80 records with 4 columns and 3 classes take more memory than is allowed for"
 

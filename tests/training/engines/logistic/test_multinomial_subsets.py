@@ -177,7 +177,7 @@ def test_weights_of_classes(weight, size):
 
 def test_small_subsets_of_a_large_pool(monkeypatch):
     """Products that leave zeros out and products that do not; the metric from a sample of the pool."""
-    monkeypatch.setattr(softmax_subsets, "SAMPLE", 500)
+    monkeypatch.setattr(softmax_subsets, "METRIC_ROWS", 500)
     for records in (categories(3000, 6), people(3000, 10, 6)):
         check(LogisticRegression(C=10.0), records, few(records, 100, 6))
 
@@ -390,8 +390,8 @@ def test_what_cannot_be_verified_is_trained_as_asked_and_counted(monkeypatch):
     records = people(50, 3, 30)
     members = halves(records, 3)
     estimator = LogisticRegression(tol=1e-6)
-    monkeypatch.setattr(softmax_subsets, "TOLERANCE", -1.0)
-    monkeypatch.setattr(softmax_subsets, "MOST_ALONE", 0)
+    monkeypatch.setattr(softmax_subsets, "LOG_PROBABILITY_TOLERANCE_NATS", -1.0)
+    monkeypatch.setattr(softmax_subsets, "MAX_OWN_METRIC_SIZE", 0)
     outcome = ENGINE.prepare(job_of(estimator, records, members)).all()
     assert outcome.n_unconverged == 3
     np.testing.assert_array_equal(outcome.answers, Refit().prepare(job_of(estimator, records, members)).all().answers)
@@ -427,7 +427,7 @@ def test_two_classes_and_large_tables_are_refused(monkeypatch):
     two = Records.from_arrays(np.arange(6.0)[:, None], [0, 1] * 3)
     assert "fewer than three classes" in str(ENGINE.prepare(job_of(LogisticRegression(), two, everything(6))))
     records = people(30, 2, 32)
-    monkeypatch.setattr(softmax_subsets, "MOST_NUMBERS", 59)
+    monkeypatch.setattr(softmax_subsets, "MAX_MATRIX_NUMBERS", 59)
     assert "30 queries with 2 columns" in str(
         ENGINE.prepare(job_of(LogisticRegression(C=3.0), records, everything(30)))
     )

@@ -324,7 +324,7 @@ def test_sparse_features_are_the_same_features(monkeypatch):
     group = drawn(Network((35, 16, 1), batch_size=30, n_epochs=4), X, y, range(5), halves(200, 5))
     dense = train(group)
     assert same(dense, train(replace(group, X=csr_matrix(X))))
-    monkeypatch.setattr(batched, "DENSE", 0)
+    monkeypatch.setattr(batched, "MAX_DENSE_BYTES", 0)
     assert same(dense, train(replace(group, X=csr_matrix(X))))
 
 

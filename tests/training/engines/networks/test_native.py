@@ -222,10 +222,10 @@ def test_sparse_is_dense(monkeypatch, ones, activation):
     """To the last bit: zeros add nothing."""
     X = table(100, 50, 0.3, ones=ones)
     each = group(X=X, hidden=(130, 9), n_classes=3, activation=activation)
-    monkeypatch.setattr(native, "SPARSE", 0.0)
+    monkeypatch.setattr(native, "DENSE_FROM_SHARE", 0.0)
     dense = native.train(each)
     assert_same(dense, native.train(replace(each, X=sparse.csr_matrix(X))))
-    monkeypatch.setattr(native, "SPARSE", 1.1)
+    monkeypatch.setattr(native, "DENSE_FROM_SHARE", 1.1)
     assert_same(dense, native.train(each))
     assert_same(dense, native.train(replace(each, X=sparse.csr_matrix(X))))
 
@@ -301,10 +301,10 @@ def test_a_model_does_not_depend_on_the_others():
 def test_training_can_be_cut_into_calls(monkeypatch, settings):
     each = group(n_epochs=30, tol=0.02, patience=2, learning_rate=0.02, **settings)
     whole = native.train(each)
-    monkeypatch.setattr(native, "CALL", 1)
+    monkeypatch.setattr(native, "CALL_OPERATIONS", 1)
     assert_same(whole, native.train(each))
-    monkeypatch.setattr(native, "CALL", 1 << 32)
-    monkeypatch.setattr(native, "ORDERS", 4 * 3 * 90 * 4)  # of four epochs
+    monkeypatch.setattr(native, "CALL_OPERATIONS", 1 << 32)
+    monkeypatch.setattr(native, "ORDER_BYTES", 4 * 3 * 90 * 4)  # of four epochs
     assert_same(whole, native.train(each))
 
 
@@ -375,7 +375,7 @@ def test_an_instruction_set_that_is_not_there_is_refused():
 
 
 def test_a_library_of_another_version_is_not_used(monkeypatch):
-    monkeypatch.setattr(native, "ABI", native.LIBRARY_VERSION + 1)
+    monkeypatch.setattr(native, "LIBRARY_VERSION", native.LIBRARY_VERSION + 1)
     native._library.cache_clear()
     try:
         assert kernels() is not None

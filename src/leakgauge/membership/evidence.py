@@ -1,0 +1,161 @@
+"""What an attacker holds about records each of which may or may not be a member."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakgauge.arrays import Floats
+from leakgauge.errors import ModelError
+from leakgauge.escaping import shapes
+from leakgauge.membership import loss_threshold
+from leakgauge.models import AnswerKind
+from leakgauge.theory import bin_centres
+from leakgauge.training import PredictionTable
+
+LOG_SLACK = 1e-6
+"""How far above 0 rounding may leave the logarithm of a probability."""
+
+
+@dataclass(frozen=True)
+class PopulationRecords:
+    """Records of the attacker's own that the target was certainly not trained on, m of them.
+
+    None of them may be among the candidates: an attack that was tuned on records must not be judged by them.
+
+    Args:
+        answers: the target's answers about them, ``[m, k]`` or ``[m, 1]`` as those about the candidates.
+        labels: their true classes or values, ``[m]``.
+        features: their encoded features, ``[m, d]``.
+    """
+
+    answers: Floats
+    labels: NDArray[np.generic]
+    features: Floats
+
+    __repr__ = shapes
+
+
+@dataclass(frozen=True)
+class MembershipEvidence:
+    """What an attacker holds about the candidates, n records each of which may or may not be a member.
+
+    Args:
+        kind: what the target answers.
+        answers: the target's answers about the candidates: log-probabilities ``[n, k]``, or values ``[n, 1]``.
+        labels: the candidates' true classes, int ``[n]``, or true values, float ``[n]``.
+        training_loss: the target's mean cross-entropy on its training set, as published with many models.
+        sigma_in: root mean squared training error of a regressor, likewise.
+        sigma_out: root mean squared error of a regressor on records it was not trained on.
+        shadows: answers of shadow models about the same candidates, whose membership in each is known.
+        width: bin width at which the attacks of Long et al. read probabilities.
+        seed: for attacks that draw random numbers.
+        features: encoded features of the candidates, ``[n, d]``.
+        population: known non-members, which are not among the candidates.
+        steadiness: share of slightly changed copies of each candidate that the target gave the candidate's class,
+            ``[n]``, from :func:`leakgauge.membership.noise_robustness.steadiness`.
+    """
+
+    kind: AnswerKind
+    answers: Floats
+    labels: NDArray[np.generic]
+    training_loss: float | None = None
+    sigma_in: float | None = None
+    sigma_out: float | None = None
+    shadows: PredictionTable | None = None
+    width: float = 0.01
+    seed: int = 0
+    features: Floats | None = None
+    population: PopulationRecords | None = None
+    steadiness: Floats | None = None
+
+    __repr__ = shapes
+
+    def __post_init__(self) -> None:
+        _check(self.kind, self.answers, self.labels)
+        if self.steadiness is not None and np.shape(self.steadiness) != np.shape(self.labels):
+            raise ModelError(
+                f"steadiness must be one share for each of {len(self.labels)} records, got {np.shape(self.steadiness)}"
+            )
+
+    @property
+    def codes(self) -> NDArray[np.int64]:
+        """The labels as class codes."""
+        return np.asarray(self.labels, dtype=np.int64)
+
+    @property
+    def losses(self) -> Floats:
+        """Cross-entropy of each candidate, ``[n]``."""
+        return loss_threshold.cross_entropy(self.answers, self.codes)
+
+    @property
+    def errors(self) -> Floats:
+        """Signed error of each candidate, true minus predicted, ``[n]``."""
+        return np.asarray(self.labels, dtype=np.float64) - self.answers[:, 0]
+
+    @property
+    def of_population(self) -> MembershipEvidence:
+        """The same model's answers about the known non-members."""
+        if self.population is None:
+            raise ModelError("this attack needs records known to be non-members, which are not in the evidence")
+        known = self.population
+        return MembershipEvidence(self.kind, known.answers, known.labels, features=known.features)
+
+    @property
+    def inputs(self) -> Floats:
+        """Features and, for classifiers, the class one-hot: what the signal of a non-member may depend on."""
+        if self.features is None:
+            raise ModelError("this attack needs the candidates' features, which are not in the evidence")
+        if self.kind is AnswerKind.VALUES:
+            return self.features
+        return np.hstack([self.features, np.eye(self.answers.shape[1])[self.codes]])
+
+    @property
+    def scale(self) -> float:
+        """Standard deviation of the true values: what an error of a model that fits exactly is small against."""
+        return float(np.std(np.asarray(self.labels, dtype=np.float64))) or 1.0
+
+    @property
+    def binned(self) -> Floats:
+        """The target's probabilities as bin centres, ``[n, k]``."""
+        return bin_centres(_probabilities(self.answers), self.width)
+
+    @property
+    def shadow_table(self) -> PredictionTable:
+        """The shadow models that could be trained."""
+        if self.shadows is None:
+            raise ModelError("this attack needs shadow models; give a learner, or name another attack")
+        lost = self.shadows.failures
+        if not lost:
+            return self.shadows
+        return self.shadows.rows(np.array([m for m in range(len(self.shadows)) if m not in lost], dtype=np.int64))
+
+    @property
+    def binned_shadows(self) -> Floats:
+        """The shadow models' probabilities as bin centres, ``[models, n, k]``."""
+        return bin_centres(_probabilities(self.shadow_table.log_probabilities), self.width)
+
+
+def _check(kind: AnswerKind, answers: Floats, labels: NDArray[np.generic]) -> None:
+    """Refuse what is no answer to so many records, and labels that are none."""
+    if np.ndim(answers) != 2 or np.shape(labels) != (len(answers),):
+        raise ModelError(
+            f"answers must be [records, k] with one label for each record, got {np.shape(answers)} and labels "
+            f"{np.shape(labels)}"
+        )
+    if np.isnan(answers).any():
+        row = int(np.argwhere(np.isnan(answers))[0, 0])
+        raise ModelError(f"the prediction for record {row} is NaN; leave out models that could not be trained")
+    numbers = np.asarray(labels, dtype=np.float64)
+    wrong = ~np.isfinite(numbers) if kind is AnswerKind.VALUES else ~np.isin(numbers, np.arange(np.shape(answers)[1]))
+    if wrong.any():
+        row = int(np.argmax(wrong))
+        expected = "a finite number" if kind is AnswerKind.VALUES else f"a class code below {np.shape(answers)[1]}"
+        raise ModelError(f"the label of record {row} is {numbers[row]:g}; expected {expected}")
+
+
+def _probabilities(logs: Floats) -> Floats:
+    """Single precision may leave a logarithm a rounding error above 0."""
+    return np.exp(np.where(logs < LOG_SLACK, np.minimum(logs, 0.0), logs))
