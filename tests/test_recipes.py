@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import os
 import re
 import shutil
@@ -79,3 +80,67 @@ def test_a_question(house: Path) -> None:
     assert "passes" in line
     assert "limit 0.9" in line
     assert '"confidence"' in run(house, "-m", "leakgauge", "schema", "result")
+
+
+def test_an_attack(house: Path) -> None:
+    """It is carried out, judged and told; named in a file it is known."""
+    assert len(follow(house, "A membership attack")) == 2
+    (house / "audit.toml").write_text(
+        '[data]\ndataset = "breast-cancer"\n[[models]]\nkind = "recipe"\nname = "naive-bayes"\n'
+        '[attacks]\nnames = ["entropy"]\n[influence]\nrecords = 0\n'
+    )
+    run(house, "-m", "leakgauge", "audit", "audit.toml", "--run", "run", codes=(0, 1, 3))
+    (audit,) = json.loads((house / "run" / "result.json").read_text())["audits"]
+    assert [one["name"] for one in audit["attacks"]] == ["entropy"]
+    assert "membership advantage, Entropy threshold" in [one["measure"] for one in audit["findings"]]
+    assert "entropy below the median of known non-members" in (house / "run" / "report.html").read_text()
+
+
+ENGINE = """
+import numpy as np
+from sklearn.dummy import DummyClassifier
+from leakgauge.records import Records
+from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, leave_one_out, plan
+from leakgauge.training.engines.refit import Refit
+
+rng = np.random.default_rng(0)
+records = Records.from_arrays(rng.normal(size=(30, 2)), np.arange(30) % 3)
+for queries in (EachModel(np.arange(30)[:, None]), records.features[:4]):
+    job = Job(SklearnLearner(DummyClassifier()), records, leave_one_out(30), queries, 0, Randomness.COMMON)
+    found = plan(job)
+    assert found.engine.name == "class-frequencies", found.refusals
+    np.testing.assert_allclose(found.prepared.all().answers, Refit().prepare(job).all().answers, atol=1e-12)
+other = SklearnLearner(DummyClassifier(strategy="uniform"))
+refused = plan(Job(other, records, leave_one_out(30), queries, 0, Randomness.COMMON)).refusals
+assert "not 'uniform'" in refused["class-frequencies"].words
+"""
+
+
+def test_an_engine(house: Path) -> None:
+    """It answers as the plain loop does, and refuses what it cannot do."""
+    assert len(follow(house, "An engine")) == 2
+    run(house, "-c", ENGINE)
+
+
+def test_a_defence(house: Path) -> None:
+    """It is named, tried and held against the rule, by the engine of the ordinary learner."""
+    assert len(follow(house, "A defence")) == 2
+    command = ["protect", "wine", "--model", "naive-bayes", "--defence", "floor=0.1", "--out", "tried"]
+    run(house, "-m", "leakgauge", *command, codes=(0, 1, 3))
+    document = json.loads((house / "tried" / "protection.json").read_text())
+    largest = {one["name"]: one["audit"]["influence"]["largest"] for one in document["tried"]}
+    assert largest["floor-0.1"] <= math.log(10) < largest["unchanged"]
+
+
+def test_a_reproduction(house: Path) -> None:
+    assert len(follow(house, "A reproduction")) == 2
+    assert "yeom-theorem-1" in run(house, "-m", "leakgauge", "reproduce")
+    run(house, "-m", "leakgauge", "reproduce", "yeom-theorem-1", "--out", "made")
+    (found,) = (house / "made").glob("*.json")
+    assert [row["agrees"] for row in json.loads(found.read_text())["rows"]] == [True, True]
+
+
+def test_a_data_set(house: Path) -> None:
+    assert len(follow(house, "A data set")) == 2
+    shown = run(house, "-m", "leakgauge", "explain", "iris")
+    assert "predicting species (3 classes)" in " ".join(shown.split())

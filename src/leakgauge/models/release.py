@@ -106,7 +106,7 @@ class Bins(Release):
 
     def wrap(self, model: Model) -> Released:
         """Bin centres instead of probabilities."""
-        return _changing(model, self, "can be binned")
+        return changing(model, self, "can be binned")
 
     def largest(self, moves: Floats) -> Floats:
         """From the first bin to the last: a move of any size may be over the edge of a bin."""
@@ -172,7 +172,7 @@ class Tempered(Release):
 
     def wrap(self, model: Model) -> Released:
         """Probabilities that are less sure."""
-        return _changing(model, self, "have a temperature")
+        return changing(model, self, "have a temperature")
 
     def off(self, logs: Floats, error: Floats) -> Floats:
         """``ln p`` and the logarithm of the sum are off by at most ``1 / T`` of what the log-probabilities are."""
@@ -232,7 +232,17 @@ class LabelOnly(LabelAccess):
         return self.model.labels(X)
 
 
-def _changing(model: Model, release: Release, what: str) -> Released:
+def changing(model: Model, release: Release, what: str) -> Released:
+    """A model with other probabilities.
+
+    Args:
+        model: the model behind.
+        release: what becomes of its log-probabilities.
+        what: probabilities can, for the message where there are none, such as ``can be binned``.
+
+    Raises:
+        ModelError: the model outputs no probabilities.
+    """
     if not isinstance(model, ProbabilityAccess):
         raise ModelError(f"only probabilities {what}; {type(model).__name__} outputs none")
     return Released(model, release)
