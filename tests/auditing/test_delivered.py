@@ -11,8 +11,8 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 
 from leakgauge.auditing import AuditResult, Queries, ReleaseRule, Settings, Verdict, audit
-from leakgauge.auditing.config import RulePart
 from leakgauge.auditing.finding import Finding
+from leakgauge.auditing.settings import RulePart
 from leakgauge.defences import Ensemble, Temperature
 from leakgauge.models import FunctionProbabilities
 from leakgauge.records import Records

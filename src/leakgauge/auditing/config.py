@@ -19,289 +19,36 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-import inspect
 import json
 import re
 import tomllib
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, TypeAlias
+from typing import Annotated, Any, ClassVar
 
-import numpy as np
 from pydantic import (
     ConfigDict,
     Field,
     PrivateAttr,
     ValidationError,
-    WithJsonSchema,
-    field_validator,
     model_validator,
 )
 
 from leakgauge._version import __version__
 from leakgauge.auditing._wording import lines
-from leakgauge.auditing.attributes.settings import SensitiveColumn
+from leakgauge.auditing.data_table import ColumnPart, DataPart
 from leakgauge.auditing.influence.settings import InfluencePart
 from leakgauge.auditing.membership.settings import AttacksPart
+from leakgauge.auditing.model_tables import FactoryPart, FilePart, ModelPart, RecipePart
 from leakgauge.auditing.properties.settings import PropertyGames, PropertyGamesPart, PropertyPart
 from leakgauge.auditing.settings import ReleasePart, ReleaseRule, RulePart, Settings
-from leakgauge.auditing.subject import Subject, is_fitted, subject
+from leakgauge.auditing.subject import Subject
 from leakgauge.auditing.tables import Part, said_of
-from leakgauge.errors import ConfigError, ModelError, user_code
-from leakgauge.models import load_estimator, load_factory
-from leakgauge.records import (
-    Column,
-    Kind,
-    Native,
-    Records,
-    Role,
-    Task,
-    Value,
-    concatenate,
-    from_pair,
-    random_half,
-    read_table,
-    split,
-)
-from leakgauge.streams import AuditStream
-from leakgauge.training import RECIPES, default_recipe, recipe
+from leakgauge.errors import ConfigError
+from leakgauge.models import load_factory
+from leakgauge.training import default_recipe
 from leakgauge.training.fingerprints import UNREPEATABLE, fingerprint
 from leakgauge.training.learners import identity
-
-Pair: TypeAlias = tuple[Records, Records]
-
-_NATIVE = {native.value: native for native in Native}
-
-
-class ColumnPart(Part):
-    """[[data.columns]]: what a column of a file means, where it cannot be read off its values."""
-
-    name: str = Field(min_length=1, description="the column's name in the file")
-    type: Kind | None = Field(None, description="numeric, categorical or ordinal; by default inferred from the values")
-    role: Role = Field(Role.FEATURE, description="feature, target, sensitive, id or ignore")
-    categories: tuple[Value, ...] = Field(
-        (), description='all values of the column, in order; "" stands for a missing value (an empty cell)'
-    )
-
-    attack: bool | None = Field(
-        None, description="whether attackers try to infer it (attribute inference); by default if it is sensitive"
-    )
-    edges: tuple[float, ...] | None = Field(
-        None, min_length=2, description="edges of the bins in which a numeric column is inferred, outermost included"
-    )
-    prior: tuple[float, ...] | None = Field(
-        None, min_length=1, description="how frequent each category or bin is; by default among the records given"
-    )
-
-    @model_validator(mode="after")
-    def _about_attacks(self) -> ColumnPart:
-        if self.attack and self.role not in (Role.FEATURE, Role.SENSITIVE):
-            raise ValueError(f"attack = true is for features, but {self.name!r} has role {self.role.value}")
-        if not self.attacked and (self.edges or self.prior):
-            raise ValueError(f"edges and prior are for columns that are inferred; set attack = true for {self.name!r}")
-        return self
-
-    @property
-    def attacked(self) -> bool:
-        """Whether attackers try to infer it."""
-        return self.role is Role.SENSITIVE if self.attack is None else self.attack
-
-    @property
-    def hidden(self) -> SensitiveColumn:
-        """What is known of it to attackers."""
-        return SensitiveColumn(self.name, self.edges, self.prior)
-
-    @property
-    def declared(self) -> Column | None:
-        """The column, if its kind is declared; else it is inferred."""
-        kind = self.type or (Kind.CATEGORICAL if self.categories else None)
-        if kind is None or self.role in (Role.ID, Role.IGNORE):
-            return None
-        return Column(self.name, kind, self.role, tuple(None if value == "" else value for value in self.categories))
-
-
-class DataPart(Part):
-    """[data]: the records. One of ``dataset``, ``file``, or ``train`` with ``holdout``."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "oneOf": [{"required": ["dataset"]}, {"required": ["file"]}, {"required": ["train", "holdout"]}]
-        }
-    )
-
-    dataset: str | None = Field(None, description="the name of a public data set")
-    file: str | None = Field(None, description="a file with all records (.csv, .csv.gz, .csv.xz, .parquet, .npz)")
-    train: str | None = Field(None, description="a file with the training records")
-    holdout: str | None = Field(None, description="a file with records that the model was not trained on")
-    train_records: int | None = Field(
-        None, ge=1, description="how many training records to draw; by default half of a data set or file, or all"
-    )
-    holdout_records: int | None = Field(None, ge=1, description="how many holdout records to draw, likewise")
-    target: str | None = Field(None, min_length=1, description="the column that the model predicts")
-    task: Task | None = Field(None, description="classification or regression; by default inferred from the target")
-    columns: tuple[ColumnPart, ...] = Field((), description="descriptions of columns, where they are not inferred")
-
-    @model_validator(mode="after")
-    def _one_source(self) -> DataPart:
-        given = [key for key in ("dataset", "file", "train", "holdout") if getattr(self, key) is not None]
-        if given not in (["dataset"], ["file"], ["train", "holdout"]):
-            raise ValueError(
-                f"got {' and '.join(given) or 'no source'}, expected dataset, or file, or train and holdout"
-            )
-        extra = [key for key in ("target", "task") if getattr(self, key)]
-        extra += [f"columns.{key}" for column in self.columns for key in ("type", "categories") if getattr(column, key)]
-        extra += ["columns.role" for column in self.columns if column.role is not Role.FEATURE]
-        if self.dataset is not None and extra:
-            raise ValueError(f"{extra[0]} is for files; the columns of a public data set are known")
-        return self
-
-    @property
-    def hidden(self) -> tuple[SensitiveColumn, ...] | None:
-        """The columns to infer; ``None``, which stands for those that are sensitive, where nothing is said."""
-        if all(column.attack is None and not column.attacked for column in self.columns):
-            return None
-        return tuple(column.hidden for column in self.columns if column.attacked)
-
-    def records(self, folder: Path, seed: int) -> tuple[Records, Records, Records]:
-        """All records there are, the training records and the holdout."""
-        if self.dataset is not None:
-            from leakgauge.records import datasets
-
-            pool = datasets.load(self.dataset).records
-            return (pool, *self._split(pool, f"data set {self.dataset}", seed))
-        if self.file is not None:
-            pool = Records.from_frame(read_table(folder / self.file), target=self._target, **self._wishes)
-            return (pool, *self._split(pool, self.file, seed))
-        assert self.train is not None  # the validator has seen to it
-        assert self.holdout is not None
-        tables = read_table(folder / self.train), read_table(folder / self.holdout)
-        train, holdout = from_pair(*tables, target=self._target, **self._wishes)
-        rng = AuditStream.SPLIT.generator(seed)
-        drawn = (
-            _drawn(train, self.train_records, "train_records", self.train, rng),
-            _drawn(holdout, self.holdout_records, "holdout_records", self.holdout, rng),
-        )
-        return (concatenate(train, holdout), *drawn)
-
-    def _split(self, pool: Records, source: str, seed: int) -> Pair:
-        rng = AuditStream.SPLIT.generator(seed)
-        if self.train_records is None and self.holdout_records is None:
-            return random_half(pool, rng)
-        n_half = len(pool) // 2
-        n_train = self.train_records or min(n_half, len(pool) - (self.holdout_records or 0))
-        n_holdout = self.holdout_records or min(n_half, len(pool) - n_train)
-        if n_train + n_holdout > len(pool) or n_train < 1 or n_holdout < 1:
-            raise ConfigError(
-                f"data.train_records = {n_train:,} and data.holdout_records = {n_holdout:,} are set, but "
-                f"{source} has only {len(pool):,} records, and each set needs at least one; set fewer"
-            )
-        return split(pool, n_train, n_holdout, rng=rng)
-
-    @property
-    def _target(self) -> str | None:
-        declared = [column.name for column in self.columns if column.role is Role.TARGET]
-        if self.target is None and not declared:
-            raise ConfigError("data.target: missing; it is the column that the model predicts")
-        return self.target or declared[0]
-
-    @property
-    def _wishes(self) -> dict[str, Any]:
-        def named(role: Role) -> list[str]:
-            return [column.name for column in self.columns if column.role is role]
-
-        return {
-            "columns": [declared for column in self.columns if (declared := column.declared) is not None],
-            "sensitive": named(Role.SENSITIVE),
-            "id_column": next(iter(named(Role.ID)), None),
-            "ignore": named(Role.IGNORE),
-            "task": self.task,
-        }
-
-    @field_validator("columns")
-    @classmethod
-    def _one_id(cls, columns: tuple[ColumnPart, ...]) -> tuple[ColumnPart, ...]:
-        for role in (Role.ID, Role.TARGET):
-            names = [column.name for column in columns if column.role is role]
-            if len(names) > 1:
-                raise ValueError(f"{' and '.join(names)} both have role {role.value}, expected one at most")
-        return columns
-
-
-class RecipePart(Part):
-    """[[models]] of kind ``recipe``: a named learner, trained on the training records."""
-
-    kind: Literal["recipe"]
-    name: str = Field(description=f"the name of a recipe: {', '.join(one.name for one in RECIPES)}")
-    options: Annotated[
-        dict[str, Any], WithJsonSchema({"type": "object", "additionalProperties": {"type": "number"}})
-    ] = Field(default_factory=dict, description="options of the recipe")
-    label: str | None = Field(None, min_length=1, description="how the report calls the model")
-
-    @property
-    def title(self) -> str:
-        """How the report calls it."""
-        return self.label or self.name
-
-    def subject(self, records: tuple[Records, Records, Records], folder: Path, *, allow_pickle: bool) -> Subject:
-        """The learner with its data, in codes."""
-        pool, train, holdout = (part.as_codes() for part in records)
-        own = records[1].schema
-        return Subject(self.title, train, holdout, None, recipe(self.name, pool, **self.options), own)
-
-
-Tables: TypeAlias = Literal["numpy", "pandas", "polars", "pyarrow"]
-
-
-class FactoryPart(Part):
-    """[[models]] of kind ``factory``: a function of the user's that makes an estimator, fitted or not."""
-
-    kind: Literal["factory"]
-    factory: str = Field(description="module:function; the module is looked for beside the file too")
-    options: dict[str, Value] = Field(default_factory=dict, description="arguments of the function, by name")
-    table: Tables | None = Field(None, description="the table type the model takes; by default numpy, or pandas")
-    label: str | None = Field(None, min_length=1, description="how the report calls the model")
-
-    @property
-    def title(self) -> str:
-        """How the report calls it."""
-        return self.label or self.factory.rpartition(":")[2]
-
-    def subject(self, records: tuple[Records, Records, Records], folder: Path, *, allow_pickle: bool) -> Subject:
-        """What the function returned, with its data."""
-        factory = load_factory(self.factory, folder)
-        _require_parameters(factory, self.factory, self.options)
-        with user_code(f"factory {self.factory!r}", "its call"):
-            made = factory(**self.options)
-        return _subject(made, records, self.table, self.title)
-
-
-class FilePart(Part):
-    """[[models]] of kind ``file``: a fitted scikit-learn model that was stored."""
-
-    kind: Literal["file"]
-    path: str = Field(min_length=1, description="a .skops file")
-    trusted: tuple[str, ...] = Field((), description="full names of further types that the file may contain")
-    table: Tables | None = Field(None, description="the table type the model takes; by default numpy, or pandas")
-    label: str | None = Field(None, min_length=1, description="how the report calls the model")
-
-    @property
-    def title(self) -> str:
-        """How the report calls it."""
-        return self.label or Path(self.path).stem
-
-    def subject(self, records: tuple[Records, Records, Records], folder: Path, *, allow_pickle: bool) -> Subject:
-        """The model with its data; its learner is had by cloning it."""
-        path = folder / self.path
-        estimator = load_estimator(path, trusted=self.trusted, allow_pickle=allow_pickle)
-        if not is_fitted(estimator):
-            raise ModelError(
-                f"model file {path} holds a {type(estimator).__name__} that is not fitted; fit it before storing it"
-            )
-        return _subject(estimator, records, self.table, self.title)
-
-
-ModelPart: TypeAlias = RecipePart | FactoryPart | FilePart
-
 
 NUMBERS = ("seed", "device", "release", "attacks", "influence", "properties", "property_games", "rule")
 """Settings that the numbers depend on, beside the records and the models."""
@@ -565,26 +312,6 @@ def _validated(given: dict[str, Any], source: str, folder: Path) -> Config:
     return config
 
 
-def _require_parameters(factory: Callable[..., Any], reference: str, options: Mapping[str, Value]) -> None:
-    """Refuse options that the function does not take."""
-    try:
-        signature = inspect.signature(factory)
-    except (TypeError, ValueError):  # some compiled functions have none
-        return
-    try:
-        signature.bind(**options)
-    except TypeError as error:
-        raise ConfigError(f"factory {reference!r} cannot be called with these options: {error}") from error
-
-
-def _subject(made: Any, records: tuple[Records, Records, Records], table: str | None, title: str) -> Subject:
-    """A model of the user's with the data in the table type that it takes."""
-    _, train, holdout = records
-    native = Native.PANDAS if hasattr(made, "feature_names_in_") else Native.NUMPY
-    native = native if table is None else _NATIVE[table]
-    return subject(made, train.with_native(native), holdout.with_native(native), name=title)
-
-
 def _attacking(columns: Sequence[Mapping[str, Any]], names: Sequence[str]) -> list[dict[str, Any]]:
     """Descriptions of columns with those of the names attacked and no others."""
     described = {column["name"]: dict(column) for column in columns} | {
@@ -596,14 +323,6 @@ def _attacking(columns: Sequence[Mapping[str, Any]], names: Sequence[str]) -> li
             column.pop("edges", None)
             column.pop("prior", None)
     return list(described.values())
-
-
-def _drawn(records: Records, n: int | None, key: str, source: str, rng: np.random.Generator) -> Records:
-    if n is None:
-        return records
-    if n > len(records):
-        raise ConfigError(f"data.{key} = {n:,} is set, but {source} has only {len(records):,} records")
-    return records[np.sort(rng.choice(len(records), n, replace=False))]
 
 
 def _repeatable(fingerprint: str) -> str:

@@ -1,0 +1,122 @@
+"""The tables [[models]] of an audit's file: a recipe, a factory of the user's, or a stored model."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+from pydantic import (
+    Field,
+    WithJsonSchema,
+)
+
+from leakgauge.auditing.subject import Subject, is_fitted, subject
+from leakgauge.auditing.tables import Part
+from leakgauge.errors import ConfigError, ModelError, user_code
+from leakgauge.models import load_estimator, load_factory
+from leakgauge.records import (
+    Native,
+    Records,
+    Value,
+)
+from leakgauge.training import RECIPES, recipe
+
+_NATIVE = {native.value: native for native in Native}
+
+
+class RecipePart(Part):
+    """[[models]] of kind ``recipe``: a named learner, trained on the training records."""
+
+    kind: Literal["recipe"]
+    name: str = Field(description=f"the name of a recipe: {', '.join(one.name for one in RECIPES)}")
+    options: Annotated[
+        dict[str, Any], WithJsonSchema({"type": "object", "additionalProperties": {"type": "number"}})
+    ] = Field(default_factory=dict, description="options of the recipe")
+    label: str | None = Field(None, min_length=1, description="how the report calls the model")
+
+    @property
+    def title(self) -> str:
+        """How the report calls it."""
+        return self.label or self.name
+
+    def subject(self, records: tuple[Records, Records, Records], folder: Path, *, allow_pickle: bool) -> Subject:
+        """The learner with its data, in codes."""
+        pool, train, holdout = (part.as_codes() for part in records)
+        own = records[1].schema
+        return Subject(self.title, train, holdout, None, recipe(self.name, pool, **self.options), own)
+
+
+Tables: TypeAlias = Literal["numpy", "pandas", "polars", "pyarrow"]
+
+
+class FactoryPart(Part):
+    """[[models]] of kind ``factory``: a function of the user's that makes an estimator, fitted or not."""
+
+    kind: Literal["factory"]
+    factory: str = Field(description="module:function; the module is looked for beside the file too")
+    options: dict[str, Value] = Field(default_factory=dict, description="arguments of the function, by name")
+    table: Tables | None = Field(None, description="the table type the model takes; by default numpy, or pandas")
+    label: str | None = Field(None, min_length=1, description="how the report calls the model")
+
+    @property
+    def title(self) -> str:
+        """How the report calls it."""
+        return self.label or self.factory.rpartition(":")[2]
+
+    def subject(self, records: tuple[Records, Records, Records], folder: Path, *, allow_pickle: bool) -> Subject:
+        """What the function returned, with its data."""
+        factory = load_factory(self.factory, folder)
+        _require_parameters(factory, self.factory, self.options)
+        with user_code(f"factory {self.factory!r}", "its call"):
+            made = factory(**self.options)
+        return _subject(made, records, self.table, self.title)
+
+
+class FilePart(Part):
+    """[[models]] of kind ``file``: a fitted scikit-learn model that was stored."""
+
+    kind: Literal["file"]
+    path: str = Field(min_length=1, description="a .skops file")
+    trusted: tuple[str, ...] = Field((), description="full names of further types that the file may contain")
+    table: Tables | None = Field(None, description="the table type the model takes; by default numpy, or pandas")
+    label: str | None = Field(None, min_length=1, description="how the report calls the model")
+
+    @property
+    def title(self) -> str:
+        """How the report calls it."""
+        return self.label or Path(self.path).stem
+
+    def subject(self, records: tuple[Records, Records, Records], folder: Path, *, allow_pickle: bool) -> Subject:
+        """The model with its data; its learner is had by cloning it."""
+        path = folder / self.path
+        estimator = load_estimator(path, trusted=self.trusted, allow_pickle=allow_pickle)
+        if not is_fitted(estimator):
+            raise ModelError(
+                f"model file {path} holds a {type(estimator).__name__} that is not fitted; fit it before storing it"
+            )
+        return _subject(estimator, records, self.table, self.title)
+
+
+ModelPart: TypeAlias = RecipePart | FactoryPart | FilePart
+
+
+def _require_parameters(factory: Callable[..., Any], reference: str, options: Mapping[str, Value]) -> None:
+    """Refuse options that the function does not take."""
+    try:
+        signature = inspect.signature(factory)
+    except (TypeError, ValueError):  # some compiled functions have none
+        return
+    try:
+        signature.bind(**options)
+    except TypeError as error:
+        raise ConfigError(f"factory {reference!r} cannot be called with these options: {error}") from error
+
+
+def _subject(made: Any, records: tuple[Records, Records, Records], table: str | None, title: str) -> Subject:
+    """A model of the user's with the data in the table type that it takes."""
+    _, train, holdout = records
+    native = Native.PANDAS if hasattr(made, "feature_names_in_") else Native.NUMPY
+    native = native if table is None else _NATIVE[table]
+    return subject(made, train.with_native(native), holdout.with_native(native), name=title)
