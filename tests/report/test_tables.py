@@ -16,10 +16,12 @@ import pytest
 
 from leakgauge.auditing import Histogram, RocCurve, Verdict
 from leakgauge.auditing.membership.measurement import _thin
-from leakgauge.report import figures
+from leakgauge.drawing.axes import Axis
+from leakgauge.report import figures, words
 from leakgauge.report.chapters import membership as membership_chapter
 from leakgauge.report.page import render_html
 from leakgauge.report.protection import render_protection
+from leakgauge.report.words import short
 from leakgauge.statistics import roc
 
 SILENT = {"style", "script", "svg"}
@@ -142,7 +144,7 @@ def test_the_table_counts_the_values_between_its_ends_and_the_bars_stand_there(d
     root = svg_of(html, "Histogram of the PDTP")
     drawn = " ".join(path.get("d") for path in root.iter("path") if (path.get("class") or "").startswith("bar"))
     lefts = sorted(float(x) for x in re.findall(r"M([\d.]+) ", drawn))[: len(rows)]
-    axis = figures.Axis(histogram.edges[0], histogram.edges[-1], 54, 408 if histogram.n_infinite else 468)
+    axis = Axis(histogram.edges[0], histogram.edges[-1], 54, 408 if histogram.n_infinite else 468)
     assert lefts == pytest.approx(
         [axis.at(left) + 0.5 for left, _ in ends], abs=0.11 * (axis.end - axis.start) / 40 + 0.1
     )
@@ -170,7 +172,7 @@ def test_the_table_of_the_curves_is_read_off_whole_curves(documents, n):
     assert len(rows) - 1 == len(figures.rates_to_quote(figures.lowest_rate(n)))
     for rate, *told in rows[1:]:
         # The label has four digits.
-        allowed = next(one for one in figures.rates_to_quote(figures.lowest_rate(n)) if figures.short(one) == rate)
+        allowed = next(one for one in figures.rates_to_quote(figures.lowest_rate(n)) if short(one) == rate)
         for (inside, outside), text in zip(scores, told, strict=True):
             whole = roc(inside, outside)
             best = max(t for f, t in zip(whole.fpr, whole.tpr, strict=True) if f <= allowed + 1e-12)
@@ -183,7 +185,7 @@ def test_the_steps_that_are_drawn_pass_through_the_rates_of_the_table(documents)
     low = figures.lowest_rate(result.description.n_holdout)
     html = page_of(documents, result)
     root, rows = svg_of(html, "ROC curves of the membership attacks"), Tables(html).named("ROC curves as a table")
-    x, y = figures.Axis(low, 1.0, 54, 468, is_log=True), figures.Axis(low, 1.0, 346, 28, is_log=True)
+    x, y = Axis(low, 1.0, 54, 468, is_log=True), Axis(low, 1.0, 346, 28, is_log=True)
     lines = [path.get("d") for path in root.iter("path") if (path.get("class") or "").startswith("line ")]
     assert len(lines) == len(result.attacks)
     for place, line in enumerate(lines, start=1):
@@ -262,7 +264,7 @@ def test_the_table_of_dots_counts_the_dots_of_the_picture(documents, seed, limit
     assert sum(int(count) for _, *counts in rows for count in counts) == n
     root = svg_of(html, "PDTP with binned probabilities and the success")
     x = figures.success_axis(association, limit)
-    y = figures.Axis(min(0.4, math.floor(10 * min(success)) / 10), 1.0, 264, 28)
+    y = Axis(min(0.4, math.floor(10 * min(success)) / 10), 1.0, 264, 28)
     expected = Counter((round(x.at(p)), round(y.at(s))) for p, s in zip(pdtp, success, strict=True))
     layers = [path.get("d") for path in root.iter("path") if path.get("class") == "dots"]
     drawn = Counter((int(a), int(b)) for layer in layers for a, b in re.findall(r"M(\d+) (\d+)h0", layer))
@@ -360,7 +362,7 @@ def test_findings_stand_with_the_values_of_their_pictures(documents):
         assert row[2] == finding.verdict.value
         title = re.search(r"<title>(.*?)</title>", picture, re.S).group(1)
         assert number(title.split(" ")[0]) == value
-        assert title.endswith(f"limit {figures.short(finding.threshold)}: {finding.verdict}")
+        assert title.endswith(f"limit {short(finding.threshold)}: {finding.verdict}")
 
 
 def test_defences_stand_with_the_values_of_their_points(protections):
@@ -409,7 +411,7 @@ def test_the_data_of_the_page_are_the_tables_too(documents):
     data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.S).group(1))
     drawn = data["audits"][0]["pdtp"]
     filled = [
-        (figures.number(left, 2), figures.number(right, 2))
+        (words.number(left, 2), words.number(right, 2))
         for (left, right), count in zip(itertools.pairwise(drawn["edges"]), drawn["counts"], strict=True)
         if count
     ]
