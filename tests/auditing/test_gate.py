@@ -281,3 +281,57 @@ def test_no_limit_that_is_left_is_refused(naive_bayes: Document) -> None:
     """The audit had one on properties neither."""
     with pytest.raises(ConfigError, match="no limit at all"):
         apply(naive_bayes, Limits(dtp=None, advantage=None))
+
+
+def test_a_model_that_answers_differently_cannot_pass_without_saying_so() -> None:
+    """Nor under a limit that the audit did not have."""
+
+    class Unsteady(GaussianNB):
+        def predict_log_proba(self, X: np.ndarray) -> np.ndarray:
+            shares = np.exp(super().predict_log_proba(X)) + 0.01 * np.random.default_rng().random((len(X), 2))
+            return np.log(shares / shares.sum(axis=1, keepdims=True))
+
+    model = Unsteady().fit(*TRAIN)
+    judged = documented(model, n_influence=0, rule=ReleaseRule(dtp=None, advantage=0.9))
+    unjudged = documented(model, n_influence=0, rule=ReleaseRule(advantage=None))
+    assert judged.verdict is Verdict.CANNOT_TELL
+    steady = [one for one in only(judged).findings if "repeated queries" not in one.measure]
+    assert apply(judged, Limits()) == judged
+    assert apply(changed(judged, findings=tuple(steady)), Limits()).verdict is Verdict.CANNOT_TELL
+    assert apply(unjudged, Limits(dtp=None, advantage=0.9)).verdict is Verdict.CANNOT_TELL
+
+
+def test_shadow_models_that_could_not_be_trained_are_missed_by_every_limit() -> None:
+    class Narrow(GaussianNB):
+        """Predicts nothing beyond the range that it was fitted on."""
+
+        def fit(self, X: np.ndarray, y: np.ndarray) -> Narrow:
+            self.top_ = X.max()
+            return super().fit(X, y)
+
+        def predict_log_proba(self, X: np.ndarray) -> np.ndarray:
+            if X.max() > self.top_:
+                raise ValueError("out of range")
+            return super().predict_log_proba(X)
+
+    settings = Settings(n_shadows=8, n_influence=0, rule=ReleaseRule(advantage=None))
+    inside = HOLDOUT[0].max(axis=1) < TRAIN[0].max()
+    holdout = HOLDOUT[0][inside], HOLDOUT[1][inside]
+    document = Document.of("gate", [audit(Narrow().fit(*TRAIN), train=TRAIN, holdout=holdout, settings=settings)])
+    judged = apply(document, Limits(dtp=None, advantage=0.9))
+    assert judged.verdict is Verdict.CANNOT_TELL
+    assert [one.measure for one in only(judged).findings if one.verdict is Verdict.CANNOT_TELL] == [
+        "membership advantage, attacks with shadow models"
+    ]
+
+
+def test_an_attack_that_was_taken_out_is_missed(naive_bayes: Document) -> None:
+    loose = apply(naive_bayes, Limits(dtp=None, advantage=0.95))
+    assert loose.verdict is Verdict.PASSES
+    first, *rest = only(loose).attacks
+    findings = tuple(one for one in only(loose).findings if first.title not in one.measure)
+    judged = apply(changed(loose, attacks=tuple(rest), findings=findings), Limits())
+    assert judged.verdict is Verdict.CANNOT_TELL
+    assert [one.measure for one in only(judged).findings if one.verdict is Verdict.CANNOT_TELL] == [
+        f"membership advantage, {first.title}"
+    ]

@@ -17,6 +17,7 @@ from leakgauge.auditing import AuditResult, Finding, ReleaseRule, Settings, Verd
 from leakgauge.auditing.membership.findings import MEMBERSHIP_TAIL_MEASURE, tail_finding
 from leakgauge.auditing.overlap import Overlap, holdout_repeats
 from leakgauge.defences import Unchanged
+from leakgauge.errors import ConfigError
 from leakgauge.membership import ATTACKS
 from leakgauge.models import (
     FunctionProbabilities,
@@ -450,3 +451,14 @@ def test_the_features_of_members_with_other_labels_are_no_copies() -> None:
     result = audit(tree, train=(X, y), holdout=(X, 1 - y), settings=QUICK)
     assert result.description.overlap is None
     assert result.verdict is Verdict.FAILS
+
+
+@pytest.mark.parametrize(("n_train", "n_holdout", "fewest"), [(40, 360, 10), (360, 40, 10), (30, 570, 20)])
+def test_too_few_shadow_models_for_sets_so_unequal_are_refused_before_they_are_trained(
+    n_train: int, n_holdout: int, fewest: int
+) -> None:
+    train, holdout = (part[:n] for part, n in zip(records(), (n_train, n_holdout), strict=True))
+    more = "fewer" if n_train < n_holdout else "more"
+    with pytest.raises(ConfigError, match=f"at least {fewest} shadow models, or give {more} holdout records"):
+        audit(GaussianNB(), train=train, holdout=holdout, settings=replace(QUICK, n_shadows=fewest - 1))
+    audit(GaussianNB(), train=train, holdout=holdout, settings=replace(QUICK, n_shadows=fewest))

@@ -232,6 +232,16 @@ def test_a_pass_needs_games_as_large_as_the_training_set(told):
     assert "raise records in property_games" in finding.remedy
 
 
+def test_a_game_that_was_taken_out_is_missed(told):
+    covers = dataclasses.replace(told.rule, property=0.995, planted=0.1)
+    (bit,) = told.properties
+    for left in (bit.games[1:], bit.games[::2], bit.games[:2]):
+        forged = dataclasses.replace(told, rule=covers, properties=(dataclasses.replace(bit, games=left),), findings=())
+        found = of(apply(Document.of("x", [forged]), Limits(dtp=None, advantage=None, property=0.995)).audits[0])
+        assert Verdict.CANNOT_TELL in {finding.verdict for finding in found}
+        assert any("has no finding" in finding.reason for finding in found)
+
+
 # ------------------------------------------------------------------ what the owner may notice, and do
 
 

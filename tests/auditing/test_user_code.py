@@ -434,6 +434,14 @@ def test_a_column_that_the_model_cannot_be_asked_about_does_not_lose_the_others(
     assert any(note.startswith("The sensitive attribute “diagnosis” was not inferred") for note in result.notes)
     again = apply(Document.of("x", [result]), Limits(advantage=0.5))
     assert [one.verdict for one in again.audits[0].findings if "“diagnosis”" in one.measure] == [Verdict.CANNOT_TELL]
+    # Neither a limit that the audit did not have nor a finding that was taken out makes up for it.
+    unjudged = replace(
+        result,
+        rule=ReleaseRule(advantage=None),
+        findings=tuple(one for one in result.findings if "“diagnosis”" not in one.measure),
+    )
+    for document in (Document.of("x", [unjudged]), Document.of("x", [replace(unjudged, rule=result.rule)])):
+        assert apply(document, Limits(dtp=None, advantage=0.5)).verdict is Verdict.CANNOT_TELL
 
 
 def test_a_property_that_no_game_can_be_played_about_does_not_end_the_audit():
@@ -459,3 +467,4 @@ def test_a_property_that_no_game_can_be_played_about_does_not_end_the_audit():
     assert "raised ValueError" in lost.reason
     assert result.properties == ()
     assert SECRET not in dump(Document.of("x", [result]))
+    assert result.method["properties"] == ["x0 is 1"]

@@ -20,7 +20,7 @@ from leakgauge.errors import StoreError
 from leakgauge.report import render_html, statement, words, write_html
 from leakgauge.report.chapters import attributes as attributes_chapter
 from leakgauge.report.chapters import properties as properties_chapter
-from leakgauge.report.page import _scales, _view
+from leakgauge.report.page import _flat, _scales, _view
 from leakgauge.statistics import Estimate
 
 HOSTILE = "</script><img src=x onerror=alert(1)>\"'&{{7*7}}"
@@ -186,6 +186,17 @@ def test_a_rate_that_differs_between_attacks_is_said_for_each(documents):
     text = Page(render_html(documents.alone(replace(result, attacks=mixed)))).text_of()
     assert "True-positive rate at a low FPR" in text
     assert "at 0.1 " in text
+
+
+def test_settings_are_words_and_not_values_of_python():
+    given = {"property_games": {"remedies": False, "planted": [], "n_shadow": 20}, "on": True, "group_by": None}
+    assert dict(_flat(given)) == {
+        "property games: mitigations": "no",
+        "property games: poisoned shares": "–",
+        "property games: n shadow": "20",
+        "on": "yes",
+        "group by": "–",
+    }
 
 
 def test_infinity_is_written_as_a_sign_and_read_as_a_word(documents):

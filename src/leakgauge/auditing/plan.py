@@ -11,6 +11,7 @@ from leakgauge.auditing.advice import Outputs, Situation
 from leakgauge.auditing.settings import Queries as AskedOf
 from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import Subject
+from leakgauge.errors import ConfigError
 from leakgauge.models import AnswerKind
 from leakgauge.records import Records
 from leakgauge.streams import AuditStream
@@ -124,6 +125,7 @@ class Outline:
         candidates, settings = self.candidates, self.settings
         # At least a tenth of the candidates stay out of every set, or too few models would be left to compare with.
         size = min(len(self.what.train), int(0.9 * len(candidates)))
+        _enough_shadows(settings.n_shadows, size, len(candidates))
         rng = AuditStream.SHADOW_SETS.generator(settings.seed)
         subsets = balanced_subsets(len(candidates), size, settings.n_shadows, rng)
         return Job(
@@ -147,3 +149,14 @@ class Outline:
     def leaving_out(self, rows: Indices) -> Job:
         """Models without one record each, asked about it."""
         return self.job(LeaveOneOut(len(self.what.train), rows), EachModel(rows[:, None]))
+
+
+def _enough_shadows(n_models: int, size: int, n_candidates: int) -> None:
+    """Raise ConfigError where balanced sets of this size leave some candidate in all shadow models, or in none."""
+    rarer = min(size, n_candidates - size)
+    if n_models * rarer < n_candidates:
+        raise ConfigError(
+            f"{n_models} shadow models are too few: each trains on {size:,} of {n_candidates:,} records, and every "
+            f"record must be in some and out of some; train at least {-(-n_candidates // max(1, rarer))} shadow "
+            f"models, or give {'fewer' if rarer == size else 'more'} holdout records"
+        )

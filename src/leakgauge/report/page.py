@@ -193,6 +193,8 @@ def _flat(settings: dict[str, Any], above: str = "") -> Iterator[tuple[str, str]
 def _setting(value: Any) -> str:
     if value is None:
         return "–"
+    if isinstance(value, bool):
+        return "yes" if value else "no"
     if isinstance(value, list | tuple):
         return ", ".join(map(_setting, value)) or "–"
     return words.short(value) if isinstance(value, float) else str(value)

@@ -61,8 +61,8 @@ class AttributesAnswer(Answer):
         return [f"Attribute inference of columns other than {names}."]
 
     def method(self, case: Case) -> Mapping[str, Any]:
-        """The columns, and by what they are grouped."""
-        names = [column.result.name for column in self.inferred]
+        """The columns that were asked about, and by what they are grouped."""
+        names = [*(column.result.name for column in self.inferred), *self.lost]
         return {"hidden_columns": names, "group_by": case.settings.group_by}
 
     def columns(self, case: Case) -> Mapping[str, Sequence[Any]]:

@@ -56,6 +56,11 @@ def findings(
     return found if tail is None else [*found, tail]
 
 
+def advantage_measure(title: str) -> str:
+    """What is measured of an attack, in words."""
+    return f"membership advantage, {title}"
+
+
 def advantage_finding(
     result: MembershipAttackResult, limit: float, description: Description, situation: Situation, n_attacks: int
 ) -> Finding:
@@ -84,7 +89,7 @@ def advantage_finding(
         )
     else:
         reason = f"{result.title} distinguishes members from non-members: advantage {advantage}"
-    measure = f"membership advantage, {result.title}"
+    measure = advantage_measure(result.title)
     return Finding("membership", measure, gained, 0.0, limit, verdict, reason + allowance(shared), remedy)
 
 

@@ -12,7 +12,13 @@ from leakgauge.arrays import Flags
 from leakgauge.auditing.advice import Situation
 from leakgauge.auditing.finding import Finding
 from leakgauge.auditing.influence.question import InfluenceAnswer
-from leakgauge.auditing.membership.findings import MEMBERSHIP_TAIL_MEASURE, findings, shadows_finding, unsteady_finding
+from leakgauge.auditing.membership.findings import (
+    MEMBERSHIP_TAIL_MEASURE,
+    advantage_measure,
+    findings,
+    shadows_finding,
+    unsteady_finding,
+)
 from leakgauge.auditing.membership.measurement import (
     Attacked,
     PerRecord,
@@ -77,6 +83,9 @@ class MembershipAnswer(Answer):
             "attacks": tuple(one.result for one in self.attacked),
             "exposed": self.exposed,
             "with_influence": association(pdtp, self.success),
+            "no_shadows": self.no_shadows,
+            "n_moved": case.n_moved,
+            "n_asked_again": case.n_asked_again,
         }
 
     def findings(self, case: Case, situation: Situation) -> list[Finding]:
@@ -138,9 +147,10 @@ class MembershipAnswer(Answer):
         ]
 
     def method(self, case: Case) -> Mapping[str, Any]:
-        """How many shadow models, and by which engine."""
+        """Which attacks, how many shadow models, and by which engine."""
         table = self.shadows
         return {
+            "attacks": [one.result.title for one in self.attacked],
             "shadow_models": 0 if table is None else len(table),
             "shadow_engine": None if table is None else table.engine,
         }
@@ -210,6 +220,10 @@ class Membership(Question):
         """The advantages and the tails, made anew."""
         audit = written.audit
         made = findings(audit.attacks, audit.description, written.rule, written.situation)
+        made += shadows_finding(audit.no_shadows, written.rule)
+        made += unsteady_finding(audit.n_moved, audit.n_asked_again, written.rule)
+        if audit.attacks:  # without any, the finding says so
+            made += written.unanswered(cls, "attacks", [one.title for one in audit.attacks], advantage_measure)
         return written.worse_of(made, cls)
 
     @classmethod

@@ -94,8 +94,15 @@ class MembershipPart:
         attacks: the membership attacks.
         exposed: the training records that stand out beyond chance; ``None`` where there was no attack.
         with_influence: PDTP against the success of an attack on each record, where both are known.
+        no_shadows: why the attacks with shadow models could not be carried out; empty where they could or were not
+            asked for.
+        n_moved: records that got another answer when the model was queried again, of `n_asked_again`.
+        n_asked_again: records that it was queried about a second time.
     """
 
     attacks: tuple[MembershipAttackResult, ...] = ()
     exposed: ExposedRecords | None = None
     with_influence: Association | None = None
+    no_shadows: str = ""
+    n_moved: int = 0
+    n_asked_again: int = 0

@@ -37,6 +37,18 @@ def unknown(lost: Mapping[str, str], limit: float | None) -> list[Finding]:
     ]
 
 
+def lacks_games(found: InferredProperty, answers: str, planted: float) -> bool:
+    """Whether a game is missing that every audit plays under a rule that covers so large a share of planted records.
+
+    Args:
+        found: of one property.
+        answers: what the released model answers.
+        planted: the share.
+    """
+    labels, played = AnswerKind.LABELS.value, {(game.answers, game.planted) for game in found.games}
+    return not {(answers, 0.0), (labels, 0.0), (labels, planted)} <= played
+
+
 def measure(name: str) -> str:
     """What is measured of a property, in words."""
     return f"attack accuracy, frequency of “{name}”"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from leakgauge.auditing.advice import Situation
 from leakgauge.auditing.finding import Finding
 from leakgauge.auditing.plan import Outline, PlannedStep
-from leakgauge.auditing.properties.findings import findings, measure, unknown
+from leakgauge.auditing.properties.findings import findings, lacks_games, measure, unknown
 from leakgauge.auditing.properties.measurement import (
     infer_properties,
     influence_job,
@@ -63,10 +63,10 @@ class PropertiesAnswer(Answer):
         return [f"Property inference of properties other than {', '.join(one.name for one in self.told)}."]
 
     def method(self, case: Case) -> Mapping[str, Any]:
-        """The properties, and how games were played."""
+        """The properties that were asked about, and how games were played."""
         games = case.settings.games
         played = asdict(games) | {"planted": list(games.planted)} if self.told else None
-        return {"properties": [one.name for one in self.told], "property_games": played}
+        return {"properties": [*(one.name for one in self.told), *self.lost], "property_games": played}
 
 
 class Properties(Question):
@@ -117,6 +117,9 @@ class Properties(Question):
         found = written.audit.properties
         made = findings(found, written.rule, written.situation)
         made += written.unanswered(cls, "properties", [one.name for one in found], measure)
+        answers, planted = written.audit.description.answers, written.rule.planted
+        if written.rule.property is not None:
+            made += [written.missing(cls, measure(one.name)) for one in found if lacks_games(one, answers, planted)]
         if written.rule.property is not None and not made and not written.of(cls.name):
             made.append(
                 written.not_asked(cls, "attack accuracy, frequency of a property", "no property was named in the audit")
