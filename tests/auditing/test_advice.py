@@ -29,6 +29,7 @@ from leakgauge.auditing.advice import (
     unmeasured_influence,
 )
 from leakgauge.auditing.gate import Limits, apply
+from leakgauge.auditing.influence.findings import known_above
 from leakgauge.auditing.membership.findings import findings
 from leakgauge.auditing.settings import Queries, ReleasedOutputs
 from leakgauge.models import AnswerKind
@@ -375,3 +376,10 @@ def test_most_of_the_training_set_is_not_advised_to_be_left_out(n_above, leaves_
     said = advice("influence", Verdict.FAILS, Situation(n_train=200, n_above=n_above))
     assert ("out of the training set" in said) is leaves_out
     assert "regularisation" in said
+
+
+def test_records_of_a_sample_are_not_advised_to_be_left_out():
+    """Among the records that were not measured there are as many above the limit, in proportion."""
+    values = np.array([0.5] * 9 + [2.0])
+    everyone, sample = known_above(values, 1.0, 10), known_above(values, 1.0, 1000)
+    assert (everyone, sample) == (1, 0)

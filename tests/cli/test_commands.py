@@ -331,6 +331,15 @@ def test_explain_trains_one_model_and_writes_nothing(
     assert "a rough estimate from a few models trained now" in text
 
 
+def test_explain_gives_a_reason_that_helps_or_none(cli: Callable, config: Written) -> None:
+    """A forest is trained one by one whatever comes before it: that another step is fitted is not the reason."""
+    numbers = '[[data.columns]]\nname = "town"\nrole = "ignore"\n'
+    forest = '[[models]]\nkind = "factory"\nfactory = "sklearn.ensemble:RandomForestClassifier"\n'
+    text = " ".join(cli("explain", config(models=numbers + forest)).out.split())
+    assert "Trained one after another: no faster way is known for RandomForestClassifier." in text
+    assert "MLPClassifier" not in text
+
+
 def test_explain_warns_of_a_coarse_solver(cli: Callable, config: Written, write: Written) -> None:
     write(
         "coarse_learner.py",

@@ -293,7 +293,7 @@ class TestEdgeCases:
         found = dtp(SklearnLearner(BernoulliNB()), records, some, seed=0)
         everyone = dtp(SklearnLearner(BernoulliNB()), records, seed=0)
         np.testing.assert_array_equal(found.values, everyone.values[some])
-        monkeypatch.setattr(import_module("leakgauge.influence.dtp"), "AT_ONCE", 1)
+        monkeypatch.setattr(import_module("leakgauge.influence.dtp"), "PREDICTIONS_AT_ONCE", 1)
         np.testing.assert_array_equal(dtp(SklearnLearner(BernoulliNB()), records, some, seed=0).values, found.values)
 
     def test_released_labels_move_only_when_they_change(self):

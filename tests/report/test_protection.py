@@ -15,7 +15,7 @@ import pytest
 
 from leakgauge.auditing import ReleaseRule, Verdict
 from leakgauge.defences import Binning, Ensemble, LabelsOnly, StrongerPenalty, Unchanged
-from leakgauge.drawing.labels import Box, place_labels
+from leakgauge.drawing.labels import LETTER, Box, place_labels
 from leakgauge.errors import StoreError
 from leakgauge.protecting import Refused
 from leakgauge.protecting.document import dump, load
@@ -115,6 +115,15 @@ def test_nothing_measured_at_all(protections):
     assert document.frontier == ()
     assert len(of_class(drawn(document), "cross")) == 1  # that of the legend
     render_protection(document)
+
+
+def test_the_signs_of_the_legend_leave_room_for_its_words(protections):
+    """What stands left of the line for the frontier ends before the line begins."""
+    root = drawn(protections.harmless())
+    crosses = next(one for one in root.iter() if one.text == "simultaneous confidence intervals")
+    line = of_class(root, "edge")[-1].get("d", "")
+    begins = float(re.match(r"M([\d.]+)", line).group(1))
+    assert float(crosses.get("x")) + LETTER * len(crosses.text) < begins
 
 
 # Known answers.

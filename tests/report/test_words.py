@@ -361,3 +361,16 @@ def test_the_largest_advantage_is_the_largest_either_way_round(documents):
     said = " ".join(text for _, text in statement.statement(audit, "0"))
     assert "The largest membership advantage is −0.700" in said
     assert "exceeds 0.800" in said
+
+
+def test_what_cannot_be_told_is_settled_only_by_all_that_is_open(documents):
+    """Two findings of one question may be open for two reasons; advice on the clearest alone would not settle it."""
+    audit = audit_of(
+        documents,
+        finding(0.0, 5.0, Verdict.CANNOT_TELL, "influence", "measure all records"),
+        finding(0.0, 0.9, Verdict.CANNOT_TELL, "influence", "accept other queries"),
+        finding(0.0, 0.2, Verdict.CANNOT_TELL, remedy="measure all records"),
+        finding(0.0, 0.05, Verdict.PASSES),
+        verdict=Verdict.CANNOT_TELL,
+    )
+    assert statement.remedies(audit) == ["measure all records", "accept other queries"]

@@ -67,7 +67,7 @@ class Situation:
         n_train: training records that attacks were judged by; 0 where that is not known.
         n_holdout: holdout records, likewise.
         labels_suffice: whether an attack that needs labels alone fails the rule.
-        n_above: training records whose PDTP is above the limit.
+        n_above: training records above the limit on influence; 0 unless all were measured, as others may be above, too.
         largest: largest PDTP, in nats.
         largest_binned: the same if probabilities were binned.
     """
@@ -165,7 +165,10 @@ def unbounded_queries(situation: Situation, bound: float) -> str:
     """
     if math.isfinite(bound):
         return f"{REGULARISE} or on more records, which lowers the bound, or {ACCEPT_INDIRECT}"
-    learner = "use a learner whose DTP is bounded (smoothed categorical naive Bayes, binary logistic regression)"
+    learner = (
+        "use a learner whose DTP is bounded (smoothed categorical naive Bayes, or binary logistic regression, without "
+        "preprocessing that is learned from the records)"
+    )
     if situation.outputs in (Outputs.BINNED, Outputs.LABELS):
         learner = f"release unchanged probabilities and {learner}; no bound is known for {situation.outputs.value}"
     return f"{learner}, or {ACCEPT_INDIRECT}"

@@ -42,7 +42,7 @@ def audit(
     workers: Workers = 1,
     progress: Stage | None = None,
 ) -> AuditResult:
-    """Measure what a model gives away about its training records, and decide whether it may be released.
+    """Measure what a model reveals about its training records, and decide whether it may be released.
 
     Args:
         model: a fitted scikit-learn classifier, regressor or pipeline; an unfitted one or a
@@ -56,7 +56,7 @@ def audit(
         name: how the report calls the model.
         settings: what to do, and the release rule.
         run: folder that keeps finished training, so that an interrupted audit goes on where it stopped.
-        workers: processes, or the address of a Dask scheduler; they change no number.
+        workers: processes, or the address of a Dask scheduler; results do not depend on it.
         progress: called while models are trained.
 
     Returns:

@@ -45,25 +45,25 @@ class ReleasedOutputs(StrEnum):
 class ReleaseRule(PropertyLimits, MembershipLimits, InfluenceLimits):
     """When a model may be released.
 
-    The default is the DTP-1 rule of Long et al. 2017, section 5 (no answer may change by more than a factor e when
-    one person is removed), and a bound on the membership advantage of each attack. An attack counts whichever way it
-    points: one that is wrong more often than chance is right with its answers reversed. All intervals on advantages
-    hold together at ``confidence``: a model whose advantages are at most the limit in size fails on them with
-    probability at most ``1 - confidence``, and at most half of that where the limit is larger than the half-width of
-    the intervals, since then only one of the two ends can fail it.
+    The default is the DTP-1 rule of Long et al. 2017, section 5 (no predicted probability may change by more than a
+    factor e when one training record is removed), and a limit on the advantage of each membership and attribute attack.
+    The size of an advantage counts, whatever its sign: an attack that is wrong more often than chance is right when
+    reversed. All intervals on advantages have simultaneous confidence ``confidence``: a model whose advantages are at
+    most the limit in size fails on them with probability at most ``1 - confidence``, and at most half of that where the
+    limit is larger than the half-width of the intervals, since then only one of the two ends can fail it.
 
     Where there is a limit on the advantage, the tails of the attacks' scores are judged as well: the odds of membership
     in a tail may not exceed e to the limit on DTP (e where there is none) times those among all records. A model whose
-    answers change nobody's odds by more fails on that with probability at most ``(1 - confidence) / 4``.
+    predictions change no record's odds by more fails on that with probability at most ``(1 - confidence) / 4``.
 
     Args:
         dtp: largest differential training privacy, in nats; ``None`` leaves it out.
         queries: which queries the limit on DTP covers.
-        advantage: largest membership advantage of any attack, in [0, 1]; ``None`` leaves it out.
-        confidence: of all intervals of one kind together.
-        property: largest accuracy with which two frequencies of a named property may be told apart, in (0.5, 1);
-            ``None``, the default, shows it and does not judge it.
-        planted: largest share of planted records that this limit covers; 0 for attackers who only ask.
+        advantage: largest advantage of any membership or attribute attack, in (0, 1); ``None`` leaves it out.
+        confidence: simultaneous confidence of all intervals of one kind.
+        property: largest attack accuracy of distinguishing two frequencies of a target property, in (0.5, 1); ``None``,
+            the default, reports it and does not judge it.
+        planted: largest share of poisoned records that the limit on ``property`` covers; 0 for attackers without any.
     """
 
     confidence: float = setting(
@@ -107,23 +107,24 @@ class Settings(PropertySettings, AttributeSettings, MembershipSettings, Influenc
     """How an audit is carried out.
 
     Args:
-        seed: drives every random choice.
-        released: what the released model will answer.
+        seed: of all random numbers.
+        released: what the released model outputs.
         bin_width: width of the bins of binned probabilities.
         device: where engines that can use an accelerator run, as torch calls it (``cpu``, ``cuda``).
         rule: the release rule.
         attacks: names of the membership attacks; by default all that are possible.
         n_shadows: shadow models, at least 4; 0 for none.
-        population: share of the holdout that is set aside as records the attacker knows to be outside, in [0, 0.9];
-            no attack is judged by them. ``None``: a fifth where an attack that needs them is named, where no shadow
-            models can be trained, or where hidden columns are inferred, and otherwise none.
-        n_attacks: among how many attacks the confidence is divided at least; by default among those carried out.
+        population: share of the holdout that the attacker is given as known non-members, in [0, 0.9]; no attack is
+            evaluated on them. ``None``: a fifth where an attack that needs them is named, where no shadow models can be
+            trained, or where sensitive attributes are inferred, and otherwise none.
+        n_attacks: least number of attacks among which the confidence is divided; by default those carried out.
         n_influence: how many training records to measure influence of, drawn at random; ``None`` for all, 0 for none.
         n_repeats: seeds that PDTP of a randomised learner is averaged over.
-        attributes: the hidden columns, by name or with more said; by default those whose role is sensitive.
-        group_by: a categorical column whose groups are looked at apart when hidden columns are inferred.
-        properties: secrets of the training set as a whole; by default none, since games about them train models.
-        games: how those are played.
+        attributes: the sensitive attributes, by name or as :class:`SensitiveColumn`; by default the columns whose
+            role is sensitive.
+        group_by: a categorical column by whose groups attribute inference is reported separately.
+        properties: the target properties of the training set; by default none, since their games train many models.
+        games: how property inference is carried out.
     """
 
     seed: int = setting(0, whole(0), "seed of all random numbers")
@@ -143,7 +144,7 @@ class Settings(PropertySettings, AttributeSettings, MembershipSettings, Influenc
 
     @property
     def release(self) -> Release:
-        """What becomes of log-probabilities before anyone sees them."""
+        """The outputs that are released, as a function of log-probabilities."""
         match self.released:
             case ReleasedOutputs.BINNED:
                 return Bins(self.bin_width)
@@ -154,7 +155,7 @@ class Settings(PropertySettings, AttributeSettings, MembershipSettings, Influenc
 
 
 class ReleasePart(Part):
-    """[release]: what the released model will answer."""
+    """[release]: what the released model outputs."""
 
     sets: ClassVar[dict[str, str]] = {"outputs": "released"}
 

@@ -26,7 +26,9 @@ def gate(
     advantage: Annotated[
         str | None,
         typer.Option(
-            metavar="SHARE|none", help="Another limit on the membership advantage.", show_default="the audit's"
+            metavar="SHARE|none",
+            help="Another limit on the advantages of membership and attribute inference.",
+            show_default="the audit's",
         ),
     ] = None,
     property: Annotated[

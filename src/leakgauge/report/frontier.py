@@ -223,11 +223,12 @@ def _legend() -> Markup:
     for verdict in (Verdict.PASSES, Verdict.CANNOT_TELL, Verdict.FAILS):
         drawn += [_sign(verdict, across + SIGN, up - 4), text(across + 22, up, verdict.value)]
         across += 22 + LETTER * len(verdict.value) + 20
-    further = across + 30 + LETTER * 28 + 14
+    crosses = "simultaneous confidence intervals"
+    further = across + 30 + LETTER * len(crosses) + 14
     return joined(
         *drawn,
         path("cross", "M", across, up - 4, "h24m-12 -8v16"),
-        text(across + 30, up, "simultaneous confidence intervals"),
+        text(across + 30, up, crosses),
         path("edge", "M", further, up - 4, "h24"),
         text(further + 30, up, "frontier"),
     )

@@ -79,8 +79,12 @@ def advice(audit: AuditDocument) -> str:
 
 
 def remedies(audit: AuditDocument) -> list[str]:
-    """What to do about the grounds, each advice once."""
-    return list(dict.fromkeys(ground.clearest.remedy for ground in grounds(audit) if ground.clearest.remedy))
+    """What to do about the grounds, each advice once; where the audit cannot tell, what settles every open finding."""
+    if audit.verdict is Verdict.CANNOT_TELL:
+        deciding = [finding for finding in audit.findings if finding.verdict is audit.verdict]
+    else:
+        deciding = [ground.clearest for ground in grounds(audit)]
+    return list(dict.fromkeys(finding.remedy for finding in deciding if finding.remedy))
 
 
 def tally(document: Document) -> str:

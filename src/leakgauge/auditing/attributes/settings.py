@@ -1,4 +1,4 @@
-"""What may be said about attribute inference."""
+"""The settings of attribute inference."""
 
 from __future__ import annotations
 
@@ -40,8 +40,9 @@ class AttributeSettings(Checked):
     """Which columns are inferred.
 
     Args:
-        attributes: the hidden columns, by name or with more said; by default those whose role is sensitive.
-        group_by: a categorical column whose groups are looked at apart when hidden columns are inferred.
+        attributes: the sensitive attributes, by name or as :class:`SensitiveColumn`; by default the columns whose
+            role is sensitive.
+        group_by: a categorical column by whose groups attribute inference is reported separately.
     """
 
     attributes: tuple[SensitiveColumn | str, ...] | None = setting(

@@ -15,7 +15,7 @@ from leakgauge.arrays import Floats
 from leakgauge.auditing.advice import Situation, advice, unmeasured_influence
 from leakgauge.auditing.drawn import histogram
 from leakgauge.auditing.finding import Finding, Verdict, judge
-from leakgauge.auditing.influence.findings import CONVERGE, MORE_SEEDS, second_look_said
+from leakgauge.auditing.influence.findings import CONVERGE, MORE_SEEDS, known_above, second_look_said
 from leakgauge.auditing.influence.measurement import chosen_rows
 from leakgauge.auditing.influence.result import PredictionChange
 from leakgauge.auditing.settings import Settings
@@ -169,7 +169,7 @@ def finding(
         )
         if measured.second_look is not None:
             reason += second_look_said(float(np.nanmax(values)))
-        remedy = advice("influence", verdict, replace(situation, n_above=int((values > limit).sum())))
+        remedy = advice("influence", verdict, replace(situation, n_above=known_above(values, limit, found.n_training)))
     elif verdict is Verdict.PASSES:
         reason = (
             f"removing one training record never changes the prediction for it by more than {estimate.high:.3g} times "

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from leakgauge.arrays import Floats
 from leakgauge.auditing.advice import (
     ACCEPT_INDIRECT,
     Outputs,
@@ -54,7 +55,7 @@ def findings(
         ]  # fmt: skip
     situation = replace(
         situation,
-        n_above=int((measured.found.values > limit).sum()),
+        n_above=known_above(measured.found.values, limit, measured.found.n_training),
         largest=float(np.nanmax(measured.found.values, initial=0.0)),
         largest_binned=float(np.nanmax(measured.found.binned, initial=0.0)),
     )
@@ -62,6 +63,17 @@ def findings(
     if settings.rule.queries is Queries.DIRECT:
         return [direct]
     return [direct, _any_query(measured, direct, limit, situation, settings.rule.queries)]
+
+
+def known_above(values: Floats, limit: float, n_training: int) -> int:
+    """Return how many training records are above the limit, for advice on them; 0 where only a sample was measured.
+
+    Args:
+        values: of the records measured.
+        limit: on each.
+        n_training: training records, measured or not.
+    """
+    return int((values > limit).sum()) if len(values) == n_training else 0
 
 
 def _direct(measured: MeasuredInfluence, limit: float, situation: Situation) -> Finding:

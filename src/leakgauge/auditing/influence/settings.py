@@ -1,4 +1,4 @@
-"""What may be said about the influence of single records."""
+"""The settings of the influence of single records."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ class Queries(StrEnum):
 
     ``ANY``: any query at all. A limit on DTP can then be failed on what was found, but passed only where a bound for
     every query is known. ``IN_RANGE``: any query whose numeric columns lie within the range of the training records;
-    right where the release refuses or clips others. ``DIRECT``: queries about the person's own record only, as in Long
-    et al. 2017; queries elsewhere that give a person away are then accepted.
+    right where the release refuses or clips others. ``DIRECT``: queries about the record itself only, as in Long et al.
+    2017; other queries that reveal a record are then accepted.
     """
 
     ANY = "any"
@@ -59,7 +59,7 @@ class InfluenceSettings(Checked):
 
 
 class InfluencePart(Part):
-    """[influence]: leaving single records out."""
+    """[influence]: the influence of single records."""
 
     sets: ClassVar[dict[str, str]] = {"records": "n_influence", "repeats": "n_repeats"}
 

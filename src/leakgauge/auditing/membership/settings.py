@@ -1,4 +1,4 @@
-"""What may be said about membership inference."""
+"""The settings of membership inference."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from leakgauge.errors import ConfigError
 from leakgauge.membership import ATTACKS
 
 POPULATION_SHARE = 0.2
-"""Share of the holdout that is set aside where nothing else is said."""
+"""Share of the holdout that is set aside by default."""
 
 SMALLEST_POPULATION = 40
 """Fewer known non-members say too little to give up records that attacks are judged by."""
@@ -23,7 +23,7 @@ class MembershipLimits(Checked):
     """The limit on attacks.
 
     Args:
-        advantage: largest membership advantage of any attack, in [0, 1]; ``None`` leaves it out.
+        advantage: largest advantage of any membership or attribute attack, in (0, 1); ``None`` leaves it out.
     """
 
     advantage: float | None = setting(
@@ -40,10 +40,10 @@ class MembershipSettings(Checked):
     Args:
         attacks: names of the membership attacks; by default all that are possible.
         n_shadows: shadow models, at least 4; 0 for none.
-        population: share of the holdout that is set aside as records the attacker knows to be outside, in [0, 0.9];
-            no attack is judged by them. ``None``: a fifth where an attack that needs them is named, where no shadow
-            models can be trained, or where hidden columns are inferred, and otherwise none.
-        n_attacks: among how many attacks the confidence is divided at least; by default among those carried out. Where
+        population: share of the holdout that the attacker is given as known non-members, in [0, 0.9]; no attack is
+            evaluated on them. ``None``: a fifth where an attack that needs them is named, where no shadow models can be
+            trained, or where sensitive attributes are inferred, and otherwise none.
+        n_attacks: least number of attacks among which the confidence is divided; by default those carried out. Where
             models that answer in different forms are compared it is the same for all, as a model that faces fewer
             attacks would otherwise have shorter intervals.
     """
@@ -78,14 +78,14 @@ class MembershipSettings(Checked):
         return any(attack.needs_population for attack in ATTACKS if attack.name in (self.attacks or ()))
 
     def n_population(self, n_holdout: int, *, shadows: bool, attributes: bool = False) -> int:
-        """How many holdout records the attacker knows to be outside.
+        """Return how many holdout records the attacker is given as known non-members.
 
-        Left to itself it is none where the holdout is too small to spare any.
+        By default none where the holdout is too small to spare any.
 
         Args:
             n_holdout: records in the holdout.
             shadows: whether shadow models can be trained.
-            attributes: whether hidden columns are inferred, which an attacker learns from records of its own.
+            attributes: whether sensitive attributes are inferred, which an attacker learns from records of its own.
         """
         if self.population is not None:
             return int(self.population * n_holdout)
@@ -95,7 +95,7 @@ class MembershipSettings(Checked):
 
 
 class AttacksPart(Part):
-    """[attacks]: membership inference, and whose groups attribute inference looks at apart."""
+    """[attacks]: membership inference, and by which groups attribute inference is reported."""
 
     sets: ClassVar[dict[str, str]] = {"names": "attacks", "shadow_models": "n_shadows"}
 

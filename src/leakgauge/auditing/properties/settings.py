@@ -1,4 +1,4 @@
-"""What may be said about property inference."""
+"""The settings of property inference."""
 
 from __future__ import annotations
 
@@ -25,10 +25,10 @@ from leakgauge.errors import ConfigError
 from leakgauge.records import Value
 
 LARGEST_POISON_SHARE = 0.5
-"""Of a training set: whoever plants more than half of it owns it."""
+"""Of a training set: whoever supplies more than half of it owns it."""
 
 FEWEST_SHADOWS, FEWEST_TARGETS = 20, 5
-"""Of each frequency: fewer shadow models make no interval, fewer targets no accuracy."""
+"""Of each frequency: fewer shadow models make no interval, fewer target models no accuracy."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -36,9 +36,9 @@ class PropertyLimits(Checked):
     """The limit on property inference.
 
     Args:
-        property: largest accuracy with which two frequencies of a named property may be told apart, in (0.5, 1);
-            ``None``, the default, shows it and does not judge it.
-        planted: largest share of planted records that this limit covers; 0 for attackers who only ask.
+        property: largest attack accuracy of distinguishing two frequencies of a target property, in (0.5, 1); ``None``,
+            the default, reports it and does not judge it.
+        planted: largest share of poisoned records that the limit on ``property`` covers; 0 for attackers without any.
     """
 
     property: float | None = setting(
@@ -55,15 +55,15 @@ class PropertyLimits(Checked):
 
 @dataclass(frozen=True)
 class TargetProperty:
-    """A property of people whose frequency in the training set is nobody's business.
+    """A property of records whose frequency in the training set is confidential.
 
     Args:
         column: a feature of the model.
         values: those that make the property; numbers for a numeric column. Or a range of a numeric one:
         below: all values below this, and
         above: all values above this. A missing value is in no range.
-        fractions: the two frequencies to tell apart, the smaller first; by default the true one and, of the rarer
-            kind of people, half as many.
+        fractions: the two frequencies to distinguish, the smaller first; by default the true one, and that with half of
+            the rarer kind of records.
         positive: the class attacked against the rest; with two classes by default the second.
 
     Raises:
@@ -119,16 +119,16 @@ class TargetProperty:
 
 @dataclass(frozen=True)
 class PropertyGames(Checked):
-    """How the games about properties of the training set are played; each costs a few hundred models.
+    """How property inference is carried out; each game trains a few hundred models.
 
     Args:
-        planted: shares of planted records in games beside those with none, ascending, in (0, 0.5].
-        n_shadow: the attacker's models of each frequency, at least 20.
+        planted: shares of poisoned records, ascending, in (0, 0.5], in addition to games without any.
+        n_shadow: the attacker's shadow models of each frequency, at least 20.
         n_targets: target models of each frequency, at least 5.
-        n_records: records of each training set in the games, at most; fewer where there are fewer people, or fewer in
+        n_records: records of each training set in the games, at most; fewer where there are fewer records, or fewer in
             the audited training set.
-        remedies: whether the game with the most planted records is played again with what the owner may do against
-            them. Filtering leaves every record of every training set out once, which takes longer than all other games.
+        remedies: whether the game with the most poisoned records is repeated with mitigations of the owner. Filtering
+            leaves every record of every training set out once, which takes longer than all other games.
     """
 
     planted: tuple[float, ...] = setting(
@@ -166,8 +166,8 @@ class PropertySettings(Checked):
     """Which properties are inferred.
 
     Args:
-        properties: secrets of the training set as a whole; by default none, since games about them train models.
-        games: how those are played.
+        properties: the target properties of the training set; by default none, since their games train many models.
+        games: how property inference is carried out.
     """
 
     properties: tuple[TargetProperty, ...] = setting(

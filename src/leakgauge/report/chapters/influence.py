@@ -72,10 +72,10 @@ class InfluenceChapter(Chapter):
             if math.isfinite(influence.largest)
             else "infinite (with or without the record a probability is 0)"
         )
-        have = "record has" if influence.n_above_limit == 1 else "records have"
+        have = f"{counted(influence.n_measured, 'record')} {'has' if influence.n_above_limit == 1 else 'have'}"
         return [
             (
-                f"The largest PDTP is {largest}. {influence.n_above_limit:,} {have} a PDTP above "
+                f"The largest PDTP is {largest}. {influence.n_above_limit:,} of {have} a PDTP above "
                 f"{short(influence.limit)}; {bound}."
             ),
             *said,
@@ -92,12 +92,12 @@ class InfluenceChapter(Chapter):
 def prediction_change(change: PredictionChange) -> str:
     """How far records move a regressor's predictions about themselves."""
     largest = f"{number(change.largest, 2)} times" if math.isfinite(change.largest) else "unbounded, relative to"
-    change_by = "record changes" if change.n_above_limit == 1 else "records change"
+    change_by = f"{counted(change.n_measured, 'record')} {'changes' if change.n_above_limit == 1 else 'change'}"
     low, usual, high = (short(end) for end in (change.deviation.low, change.deviation.value, change.deviation.high))
     return (
         f"The largest change of a prediction when its record is removed is {largest} the usual error, {usual} "
-        f"({low} to {high}), the root mean square error {change.deviation_of}. {change.n_above_limit:,} {change_by} it "
-        f"by more than {short(change.limit)} times the usual error."
+        f"({low} to {high}), the root mean square error {change.deviation_of}. {change.n_above_limit:,} of {change_by} "
+        f"it by more than {short(change.limit)} times the usual error."
     )
 
 

@@ -108,6 +108,27 @@ def split(estimator: Any) -> tuple[Transform, Any] | str:
     return _chain([step for step in earlier if step not in (None, "passthrough")], rest[0]), rest[1]
 
 
+def of_another_kind(estimator: Any, kinds: tuple[type, ...]) -> Refusal | None:
+    """Return why an engine for ``kinds`` has no use for an estimator, whatever its earlier steps; ``None`` if it may.
+
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from sklearn.svm import SVC
+    >>> of_another_kind(make_pipeline(StandardScaler(), GaussianNB()), (GaussianNB,))
+    >>> print(of_another_kind(make_pipeline(StandardScaler(), SVC()), (GaussianNB,)))
+    SVC is not GaussianNB
+    """
+    from sklearn.pipeline import Pipeline
+
+    last = estimator
+    while type(last) is Pipeline:
+        last = last.steps[-1][1]
+    if type(last) in kinds or hasattr(last, "steps"):
+        return None
+    return Refusal(RefusalKind.LEARNER, f"{type(last).__name__} is not {_either(kinds)}")
+
+
 def given(
     job: Job, kinds: tuple[type, ...], *, sparse: bool, whole: bool = False, any_query: bool = False
 ) -> Given | Refusal:
@@ -130,12 +151,13 @@ def given(
         return Refusal(RefusalKind.JOB, f"not a leave-one-out job{own}")
     if type(job.learner) is not SklearnLearner:
         return Refusal(RefusalKind.LEARNER, f"{job.learner.name} is not a scikit-learn estimator")
+    refusal = of_another_kind(job.learner.estimator, kinds)
+    if refusal:
+        return refusal
     parts = split(job.learner.estimator)
     if isinstance(parts, str):
         return Refusal(RefusalKind.SETTING, parts)
     transform, last = parts
-    if type(last) not in kinds:
-        return Refusal(RefusalKind.LEARNER, f"{type(last).__name__} is not {_either(kinds)}")
     reason = _why_wrong_task(job, last)
     if reason:
         return Refusal(RefusalKind.DATA, reason)

@@ -28,7 +28,7 @@ from leakgauge.training.engines.networks.draws import drawn, nudged
 from leakgauge.training.engines.networks.group import Network, NetworkGroup, Trained
 from leakgauge.training.engines.networks.settings import fitted_to, network_of
 from leakgauge.training.engines.refit import train_each
-from leakgauge.training.engines.stateless import Transform, split
+from leakgauge.training.engines.stateless import Transform, of_another_kind, split
 from leakgauge.training.job import Job
 from leakgauge.training.learners import SklearnLearner
 from leakgauge.training.subsets import LeaveOneOut
@@ -247,6 +247,11 @@ def _parts(job: Job) -> tuple[Transform, Any] | Refusal:
         return Refusal(RefusalKind.DATA, "networks are supported for classification only")
     if type(job.learner) is not SklearnLearner:
         return Refusal(RefusalKind.LEARNER, f"{job.learner.name} is not a scikit-learn estimator")
+    from sklearn.neural_network import MLPClassifier
+
+    refusal = of_another_kind(job.learner.estimator, (MLPClassifier,))
+    if refusal:
+        return refusal
     parts = split(job.learner.estimator)
     if isinstance(parts, str):
         return Refusal(RefusalKind.SETTING, parts)
