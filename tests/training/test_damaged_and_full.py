@@ -114,7 +114,7 @@ def limited(n_bytes):
 
 @pytest.mark.skipif(sys.platform == "win32", reason="needs resource limits")
 def test_a_mapped_table_on_a_full_disk_is_told(tmp_path, monkeypatch):
-    monkeypatch.setattr(many_module, "IN_MEMORY", 0)
+    monkeypatch.setattr(many_module, "MAX_MEMORY_BYTES", 0)
     lift = limited(4096)
     try:
         with pytest.raises(StoreError, match=r"no room for a table of .* MB \(File too large\); free space"):
@@ -152,7 +152,7 @@ def test_answers_that_a_disk_takes_in_parts_are_written_whole(tmp_path):
     file.write(range(2, 4), answers[2:])
     file.write(range(2), answers[:2])
     file._file = file._file.file
-    assert np.array_equal(file.mapped(), answers)
+    assert np.array_equal(file.whole(), answers)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, ValueError])

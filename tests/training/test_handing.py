@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import stat
 import subprocess
@@ -63,7 +64,7 @@ def test_only_the_owner_can_look_and_nothing_is_left(prepared):
 
 
 def test_large_tables_are_handed_back_in_parts(prepared, monkeypatch):
-    monkeypatch.setattr(handing, "MOST_BYTES", 1000)
+    monkeypatch.setattr(handing, "MAX_SHARED_BYTES", 1000)
     with handed(prepared, (N, N, 2)) as given:
         assert given.table() is None
     job = prepared.job
@@ -75,6 +76,22 @@ def test_large_tables_are_handed_back_in_parts(prepared, monkeypatch):
         for n in (1, 2)
     ]
     np.testing.assert_array_equal(*tables)
+
+
+def test_the_table_that_workers_wrote_stays_with_what_an_earlier_run_left(prepared, monkeypatch, tmp_path):
+    job = prepared.job
+    monkeypatch.setattr(type(prepared.engine), "chunk", 7)
+    run = tmp_path / "run"
+    expected = plan(job).train(Execution(run)).answers
+    for path in sorted((run / "chunks").iterdir())[::2]:
+        path.unlink()
+    resumed = plan(job).train(Execution(run, workers=2)).answers
+    again = plan(job).train(Execution(workers=2)).answers  # another job in between changes nothing
+    np.testing.assert_array_equal(resumed, expected)
+    np.testing.assert_array_equal(again, expected)
+    resumed[0] = 0.0  # it is the caller's own
+    assert type(resumed) is np.ndarray
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(resumed)), resumed)
 
 
 def test_where_there_is_no_room_it_says_so(prepared, monkeypatch, tmp_path):

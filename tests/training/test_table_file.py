@@ -45,7 +45,7 @@ def same(a: PredictionTable, b: PredictionTable) -> bool:
 def test_a_large_table_is_mapped_and_equal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     people, subsets = records(), random_subsets(20, 9, 37, np.random.default_rng(1))
     small = train_many(learner(), people, subsets, seed=0, execution=Execution(tmp_path / "small"))
-    monkeypatch.setattr(many, "IN_MEMORY", 0)
+    monkeypatch.setattr(many, "MAX_MEMORY_BYTES", 0)
     large = train_many(learner(), people, subsets, seed=0, execution=Execution(tmp_path / "large"))
     assert isinstance(large.answers, np.memmap)
     assert same(small, large)
