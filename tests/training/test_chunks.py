@@ -54,7 +54,7 @@ def test_the_name_of_a_chunk_hangs_on_all_that_makes_it() -> None:
 
 def test_a_cluster_that_does_not_answer_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("distributed")
-    monkeypatch.setattr(chunks, "CONNECT_SECONDS", 0.3)
+    monkeypatch.setattr(chunks, "CONNECT_TIMEOUT_SECONDS", 0.3)
     wanted = job()
     with pytest.raises(WorkerError, match=r"no Dask scheduler responds at tcp://127\.0\.0\.1:9 .*start one with"):
         train_many(

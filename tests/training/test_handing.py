@@ -105,6 +105,24 @@ def test_where_there_is_no_room_it_says_so(prepared, monkeypatch, tmp_path):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_worker_that_finds_no_room_for_its_answers_says_so(prepared, monkeypatch):
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(handing, "write_rows", full)
+    with handed(prepared, (N, N, 2)) as given, pytest.raises(StoreError, match="has no space for the 0 MB"):
+        given.write(range(3), np.zeros((3, N, 2)))
+
+
+def test_workers_share_answers_where_no_memory_can_be_kept(prepared, monkeypatch, tmp_path):
+    job = prepared.job
+    monkeypatch.setattr(type(prepared.engine), "chunk", 7)
+    monkeypatch.setattr(handing, "_where", lambda room: tmp_path)
+    answers = plan(job).train(Execution(workers=2)).answers
+    np.testing.assert_array_equal(answers, plan(job).train(Execution()).answers)
+    assert not list(tmp_path.iterdir())
+
+
 KILLED = """
 import sys, time, numpy as np
 from leakgauge.records import Records

@@ -349,7 +349,7 @@ def test_blocks_of_nodes_trees_and_queries_do_not_matter(monkeypatch):
     records = table(100, 5, 20, 3)
     learner = RandomForest(public_thresholds(records), n_trees=7)
     together = probabilities(learner, records)
-    monkeypatch.setattr(trees, "AT_ONCE", 300)
+    monkeypatch.setattr(trees, "BLOCK_CELLS", 300)
     np.testing.assert_array_equal(probabilities(learner, records), together)
 
 

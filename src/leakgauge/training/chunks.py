@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakgauge.errors import MissingExtra, WorkerError
 from leakgauge.models import AnswerKind
@@ -85,11 +84,9 @@ def _on_processes(
     shape = (len(job.subsets), job.n_queries, job.n_answers) if isinstance(answers, AnswersMemory) else None
     # Whatever is started from here on, and what watches over the shared folder is, must not import files from here.
     with _safe_path(), handed(prepared, shape, workers) as given:
-        table = given.table()
-        in_place = False
-        if table is not None and given.in_memory and isinstance(answers, AnswersMemory):
-            answers.move(table)
-            in_place = True
+        kept = given.table() if given.in_memory else None
+        if kept is not None and isinstance(answers, AnswersMemory):
+            answers.move(kept)
         while missing:
             n_missing = len(missing)
             tasks = [joblib.delayed(_run_handed)(given, models, store) for models in missing]
@@ -99,8 +96,10 @@ def _on_processes(
                         outcomes = joblib.Parallel(n_jobs=workers, return_as="generator_unordered")(tasks)
                     for models, outcome in outcomes:
                         missing.remove(models)
-                        if not in_place:
-                            answers.write(models, outcome.answers if table is None else _rows(table, models))
+                        if kept is None:
+                            table = given.table()
+                            part = outcome.answers if table is None else table[models.start : models.stop]
+                            answers.write(models, part)
                         yield models, outcome
             except TerminatedWorkerError as error:
                 deaths = 1 if len(missing) < n_missing else deaths + 1
@@ -115,16 +114,11 @@ def _on_processes(
 
 def _run_handed(given: Handed, models: range, store: ChunkStore | None) -> tuple[range, JobOutcome]:
     """In a worker; answers go into the shared table, where there is one, and do not come back with the rest."""
-    outcome, table = _run_chunk(given.prepared(), models, store), given.table()
-    if table is None:
+    outcome = _run_chunk(given.prepared(), models, store)
+    if given.shape is None:
         return models, outcome
-    _rows(table, models)[:] = outcome.answers
+    given.write(models, outcome.answers)
     return models, replace(outcome, answers=outcome.answers[:0])
-
-
-def _rows(table: NDArray[np.float64], models: range) -> NDArray[np.float64]:
-    rows: NDArray[np.float64] = table[models.start : models.stop]
-    return rows
 
 
 @contextmanager

@@ -20,8 +20,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats
 from leakgauge.errors import StoreError
 from leakgauge.training.engines.base import PreparedJob
+from leakgauge.training.table_file import write_rows
 from leakgauge.training.threads import threads
 
 SHARED_MEMORY = Path("/dev/shm")
@@ -58,6 +60,19 @@ class Handed:
         with open(Path(self.folder) / "answers", "r+b") as file:
             return np.ndarray(self.shape, buffer=mmap.mmap(file.fileno(), 0))
 
+    def write(self, models: range, answers: Floats) -> None:
+        """Write the answers of some models into the table; new pages of a mapping would be cleared first.
+
+        Raises:
+            StoreError: there is no room for them.
+        """
+        folder = Path(self.folder)
+        try:
+            with open(folder / "answers", "r+b", buffering=0) as file:
+                write_rows(file, models, answers)
+        except OSError as error:
+            raise _full(folder.parent, answers.nbytes, error) from error
+
 
 @contextmanager
 def handed(prepared: PreparedJob, shape: tuple[int, ...] | None, workers: int = 1) -> Iterator[Handed]:
@@ -90,16 +105,20 @@ def handed(prepared: PreparedJob, shape: tuple[int, ...] | None, workers: int = 
                 with open(folder / "answers", "wb") as file:
                     file.truncate(n_answers)
         except OSError as error:
-            raise StoreError(
-                f"{folder.parent} has no space for the {room / 1e6:,.0f} MB that workers share ({error.strerror}); "
-                "free space there, set TMPDIR to another folder, or use one worker"
-            ) from error
+            raise _full(folder.parent, room, error) from error
         yield Handed(str(folder), shared)
         with suppress(OSError):  # some systems leave mapped files as they are
             (folder / "job").write_bytes(b"")  # workers that keep it mapped keep no memory
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         resource_tracker.unregister(str(folder), "folder")
+
+
+def _full(place: Path, n_bytes: int, error: OSError) -> StoreError:
+    return StoreError(
+        f"{place} has no space for the {n_bytes / 1e6:,.0f} MB that workers share ({error.strerror}); "
+        "free space there, set TMPDIR to another folder, or use one worker"
+    )
 
 
 def _where(room: int) -> Path | None:

@@ -67,10 +67,7 @@ class AnswersFile:
     def write(self, models: range, answers: Floats) -> None:
         """Write the answers of some models."""
         with self._told():
-            self._file.seek(self._row * models.start)
-            rest = np.ascontiguousarray(answers, dtype=np.float64).data.cast("B")
-            while len(rest):  # a full disk takes a part first
-                rest = rest[self._file.write(rest) :]
+            write_rows(self._file, models, answers)
 
     def whole(self) -> Floats:
         """All answers, mapped and read-only."""
@@ -91,6 +88,14 @@ class AnswersFile:
                 f"{self._folder} has no room for a table of {self._row * self._shape[0] / 1e6:,.0f} MB "
                 f"({error.strerror}); free space, name another run folder, or give fewer records or shadow models"
             ) from error
+
+
+def write_rows(file: Any, models: range, answers: Floats) -> None:
+    """Write the answers of some models ``[m, queries, k]`` to their place in an unbuffered file of all answers."""
+    rest = np.ascontiguousarray(answers, dtype=np.float64).data.cast("B")
+    file.seek(len(rest) // len(models) * models.start)
+    while len(rest):  # a full disk takes a part first
+        rest = rest[file.write(rest) :]
 
 
 def _drop_cache(file: Any) -> None:

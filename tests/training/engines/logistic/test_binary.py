@@ -201,7 +201,7 @@ def test_the_displaced_parameters_are_those_of_the_fit_without():
 
 def test_a_record_that_cannot_be_iterated_is_fitted(monkeypatch):
     p = problem()
-    monkeypatch.setattr(logistic, "MOST_STEPS", 60)
+    monkeypatch.setattr(logistic, "MAX_NEWTON_STEPS", 60)
     monkeypatch.setattr(logistic._Search, "iterate", lambda self, sums, models: None)
     np.testing.assert_allclose(scores_without(p, np.arange(5)), scores_of_refits(p, np.arange(5)), atol=1e-12)
 
@@ -352,7 +352,7 @@ def test_sparse_features(weights):
 
 
 def test_sparse_features_too_large_to_be_held_densely_are_refused(monkeypatch):
-    monkeypatch.setattr(logistic, "MOST_ENTRIES", 100)
+    monkeypatch.setattr(logistic, "MAX_DENSE_ENTRIES", 100)
     sparse = make_pipeline(OneHotEncoder(categories=[np.arange(8.0)] * 4), LogisticRegression())
     records = Records.from_arrays(CODES.astype(float), NOISY)
     assert "sparse matrices of at most 100 entries" in str(LogisticRegressionNewton().prepare(job(sparse, records)))
