@@ -152,7 +152,7 @@ def test_answers_that_a_disk_takes_in_parts_are_written_whole(tmp_path):
     file.write(range(2, 4), answers[2:])
     file.write(range(2), answers[:2])
     file._file = file._file.file
-    assert np.array_equal(file.mapped(), answers)
+    assert np.array_equal(file.whole(), answers)
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, ValueError])

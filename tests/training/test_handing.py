@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import signal
 import stat
 import subprocess
@@ -77,6 +78,22 @@ def test_large_tables_are_handed_back_in_parts(prepared, monkeypatch):
     np.testing.assert_array_equal(*tables)
 
 
+def test_the_table_that_workers_wrote_stays_with_what_an_earlier_run_left(prepared, monkeypatch, tmp_path):
+    job = prepared.job
+    monkeypatch.setattr(type(prepared.engine), "chunk", 7)
+    run = tmp_path / "run"
+    expected = plan(job).train(Execution(run)).answers
+    for path in sorted((run / "chunks").iterdir())[::2]:
+        path.unlink()
+    resumed = plan(job).train(Execution(run, workers=2)).answers
+    again = plan(job).train(Execution(workers=2)).answers  # another job in between changes nothing
+    np.testing.assert_array_equal(resumed, expected)
+    np.testing.assert_array_equal(again, expected)
+    resumed[0] = 0.0  # it is the caller's own
+    assert type(resumed) is np.ndarray
+    np.testing.assert_array_equal(pickle.loads(pickle.dumps(resumed)), resumed)
+
+
 def test_where_there_is_no_room_it_says_so(prepared, monkeypatch, tmp_path):
     def full(*args):
         raise OSError(28, "No space left on device")
@@ -85,6 +102,24 @@ def test_where_there_is_no_room_it_says_so(prepared, monkeypatch, tmp_path):
     monkeypatch.setattr(handing, "_where", lambda room: tmp_path)
     with pytest.raises(StoreError, match=r"has no space for the .* MB that workers share \(No space left on device\)"):
         handed(prepared, (N, N, 2)).__enter__()
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_worker_that_finds_no_room_for_its_answers_says_so(prepared, monkeypatch):
+    def full(*args):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(handing, "write_rows", full)
+    with handed(prepared, (N, N, 2)) as given, pytest.raises(StoreError, match="has no space for the 0 MB"):
+        given.write(range(3), np.zeros((3, N, 2)))
+
+
+def test_workers_share_answers_where_no_memory_can_be_kept(prepared, monkeypatch, tmp_path):
+    job = prepared.job
+    monkeypatch.setattr(type(prepared.engine), "chunk", 7)
+    monkeypatch.setattr(handing, "_where", lambda room: tmp_path)
+    answers = plan(job).train(Execution(workers=2)).answers
+    np.testing.assert_array_equal(answers, plan(job).train(Execution()).answers)
     assert not list(tmp_path.iterdir())
 
 

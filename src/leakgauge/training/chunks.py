@@ -10,7 +10,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakgauge.errors import MissingExtra, WorkerError
 from leakgauge.models import AnswerKind
@@ -18,6 +17,7 @@ from leakgauge.training.engines.base import JobOutcome, PreparedJob
 from leakgauge.training.execution import Workers
 from leakgauge.training.handing import Handed, handed
 from leakgauge.training.store import ChunkStore
+from leakgauge.training.table_file import AnswersFile, AnswersMemory
 from leakgauge.training.threads import one_thread
 
 MAX_WORKER_DEATHS = 3
@@ -34,21 +34,30 @@ def chunks(n_models: int, size: int) -> list[range]:
 
 
 def finished(
-    prepared: PreparedJob, size: int, store: ChunkStore | None, workers: Workers
+    prepared: PreparedJob,
+    size: int,
+    store: ChunkStore | None,
+    workers: Workers,
+    answers: AnswersMemory | AnswersFile,
 ) -> Iterator[tuple[range, JobOutcome]]:
-    """Chunks of ``size`` models as they come: first those that an earlier run left, then the others in any order."""
+    """Chunks of ``size`` models as they come: first those that an earlier run left, then the others in any order.
+
+    What they answer is in ``answers`` by then, and need not be in the outcome.
+    """
     missing = chunks(len(prepared.job.subsets), size)
-    yield from _taken(prepared, missing, store)
-    if workers == 1 or (isinstance(workers, int) and len(missing) < 2):
-        for models in missing:
-            yield models, _run_chunk(prepared, models, store)
-    elif isinstance(workers, int):
-        yield from _on_processes(prepared, missing, store, workers)
-    else:
-        yield from _on_cluster(prepared, missing, store, workers)
+    yield from _taken(prepared, missing, store, answers)
+    if isinstance(workers, int) and workers != 1 and len(missing) > 1:
+        yield from _on_processes(prepared, missing, store, workers, answers)
+        return
+    here = ((models, _run_chunk(prepared, models, store)) for models in missing)
+    for models, outcome in here if isinstance(workers, int) else _on_cluster(prepared, missing, store, workers):
+        answers.write(models, outcome.answers)
+        yield models, outcome
 
 
-def _taken(prepared: PreparedJob, missing: list[range], store: ChunkStore | None) -> Iterator[tuple[range, JobOutcome]]:
+def _taken(
+    prepared: PreparedJob, missing: list[range], store: ChunkStore | None, answers: AnswersMemory | AnswersFile
+) -> Iterator[tuple[range, JobOutcome]]:
     """Take what is stored out of the list of what is missing."""
     job = prepared.job
     for models in missing.copy():
@@ -56,20 +65,28 @@ def _taken(prepared: PreparedJob, missing: list[range], store: ChunkStore | None
         stored = None if store is None else load(store, job.chunk_name(models, prepared.engine.name), shape)
         if stored is not None:
             missing.remove(models)
+            answers.write(models, stored.answers)
             yield models, stored
 
 
 def _on_processes(
-    prepared: PreparedJob, missing: list[range], store: ChunkStore | None, workers: int
+    prepared: PreparedJob,
+    missing: list[range],
+    store: ChunkStore | None,
+    workers: int,
+    answers: AnswersMemory | AnswersFile,
 ) -> Iterator[tuple[range, JobOutcome]]:
     """On processes of this machine; when one is killed, those that are left undone are done by new ones."""
     import joblib
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
     deaths, job = 0, prepared.job
+    shape = (len(job.subsets), job.n_queries, job.n_answers) if isinstance(answers, AnswersMemory) else None
     # Whatever is started from here on, and what watches over the shared folder is, must not import files from here.
-    with _safe_path(), handed(prepared, (len(job.subsets), job.n_queries, job.n_answers)) as given:
-        table = given.table()
+    with _safe_path(), handed(prepared, shape, workers) as given:
+        kept = given.table() if given.in_memory else None
+        if kept is not None and isinstance(answers, AnswersMemory):
+            answers.move(kept)
         while missing:
             n_missing = len(missing)
             tasks = [joblib.delayed(_run_handed)(given, models, store) for models in missing]
@@ -79,10 +96,14 @@ def _on_processes(
                         outcomes = joblib.Parallel(n_jobs=workers, return_as="generator_unordered")(tasks)
                     for models, outcome in outcomes:
                         missing.remove(models)
-                        yield models, outcome if table is None else replace(outcome, answers=_rows(table, models))
+                        if kept is None:
+                            table = given.table()
+                            part = outcome.answers if table is None else table[models.start : models.stop]
+                            answers.write(models, part)
+                        yield models, outcome
             except TerminatedWorkerError as error:
                 deaths = 1 if len(missing) < n_missing else deaths + 1
-                yield from _taken(prepared, missing, store)
+                yield from _taken(prepared, missing, store, answers)
                 log.warning("a worker process died; new ones compute the remaining %d chunks", len(missing))
                 if missing and deaths == MAX_WORKER_DEATHS:
                     raise WorkerError(
@@ -93,16 +114,11 @@ def _on_processes(
 
 def _run_handed(given: Handed, models: range, store: ChunkStore | None) -> tuple[range, JobOutcome]:
     """In a worker; answers go into the shared table, where there is one, and do not come back with the rest."""
-    outcome, table = _run_chunk(given.prepared(), models, store), given.table()
-    if table is None:
+    outcome = _run_chunk(given.prepared(), models, store)
+    if given.shape is None:
         return models, outcome
-    _rows(table, models)[:] = outcome.answers
+    given.write(models, outcome.answers)
     return models, replace(outcome, answers=outcome.answers[:0])
-
-
-def _rows(table: NDArray[np.float64], models: range) -> NDArray[np.float64]:
-    rows: NDArray[np.float64] = table[models.start : models.stop]
-    return rows
 
 
 @contextmanager

@@ -1,7 +1,8 @@
 """What processes of this machine are given once: a prepared job in shared memory, and room for the answers.
 
 A chunk then costs a message of a few bytes either way. The files are readable by their owner alone, lie in memory where
-the system has room for them there, and are gone when the job is done, or when its process is killed.
+the system has room for them there, and are gone when the job is done, or when its process is killed. Answers that were
+written in memory stay there, without a name, for as long as the process looks at them.
 """
 
 from __future__ import annotations
@@ -19,12 +20,15 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.arrays import Floats
 from leakgauge.errors import StoreError
 from leakgauge.training.engines.base import PreparedJob
+from leakgauge.training.table_file import write_rows
+from leakgauge.training.threads import threads
 
 SHARED_MEMORY = Path("/dev/shm")
 
-MAX_SHARED_BYTES = 256 * 1024**2
+MAX_SHARED_BYTES = 1024**3
 """Size of a table up to which workers write their answers into it; of larger ones they hand parts back."""
 
 
@@ -44,15 +48,40 @@ class Handed:
         """The job; a worker reads it once."""
         return _read(self.folder)
 
+    @property
+    def in_memory(self) -> bool:
+        """Whether what is shared lies in memory, where it stays mapped after the folder is gone."""
+        return Path(self.folder).parent == SHARED_MEMORY
+
     def table(self) -> NDArray[np.float64] | None:
         """The table that workers write their answers into, mapped."""
-        path = Path(self.folder) / "answers"
-        return None if self.shape is None else np.memmap(path, dtype=np.float64, mode="r+", shape=self.shape)
+        if self.shape is None:
+            return None
+        with open(Path(self.folder) / "answers", "r+b") as file:
+            return np.ndarray(self.shape, buffer=mmap.mmap(file.fileno(), 0))
+
+    def write(self, models: range, answers: Floats) -> None:
+        """Write the answers of some models into the table; new pages of a mapping would be cleared first.
+
+        Raises:
+            StoreError: there is no room for them.
+        """
+        folder = Path(self.folder)
+        try:
+            with open(folder / "answers", "r+b", buffering=0) as file:
+                write_rows(file, models, answers)
+        except OSError as error:
+            raise _full(folder.parent, answers.nbytes, error) from error
 
 
 @contextmanager
-def handed(prepared: PreparedJob, shape: tuple[int, ...]) -> Iterator[Handed]:
-    """A job as workers of this machine take it, with room for answers of this shape.
+def handed(prepared: PreparedJob, shape: tuple[int, ...] | None, workers: int = 1) -> Iterator[Handed]:
+    """A job as workers of this machine take it, with room for answers.
+
+    Args:
+        prepared: the job; what its models share is found by as many threads as there are workers.
+        shape: of the table of answers ``[models, queries, k]``; ``None`` where there is other room for it.
+        workers: how many will take it.
 
     Raises:
         StoreError: there is no room for it.
@@ -60,11 +89,12 @@ def handed(prepared: PreparedJob, shape: tuple[int, ...]) -> Iterator[Handed]:
     import cloudpickle
     from joblib.externals.loky.backend import resource_tracker
 
-    prepared.share()
+    with threads(workers):
+        prepared.share()
     buffers: list[pickle.PickleBuffer] = []
     stream = cloudpickle.dumps(prepared, protocol=5, buffer_callback=buffers.append)
-    n_answers = 8 * int(np.prod(shape))
-    shared = shape if n_answers <= MAX_SHARED_BYTES else None
+    n_answers = 0 if shape is None else 8 * int(np.prod(shape))
+    shared = shape if 0 < n_answers <= MAX_SHARED_BYTES else None
     room = len(stream) + sum(buffer.raw().nbytes for buffer in buffers) + (n_answers if shared else 0)
     folder = Path(tempfile.mkdtemp(prefix="leakgauge-", dir=_where(room)))
     resource_tracker.register(str(folder), "folder")  # which removes it should this process be killed
@@ -75,17 +105,20 @@ def handed(prepared: PreparedJob, shape: tuple[int, ...]) -> Iterator[Handed]:
                 with open(folder / "answers", "wb") as file:
                     file.truncate(n_answers)
         except OSError as error:
-            raise StoreError(
-                f"{folder.parent} has no space for the {room / 1e6:,.0f} MB that workers share ({error.strerror}); "
-                "free space there, set TMPDIR to another folder, or use one worker"
-            ) from error
+            raise _full(folder.parent, room, error) from error
         yield Handed(str(folder), shared)
         with suppress(OSError):  # some systems leave mapped files as they are
-            for path in folder.iterdir():  # workers that keep a file mapped keep no memory
-                path.write_bytes(b"")
+            (folder / "job").write_bytes(b"")  # workers that keep it mapped keep no memory
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         resource_tracker.unregister(str(folder), "folder")
+
+
+def _full(place: Path, n_bytes: int, error: OSError) -> StoreError:
+    return StoreError(
+        f"{place} has no space for the {n_bytes / 1e6:,.0f} MB that workers share ({error.strerror}); "
+        "free space there, set TMPDIR to another folder, or use one worker"
+    )
 
 
 def _where(room: int) -> Path | None:

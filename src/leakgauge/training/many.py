@@ -20,7 +20,7 @@ from leakgauge.training.execution import HERE, Execution
 from leakgauge.training.job import Job, Queries, Randomness
 from leakgauge.training.store import ChunkStore
 from leakgauge.training.table import EachModel, PredictionTable
-from leakgauge.training.table_file import AnswersFile
+from leakgauge.training.table_file import AnswersFile, AnswersMemory
 
 if TYPE_CHECKING:
     from leakgauge.records import Records
@@ -144,22 +144,17 @@ def _run(prepared: PreparedJob, execution: Execution) -> JobOutcome:
         return outcome
     run = execution.run
     store = None if run is None else ChunkStore(run / "chunks")
-    answers = np.full(shape, np.nan) if run is None or n_bytes <= MAX_MEMORY_BYTES else AnswersFile(run, shape)
+    answers = AnswersMemory(shape) if run is None or n_bytes <= MAX_MEMORY_BYTES else AnswersFile(run, shape)
     size = chunk or max(1, MAX_MEMORY_BYTES * n_models // n_bytes)
     failures: dict[int, str] = {}
     kind, n_unconverged, done = None, 0, 0
-    for models, part in finished(prepared, size, store, execution.workers):
-        if isinstance(answers, AnswersFile):
-            answers.write(models, part.answers)
-        else:
-            answers[models.start : models.stop] = part.answers
+    for models, part in finished(prepared, size, store, execution.workers, answers):
         failures.update({models.start + model: reason for model, reason in part.failures.items()})
         n_unconverged += part.n_unconverged
         kind = kind or part.kind
         done += len(models)
         execution.tell(done, n_models)
-    whole = answers.mapped() if isinstance(answers, AnswersFile) else answers
-    return JobOutcome(whole, kind, dict(sorted(failures.items())), n_unconverged)
+    return JobOutcome(answers.whole(), kind, dict(sorted(failures.items())), n_unconverged)
 
 
 def _seeds(job: Job) -> NDArray[np.int64]:

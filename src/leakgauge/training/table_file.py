@@ -1,4 +1,4 @@
-"""Answers on disk, written part by part.
+"""Where answers go as they come, in memory or on disk.
 
 A table that is larger than memory is never in memory: parts are written to the file as they come, and the finished
 file is mapped, so that a slice by model or by record reads what it needs.
@@ -17,6 +17,34 @@ import numpy as np
 
 from leakgauge.arrays import Floats
 from leakgauge.errors import StoreError
+
+
+class AnswersMemory:
+    """Answers in memory.
+
+    Args:
+        shape: ``[models, queries, k]``.
+    """
+
+    def __init__(self, shape: tuple[int, ...]) -> None:
+        self._shape = shape
+        self._answers: Floats | None = None
+
+    def write(self, models: range, answers: Floats) -> None:
+        """Write the answers of some models."""
+        if self._answers is None:
+            self._answers = np.empty(self._shape)
+        self._answers[models.start : models.stop] = answers
+
+    def move(self, memory: Floats) -> None:
+        """Go on in other memory of the same shape, into which answers may also be written directly."""
+        if self._answers is not None:
+            memory[:] = self._answers
+        self._answers = memory
+
+    def whole(self) -> Floats:
+        """All answers, once each was written."""
+        return np.empty(self._shape) if self._answers is None else self._answers
 
 
 class AnswersFile:
@@ -39,12 +67,9 @@ class AnswersFile:
     def write(self, models: range, answers: Floats) -> None:
         """Write the answers of some models."""
         with self._told():
-            self._file.seek(self._row * models.start)
-            rest = np.ascontiguousarray(answers, dtype=np.float64).data.cast("B")
-            while len(rest):  # a full disk takes a part first
-                rest = rest[self._file.write(rest) :]
+            write_rows(self._file, models, answers)
 
-    def mapped(self) -> Floats:
+    def whole(self) -> Floats:
         """All answers, mapped and read-only."""
         with self._told():
             _drop_cache(self._file)
@@ -63,6 +88,14 @@ class AnswersFile:
                 f"{self._folder} has no room for a table of {self._row * self._shape[0] / 1e6:,.0f} MB "
                 f"({error.strerror}); free space, name another run folder, or give fewer records or shadow models"
             ) from error
+
+
+def write_rows(file: Any, models: range, answers: Floats) -> None:
+    """Write the answers of some models ``[m, queries, k]`` to their place in an unbuffered file of all answers."""
+    rest = np.ascontiguousarray(answers, dtype=np.float64).data.cast("B")
+    file.seek(len(rest) // len(models) * models.start)
+    while len(rest):  # a full disk takes a part first
+        rest = rest[file.write(rest) :]
 
 
 def _drop_cache(file: Any) -> None:

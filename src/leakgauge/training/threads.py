@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from contextvars import ContextVar, copy_context
 from functools import cache
-from typing import Any
+from itertools import islice
+from typing import Any, TypeVar
+
+S = TypeVar("S")
+T = TypeVar("T")
 
 
 @contextmanager
@@ -25,6 +31,33 @@ def one_thread() -> Iterator[None]:
         finally:
             if torch is not None:
                 torch.set_num_threads(before)
+
+
+@contextmanager
+def threads(n: int) -> Iterator[None]:
+    """Let :func:`side_by_side` use n threads inside."""
+    before = _n_threads.set(n)
+    try:
+        yield
+    finally:
+        _n_threads.reset(before)
+
+
+def side_by_side(function: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
+    """What a function gives for each item, in their order, by the threads that :func:`threads` allows.
+
+    Each item is done by one thread, so that no number depends on how many there are.
+    """
+    n, rest = _n_threads.get(), iter(items)
+    if n == 1:
+        yield from map(function, rest)
+        return
+    with ThreadPoolExecutor(n) as pool:
+        while batch := list(islice(rest, n)):  # no more results at a time than threads
+            yield from [done.result() for done in [pool.submit(copy_context().run, function, item) for item in batch]]
+
+
+_n_threads = ContextVar("n_threads", default=1)
 
 
 @cache

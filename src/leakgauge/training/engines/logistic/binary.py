@@ -52,7 +52,7 @@ from leakgauge.training.engines.logistic.wanted import (
 from leakgauge.training.engines.refit import train_each
 from leakgauge.training.engines.stateless import Given
 from leakgauge.training.job import Job
-from leakgauge.training.threads import one_thread
+from leakgauge.training.threads import one_thread, side_by_side
 
 SCORE_TOLERANCE_NATS = 1e-7
 """Largest error of a score, in nats."""
@@ -62,6 +62,9 @@ CLOSEST = 1e-9
 
 BLOCK_MODELS, BLOCK_RECORDS = 256, 512
 """Models and records whose scores are computed together: few enough to stay in the processor's cache."""
+
+LAYER_GROUPS = 8
+"""Groups of layers of the second-order form, each of which goes over all records once."""
 
 DISPLACEMENT_NUMBERS = 2**16
 """Numbers in the displacements that are iterated together."""
@@ -252,9 +255,13 @@ class BinaryProblem:
 
         hessian = np.diag(self.penalty)
         root = np.sqrt(self.cost * _logistic(scores) * _logistic(-scores))[:, None]
-        for rows in _slices(len(root), 4 * BLOCK_RECORDS):
+
+        def product(rows: slice) -> Floats:
             part = self.X[rows] * root[rows]
-            hessian += part.T @ part
+            return np.asarray(part.T @ part)
+
+        for part in side_by_side(product, _slices(len(root), 4 * BLOCK_RECORDS)):
+            hessian += part
         lower: Floats = cholesky(hessian, lower=True, check_finite=False)
         if not (lower.diagonal() > SINGULAR_COLUMN_SHARE * np.sqrt(hessian.diagonal())).all():
             raise np.linalg.LinAlgError("the Hessian is singular to rounding")
@@ -681,11 +688,16 @@ class SecondOrder(Sums):
         bend = full.curvature * -np.tanh(full.scores / 2) / 2
         white, d = full.white.astype(np.float32), len(full.weights)
         cube = np.zeros((d, d, d), dtype=np.float32)
-        for rows in _slices(len(white), 8 * BLOCK_RECORDS):
-            part = white[rows]
-            bent = part * bend[rows, None].astype(np.float32)
-            for j in range(d):
-                cube[j, j:, j:] += (bent[:, j:] * part[:, j : j + 1]).T @ part[:, j:]
+
+        def add(layers: range) -> None:
+            for rows in _slices(len(white), 8 * BLOCK_RECORDS):
+                part = white[rows]
+                bent = part * bend[rows, None].astype(np.float32)
+                for j in layers:
+                    cube[j, j:, j:] += (bent[:, j:] * part[:, j : j + 1]).T @ part[:, j:]
+
+        for _ in side_by_side(add, [range(first, d, LAYER_GROUPS) for first in range(LAYER_GROUPS)]):
+            pass
         for j in range(d):
             cube[j:, j, j:] = cube[j:, j:, j] = cube[j, j:, j:]
         first, second = np.triu_indices(d)
@@ -901,7 +913,9 @@ def _design(case: Given, matrix: Floats) -> Floats:
     """Features; if there is an intercept, about their means, which it takes up, and with a last column of ones."""
     if not case.estimator.fit_intercept:
         return matrix
-    return np.concatenate([matrix - case.matrix.mean(axis=0), np.ones((len(matrix), 1))], axis=1)
+    design = np.ones((len(matrix), matrix.shape[1] + 1))
+    np.subtract(matrix, case.matrix.mean(axis=0), out=design[:, :-1])
+    return design
 
 
 def _about_zero(case: Given, weights: Floats) -> Floats:
