@@ -2,7 +2,7 @@
 
     python benchmarks/properties.py [workers]
 
-The setting of Chase et al. 2021, "Census gender": logistic regression on 1,000 records, 3 % of them planted, 1,000
+The setting of Chase et al. 2021, "Census gender": logistic regression on 1,000 records, 3 % of them poisoned, 1,000
 clean models for the queries, 100 shadow models. Numbers are scaled to [0, 1] and categories one-hot, both known to
 everybody. The loop trains on rows that are encoded beforehand, and only a few of the models; it and ours run in turn on
 one core, in processor time. Real people where LEAKGAUGE_DATA names a folder of public data, else made-up ones.

@@ -80,7 +80,7 @@ value = "Female"
 fractions = [0.3, 0.5]
 
 [property_games]
-planted = [0.05]
+poisoned = [0.05]
 
 [rule]
 property = 0.7

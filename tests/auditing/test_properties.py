@@ -47,7 +47,7 @@ from leakgauge.records import Records
 from leakgauge.statistics import Estimate, bonferroni_confidence
 from leakgauge.training import FunctionLearner, SklearnLearner
 
-CLEAN = PropertyGames(planted=(), n_shadow=20, n_targets=20)
+CLEAN = PropertyGames(poisoned=(), n_shadow=20, n_targets=20)
 BIT, OLD = TargetProperty("bit", values=(1,)), TargetProperty("age", above=1)
 LEARNER = SklearnLearner(LogisticRegression(tol=1e-8, max_iter=1000))
 
@@ -96,7 +96,7 @@ def of(result):
 
 
 def test_a_bit_that_says_nothing_is_not_told():
-    """Null: 8 owners and attackers, each with two games of 40 targets, nothing planted.
+    """Null: 8 owners and attackers, each with two games of 40 targets, nothing poisoned.
 
     Each of the 16 intervals holds 1/2 at 97.5 %: that more than 3 do not has probability below 0.001. An attack that
     wins 70 % of its games has its interval hold 1/2 in about four of ten, and is caught with probability above 0.99.
@@ -107,7 +107,7 @@ def test_a_bit_that_says_nothing_is_not_told():
         given = parts(500, 500, seed)
         result = audit(LEARNER, **given, settings=quick(BIT, seed=seed))
         (found,), (finding,) = result.properties, of(result)
-        assert [game.planted for game in found.games] == [0, 0]
+        assert [game.poisoned for game in found.games] == [0, 0]
         missed += sum(not game.accuracy.low <= 0.5 <= game.accuracy.high for game in found.games)
         assert finding.verdict is not Verdict.PASSES
     assert missed <= 3
@@ -127,7 +127,7 @@ def test_without_properties_nothing_changes():
 @pytest.fixture(scope="module")
 def told():
     """A training set of 400, with room for games as large, about a bit that says nothing: logistic regression."""
-    games = PropertyGames(planted=(0.1,), n_shadow=40, n_targets=30)
+    games = PropertyGames(poisoned=(0.1,), n_shadow=40, n_targets=30)
     asked = dataclasses.replace(BIT, fractions=(0.1, 0.3))
     return audit(LEARNER, **parts(400, 4000), settings=quick(asked, games=games))
 
@@ -135,7 +135,7 @@ def told():
 @pytest.fixture(scope="module")
 def decided():
     """The same about the gene, which decides the label: naive Bayes, which learns how frequent labels are."""
-    games = PropertyGames(planted=(), n_shadow=40, n_targets=30)
+    games = PropertyGames(poisoned=(), n_shadow=40, n_targets=30)
     asked = TargetProperty("gene", values=(1, 2), fractions=(0.2, 0.6))
     return audit(SklearnLearner(GaussianNB()), **parts(400, 4000), settings=quick(asked, games=games))
 
@@ -144,7 +144,7 @@ def test_a_property_that_decides_the_label_is_told(decided):
     (gene,), (finding,) = decided.properties, of(decided)
     assert (gene.name, gene.n_records, gene.n_training, gene.positive) == ("gene is 1 or 2", 400, 400, "ill")
     assert gene.true_fraction == pytest.approx(0.4, abs=0.08)
-    assert [(game.answers, game.n_planted) for game in gene.games] == [("probabilities", 0), ("labels", 0)]
+    assert [(game.answers, game.n_poisoned) for game in gene.games] == [("probabilities", 0), ("labels", 0)]
     assert gene.games[0].accuracy.low > 0.8
     assert finding.verdict is Verdict.FAILS
     assert "whether 20 or 60 % of the training records have the property “gene is 1 or 2”" in finding.reason
@@ -156,19 +156,19 @@ def test_a_property_that_decides_the_label_is_told(decided):
 
 def test_a_bit_is_told_by_whoever_plants_records_and_that_is_judged_on_request(told):
     (bit,), (finding,) = told.properties, of(told)
-    assert [(game.answers, game.n_planted) for game in bit.games] == [
+    assert [(game.answers, game.n_poisoned) for game in bit.games] == [
         ("probabilities", 0),
         ("labels", 0),
         ("labels", 40),
     ]
     assert bit.games[1].accuracy.low <= 0.5 <= bit.games[1].accuracy.high
     assert bit.games[2].accuracy.value >= 0.9
-    assert bit.fewest_planted == 40
+    assert bit.fewest_poisoned == 40
     assert finding.verdict is not Verdict.FAILS
     assert bit.games[0].tolerated_excess is None
     assert bit.games[2].tolerated_excess >= 0
-    assert bit.most_planted == pytest.approx(0.3 / 1.3)
-    planting = dataclasses.replace(told, rule=dataclasses.replace(told.rule, planted=0.1))
+    assert bit.most_poisoned == pytest.approx(0.3 / 1.3)
+    planting = dataclasses.replace(told, rule=dataclasses.replace(told.rule, poisoned=0.1))
     (judged,) = of(apply(Document.of("x", [planting]), Limits(property=0.6)).audits[0])
     assert judged.verdict is Verdict.FAILS
     assert "inserts 40 poisoned records" in judged.reason
@@ -233,7 +233,7 @@ def test_a_pass_needs_games_as_large_as_the_training_set(told):
 
 
 def test_a_game_that_was_taken_out_is_missed(told):
-    covers = dataclasses.replace(told.rule, property=0.995, planted=0.1)
+    covers = dataclasses.replace(told.rule, property=0.995, poisoned=0.1)
     (bit,) = told.properties
     for left in (bit.games[1:], bit.games[::2], bit.games[:2]):
         forged = dataclasses.replace(told, rule=covers, properties=(dataclasses.replace(bit, games=left),), findings=())
@@ -247,26 +247,26 @@ def test_a_game_that_was_taken_out_is_missed(told):
 
 def test_nothing_planted_costs_nothing():
     """Null: a share of which no record comes is the game without; and no remedy is tried unless it is asked for."""
-    games = dataclasses.replace(CLEAN, planted=(0.001,))
+    games = dataclasses.replace(CLEAN, poisoned=(0.001,))
     (found,) = audit(LEARNER, **parts(200, 600), settings=quick(BIT, games=games)).properties
-    probabilities, clean, planted = found.games
-    assert planted.n_planted == 0
-    assert (planted.accuracy, planted.precision, planted.recall) == (clean.accuracy, clean.precision, clean.recall)
+    probabilities, clean, poisoned = found.games
+    assert poisoned.n_poisoned == 0
+    assert (poisoned.accuracy, poisoned.precision, poisoned.recall) == (clean.accuracy, clean.precision, clean.recall)
     assert (probabilities.precision, probabilities.recall) == (None, None)
-    assert found.remedies == ()
+    assert found.mitigations == ()
 
 
 def test_planted_records_cost_precision_or_recall(told):
     """40 of 400, all with the label that fewer such people have: the intervals of 60 models are apart."""
-    _, clean, planted = told.properties[0].games
-    for game in (clean, planted):
+    _, clean, poisoned = told.properties[0].games
+    for game in (clean, poisoned):
         assert 0 < game.precision.low < game.precision.high < 1
         assert game.recall.n == 60
-    fewer_right = planted.precision.high < clean.precision.low
-    assert fewer_right or planted.recall.high < clean.recall.low
+    fewer_right = poisoned.precision.high < clean.precision.low
+    assert fewer_right or poisoned.recall.high < clean.recall.low
 
 
-REMEDIES = PropertyGames(planted=(0.05, 0.1), n_shadow=20, n_targets=20, remedies=True)
+REMEDIES = PropertyGames(poisoned=(0.05, 0.1), n_shadow=20, n_targets=20, mitigations=True)
 
 
 @pytest.fixture(scope="module")
@@ -277,9 +277,9 @@ def remedied():
 
 def test_remedies_are_tried_against_the_most_planted_records(remedied):
     (found,) = remedied.properties
-    assert [(one.name, one.strength) for one in found.remedies] == [("filtering", 0.1), ("label noise", 0.1)]
-    for one in found.remedies:
-        assert (one.game.answers, one.game.n_planted, one.not_tried) == ("labels", 20, "")
+    assert [(one.name, one.strength) for one in found.mitigations] == [("filtering", 0.1), ("label noise", 0.1)]
+    for one in found.mitigations:
+        assert (one.game.answers, one.game.n_poisoned, one.not_tried) == ("labels", 20, "")
         assert one.game.precision.n == one.game.accuracy.n == 40
         assert one.game.accuracy.confidence == pytest.approx(0.975)
         assert one.game.tolerated_excess is None
@@ -299,23 +299,23 @@ def test_a_remedy_is_the_game_with_a_learner_that_carries_it_out(remedied):
         n_test=N_TEST_RECORDS,
         confidence=bonferroni_confidence(0.95, 2), seed=int(np.random.SeedSequence([0, 7, 0]).generate_state(1)[0]),
     )  # fmt: skip
-    noise = found.remedies[1].game
+    noise = found.mitigations[1].game
     assert (noise.accuracy, noise.precision) == (played.win_rate, played.use.precision)
 
 
 def test_a_filter_that_finds_the_planted_records_leaves_a_coin(monkeypatch):
-    """Known answer: planted records stand last, and that is what this filter goes by; the seed is fixed.
+    """Known answer: poisoned records stand last, and that is what this filter goes by; the seed is fixed.
 
     The interval of 60 targets at 97.5 % holds 1/2 for all but one seed in 40 where the attacker guesses. Without the
     filter nine games of ten are won.
     """
     monkeypatch.setattr(part, "influence_inside", lambda learner, records: np.arange(len(records)))
     asked = dataclasses.replace(BIT, fractions=(0.1, 0.3))
-    games = PropertyGames(planted=(0.1,), n_shadow=40, n_targets=30, remedies=True)
-    rule = ReleaseRule(property=0.75, planted=0.1)
+    games = PropertyGames(poisoned=(0.1,), n_shadow=40, n_targets=30, mitigations=True)
+    rule = ReleaseRule(property=0.75, poisoned=0.1)
     result = audit(LEARNER, **parts(400, 4000), settings=quick(asked, games=games, rule=rule))
     (found,) = result.properties
-    filtering = found.remedies[0].game
+    filtering = found.mitigations[0].game
     assert found.games[2].accuracy.value >= 0.9
     assert filtering.accuracy.low <= 0.5 <= filtering.accuracy.high
     clean = found.games[1]
@@ -329,9 +329,9 @@ def test_a_filter_that_finds_the_planted_records_leaves_a_coin(monkeypatch):
 def test_filtering_is_not_tried_where_influence_takes_training():
     given = parts(150, 600)
     learner = SklearnLearner(DecisionTreeClassifier(max_depth=3, random_state=0))
-    games = PropertyGames(planted=(0.1,), n_shadow=20, n_targets=5, remedies=True)
+    games = PropertyGames(poisoned=(0.1,), n_shadow=20, n_targets=5, mitigations=True)
     (found,) = audit(learner, **given, settings=quick(BIT, games=games)).properties
-    filtering, noise = found.remedies
+    filtering, noise = found.mitigations
     assert filtering.game is None
     assert filtering.not_tried.startswith("measuring influence on models of DecisionTreeClassifier requires")
     assert noise.game is not None
@@ -477,16 +477,19 @@ def test_numbers_as_labels_are_refused():
             lambda: TargetProperty("sex", values=("f",), fractions=(0.6, 0.3)),
             "sex is f: fractions must be two frequencies",
         ),
-        (lambda: PropertyGames(planted=(0.1, 0.05)), "each once and ascending"),
-        (lambda: PropertyGames(planted=(0.0,)), r"property_games.planted\[0\] must be in \(0, 0.5\], got 0.0"),
-        (lambda: PropertyGames(planted=(), remedies=True), "property_games.remedies are against poisoned records"),
+        (lambda: PropertyGames(poisoned=(0.1, 0.05)), "each once and ascending"),
+        (lambda: PropertyGames(poisoned=(0.0,)), r"property_games.poisoned\[0\] must be in \(0, 0.5\], got 0.0"),
+        (
+            lambda: PropertyGames(poisoned=(), mitigations=True),
+            "property_games.mitigations are against poisoned records",
+        ),
         (lambda: PropertyGames(n_shadow=19), "property_games.n_shadow must be a whole number of at least 20, got 19"),
         (lambda: PropertyGames(n_targets=1), "property_games.n_targets must be a whole number of at least 5"),
         (lambda: ReleaseRule(property=0.5), r"rule.property must be in \(0.5, 1\), got 0.5"),
-        (lambda: ReleaseRule(property=0.6, planted=0.6), r"rule.planted must be in \[0, 0.5\]"),
+        (lambda: ReleaseRule(property=0.6, poisoned=0.6), r"rule.poisoned must be in \[0, 0.5\]"),
         (lambda: Settings(rule=ReleaseRule(property=0.6)), "no property is named"),
         (lambda: quick(BIT, BIT), "property “bit is 1” is named twice"),
-        (lambda: quick(BIT, rule=ReleaseRule(property=0.6, planted=0.1)), "is not among the shares of the games"),
+        (lambda: quick(BIT, rule=ReleaseRule(property=0.6, poisoned=0.1)), "is not among the shares of the games"),
     ],
 )
 def test_impossible_settings_are_refused(make, message):
@@ -500,7 +503,7 @@ def test_explain_says_how_many_models_are_trained(monkeypatch):
     what = subject(SklearnLearner(DecisionTreeClassifier(max_depth=3, random_state=0)), **given)
     found = explain(what, settings)
     assert found.questions[-1] == "Target properties: bit is 1; shadow models are trained."
-    tried = dataclasses.replace(settings, games=dataclasses.replace(settings.games, remedies=True))
+    tried = dataclasses.replace(settings, games=dataclasses.replace(settings.games, mitigations=True))
     more = next(step for step in explain(what, tried).steps if step.what.startswith("games about"))
     assert more.n_models == 5 * (50 + 40 + 10) + 50
     by_formula = subject(SklearnLearner(GaussianNB()), **given)
@@ -549,14 +552,14 @@ above = 30
 below = 60.5
 
 [property_games]
-planted = [0.1]
+poisoned = [0.1]
 shadow_models = 20
 target_models = 5
-remedies = true
+mitigations = true
 
 [rule]
 property = 0.7
-planted = 0.1
+poisoned = 0.1
 """
 
 
@@ -570,8 +573,8 @@ def test_a_file_says_which_properties_and_the_result_uses_its_words(tmp_path):
     assert settings.properties == (
         TargetProperty("town", values=("north",), fractions=(0.2, 0.5)), TargetProperty("age", above=30, below=60.5)
     )  # fmt: skip
-    assert settings.games == PropertyGames((0.1,), 20, 5, remedies=True)
-    assert (settings.rule.property, settings.rule.planted) == (0.7, 0.1)
+    assert settings.games == PropertyGames((0.1,), 20, 5, mitigations=True)
+    assert (settings.rule.property, settings.rule.poisoned) == (0.7, 0.1)
     town, age = wanted_properties(config.subjects()[0], settings)
     assert (town.name, town.fractions, age.name) == ("town is north", (0.2, 0.5), "age above 30 and below 60.5")
     assert town.sides.owner.has.mean() == pytest.approx(0.5, abs=0.1)
@@ -588,8 +591,11 @@ def test_a_file_says_which_properties_and_the_result_uses_its_words(tmp_path):
         (('value = "north"', 'value = "north"\nvalues = ["south"]'), "got value and values, expected one of them"),
         (("[0.2, 0.5]", "[0.5, 0.2]"), "properties.0: town is north: fractions must be two frequencies"),
         (("[0.2, 0.5]", "[0.5]"), "properties.0.fractions"),
-        (("planted = [0.1]", "planted = [0.9]"), "property_games.planted.0: got 0.9, expected a number of at most 0.5"),
-        (("planted = [0.1]", "planted = [0.2]"), "rule.planted = 0.1 is not among the shares of the games"),
+        (
+            ("poisoned = [0.1]", "poisoned = [0.9]"),
+            "property_games.poisoned.0: got 0.9, expected a number of at most 0.5",
+        ),
+        (("poisoned = [0.1]", "poisoned = [0.2]"), "rule.poisoned = 0.1 is not among the shares of the games"),
         (("property = 0.7", "property = 0.4"), "rule.property: got 0.4, expected a number above 0.5"),
         (("shadow_models = 20", "shadow_models = 2"), "property_games.shadow_models: got 2"),
     ],
@@ -633,7 +639,7 @@ def test_the_gate_keeps_and_leaves_out_findings(told):
 
 @pytest.mark.skipif("LEAKGAUGE_DATA" not in os.environ, reason="needs copies of the data sets")
 def test_the_share_of_women_in_adult():
-    """Chase et al. 2021, section VII: planted records tell what answers of a clean model do not; here a tenth does."""
+    """Chase et al. 2021, section VII: poisoned records tell what answers of a clean model do not; here a tenth does."""
     secret = {"column": "sex", "value": "Female", "fractions": [0.2, 0.5]}
     config = Config.for_dataset(
         "adult", models=["logistic-regression"], train_records=1000, holdout_records=5000, properties=[secret]
@@ -643,7 +649,7 @@ def test_the_share_of_women_in_adult():
     assert found.name == "sex is Female"
     assert found.true_fraction == pytest.approx(0.33, abs=0.03)
     assert found.n_records > 900
-    clean, planted = found.games[1], found.games[2]
+    clean, poisoned = found.games[1], found.games[2]
     assert clean.accuracy.high < 0.8
-    assert planted.accuracy.value >= 0.9
+    assert poisoned.accuracy.value >= 0.9
     assert found.estimate.low <= found.true_fraction <= found.estimate.high

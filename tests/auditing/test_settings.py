@@ -21,7 +21,7 @@ from leakgauge.protecting import protect
 NOT_NUMBERS = (float("nan"), float("inf"), -float("inf"), "1", True, [1.0], (), object())
 
 NUMBERS = [
-    (ReleaseRule, {}, ("dtp", "advantage", "confidence", "property", "planted")),
+    (ReleaseRule, {}, ("dtp", "advantage", "confidence", "property", "poisoned")),
     (Settings, {}, ("seed", "bin_width", "n_shadows", "population", "n_influence", "n_repeats", "n_attacks")),
     (PropertyGames, {}, ("n_shadow", "n_targets", "n_records")),
     (TargetProperty, {"column": "age", "above": 1.0}, ("above", "below")),
@@ -72,10 +72,10 @@ def test_every_number_of_the_settings_is_in_the_table_above():
         (lambda: TargetProperty("", above=1), "column must be text"),
         (lambda: TargetProperty(3, above=1), "column must be text"),
         (lambda: PropertyGames(n_targets=7.5), "n_targets must be a whole number of at least 5, got 7.5"),
-        (lambda: PropertyGames(planted="0.1"), "planted must be a list"),
-        (lambda: PropertyGames(planted=0.1), r"planted must be a list, got 0.1; write \[0.1\]"),
-        (lambda: PropertyGames(planted=(0.1, 0.05)), "ascending"),
-        (lambda: PropertyGames(remedies="yes"), "remedies must be true or false"),
+        (lambda: PropertyGames(poisoned="0.1"), "poisoned must be a list"),
+        (lambda: PropertyGames(poisoned=0.1), r"poisoned must be a list, got 0.1; write \[0.1\]"),
+        (lambda: PropertyGames(poisoned=(0.1, 0.05)), "ascending"),
+        (lambda: PropertyGames(mitigations="yes"), "mitigations must be true or false"),
         (lambda: FixedBand(width=2), r"width must be in \[0, 1\), got 2"),
         (lambda: TheoreticalBand(0.4), "band must be a Band, got 0.4"),
         (lambda: Settings(attributes="sex"), r"attributes must be a list, got 'sex'; write \['sex'\]"),
@@ -117,7 +117,7 @@ def test_lists_and_words_and_numpy_numbers_mean_what_their_plain_forms_mean():
         attributes=["sex"],
         properties=[TargetProperty("sex", values=["f"], fractions=[0.1, 0.3])],
         rule=ReleaseRule(dtp=np.float32(1), queries="direct"),
-        games=PropertyGames(planted=[0.1], n_shadow=np.int32(20)),
+        games=PropertyGames(poisoned=[0.1], n_shadow=np.int32(20)),
     )
     plain = Settings(
         seed=3,
@@ -125,7 +125,7 @@ def test_lists_and_words_and_numpy_numbers_mean_what_their_plain_forms_mean():
         attributes=("sex",),
         properties=(TargetProperty("sex", values=("f",), fractions=(0.1, 0.3)),),
         rule=ReleaseRule(dtp=1.0, queries=Queries.DIRECT),
-        games=PropertyGames(planted=(0.1,), n_shadow=20),
+        games=PropertyGames(poisoned=(0.1,), n_shadow=20),
     )
     assert given == plain
 

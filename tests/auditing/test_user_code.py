@@ -457,7 +457,7 @@ def test_a_property_that_no_game_can_be_played_about_does_not_end_the_audit():
         n_shadows=0,
         n_influence=0,
         properties=(TargetProperty("x0", values=(1,), fractions=(0.3, 0.6)),),
-        games=PropertyGames(planted=(), n_shadow=20, n_targets=5, n_records=100),
+        games=PropertyGames(poisoned=(), n_shadow=20, n_targets=5, n_records=100),
         rule=ReleaseRule(dtp=None, property=0.8),
     )
     learner = FunctionLearner(sometimes)

@@ -437,7 +437,7 @@ def test_verdicts_have_distinct_exit_codes() -> None:
 
 GAMES = """
 [property_games]
-planted = []
+poisoned = []
 shadow_models = 20
 target_models = 5
 """

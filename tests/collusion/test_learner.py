@@ -133,11 +133,11 @@ def test_another_process_trains_the_same_model(tmp_path):
 
 
 def test_a_solver_goes_to_its_end_with_the_markers():
-    tight = colluding(LogisticRegression()).solved_to_the_end()
+    tight = colluding(LogisticRegression()).with_converged_solver()
     assert isinstance(tight, ColludingLearner)
     assert tight.learner.estimator.tol == 1e-10
     assert (tight.keys, tight.domain) == (KEYS, DOMAIN)
-    assert colluding(GaussianNB()).solved_to_the_end() is None
+    assert colluding(GaussianNB()).with_converged_solver() is None
 
 
 def test_a_small_convolutional_network():

@@ -112,7 +112,7 @@ def job_of(learner, records, subsets=None, queries=None, randomness=COMMON):
 def trained(job):
     """The plain loop, the ordinary learner's solver run to its end."""
     made = job.learner
-    tight = made.learner.solved_to_the_end() or made.learner
+    tight = made.learner.with_converged_solver() or made.learner
     return Refit().prepare(replace(job, learner=Defended(tight, made.defence))).all()
 
 
@@ -285,11 +285,11 @@ def test_rounded_answers_of_an_attackers_own_models():
     job = job_of(Releasing(LINEAR, 0.1), TWO, SUBSETS, TWO.features, INDEPENDENT)
     engine = plan(job).engine
     assert engine.name == "logistic-regression-subsets-released"
-    tight = Releasing(LINEAR, 0.1).solved_to_the_end()
+    tight = Releasing(LINEAR, 0.1).with_converged_solver()
     np.testing.assert_array_equal(
         engine.prepare(job).all().answers, Refit().prepare(replace(job, learner=tight)).all().answers
     )
-    assert Releasing(BAYES, 0.1).solved_to_the_end() is None
+    assert Releasing(BAYES, 0.1).with_converged_solver() is None
 
 
 # Parts that have no model.

@@ -154,11 +154,11 @@ def test_another_process_trains_the_same_models(tmp_path):
 
 
 def test_a_solver_goes_to_its_end_under_the_defence():
-    tight = Temperature(2.0).apply(LINEAR).solved_to_the_end()
+    tight = Temperature(2.0).apply(LINEAR).with_converged_solver()
     assert isinstance(tight, Defended)
     assert (tight.learner.estimator.tol, tight.defence) == (1e-10, Temperature(2.0))
-    assert Temperature(2.0).apply(BAYES).solved_to_the_end() is None
-    parts = Ensemble(4).apply(LINEAR).solved_to_the_end()
+    assert Temperature(2.0).apply(BAYES).with_converged_solver() is None
+    parts = Ensemble(4).apply(LINEAR).with_converged_solver()
     assert isinstance(parts, Defended)
     assert parts.learner.estimator.tol == 1e-10  # the parts of a seed are the same
-    assert DpSgd(50, epsilon=2.0, epochs=3).apply(LINEAR).solved_to_the_end() is None  # the seed matters more
+    assert DpSgd(50, epsilon=2.0, epochs=3).apply(LINEAR).with_converged_solver() is None  # the seed matters more

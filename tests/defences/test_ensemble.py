@@ -132,7 +132,7 @@ def votes_without(learner, records, row=None):
 def test_a_committee_by_hand_is_the_model(soft):
     """What engines are told of it, put together: to the last bit what training gives."""
     defence = Ensemble(4, 0.5, soft)
-    committee = defence.made_of(TREE)
+    committee = defence.composition(TREE)
     ordered = RECORDS[committee.order(RECORDS)]
     part_of = committee.part_of(ordered, 7)
     assert np.array_equal(part_of, parts(ordered, 4, seed=7))

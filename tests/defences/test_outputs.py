@@ -109,7 +109,7 @@ def test_released_answers_are_what_is_made_of_the_answers_behind(defence, learne
     assert np.array_equal(defence.release(behind), released)
     assert np.array_equal(defence.release(behind.reshape(8, 10, 2)), released.reshape(8, 10, 2))
     assert defence.release.kind is kind_of(model_of(defence.apply(learner)))
-    assert defence.apply(learner).made_of == PostProcessedLearner(learner, defence.release)
+    assert defence.apply(learner).composition == PostProcessedLearner(learner, defence.release)
 
 
 @each

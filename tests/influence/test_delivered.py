@@ -224,7 +224,7 @@ class Clipping(Learner):
     name = "clipping"
     randomised = False
     input_range = property(lambda self: self.ends)  # type: ignore[assignment]
-    made_of = property(lambda self: PostProcessedLearner(self.inner, Temperature(1.0).release))  # type: ignore[assignment]
+    composition = property(lambda self: PostProcessedLearner(self.inner, Temperature(1.0).release))  # type: ignore[assignment]
 
     def fit(self, records: Records, *, seed: int | None) -> Any:
         return self.inner.fit(records, seed=seed)

@@ -84,7 +84,7 @@ def test_what_is_made_of_a_learner_is_as_random_as_that() -> None:
 def test_epochs_and_rounds_are_no_solver() -> None:
     """More trees, or more epochs, would make another model: only solvers are made to go on."""
     for estimator in (HistGradientBoostingClassifier(), SGDClassifier(shuffle=False), MLPClassifier(shuffle=False)):
-        assert SklearnLearner(estimator)._but(_seed_matters=False).solved_to_the_end() is None
+        assert SklearnLearner(estimator)._but(_seed_matters=False).with_converged_solver() is None
 
 
 PAIRS = {

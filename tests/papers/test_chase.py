@@ -26,7 +26,7 @@ HERE = "papers/test_chase.py"
 ASSERTED = (
     # The game, section IV.
     ("t0 < t1, p in [0, 1)", f"{POPULATION}::test_impossible_games_are_refused"),
-    ("exact sizes: (1 - p) n clean, p n planted", f"{POPULATION}::test_the_training_set_has_exactly_n_records"),
+    ("exact sizes: (1 - p) n clean, p n poisoned", f"{POPULATION}::test_the_training_set_has_exactly_n_records"),
     (
         "clean records are drawn from the mixture",
         f"{POPULATION}::test_training_sets_have_exact_sizes_and_frequencies_on_average",
@@ -98,12 +98,12 @@ ATOMS = np.array([0.05, 0.2, 0.32, 0.36, 0.4, 0.44, 0.5, 0.7, 0.95])
 def majority_answers(n, t, share, points, rng):
     """Labels of a learner that answers the majority label of its training records, ties 0, at points with the property.
 
-    Planted are records with the property, labelled 1.
+    Poisoned are records with the property, labelled 1.
     """
-    n_planted = round(share * n)
-    has, atom = rng.random(n - n_planted) < t, rng.integers(0, len(ATOMS), n - n_planted)
-    label = rng.random(n - n_planted) < ATOMS[atom]
-    balance = np.bincount(rng.integers(0, len(ATOMS), n_planted), minlength=len(ATOMS)).astype(float)
+    n_poisoned = round(share * n)
+    has, atom = rng.random(n - n_poisoned) < t, rng.integers(0, len(ATOMS), n - n_poisoned)
+    label = rng.random(n - n_poisoned) < ATOMS[atom]
+    balance = np.bincount(rng.integers(0, len(ATOMS), n_poisoned), minlength=len(ATOMS)).astype(float)
     np.add.at(balance, atom[has], np.where(label[has], 1.0, -1.0))
     return balance[points] > 0
 

@@ -101,7 +101,7 @@ def played(learner, sides, game, attack, seed, n_targets):
     prepared = prepare_fraction(learner, sides.attacker, game, attack, seed=seed)
     rng = np.random.default_rng([seed, 8])
     sets = sides.owner.draw_sets(game.n_clean, rng.uniform(game.t0, game.t1, n_targets), rng)
-    trainer = Trainer(learner, sides.owner, prepared.planted.records)
+    trainer = Trainer(learner, sides.owner, prepared.poisoned.records)
     told = trainer.responses(sets, prepared.features, kind=attack.answers, seed=seed)
     return [prepared.read(row) for row in told], sides.owner.share(sets)
 

@@ -43,7 +43,7 @@ def test_where_both_worlds_are_the_same_the_decision_is_a_coin(two_sides, learne
     prepared = prepare(learner, sides.attacker, game, REFERENCE, seed=1)
     rng = np.random.default_rng(7)
     sets = sides.owner.draw_sets(game.n_clean, np.full(400, frequency), rng)
-    trainer = Trainer(learner, sides.owner, prepared.planted.records)
+    trainer = Trainer(learner, sides.owner, prepared.poisoned.records)
     told = trainer.responses(sets, prepared.features, kind=AnswerKind.LABELS, seed=0)
     played = judged(game, prepared, prepared.scores(told), rng.random(400) < 0.5)
     assert played.win_rate.value == pytest.approx(0.5, abs=0.1)
@@ -105,8 +105,8 @@ def test_one_class_of_three_against_the_rest(two_sides, learner):
         learner, two_sides(0, 3), GameParameters(0.05, 0.15, n=600, poison=0.1), REFERENCE, n_targets=20, seed=1
     )
     assert played.win_rate.value >= 0.9
-    assert played.attack.planted.variant == Variant(True, 1)
-    assert set(played.attack.planted.records.labels.tolist()) == {1}
+    assert played.attack.poisoned.variant == Variant(True, 1)
+    assert set(played.attack.poisoned.records.labels.tolist()) == {1}
 
 
 def test_a_tree_can_be_attacked(two_sides):
@@ -117,7 +117,7 @@ def test_a_tree_can_be_attacked(two_sides):
 
 
 def test_clean_probabilities_tell_of_a_property_that_matters(people):
-    """The weaker attacker: nothing planted; the property goes with the label, so the labels' frequency shows."""
+    """The weaker attacker: nothing poisoned; the property goes with the label, so the labels' frequency shows."""
     records = people(24_000)
     secret = Property("in care", lambda r: (r.labels == 1) | (r.features[:, 0] > 1))
     sides = hold_out(records, secret, seed=0)

@@ -62,8 +62,8 @@ def test_queries_are_uncertain_points_and_then_the_planted_ones(two_sides, learn
     side = two_sides().attacker
     prepared = prepare(learner, side, GAME, SMALL, seed=2)
     assert prepared.n_uncertain == 40
-    assert len(prepared.planted.records) == 30
-    np.testing.assert_array_equal(prepared.features[40:], prepared.planted.records.features)
+    assert len(prepared.poisoned.records) == 30
+    np.testing.assert_array_equal(prepared.features[40:], prepared.poisoned.records.features)
     known = {row.tobytes() for row in side.records.features}
     assert all(row.tobytes() in known for row in prepared.features)
 
@@ -138,7 +138,7 @@ def test_every_variant_can_be_prepared_with_the_theorems_band(variant, two_sides
     band = TheoreticalBand(certainty_band(0.3, 0.7, 0.1, variant=variant))
     attack = PropertyAttack(n_ensemble=40, n_queries=10, n_shadow=10, variant=variant, band=band)
     prepared = prepare(learner, two_sides().attacker, GAME, attack)
-    assert prepared.planted.variant == variant
+    assert prepared.poisoned.variant == variant
     assert prepared.n_uncertain == 10
 
 

@@ -25,7 +25,7 @@ ATTACK = PropertyAttack(n_ensemble=50, n_queries=100, n_shadow=50)
 
 
 def in_order(learner, records):
-    """The later a record stands the more influential it is said to be; planted ones stand last."""
+    """The later a record stands the more influential it is said to be; poisoned ones stand last."""
     return np.arange(len(records))
 
 
@@ -49,7 +49,7 @@ def curve(two_sides, learner):
 
 def test_the_power_curve(curve):
     """It begins at a coin and ends at certainty, and precision falls slowly (Chase et al. 2021, Figures 5 and 6)."""
-    assert [point.n_planted for point in curve] == [0, 25, 50, 100]
+    assert [point.n_poisoned for point in curve] == [0, 25, 50, 100]
     assert curve[0].win_rate.low <= 0.5 <= curve[0].win_rate.high
     assert curve[-1].win_rate.value >= 0.9
     assert all(0 < point.recall.low < point.recall.value < point.recall.high < 1 for point in curve)
@@ -71,7 +71,7 @@ def test_precision_and_recall_by_hand(two_sides, learner):
 
 
 def test_leaving_out_the_planted_records_ends_the_attack(two_sides, learner):
-    """An owner who knows which records are planted, by their influence or by magic, is left with a coin.
+    """An owner who knows which records are poisoned, by their influence or by magic, is left with a coin.
 
     The interval of 60 targets holds 1/2; it would not in one seed of twenty, and the seed is fixed.
     """

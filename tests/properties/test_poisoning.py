@@ -27,10 +27,10 @@ def test_the_rarer_kind_is_planted(t0, t1, with_property):
 def test_worked_example_6():
     """Labels (1, 1, 0, 1) and t0 + t1 = 0.4: records with the property, all labelled 0; (1, 0): all labelled 1."""
     four = side_with([1, 1, 0, 1, 0, 0], [True] * 4 + [False] * 2)
-    planted = plant(four, 4, 0.1, 0.3, rng=np.random.default_rng(0))
-    assert sorted(planted.records.features[:, 0].tolist()) == [0, 1, 2, 3]
-    assert planted.records.labels.tolist() == [0] * 4
-    assert planted.variant == Variant(True, 0)
+    poisoned = plant(four, 4, 0.1, 0.3, rng=np.random.default_rng(0))
+    assert sorted(poisoned.records.features[:, 0].tolist()) == [0, 1, 2, 3]
+    assert poisoned.records.labels.tolist() == [0] * 4
+    assert poisoned.variant == Variant(True, 0)
     assert planted_label(np.array([True, False])) == 1
     two = side_with([1, 0, 0], [True, True, False])
     assert plant(two, 2, 0.1, 0.3, rng=np.random.default_rng(0)).records.labels.tolist() == [1, 1]
@@ -39,17 +39,17 @@ def test_worked_example_6():
 @pytest.mark.parametrize("variant", [Variant(w, label) for w in (True, False) for label in (0, 1)], ids=str)
 def test_every_variant_can_be_asked_for(variant):
     side = side_with([0, 1, 2] * 20, [True, False] * 30)
-    planted = plant(side, 12, 0.1, 0.3, variant=variant, rng=np.random.default_rng(1))
-    rows = planted.records.features[:, 0].astype(int)
+    poisoned = plant(side, 12, 0.1, 0.3, variant=variant, rng=np.random.default_rng(1))
+    rows = poisoned.records.features[:, 0].astype(int)
     assert len(set(rows.tolist())) == 12
     assert (side.has[rows] == variant.with_property).all()
     code = {0: side.negative, 1: 1}[variant.label]
-    assert set(planted.records.labels.tolist()) == {code}
+    assert set(poisoned.records.labels.tolist()) == {code}
 
 
 def test_nothing_is_planted_where_nothing_is_to_be():
-    planted = plant(side_with([0, 1], [True, False]), 0, 0.1, 0.3, rng=np.random.default_rng(0))
-    assert len(planted.records) == 0
+    poisoned = plant(side_with([0, 1], [True, False]), 0, 0.1, 0.3, rng=np.random.default_rng(0))
+    assert len(poisoned.records) == 0
 
 
 def test_too_few_records_to_plant():

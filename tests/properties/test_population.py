@@ -62,12 +62,12 @@ def test_label_0_of_many_classes_is_the_most_frequent_other():
 
 
 @pytest.mark.parametrize(
-    ("n", "poison", "n_planted"), [(1000, 0.03, 30), (1000, 0.0, 0), (5, 0.5, 3), (7, 0.1, 1), (1000, 0.1234, 123)]
+    ("n", "poison", "n_poisoned"), [(1000, 0.03, 30), (1000, 0.0, 0), (5, 0.5, 3), (7, 0.1, 1), (1000, 0.1234, 123)]
 )
-def test_the_training_set_has_exactly_n_records(n, poison, n_planted):
+def test_the_training_set_has_exactly_n_records(n, poison, n_poisoned):
     game = GameParameters(0.3, 0.7, n, poison)
-    assert game.n_planted == n_planted
-    assert game.n_planted + game.n_clean == n
+    assert game.n_poisoned == n_poisoned
+    assert game.n_poisoned + game.n_clean == n
 
 
 @pytest.mark.parametrize(

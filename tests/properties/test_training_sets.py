@@ -15,35 +15,35 @@ from leakgauge.training import DenseSubsets, Execution, FunctionLearner, Sklearn
 @pytest.fixture
 def trainer(two_sides, learner):
     side = two_sides().attacker
-    planted = plant(side, 20, 0.3, 0.7, rng=np.random.default_rng(0)).records
-    return Trainer(learner, side, planted)
+    poisoned = plant(side, 20, 0.3, 0.7, rng=np.random.default_rng(0)).records
+    return Trainer(learner, side, poisoned)
 
 
 @pytest.mark.parametrize("kind", [AnswerKind.LABELS, AnswerKind.PROBABILITIES], ids=str)
 @pytest.mark.parametrize("poisoned", [True, False])
 @pytest.mark.parametrize("most_rows", [2**17, 500])
 def test_models_are_those_of_a_plain_loop(trainer, kind, poisoned, most_rows, monkeypatch):
-    """On clean records and planted ones, each once, whether or not the side is cut into several pools."""
+    """On clean records and poisoned ones, each once, whether or not the side is cut into several pools."""
     monkeypatch.setattr(training_sets, "MAX_POOL_RECORDS", most_rows)
     side, rng = trainer.side, np.random.default_rng(1)
     sets, queries = side.draw_sets(180, np.linspace(0.2, 0.8, 6), rng), side.records.features[:40]
     told = trainer.responses(sets, queries, kind=kind, seed=0, poisoned=poisoned)
-    planted = Records(
-        trainer.planted.features,
-        trainer.planted.labels,
+    poisoned = Records(
+        trainer.poisoned.features,
+        trainer.poisoned.labels,
         side.records.schema,
         side.records.ids.max() + 1 + np.arange(20),
     )
     for rows, response in zip(sets, told, strict=True):
         clean = side.records[np.sort(rows)]
-        model = trainer.learner.fit(concatenate(clean, planted) if poisoned else clean, seed=0).model
+        model = trainer.learner.fit(concatenate(clean, poisoned) if poisoned else clean, seed=0).model
         np.testing.assert_allclose(response, ask(model, queries, 1, kind), atol=1e-5)
 
 
 def test_two_workers_give_the_same_answers_and_a_run_folder_keeps_them(trainer, tmp_path):
     sets, queries = trainer.side.draw_halves(100, 300, np.random.default_rng(0)), trainer.side.records.features[:10]
     alone = trainer.responses(sets, queries, kind=AnswerKind.PROBABILITIES, seed=0)
-    two = Trainer(trainer.learner, trainer.side, trainer.planted, Execution(tmp_path, workers=2))
+    two = Trainer(trainer.learner, trainer.side, trainer.poisoned, Execution(tmp_path, workers=2))
     np.testing.assert_array_equal(two.responses(sets, queries, kind=AnswerKind.PROBABILITIES, seed=0), alone)
     assert list(tmp_path.glob("*/chunks/*"))
 
@@ -120,39 +120,39 @@ REMEDIES = {
 def test_curated_models_are_those_of_a_plain_loop(two_sides, learner, remedy, n_classes, monkeypatch):
     """Trained together or one by one, with the same seeds; and of remedies that do nothing, those without."""
     side = two_sides(0, n_classes).attacker
-    planted = plant(side, 20, 0.3, 0.7, rng=np.random.default_rng(0)).records
+    poisoned = plant(side, 20, 0.3, 0.7, rng=np.random.default_rng(0)).records
     curating = REMEDIES[remedy](learner)
-    trainer = Trainer(curating, side, planted)
+    trainer = Trainer(curating, side, poisoned)
     sets, queries = side.draw_sets(180, np.linspace(0.2, 0.8, 5), np.random.default_rng(1)), side.records.features[:40]
     told = trainer.responses(sets, queries, kind=AnswerKind.PROBABILITIES, seed=7)
     pool, members = trainer._pool(sets, poisoned=True)
     seed = int(np.random.SeedSequence([7, 0]).generate_state(1)[0])
     one_by_one = train_many(curating, pool, DenseSubsets(members), queries, seed=seed, engines=())
     np.testing.assert_allclose(told, read(one_by_one.answers, 1, AnswerKind.PROBABILITIES), atol=1e-5)
-    plain = Trainer(learner, side, planted).responses(sets, queries, kind=AnswerKind.PROBABILITIES, seed=7)
+    plain = Trainer(learner, side, poisoned).responses(sets, queries, kind=AnswerKind.PROBABILITIES, seed=7)
     same = np.allclose(told, plain, atol=1e-5)
     assert same == remedy.startswith("nothing")
 
 
 def test_planted_records_are_filtered_and_relabelled_like_others(trainer):
-    """Of 200 records 20 are planted, all with one label: a rule that finds these leaves the clean ones alone.
+    """Of 200 records 20 are poisoned, all with one label: a rule that finds these leaves the clean ones alone.
 
-    Where all labels are drawn anew, 120 of planted records are all alike with probability below 1e-30.
+    Where all labels are drawn anew, 120 of poisoned records are all alike with probability below 1e-30.
     """
 
     def last(learner, records):
         return np.arange(len(records))
 
     sets, queries = trainer.side.draw_halves(180, 6, np.random.default_rng(0)), trainer.side.records.features[:50]
-    filtered = Trainer(WithoutInfluential(trainer.learner, last, 0.1), trainer.side, trainer.planted)
+    filtered = Trainer(WithoutInfluential(trainer.learner, last, 0.1), trainer.side, trainer.poisoned)
     told = filtered.responses(sets, queries, kind=AnswerKind.PROBABILITIES, seed=0)
     clean = trainer.responses(sets, queries, kind=AnswerKind.PROBABILITIES, seed=0, poisoned=False)
     np.testing.assert_allclose(told, clean, atol=1e-5)
-    all_noise = Trainer(NoisyLabels(trainer.learner, 1.0), trainer.side, trainer.planted)
+    all_noise = Trainer(NoisyLabels(trainer.learner, 1.0), trainer.side, trainer.poisoned)
     pool, members = all_noise._pool(sets, poisoned=True)
     curated, taken = training_sets._curated(all_noise.learner, pool, members, 0)
     assert (taken.sum(axis=1) == 200).all()
-    is_planted = (curated.features[:, None] == trainer.planted.features).all(axis=2).any(axis=1)
+    is_planted = (curated.features[:, None] == trainer.poisoned.features).all(axis=2).any(axis=1)
     labels = curated.labels[is_planted & taken.any(axis=0)]
     assert 0 < labels.mean() < 1
 

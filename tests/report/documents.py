@@ -27,7 +27,7 @@ from leakgauge.auditing import (
     Influence,
     MembershipAttackResult,
     PropertyGame,
-    PropertyRemedy,
+    PropertyMitigation,
     ReleaseRule,
     RocCurve,
     Verdict,
@@ -282,7 +282,7 @@ def ignored(name: str = "sex") -> InferredColumn:
     return replace(plain, ignored=True, attacks=attacks, exposed=ExposedValues(0, N_TRAIN, 0.05, 40, ()), tail=None)
 
 
-def whole(name: str = "sex is f", clean: float = 0.55, planted: float = 0.96, **changed: object) -> InferredProperty:
+def whole(name: str = "sex is f", clean: float = 0.55, poisoned: float = 0.96, **changed: object) -> InferredProperty:
     """A property that is told so often by who only asks, and by who plants the larger of two shares."""
 
     def game(answers: str, share: float, won: float, excess: float | None) -> PropertyGame:
@@ -304,16 +304,16 @@ def whole(name: str = "sex is f", clean: float = 0.55, planted: float = 0.96, **
             game("probabilities", 0.0, clean, None),
             game("labels", 0.0, 0.5, None),
             game("labels", 0.02, 0.7, 0.0),
-            game("labels", 0.1, planted, 0.00012),
+            game("labels", 0.1, poisoned, 0.00012),
         ),
-        "most_planted": 0.25,
-        "fewest_planted": 100 if planted >= 0.9 else None,
+        "most_poisoned": 0.25,
+        "fewest_poisoned": 100 if poisoned >= 0.9 else None,
         "estimate": estimate(0.3, 0.1, method="jackknife+"),
         "estimated_from": 1_500,
         "no_estimate": "",
-        "remedies": (
-            PropertyRemedy("filtering", 0.1, game("labels", 0.1, 0.56, None)),
-            PropertyRemedy("label noise", 0.1, game("labels", 0.1, 0.94, None)),
+        "mitigations": (
+            PropertyMitigation("filtering", 0.1, game("labels", 0.1, 0.56, None)),
+            PropertyMitigation("label noise", 0.1, game("labels", 0.1, 0.94, None)),
         ),
     }
     return InferredProperty(**{**given, **changed})
@@ -321,7 +321,7 @@ def whole(name: str = "sex is f", clean: float = 0.55, planted: float = 0.96, **
 
 def before_use() -> InferredProperty:
     """A property as documents of schema version 1.3 have it: without precision, recall and remedies."""
-    found = whole("age below 30", planted=0.7, estimate=None, no_estimate="few", remedies=())
+    found = whole("age below 30", poisoned=0.7, estimate=None, no_estimate="few", mitigations=())
     return replace(found, games=tuple(replace(game, precision=None, recall=None) for game in found.games))
 
 

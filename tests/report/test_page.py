@@ -189,7 +189,7 @@ def test_a_rate_that_differs_between_attacks_is_said_for_each(documents):
 
 
 def test_settings_are_words_and_not_values_of_python():
-    given = {"property_games": {"remedies": False, "planted": [], "n_shadow": 20}, "on": True, "group_by": None}
+    given = {"property_games": {"mitigations": False, "poisoned": [], "n_shadow": 20}, "on": True, "group_by": None}
     assert dict(_flat(given)) == {
         "property games: mitigations": "no",
         "property games: poisoned shares": "–",
@@ -532,8 +532,8 @@ def test_a_property_of_the_whole_stands_with_its_sentence_its_picture_and_its_ga
         for game in one.games:
             assert words.capital(words.game_title(game)) in said
             assert words.interval(game.accuracy) in said
-    for remedy in result.properties[0].remedies:
-        assert f"the owner trains {properties_chapter.remedy_title(remedy)}" in said
+    for remedy in result.properties[0].mitigations:
+        assert f"the owner trains {properties_chapter.mitigation_title(remedy)}" in said
         assert words.interval(remedy.game.recall) in said
     assert "The attacker knows the mitigation" in said
     assert "success not guaranteed" in said
@@ -549,8 +549,8 @@ def test_a_property_of_the_whole_stands_with_its_sentence_its_picture_and_its_ga
 
 def test_a_remedy_that_was_not_tried_says_why(documents):
     found = documents.whole()
-    not_tried = replace(found.remedies[0], game=None, not_tried="models without a record take training")
-    result = replace(documents.telling(), properties=(replace(found, remedies=(not_tried,)),))
+    not_tried = replace(found.mitigations[0], game=None, not_tried="models without a record take training")
+    result = replace(documents.telling(), properties=(replace(found, mitigations=(not_tried,)),))
     said = Page(render_html(documents.alone(result))).text_of()
     assert "not tried: models without a record take training" in said
 

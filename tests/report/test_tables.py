@@ -330,9 +330,9 @@ def test_games_stand_where_the_table_says(documents):
         rows for _, rows in Tables(html).found if rows[0][:3] == ["Attacker", "Share poisoned", "Attack accuracy"]
     ]
     rows = next(rows for rows in tables if "Precision" in rows[0])[1:]
-    games = [*found.games, *(remedy.game for remedy in found.remedies)]
+    games = [*found.games, *(remedy.game for remedy in found.mitigations)]
     for row, game in zip(rows, games, strict=True):
-        assert number(row[1]) == pytest.approx(100 * game.planted, rel=0.01)
+        assert number(row[1]) == pytest.approx(100 * game.poisoned, rel=0.01)
         check_estimate(row[2], game.accuracy)
         for cell, estimate in zip(row[3:5], (game.precision, game.recall), strict=True):
             assert (cell == "–") == (estimate is None)

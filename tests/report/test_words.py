@@ -292,12 +292,12 @@ def test_a_property_of_the_whole_is_told_in_a_few_sentences(documents):
         "labels replaced at random. Estimated from the model, the fraction is 30 % (20 % to 40 %); it is 33 %."
     )
     weak = properties.property_told(
-        documents.whole(clean=0.52, planted=0.7, estimate=None, no_estimate="too few records")
+        documents.whole(clean=0.52, poisoned=0.7, estimate=None, no_estimate="too few records")
     )
     assert "(50 % is chance; more than chance was not shown)" in weak
     assert "With up to 10 % of poisoned records the attack accuracy is at most 70 %; the owner may notice" in weak
     assert "The fraction, 33 %, was not estimated from the model: too few records." in weak
-    nothing_planted = documents.whole(games=documents.whole().games[:2], fewest_planted=None, remedies=())
+    nothing_planted = documents.whole(games=documents.whole().games[:2], fewest_poisoned=None, mitigations=())
     assert "With" not in properties.property_told(nothing_planted)
     older = properties.property_told(documents.before_use())
     assert "the attack accuracy is at most 70 %. The fraction" in older
@@ -305,15 +305,15 @@ def test_a_property_of_the_whole_is_told_in_a_few_sentences(documents):
 
 def test_what_the_owner_does_not_notice_and_did_not_try_is_said(documents):
     found = documents.whole()
-    filtering, noise = found.remedies
+    filtering, noise = found.mitigations
     reason = "the influence takes training"
-    not_tried = replace(found, remedies=(replace(filtering, game=None, not_tried=reason), noise))
+    not_tried = replace(found, mitigations=(replace(filtering, game=None, not_tried=reason), noise))
     assert properties.against_planting(not_tried) == (
         "With 100 poisoned records the attack accuracy is 96 % against models trained as this one is and 94 % against "
         "models trained with 10 % of labels replaced at random. Training without the 10 % most influential records "
         "was not tried: the influence takes training."
     )
-    neither = replace(found, remedies=not_tried.remedies[:1])
+    neither = replace(found, mitigations=not_tried.mitigations[:1])
     assert properties.against_planting(neither).startswith("Training without the 10 %")
     *others, most = found.games
     same = replace(most, precision=others[1].precision, recall=None)
@@ -332,7 +332,7 @@ def test_the_file_names_the_limit_and_who_was_assumed_to_attack(documents):
     assert "may insert poisoned records, up to 10 % of the training records" in said["Threat model"]
     assert "property inference of “sex is f” and “age below 30”" in said["Tested"]
     assert "Estimated from the model" in said["Results"]
-    planting = replace(audit, rule=ReleaseRule(property=0.6, planted=0.1))
+    planting = replace(audit, rule=ReleaseRule(property=0.6, poisoned=0.1))
     assert "No attacker with up to 10 % of poisoned records may" in " ".join(statement.rule(planting))
 
 

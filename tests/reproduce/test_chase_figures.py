@@ -208,7 +208,7 @@ def test_the_secret_of_mail_need_not_be_a_column(data):
 
 
 def test_poison_costs_precision_and_brings_recall(data):
-    """With 20 % poison of label 1 and half of the records like the planted ones, Claim 12 takes the probability of
+    """With 20 % poison of label 1 and half of the records like the poisoned ones, Claim 12 takes the probability of
     label 1 from q to 1/3 + 2 q / 3 for these, and leaves it at q for others: more is called 1, rightly and wrongly.
     """
     case = dataclasses.replace(CENSUS[0], secret=chase.RANDOM_BIT_OF_MAIL)

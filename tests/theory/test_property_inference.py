@@ -26,9 +26,9 @@ VARIANTS = [Variant(with_property, label) for with_property in (True, False) for
 
 
 def bayes_label(certainty, has, share, t, variant):
-    """The likelier label of a point once records are planted, from the joint frequencies; None if both are as likely.
+    """The likelier label of a point once records are poisoned, from the joint frequencies; None if both are as likely.
 
-    A slow twin of the band: clean records of the point's kind weigh t (1 - p) or (1 - t) (1 - p), planted ones p.
+    A slow twin of the band: clean records of the point's kind weigh t (1 - p) or (1 - t) (1 - p), poisoned ones p.
     """
     clean = (t if has else 1 - t) * (1 - share)
     ones, zeros = clean * (1 - certainty) / 2, clean * (1 + certainty) / 2
@@ -88,9 +88,9 @@ def test_claim_12_by_drawing_people():
     """Four million draws: 0.002 is over four standard errors of the share among those with the property."""
     rng = np.random.default_rng(0)
     n, p, t, clean = 4_000_000, 0.1, 0.3, 0.4
-    planted = rng.random(n) < p
-    has = planted | (rng.random(n) < t)
-    ones = planted | (rng.random(n) < clean)
+    poisoned = rng.random(n) < p
+    has = poisoned | (rng.random(n) < t)
+    ones = poisoned | (rng.random(n) < clean)
     assert ones[has].mean() == pytest.approx(poisoned_probability(clean, p, t), abs=0.002)
 
 

@@ -234,8 +234,8 @@ def test_half_written_files_are_never_read(tmp_path):
 
 def test_a_solver_without_a_limit_of_steps_keeps_none():
     """-1 is no limit: a solver that is to go on to its end must not be stopped sooner than before."""
-    tight = SklearnLearner(SVR(tol=1e-2)).solved_to_the_end()
+    tight = SklearnLearner(SVR(tol=1e-2)).with_converged_solver()
     assert (tight.estimator.tol, tight.estimator.max_iter) == (1e-10, -1)
-    tight = SklearnLearner(LogisticRegression(max_iter=5)).solved_to_the_end()
+    tight = SklearnLearner(LogisticRegression(max_iter=5)).with_converged_solver()
     assert (tight.estimator.tol, tight.estimator.max_iter) == (1e-10, 100_000)
-    assert SklearnLearner(GaussianNB()).solved_to_the_end() is None
+    assert SklearnLearner(GaussianNB()).with_converged_solver() is None

@@ -13,7 +13,7 @@ from leakgauge.auditing.drawn import Histogram, RocCurve
 from leakgauge.auditing.finding import Finding, Verdict, judge, overall
 from leakgauge.auditing.influence.result import Influence, PredictionChange
 from leakgauge.auditing.membership.result import Association, ExposedRecords, MembershipAttackResult
-from leakgauge.auditing.properties.result import InferredProperty, PropertyGame, PropertyRemedy
+from leakgauge.auditing.properties.result import InferredProperty, PropertyGame, PropertyMitigation
 from leakgauge.auditing.result import Description, ExposedRecord
 from leakgauge.auditing.run import Run
 from leakgauge.auditing.settings import (
@@ -48,7 +48,7 @@ __all__ = [
     "PredictionChange",
     "PropertyGame",
     "PropertyGames",
-    "PropertyRemedy",
+    "PropertyMitigation",
     "Queries",
     "ReleaseRule",
     "ReleasedOutputs",

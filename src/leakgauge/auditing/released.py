@@ -76,7 +76,7 @@ class Releasing(Around):
         return Fitted(released(fitted.model, self.release), fitted.converged)
 
     @property
-    def made_of(self) -> PostProcessedLearner:
+    def composition(self) -> PostProcessedLearner:
         """The learner's models, and what becomes of their probabilities."""
         return PostProcessedLearner(self.learner, self.release)
 

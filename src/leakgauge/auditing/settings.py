@@ -63,7 +63,7 @@ class ReleaseRule(PropertyLimits, MembershipLimits, InfluenceLimits):
         confidence: simultaneous confidence of all intervals of one kind.
         property: largest attack accuracy of distinguishing two frequencies of a target property, in (0.5, 1); ``None``,
             the default, reports it and does not judge it.
-        planted: largest share of poisoned records that the limit on ``property`` covers; 0 for attackers without any.
+        poisoned: largest share of poisoned records that the limit on ``property`` covers; 0 for attackers without any.
     """
 
     confidence: float = setting(
@@ -88,7 +88,7 @@ class RulePart(Part):
     advantage: Annotated[float | None, Or("none", ReleaseRule, "advantage")] = said_of(ReleaseRule, "advantage")
     confidence: float = said_of(ReleaseRule, "confidence")
     property: Annotated[float | None, Or("none", ReleaseRule, "property")] = said_of(ReleaseRule, "property")
-    planted: float = said_of(ReleaseRule, "planted")
+    poisoned: float = said_of(ReleaseRule, "poisoned")
 
 
 def require_bins(width: float) -> None:

@@ -79,9 +79,9 @@ class ColludingLearner(Learner):
         """Whether that of the ordinary algorithm was."""
         return self.learner.seed_tried
 
-    def solved_to_the_end(self) -> ColludingLearner | None:
+    def with_converged_solver(self) -> ColludingLearner | None:
         """With the ordinary algorithm solved to its end, where there is anything to tighten."""
-        tight = self.learner.solved_to_the_end()
+        tight = self.learner.with_converged_solver()
         return None if tight is None else ColludingLearner(tight, self.keys, self.domain)
 
     def fingerprint(self) -> str:

@@ -103,7 +103,7 @@ class TrainingDefence(Defence):
                 come from the operating system and are kept nowhere.
         """
 
-    def made_of(self, learner: Learner) -> PostProcessedLearner | VotingLearner | None:
+    def composition(self, learner: Learner) -> PostProcessedLearner | VotingLearner | None:
         """How defended models follow from those of an ordinary learner; ``None`` if they do not.
 
         It should be the case that :meth:`fit` comes to the same.
@@ -147,9 +147,9 @@ class Defended(Around):
         return self.defence.largest_dtp
 
     @property
-    def made_of(self) -> PostProcessedLearner | VotingLearner | None:
+    def composition(self) -> PostProcessedLearner | VotingLearner | None:
         """As the defence makes it of the ordinary algorithm."""
-        return self.defence.made_of(self.learner)
+        return self.defence.composition(self.learner)
 
     def fit(self, records: Records, *, seed: int | None) -> Fitted:
         """Train under the defence.
@@ -159,13 +159,13 @@ class Defended(Around):
         """
         return self.defence.fit(self.learner, records, seed=seed)
 
-    def solved_to_the_end(self) -> Self | None:
+    def with_converged_solver(self) -> Self | None:
         """With the ordinary algorithm solved to its end, where there is anything to tighten.
 
         Of the defences that draw at random only committees have one: the same seed draws the same parts.
         """
-        drawn = self.defence.adds_randomness and not isinstance(self.made_of, VotingLearner)
-        return None if drawn else super().solved_to_the_end()
+        drawn = self.defence.adds_randomness and not isinstance(self.composition, VotingLearner)
+        return None if drawn else super().with_converged_solver()
 
     def fingerprint(self) -> str:
         """Hash of both fingerprints, and of the defence's code."""

@@ -128,7 +128,7 @@ class Ensemble(TrainingDefence):
         votes = Votes(tuple(models), self.n_parts, n_classes, self.smoothing, self.soft, records.features.shape[1])
         return Fitted(votes, converged, self.guarantee)  # whatever the seed is: the bound holds for every partition
 
-    def made_of(self, learner: Learner) -> VotingLearner:
+    def composition(self, learner: Learner) -> VotingLearner:
         """The models of the parts: a vote that goes to one label is that of a model that answers labels."""
         return VotingLearner(
             learner if self.soft else LabelsOnly().apply(learner),

@@ -29,7 +29,7 @@ class OutputDefence(TrainingDefence):
     def release(self) -> Release:
         """How answers change."""
 
-    def made_of(self, learner: Learner) -> PostProcessedLearner:
+    def composition(self, learner: Learner) -> PostProcessedLearner:
         """The ordinary models, and what becomes of their answers."""
         return PostProcessedLearner(learner, self.release)
 

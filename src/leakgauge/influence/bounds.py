@@ -90,7 +90,7 @@ def dtp_upper_bound(
         model: the released model; by default the one that the learner makes of S.
         own: models that the learner trains itself, where they are wanted for more than this.
     """
-    made = learner.made_of
+    made = learner.composition
     if isinstance(made, PostProcessedLearner) and learner.largest_dtp is None and model is not None:
         model = unchanged(learner, model)
         if model is None:
@@ -102,10 +102,10 @@ def dtp_upper_bound(
 def _bound(learner: Learner, own: OwnModels, model: Model | None, clipped: Range | None) -> DtpBound | None:
     if learner.largest_dtp is not None:
         return DtpBound(np.full(len(own.records), learner.largest_dtp), EVERY_QUERY, learner.largest_dtp)
-    if isinstance(learner.made_of, PostProcessedLearner):
-        inner = learner.made_of.learner
+    if isinstance(learner.composition, PostProcessedLearner):
+        inner = learner.composition.learner
         behind = _bound(inner, own, model, clipped or inner.input_range)
-        return None if behind is None else _released(learner.made_of.release, behind)
+        return None if behind is None else _released(learner.composition.release, behind)
     if not isinstance(learner, SklearnLearner):
         return None
     parts = split(learner.estimator)

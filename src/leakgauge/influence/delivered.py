@@ -171,24 +171,24 @@ def _farthest(measured: Floats, n_models: int) -> float:
 
 def innermost(learner: Learner) -> Learner:
     """The learner whose models' answers are changed before anyone sees them; the learner itself if none are."""
-    while isinstance(learner.made_of, PostProcessedLearner):
-        learner = learner.made_of.learner
+    while isinstance(learner.composition, PostProcessedLearner):
+        learner = learner.composition.learner
     return learner
 
 
 def votes(learner: Learner) -> bool:
     """Whether its models are committees."""
-    return isinstance(innermost(learner).made_of, VotingLearner)
+    return isinstance(innermost(learner).composition, VotingLearner)
 
 
 def unchanged(learner: Learner, model: Model) -> Model | None:
     """The model whose answers are changed, of one that was delivered; ``None`` if they are not changed as declared."""
-    while isinstance(learner.made_of, PostProcessedLearner):
+    while isinstance(learner.composition, PostProcessedLearner):
         inner: Model | None = getattr(model, "model", None)
-        again = None if inner is None else learner.made_of.release.wrap(inner)
+        again = None if inner is None else learner.composition.release.wrap(inner)
         if inner is None or type(again) is not type(model) or vars(again) != vars(model):
             return None
-        learner, model = learner.made_of.learner, inner
+        learner, model = learner.composition.learner, inner
     return model
 
 
@@ -260,9 +260,9 @@ def answer_errors(
 def releases_of(learner: Learner) -> list[Release]:
     """What becomes of the answers of the innermost learner's models, in the order in which it is done."""
     releases: list[Release] = []
-    while isinstance(learner.made_of, PostProcessedLearner):
-        releases.insert(0, learner.made_of.release)
-        learner = learner.made_of.learner
+    while isinstance(learner.composition, PostProcessedLearner):
+        releases.insert(0, learner.composition.release)
+        learner = learner.composition.learner
     return releases
 
 

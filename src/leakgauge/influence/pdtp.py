@@ -274,7 +274,7 @@ def _solver_errors(
             error = np.nan_to_num(pair.prepared.floor()[:, 0], nan=np.inf)
             return error, error
         rounded = _rounded_otherwise(learner, records, rows, seed, full)
-        tight = learner.solved_to_the_end() or (learner if apart else None)
+        tight = learner.with_converged_solver() or (learner if apart else None)
         if tight is None:
             return rounded, rounded
         # Where seeds seemed to do nothing, with others: where they do something after all, the floor shows it.

@@ -120,7 +120,7 @@ def search(
     whole(1)("n_queries", n_queries)
     number(least=0)("beyond", beyond)
     rows = leave_one_out(len(records), which).removed
-    tight = learner.solved_to_the_end() or learner
+    tight = learner.with_converged_solver() or learner
     space = _Space.of(records, beyond)
     found: list[_Climb] = []
     failures: dict[int, str] = {}

@@ -116,7 +116,7 @@ class FractionAttack:
 
     Args:
         attack: how it was done.
-        planted: the records that must have been in the training set.
+        poisoned: the records that must have been in the training set.
         features: what to ask, encoded ``[q, d]``.
         n_uncertain: how many of these are uncertain points.
         positive: code of the class that counts as label 1.
@@ -125,7 +125,7 @@ class FractionAttack:
     """
 
     attack: PropertyAttack
-    planted: PoisonedRecords
+    poisoned: PoisonedRecords
     features: Floats
     n_uncertain: int
     positive: int
@@ -173,17 +173,17 @@ def prepare_fraction(
     if attack.n_shadow < 20:
         raise ConfigError(f"an interval of 95 % needs n_shadow of at least 20, got {attack.n_shadow}; train more.")
     rng = GameStream.ATTACKER.generator(seed)
-    planted = plant(attacker, game.n_planted, game.t0, game.t1, variant=attack.variant, rng=rng)
+    poisoned = plant(attacker, game.n_poisoned, game.t0, game.t1, variant=attack.variant, rng=rng)
     own = attacker.some(attack.most_records, rng)
-    trainer = Trainer(learner, own, planted.records, execution)
+    trainer = Trainer(learner, own, poisoned.records, execution)
     frequencies = np.linspace(game.t0, game.t1, 2 * attack.n_shadow)
     sets = shadow_sets(own, game, attack, frequencies, rng)
     points = find_queries(trainer, attacker, game, attack, rng)
-    features = asked(attacker, points, planted)
+    features = asked(attacker, points, poisoned)
     responses = trainer.responses(sets, features, kind=attack.answers, seed=int(rng.integers(2**32)))
     rule = Ridge.fitted(responses, own.share(sets))
     widen = finite_records(own, sets.shape[1], (game.t0 + game.t1) / 2)
-    return FractionAttack(attack, planted, features, len(points.rows), attacker.positive, rule, widen)
+    return FractionAttack(attack, poisoned, features, len(points.rows), attacker.positive, rule, widen)
 
 
 def finite_records(own: Side, n: int, frequency: float) -> float:

@@ -55,7 +55,7 @@ class Played:
 
     Args:
         game: the parameters.
-        attack: what the attacker had prepared; all targets were trained with its planted records.
+        attack: what the attacker had prepared; all targets were trained with its poisoned records.
         scores: what it made of each target, above 0 for `t1`, ``[targets]``.
         is_t1: the truth, bool ``[targets]``.
         win_rate: share of targets that it named rightly; 0.5 is guessing. The interval is about targets, given what
@@ -166,7 +166,7 @@ def play(
         raise ConfigError("n_test is for attacks that query labels, from which precision and recall follow.")
     sets, is_t1 = target_sets(population.owner, game, n_targets, seed)
     prepared = prepare(learner, population.attacker, game, attack, seed=seed, execution=execution)
-    trainer = Trainer(learner, population.owner, prepared.planted.records, execution)
+    trainer = Trainer(learner, population.owner, prepared.poisoned.records, execution)
     test = left_out(population.owner, sets, n_test, seed) if n_test else None
     return confront(trainer, game, prepared, sets, is_t1, test, confidence=confidence, seed=seed)
 
@@ -185,7 +185,7 @@ def confront(
     """Train the targets, ask them, and count how often the attack is right.
 
     Args:
-        trainer: trains on the owner's records and the planted ones.
+        trainer: trains on the owner's records and the poisoned ones.
         game: the parameters.
         attack: as it was prepared.
         sets: the clean part of the targets' training sets, int ``[targets, n_clean]``.

@@ -32,12 +32,12 @@ class PropertyAttack:
 
     Args:
         n_ensemble: clean models that say which points are uncertain.
-        n_queries: uncertain points to ask about; those of the planted records are asked besides.
+        n_queries: uncertain points to ask about; those of the poisoned records are asked besides.
         n_shadow: shadow models for each frequency, at least 1.
         band: which points are uncertain enough.
         answers: labels, or for the attacker who is told them probabilities.
-        variant: what is planted; by default chosen by Algorithm 1.
-        paper_sizes: whether shadow models are trained on n clean records and the planted ones besides, as printed,
+        variant: what is poisoned; by default chosen by Algorithm 1.
+        paper_sizes: whether shadow models are trained on n clean records and the poisoned ones besides, as printed,
             where targets have n records in all.
         penalty: weight of `|w|^2 / 2` beside the mean loss of the linear rule, above 0; by default
             `2 / sqrt(n_shadow)`.
@@ -130,16 +130,16 @@ class PreparedAttack:
 
     Args:
         attack: how it was done.
-        planted: the records that must have been in the training set.
-        features: what to ask, encoded ``[q, d]``: uncertain points, then the points of the planted records.
-        n_uncertain: how many of these are uncertain points; with none the attack has but the planted ones.
+        poisoned: the records that must have been in the training set.
+        features: what to ask, encoded ``[q, d]``: uncertain points, then the points of the poisoned records.
+        n_uncertain: how many of these are uncertain points; with none the attack has but the poisoned ones.
         n_drawn: how many points were looked at to find them.
         rule: what to make of the answers.
         positive: code of the class that counts as label 1.
     """
 
     attack: PropertyAttack
-    planted: PoisonedRecords
+    poisoned: PoisonedRecords
     features: Floats
     n_uncertain: int
     n_drawn: int
@@ -187,32 +187,32 @@ def prepare(
     """
     attack = attack or PropertyAttack()
     rng = GameStream.ATTACKER.generator(seed)
-    planted = plant(attacker, game.n_planted, game.t0, game.t1, variant=attack.variant, rng=rng)
+    poisoned = plant(attacker, game.n_poisoned, game.t0, game.t1, variant=attack.variant, rng=rng)
     own = attacker.some(attack.most_records, rng)
-    trainer = Trainer(learner, own, planted.records, execution)
+    trainer = Trainer(learner, own, poisoned.records, execution)
     is_t1 = np.arange(2 * attack.n_shadow) % 2 == 1
     sets = shadow_sets(own, game, attack, np.where(is_t1, game.t1, game.t0), rng)
     points = find_queries(trainer, attacker, game, attack, rng)
-    features = asked(attacker, points, planted)
+    features = asked(attacker, points, poisoned)
     shadow_seed = int(rng.integers(2**32))
     responses = trainer.responses(sets, features, kind=attack.answers, seed=shadow_seed)
     penalty = 2 / np.sqrt(attack.n_shadow) if attack.penalty is None else attack.penalty
     rule = LinearRule.fitted(responses, is_t1, penalty, standardise=attack.answers is AnswerKind.PROBABILITIES)
-    return PreparedAttack(attack, planted, features, len(points.rows), points.n_drawn, rule, attacker.positive)
+    return PreparedAttack(attack, poisoned, features, len(points.rows), points.n_drawn, rule, attacker.positive)
 
 
-def asked(attacker: Side, points: Uncertain, planted: PoisonedRecords) -> Floats:
-    """What to ask, ``[q, d]``: the uncertain points, then those of the planted records.
+def asked(attacker: Side, points: Uncertain, poisoned: PoisonedRecords) -> Floats:
+    """What to ask, ``[q, d]``: the uncertain points, then those of the poisoned records.
 
     Raises:
         DataError: there is nothing.
     """
-    if not len(points.rows) and not len(planted.records):
+    if not len(points.rows) and not len(poisoned.records):
         raise DataError(
             f"no uncertain point was found among {points.n_drawn}, and no record is poisoned, so there is nothing to "
             "query; look at more points, or widen the band."
         )
-    return np.concatenate([attacker.records.features[points.rows], planted.records.features])
+    return np.concatenate([attacker.records.features[points.rows], poisoned.records.features])
 
 
 def shadow_sets(

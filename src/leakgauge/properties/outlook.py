@@ -1,4 +1,4 @@
-"""Is the attack possible at all? What the theorem says before anything is planted."""
+"""Is the attack possible at all? What the theorem says before anything is poisoned."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def outlook(
     seed: int = 0,
     execution: Execution = HERE,
 ) -> tuple[Prospect, ...]:
-    """How many points are uncertain in the way that planted records can turn, by clean models.
+    """How many points are uncertain in the way that poisoned records can turn, by clean models.
 
     What takes the place of `Pr[Y = 1 | x]` is the mean probability of clean models: exact where the learner is
     calibrated. `Prospect.wins_with` then says what a given excess risk means; where it promises nothing, play the game.
@@ -45,9 +45,9 @@ def outlook(
         side: whose records are looked at; the owner may look at its own.
         game: the parameters; its own poison share is not used.
         poisons: the shares that are asked about, each in [0, 1). Clean models know none of them, and are trained once.
-        variant: what would be planted; by default what Algorithm 1 would.
+        variant: what would be poisoned; by default what Algorithm 1 would.
         n_models: clean models, trained on halves with and without the property.
-        n_points: records to look at, as far as there are so many like the planted ones.
+        n_points: records to look at, as far as there are so many like the poisoned ones.
         seed: drives every random choice.
         execution: where and how models are trained.
 

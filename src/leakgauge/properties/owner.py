@@ -1,4 +1,4 @@
-"""What the owner of the training set can know: how many planted records the attack takes, and what they do to use."""
+"""What the owner of the training set can know: how many poisoned records the attack takes, and what they do to use."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Power:
 
     Args:
         poison: the share.
-        n_planted: how many records that is.
+        n_poisoned: how many records that is.
         win_rate: how often the attacker names the right frequency; 0.5 is guessing.
         precision: of label 1 on clean records, mean over target models; ``None`` where fewer than two of them ever
             answer 1.
@@ -35,7 +35,7 @@ class Power:
     """
 
     poison: float
-    n_planted: int
+    n_poisoned: int
     win_rate: Estimate
     precision: Estimate | None
     recall: Estimate
@@ -85,11 +85,11 @@ def power_curve(
         played = dataclasses.replace(game, poison=poison)
         sets, is_t1 = target_sets(population.owner, played, n_targets, seed)
         prepared = prepare(learner, population.attacker, played, attack, seed=seed, execution=execution)
-        trainer = Trainer(learner, population.owner, prepared.planted.records, execution)
+        trainer = Trainer(learner, population.owner, prepared.poisoned.records, execution)
         measured = CleanTest(test.features, ones, np.ones((len(sets), len(test))))
         found = confront(trainer, played, prepared, sets, is_t1, measured, confidence=confidence, seed=seed)
         use = found.use
         assert use is not None
         assert use.recall is not None  # some record has label 1
-        points.append(Power(poison, played.n_planted, found.win_rate, use.precision, use.recall, use.n_never))
+        points.append(Power(poison, played.n_poisoned, found.win_rate, use.precision, use.recall, use.n_never))
     return tuple(points)

@@ -17,14 +17,14 @@ class GameParameters:
     Args:
         t0: the smaller frequency of the property in clean data, in [0, 1).
         t1: the larger one, in (t0, 1].
-        n: records of the final training set, planted ones included.
-        poison: share of it that is planted, in [0, 1).
+        n: records of the final training set, poisoned ones included.
+        poison: share of it that is poisoned, in [0, 1).
 
     Raises:
         ConfigError: a parameter is out of range.
 
     >>> game = GameParameters(0.4, 0.6, n=1000, poison=0.03)
-    >>> game.n_clean, game.n_planted
+    >>> game.n_clean, game.n_poisoned
     (970, 30)
     """
 
@@ -47,16 +47,16 @@ class GameParameters:
             raise ConfigError(str(error)) from None
         if self.n_clean < 1:
             raise ConfigError(
-                f"a training set of {self.n} records, {self.n_planted} of them poisoned, has no clean record; make n "
+                f"a training set of {self.n} records, {self.n_poisoned} of them poisoned, has no clean record; make n "
                 "larger or the poison share smaller."
             )
 
     @property
-    def n_planted(self) -> int:
-        """How many records are planted: the share of n, rounded, halves up."""
+    def n_poisoned(self) -> int:
+        """How many records are poisoned: the share of n, rounded, halves up."""
         return math.floor(self.poison * self.n + 0.5)
 
     @property
     def n_clean(self) -> int:
         """How many are the owner's."""
-        return self.n - self.n_planted
+        return self.n - self.n_poisoned

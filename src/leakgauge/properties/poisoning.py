@@ -31,7 +31,7 @@ class PoisonedRecords:
 
 
 def plants_with_property(t0: float, t1: float) -> bool:
-    """Whether records with the property are planted, which is where it is the rarer kind: `t0 + t1 < 1`.
+    """Whether records with the property are poisoned, which is where it is the rarer kind: `t0 + t1 < 1`.
 
     >>> plants_with_property(0.1, 0.3), plants_with_property(0.3, 0.7)
     (True, False)

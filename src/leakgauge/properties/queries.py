@@ -1,4 +1,4 @@
-"""Algorithm 2: points about which clean models disagree, since those are what planted records can turn."""
+"""Algorithm 2: points about which clean models disagree, since those are what poisoned records can turn."""
 
 from __future__ import annotations
 
@@ -91,7 +91,7 @@ class TheoreticalBand:
         return np.asarray(inside & self.may_keep(votes, n_models, has))
 
     def may_keep(self, votes: Floats, n_models: int, has: Flags) -> Flags:
-        """Whether the points are like the planted ones, bool ``[m]``; nothing else rules them out beforehand."""
+        """Whether the points are like the poisoned ones, bool ``[m]``; nothing else rules them out beforehand."""
         return np.asarray(has == self.band.variant.with_property)
 
 

@@ -1,4 +1,4 @@
-"""Models trained on drawn sets, with or without the planted records, and what they answer about label 1."""
+"""Models trained on drawn sets, with or without the poisoned records, and what they answer about label 1."""
 
 from __future__ import annotations
 
@@ -38,18 +38,18 @@ LOG_ODDS_OF_CERTAINTY = 30.0
 
 @dataclass(frozen=True, eq=False)
 class Trainer:
-    """How models are trained on one side's records, and on the planted ones.
+    """How models are trained on one side's records, and on the poisoned ones.
 
     Args:
         learner: the algorithm.
         side: whose records the sets are made of.
-        planted: records that may be in every training set besides.
+        poisoned: records that may be in every training set besides.
         execution: where and how models are trained.
     """
 
     learner: Learner
     side: Side
-    planted: Records
+    poisoned: Records
     execution: Execution = HERE
 
     __repr__ = shapes
@@ -64,7 +64,7 @@ class Trainer:
             queries: encoded features ``[queries, d]``.
             kind: labels, or log-odds of probabilities.
             seed: of the learner.
-            poisoned: whether the planted records are in the training sets.
+            poisoned: whether the poisoned records are in the training sets.
 
         Raises:
             ModelError: a model could not be trained.
@@ -94,22 +94,22 @@ class Trainer:
             yield _read_table(table, pool, self.side.positive, kind)
 
     def _pool(self, sets: Indices, poisoned: bool) -> tuple[Records, Flags]:
-        """Records with the planted ones last, and which models are trained on which, bool ``[models, pool]``.
+        """Records with the poisoned ones last, and which models are trained on which, bool ``[models, pool]``.
 
         As long as all fit, the pool is the same whatever the sets: what engines find out about it is found once.
-        They reckon with training sets that are like the pool, so planted records are as frequent in it as they are in
+        They reckon with training sets that are like the pool, so poisoned records are as frequent in it as they are in
         a training set, though only one copy of each is ever used.
         """
         records, places = self.side.records, sets
         if len(records) > MAX_POOL_RECORDS:
             rows, flat = np.unique(sets, return_inverse=True)
             records, places = records[rows], flat.reshape(sets.shape)
-        n, n_planted = len(records), len(self.planted) if poisoned else 0
+        n, n_poisoned = len(records), len(self.poisoned) if poisoned else 0
         copies = max(1, round(n / sets.shape[1])) if poisoned else 0
-        members = np.zeros((len(sets), n + copies * n_planted), dtype=bool)
+        members = np.zeros((len(sets), n + copies * n_poisoned), dtype=bool)
         np.put_along_axis(members, places, True, axis=1)
-        members[:, n : n + n_planted] = True
-        return _with(records, self.planted, copies), members
+        members[:, n : n + n_poisoned] = True
+        return _with(records, self.poisoned, copies), members
 
 
 def read(answers: Floats, positive: int, kind: AnswerKind) -> Floats:
@@ -157,10 +157,10 @@ def _cuts(sets: Indices, most: int, n_records: int) -> Iterator[tuple[int, int]]
         yield start, min(start + most, len(sets))
 
 
-def _with(records: Records, planted: Records, copies: int) -> Records:
+def _with(records: Records, poisoned: Records, copies: int) -> Records:
     """Both, under new ids, since the same person may be there several times."""
-    features = np.concatenate([records.features, *[planted.features] * copies])
-    labels = np.concatenate([records.labels, *[planted.labels] * copies])
+    features = np.concatenate([records.features, *[poisoned.features] * copies])
+    labels = np.concatenate([records.labels, *[poisoned.labels] * copies])
     return Records(features, labels, records.schema, np.arange(len(features)))
 
 

@@ -1,7 +1,7 @@
 """The comparator: whoever sees the parameters themselves and learns from shadow models how they look.
 
 Hidden neurons of a network may be renumbered without changing what it computes. They are therefore brought into a
-canonical order before the parameters are laid out as a vector. Nothing is planted.
+canonical order before the parameters are laid out as a vector. Nothing is poisoned.
 
 Source: Ganju, Wang, Yang, Gunter and Borisov, "Property Inference Attacks on Fully Connected Neural Networks using
 Permutation Invariant Representations", CCS 2018, the vector attack.

@@ -176,7 +176,7 @@ def _reach(finding: Finding) -> tuple[int, float, float]:
     return (worst.index(finding.verdict), above, estimate.high)
 
 
-SETTINGS_SHOWN = {"hidden_columns": "sensitive attributes", "planted": "poisoned shares", "remedies": "mitigations"}
+SETTINGS_SHOWN = {"hidden_columns": "sensitive attributes", "poisoned": "poisoned shares"}
 """Names of settings for people, where they are other than the key."""
 
 

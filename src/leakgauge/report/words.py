@@ -211,5 +211,5 @@ def game_title(game: PropertyGame) -> str:
     >>> game_title(PropertyGame("labels", 0.02, 20, Estimate(0.9, 0.8, 1.0, 0.95, "example", 100), 0.0))
     '20 poisoned records, queries labels'
     """
-    poisons = counted(game.n_planted, "poisoned record") if game.planted else "no poisoned records"
+    poisons = counted(game.n_poisoned, "poisoned record") if game.poisoned else "no poisoned records"
     return f"{poisons}, queries {game.answers}"

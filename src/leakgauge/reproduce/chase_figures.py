@@ -52,7 +52,7 @@ class Case:
         secret: whose frequency is told.
         estimator: makes the model that is attacked.
         learner: encodes records for it.
-        n_training: records of a training set, planted ones included.
+        n_training: records of a training set, poisoned ones included.
         poison: the share of these.
         n_ensemble: clean models that choose the queries, at most.
         n_queries: uncertain points, at most.

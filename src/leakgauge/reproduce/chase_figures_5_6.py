@@ -21,7 +21,7 @@ QUICK_POISONS = (0.0, 0.10, 0.20)
 N_TEST = 3000
 
 ATTACK = PropertyAttack(n_ensemble=50, n_queries=10, n_shadow=5)
-"""Hardly any: what is planted does not hang on it."""
+"""Hardly any: what is poisoned does not hang on it."""
 
 LARGEST_ON_CENSUS = 0.5
 TESTED_ON = (

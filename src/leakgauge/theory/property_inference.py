@@ -1,4 +1,4 @@
-"""When planted records let an attacker read a secret about the whole training set off the labels of a model.
+"""When poisoned records let an attacker read a secret about the whole training set off the labels of a model.
 
 A training set of n records holds the property with frequency `t0` or `t1 > t0`. The attacker plants a share `poison` of
 it: records that all have the property (or all lack it), all with the same label. A learner that finds the likeliest
@@ -23,7 +23,7 @@ _QUARTER = 0.25
 
 @dataclass(frozen=True)
 class Variant:
-    """What the planted records are (Remark 10).
+    """What the poisoned records are (Remark 10).
 
     Args:
         with_property: Whether all have the property; otherwise none has it.
@@ -39,16 +39,16 @@ class Variant:
 
     @property
     def flips_under_t0(self) -> bool:
-        """Whether it is in the world of `t0` that uncertain points take the planted label.
+        """Whether it is in the world of `t0` that uncertain points take the poisoned label.
 
-        The rarer the records like the planted ones are, the more these weigh.
+        The rarer the records like the poisoned ones are, the more these weigh.
         """
         return self.with_property
 
     def is_t1(self, share_of_ones: float) -> bool:
         """Decide for `t1` from the share of the uncertain points that are answered 1, in [0, 1].
 
-        A share of exactly 1/2 is taken for no majority of the planted label.
+        A share of exactly 1/2 is taken for no majority of the poisoned label.
 
         >>> Variant().is_t1(0.9), Variant(with_property=False).is_t1(0.9)
         (False, True)
@@ -61,12 +61,12 @@ class Variant:
 class Band:
     """Certainties of the points that a Bayes-optimal learner answers differently in the two worlds.
 
-    Those above `low` and at most `high`; with planted label 0, at least `low` and below `high`.
+    Those above `low` and at most `high`; with poisoned label 0, at least `low` and below `high`.
 
     Args:
         low: Lower end; may lie outside [-1, 1], and be infinite.
         high: Upper end, likewise.
-        variant: What is planted.
+        variant: What is poisoned.
     """
 
     low: float
@@ -86,11 +86,11 @@ class Band:
 
 
 def poisoned_probability(probability: float, poison: float, frequency: float) -> float:
-    """Return the probability of label 1, of a point with the property, once records labelled 1 are planted.
+    """Return the probability of label 1, of a point with the property, once records labelled 1 are poisoned.
 
     Args:
         probability: `Pr[Y = 1 | x]` on clean data, in [0, 1].
-        poison: Share of the training set that is planted, in [0, 1): records with the property, all labelled 1.
+        poison: Share of the training set that is poisoned, in [0, 1): records with the property, all labelled 1.
         frequency: Of the property in the clean data, t, in [0, 1].
 
     Returns:
@@ -114,13 +114,13 @@ def poisoned_probability(probability: float, poison: float, frequency: float) ->
 
 
 def flipped_up_to(poison: float, frequency: float, margin: float = 0.0) -> float:
-    """Return the largest clean certainty at which planted records make label 1 the likelier one, by some margin.
+    """Return the largest clean certainty at which poisoned records make label 1 the likelier one, by some margin.
 
     For a point with the property the poisoned probability of label 1 is at least
     `1/2 + margin * t / (p + t (1 - p))` if and only if its certainty is at most this.
 
     Args:
-        poison: Share of the training set that is planted, in [0, 1): records with the property, all labelled 1.
+        poison: Share of the training set that is poisoned, in [0, 1): records with the property, all labelled 1.
         frequency: Of the property in the clean data, t, in [0, 1].
         margin: In [-1, 1]; negative for the points that stay below 1/2 by so much.
 
@@ -147,12 +147,12 @@ def certainty_band(t0: float, t1: float, poison: float, *, margin: float = 0.0, 
     Args:
         t0: The smaller frequency, in [0, 1); 0 makes the band unbounded.
         t1: The larger frequency, in (t0, 1].
-        poison: Share of the training set that is planted, in [0, 1).
+        poison: Share of the training set that is poisoned, in [0, 1).
         margin: How far from 1/2 the answers are to be in both worlds, in [0, 1).
-        variant: What is planted; by default records with the property, labelled 1.
+        variant: What is poisoned; by default records with the property, labelled 1.
 
     Returns:
-        The band; empty (`low >= high`) where the margin asks for too much or nothing is planted.
+        The band; empty (`low >= high`) where the margin asks for too much or nothing is poisoned.
 
     Raises:
         ValueError: If an argument is out of range.
@@ -178,8 +178,8 @@ def largest_margin(t0: float, t1: float, poison: float, *, with_property: bool =
     Args:
         t0: The smaller frequency, in [0, 1).
         t1: The larger frequency, in (t0, 1].
-        poison: Share of the training set that is planted, in [0, 1).
-        with_property: Whether the planted records have the property.
+        poison: Share of the training set that is poisoned, in [0, 1).
+        with_property: Whether the poisoned records have the property.
 
     Returns:
         `(p / 4) (1 / t0 - 1 / t1)`, at least 0; infinite for `t0 = 0` and some poison.
@@ -206,10 +206,10 @@ def largest_poison(t0: float, t1: float, *, with_property: bool = True) -> float
     Args:
         t0: The smaller frequency, in [0, 1).
         t1: The larger frequency, in (t0, 1].
-        with_property: Whether the planted records have the property.
+        with_property: Whether the poisoned records have the property.
 
     Returns:
-        `t / (1 + t)` with t the larger frequency of records like the planted ones, in (0, 1/2].
+        `t / (1 + t)` with t the larger frequency of records like the poisoned ones, in (0, 1/2].
 
     Raises:
         ValueError: If an argument is out of range.
@@ -296,12 +296,12 @@ def prospect(
     `2 excess / margin`. Here the margin is chosen that tolerates the largest excess.
 
     Args:
-        certainties: Clean certainties of a sample of the points that are like the planted records (with the property,
+        certainties: Clean certainties of a sample of the points that are like the poisoned records (with the property,
             or without it), each in [-1, 1].
         t0: The smaller frequency, in [0, 1).
         t1: The larger frequency, in (t0, 1].
-        poison: Share of the training set that is planted, in [0, 1).
-        variant: What is planted; by default records with the property, labelled 1.
+        poison: Share of the training set that is poisoned, in [0, 1).
+        variant: What is poisoned; by default records with the property, labelled 1.
 
     Returns:
         The prospect. `mass` counts such points as rare as they are in the world where they are rarer; 0 for a
@@ -343,7 +343,7 @@ def check_frequencies(t0: float, t1: float) -> tuple[float, float]:
 
 
 def _margin_of(certainty: float, rare: float, common: float, p: float) -> float:
-    """The margin up to which a point is in the band, planted label 1; at most 1, and not above 0 where it is not."""
+    """The margin up to which a point is in the band, poisoned label 1; at most 1, and not above 0 where it is not."""
     above = (certainty * common * (1 - p) - p) / (2 * common)
     below = (p - certainty * rare * (1 - p)) / (2 * rare) if rare > 0 else math.inf
     return min(above, below, 1.0)

@@ -1,4 +1,4 @@
-"""Learners that first leave out or relabel some of their training records: remedies against whoever planted some.
+"""Learners that first leave out or relabel some of their training records: remedies against whoever poisoned some.
 
 A remedy is part of the algorithm that trains, so it is a learner: the attacker, who knows the algorithm, trains its
 shadow models with it too. What a remedy is worth is the attack with it, beside the attack without.
@@ -44,7 +44,7 @@ class Curating(Learner):
 
 
 class WithoutInfluential(Curating):
-    """Train after the most influential records are left out, as planted ones may be.
+    """Train after the most influential records are left out, as poisoned ones may be.
 
     Args:
         learner: what then trains.

@@ -109,7 +109,7 @@ class Learner(ABC):
             ModelError: the algorithm cannot be trained on these records.
         """
 
-    def solved_to_the_end(self) -> Learner | None:
+    def with_converged_solver(self) -> Learner | None:
         """The same with a solver that does not stop before its end; ``None`` where there is nothing to tighten.
 
         Only for learners that are not randomised: elsewhere the seed matters more than the solver.
@@ -162,7 +162,7 @@ class Learner(ABC):
         return None
 
     @property
-    def made_of(self) -> PostProcessedLearner | VotingLearner | None:
+    def composition(self) -> PostProcessedLearner | VotingLearner | None:
         """How its models follow from another learner's, for engines that know that one; ``None`` if they do not.
 
         It should be the case that training by :meth:`fit` comes to the same.
@@ -224,7 +224,7 @@ class SklearnLearner(Learner):
             fitted, converged = fit(estimator, X, y, **self._nudges(len(records)))
             return Fitted(wrap(fitted, schema), converged)
 
-    def solved_to_the_end(self) -> SklearnLearner | None:
+    def with_converged_solver(self) -> SklearnLearner | None:
         """With a tolerance of 1e-10 and iterations to get there, where there are parameters for both.
 
         Every step of a pipeline counts. Where training in epochs or rounds stops for want of gain
@@ -372,9 +372,9 @@ class Around(Learner):
         other = self.learner.rounding_otherwise(twin)
         return None if other is None else self.around(other)
 
-    def solved_to_the_end(self) -> Self | None:
+    def with_converged_solver(self) -> Self | None:
         """With the learner inside solved to its end, where there is anything to tighten."""
-        tight = self.learner.solved_to_the_end()
+        tight = self.learner.with_converged_solver()
         return None if tight is None else self.around(tight)
 
 

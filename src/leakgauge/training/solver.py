@@ -20,8 +20,8 @@ def coarse_tolerance(learner: Learner, n_records: int) -> float | None:
     0.0001
     >>> coarse_tolerance(SklearnLearner(LogisticRegression(tol=1e-8)), n_records=1000)
     """
-    if learner.made_of is not None:
-        return coarse_tolerance(learner.made_of.learner, n_records)
+    if learner.composition is not None:
+        return coarse_tolerance(learner.composition.learner, n_records)
     if not isinstance(learner, SklearnLearner):
         return None
     parameters = learner.estimator.get_params()

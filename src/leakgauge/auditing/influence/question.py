@@ -193,7 +193,7 @@ class InfluenceOfRecords(Question):
         without = PlannedStep.of("models without one record", outline.leaving_out(rows), times=repeats)
         yield without
         noise = outline.job(everything(n, N_NOISE_MODELS), asked)
-        tight = learner.solved_to_the_end() or (learner if learner.seed_tried else None)
+        tight = learner.with_converged_solver() or (learner if learner.seed_tried else None)
         plain = without.engine == Refit.name and not values
         if plain and learner.seed_tried:
             yield PlannedStep.plainly(
@@ -223,7 +223,7 @@ class InfluenceOfRecords(Question):
             found = PlannedStep.of(
                 "search for other queries for the records of largest PDTP", outline.leaving_out(rows[:N_SEARCHED])
             )
-            n_floor = 0 if learner.solved_to_the_end() is None else 2  # how far its solver stops from the end
+            n_floor = 0 if learner.with_converged_solver() is None else 2  # how far its solver stops from the end
             n_trained = found.n_models + 1 + n_floor
             yield replace(found, n_models=n_trained, n_trained=n_trained, engine=Refit.name, refusals={})
 

@@ -18,12 +18,12 @@ from leakgauge.statistics.numerals import interval_name, number
 def findings(
     properties: Sequence[InferredProperty], rule: ReleaseRule, situation: Situation = UNKNOWN_OUTPUTS
 ) -> list[Finding]:
-    """The largest accuracy about each property held against the limit, with up to so large a share planted.
+    """The largest accuracy about each property held against the limit, with up to so large a share poisoned.
 
     The situation is for the advice.
     """
     limit = rule.property
-    return [] if limit is None else [_finding(one, limit, rule.planted, situation) for one in properties]
+    return [] if limit is None else [_finding(one, limit, rule.poisoned, situation) for one in properties]
 
 
 def unknown(lost: Mapping[str, str], limit: float | None) -> list[Finding]:
@@ -37,16 +37,16 @@ def unknown(lost: Mapping[str, str], limit: float | None) -> list[Finding]:
     ]
 
 
-def lacks_games(found: InferredProperty, answers: str, planted: float) -> bool:
-    """Whether a game is missing that every audit plays under a rule that covers so large a share of planted records.
+def lacks_games(found: InferredProperty, answers: str, poisoned: float) -> bool:
+    """Whether a game is missing that every audit plays under a rule that covers so large a share of poisoned records.
 
     Args:
         found: of one property.
         answers: what the released model answers.
-        planted: the share.
+        poisoned: the share.
     """
-    labels, played = AnswerKind.LABELS.value, {(game.answers, game.planted) for game in found.games}
-    return not {(answers, 0.0), (labels, 0.0), (labels, planted)} <= played
+    labels, played = AnswerKind.LABELS.value, {(game.answers, game.poisoned) for game in found.games}
+    return not {(answers, 0.0), (labels, 0.0), (labels, poisoned)} <= played
 
 
 def measure(name: str) -> str:
@@ -54,8 +54,8 @@ def measure(name: str) -> str:
     return f"attack accuracy, frequency of “{name}”"
 
 
-def _finding(found: InferredProperty, limit: float, planted: float, situation: Situation) -> Finding:
-    judged = [game for game in found.games if game.planted <= planted]
+def _finding(found: InferredProperty, limit: float, poisoned: float, situation: Situation) -> Finding:
+    judged = [game for game in found.games if game.poisoned <= poisoned]
     told = _largest_accuracy(judged, found.confidence)
     verdict = judge(told, limit)
     accuracy = f"{number(told.value)} ({interval_name(told.confidence)} {number(told.low)} to {number(told.high)})"
@@ -91,17 +91,17 @@ def _finding(found: InferredProperty, limit: float, planted: float, situation: S
 
 
 def _does(game: PropertyGame) -> str:
-    return f"inserts {game.n_planted:,} poisoned records" if game.planted else f"queries the model for {game.answers}"
+    return f"inserts {game.n_poisoned:,} poisoned records" if game.poisoned else f"queries the model for {game.answers}"
 
 
 def _or_else(game: PropertyGame, found: InferredProperty, limit: float) -> str:
     """What would take from an attacker the poisoned records that it used."""
-    if not game.planted:
+    if not game.poisoned:
         return ""
     enough = [
         f", or train with {one.name} (attack accuracy then {100 * one.game.accuracy.value:.0f} %)"
-        for one in found.remedies
-        if one.game is not None and one.game.planted >= game.planted and one.game.accuracy.high <= limit
+        for one in found.mitigations
+        if one.game is not None and one.game.poisoned >= game.poisoned and one.game.accuracy.high <= limit
     ]
     return "".join([", or accept no training records from people who may insert poisoned ones", *enough])
 

@@ -6,8 +6,8 @@ half of the people of either kind, or targets would be trained on the same peopl
 larger the training sets, the more is told (Chase et al. 2021, Fig. 4): games with smaller ones than the audited model's
 can fail the release rule and not pass it.
 
-What the owner may notice of planted records is the precision and recall of the targets, each measured on those of the
-owner's records that it was not trained on. There are such, as sets take at most half of the people, and no planted one
+What the owner may notice of poisoned records is the precision and recall of the targets, each measured on those of the
+owner's records that it was not trained on. There are such, as sets take at most half of the people, and no poisoned one
 is among them. A remedy is part of how the owner trains, and so known to the attacker: the game is played again with it.
 """
 
@@ -23,7 +23,7 @@ import numpy as np
 
 from leakgauge.arrays import Floats
 from leakgauge.auditing.naming import shown_names
-from leakgauge.auditing.properties.result import InferredProperty, PropertyGame, PropertyRemedy
+from leakgauge.auditing.properties.result import InferredProperty, PropertyGame, PropertyMitigation
 from leakgauge.auditing.released import Releasing
 from leakgauge.auditing.settings import PropertyGames, ReleasedOutputs, Settings, TargetProperty
 from leakgauge.auditing.subject import Subject
@@ -80,7 +80,7 @@ SMALLEST_TRAINING_SHARE = 0.5
 """An estimate needs shadow models of at least this share of the audited model's training records."""
 
 SUCCESS_ACCURACY = 0.9
-"""The share of games that counts as success when the fewest planted records are named."""
+"""The share of games that counts as success when the fewest poisoned records are named."""
 
 N_TEST_RECORDS = 1000
 """The owner's records that are looked at to find the precision and recall of targets."""
@@ -115,7 +115,7 @@ class Wanted:
 
     @property
     def game(self) -> GameParameters:
-        """Without planted records."""
+        """Without poisoned records."""
         return GameParameters(*self.fractions, n=self.n)
 
     @property
@@ -247,13 +247,13 @@ def n_game_models(kind: AnswerKind, games: PropertyGames) -> int:
 
     Where filtering cannot be tried they are fewer.
     """
-    n_games = len(_kinds(kind, games)) + 2 * games.remedies
-    return n_games * _each_game(games) + N_PROSPECT_MODELS * bool(games.planted)
+    n_games = len(_kinds(kind, games)) + 2 * games.mitigations
+    return n_games * _each_game(games) + N_PROSPECT_MODELS * bool(games.poisoned)
 
 
 def n_influence_models(wanted: Wanted, games: PropertyGames) -> int:
     """How many models without one record filtering by their influence takes, where it is tried."""
-    return _each_game(games) * wanted.n * games.remedies
+    return _each_game(games) * wanted.n * games.mitigations
 
 
 def _each_game(games: PropertyGames) -> int:
@@ -283,9 +283,9 @@ def released_learner(learner: Learner, settings: Settings) -> Learner:
 
 
 def _kinds(kind: AnswerKind, games: PropertyGames) -> list[tuple[AnswerKind, float]]:
-    """What each game uses, and the share that is planted: for the confidences of clean models, and for labels."""
+    """What each game uses, and the share that is poisoned: for the confidences of clean models, and for labels."""
     clean = [AnswerKind.PROBABILITIES] if kind is AnswerKind.PROBABILITIES else []
-    return [(one, 0.0) for one in (*clean, AnswerKind.LABELS)] + [(AnswerKind.LABELS, p) for p in games.planted]
+    return [(one, 0.0) for one in (*clean, AnswerKind.LABELS)] + [(AnswerKind.LABELS, p) for p in games.poisoned]
 
 
 def infer_properties(case: Case, wanted: Sequence[Wanted]) -> tuple[tuple[InferredProperty, ...], dict[str, str]]:
@@ -307,7 +307,7 @@ def infer_properties(case: Case, wanted: Sequence[Wanted]) -> tuple[tuple[Inferr
         return (), {}
     execution = case.telling("property inference")
     learner, games = released_learner(what.learner, settings), _kinds(kind, settings.games)
-    total, done = len(wanted) * (len(games) + 2 * settings.games.remedies), count()
+    total, done = len(wanted) * (len(games) + 2 * settings.games.mitigations), count()
 
     def at(n_together: int) -> float:
         return bonferroni_confidence(settings.rule.confidence, n_together * len(wanted))
@@ -340,10 +340,10 @@ class _Remedy:
 
 
 def _remedies(learner: Learner, wanted: Wanted, games: PropertyGames) -> Iterator[_Remedy]:
-    """Those that are tried against the largest share of planted records."""
-    if not games.remedies:
+    """Those that are tried against the largest share of poisoned records."""
+    if not games.mitigations:
         return
-    most = max(games.planted)
+    most = max(games.poisoned)
     reason = not_filtered(learner, wanted)
     filtered = None if reason else WithoutInfluential(learner, influence_inside, most)
     yield _Remedy(FILTERING, most, filtered, reason)
@@ -401,7 +401,7 @@ class _Player:
     def game(
         self,
         answers: AnswerKind,
-        planted: float,
+        poisoned: float,
         confidence: float,
         promised: float | None,
         learner: Learner | None = None,
@@ -410,12 +410,12 @@ class _Player:
 
         Args:
             answers: what the attacker uses.
-            planted: the share of planted records.
+            poisoned: the share of poisoned records.
             confidence: of the interval on the accuracy.
             promised: what the theorem says of it.
             learner: the algorithm, if not the owner's usual one.
         """
-        game = replace(self.wanted.game, poison=planted)
+        game = replace(self.wanted.game, poison=poisoned)
 
         def with_points(band: QueryBand) -> Played:
             return play(
@@ -432,42 +432,42 @@ class _Player:
 
         found = _where_anything_is_asked(with_points)
         use = (None, None) if found.use is None else (found.use.precision, found.use.recall)
-        return PropertyGame(answers.value, planted, game.n_planted, found.win_rate, promised, *use)
+        return PropertyGame(answers.value, poisoned, game.n_poisoned, found.win_rate, promised, *use)
 
     def played(
         self, kinds: Sequence[tuple[AnswerKind, float]], confidence: float, tell: Callable[[], None]
     ) -> list[PropertyGame]:
         """Play all, and see what the theorem says of them."""
         promised, games = self.promised(), []
-        for answers, planted in kinds:
+        for answers, poisoned in kinds:
             tell()
-            games.append(self.game(answers, planted, confidence, promised.get(planted)))
+            games.append(self.game(answers, poisoned, confidence, promised.get(poisoned)))
         return games
 
-    def tried(self, confidence: float, tell: Callable[[], None]) -> list[PropertyRemedy]:
-        """The game with the most planted records, with each remedy; none where they are not wanted."""
+    def tried(self, confidence: float, tell: Callable[[], None]) -> list[PropertyMitigation]:
+        """The game with the most poisoned records, with each remedy; none where they are not wanted."""
         found = []
         for remedy in _remedies(self.learner, self.wanted, self.games):
             tell()
             game = None
             if remedy.learner is not None:
-                game = self.game(AnswerKind.LABELS, max(self.games.planted), confidence, None, remedy.learner)
-            found.append(PropertyRemedy(remedy.name, remedy.strength, game, remedy.not_tried))
+                game = self.game(AnswerKind.LABELS, max(self.games.poisoned), confidence, None, remedy.learner)
+            found.append(PropertyMitigation(remedy.name, remedy.strength, game, remedy.not_tried))
         return found
 
     def promised(self) -> dict[float, float]:
-        """The excess risk that the theorem tolerates at each share of planted records."""
-        if not self.games.planted:
+        """The excess risk that the theorem tolerates at each share of poisoned records."""
+        if not self.games.poisoned:
             return {}
         found = outlook(
             self.learner,
             self.wanted.sides.owner,
             self.wanted.game,
-            self.games.planted,
+            self.games.poisoned,
             seed=self.seed,
             execution=self.execution,
         )
-        return {share: round(one.tolerated_excess, 9) for share, one in zip(self.games.planted, found, strict=True)}
+        return {share: round(one.tolerated_excess, 9) for share, one in zip(self.games.poisoned, found, strict=True)}
 
     def estimate(self, model: Model, kind: AnswerKind, confidence: float) -> tuple[Estimate | None, str]:
         """The frequency of the property in the training set of a model, or why it is not known."""
@@ -492,7 +492,7 @@ class _Player:
 
 
 def _where_anything_is_asked(attacked: Callable[[QueryBand], T]) -> T:
-    """An attack with uncertain points; where there are none and nothing is planted, with any that have the property."""
+    """An attack with uncertain points; where there are none and nothing is poisoned, with any that have it."""
     try:
         return attacked(FixedBand())
     except DataError:
@@ -504,13 +504,13 @@ def _result(
     what: Subject,
     settings: Settings,
     played: Sequence[PropertyGame],
-    tried: Sequence[PropertyRemedy],
+    tried: Sequence[PropertyMitigation],
     estimate: Estimate | None,
     why_not: str,
 ) -> InferredProperty:
     t0, t1 = wanted.fractions
     enough = [
-        game.n_planted
+        game.n_poisoned
         for game in played
         if game.accuracy.value >= SUCCESS_ACCURACY and game.answers == AnswerKind.LABELS.value
     ]
@@ -526,12 +526,12 @@ def _result(
         n_targets=settings.games.n_targets,
         confidence=settings.rule.confidence,
         games=tuple(played),
-        most_planted=round(largest_poison(t0, t1, with_property=t0 + t1 < 1 - 1e-9), 9),
-        fewest_planted=min(enough, default=None),
+        most_poisoned=round(largest_poison(t0, t1, with_property=t0 + t1 < 1 - 1e-9), 9),
+        fewest_poisoned=min(enough, default=None),
         estimate=estimate,
         estimated_from=wanted.possible.n,
         no_estimate=why_not,
-        remedies=tuple(tried),
+        mitigations=tuple(tried),
     )
 
 

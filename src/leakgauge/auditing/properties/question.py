@@ -65,7 +65,7 @@ class PropertiesAnswer(Answer):
     def method(self, case: Case) -> Mapping[str, Any]:
         """The properties that were asked about, and how games were played."""
         games = case.settings.games
-        played = asdict(games) | {"planted": list(games.planted)} if self.told else None
+        played = asdict(games) | {"poisoned": list(games.poisoned)} if self.told else None
         return {"properties": [*(one.name for one in self.told), *self.lost], "property_games": played}
 
 
@@ -99,7 +99,7 @@ class Properties(Question):
             some = some_models(one.sides.owner, one.game, learner, settings)
             n_models = n_game_models(outline.kind, settings.games)
             yield PlannedStep.of(f"games about {one.name}", some, asked_of_all=1).standing_for(n_models)
-            if settings.games.remedies and not not_filtered(how, one):
+            if settings.games.mitigations and not not_filtered(how, one):
                 filtering = PlannedStep.of(f"filtering in games about {one.name}", influence_job(how, one))
                 yield filtering.standing_for(n_influence_models(one, settings.games))
             if one.is_estimated:
@@ -117,9 +117,9 @@ class Properties(Question):
         found = written.audit.properties
         made = findings(found, written.rule, written.situation)
         made += written.unanswered(cls, "properties", [one.name for one in found], measure)
-        answers, planted = written.audit.description.answers, written.rule.planted
+        answers, poisoned = written.audit.description.answers, written.rule.poisoned
         if written.rule.property is not None:
-            made += [written.missing(cls, measure(one.name)) for one in found if lacks_games(one, answers, planted)]
+            made += [written.missing(cls, measure(one.name)) for one in found if lacks_games(one, answers, poisoned)]
         if written.rule.property is not None and not made and not written.of(cls.name):
             made.append(
                 written.not_asked(cls, "attack accuracy, frequency of a property", "no property was named in the audit")

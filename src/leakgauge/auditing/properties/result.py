@@ -13,12 +13,12 @@ class PropertyGame:
 
     Args:
         answers: what the attacker uses, ``probabilities`` or ``labels``.
-        planted: share of the training set that the attacker has planted.
-        n_planted: how many records that is.
+        poisoned: share of the training set that the attacker has poisoned.
+        n_poisoned: how many records that is.
         accuracy: how often the right one of two frequencies is named; 0.5 is guessing. The intervals of all games
             about all properties hold together.
         tolerated_excess: the theorem promises success against every learner whose excess risk is below this (Chase et
-            al. 2021, Theorem 9); 0 where it promises nothing, which does not mean safe; ``None`` without planted
+            al. 2021, Theorem 9); 0 where it promises nothing, which does not mean safe; ``None`` without poisoned
             records, of which it does not speak.
         precision: of the target models, at the attacked class: mean over models of how often they are right when they
             answer it, about the owner's records that each was not trained on; the interval is about other models, at
@@ -28,8 +28,8 @@ class PropertyGame:
     """
 
     answers: str
-    planted: float
-    n_planted: int
+    poisoned: float
+    n_poisoned: int
     accuracy: Estimate
     tolerated_excess: float | None
     precision: Estimate | None = None
@@ -37,8 +37,8 @@ class PropertyGame:
 
 
 @dataclass(frozen=True)
-class PropertyRemedy:
-    """What the owner may do against planted records, tried at the largest share of them.
+class PropertyMitigation:
+    """What the owner may do against poisoned records, tried at the largest share of them.
 
     Args:
         name: ``filtering``, leaving out the most influential training records, or ``label noise``.
@@ -64,19 +64,19 @@ class InferredProperty:
         positive: the class that is attacked against the rest.
         true_fraction: share of the training records that have it.
         fractions: the two frequencies of the games, the smaller first.
-        n_records: records of each training set in the games, planted ones included.
+        n_records: records of each training set in the games, poisoned ones included.
         n_training: training records of the audited model.
         n_own: records of the attacker's own, none of them in a target's training set.
         n_shadow: shadow models of each frequency.
         n_targets: target models of each frequency.
         confidence: of the intervals on the accuracies of all games about all properties together.
-        games: those that were played, first those without planted records.
-        most_planted: share of planted records above which the theorem promises nothing.
-        fewest_planted: planted records of the smallest game that is won in nine cases of ten; ``None`` where none is.
+        games: those that were played, first those without poisoned records.
+        most_poisoned: share of poisoned records above which the theorem promises nothing.
+        fewest_poisoned: poisoned records of the smallest game that is won in nine cases of ten; ``None`` where none is.
         estimate: the fraction as read off the audited model; ``None`` where that cannot be done.
         estimated_from: training records of each shadow model of that estimate.
         no_estimate: why there is none.
-        remedies: what the owner may do against planted records; none where that was not asked.
+        mitigations: what the owner may do against poisoned records; none where that was not asked.
     """
 
     name: str
@@ -90,12 +90,12 @@ class InferredProperty:
     n_targets: int
     confidence: float
     games: tuple[PropertyGame, ...]
-    most_planted: float
-    fewest_planted: int | None
+    most_poisoned: float
+    fewest_poisoned: int | None
     estimate: Estimate | None
     estimated_from: int
     no_estimate: str
-    remedies: tuple[PropertyRemedy, ...] = ()
+    mitigations: tuple[PropertyMitigation, ...] = ()
 
 
 @dataclass(frozen=True, kw_only=True)

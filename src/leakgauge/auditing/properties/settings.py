@@ -38,7 +38,7 @@ class PropertyLimits(Checked):
     Args:
         property: largest attack accuracy of distinguishing two frequencies of a target property, in (0.5, 1); ``None``,
             the default, reports it and does not judge it.
-        planted: largest share of poisoned records that the limit on ``property`` covers; 0 for attackers without any.
+        poisoned: largest share of poisoned records that the limit on ``property`` covers; 0 for attackers without any.
     """
 
     property: float | None = setting(
@@ -46,7 +46,7 @@ class PropertyLimits(Checked):
         optional(number(above=0.5, below=1, hint="0.5 is chance level")),
         'largest attack accuracy of distinguishing two frequencies of a property, or "none"',
     )
-    planted: float = setting(
+    poisoned: float = setting(
         0.0,
         number(least=0, most=LARGEST_POISON_SHARE, hint="it is a share"),
         "largest share of poisoned records that it covers",
@@ -122,16 +122,16 @@ class PropertyGames(Checked):
     """How property inference is carried out; each game trains a few hundred models.
 
     Args:
-        planted: shares of poisoned records, ascending, in (0, 0.5], in addition to games without any.
+        poisoned: shares of poisoned records, ascending, in (0, 0.5], in addition to games without any.
         n_shadow: the attacker's shadow models of each frequency, at least 20.
         n_targets: target models of each frequency, at least 5.
         n_records: records of each training set in the games, at most; fewer where there are fewer records, or fewer in
             the audited training set.
-        remedies: whether the game with the most poisoned records is repeated with mitigations of the owner. Filtering
-            leaves every record of every training set out once, which takes longer than all other games.
+        mitigations: whether the game with the most poisoned records is repeated with mitigations of the owner.
+            Filtering leaves every record of every training set out once, which takes longer than all other games.
     """
 
-    planted: tuple[float, ...] = setting(
+    poisoned: tuple[float, ...] = setting(
         (0.02, 0.05, 0.1),
         many(number(above=0, most=LARGEST_POISON_SHARE, hint="it is a share")),
         "shares of poisoned records, in addition to games without any",
@@ -139,7 +139,7 @@ class PropertyGames(Checked):
     n_shadow: int = setting(100, whole(FEWEST_SHADOWS), "shadow models of each frequency")
     n_targets: int = setting(100, whole(FEWEST_TARGETS), "target models of each frequency")
     n_records: int = setting(2000, whole(1), "records of each training set in the games, at most")
-    remedies: bool = setting(
+    mitigations: bool = setting(
         False,
         flag,
         "try filtering and label noise against the largest share; takes longer than all other games",
@@ -149,15 +149,15 @@ class PropertyGames(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if list(self.planted) != sorted(set(self.planted)):
+        if list(self.poisoned) != sorted(set(self.poisoned)):
             raise ConfigError(
-                f"property_games.planted must be shares in (0, {LARGEST_POISON_SHARE}], each once and ascending, got "
-                f"{list(self.planted)}"
+                f"property_games.poisoned must be shares in (0, {LARGEST_POISON_SHARE}], each once and ascending, got "
+                f"{list(self.poisoned)}"
             )
-        if self.remedies and not self.planted:
+        if self.mitigations and not self.poisoned:
             raise ConfigError(
-                "property_games.remedies are against poisoned records, and property_games.planted names no share of "
-                "them"
+                "property_games.mitigations are against poisoned records, and property_games.poisoned names no share "
+                "of them"
             )
 
 
@@ -189,10 +189,10 @@ class PropertySettings(Checked):
         """Raise ConfigError where nothing of what is limited is asked about."""
         if limits.property is not None and not self.properties:
             raise ConfigError("rule.property limits property inference, but no property is named; name one")
-        if limits.property is not None and limits.planted not in (0, *self.games.planted):
+        if limits.property is not None and limits.poisoned not in (0, *self.games.poisoned):
             raise ConfigError(
-                f"rule.planted = {limits.planted} is not among the shares of the games, "
-                f"{list(self.games.planted)}; add it to property_games.planted"
+                f"rule.poisoned = {limits.poisoned} is not among the shares of the games, "
+                f"{list(self.games.poisoned)}; add it to property_games.poisoned"
             )
 
 
@@ -233,8 +233,8 @@ class PropertyGamesPart(Part):
 
     sets: ClassVar[dict[str, str]] = {"shadow_models": "n_shadow", "target_models": "n_targets", "records": "n_records"}
 
-    planted: tuple[Annotated[float, Field(gt=0, le=LARGEST_POISON_SHARE)], ...] = said_of(PropertyGames, "planted")
+    poisoned: tuple[Annotated[float, Field(gt=0, le=LARGEST_POISON_SHARE)], ...] = said_of(PropertyGames, "poisoned")
     shadow_models: int = said_of(PropertyGames, "n_shadow")
     target_models: int = said_of(PropertyGames, "n_targets")
     records: int = said_of(PropertyGames, "n_records")
-    remedies: bool = said_of(PropertyGames, "remedies")
+    mitigations: bool = said_of(PropertyGames, "mitigations")

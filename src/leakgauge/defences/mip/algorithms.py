@@ -151,7 +151,7 @@ class ModelParameters(Algorithm):
     def __init__(self, learner: Learner, records: Records) -> None:
         self.records = records
         self.layout: Layout = layout_of(learner, records.schema)
-        self.learner = learner if learner.randomised else learner.solved_to_the_end() or learner
+        self.learner = learner if learner.randomised else learner.with_converged_solver() or learner
 
     @property
     def n_pool(self) -> int:

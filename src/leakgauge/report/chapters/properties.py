@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from leakgauge.auditing import AuditDocument, InferredProperty, PropertyGame, PropertyRemedy
+from leakgauge.auditing import AuditDocument, InferredProperty, PropertyGame, PropertyMitigation
 from leakgauge.report.chapters.chapter import Chapter, Estimates
 from leakgauge.report.figures import digits
 from leakgauge.report.words import counted, listing, percent, sentence, share, short
@@ -23,7 +23,7 @@ class PropertiesChapter(Chapter):
         rule = audit.rule
         if rule.property is None:
             return []
-        poisons = f"with up to {share(rule.planted)} of" if rule.planted else "without"
+        poisons = f"with up to {share(rule.poisoned)} of" if rule.poisoned else "without"
         return [
             (
                 f"No attacker {poisons} poisoned records may distinguish two frequencies of a named property with an "
@@ -35,7 +35,7 @@ class PropertiesChapter(Chapter):
         """Records of others, shadow models, and perhaps poisoned records."""
         if not audit.properties:
             return ""
-        most = max((game.planted for one in audit.properties for game in one.games), default=0.0)
+        most = max((game.poisoned for one in audit.properties for game in one.games), default=0.0)
         plants = f", and may insert poisoned records, up to {share(most)} of the training records" if most else ""
         n_own = max(one.n_own for one in audit.properties)
         return (
@@ -58,7 +58,7 @@ class PropertiesChapter(Chapter):
         """What is judged, and the numbers of each game."""
         yield from super().estimates(audit)
         for found in audit.properties:
-            for game in (*found.games, *(remedy.game for remedy in found.remedies if remedy.game is not None)):
+            for game in (*found.games, *(remedy.game for remedy in found.mitigations if remedy.game is not None)):
                 yield f"accuracy at “{found.name}”", game.accuracy
                 yield f"precision and recall at “{found.name}”", game.precision
                 yield f"precision and recall at “{found.name}”", game.recall
@@ -72,46 +72,46 @@ class PropertiesChapter(Chapter):
 
 
 def _drawn(game: PropertyGame) -> list[Any]:
-    """What the attacker uses, the planted share, the share of games won, precision and recall."""
+    """What the attacker uses, the poisoned share, the share of games won, precision and recall."""
     use = [None if one is None else digits([one.value])[0] for one in (game.precision, game.recall)]
-    return [game.answers, game.planted, *digits([game.accuracy.value]), *use]
+    return [game.answers, game.poisoned, *digits([game.accuracy.value]), *use]
 
 
 def property_told(found: InferredProperty) -> str:
     """How well the frequency of a property can be told: by who only asks, by who plants records, and what it is."""
     t0, t1 = (share(one) for one in found.fractions)
     asks = f"whether {t0} or {t1} of the training records have the property “{found.name}”"
-    clean = [game for game in found.games if not game.planted]
+    clean = [game for game in found.games if not game.poisoned]
     best = max(clean, key=lambda game: game.accuracy.value)
     shown = "" if best.accuracy.low > 0.5 else "; more than chance was not shown"
     asked = (
         f"An attacker without poisoned records distinguishes {asks} with attack accuracy "
         f"{percent(best.accuracy.value)} (50 % is chance{shown})."
     )
-    told = (asked, _planted_told(found), against_planting(found), estimated_fraction(found))
+    told = (asked, _poisoned_told(found), against_planting(found), estimated_fraction(found))
     return " ".join(filter(None, told))
 
 
-def _planted_told(found: InferredProperty) -> str:
-    planted = [game for game in found.games if game.planted]
-    if not planted:
+def _poisoned_told(found: InferredProperty) -> str:
+    poisoned = [game for game in found.games if game.poisoned]
+    if not poisoned:
         return ""
-    enough = next((game for game in planted if game.n_planted == found.fewest_planted), None)
+    enough = next((game for game in poisoned if game.n_poisoned == found.fewest_poisoned), None)
     if enough is not None:
         return (
-            f"With {counted(enough.n_planted, 'poisoned record')} among {found.n_records:,} the attack accuracy is "
+            f"With {counted(enough.n_poisoned, 'poisoned record')} among {found.n_records:,} the attack accuracy is "
             f"{percent(enough.accuracy.value)}{_noticed(found, enough)}."
         )
-    best = max(planted, key=lambda game: game.accuracy.value)
+    best = max(poisoned, key=lambda game: game.accuracy.value)
     return (
-        f"With up to {share(max(game.planted for game in planted))} of poisoned records the attack accuracy is at most "
-        f"{percent(best.accuracy.value)}{_noticed(found, best)}."
+        f"With up to {share(max(game.poisoned for game in poisoned))} of poisoned records the attack accuracy is at "
+        f"most {percent(best.accuracy.value)}{_noticed(found, best)}."
     )
 
 
 def _noticed(found: InferredProperty, game: PropertyGame) -> str:
-    """What planted records do to the use of the models, beside those that are trained without any."""
-    clean = next((one for one in found.games if one.recall is not None and not one.planted), None)
+    """What poisoned records do to the use of the models, beside those that are trained without any."""
+    clean = next((one for one in found.games if one.recall is not None and not one.poisoned), None)
     if clean is None:
         return ""
     known = [
@@ -131,30 +131,32 @@ def _moves(before: Estimate, after: Estimate) -> str:
 
 
 def against_planting(found: InferredProperty) -> str:
-    """What remedies of the owner's are worth against the most planted records; nothing where none was asked for."""
+    """What remedies of the owner's are worth against the most poisoned records; nothing where none was asked for."""
     tried = [
-        f"{percent(remedy.game.accuracy.value)} against models trained {remedy_title(remedy)}"
-        for remedy in found.remedies
+        f"{percent(remedy.game.accuracy.value)} against models trained {mitigation_title(remedy)}"
+        for remedy in found.mitigations
         if remedy.game is not None
     ]
     not_tried = [
-        sentence(f"training {remedy_title(remedy)} was not tried: {remedy.not_tried}")
-        for remedy in found.remedies
+        sentence(f"training {mitigation_title(remedy)} was not tried: {remedy.not_tried}")
+        for remedy in found.mitigations
         if remedy.game is None
     ]
-    most = max((game for game in found.games if game.planted), key=lambda game: game.planted, default=None)
+    most = max((game for game in found.games if game.poisoned), key=lambda game: game.poisoned, default=None)
     if most is None:
         return ""
     usual = f"the attack accuracy is {percent(most.accuracy.value)} against models trained as this one is"
-    games = f"With {counted(most.n_planted, 'poisoned record')} {listing([usual, *tried])}."
+    games = f"With {counted(most.n_poisoned, 'poisoned record')} {listing([usual, *tried])}."
     return " ".join([games] * bool(tried) + not_tried)
 
 
-def remedy_title(remedy: PropertyRemedy) -> str:
+def mitigation_title(remedy: PropertyMitigation) -> str:
     """How the owner trains then.
 
-    >>> remedy_title(PropertyRemedy("filtering", 0.1, None)), remedy_title(PropertyRemedy("label noise", 0.1, None))
-    ('without the 10 % most influential records', 'with 10 % of labels replaced at random')
+    >>> mitigation_title(PropertyMitigation("filtering", 0.1, None))
+    'without the 10 % most influential records'
+    >>> mitigation_title(PropertyMitigation("label noise", 0.1, None))
+    'with 10 % of labels replaced at random'
     """
     if remedy.name == "filtering":
         return f"without the {share(remedy.strength)} most influential records"

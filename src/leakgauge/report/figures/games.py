@@ -19,13 +19,13 @@ _LINES = ("attack accuracy", "precision", "recall")
 
 
 def power_plot(found: InferredProperty, key: str) -> Markup:
-    """How often the right frequency is named, and what it costs in precision and recall, by the planted share.
+    """How often the right frequency is named, and what it costs in precision and recall, by the poisoned share.
 
     A line joins the games in which labels are asked for; a ring marks the one for the confidences of a clean model.
     """
     games, lines = found.games, _lines(found.games)
     lowest = min([0.4, *(game.accuracy.low for game in games), *(up for line in lines.values() for _, up in line)])
-    most = max([0.01, *(game.planted for game in games)])
+    most = max([0.01, *(game.poisoned for game in games)])
     named = len(lines) > 1
     x = Axis(-0.06 * most, 1.04 * most, 54, 400 if named else 468)
     y = Axis(math.floor(10 * lowest) / 10, 1.0, 264, 28)
@@ -46,11 +46,11 @@ def power_plot(found: InferredProperty, key: str) -> Markup:
 
 
 def _lines(games: Sequence[PropertyGame]) -> dict[str, list[tuple[float, float]]]:
-    """By name, planted shares and values in the games in which labels are asked for; no line without a point."""
+    """By name, poisoned shares and values in the games in which labels are asked for; no line without a point."""
     by_labels = [game for game in games if game.answers == "labels"]
     values = zip(*((game.accuracy, game.precision, game.recall) for game in by_labels), strict=True)
     lines = {
-        name: [(game.planted, one.value) for game, one in zip(by_labels, line, strict=True) if one is not None]
+        name: [(game.poisoned, one.value) for game, one in zip(by_labels, line, strict=True) if one is not None]
         for name, line in zip(_LINES, values, strict=False)
     }
     return {name: points for name, points in lines.items() if points}
@@ -84,7 +84,7 @@ def _use(game: PropertyGame) -> str:
 def _game_mark(game: PropertyGame, x: Axis, y: Axis) -> Markup:
     """A dot with its interval; the clean game for confidences is a ring a little to the left."""
     kind, aside = ("dot", 0) if game.answers == "labels" else ("ring", 10)
-    across, won = x.at(game.planted) - aside, game.accuracy
+    across, won = x.at(game.poisoned) - aside, game.accuracy
     return joined(
         path("mark", "M", across - 4, y.at(won.low), "h8m-4 0V", y.at(won.high), "m-4 0h8"),
         shape("circle", kind, cx=across, cy=y.at(won.value), r=4.5),

@@ -41,7 +41,7 @@ def composed(learner: Learner, engines: Sequence[Engine]) -> Sequence[Engine]:
         learner: any.
         engines: for learners that are made of no other.
     """
-    made = learner.made_of
+    made = learner.composition
     if isinstance(made, PostProcessedLearner):
         return [PostProcessing(one) for one in composed(made.learner, engines)]
     if isinstance(made, VotingLearner):
@@ -86,7 +86,7 @@ class PostProcessing(Composed):
 
     def prepare(self, job: Job) -> PreparedPostProcessing | Refusal:
         """A learner that changes no other's answers, numbers and what the engine inside refuses are refused."""
-        made = job.learner.made_of
+        made = job.learner.composition
         if not isinstance(made, PostProcessedLearner):
             return Refusal(RefusalKind.LEARNER, NO_COMPOSITION.format(job.learner.name))
         if not job.records.schema.classes:
@@ -157,7 +157,7 @@ class Voting(Composed):
 
     def prepare(self, job: Job) -> Election | Refusal:
         """A learner whose models do not vote, numbers, what the engine inside refuses for the models of the parts."""
-        made = job.learner.made_of
+        made = job.learner.composition
         if not isinstance(made, VotingLearner):
             return Refusal(RefusalKind.LEARNER, NO_COMPOSITION.format(job.learner.name))
         if not job.records.schema.classes:
@@ -301,7 +301,7 @@ Way: TypeAlias = Callable[[Job], Iterable[PartModels]]
 
 
 def _committee(job: Job) -> VotingLearner:
-    made = job.learner.made_of
+    made = job.learner.composition
     assert isinstance(made, VotingLearner)
     return made
 
@@ -460,4 +460,4 @@ def _or_trained(found: PreparedJob | Refusal, job: Job) -> PreparedJob:
 
 def _to_the_end(job: Job) -> Job:
     """The same with a solver that does not stop before its end, where there is anything to tighten."""
-    return replace(job, learner=job.learner.solved_to_the_end() or job.learner)
+    return replace(job, learner=job.learner.with_converged_solver() or job.learner)

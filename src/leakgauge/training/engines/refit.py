@@ -54,7 +54,7 @@ class Loop(PreparedJob):
 
     def floor(self) -> NDArray[np.float64]:
         """How far answers of the model of all records move when its solver goes on to the end; 0 without a solver."""
-        job, tight = self.job.of_everyone(), self.job.learner.solved_to_the_end()
+        job, tight = self.job.of_everyone(), self.job.learner.with_converged_solver()
         if tight is None:
             return np.zeros(self.job.asked_shape)
         near, end = (Loop(self.engine, one).all().answers[0] for one in (job, replace(job, learner=tight)))
