@@ -195,7 +195,7 @@ def test_every_record_left_out_equals_a_fit_without_it(C, k):
 def test_results_do_not_depend_on_the_block(monkeypatch):
     p = problem()
     _, together = moves_of(p, np.arange(60))
-    monkeypatch.setattr(engine_file, "WIDTH", 28)
+    monkeypatch.setattr(engine_file, "BLOCK_COLUMNS", 28)
     monkeypatch.setattr(engine_file, "TILE_NUMBERS", 500)
     _, apart = moves_of(p, np.arange(60)[::-1])
     np.testing.assert_allclose(apart[::-1], together, atol=2e-9)
@@ -472,7 +472,7 @@ def test_displacements_are_those_of_trained_coefficients(data, intercept):
 
 
 def test_what_does_not_converge_is_solved_on_its_own(monkeypatch):
-    monkeypatch.setattr(engine_file, "MOST_STEPS", 2)
+    monkeypatch.setattr(engine_file, "MAX_LBFGS_STEPS", 2)
     check(LogisticRegression(), data_set("three"), np.arange(20))
 
 
@@ -518,7 +518,7 @@ def test_two_classes_are_refused():
 
 
 def test_more_than_fits_is_refused(monkeypatch):
-    monkeypatch.setattr(engine_file, "MOST_NUMBERS", 300)
+    monkeypatch.setattr(engine_file, "MAX_MATRIX_NUMBERS", 300)
     reason = str(ENGINE.prepare(job_of(LogisticRegression(), data_set("three"))))
     assert reason == "80 records with 4 columns and 3 classes take more memory than is allowed for"
 
@@ -545,3 +545,33 @@ def test_newtons_steps_do_not_go_back_and_forth():
     records = datasets.load("location30").records.as_codes()[np.arange(1200)]
     case = ENGINE.prepare(job_of(LogisticRegression(), records, [0])).case
     assert solve(case, np.arange(1200), ENGINE.tolerance) is not None
+
+
+# ---------------------------------------------------------------- hardly any penalty
+
+
+def test_columns_that_depend_on_each_other_are_told_apart_in_single_precision():
+    """Two equal columns far from 0, no intercept and hardly any penalty: inverses of 33^2 and of 1e-7 at once."""
+    column = 33.9 + np.random.default_rng(0).uniform(0, 0.04, 20)
+    labels = [1, 2, 0, 2, 0, 2, 1, 2, 1, 0, 1, 2, 0, 2, 2, 1, 0, 2, 1, 0]
+    records = Records.from_arrays(np.c_[column, np.arange(20) == 18, column], labels)
+    for C in (1e4, 1e5, 1e6):
+        check(LogisticRegression(C=C, fit_intercept=False), records)
+
+
+def test_a_record_that_held_two_classes_together():
+    """Without it classes come apart, and probabilities move by many factors of e: their own curvature counts."""
+    X = np.array(
+        [
+            [-1.34972892, 1.12848467],
+            [2.12120694, 11.68625821],
+            [-1.33914047, 8.74126147],
+            [-4.26510251, 0.24773356],
+            [0.42186411, 9.28760999],
+            [2.28869361, 6.21793125],
+            [0.83089767, 4.01382748],
+            [-0.80496568, 1.47361585],
+        ]
+    )
+    records = Records.from_arrays(np.c_[X, X[:, 1] - X[:, 0]], [0, 2, 2, 1, 1, 2, 0, 2])
+    check(LogisticRegression(C=1e4), records)
