@@ -7,6 +7,7 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -14,7 +15,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from leakgauge.errors import StoreError
+from leakgauge.errors import StoreError, WorkerError
 from leakgauge.records import Records
 from leakgauge.training import Execution, Job, Randomness, SklearnLearner, handing, leave_one_out, plan, train_many
 from leakgauge.training.handing import handed
@@ -86,6 +87,14 @@ def test_where_there_is_no_room_it_says_so(prepared, monkeypatch, tmp_path):
     with pytest.raises(StoreError, match=r"has no space for the .* MB that workers share \(No space left on device\)"):
         handed(prepared, (N, N, 2)).__enter__()
     assert not list(tmp_path.iterdir())
+
+
+def test_what_cannot_be_pickled_says_so(prepared, monkeypatch):
+    monkeypatch.setattr(prepared, "lock", threading.Lock(), raising=False)
+    with pytest.raises(
+        WorkerError, match=r"LogisticRegression cannot be sent to worker processes \(TypeError\); use one"
+    ):
+        handed(prepared, (N, N, 2)).__enter__()
 
 
 KILLED = """

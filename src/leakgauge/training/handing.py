@@ -19,7 +19,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from leakgauge.errors import StoreError
+from leakgauge.errors import StoreError, WorkerError
 from leakgauge.training.engines.base import PreparedJob
 
 SHARED_MEMORY = Path("/dev/shm")
@@ -56,13 +56,20 @@ def handed(prepared: PreparedJob, shape: tuple[int, ...]) -> Iterator[Handed]:
 
     Raises:
         StoreError: there is no room for it.
+        WorkerError: it cannot be pickled.
     """
     import cloudpickle
     from joblib.externals.loky.backend import resource_tracker
 
     prepared.share()
     buffers: list[pickle.PickleBuffer] = []
-    stream = cloudpickle.dumps(prepared, protocol=5, buffer_callback=buffers.append)
+    try:
+        stream = cloudpickle.dumps(prepared, protocol=5, buffer_callback=buffers.append)
+    except Exception as error:  # of the user's objects, which may raise anything
+        raise WorkerError(
+            f"{prepared.job.learner.name} cannot be sent to worker processes ({type(error).__name__}); "
+            "use one worker, or a learner that can be pickled"
+        ) from error
     n_answers = 8 * int(np.prod(shape))
     shared = shape if n_answers <= MAX_SHARED_BYTES else None
     room = len(stream) + sum(buffer.raw().nbytes for buffer in buffers) + (n_answers if shared else 0)
