@@ -14,6 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
 
 from leakgauge.errors import StoreError, WorkerError
 from leakgauge.records import Records
@@ -64,7 +65,7 @@ def test_only_the_owner_can_look_and_nothing_is_left(prepared):
 
 
 def test_large_tables_are_handed_back_in_parts(prepared, monkeypatch):
-    monkeypatch.setattr(handing, "MOST_BYTES", 1000)
+    monkeypatch.setattr(handing, "MAX_SHARED_BYTES", 1000)
     with handed(prepared, (N, N, 2)) as given:
         assert given.table() is None
     job = prepared.job
@@ -87,6 +88,28 @@ def test_where_there_is_no_room_it_says_so(prepared, monkeypatch, tmp_path):
     with pytest.raises(StoreError, match=r"has no space for the .* MB that workers share \(No space left on device\)"):
         handed(prepared, (N, N, 2)).__enter__()
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="elsewhere space cannot be taken in advance")
+def test_the_space_of_the_table_is_taken_at_once(prepared, monkeypatch, tmp_path):
+    """Else a worker that writes where there is no space left is killed."""
+    monkeypatch.setattr(handing, "_where", lambda room: tmp_path)
+    with handed(prepared, (N, N, 200)) as given:
+        taken = (Path(given.folder) / "answers").stat()
+        assert taken.st_size == 8 * N * N * 200
+        assert taken.st_blocks * 512 >= taken.st_size
+
+
+def test_without_semaphores_one_process_does_all(monkeypatch):
+    """As where /dev/shm is read-only."""
+    from joblib import _multiprocessing_helpers
+
+    records = Records.from_arrays(np.random.default_rng(0).normal(size=(N, 3)), np.arange(N) % 2)
+    learner = SklearnLearner(DecisionTreeClassifier())
+    expected = train_many(learner, records, leave_one_out(N), seed=0)
+    monkeypatch.setattr(_multiprocessing_helpers, "mp", None)
+    found = train_many(learner, records, leave_one_out(N), seed=0, execution=Execution(workers=2))
+    assert np.array_equal(found.answers, expected.answers)
 
 
 def test_what_cannot_be_pickled_says_so(prepared, monkeypatch):

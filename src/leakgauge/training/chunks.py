@@ -64,8 +64,14 @@ def _on_processes(
 ) -> Iterator[tuple[range, JobOutcome]]:
     """On processes of this machine; when one is killed, those that are left undone are done by new ones."""
     import joblib
+    from joblib._multiprocessing_helpers import mp
     from joblib.externals.loky.process_executor import TerminatedWorkerError
 
+    if mp is None:  # joblib found no semaphores, such as where /dev/shm is read-only
+        log.warning("this system does not let processes work together; this one computes all chunks")
+        for models in missing:
+            yield models, _run_chunk(prepared, models, store)
+        return
     deaths, job = 0, prepared.job
     # Whatever is started from here on, and what watches over the shared folder is, must not import files from here.
     with _safe_path(), handed(prepared, (len(job.subsets), job.n_queries, job.n_answers)) as given:

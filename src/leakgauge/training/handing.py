@@ -7,6 +7,7 @@ the system has room for them there, and are gone when the job is done, or when i
 from __future__ import annotations
 
 import mmap
+import os
 import pickle
 import shutil
 import tempfile
@@ -80,7 +81,7 @@ def handed(prepared: PreparedJob, shape: tuple[int, ...]) -> Iterator[Handed]:
             _write(folder, stream, buffers)
             if shared is not None:
                 with open(folder / "answers", "wb") as file:
-                    file.truncate(n_answers)
+                    _allocate(file.fileno(), n_answers)
         except OSError as error:
             raise StoreError(
                 f"{folder.parent} has no space for the {room / 1e6:,.0f} MB that workers share ({error.strerror}); "
@@ -111,6 +112,13 @@ def _write(folder: Path, stream: bytes, buffers: list[pickle.PickleBuffer]) -> N
             file.seek(start)
             file.write(part)
         file.truncate(_starts([*sizes, 1])[-1])
+
+
+def _allocate(file: int, n_bytes: int) -> None:
+    """Make a file so large, with its space taken: a worker that maps a file beyond the space there is is killed."""
+    os.truncate(file, n_bytes)
+    if n_bytes and hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file, 0, n_bytes)
 
 
 def _starts(sizes: list[int]) -> list[int]:
