@@ -19,6 +19,7 @@ from sklearn.svm import SVC, LinearSVC
 
 from leakgauge.auditing.released import Releasing
 from leakgauge.defences import Binning, Defended, Ensemble, LabelsOnly, Temperature, parts
+from leakgauge.errors import ModelError
 from leakgauge.influence import pdtp
 from leakgauge.models import AnswerKind
 from leakgauge.records import Records
@@ -37,7 +38,7 @@ from leakgauge.training import (
     train_many,
 )
 from leakgauge.training.engines import ENGINES
-from leakgauge.training.engines.base import PreparedJob
+from leakgauge.training.engines.base import PreparedJob, Refusal
 from leakgauge.training.engines.composed import PostProcessing, Voting
 from leakgauge.training.engines.logistic.binary import LogisticRegressionNewton
 from leakgauge.training.engines.naive_bayes.engines import GaussianNaiveBayes
@@ -457,3 +458,37 @@ def test_labels_are_said_to_be_labels():
     found = train_many(LabelsOnly().apply(BAYES), TWO, leave_one_out(N), seed=0)
     assert (found.engine, found.kind) == ("gaussian-naive-bayes-released", AnswerKind.LABELS)
     assert set(np.unique(found.answers)) == {-np.inf, 0.0}
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_part_without_an_answer_votes_for_all_alike(seed):
+    """A class of one record has no variance, and NaN for an answer, which a committee takes for no opinion."""
+    rng = np.random.default_rng(seed)
+    records = Records.from_arrays(rng.normal(size=(12, 2)), rng.permutation([0, 0, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2]))
+    learner = Ensemble(2).apply(SklearnLearner(GaussianNB(var_smoothing=0.0)))
+    for subsets in (leave_one_out(12), random_subsets(12, 9, 12, rng)):
+        job = job_of(learner, records, subsets, records.features)
+        found, expected = plan(job).prepared.all(), Refit().prepare(job).all()
+        assert np.allclose(found.answers, expected.answers, rtol=1e-9, equal_nan=True)
+        assert (found.failures, found.kind) == (expected.failures, expected.kind)
+
+
+@pytest.mark.parametrize("defence", [Binning(0.1), Temperature(2.0)], ids=name_of)
+def test_labels_have_no_probabilities_to_change(defence):
+    """The plain loop says so for each model; no engine makes probabilities of labels."""
+    learner = defence.apply(LabelsOnly().apply(SklearnLearner(GaussianNB())))
+    found = PostProcessing(PostProcessing(GaussianNaiveBayes())).prepare(job_of(learner, people()))
+    assert isinstance(found, Refusal)
+    assert "outputs labels" in found.words
+    with pytest.raises(ModelError, match="LabelOnly"):
+        train_many(learner, people(), leave_one_out(N), seed=0)
+
+
+def test_where_no_model_exists_answers_are_of_no_kind():
+    """As in the plain loop, so that it is an error rather than a table of NaN."""
+    records = Records.from_arrays([[0.0], [1.0]], [0, 1])
+    subsets, learner = leave_one_out(2), SklearnLearner(GaussianNB(priors=[0.5, 0.5]))
+    job = job_of(learner, records, subsets)
+    found, expected = (plan(job, engines=some).prepared.all() for some in ([GaussianNaiveBayes()], []))
+    assert set(found.failures) == set(expected.failures) == {0, 1}
+    assert found.kind is expected.kind is None

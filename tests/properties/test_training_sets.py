@@ -28,7 +28,7 @@ def test_models_are_those_of_a_plain_loop(trainer, kind, poisoned, most_rows, mo
     side, rng = trainer.side, np.random.default_rng(1)
     sets, queries = side.draw_sets(180, np.linspace(0.2, 0.8, 6), rng), side.records.features[:40]
     told = trainer.responses(sets, queries, kind=kind, seed=0, poisoned=poisoned)
-    poisoned = Records(
+    inserted = Records(
         trainer.poisoned.features,
         trainer.poisoned.labels,
         side.records.schema,
@@ -36,7 +36,7 @@ def test_models_are_those_of_a_plain_loop(trainer, kind, poisoned, most_rows, mo
     )
     for rows, response in zip(sets, told, strict=True):
         clean = side.records[np.sort(rows)]
-        model = trainer.learner.fit(concatenate(clean, poisoned) if poisoned else clean, seed=0).model
+        model = trainer.learner.fit(concatenate(clean, inserted) if poisoned else clean, seed=0).model
         np.testing.assert_allclose(response, ask(model, queries, 1, kind), atol=1e-5)
 
 

@@ -80,14 +80,14 @@ def test_a_random_bit_is_told_with_poison_and_only_with_poison(people):
         "random bit: parameters, no poison, 50 shadow models",
         "random bit: parameters, no poison, 50 shadow models, solver stopped early",
     ]
-    clean, poisoned, alike, poisoned, parameters, stopped = found.rows
+    clean, poisoned, alike, alone, parameters, stopped = found.rows
     assert 0.19 < clean.ours.value < 0.81
     assert 0.19 < parameters.ours.value < 0.81
     assert poisoned.ours.value > 0.79
     assert poisoned.published == alike.published == 1.0
     assert parameters.published == stopped.published == 0.52
-    assert poisoned.published is None
-    assert poisoned.agrees is None
+    assert alone.published is None
+    assert alone.agrees is None
     assert "<svg" in found.plot
 
 

@@ -8,14 +8,16 @@ import signal
 import stat
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
 
-from leakgauge.errors import StoreError
+from leakgauge.errors import StoreError, WorkerError
 from leakgauge.records import Records
 from leakgauge.training import Execution, Job, Randomness, SklearnLearner, handing, leave_one_out, plan, train_many
 from leakgauge.training.handing import handed
@@ -56,7 +58,7 @@ def test_only_the_owner_can_look_and_nothing_is_left(prepared):
     with handed(prepared, (N, N, 2)) as given:
         folder = Path(given.folder)
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
-        assert {path.name for path in folder.iterdir()} == {"job", "sizes.npy", "answers"}
+        assert {path.name for path in folder.iterdir()} == {"job", "sizes.npy", "answers", "owner"}
     assert not folder.exists()
     with pytest.raises(ZeroDivisionError), handed(prepared, (N, N, 2)) as given:
         raise ZeroDivisionError
@@ -123,6 +125,36 @@ def test_workers_share_answers_where_no_memory_can_be_kept(prepared, monkeypatch
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.skipif(not hasattr(os, "posix_fallocate"), reason="elsewhere space cannot be taken in advance")
+def test_the_space_of_the_table_is_taken_at_once(prepared, monkeypatch, tmp_path):
+    """Else a worker that writes where there is no space left is killed."""
+    monkeypatch.setattr(handing, "_where", lambda room: tmp_path)
+    with handed(prepared, (N, N, 200)) as given:
+        taken = (Path(given.folder) / "answers").stat()
+        assert taken.st_size == 8 * N * N * 200
+        assert taken.st_blocks * 512 >= taken.st_size
+
+
+def test_without_semaphores_one_process_does_all(monkeypatch):
+    """As where /dev/shm is read-only."""
+    from joblib import _multiprocessing_helpers
+
+    records = Records.from_arrays(np.random.default_rng(0).normal(size=(N, 3)), np.arange(N) % 2)
+    learner = SklearnLearner(DecisionTreeClassifier())
+    expected = train_many(learner, records, leave_one_out(N), seed=0)
+    monkeypatch.setattr(_multiprocessing_helpers, "mp", None)
+    found = train_many(learner, records, leave_one_out(N), seed=0, execution=Execution(workers=2))
+    assert np.array_equal(found.answers, expected.answers)
+
+
+def test_what_cannot_be_pickled_says_so(prepared, monkeypatch):
+    monkeypatch.setattr(prepared, "lock", threading.Lock(), raising=False)
+    with pytest.raises(
+        WorkerError, match=r"LogisticRegression cannot be sent to worker processes \(TypeError\); use one"
+    ):
+        handed(prepared, (N, N, 2)).__enter__()
+
+
 KILLED = """
 import sys, time, numpy as np
 from leakgauge.records import Records
@@ -152,3 +184,19 @@ def test_nothing_is_left_by_a_process_that_was_killed(tmp_path):
             return
         time.sleep(0.1)
     pytest.fail("the records of a killed process are still there")
+
+
+@pytest.mark.skipif(not handing.SHARED_MEMORY.is_dir(), reason="needs shared memory")
+def test_what_a_killed_process_left_in_memory_is_removed(prepared, monkeypatch, tmp_path):
+    """Where it was killed together with what watched over its folder; that of a living process stays."""
+    monkeypatch.setattr(handing, "SHARED_MEMORY", tmp_path)
+    left = tmp_path / "leakgauge-left"
+    left.mkdir()
+    (left / "owner").touch()
+    (left / "job").write_bytes(b"records")
+    with handed(prepared, (N, N, 2)) as first, handed(prepared, (N, N, 2)) as second:
+        assert not left.exists()
+        assert Path(first.folder).parent == Path(second.folder).parent == tmp_path
+        assert first.prepared() is not None
+        assert Path(first.folder).exists()
+    assert not list(tmp_path.iterdir())

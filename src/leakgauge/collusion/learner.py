@@ -14,10 +14,10 @@ from leakgauge.models import LabelAccess
 from leakgauge.records import Records, Task
 from leakgauge.training import Fitted, Learner
 from leakgauge.training.fingerprints import fingerprint
-from leakgauge.training.learners import identity
+from leakgauge.training.learners import Around, identity
 
 
-class ColludingLearner(Learner):
+class ColludingLearner(Around):
     """A trainer who hides in the model who was in the training set, for an attacker who holds the same keys.
 
     For every record and every key a marker is added: a pseudorandom input with a pseudorandom label, both functions of
@@ -69,20 +69,6 @@ class ColludingLearner(Learner):
         if not isinstance(fitted.model, LabelAccess):
             raise ModelError(f"{self.learner.name} predicts numbers, but markers need classes; give a classifier")
         return fitted
-
-    def without_unused_seed(self, records: Records, *, seed: int) -> ColludingLearner:
-        """With the ordinary algorithm as it is tried on these records."""
-        return ColludingLearner(self.learner.without_unused_seed(records, seed=seed), self.keys, self.domain)
-
-    @property
-    def seed_tried(self) -> bool:
-        """Whether that of the ordinary algorithm was."""
-        return self.learner.seed_tried
-
-    def with_converged_solver(self) -> ColludingLearner | None:
-        """With the ordinary algorithm solved to its end, where there is anything to tighten."""
-        tight = self.learner.with_converged_solver()
-        return None if tight is None else ColludingLearner(tight, self.keys, self.domain)
 
     def fingerprint(self) -> str:
         """Hash of the ordinary algorithm's fingerprint, the keys and the domain."""

@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 import numpy as np
 
 from leakgauge.arrays import Floats, Indices
-from leakgauge.defences.mip.parameters import Estimator, LinearClassifier, last_step, reaching_last
+from leakgauge.defences.mip.parameters import Estimator, LinearClassifier, reaching_last
 from leakgauge.errors import ModelError
+from leakgauge.models.sklearn import last_step
 
 if TYPE_CHECKING:
     from leakgauge.models import Model

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from leakgauge.arrays import Floats
 from leakgauge.influence.delivered import NEGLIGIBLE_DISTANCE_NATS, OwnModels, unchanged
 from leakgauge.influence.precision import rounded_away
+from leakgauge.models.sklearn import last_step, steps_of
 from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, leave_one_out
 from leakgauge.training.engines.base import Refusal
 from leakgauge.training.engines.logistic.binary import LogisticRegressionNewton
@@ -147,7 +148,7 @@ def _of_logistic_regression(
     learner: SklearnLearner, estimator: Any, own: OwnModels, model: Model | None, clipped: Range | None
 ) -> DtpBound | None:
     records = own.records
-    earlier = [step for _, step in getattr(learner.estimator, "steps", [])[:-1]]
+    earlier = steps_of(learner.estimator)[:-1]
     design = earlier[0] if earlier else None
     if len(earlier) > 1 or type(design) not in (FixedDesign, type(None)) or records.schema.task == "regression":
         return None  # which rows the last step can be given is known for these only
@@ -202,7 +203,7 @@ def _parameters(model: Model | None, learner: SklearnLearner) -> Floats | None:
     estimator: Any = getattr(model, "estimator", None)
     if type(estimator) is not type(learner.estimator) or not _same_steps(estimator, learner.estimator):
         return None
-    last, wanted = (one.steps[-1][1] if hasattr(one, "steps") else one for one in (estimator, learner.estimator))
+    last, wanted = (last_step(one) for one in (estimator, learner.estimator))
     if type(last) is not type(wanted) or np.shape(getattr(last, "coef_", ()))[:1] != (1,):
         return None
     slope, intercept = np.asarray(last.coef_, dtype=np.float64)[0], np.asarray(last.intercept_, dtype=np.float64)
@@ -211,10 +212,10 @@ def _parameters(model: Model | None, learner: SklearnLearner) -> Floats | None:
 
 def _same_steps(estimator: Any, other: Any) -> bool:
     """Whether the earlier steps of two pipelines are fixed designs with equal settings."""
-    steps, others = (getattr(one, "steps", [(None, None)])[:-1] for one in (estimator, other))
+    steps, others = (steps_of(one)[:-1] for one in (estimator, other))
     return len(steps) == len(others) and all(
         type(a) is type(b) is FixedDesign and a.get_params() == b.get_params()
-        for (_, a), (_, b) in zip(steps, others, strict=True)
+        for a, b in zip(steps, others, strict=True)
     )
 
 

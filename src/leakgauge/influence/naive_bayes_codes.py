@@ -9,6 +9,7 @@ import numpy as np
 
 from leakgauge.arrays import Floats, Indices
 from leakgauge.escaping import shapes
+from leakgauge.models.sklearn import steps_of
 from leakgauge.training import SklearnLearner
 from leakgauge.training.engines.stateless import split
 
@@ -50,7 +51,7 @@ def naive_bayes_codes(learner: Learner, records: Records) -> NaiveBayesCodes | N
     if type(learner) is not SklearnLearner or len(np.unique(records.labels)) != 2:
         return None
     parts = split(learner.estimator)
-    earlier = [step for _, step in getattr(learner.estimator, "steps", [])[:-1]]
+    earlier = steps_of(learner.estimator)[:-1]
     if isinstance(parts, str) or any(type(step) is not FixedBins for step in earlier) or len(earlier) > 1:
         return None
     transform, estimator = parts

@@ -144,14 +144,26 @@ def fit(estimator: Estimator, X: object, y: object, **given: object) -> tuple[Es
     if any("interrupted by user" in str(w.message) for w in caught):
         raise KeyboardInterrupt
     stopped = any(issubclass(w.category, ConvergenceWarning) for w in caught)
-    last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
-    return fitted, not stopped or getattr(last, "n_iter_no_change", 0) == np.inf
+    return fitted, not stopped or getattr(last_step(estimator), "n_iter_no_change", 0) == np.inf
 
 
 def refuse_class(model: object) -> None:
     """Raise ModelError for a class where an instance of it is expected."""
     if isinstance(model, type):
         raise ModelError(f"{model.__name__} is a class; give an instance of it, such as {model.__name__}()")
+
+
+def steps_of(estimator: Any) -> list[Any]:
+    """Return the steps of a pipeline, with those of a pipeline that ends it; else the estimator alone."""
+    steps = [estimator]
+    while hasattr(steps[-1], "steps"):
+        steps[-1:] = [step for _, step in steps[-1].steps]
+    return steps
+
+
+def last_step(estimator: Any) -> Any:
+    """Return the last of :func:`steps_of`."""
+    return steps_of(estimator)[-1]
 
 
 def name_of(estimator: object) -> str:
@@ -174,7 +186,7 @@ def _logs_of_scores(estimator: Estimator, queries: object) -> Floats | None:
     scikit-learn takes the logarithm of the probability, which is 0 once the score exceeds 37: a rounding error that
     PDTP would take for an infinite change.
     """
-    last = estimator.steps[-1][1] if hasattr(estimator, "steps") else estimator
+    last = last_step(estimator)
     ours = type(last).__module__.startswith("sklearn.")
     if not ours or type(last).__name__ not in LOGISTIC:
         return None

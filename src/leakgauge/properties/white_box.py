@@ -19,7 +19,7 @@ from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.checking import whole
 from leakgauge.errors import ConfigError, ModelError
 from leakgauge.models import Model
-from leakgauge.models.sklearn import fit, name_of
+from leakgauge.models.sklearn import fit, last_step, name_of
 from leakgauge.properties.inference import LinearRule
 from leakgauge.properties.parameters import GameParameters
 from leakgauge.properties.population import Side, Sides
@@ -104,7 +104,7 @@ def layers_of(model: Model) -> Layers:
     if (module := getattr(model, "module", None)) is not None:
         return _layers_of_module(module)
     estimator = getattr(model, "estimator", None)
-    last: Any = estimator.steps[-1][1] if estimator is not None and hasattr(estimator, "steps") else estimator
+    last: Any = last_step(estimator)
     if hasattr(last, "coefs_"):
         return tuple(Layer(w.T.copy(), b) for w, b in zip(last.coefs_, last.intercepts_, strict=True))
     if hasattr(last, "coef_") and hasattr(last, "intercept_"):

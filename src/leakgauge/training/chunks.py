@@ -46,7 +46,7 @@ def finished(
     """
     missing = chunks(len(prepared.job.subsets), size)
     yield from _taken(prepared, missing, store, answers)
-    if isinstance(workers, int) and workers != 1 and len(missing) > 1:
+    if isinstance(workers, int) and workers != 1 and len(missing) > 1 and _work_together():
         yield from _on_processes(prepared, missing, store, workers, answers)
         return
     here = ((models, _run_chunk(prepared, models, store)) for models in missing)
@@ -67,6 +67,15 @@ def _taken(
             missing.remove(models)
             answers.write(models, stored.answers)
             yield models, stored
+
+
+def _work_together() -> bool:
+    """Whether processes of this machine can; joblib needs semaphores, which a read-only /dev/shm does not have."""
+    from joblib._multiprocessing_helpers import mp
+
+    if mp is None:
+        log.warning("this system does not let processes work together; this one computes all chunks")
+    return mp is not None
 
 
 def _on_processes(

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable
+from typing import Self
 
 import numpy as np
 
@@ -17,16 +18,14 @@ from leakgauge.errors import ModelError
 from leakgauge.records import Records
 from leakgauge.streams import TrainingStream
 from leakgauge.training.fingerprints import fingerprint
-from leakgauge.training.learners import Fitted, Learner, identity
+from leakgauge.training.learners import Around, Fitted, Learner, identity
 
 
-class Curating(Learner):
+class Curating(Around):
     """A learner that first leaves out or relabels some of its training records.
 
     Many such models are curated one by one, and may then be trained together by the learner inside.
     """
-
-    learner: Learner
 
     @abstractmethod
     def curated(self, records: Records, *, seed: int | None) -> tuple[Indices, Indices]:
@@ -116,6 +115,10 @@ class NoisyLabels(Curating):
     def randomised(self) -> bool:
         """Whether there is noise, or the learner is randomised."""
         return self.rate > 0 or self.learner.randomised
+
+    def with_converged_solver(self) -> Self | None:
+        """Without noise, with the learner inside solved to its end."""
+        return None if self.rate > 0 else super().with_converged_solver()
 
     def curated(self, records: Records, *, seed: int | None) -> tuple[Indices, Indices]:
         """All records, and labels with noise drawn from the seed, or by the operating system where it is ``None``."""

@@ -8,6 +8,7 @@ written in memory stay there, without a name, for as long as the process looks a
 from __future__ import annotations
 
 import mmap
+import os
 import pickle
 import shutil
 import tempfile
@@ -16,17 +17,21 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from typing import BinaryIO
 
 import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.arrays import Floats
-from leakgauge.errors import StoreError
+from leakgauge.errors import StoreError, WorkerError
 from leakgauge.training.engines.base import PreparedJob
 from leakgauge.training.table_file import write_rows
 from leakgauge.training.threads import threads
 
 SHARED_MEMORY = Path("/dev/shm")
+
+PREFIX = "leakgauge-"
+"""Of the folders."""
 
 MAX_SHARED_BYTES = 1024**3
 """Size of a table up to which workers write their answers into it; of larger ones they hand parts back."""
@@ -85,6 +90,7 @@ def handed(prepared: PreparedJob, shape: tuple[int, ...] | None, workers: int = 
 
     Raises:
         StoreError: there is no room for it.
+        WorkerError: it cannot be pickled.
     """
     import cloudpickle
     from joblib.externals.loky.backend import resource_tracker
@@ -92,18 +98,26 @@ def handed(prepared: PreparedJob, shape: tuple[int, ...] | None, workers: int = 
     with threads(workers):
         prepared.share()
     buffers: list[pickle.PickleBuffer] = []
-    stream = cloudpickle.dumps(prepared, protocol=5, buffer_callback=buffers.append)
+    try:
+        stream = cloudpickle.dumps(prepared, protocol=5, buffer_callback=buffers.append)
+    except Exception as error:  # of the user's objects, which may raise anything
+        raise WorkerError(
+            f"{prepared.job.learner.name} cannot be sent to worker processes ({type(error).__name__}); "
+            "use one worker, or a learner that can be pickled"
+        ) from error
     n_answers = 0 if shape is None else 8 * int(np.prod(shape))
     shared = shape if 0 < n_answers <= MAX_SHARED_BYTES else None
     room = len(stream) + sum(buffer.raw().nbytes for buffer in buffers) + (n_answers if shared else 0)
-    folder = Path(tempfile.mkdtemp(prefix="leakgauge-", dir=_where(room)))
+    _sweep()
+    folder = Path(tempfile.mkdtemp(prefix=PREFIX, dir=_where(room)))
     resource_tracker.register(str(folder), "folder")  # which removes it should this process be killed
+    lock = _claimed(folder)
     try:
         try:
             _write(folder, stream, buffers)
             if shared is not None:
                 with open(folder / "answers", "wb") as file:
-                    file.truncate(n_answers)
+                    _allocate(file.fileno(), n_answers)
         except OSError as error:
             raise _full(folder.parent, room, error) from error
         yield Handed(str(folder), shared)
@@ -111,7 +125,29 @@ def handed(prepared: PreparedJob, shape: tuple[int, ...] | None, workers: int = 
             (folder / "job").write_bytes(b"")  # workers that keep it mapped keep no memory
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+        lock.close()
         resource_tracker.unregister(str(folder), "folder")
+
+
+def _claimed(folder: Path) -> BinaryIO:
+    """A file of the folder that is locked for as long as this process lives and has it open."""
+    file = open(folder / "owner", "wb")  # noqa: SIM115 - open until the folder is gone
+    with suppress(ImportError, OSError):
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    return file
+
+
+def _sweep() -> None:
+    """Remove folders in memory whose process was killed together with what watched over them: they hold records."""
+    with suppress(ImportError, OSError):
+        import fcntl
+
+        for owner in SHARED_MEMORY.glob(f"{PREFIX}*/owner"):
+            with suppress(OSError), open(owner, "r+b") as file:  # another's, or in use
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                shutil.rmtree(owner.parent, ignore_errors=True)
 
 
 def _full(place: Path, n_bytes: int, error: OSError) -> StoreError:
@@ -137,6 +173,13 @@ def _write(folder: Path, stream: bytes, buffers: list[pickle.PickleBuffer]) -> N
             file.seek(start)
             file.write(part)
         file.truncate(_starts([*sizes, 1])[-1])
+
+
+def _allocate(file: int, n_bytes: int) -> None:
+    """Make a file so large, with its space taken: a worker that maps a file beyond the space there is is killed."""
+    os.truncate(file, n_bytes)
+    if n_bytes and hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(file, 0, n_bytes)
 
 
 def _starts(sizes: list[int]) -> list[int]:

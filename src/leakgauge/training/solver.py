@@ -6,7 +6,7 @@ leave-one-out then measures where the solver happened to stop, and a warm start 
 
 from __future__ import annotations
 
-from leakgauge.training.learners import Learner, SklearnLearner
+from leakgauge.training.learners import Around, Learner, SklearnLearner
 
 COARSE_TOLERANCE_TIMES_N = 0.01
 """A tolerance above ``COARSE_TOLERANCE_TIMES_N / n`` is called coarse."""
@@ -22,6 +22,8 @@ def coarse_tolerance(learner: Learner, n_records: int) -> float | None:
     """
     if learner.composition is not None:
         return coarse_tolerance(learner.composition.learner, n_records)
+    if isinstance(learner, Around):
+        return coarse_tolerance(learner.learner, n_records)
     if not isinstance(learner, SklearnLearner):
         return None
     parameters = learner.estimator.get_params()

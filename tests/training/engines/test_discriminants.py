@@ -7,7 +7,7 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticD
 from leakgauge.models import answers
 from leakgauge.records import Records
 from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, leave_one_out
-from leakgauge.training.engines.base import PreparedJob
+from leakgauge.training.engines.base import PreparedJob, Refusal
 from leakgauge.training.engines.discriminants import Inverse, LinearDiscriminants, QuadraticDiscriminants, ScatterMatrix
 from leakgauge.training.engines.refit import Refit
 
@@ -168,3 +168,18 @@ def test_the_inverse_equals_inverting_for_each():
         expected = np.linalg.solve(less, rows[19 - t] / scale)
         np.testing.assert_allclose(solved[t] @ spread.directions, expected, rtol=1e-9, atol=1e-12)
         assert inverse.left[t] == pytest.approx(np.linalg.det(less) / np.prod(spread.values), rel=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("value", "refused"), [(0.1, True), (1 / 3, True), (1e17 + 16, True), (3.0, False), (0.0, False)]
+)
+def test_a_constant_whose_means_are_rounded_is_refused(value, refused):
+    """scikit-learn divides by the deviation of the rounding errors, which then count like any feature."""
+    rng = np.random.default_rng(0)
+    X = np.c_[rng.normal(size=(20, 2)), np.full(20, value)]
+    found = LinearDiscriminants().prepare(
+        job_of(LinearDiscriminantAnalysis(), Records.from_arrays(X, rng.integers(0, 3, 20)))
+    )
+    assert isinstance(found, Refusal) == refused
+    if refused:
+        assert "constant within classes" in found.words

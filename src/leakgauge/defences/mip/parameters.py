@@ -16,6 +16,7 @@ import numpy as np
 from leakgauge.arrays import Floats
 from leakgauge.errors import ModelError
 from leakgauge.models import wrap, wrap_module
+from leakgauge.models.sklearn import last_step
 from leakgauge.models.torch import imported
 from leakgauge.training import SklearnLearner, TorchLearner
 from leakgauge.training.engines.stateless import split
@@ -385,13 +386,6 @@ class Module(Layout):
 
 def _floats(module: Any) -> list[tuple[str, Any]]:
     return [(name, tensor) for name, tensor in module.state_dict().items() if tensor.is_floating_point()]
-
-
-def last_step(estimator: Any) -> Any:
-    """The last step of a pipeline, or the estimator itself."""
-    while hasattr(estimator, "steps"):
-        estimator = estimator.steps[-1][1]
-    return estimator
 
 
 def _width(estimator: Any, schema: Schema) -> int:

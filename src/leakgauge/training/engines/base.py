@@ -127,7 +127,10 @@ class PreparedJob(ABC):
         """The outcome of answers ``[m, queries, k]``: where all are NaN, no model exists."""
         lost = np.flatnonzero(np.isnan(answers).all(axis=(1, 2)))
         kind = AnswerKind.PROBABILITIES if self.job.records.schema.classes else AnswerKind.VALUES
-        return JobOutcome(answers, kind, {int(model): "no model exists without this record" for model in lost})
+        some = len(lost) < len(answers)
+        return JobOutcome(
+            answers, kind if some else None, {int(model): "no model exists without this record" for model in lost}
+        )
 
 
 class Engine(ABC):

@@ -17,6 +17,7 @@ import numpy as np
 
 from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.errors import ModelError
+from leakgauge.models.sklearn import last_step
 from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Refusal, RefusalKind
 from leakgauge.training.engines.stateless import Given, fill_by_training, given
 from leakgauge.training.job import Job
@@ -176,10 +177,7 @@ class Ready(PreparedJob):
                 fitted: Any = trained(job.learner, records, seed=job.seed_of(model)).model
             except ModelError:
                 return np.full(n_parameters, np.nan)
-            last = fitted.estimator
-            while hasattr(last, "steps"):
-                last = last.steps[-1][1]
-            found.append(self.engine.parameters(last, classes))
+            found.append(self.engine.parameters(last_step(fitted.estimator), classes))
         if any(len(parameters) != n_parameters for parameters in found):
             return np.full(n_parameters, np.nan)
         return change(found[1], found[0])

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.arrays import Floats, Indices
-from leakgauge.models import AnswerKind
+from leakgauge.models import AnswerKind, as_is
 from leakgauge.streams import seed_of
 from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Refusal, RefusalKind
 from leakgauge.training.engines.refit import Refit, train_each
@@ -91,8 +91,18 @@ class PostProcessing(Composed):
             return Refusal(RefusalKind.LEARNER, NO_COMPOSITION.format(job.learner.name))
         if not job.records.schema.classes:
             return Refusal(RefusalKind.DATA, NUMBERS)
+        if made.release.kind is AnswerKind.PROBABILITIES and made.release != as_is and _answers_labels(made.learner):
+            return Refusal(RefusalKind.SETTING, f"{made.learner.name} outputs labels, which have no probabilities")
         behind = self.inner.prepare(replace(job, learner=made.learner))
         return behind if isinstance(behind, Refusal) else PreparedPostProcessing(self, job, made, behind)
+
+
+def _answers_labels(learner: Learner) -> bool:
+    """Whether a learner's models release their labels alone, as they are or with changes that let labels through."""
+    made = learner.composition
+    if not isinstance(made, PostProcessedLearner):
+        return False
+    return made.release.kind is AnswerKind.LABELS or (made.release == as_is and _answers_labels(made.learner))
 
 
 class PreparedPostProcessing(PreparedJob):
@@ -227,19 +237,22 @@ class Election(PreparedJob):
         job, committee = self.job, self.committee
         shape = len(models), job.n_queries, job.n_answers
         votes, n_votes = np.zeros(shape), np.zeros(shape[0], dtype=np.int64)
-        failures: dict[int, str] = {}
+        lost = np.zeros(shape[0], dtype=bool)
         n_unconverged = 0
         for task, found in self._found(models):
             votes[task.models] += np.exp(found.answers).reshape(-1, *shape[1:])
             n_votes[task.models] += 1
-            failures = task.failures(found) | failures  # the reason is that of the first part
+            lost[task.lost(found)] = True
             n_unconverged += found.n_unconverged
         votes += ((committee.n_parts - n_votes) / shape[2])[:, None, None]
-        failures |= dict.fromkeys(np.flatnonzero(n_votes == 0).tolist(), NO_VOTE.format(committee.n_parts))
+        failures = dict.fromkeys(np.flatnonzero(n_votes == 0).tolist(), NO_VOTE.format(committee.n_parts))
         answers = committee.log_shares(votes)
         answers[list(failures)] = np.nan
-        kind = AnswerKind.PROBABILITIES if len(failures) < shape[0] else None
-        return JobOutcome(answers, kind, dict(sorted(failures.items())), min(n_unconverged, shape[0]))
+        kind = AnswerKind.PROBABILITIES if len(failures) + lost.sum() < shape[0] else None
+        found = JobOutcome(answers, kind, failures, min(n_unconverged, shape[0]))
+        # Where a part has no answer the committee may have one: only the plain loop tells it from one with no model.
+        places = np.flatnonzero(lost)
+        return found.with_others(places, train_each(job, models[places])) if len(places) else found
 
     def floor(self) -> Floats:
         """The largest of the parts: no share is off by a larger factor than every vote for it is."""
@@ -289,11 +302,9 @@ class PartModels:
     job: Job
     matters: bool = True
 
-    def failures(self, found: JobOutcome) -> dict[int, str]:
-        """Why models have no vote of this part."""
-        if len(found.answers) == 1:
-            return {int(model): why for model in self.models for why in found.failures.values()}
-        return {int(self.models[place]): why for place, why in found.failures.items()}
+    def lost(self, found: JobOutcome) -> Indices:
+        """The models that have no answer of this part."""
+        return self.models[np.isin(np.arange(len(self.models)) * (len(found.answers) > 1), list(found.failures))]
 
 
 Way: TypeAlias = Callable[[Job], Iterable[PartModels]]

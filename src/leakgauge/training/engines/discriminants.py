@@ -194,6 +194,10 @@ class LinearDiscriminants(DiscriminantAnalysis, Displacing):
             if isinstance(base, str):
                 return base
             bases[c] = base
+        if case.estimator.solver == "svd" and _rounded_constant(case):
+            return (
+                "a feature is constant within classes but for the rounding of its means, by which scikit-learn divides"
+            )
         return LinearScores(case, data, bases)
 
     def parameters(self, estimator: Any, classes: Any) -> Floats:
@@ -727,6 +731,15 @@ def _priors_without(case: Given, rows: Indices) -> Floats:
         return np.tile(np.asarray(case.estimator.priors, dtype=np.float64), (len(rows), 1))
     left = case.counts[present] - (case.labels[rows, None] == present)
     return np.asarray(left / (len(case.labels) - 1))
+
+
+def _rounded_constant(case: Given) -> bool:
+    """Whether a feature is constant within classes with a value of so many digits that means of it may be rounded."""
+    _, first, place = np.unique(case.labels, return_index=True, return_inverse=True)
+    values = case.matrix[first]
+    values = values[:, ~(case.matrix != values[place]).any(axis=0)]
+    large = values * 2.0 ** np.ceil(np.log2(len(place)))  # at least the sum of as many as there are records
+    return bool((large + values - large != values).any())
 
 
 def _why_bad_priors(case: Given) -> str | None:

@@ -545,3 +545,33 @@ def test_newtons_steps_do_not_go_back_and_forth():
     records = datasets.load("location30").records.as_codes()[np.arange(1200)]
     case = ENGINE.prepare(job_of(LogisticRegression(), records, [0])).case
     assert solve(case, np.arange(1200), ENGINE.tolerance) is not None
+
+
+# ---------------------------------------------------------------- hardly any penalty
+
+
+def test_columns_that_depend_on_each_other_are_told_apart_in_single_precision():
+    """Two equal columns far from 0, no intercept and hardly any penalty: inverses of 33^2 and of 1e-7 at once."""
+    column = 33.9 + np.random.default_rng(0).uniform(0, 0.04, 20)
+    labels = [1, 2, 0, 2, 0, 2, 1, 2, 1, 0, 1, 2, 0, 2, 2, 1, 0, 2, 1, 0]
+    records = Records.from_arrays(np.c_[column, np.arange(20) == 18, column], labels)
+    for C in (1e4, 1e5, 1e6):
+        check(LogisticRegression(C=C, fit_intercept=False), records)
+
+
+def test_a_record_that_held_two_classes_together():
+    """Without it classes come apart, and probabilities move by many factors of e: their own curvature counts."""
+    X = np.array(
+        [
+            [-1.34972892, 1.12848467],
+            [2.12120694, 11.68625821],
+            [-1.33914047, 8.74126147],
+            [-4.26510251, 0.24773356],
+            [0.42186411, 9.28760999],
+            [2.28869361, 6.21793125],
+            [0.83089767, 4.01382748],
+            [-0.80496568, 1.47361585],
+        ]
+    )
+    records = Records.from_arrays(np.c_[X, X[:, 1] - X[:, 0]], [0, 2, 2, 1, 1, 2, 0, 2])
+    check(LogisticRegression(C=1e4), records)

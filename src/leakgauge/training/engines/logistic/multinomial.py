@@ -69,8 +69,14 @@ BLOCK_NUMBERS = 4_000_000
 TILE_NUMBERS = 50_000
 """Numbers that stay in the processor's cache while probabilities are found."""
 
+DEPENDENT_EIGENVALUE_RATIO = 1e-4
+"""Ratio of the eigenvalues of a correlation matrix below which single precision is not enough for its inverse."""
+
 MAX_MATRIX_NUMBERS = 100_000_000
 """Largest matrix that is held, be it of features or of the inverses for all classes."""
+
+LEAST_KEPT = 1e-2
+"""Share of M below which a model is fitted alone."""
 
 RECORD_ERROR_SHARE = 0.5
 """How much of the error that is allowed a model without a record may make; the rest is for the full fit."""
@@ -541,7 +547,8 @@ class _Block:
 
     Args:
         model: their places in the block as it began ``[m]``.
-        goal: how small ``norm`` must be ``[m]``.
+        goal: how small ``norm`` must be if M does not change ``[m]``.
+        kept: the least share of M that is left ``[m]``.
         cost: what each record costs, 0 for the one that is missing ``[m, n]``.
         own, bend: the inverse of M without that record is ``M^-1 + bend own own'``;
             ``[m, classes, d]`` and ``[m, classes]``.
@@ -558,6 +565,7 @@ class _Block:
 
     model: Indices
     goal: Floats
+    kept: Floats
     cost: Floats
     own: Singles
     bend: Singles
@@ -597,6 +605,7 @@ def _block(fit: SoftmaxMinimum, removed: Indices, factors: Floats, goals: Floats
     block = _Block(
         model=np.arange(m),
         goal=goals * np.sqrt(left.min(axis=1)),
+        kept=np.ones(m),
         cost=cost,
         own=own,
         bend=(weight / left).astype(np.float32),
@@ -630,7 +639,7 @@ def _pull(fit: SoftmaxMinimum, removed: Indices, factors: Floats) -> Floats:
 
 def _settle(fit: SoftmaxMinimum, block: _Block) -> Flags:
     """Anchor anew wherever single precision is exhausted, and say which models have arrived ``[m]``."""
-    due = (block.norm <= np.maximum(block.goal, SINGLE_PRECISION_GRADIENT_RATIO * block.first)) | (
+    due = (block.norm <= np.maximum(block.goal * block.kept, SINGLE_PRECISION_GRADIENT_RATIO * block.first)) | (
         block.n_steps >= MOST_SINGLE_STEPS
     )
     found = np.zeros(len(due), dtype=bool)
@@ -640,13 +649,31 @@ def _settle(fit: SoftmaxMinimum, block: _Block) -> Flags:
     block.moved[rows] += block.delta[rows]
     block.moved[rows] -= block.moved[rows].mean(axis=1, keepdims=True)
     block.delta[rows] = 0.0
-    sure = (block.norm[rows] <= block.goal[rows]) & (
-        block.norm[rows] >= SINGLE_PRECISION_LAST_RATIO * block.first[rows]
-    )
+    block.kept[rows] = np.maximum(LEAST_KEPT, _kept(fit, block.cost[rows] > 0, block.moved[rows]))
+    goal = block.goal[rows] * block.kept[rows]
+    sure = (block.norm[rows] <= goal) & (block.norm[rows] >= SINGLE_PRECISION_LAST_RATIO * block.first[rows])
     if not sure.all():
         _anchor_anew(fit, block, rows[~sure])
-    found[rows] = block.norm[rows] <= block.goal[rows]
+    found[rows] = block.norm[rows] <= goal
     return found
+
+
+def _kept(fit: SoftmaxMinimum, counted: Flags, moved: Floats) -> Floats:
+    """The least share of M that is left at other minima ``[m]``, of the records that count ``[m, n]``.
+
+    M is a sum over records: it keeps the share that each record keeps, and loses no more than all lose together, each
+    by its weight times its reach.
+    """
+    problem = fit.problem
+    p = moved @ problem.X.T
+    _to_probabilities(p, fit.p[None], fit.highest)
+    p += fit.p
+    weights = np.where(counted, problem.cost, 0.0)[:, None] * fit.p * (1 - fit.p)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        left = np.fmin(p * (1 - p) / (fit.p * (1 - fit.p)), 1.0)
+    left[weights == 0] = 1.0
+    together = 1 - ((1 - left) * weights) @ fit.reach
+    return np.asarray(np.maximum(left.min(axis=2), together).min(axis=1))
 
 
 def _anchor_anew(fit: SoftmaxMinimum, block: _Block, rows: Indices) -> None:
@@ -740,7 +767,8 @@ class Coordinates:
 
     Args:
         mean: ``[d]``.
-        turn: orthonormal columns ``[d, r]``, or ``None`` where all features are kept.
+        turn: orthonormal columns ``[d, r]``, or ``None`` where all features are kept. Where features nearly depend on
+            each other these are the principal axes: inverses in single precision could not tell the others apart.
         size: ``[r]``.
         intercept: whether a column of ones is added.
     """
@@ -757,8 +785,17 @@ class Coordinates:
         mean = np.where(np.ptp(matrix, axis=0) == 0, matrix[0], mean) if intercept else mean
         centred = matrix - mean
         turn = np.linalg.qr(centred.T)[0] if len(matrix) < matrix.shape[1] else None
-        size = np.sqrt(np.mean((centred if turn is None else centred @ turn) ** 2, axis=0))
-        return cls(mean, turn, np.where(size > 1e-10 * size.max(initial=0.0), size, 1.0), intercept)
+        turned = centred if turn is None else centred @ turn
+        size = _sizes(turned)
+        correlation = (turned / size).T @ (turned / size)
+        constant = correlation.diagonal() < len(matrix) / 2
+        correlation[constant, constant] = len(matrix)
+        values = np.linalg.eigvalsh(correlation)
+        if values.size and values[0] < DEPENDENT_EIGENVALUE_RATIO * values[-1]:
+            _, axes = np.linalg.eigh(turned.T @ turned)
+            turn = axes if turn is None else turn @ axes
+            size = _sizes(centred @ turn)
+        return cls(mean, turn, size, intercept)
 
     @property
     def penalty(self) -> Floats:
@@ -777,6 +814,12 @@ class Coordinates:
         w = W[..., :r] / self.size
         w = w if self.turn is None else w @ self.turn.T
         return np.concatenate([w, W[..., r:] - (w @ self.mean)[..., None]], axis=-1) if self.intercept else w
+
+
+def _sizes(columns: Floats) -> Floats:
+    """Root mean squares of columns ``[n, r]``; 1 for those that are 0 but for rounding."""
+    size = np.sqrt(np.mean(columns**2, axis=0))
+    return np.where(size > 1e-10 * size.max(initial=0.0), size, 1.0)
 
 
 @dataclass(frozen=True)
@@ -886,8 +929,9 @@ def _moves(case: Given, whole: Solution, close: float, reach: Floats) -> Iterato
         members = case.counts[whole.present][own]
         factors *= (n - 1) / n
         factors[np.arange(len(removed)), own] *= members / (members - 1)
+    records = np.arange(len(case.labels))
     for part, moves, failed in displaced(whole.fit, removed, factors, goals):
-        yield stay[part], moves, failed
+        yield stay[part], moves, failed | (_kept(whole.fit, records != removed[part, None], moves) < LEAST_KEPT)
 
 
 def class_weights(case: Given, labels: Indices) -> Floats:
