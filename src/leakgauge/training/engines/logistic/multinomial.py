@@ -75,6 +75,9 @@ DEPENDENT_EIGENVALUE_RATIO = 1e-4
 MAX_MATRIX_NUMBERS = 100_000_000
 """Largest matrix that is held, be it of features or of the inverses for all classes."""
 
+ENOUGH_KEPT = 0.1
+"""Share of M that is known to be left from which records need not be looked at one by one."""
+
 LEAST_KEPT = 1e-2
 """Share of M below which a model is fitted alone."""
 
@@ -660,6 +663,20 @@ def _settle(fit: SoftmaxMinimum, block: _Block) -> Flags:
 
 def _kept(fit: SoftmaxMinimum, counted: Flags, moved: Floats) -> Floats:
     """The least share of M that is left at other minima ``[m]``, of the records that count ``[m, n]``.
+
+    Scores that move by no more than s leave ``p (1 - p)`` of each record at least ``exp(-4 s)`` of what it was; where
+    that is too little, the records are looked at.
+    """
+    furthest = np.sqrt(np.einsum("nd,nd->n", fit.problem.X, fit.problem.X).max(initial=0.0))
+    kept = np.exp(-4 * furthest * np.linalg.norm(moved, axis=2).max(axis=1))
+    near = np.flatnonzero(kept < ENOUGH_KEPT)
+    if len(near):
+        kept[near] = _kept_of_records(fit, counted[near], moved[near])
+    return np.asarray(kept)
+
+
+def _kept_of_records(fit: SoftmaxMinimum, counted: Flags, moved: Floats) -> Floats:
+    """The same by every record.
 
     M is a sum over records: it keeps the share that each record keeps, and loses no more than all lose together, each
     by its weight times its reach.
