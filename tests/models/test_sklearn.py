@@ -149,3 +149,24 @@ def test_errors_say_what_to_do():
         wrap(GaussianNB().fit(X, y), Records.from_arrays(X, X[:, 0]).schema)
     with pytest.raises(ModelError, match="fitted on a label that the table does not have"):
         wrap(GaussianNB().fit(X, np.where(y == "low", "unheard", y)), RECORDS.schema)
+
+
+class Blurred(GaussianNB):
+    """Released with other probabilities than those it was trained for; their logarithms are inherited."""
+
+    def predict_proba(self, X):
+        return 0.5 * super().predict_proba(X) + 0.25
+
+
+def test_probabilities_of_ones_own_are_the_ones_that_are_audited():
+    """A subclass or an object may have its own ``predict_proba``; in a pipeline likewise."""
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    y = (X[:, 0] > 0).astype(int)
+    schema = Records.from_arrays(X, y).schema
+    patched = GaussianNB().fit(X, y)
+    usual = GaussianNB().fit(X, y)
+    patched.predict_proba = lambda X: np.full((len(X), 2), 0.5)
+    for estimator in (Blurred().fit(X, y), make_pipeline(StandardScaler(), Blurred()).fit(X, y), patched):
+        released = np.exp(wrap(estimator, schema).log_probabilities(X))
+        np.testing.assert_allclose(released, estimator.predict_proba(X), atol=1e-12)
+    np.testing.assert_array_equal(wrap(usual, schema).log_probabilities(X), usual.predict_log_proba(X))

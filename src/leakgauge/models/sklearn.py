@@ -50,7 +50,7 @@ class SklearnProbabilities(_Fitted, ProbabilityAccess):
         queries = self.schema.decode(X)
         who, n_own = name_of(self.estimator), len(self._columns)
         # Naive Bayes and their like know logarithms that the probability itself cannot hold.
-        if hasattr(self.estimator, "predict_log_proba"):
+        if _knows_logs(self.estimator):
             with np.errstate(all="ignore"):
                 exact = _logs_of_scores(self.estimator, queries)
                 own = _asked(self.estimator, "predict_log_proba", queries) if exact is None else exact
@@ -201,6 +201,22 @@ def _logs_of_scores(estimator: Estimator, queries: object) -> Floats | None:
     shifted = scores - scores.max(axis=1, keepdims=True)
     logs: Floats = (shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))).astype(digits)
     return logs
+
+
+def _knows_logs(estimator: Estimator) -> bool:
+    """Whether the logarithms are those of the probabilities that are released.
+
+    A class, or an object, with a ``predict_proba`` of its own that inherits ``predict_log_proba`` has two models.
+    """
+    if not hasattr(estimator, "predict_log_proba"):
+        return False
+    last = last_step(estimator)
+    places = [vars(last), *map(vars, type(last).__mro__)]
+    logs, own = (
+        next((i for i, place in enumerate(places) if name in place), len(places))
+        for name in ("predict_log_proba", "predict_proba")
+    )
+    return logs <= own or (own > 0 and type(last).__module__.startswith("sklearn."))
 
 
 def _class_columns(estimator: Estimator, schema: Schema) -> list[int]:
