@@ -323,9 +323,12 @@ def test_influence_that_is_unknown_for_everybody_is_not_zero():
     """Two people, one of each class: without either no model can be trained, so nothing about influence is known."""
     parts = {"train": (X[:2], np.array([0, 1])), "holdout": (X[200:], Y[200:])}
     result = audit(LogisticRegression(), **parts, settings=Settings(n_shadows=0))
-    assert result.influence.n_failed == 2
-    assert result.influence.largest == np.inf
-    assert all(f.verdict is Verdict.CANNOT_TELL for f in result.findings if f.question == "influence")
+    assert result.influence is None
+    assert {record.pdtp for record in result.records} == {None}
+    (unknown,) = (f for f in result.findings if f.question == "influence")
+    assert (unknown.verdict, unknown.estimate) == (Verdict.CANNOT_TELL, None)
+    assert "training without single records failed" in unknown.reason
+    assert any(unknown.reason in note for note in result.notes)
 
 
 @pytest.mark.parametrize("model", [KNeighborsClassifier(3), GaussianNB()])
