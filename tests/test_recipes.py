@@ -80,6 +80,10 @@ def test_a_question(house: Path) -> None:
     assert "passes" in line
     assert "limit 0.9" in line
     assert '"confidence"' in run(house, "-m", "leakgauge", "schema", "result")
+    document = json.loads((house / "run" / "result.json").read_text())
+    document["audits"][0]["findings"] = [one for one in audit["findings"] if one["question"] != "confidence"]
+    (house / "run" / "result.json").write_text(json.dumps(document))
+    assert ": confidence:" in run(house, "-m", "leakgauge", "gate", "run", codes=verdicts)
 
 
 def test_an_attack(house: Path) -> None:

@@ -12,7 +12,6 @@ import pytest
 import leakgauge
 from leakgauge.streams import (
     AuditStream,
-    CollusionStream,
     GameStream,
     ReproductionStream,
     Retraining,
@@ -22,7 +21,7 @@ from leakgauge.streams import (
     seed_of,
 )
 
-GROUPS = (AuditStream, CollusionStream, GameStream, ReproductionStream, TrainingStream)
+GROUPS = (AuditStream, GameStream, ReproductionStream, TrainingStream)
 
 
 def test_every_group_is_looked_at():

@@ -77,13 +77,6 @@ class GameStream(Stream):
     TESTED_RECORDS = (9,)
 
 
-class CollusionStream(Stream):
-    """Streams of the seed of a look at a model that may hide members."""
-
-    NOISE = (1,)
-    SEARCHED_ROWS = (2,)
-
-
 class TrainingStream(Stream):
     """Streams of the seed of one training."""
 

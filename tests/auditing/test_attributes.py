@@ -660,9 +660,10 @@ def test_shadow_models_that_failed_let_no_column_pass(remembered):
     (column,) = remembered.attributes
     little = Estimate(0.0, -0.01, 0.01, 0.95, "example", 100)
     attacks = tuple(dataclasses.replace(one, advantage=little, advantage_alone=little) for one in column.attacks)
-    column = dataclasses.replace(column, attacks=attacks, left_out={})
+    others = {**column.left_out, SHADOW_ATTACK: "no learner was given"}
+    column = dataclasses.replace(column, attacks=attacks, left_out=others)
     assert findings([column], ReleaseRule())[0].verdict is Verdict.PASSES
-    failed = dataclasses.replace(column, left_out={SHADOW_ATTACK: NO_SHADOWS})
+    failed = dataclasses.replace(column, left_out={**others, SHADOW_ATTACK: NO_SHADOWS})
     finding = findings([failed], ReleaseRule())[0]
     assert finding.verdict is Verdict.CANNOT_TELL
     assert "could not be carried out" in finding.reason
@@ -698,6 +699,26 @@ def test_a_document_without_the_tails_does_not_pass(remembered):
     (tail,) = tail_of(found)  # not known, though there are records enough
     assert tail.verdict is Verdict.CANNOT_TELL
     assert "lacks the tail odds" in tail.reason
+
+
+def test_an_attack_that_was_taken_out_or_relabelled_does_not_let_a_column_pass(remembered):
+    """Whether an attack is judged follows from what it is, and one that is not there must be said to be left out."""
+    document = Document.of("hidden", [remembered])
+    (written,) = document.audits
+    (column,) = written.attributes
+
+    def judged(attacks):
+        changed = dataclasses.replace(column, attacks=tuple(attacks))
+        others = tuple(one for one in written.findings if "attribute advantage" not in one.measure)
+        audit = dataclasses.replace(written, findings=others, attributes=(changed,))
+        return of(apply(dataclasses.replace(document, audits=(audit,)), Limits(advantage=0.05)).audits[0])[0]
+
+    assert judged(column.attacks).verdict is Verdict.FAILS
+    assert judged(dataclasses.replace(one, decides=False) for one in column.attacks).verdict is Verdict.FAILS
+    strongest = max((one for one in column.attacks if one.decides), key=lambda one: one.advantage.magnitude.low)
+    taken_out = judged(one for one in column.attacks if one is not strongest)
+    assert taken_out.verdict is Verdict.CANNOT_TELL
+    assert f"lacks the attack {strongest.name}" in taken_out.reason
 
 
 def test_the_table_of_records_has_a_column_for_it(remembered, tmp_path):

@@ -264,7 +264,13 @@ def hidden(name: str = "vkorc1", members: float = 0.9, others: float = 0.6, **ch
             attribute_attack("several-queries", "most frequent value of a member", 0.8, 0.1, best, decides=False),
             attribute_attack("imputation", "without the model", best, best, best, decides=False),
         ),
-        "left_out": {"inversion-confidence": "it cannot work with values"},
+        "left_out": {
+            "inversion-confidence": "it cannot work with values",
+            "inversion-confusion": "it cannot work with values",
+            "inversion-likelihood": "it cannot work with values",
+            "shadow-inversion": "there are no shadow models",
+            "learned-inversion": "it cannot work with values",
+        },
         "exposed": ExposedValues(2, N_TRAIN, 0.05, 40, (ExposedValue("a1b2c3d4e5f6", "CC"),)),
         "tail": TailOdds(1.25, 64, 40, upper=True, level=0.0125),
     }

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from leakgauge.attributes import N_TAIL_SCORES
+from leakgauge.attributes import ATTACKS, N_TAIL_SCORES
 from leakgauge.auditing.advice import UNKNOWN_OUTPUTS, Situation, advice, settled_by_records
-from leakgauge.auditing.attributes.measurement import NO_SHADOWS, SHADOW_ATTACK
+from leakgauge.auditing.attributes.measurement import NO_SHADOWS, SHADOW_ATTACK, decides
 from leakgauge.auditing.attributes.result import AttributeAttackResult, InferredColumn
 from leakgauge.auditing.finding import Finding, Verdict, judge
 from leakgauge.auditing.settings import ReleaseRule
@@ -53,7 +53,15 @@ def measure(name: str) -> str:
 
 
 def _finding(column: InferredColumn, limit: float, situation: Situation) -> Finding:
-    deciding = [attack for attack in column.attacks if attack.decides]
+    known = {attack.name: decides(attack, ignored=column.ignored) for attack in ATTACKS}
+    deciding = [attack for attack in column.attacks if known.get(attack.name, attack.decides)]
+    there = {*(attack.name for attack in column.attacks), *column.left_out}
+    if lacking := [name for name, needed in known.items() if needed and name not in there]:
+        return Finding(
+            "attributes", measure(column.name), None, 0.0, limit, Verdict.CANNOT_TELL,
+            f"the result lacks the attack {lacking[0]} on “{column.name}”, and does not say why",
+            "audit the model again with this version",
+        )  # fmt: skip
     gained = _largest(deciding, column.confidence)
     verdict = judge(gained, limit)
     best = max(deciding, key=lambda attack: attack.advantage.magnitude.low)

@@ -28,6 +28,7 @@ from leakgauge.attributes import (
     single,
     without_lost_pairs,
 )
+from leakgauge.attributes.attacks import AttributeAttack
 from leakgauge.attributes.guesses import checked_prior
 from leakgauge.auditing.attributes.result import (
     AttributeAttackResult,
@@ -268,13 +269,21 @@ def _result(
     )
 
 
+def decides(attack: AttributeAttack, *, ignored: bool) -> bool:
+    """Whether the release rule judges an attack: it reads the value off the model's answers.
+
+    Where the model ignores the column, only attacks that use nothing but these answers say anything about the model.
+    """
+    return attack.reads and (attack.inverts or not ignored)
+
+
 def _attack(success: AttributeSuccess, overlap: Overlap | None, *, ignored: bool) -> AttributeAttackResult:
     attack, alone = _BY_NAME[success.attack], success.advantage_alone
     return AttributeAttackResult(
         name=attack.name,
         title=attack.title,
         source=attack.source,
-        decides=attack.reads and (attack.inverts or not ignored),
+        decides=decides(attack, ignored=ignored),
         members=success.members,
         others=success.others,
         advantage=success.advantage if overlap is None else overlap.corrected(success.advantage),
