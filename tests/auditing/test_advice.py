@@ -21,10 +21,11 @@ from leakgauge.auditing.advice import (
     Outputs,
     Situation,
     advice,
+    detectable,
     largest_error,
     settled_by_games,
     settled_by_records,
-    smallest_advantage,
+    shown_with_power,
     unbounded_queries,
     unmeasured_influence,
 )
@@ -33,7 +34,7 @@ from leakgauge.auditing.influence.findings import known_above
 from leakgauge.auditing.membership.findings import findings
 from leakgauge.auditing.settings import Queries, ReleasedOutputs
 from leakgauge.models import AnswerKind
-from leakgauge.statistics import Estimate, advantage_of_decisions, bonferroni_confidence
+from leakgauge.statistics import Estimate, bonferroni_confidence, census_advantage
 from leakgauge.theory import bin_centres
 
 QUESTIONS = ("membership", "influence", "attributes", "properties")
@@ -263,7 +264,7 @@ def test_the_gate_advises_by_what_the_result_says_was_released(overfitted):
 def fake(name, value, half=0.01, confidence=0.99375):
     estimate = Estimate(value, value - half, value + half, confidence, "example", 600)
     return MembershipAttackResult(
-        name, name, "source", estimate, estimate, estimate, 0.01, RocCurve((0.0, 1.0), (0.0, 1.0))
+        name, name, "source", estimate, estimate, None, estimate, estimate, 0.01, RocCurve((0.0, 1.0), (0.0, 1.0))
     )
 
 
@@ -271,9 +272,10 @@ def simulated(n, advantage, m, rng, base=0.5):
     """The results of m independent attacks on n members and n others with this advantage, at rates around the base."""
     confidence = bonferroni_confidence(0.95, m)
     for i in range(m):
-        inside, outside = rng.random(n) < base + advantage / 2, rng.random(n) < base - advantage / 2
-        gained = advantage_of_decisions(inside, outside, confidence=confidence)
-        yield dataclasses.replace(fake(f"attack {i}", 0.0), advantage=gained)
+        inside = rng.permutation(np.arange(n) < round(n * (base + advantage / 2)))
+        outside = rng.random(n) < base - advantage / 2
+        gained, together = (census_advantage(inside, outside, confidence=level) for level in (0.95, confidence))
+        yield dataclasses.replace(fake(f"attack {i}", 0.0), advantage=gained, together=together)
 
 
 def numbers_in(text):
@@ -289,10 +291,9 @@ def test_a_harmless_model_passes_four_times_of_five_at_the_number_that_is_named(
     """
     rng = np.random.default_rng(0)
     for m in (1, 8):
-        confidence = bonferroni_confidence(0.95, m)
-        said = settled_by_records(Situation(n_train=300, n_holdout=300), 0.1, confidence, m)
+        said = settled_by_records(Situation(n_train=90, n_holdout=90), 0.1, 0.95, m, census=True)
         n = int(numbers_in(said.partition("With about")[2])[0])
-        assert n == pytest.approx(0.5 / largest_error(0.1, confidence, m) ** 2, rel=0.1)
+        assert n == pytest.approx(0.25 / largest_error(0.1, 0.95, m) ** 2, rel=0.1)
         judged = [list(simulated(n, 0.0, m, rng)) for _ in range(300)]
         passes = [
             all(one.verdict is Verdict.PASSES for one in judged_attacks(results, 0.1, Situation()))
@@ -301,20 +302,25 @@ def test_a_harmless_model_passes_four_times_of_five_at_the_number_that_is_named(
         both = [all(one.advantage.low >= -0.1 and one.advantage.high <= 0.1 for one in results) for results in judged]
         assert np.mean(passes) > 0.71
         assert 0.71 < np.mean(both) < 0.92
-        fewer = [list(simulated(n // 3, 0.0, m, rng)) for _ in range(100)]
+        fewer = [list(simulated(n // 4, 0.0, m, rng)) for _ in range(100)]
         assert np.mean([all(one.advantage.high <= 0.1 for one in results) for results in fewer]) < 0.5
+
+
+def halves(n):
+    return np.arange(n) < n // 2, np.arange(n) < n // 2
 
 
 @pytest.mark.parametrize(("n", "m"), [(100, 1), (300, 8), (1000, 8)])
 def test_what_could_have_been_detected_is_detected_four_times_of_five(n, m):
     """400 attacks: the share whose interval lies above 0 is 0.8 to within 0.08, four standard errors."""
     confidence = bonferroni_confidence(0.95, m)
-    least = smallest_advantage(n, n, confidence)
+    (example,) = simulated(n, 0.0, 1, np.random.default_rng(0))
+    example = dataclasses.replace(example, together=census_advantage(*halves(n), confidence=confidence))
+    least = shown_with_power(example.advantage, example.together)
     rng = np.random.default_rng(n)
-    rates = 0.5 + least / 2, 0.5 - least / 2
+    inside = np.arange(n) < round(n * (0.5 + least / 2))
     found = [
-        advantage_of_decisions(*(rng.random(n) < rate for rate in rates), confidence=confidence).low > 0
-        for _ in range(400)
+        census_advantage(inside, rng.random(n) < 0.5 - least / 2, confidence=confidence).low > 0 for _ in range(400)
     ]
     assert np.mean(found) == pytest.approx(0.8, abs=0.08)
 
@@ -326,7 +332,8 @@ def test_the_numbers_of_the_specification():
     """
     confidence = bonferroni_confidence(0.95, 8)
     for n, known in ((300, 0.141), (1000, 0.077)):
-        assert smallest_advantage(n, n, confidence) == pytest.approx(known * (2.734 + 0.842) / (2.61 + 0.842), abs=5e-4)
+        found = detectable(math.sqrt(0.5 / n), confidence)
+        assert found == pytest.approx(known * (2.734 + 0.842) / (2.61 + 0.842), abs=5e-4)
 
 
 def test_a_value_near_the_limit_asks_for_no_hundred_thousands_of_records():

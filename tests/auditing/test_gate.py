@@ -56,8 +56,11 @@ def test_other_limits_give_what_an_audit_with_them_gives(naive_bayes: Document, 
 def test_a_limit_far_above_passes_and_far_below_fails(naive_bayes: Document) -> None:
     largest = naive_bayes.audits[0].influence.largest  # type: ignore[union-attr]
     assert verdicts(apply(naive_bayes, Limits(dtp=largest / 2)), "influence") == [Verdict.FAILS, Verdict.FAILS]
-    # No bound is known for any query to Gaussian naive Bayes, so no limit on DTP can be passed.
-    assert verdicts(apply(naive_bayes, Limits(dtp=2 * largest)), "influence") == [Verdict.PASSES, Verdict.CANNOT_TELL]
+    # The search found queries that tell more than any record about itself.
+    found = naive_bayes.audits[0].influence.indirect  # type: ignore[union-attr]
+    assert found > 1.5 * largest
+    assert verdicts(apply(naive_bayes, Limits(dtp=1.5 * largest)), "influence") == [Verdict.PASSES, Verdict.FAILS]
+    assert verdicts(apply(naive_bayes, Limits(dtp=2 * found)), "influence") == [Verdict.PASSES, Verdict.PASSES]
     assert set(verdicts(apply(naive_bayes, Limits(advantage=0.9)), "membership")) == {Verdict.PASSES}
 
 
@@ -193,7 +196,7 @@ def test_a_document_without_any_finding_does_not_pass(naive_bayes: Document) -> 
 def test_of_two_findings_about_influence_neither_can_be_left_out(naive_bayes: Document) -> None:
     loose = apply(naive_bayes, Limits(dtp=100.0, advantage=0.95))
     direct, anything = (one for one in only(loose).findings if one.question == "influence")
-    assert (direct.verdict, anything.verdict) == (Verdict.PASSES, Verdict.CANNOT_TELL)
+    assert (direct.verdict, anything.verdict) == (Verdict.PASSES, Verdict.PASSES)
     rest = tuple(one for one in only(loose).findings if one.question != "influence")
     for left in ((direct,), (direct, direct), (anything,)):
         assert apply(changed(loose, findings=(*left, *rest)), Limits()).verdict is Verdict.CANNOT_TELL
@@ -265,7 +268,8 @@ def test_findings_of_questions_that_are_not_known_are_judged_by_what_they_say(na
 
 def test_reversed_signals_are_judged_at_the_gate_too(naive_bayes: Document) -> None:
     first, *rest = only(naive_bayes).attacks
-    turned = dataclasses.replace(first, advantage=Estimate(-0.8, -0.9, -0.7, 0.99, "m", 240))
+    far = Estimate(-0.8, -0.9, -0.7, 0.99, "m", 240)
+    turned = dataclasses.replace(first, advantage=far, together=far)
     judged = apply(changed(naive_bayes, attacks=(turned, *rest)), Limits(advantage=0.6))
     assert Verdict.FAILS in verdicts(judged, "membership")
 

@@ -88,7 +88,7 @@ def test_every_number_of_the_settings_is_in_the_table_above():
         (lambda: Settings(properties=TargetProperty("age", above=1)), "properties must be a list"),
         (lambda: Settings(games=None), "games must be a PropertyGames"),
         (lambda: Settings(device=0), "device must be text"),
-        (lambda: ReleaseRule(queries="some"), "rule.queries must be one of 'any', 'in range', 'direct'"),
+        (lambda: ReleaseRule(queries="some"), "rule.queries must be one of 'measured', 'any', 'in range', 'direct'"),
         (lambda: SensitiveColumn("age", edges=(0, math.inf)), r"column 'age': edges\[1\] must be a finite number"),
         (lambda: SensitiveColumn("sex", prior="half"), "prior must be a list"),
         (lambda: SensitiveColumn(None), "name must be text"),

@@ -67,7 +67,16 @@ def protection(documents):
         advantage = Estimate(risk, risk - 0.05, risk + 0.05, 0.99, "Newcombe", 300)
         finding = Finding("membership", "advantage", advantage, 0.0, 0.1, verdict, "reason", "remedy")
         attack = MembershipAttackResult(
-            "gap", "gap", "source", advantage, advantage, advantage, 0.1, RocCurve((0.0, 1.0), (0.0, 1.0))
+            "gap",
+            "gap",
+            "source",
+            advantage,
+            advantage,
+            None,
+            advantage,
+            advantage,
+            0.1,
+            RocCurve((0.0, 1.0), (0.0, 1.0)),
         )
         result = documents(findings=(finding,), attacks=(attack,), verdict=verdict)
         error = Estimate(0.123, 0.1, 0.15, 0.99, "Clopper-Pearson", 300)

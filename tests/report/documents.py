@@ -91,6 +91,8 @@ def attack(name: str, title: str, source: str, advantage: Estimate, strength: fl
         title=title,
         source=source,
         advantage=advantage,
+        together=advantage,
+        games=None,
         auc=estimate(1 / (1 + strength), 0.02, method="DeLong"),
         tpr_at_low_fpr=Estimate(0.01**strength, 0.0, min(1.0, 2 * 0.01**strength), 0.95, "order statistics", 3_000),
         low_fpr=0.01,

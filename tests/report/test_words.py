@@ -102,9 +102,9 @@ def test_advice_that_two_questions_share_is_given_once(documents):
 
 def test_the_rule_is_told_from_the_settings(documents):
     told = " ".join(statement.rule(documents.passing()))
-    assert "may not change the prediction for any query by more than a factor of 2.7" in told
+    assert "for that record, or for any query that a search finds, by more than a factor of 2.7" in told
     assert "membership advantage above 0.1 " in told
-    assert "simultaneous 95 % confidence" in told
+    assert "has a confidence of 95 %; those that show that the limit is exceeded have it for all attacks" in told
     direct = ReleaseRule(dtp=0.5, queries=Queries.DIRECT, advantage=None, confidence=0.9)
     told = " ".join(statement.rule(replace(documents.passing(), rule=direct)))
     assert "may not change the prediction for that record by more than a factor of 1.6" in told
@@ -154,10 +154,9 @@ def test_the_statement_tells_what_an_officer_needs(documents):
     ]
     assert "32 shadow models" in said["Threat model"]
     assert "2,000 of 2,000 training records" in said["Tested"]
-    assert "0.030 (−0.010 to 0.070), by Long frequency attack" in said["Results"]
-    assert "exceeds 0.070 (simultaneous 95 % confidence)" in said["Results"]
+    assert "itself is by Long frequency attack: 0.030 (−0.010 to 0.070)." in said["Results"]
     assert "DTP is at most 0.80 for every query" in said["Results"]
-    assert said["Verdict"].startswith("Passes.")
+    assert said["Verdict"].startswith("Passes the release rule (proven).")
     assert said["Not tested"] == " ".join(documents.NOT_TESTED)
 
 
@@ -165,7 +164,7 @@ def test_the_statement_owns_up_to_what_is_not_known(documents):
     said = paragraph(documents.undecided())
     assert "trains no shadow models" in said["Threat model"]
     assert "influence" not in said["Tested"]
-    assert said["Verdict"].startswith("Cannot tell. Do not release this model yet")
+    assert said["Verdict"].startswith("Cannot tell whether the release rule holds. Do not release this model yet")
     assert "no bound on DTP is known" in paragraph(documents.failing())["Results"]
     assert "PDTP is infinite" in paragraph(documents.failing())["Results"]
 
@@ -359,8 +358,7 @@ def test_the_largest_advantage_is_the_largest_either_way_round(documents):
     turned = replace(plain.attacks[0], advantage=Estimate(-0.7, -0.8, -0.6, 0.99, "m", 10))
     audit = replace(plain, attacks=(turned, *plain.attacks[1:]))
     said = " ".join(text for _, text in statement.statement(audit, "0"))
-    assert "The largest membership advantage is −0.700" in said
-    assert "exceeds 0.800" in said
+    assert f"itself is by {turned.title}: −0.700 (−0.800 to −0.600)" in said
 
 
 def test_what_cannot_be_told_is_settled_only_by_all_that_is_open(documents):

@@ -17,6 +17,7 @@ from enum import StrEnum
 from scipy.special import ndtri
 
 from leakgauge.auditing.finding import Verdict
+from leakgauge.statistics import Estimate
 from leakgauge.statistics.intervals import normal_quantile
 from leakgauge.statistics.numerals import number
 
@@ -28,7 +29,7 @@ LOWEST_STEP_NATS = math.log(3)
 
 REGULARISE = "train with stronger regularisation"
 
-ACCEPT_INDIRECT = 'accept queries other than the record itself by setting queries = "direct" in the release rule'
+ACCEPT_MEASURED = 'accept a search over queries in place of a proof by setting queries = "measured" in the release rule'
 
 LARGE_ENOUGH_ADVICE = (
     "this audit is large enough for a model that reveals nothing to pass, so a larger one need not help: "
@@ -82,6 +83,9 @@ class Situation:
     largest: float = 0.0
     largest_binned: float = math.inf
 
+
+LARGEST_AUDIT_FACTOR = 20.0
+"""How many times larger an audit may sensibly become to decide one attack."""
 
 LARGEST_REMOVED_SHARE = 0.1
 """The largest share of the training records that it is sensible to leave out; of more, others take the place."""
@@ -164,14 +168,14 @@ def unbounded_queries(situation: Situation, bound: float) -> str:
         bound: upper bound on DTP in nats that is proven for this learner; infinite where none is.
     """
     if math.isfinite(bound):
-        return f"{REGULARISE} or on more records, which lowers the bound, or {ACCEPT_INDIRECT}"
+        return f"{REGULARISE} or on more records, which lowers the bound, or {ACCEPT_MEASURED}"
     learner = (
         "use a learner whose DTP is bounded (smoothed categorical naive Bayes, or binary logistic regression, without "
         "preprocessing that is learned from the records)"
     )
     if situation.outputs in (Outputs.BINNED, Outputs.LABELS):
         learner = f"release unchanged probabilities and {learner}; no bound is known for {situation.outputs.value}"
-    return f"{learner}, or {ACCEPT_INDIRECT}"
+    return f"{learner}, or {ACCEPT_MEASURED}"
 
 
 def unmeasured_influence(*, learner: bool, measured: bool) -> str:
@@ -188,10 +192,41 @@ def unmeasured_influence(*, learner: bool, measured: bool) -> str:
     return "measure influence: leave the number of its records out of the settings, or set it above 0"
 
 
-def settled_by_records(situation: Situation, limit: float, confidence: float, n_attacks: int) -> str:
+def settled_by_models(advantage: Estimate, limit: float, n_games: int) -> str:
+    """Return what would decide an attack that was judged in games: more shadow models, and more records.
+
+    A standard error that is k times smaller takes k squared times as many of both, or less; one is needed at which the
+    interval of a model with this advantage lies on one side of the limit with probability 0.8.
+
+    Args:
+        advantage: its size in games, with an interval of its own.
+        limit: on it.
+        n_games: shadow models that played the target.
+
+    Returns:
+        A sentence; empty where the advantage is so near the limit that it would take more than 20 times as many.
+
+    >>> settled_by_models(Estimate(0.04, 0.0, 0.11, 0.95, "games", 300), 0.1, 32)
+    'train about 83 shadow models (shadow_models), which narrows the interval, or give 2.6 times as many records'
+    """
+    error = (advantage.high - advantage.value) / normal_quantile(advantage.confidence)
+    room = abs(limit - advantage.value) / detectable(1.0, advantage.confidence)
+    times = (error / room) ** 2 if room > 0 else math.inf
+    if times > LARGEST_AUDIT_FACTOR:
+        return ""
+    return (
+        f"train about {_rounded_up(n_games * times):,} shadow models (shadow_models), which narrows the interval, or "
+        f"give {max(1.1, times):.1f} times as many records"
+    )
+
+
+def settled_by_records(
+    situation: Situation, limit: float, confidence: float, n_attacks: int, *, census: bool = False
+) -> str:
     """Return what this audit could have detected, and how many records a harmless model needs to pass.
 
-    A difference of two rates has a standard error SE of at most ``sqrt(1/(4 n_train) + 1/(4 n_holdout))``. An advantage
+    A difference of two rates has a standard error SE of at most ``sqrt(1/(4 n_train) + 1/(4 n_holdout))``, of which
+    the first part is 0 where all members of one model are asked about (``census``). An advantage
     a is detected, that is its interval lies above 0, with probability 0.8 if ``a = (c + 0.842) SE``. A model whose
     attacks all have advantage 0 passes with probability 0.8 or more if ``(c + z) SE`` is at most the limit: z is the
     quantile at which all of n independent attacks stay within the limit on either side. Correlated attacks, and rates
@@ -202,6 +237,7 @@ def settled_by_records(situation: Situation, limit: float, confidence: float, n_
         limit: on the advantage.
         confidence: of the interval of each attack alone; c is its normal quantile.
         n_attacks: that must all pass.
+        census: whether the members are all there are.
 
     Returns:
         A sentence or two; empty where more records would settle nothing, as a harmless model would have passed.
@@ -214,10 +250,10 @@ def settled_by_records(situation: Situation, limit: float, confidence: float, n_
     """
     error = largest_error(limit, confidence, n_attacks)
     n_train, n_holdout = max(1, situation.n_train), max(1, situation.n_holdout)
-    of_train, of_holdout = 0.25 / n_train, 0.25 / n_holdout
+    of_train, of_holdout = 0.0 if census else 0.25 / n_train, 0.25 / n_holdout
     if of_train + of_holdout <= error**2:
         return ""
-    detected = smallest_advantage(n_train, n_holdout, confidence)
+    detected = detectable(math.sqrt(of_train + of_holdout), confidence)
     what = f"an advantage of {number(detected)}" if detected < 1 else "no advantage below 1"
     found = f"with {n_train:,} training and {n_holdout:,} holdout records, this audit detects {what} with 80 % power"
     if of_train <= error**2 / 2:
@@ -267,15 +303,15 @@ def detectable(error: float, confidence: float) -> float:
     return (normal_quantile(confidence) + float(ndtri(DETECTION_POWER))) * error
 
 
-def smallest_advantage(n_train: int, n_holdout: int, confidence: float) -> float:
-    """Return the advantage that an attack on so many records shows to be above 0 with probability 0.8.
+def shown_with_power(alone: Estimate, together: Estimate) -> float:
+    """Return the advantage that an attack would have shown to be above 0 with probability 0.8.
 
     Args:
-        n_train: training records, at least 1.
-        n_holdout: holdout records, at least 1.
-        confidence: of the attack's two-sided interval.
+        alone: its advantage with an interval of its own.
+        together: the same with an interval that holds for all attacks together.
     """
-    return detectable(math.sqrt(0.25 / n_train + 0.25 / n_holdout), confidence)
+    error = alone.half_width / normal_quantile(alone.confidence)
+    return together.half_width + float(ndtri(DETECTION_POWER)) * error
 
 
 def largest_error(limit: float, confidence: float, n_attacks: int) -> float:

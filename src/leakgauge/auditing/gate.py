@@ -22,7 +22,7 @@ from leakgauge.auditing.document import AuditDocument, Document
 from leakgauge.auditing.finding import Finding, Verdict, judge, overall
 from leakgauge.auditing.question import Question
 from leakgauge.auditing.questions import QUESTIONS
-from leakgauge.auditing.settings import Queries, ReleaseRule
+from leakgauge.auditing.settings import ReleaseRule
 from leakgauge.statistics.numerals import short
 
 AGAIN = "audit the model again with this limit in its release rule"
@@ -128,7 +128,7 @@ class Written:
         return Situation(
             outputs=Outputs.of(description.answers, description.released),
             dtp=None if description.answers == "values" else self.rule.dtp,
-            any_query=self.rule.queries is not Queries.DIRECT,
+            any_query=self.rule.queries.needs_bound,
             n_train=description.n_train,
             n_holdout=description.n_holdout,
             largest=0.0 if influence is None else influence.largest,

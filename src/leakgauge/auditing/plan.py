@@ -8,7 +8,6 @@ from functools import cached_property
 
 from leakgauge.arrays import Indices
 from leakgauge.auditing.advice import Outputs, Situation
-from leakgauge.auditing.settings import Queries as AskedOf
 from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.errors import ConfigError
@@ -114,7 +113,7 @@ class Outline:
         return Situation(
             outputs=Outputs.of(self.kind.value, self.settings.released.value),
             dtp=None if self.kind is AnswerKind.VALUES else self.settings.rule.dtp,
-            any_query=self.settings.rule.queries is not AskedOf.DIRECT,
+            any_query=self.settings.rule.queries.needs_bound,
             n_train=len(self.what.train),
             n_holdout=len(self.what.holdout),
         )

@@ -43,13 +43,14 @@ def _headline(document: Document) -> RenderableType:
     from rich.padding import Padding
     from rich.text import Text
 
-    from leakgauge.report.statement import advice, tally
+    from leakgauge.report.statement import advice, headline, tally
     from leakgauge.report.words import ADVICE, ADVICE_FOR_SEVERAL, HEADLINES
 
     style = STYLES[document.verdict.value]
     models = [audit.description.model for audit in document.audits]
     name = f"{document.name}: {models[0]}" if len(models) == 1 else document.name
-    text = Text.assemble((f"{MARKS[document.verdict.value]} {HEADLINES[document.verdict]}", f"bold {style}"))
+    said = headline(document.audits[0]) if len(models) == 1 else HEADLINES[document.verdict]
+    text = Text.assemble((f"{MARKS[document.verdict.value]} {said}", f"bold {style}"))
     text.append(f"  {name}\n", style="bold")
     if len(document.audits) > 1:
         text.append(f"{tally(document)} {ADVICE_FOR_SEVERAL[document.verdict]}")

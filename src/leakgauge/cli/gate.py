@@ -56,6 +56,7 @@ def gate(
     from leakgauge.auditing import Run
     from leakgauge.auditing.gate import Limits, apply
     from leakgauge.cli._console import STYLES, remark, results
+    from leakgauge.report.statement import headline
     from leakgauge.report.words import HEADLINES, UNSIGNED
 
     with Run(run).as_read():
@@ -66,7 +67,8 @@ def gate(
         console = results()
         for model, finding in _all(document):
             console.print(_line(model, finding), style=STYLES[finding.verdict.value], soft_wrap=True, markup=False)
-        console.print(f"{HEADLINES[document.verdict]}: {document.name}", style="bold", soft_wrap=True, markup=False)
+        said = headline(document.audits[0]) if len(document.audits) == 1 else HEADLINES[document.verdict]
+        console.print(f"{said}: {document.name}", style="bold", soft_wrap=True, markup=False)
         remark(UNSIGNED)
         if os.environ.get("GITHUB_ACTIONS") == "true":
             _tell_github(document)

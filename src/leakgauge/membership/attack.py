@@ -36,6 +36,9 @@ class MembershipAttack:
             ``[n]``; ``None`` where the answer is "member" exactly if the score is above 0.
         needs_population: whether it needs records known to be non-members, apart from the candidates.
         needs_copies: whether the target must be asked about changed copies of the candidates.
+        train: for an attack that trains a model of its own on shadow models: from evidence, whose target it does not
+            look at, to scores of any target; ``score`` does both. In games the shadow models of either half then train
+            one such model for all targets of the other half.
         together: all scores of a game ``[targets, n]`` at once, equal to ``score`` target by target up to rounding;
             ``None`` where the loop will do.
     """
@@ -50,6 +53,7 @@ class MembershipAttack:
     member_probability: Callable[[MembershipEvidence], Floats] | None = None
     needs_population: bool = False
     needs_copies: bool = False
+    train: Callable[[MembershipEvidence], Callable[[MembershipEvidence], Floats]] | None = None
     together: Callable[[SharedTableGame], Floats] | None = None
 
     def possible(self, kind: AnswerKind, *, shadows: bool, population: bool = False, copies: bool = False) -> bool:

@@ -10,7 +10,7 @@ the attacker is shown one of them or a fresh draw. :func:`population_game` train
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -26,7 +26,7 @@ from leakgauge.membership.evidence import MembershipEvidence
 from leakgauge.membership.together import SharedTableGame
 from leakgauge.models import AnswerKind
 from leakgauge.records import Records
-from leakgauge.statistics import Estimate, mean
+from leakgauge.statistics import Estimate, GameMean, game_mean, mean
 from leakgauge.training import (
     HERE,
     DenseSubsets,
@@ -197,6 +197,8 @@ class RecordSuccess:
         n_games: models that played the target.
         scores: what the attack said in each game, ``[games, n]``; above 0 means member.
         members: the truth, bool ``[games, n]``.
+        clusters: int ``[games]``: the same number for a training set and its complement.
+        chance: the probability of saying "member" ``[games, n]``, of an attack that tosses a coin; else ``None``.
     """
 
     attack: str
@@ -204,8 +206,24 @@ class RecordSuccess:
     n_games: int
     scores: Floats
     members: NDArray[np.bool_]
+    clusters: Indices
+    chance: Floats | None = None
 
     __repr__ = shapes
+
+    @property
+    def called(self) -> Floats:
+        """The probability of saying "member" in each game ``[games, n]``: 0 or 1 but where a coin is tossed."""
+        return np.asarray(self.scores > 0, dtype=np.float64) if self.chance is None else self.chance
+
+    @property
+    def advantage(self) -> GameMean:
+        """True-positive less false-positive rate over all games, with what its intervals are made of.
+
+        Raises:
+            ValueError: some record is not in two training sets and out of two.
+        """
+        return game_mean(self.called, self.members, self.clusters)
 
     @property
     def decisions(self) -> NDArray[np.bool_]:
@@ -233,6 +251,9 @@ def everyone_as_target(
     targets: Indices | None = None,
 ) -> RecordSuccess:
     """Let each model of the table play the target while the others play the shadows.
+
+    An attack that trains a model of its own trains it twice, on the shadow models of either half of the table, for the
+    targets of the other half.
 
     Models whose training sets were drawn so as to have little in common with the target's play no shadow: above all the
     one trained on its complement. They deviate in the opposite direction and would tell attacks the truth where answers
@@ -263,7 +284,10 @@ def everyone_as_target(
     table = table if len(usable) == len(table) else table.rows(usable)
     everyone, members = table.members, table.members[playing]
     opposed, complements = _opposed(everyone, playing)
-    if attack.together is not None and opposed.sum() == (complements >= 0).sum():
+    clusters, chance = np.where(complements >= 0, np.minimum(playing, complements), playing), None
+    if attack.train is not None:
+        scores = _by_halves(attack.train, table, labels, playing, width, seed)
+    elif attack.together is not None and opposed.sum() == (complements >= 0).sum():
         scores = attack.together(SharedTableGame(table, labels, playing, width, complements))
     else:
 
@@ -271,15 +295,41 @@ def everyone_as_target(
             shadows = ~opposed[t] & (np.arange(len(table)) != model)
             return table.rows(np.flatnonzero(shadows)) if attack.needs_shadows else None
 
-        scores = np.stack(
-            [
-                attack.score(_evidence(table, labels, model, others(t, model), width, seed))
-                for t, model in enumerate(playing)
-            ]
-        )
-    return RecordSuccess(
-        attack.name, _balanced_accuracy((scores > 0) == members, members), len(playing), scores, members
-    )
+        def evidence(t: int, model: int) -> MembershipEvidence:
+            return _evidence(table, labels, model, others(t, model), width, seed)
+
+        scores = np.stack([attack.score(evidence(t, model)) for t, model in enumerate(playing)])
+        if attack.member_probability is not None:
+            chance = np.stack([attack.member_probability(evidence(t, model)) for t, model in enumerate(playing)])
+    accuracy = _balanced_accuracy((scores > 0) == members, members)
+    return RecordSuccess(attack.name, accuracy, len(playing), scores, members, clusters, chance)
+
+
+def _by_halves(
+    train: Callable[[MembershipEvidence], Callable[[MembershipEvidence], Floats]],
+    table: PredictionTable,
+    labels: NDArray[np.generic],
+    targets: Indices,
+    width: float,
+    seed: int,
+) -> Floats:
+    """Scores ``[t, n]`` of an attack whose model is trained on one half of the models and judges the other half.
+
+    Complements are in the same half, and so play no shadow for each other.
+    """
+    _, complements = _opposed(table.members, np.arange(len(table)))
+    own = np.arange(len(table))
+    _, pair = np.unique(np.where(complements >= 0, np.minimum(own, complements), own), return_inverse=True)
+    first = pair < (pair.max() + 1) // 2
+    scores = np.empty((len(targets), len(labels)))
+    for half in (first, ~first):
+        shadows = table.rows(np.flatnonzero(~half))
+        judge: Callable[[MembershipEvidence], Floats] | None = None
+        for t in np.flatnonzero(half[targets]):
+            evidence = _evidence(table, labels, int(targets[t]), shadows, width, seed)
+            judge = judge or train(evidence)
+            scores[t] = judge(evidence)
+    return scores
 
 
 def _opposed(members: NDArray[np.bool_], targets: Indices) -> tuple[NDArray[np.bool_], Indices]:

@@ -18,6 +18,7 @@ exactly ``score > 0``.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -300,9 +301,13 @@ def _checked_record_features(values: ArrayLike, n_records: int) -> NDArray[np.fl
     return table
 
 
-def _score(evidence: MembershipEvidence) -> Floats:
+def _train(evidence: MembershipEvidence) -> Callable[[MembershipEvidence], Floats]:
     fitted = fit(evidence.binned_shadows, evidence.shadow_table.members, evidence.codes, seed=evidence.seed)
-    return fitted.scores(evidence.binned, evidence.codes)
+    return lambda of_target: fitted.scores(of_target.binned, of_target.codes)
+
+
+def _score(evidence: MembershipEvidence) -> Floats:
+    return _train(evidence)(evidence)
 
 
 ATTACK = MembershipAttack(
@@ -313,4 +318,5 @@ ATTACK = MembershipAttack(
     PROBABILITIES,
     True,
     _score,
+    train=_train,
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from leakgauge.auditing import AuditDocument, Document, Finding, Verdict
 from leakgauge.escaping import markdown as escape
-from leakgauge.report.statement import advice, grounds, remedies, statement, tally
+from leakgauge.report.statement import advice, grounds, headline, remedies, statement, tally
 from leakgauge.report.words import (
     ADVICE_FOR_SEVERAL,
     HEADLINES,
@@ -56,7 +56,7 @@ def _first_ground(audit: AuditDocument) -> str:
 def _audit(audit: AuditDocument, version: str, *, several: bool) -> list[str]:
     level = "###" if several else "##"
     parts = [f"### {escape(audit.description.model)}"] if several else []
-    parts.append(f"**{_MARKS[audit.verdict]} {HEADLINES[audit.verdict]}.** {advice(audit)}")
+    parts.append(f"**{_MARKS[audit.verdict]} {headline(audit)}.** {advice(audit)}")
     why = [f"- {escape(sentence(ground.clearest.reason))}" for ground in grounds(audit)]
     what = [f"- {REMEDY_TITLES[audit.verdict]}: {escape(sentence(remedy))}" for remedy in remedies(audit)]
     if why or what:

@@ -7,7 +7,17 @@ from dataclasses import dataclass
 
 from leakgauge.auditing import AuditDocument, Document, Finding, Verdict
 from leakgauge.report.chapters import CHAPTERS
-from leakgauge.report.words import ADVICE, PROTECT, capital, counted, listing, released, sentence, unit
+from leakgauge.report.words import (
+    ADVICE,
+    HEADLINES,
+    PROTECT,
+    capital,
+    counted,
+    listing,
+    released,
+    sentence,
+    unit,
+)
 
 REACH = (
     "The result holds for this model, these records and the attacks named; it does not show that every other attack "
@@ -66,13 +76,33 @@ def _beyond(finding: Finding, verdict: Verdict) -> float:
     return (end - finding.threshold) / unit(finding)
 
 
+def headline(audit: AuditDocument) -> str:
+    """The verdict in words; of a pass also whether it is measured, or proven for every query."""
+    if audit.verdict is not Verdict.PASSES or audit.influence is None or audit.rule.dtp is None:
+        return HEADLINES[audit.verdict]
+    return f"{HEADLINES[audit.verdict]} ({'proven' if audit.influence.proves(audit.rule.dtp) else 'measured'})"
+
+
+def not_proven(audit: AuditDocument) -> str:
+    """What a pass does not prove; empty where it proves everything it says, or there is none."""
+    found, limit = audit.influence, audit.rule.dtp
+    if audit.verdict is not Verdict.PASSES or found is None or limit is None or found.proves(limit):
+        return ""
+    searched = f" and a search for {counted(found.n_searched, 'record')}" if found.n_searched else ""
+    return (
+        f"Measured, not proven: the influence of single records was measured by queries about each record{searched}; "
+        "no bound is proven for other queries."
+    )
+
+
 def advice(audit: AuditDocument) -> str:
     """What the verdict means for a release and, where mitigations can be tried, how."""
     if audit.verdict is Verdict.PASSES:
         lists = [found for chapter in CHAPTERS for found in chapter.identified(audit)]
         nothing = bool(lists) and all(n == 0 and fewest <= n_members for n, fewest, n_members in lists)
         identified = ", and no training record was identified" if nothing else ""
-        return f"No measure was shown to exceed its limit{identified}. {ADVICE[audit.verdict]}"
+        said = (f"No measure was shown to exceed its limit{identified}.", not_proven(audit), ADVICE[audit.verdict])
+        return " ".join(filter(None, said))
     defended = {chapter.question for chapter in CHAPTERS if chapter.is_defended}
     failed = {finding.question for finding in audit.findings if finding.verdict is Verdict.FAILS}
     return f"{ADVICE[audit.verdict]} {PROTECT}" if failed & defended else ADVICE[audit.verdict]
@@ -108,8 +138,9 @@ def tally(document: Document) -> str:
 def rule(audit: AuditDocument) -> list[str]:
     """The release rule that the verdict refers to, in sentences."""
     said = [demand for chapter in CHAPTERS for demand in chapter.rule(audit)]
-    joint = f"simultaneous {100 * audit.rule.confidence:.3g} % confidence"
-    return [*said, f"The intervals on the advantages have {joint}."]
+    level = f"{100 * audit.rule.confidence:.3g} %"
+    alone = f"Each interval on an advantage has a confidence of {level}"
+    return [*said, f"{alone}; those that show that the limit is exceeded have it for all attacks together."]
 
 
 def statement(audit: AuditDocument, version: str) -> list[tuple[str, str]]:
@@ -133,7 +164,7 @@ def statement(audit: AuditDocument, version: str) -> list[tuple[str, str]]:
         ("Tested", f"{capital(tested)}." if tested else "Nothing could be tested."),
         ("Results", " ".join(filter(None, results))),
         ("Release rule", " ".join(rule(audit))),
-        ("Verdict", f"{capital(audit.verdict)}. {ADVICE[audit.verdict]}"),
+        ("Verdict", " ".join(filter(None, [f"{headline(audit)}.", not_proven(audit), ADVICE[audit.verdict]]))),
         ("Not tested", " ".join(sentence(item) for item in audit.not_tested)),
         ("Reach", REACH),
     ]

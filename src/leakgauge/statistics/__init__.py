@@ -11,6 +11,8 @@ from leakgauge.statistics.advantage import (
     advantage_exact,
     advantage_of_decisions,
     balanced_accuracy,
+    census_advantage,
+    census_mean_difference,
     mean_difference,
 )
 from leakgauge.statistics.correlation import Correlation, pearson, spearman
@@ -30,6 +32,14 @@ from leakgauge.statistics.exposure import (
     exposed_records,
     outside_p_values,
 )
+from leakgauge.statistics.games import (
+    GameMean,
+    as_correlation,
+    game_mean,
+    joint_correlation,
+    joint_quantile,
+    outlier_p_value,
+)
 from leakgauge.statistics.intervals import clopper_pearson, mean, wilson
 from leakgauge.statistics.multiple import benjamini_hochberg, benjamini_yekutieli, bonferroni_confidence
 from leakgauge.statistics.overlap import most_to_tell, odds_without_overlap, shared_share, without_overlap
@@ -48,6 +58,7 @@ __all__ = [
     "Correlation",
     "Dependence",
     "Estimate",
+    "GameMean",
     "GuessGrid",
     "IdentifiedRecords",
     "RankGrid",
@@ -57,21 +68,28 @@ __all__ = [
     "advantage",
     "advantage_exact",
     "advantage_of_decisions",
+    "as_correlation",
     "auc",
     "balanced_accuracy",
     "benjamini_hochberg",
     "benjamini_yekutieli",
     "bonferroni_confidence",
+    "census_advantage",
+    "census_mean_difference",
     "clopper_pearson",
     "delong_variances",
     "epsilon_clopper_pearson",
     "epsilon_of_guesses",
     "epsilon_one_run",
     "exposed_records",
+    "game_mean",
+    "joint_correlation",
+    "joint_quantile",
     "mean",
     "mean_difference",
     "most_to_tell",
     "odds_without_overlap",
+    "outlier_p_value",
     "outside_p_values",
     "p_value_one_run",
     "pearson",

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from leakgauge.statistics._checks import check_count, check_fraction, check_values
 from leakgauge.statistics.estimate import Estimate
-from leakgauge.statistics.intervals import clopper_pearson, welch_half_width, wilson
+from leakgauge.statistics.intervals import clopper_pearson, mean, welch_half_width, wilson
 
 EXACT_BELOW_COUNT = 10
 """Decisions of either kind in the smaller group, found or expected, below which no approximation is used."""
@@ -125,6 +125,76 @@ def advantage_of_decisions(
         return usual
     exact = advantage_exact(*counts, confidence=confidence)
     return dataclasses.replace(exact, low=min(exact.low, usual.low), high=max(exact.high, usual.high))
+
+
+def census_advantage(
+    member_decisions: ArrayLike, nonmember_decisions: ArrayLike, *, confidence: float = 0.95, exact: bool = False
+) -> Estimate:
+    """Estimate the advantage of an attack on one very model whose members are all asked about.
+
+    All training records of a model are its members, and no other could have been drawn: the true-positive rate is
+    exact, and only the records outside are a sample. So the interval is that of the false-positive rate, turned round.
+    It says what this model gives away, the luck of its training set and seed included, and not what the learner does.
+
+    Wilson's interval, and Clopper and Pearson's around it where fewer than ten records outside are called member, or
+    fewer than ten are not, or would be at the rate of both groups together.
+
+    Args:
+        member_decisions: bool [n_members], True where a member was called member; of all members.
+        nonmember_decisions: bool [n_nonmembers], of a sample of others.
+        confidence: In (0, 1).
+        exact: Take Clopper and Pearson's interval throughout, which never covers less than it says: Wilson's ends miss
+            up to twice as often as they should where the confidence is near 1.
+
+    Returns:
+        The advantage, in [-1, 1].
+
+    Raises:
+        TypeError: If the decisions are not boolean.
+        ValueError: If a group is empty or not one-dimensional.
+
+    >>> print(census_advantage([True] * 90 + [False] * 10, [True] * 30 + [False] * 170))
+    0.75 [0.694, 0.793]
+    """
+    members = _check_decisions("member_decisions", member_decisions)
+    nonmembers = _check_decisions("nonmember_decisions", nonmember_decisions)
+    tpr, called, n = float(members.mean()), int(nonmembers.sum()), nonmembers.size
+    fpr = wilson(called, n, confidence=confidence)
+    low, high = fpr.low, fpr.high
+    pooled = (int(members.sum()) + called) / (members.size + n)
+    if exact or min(called, n - called, n * min(pooled, 1 - pooled)) < EXACT_BELOW_COUNT:
+        sure = clopper_pearson(called, n, confidence=confidence)
+        low, high = min(low, sure.low), max(high, sure.high)
+    return Estimate(tpr - fpr.value, tpr - high, tpr - low, confidence, "census of the members", members.size + n)
+
+
+def census_mean_difference(
+    member_values: ArrayLike, nonmember_values: ArrayLike, *, confidence: float = 0.95
+) -> Estimate:
+    """Estimate the same of a randomised attack: the mean probability of saying "member", of members less of others.
+
+    The interval is Student's for the records outside, computed after one record at 0 and one at 1 has joined them.
+
+    Args:
+        member_values: Probabilities [n_members], of all members.
+        nonmember_values: Probabilities [n_nonmembers], of a sample of others.
+        confidence: In (0, 1).
+
+    Returns:
+        Mean over members minus mean over non-members, in [-1, 1].
+
+    Raises:
+        ValueError: On an empty group, NaN, or a value outside [0, 1].
+
+    >>> print(census_mean_difference([1.0, 1.0, 0.8, 0.6], [0.9, 0.5, 0.1, 0.5]))
+    0.35 [−0.075, 0.775]
+    """
+    members = _check_bounded("member_values", member_values, 1.0)
+    nonmembers = _check_bounded("nonmember_values", nonmember_values, 1.0)
+    inside, outside = float(members.mean()), float(nonmembers.mean())
+    around = mean(np.append(nonmembers, [0.0, 1.0]), confidence=confidence, lower=0.0, upper=1.0)
+    low, high = inside - max(around.high, outside), inside - min(around.low, outside)
+    return Estimate(inside - outside, low, high, confidence, "census of the members", members.size + nonmembers.size)
 
 
 def balanced_accuracy(

@@ -8,7 +8,7 @@ import numpy as np
 
 from leakgauge.arrays import Floats
 from leakgauge.auditing.advice import (
-    ACCEPT_INDIRECT,
+    ACCEPT_MEASURED,
     Outputs,
     Situation,
     advice,
@@ -31,6 +31,8 @@ CONVERGE = (
 )
 
 MORE_SEEDS = "average over more seeds (repeats), or use a learner with less randomness, such as more trees"
+
+MEASURE_FOUND = "largest DTP found (direct queries and a search for others)"
 
 MEASURE_DIRECT = "largest PDTP (queries about the record itself)"
 
@@ -60,9 +62,18 @@ def findings(
         largest_binned=float(np.nanmax(measured.found.binned, initial=0.0)),
     )
     direct = _direct(measured, limit, situation)
-    if settings.rule.queries is Queries.DIRECT:
-        return [direct]
-    return [direct, _any_query(measured, direct, limit, situation, settings.rule.queries)]
+    match settings.rule.queries:
+        case Queries.DIRECT:
+            return [direct]
+        case Queries.MEASURED if not proven(measured, limit):
+            return [direct, _searched(measured, direct, limit, situation)]
+        case queries:
+            return [direct, _any_query(measured, direct, limit, situation, queries)]
+
+
+def proven(measured: MeasuredInfluence, limit: float) -> bool:
+    """Whether a bound on every query keeps the limit."""
+    return measured.bound is not None and measured.bound.covers == EVERY_QUERY and measured.largest_bound <= limit
 
 
 def known_above(values: Floats, limit: float, n_training: int) -> int:
@@ -202,13 +213,7 @@ def _any_query(
     verdict = judge(estimate, limit)
     doubt, way_out = _doubt(measured, beyond, situation)
     reason = {
-        Verdict.FAILS: (
-            f"removing one training record changes some prediction {changed(measured.largest_elsewhere)} (log ratio "
-            f"{short(measured.largest_elsewhere, 3)}; limit {limit:g}). Found by searching queries other than the "
-            "record"
-            if measured.largest_elsewhere > max(limit, 0.0 if direct.estimate is None else direct.estimate.low)
-            else f"DTP is at least as large as the largest PDTP, which exceeds the limit of {limit:g}"
-        ),
+        Verdict.FAILS: _exceeded(measured, direct, limit),
         Verdict.PASSES: f"removing one training record cannot change a prediction by more than about a factor of "
         f"{factor(high)} (log ratio at most {high:.3g}; limit {limit:g}). This covers "
         f"{'' if bound is None else bound.covers}{_how_known(measured)}",
@@ -224,6 +229,63 @@ def _any_query(
     return Finding("influence", f"largest DTP ({which})", estimate, 0.0, limit, verdict, reason, remedy)
 
 
+def _searched(measured: MeasuredInfluence, direct: Finding, limit: float, situation: Situation) -> Finding:
+    """DTP as far as it was measured: queries about the records, and those that a search found."""
+    if direct.estimate is None:  # nothing was measured at all
+        return replace(direct, measure=MEASURE_FOUND)
+    elsewhere, floor, found = measured.largest_indirect, measured.indirect_floor, measured.indirect
+    seen = 0.0 if found is None else float(np.nan_to_num(found.values + floor, nan=np.inf).max(initial=0.0))
+    largest = max(elsewhere, direct.estimate.value)
+    estimate = replace(
+        direct.estimate,
+        value=largest,
+        low=max(elsewhere, direct.estimate.low),
+        high=max(seen, direct.estimate.high),
+        method="largest log ratio found, " + ("direct queries" if found is None else "direct queries and a search"),
+    )
+    verdict = judge(estimate, limit)
+    if verdict is Verdict.PASSES and found is None and not measured.found.learner.randomised:
+        return Finding(
+            "influence", MEASURE_FOUND, None, 0.0, limit, Verdict.CANNOT_TELL,
+            "the search over queries other than the record itself failed, as a model could not be trained to the end",
+            CONVERGE,
+        )  # fmt: skip
+    if verdict is Verdict.FAILS:
+        reason, remedy = _exceeded(measured, direct, limit), advice("influence", verdict, situation)
+    elif verdict is Verdict.PASSES:
+        tried = (
+            "queries about each record only, since a pair of models of a randomised learner shows nothing about others"
+            if found is None
+            else f"a search over queries for the {_records(len(found.which))} of largest PDTP"
+        )
+        reason = (
+            "no query was found whose prediction changes by more than about a factor of "
+            f"{factor(estimate.high)} when one training record is removed (log ratio at most {estimate.high:.3g}; "
+            f"limit {limit:g}). Measured by {tried}; no bound proves it for every other query"
+        )
+        remedy = ""
+    elif verdict is Verdict.CANNOT_TELL and elsewhere <= limit < seen:
+        reason = (
+            f"a search found a log ratio of {elsewhere:.3g} (limit {limit:g}), of which solver and rounding leave up "
+            f"to {float(floor.max(initial=0.0)):.3g} open"
+        )
+        remedy = CONVERGE
+    else:
+        reason, remedy = f"DTP is at least as large as the largest PDTP, and {direct.reason}", direct.remedy
+    return Finding("influence", MEASURE_FOUND, estimate, 0.0, limit, verdict, reason, remedy)
+
+
+def _exceeded(measured: MeasuredInfluence, direct: Finding, limit: float) -> str:
+    """Which query shows that the limit is exceeded."""
+    if measured.largest_elsewhere > max(limit, 0.0 if direct.estimate is None else direct.estimate.low):
+        return (
+            f"removing one training record changes some prediction {changed(measured.largest_elsewhere)} (log ratio "
+            f"{short(measured.largest_elsewhere, 3)}; limit {limit:g}). Found by searching queries other than the "
+            "record"
+        )
+    return f"DTP is at least as large as the largest PDTP, which exceeds the limit of {limit:g}"
+
+
 def _doubt(measured: MeasuredInfluence, beyond: bool, situation: Situation) -> tuple[str, str]:
     """Why the bound, if there is one, does not settle it, and what would."""
     bound, high = measured.bound, measured.largest_bound
@@ -234,22 +296,22 @@ def _doubt(measured: MeasuredInfluence, beyond: bool, situation: Situation) -> t
         return (
             f"the known bound, {bound.at_minimum:.3g}, holds for converged models: of {bound.n_checked:,} models "
             f"that the learner trained itself, {bound.n_unconverged:,} did not converge"
-        ), f"{CONVERGE}, or {ACCEPT_INDIRECT}"
+        ), f"{CONVERGE}, or {ACCEPT_MEASURED}"
     if np.isinf(high) and np.isinf(bound.rounding):
         return (
             f"the known bound, {bound.at_minimum:.3g}, holds for probabilities without rounding: for some query a "
             "probability is so close to 0 that it may be rounded to 0 with a record and not without it"
-        ), f"set a stronger penalty, or remove far outliers from the columns, or {ACCEPT_INDIRECT}"
+        ), f"set a stronger penalty, or remove far outliers from the columns, or {ACCEPT_MEASURED}"
     if np.isinf(high):
         return (
             f"the known bound, {bound.at_minimum:.3g}, holds for the learner's own models: it is not known whether the "
             "released model is one of them"
-        ), f"give the learner that made the model, with the same settings, or {ACCEPT_INDIRECT}"
+        ), f"give the learner that made the model, with the same settings, or {ACCEPT_MEASURED}"
     if beyond:
         return (f"the known bound, {high:.3g}, covers {bound.covers}: outside, predictions may change without limit"), (
             'release a model that clips its inputs to a range fixed beforehand, or set queries = "in range" in the '
             "release rule "
-            f"if the released model refuses inputs outside the range, or {ACCEPT_INDIRECT}"
+            f"if the released model refuses inputs outside the range, or {ACCEPT_MEASURED}"
         )
     return f"the known bound is {high:.3g}", usual
 

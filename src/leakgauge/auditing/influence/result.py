@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from leakgauge.auditing.drawn import Histogram
+from leakgauge.influence import EVERY_QUERY
 from leakgauge.statistics import Estimate
 
 
@@ -52,6 +53,10 @@ class Influence:
     n_unconverged: int
     histogram: Histogram
     bound_checked: int = 0
+
+    def proves(self, limit: float) -> bool:
+        """Whether a bound keeps a limit on DTP for every query."""
+        return self.bound <= limit and self.bound_covers == EVERY_QUERY
 
 
 @dataclass(frozen=True)

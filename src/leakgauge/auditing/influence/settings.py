@@ -13,15 +13,23 @@ from leakgauge.checking import Checked, number, one_of, optional, setting, whole
 class Queries(StrEnum):
     """Which queries the release rule protects against.
 
-    ``ANY``: any query at all. A limit on DTP can then be failed on what was found, but passed only where a bound for
-    every query is known. ``IN_RANGE``: any query whose numeric columns lie within the range of the training records;
-    right where the release refuses or clips others. ``DIRECT``: queries about the record itself only, as in Long et al.
-    2017; other queries that reveal a record are then accepted.
+    ``MEASURED``: queries about the record itself, which are measured for every record, and others as far as a search
+    finds any. A pass then is one of what was measured, as in Long et al. 2017, section 5, and proves nothing about
+    queries that were not tried. ``ANY``: any query at all. A limit on DTP can then be failed on what was found, but
+    passed only where a bound for every query is known: such a pass is proven. ``IN_RANGE``: any query whose numeric
+    columns lie within the range of the training records; right where the release refuses or clips others. ``DIRECT``:
+    queries about the record itself only; other queries that reveal a record are accepted, and none is searched for.
     """
 
+    MEASURED = "measured"
     ANY = "any"
     IN_RANGE = "in range"
     DIRECT = "direct"
+
+    @property
+    def needs_bound(self) -> bool:
+        """Whether a pass needs a bound on queries that nobody tried."""
+        return self in (Queries.ANY, Queries.IN_RANGE)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -39,7 +47,9 @@ class InfluenceLimits(Checked):
         'largest differential training privacy, in nats, or "none"',
     )
     queries: Queries = setting(
-        Queries.ANY, one_of(Queries), "the queries that the limit on DTP covers: any, in range or direct"
+        Queries.MEASURED,
+        one_of(Queries),
+        "the queries that the limit on DTP covers: measured, any, in range or direct",
     )
 
 

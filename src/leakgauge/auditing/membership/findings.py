@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from leakgauge.auditing.advice import UNKNOWN_OUTPUTS, Situation, advice, settled_by_records
+from leakgauge.auditing.advice import UNKNOWN_OUTPUTS, Situation, advice, settled_by_models, settled_by_records
 from leakgauge.auditing.finding import Finding, Verdict, judge
 from leakgauge.auditing.membership.result import MembershipAttackResult
 from leakgauge.auditing.overlap import FRESH_HOLDOUT, allowance
 from leakgauge.auditing.result import Description
 from leakgauge.auditing.settings import ReleaseRule
 from leakgauge.auditing.tails import largest_odds, seen_odds
-from leakgauge.statistics import SMALLEST_GROUP, TailOdds, smallest_sure_tail
+from leakgauge.statistics import SMALLEST_GROUP, Estimate, TailOdds, smallest_sure_tail
+from leakgauge.statistics.intervals import normal_quantile
 from leakgauge.statistics.numerals import interval_name, number
 
 BY_LABELS_ALONE = ("gap",)
@@ -20,20 +21,45 @@ BY_LABELS_ALONE = ("gap",)
 
 MEMBERSHIP_TAIL_MEASURE = "tail odds of the strongest attack"
 
+RELEASED_MEASURE = "membership advantage of the audited model itself"
+
+WITHHOLDING_CONFIDENCE = 0.9
+"""Of the two-sided interval on an advantage of the audited model that may not lie above the limit for a pass."""
+
+GIVE_LEARNER = (
+    "or give the learner: its other models are then attacked as well, which makes intervals three to six times narrower"
+)
+
+OUTLIER_LEVEL = 0.05
+"""A p-value at or below it says that the audited model is not like others of its learner."""
+
 
 def findings(
     attacks: Sequence[MembershipAttackResult],
     description: Description,
     rule: ReleaseRule,
     situation: Situation = UNKNOWN_OUTPUTS,
+    *,
+    n_games: int = 0,
+    outlier: float | None = None,
 ) -> list[Finding]:
-    """One finding for each attack, and one for the tails of all; none where the rule has no limit on the advantage.
+    """One finding for each attack, one for the audited model among its siblings, and one for the tails of all.
+
+    Where the learner's other models were attacked in games, an attack is judged by these, which shows what the learner
+    gives away about these records; the audited model itself can then fail, and withhold a pass. Otherwise it is judged
+    alone. None where the rule has no limit on the advantage.
+
+    A pass needs each interval at or below the limit by itself: a model above the limit at one attack passes with a
+    probability of at most half of what is left of the confidence, however many attacks there are (intersection-union,
+    Berger 1982). A failure needs one interval above it of those that hold together (max-T, Westfall and Young 1993).
 
     Args:
         attacks: what they achieved.
         description: of what was audited.
         rule: limits the advantage, whichever way a signal points, and by its limit on DTP the tail odds.
         situation: what is released, for the advice.
+        n_games: shadow models that played the target.
+        outlier: how rarely a model of the learner differs as much from the others as the audited one, as a p-value.
     """
     advantage = rule.advantage
     if advantage is None:
@@ -48,10 +74,12 @@ def findings(
             )
         ]  # fmt: skip
     by_labels = any(
-        one.name in BY_LABELS_ALONE and judge(one.advantage.magnitude, advantage) is Verdict.FAILS for one in attacks
+        one.name in BY_LABELS_ALONE and judge(judged_advantage(one), advantage) is Verdict.FAILS for one in attacks
     )
     situation = replace(situation, labels_suffice=by_labels)
-    found = [advantage_finding(one, advantage, description, situation, len(attacks)) for one in attacks]
+    found = [advantage_finding(one, advantage, description, situation, len(attacks), n_games) for one in attacks]
+    if any(one.games is not None for one in attacks):
+        found.append(released_finding(attacks, advantage, description, situation, outlier))
     tail = tail_finding(attacks, description, rule.dtp)
     return found if tail is None else [*found, tail]
 
@@ -62,15 +90,26 @@ def advantage_measure(title: str) -> str:
 
 
 def advantage_finding(
-    result: MembershipAttackResult, limit: float, description: Description, situation: Situation, n_attacks: int
+    result: MembershipAttackResult,
+    limit: float,
+    description: Description,
+    situation: Situation,
+    n_attacks: int,
+    n_games: int = 0,
 ) -> Finding:
     """The advantage of one attack, of so many, held against the limit, whichever way it points."""
     shared = description.overlap
-    gained = result.advantage.magnitude
+    gained = judged_advantage(result)
+    measured = result.advantage if result.games is None else result.games.pool
     verdict = judge(gained, limit)
     advantage = f"{number(gained.value)} ({interval_name(gained.confidence)} {number(gained.low)} to "
     advantage += f"{number(gained.high)}), limit {limit:g}"
-    settle = settled_by_records(situation, limit, gained.confidence, n_attacks)
+    if result.games is None:
+        settle = settled_by_records(situation, limit, gained.confidence, n_attacks, census=True)
+        if description.learner is None:
+            settle = "; ".join(filter(None, [settle, GIVE_LEARNER]))
+    else:
+        settle = settled_by_models(measured.magnitude, limit, n_games)
     remedy = advice("membership", verdict, situation, settle=settle)
     if verdict is Verdict.PASSES:
         reason = f"{result.title} stays within the limit: advantage {advantage}"
@@ -78,7 +117,7 @@ def advantage_finding(
         reason = f"{result.title} may exceed the limit: advantage {advantage}"
         if shared is not None and shared.low > 0:
             remedy = FRESH_HOLDOUT
-    elif result.advantage.value < 0:
+    elif measured.value < 0:
         reason = (
             f"{result.title}, reversed, distinguishes members from non-members: advantage {advantage}. The attack "
             "calls fewer members than non-members “member”"
@@ -91,6 +130,72 @@ def advantage_finding(
         reason = f"{result.title} distinguishes members from non-members: advantage {advantage}"
     measure = advantage_measure(result.title)
     return Finding("membership", measure, gained, 0.0, limit, verdict, reason + allowance(shared), remedy)
+
+
+def judged_advantage(result: MembershipAttackResult) -> Estimate:
+    """The size of the advantage that an attack is judged by: in games, where it was played, else of the audited model.
+
+    The upper end is that of its interval alone, the lower one that of the intervals of all attacks together.
+    """
+    alone, together = (result.advantage, result.together) if result.games is None else result.games.judged
+    return replace(alone.magnitude, low=min(alone.magnitude.value, together.magnitude.low))
+
+
+def released_finding(
+    attacks: Sequence[MembershipAttackResult],
+    limit: float,
+    description: Description,
+    situation: Situation,
+    outlier: float | None,
+) -> Finding:
+    """The audited model itself among its siblings: it fails if it gives away too much, whatever they do.
+
+    It withholds the pass where its advantage, less 1.645 standard errors, is above the limit, or where it differs
+    from the learner's other models as few of them do; a larger one is otherwise the luck of one holdout.
+
+    Args:
+        attacks: what they achieved.
+        limit: on each advantage.
+        description: of what was audited.
+        situation: for the advice.
+        outlier: p-value.
+    """
+    sizes = [(one.title, one.advantage.magnitude, one.together.magnitude) for one in attacks]
+    title, size, together = max(sizes, key=lambda one: (one[2].low > limit, withheld_low(one[1]), one[1].value))
+    estimate = replace(size, low=min(size.value, together.low))
+    value = f"{title}: advantage {number(size.value)} ({interval_name(size.confidence)} {number(size.low)} to "
+    value += f"{number(size.high)}), limit {limit:g}"
+    remedy = ""
+    if together.low > limit:
+        verdict = Verdict.FAILS
+        reason = f"the audited model itself gives away more than the limit by {value}"
+        remedy = advice("membership", verdict, situation)
+    elif withheld_low(size) > limit:
+        verdict = Verdict.CANNOT_TELL
+        reason = f"other models of the learner were attacked as well, but the audited one seems to leak more by {value}"
+        remedy = "give more holdout records, or release a model trained anew with another seed or on other records"
+    elif outlier is not None and outlier <= OUTLIER_LEVEL:
+        verdict = Verdict.CANNOT_TELL
+        reason = (
+            f"the audited model differs from the learner's other models as only {100 * outlier:.2g} % of them do, so "
+            "what these give away does not stand for it"
+        )
+        remedy = (
+            "give the learner and the records that the model was trained with, and a holdout drawn from the same "
+            "records at random"
+        )
+    else:
+        verdict = Verdict.PASSES
+        reason = f"nothing shows that the audited model leaks more than other models of its learner; largest by {value}"
+    return Finding(
+        "membership", RELEASED_MEASURE, estimate, 0.0, limit, verdict, reason + allowance(description.overlap), remedy
+    )
+
+
+def withheld_low(size: Estimate) -> float:
+    """The value less so many standard errors as the one-sided confidence of 95 % takes."""
+    error = size.half_width / normal_quantile(size.confidence)
+    return size.value - normal_quantile(WITHHOLDING_CONFIDENCE) * error
 
 
 def tail_finding(

@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.special import ndtr
 
 from leakgauge.arrays import Flags, Floats
 from leakgauge.auditing.drawn import RocCurve
 from leakgauge.auditing.influence.change import FEWEST_ERRORS
-from leakgauge.auditing.membership.result import Association, ExposedRecords, MembershipAttackResult
+from leakgauge.auditing.membership.games import Games, shared_quantile
+from leakgauge.auditing.membership.result import (
+    Association,
+    AttackGames,
+    ExposedRecords,
+    MembershipAttackResult,
+)
 from leakgauge.auditing.overlap import Overlap
 from leakgauge.auditing.released import released_answers
 from leakgauge.auditing.settings import ReleaseRule, Settings
@@ -34,11 +42,12 @@ from leakgauge.records import Records
 from leakgauge.statistics import (
     Dependence,
     Estimate,
-    advantage_of_decisions,
+    as_correlation,
     auc,
     bonferroni_confidence,
+    census_advantage,
+    census_mean_difference,
     exposed_records,
-    mean_difference,
     outside_p_values,
     pearson,
     resolvable_fpr,
@@ -82,6 +91,7 @@ class Attacked:
     Args:
         attack: which.
         scores: of the candidates ``[n]``; higher means member, unless it points the other way.
+        called: the probability with which each is called member ``[n]``: 0 or 1 but where a coin is tossed.
         points_down: whether members score lower: the whole interval on the AUC lies below 0.5, at a confidence that
             all attacks share. Of an audit of a model that leaks nothing that is so with a probability of at most half
             of what is left of the rule's confidence.
@@ -90,6 +100,7 @@ class Attacked:
 
     attack: MembershipAttack
     scores: Floats
+    called: Floats
     points_down: bool
     result: MembershipAttackResult
 
@@ -115,11 +126,14 @@ class PerRecord:
 def possible_attacks(
     kind: AnswerKind, names: tuple[str, ...] | None, *, shadows: bool, population: bool = False
 ) -> tuple[MembershipAttack, ...]:
-    """The attacks that can be carried out, of those named (default: of all); any question may be put to the model."""
+    """The attacks that can be carried out, of those named; any question may be put to the model.
+
+    By default all but those that need known non-members where there are shadow models, which tell an attacker more.
+    """
     return tuple(
         attack
         for attack in ATTACKS
-        if (names is None or attack.name in names)
+        if (not (shadows and attack.needs_population) if names is None else attack.name in names)
         and attack.possible(kind, shadows=shadows, population=population, copies=True)
     )
 
@@ -256,12 +270,14 @@ def carry_out(
     rule: ReleaseRule,
     overlap: Overlap | None = None,
     *,
+    games: Games | None = None,
     among: int | None = None,
 ) -> tuple[Attacked, ...]:
     """Score all candidates with every attack.
 
-    The intervals on the advantages hold together at the rule's confidence, and so do, at a quarter of what is left of
-    it, the bounds on the tail odds of all attacks (0.0125 at 0.95).
+    Each interval on an advantage has the rule's confidence by itself; a second one, ``together``, holds for all
+    attacks at once, and so do, at a quarter of what is left of the confidence, the bounds on the tail odds of all
+    attacks (0.0125 at 0.95).
 
     Args:
         attacks: those to carry out.
@@ -269,13 +285,40 @@ def carry_out(
         is_member: which candidates are members, bool ``[n]``.
         rule: whose confidence is divided among the attacks.
         overlap: holdout records that stand in the training set, which advantages and tail odds are corrected for.
+        games: the same attacks against the shadow models.
         among: among how many at least; by default among those carried out.
     """
     n = max(1, len(attacks), among or 0)
-    levels = _Levels(bonferroni_confidence(rule.confidence, n), rule.confidence, (1 - rule.confidence) / (4 * n))
     if overlap is not None and overlap.share(rule.confidence) is None:
         overlap = None
-    return tuple(_carry_out(attack, evidence, is_member, levels, overlap) for attack in attacks)
+    scores = [attack.score(evidence) for attack in attacks]
+    called = [
+        np.asarray(own > 0, dtype=np.float64)
+        if attack.member_probability is None
+        else np.clip(attack.member_probability(evidence), 0.0, 1.0)
+        for attack, own in zip(attacks, scores, strict=True)
+    ]
+    # Half of what may go wrong is left to the games, where there are any.
+    level = (1 - rule.confidence) / (4 if games is not None and games.played else 2)
+    quantile = shared_quantile(_sampled_together(called, is_member), level, n) if attacks else 0.0
+    levels = _Levels(
+        rule.confidence, 2 * float(ndtr(quantile)) - 1, 1 - 2 * level, bonferroni_confidence(rule.confidence, n),
+        (1 - rule.confidence) / (4 * n),
+    )  # fmt: skip
+    played = {} if games is None else games.results(rule.confidence, overlap, among=n)
+    return tuple(
+        _carried_out(attack, own, says, evidence, is_member, levels, overlap, played.get(attack.name))
+        for attack, own, says in zip(attacks, scores, called, strict=True)
+    )
+
+
+def _sampled_together(called: Sequence[Floats], is_member: Flags) -> Floats:
+    """How the false-positive rates of attacks hang together, each counted the way it points ``[m, m]``."""
+    signs = [-1.0 if says[is_member].mean() < says[~is_member].mean() else 1.0 for says in called]
+    outside = np.stack([sign * says[~is_member] for sign, says in zip(signs, called, strict=True)])
+    if outside.shape[1] < 2:
+        return np.eye(len(called))
+    return as_correlation(np.atleast_2d(np.cov(outside)))
 
 
 def strongest(attacked: tuple[Attacked, ...]) -> Attacked | None:
@@ -314,30 +357,41 @@ class _Levels:
     """How sure the statements about one attack are.
 
     Args:
-        advantage: confidence of its advantage alone.
-        shown: confidence of what is shown and not judged.
+        alone: confidence of its advantage by itself.
+        each: confidence of an interval of which those of all attacks hold together.
+        together: with what confidence they do.
+        direction: confidence with which it is said which way the scores point.
         tail: probability of an error in its tail odds.
     """
 
-    advantage: float
-    shown: float
+    alone: float
+    each: float
+    together: float
+    direction: float
     tail: float
 
 
-def _carry_out(
+def _carried_out(
     attack: MembershipAttack,
+    scores: Floats,
+    called: Floats,
     evidence: MembershipEvidence,
     is_member: NDArray[np.bool_],
     levels: _Levels,
     overlap: Overlap | None,
+    games: AttackGames | None,
 ) -> Attacked:
-    scores = attack.score(evidence)
     inside, outside = scores[is_member], scores[~is_member]
-    if attack.member_probability is None:
-        gained = advantage_of_decisions(inside > 0, outside > 0, confidence=levels.advantage)
-    else:
-        probability = attack.member_probability(evidence)
-        gained = mean_difference(probability[is_member], probability[~is_member], confidence=levels.advantage)
+
+    def gained(confidence: float, *, exact: bool = False) -> Estimate:
+        said, others = called[is_member], called[~is_member]
+        if attack.member_probability is None:
+            return census_advantage(said > 0, others > 0, confidence=confidence, exact=exact)
+        return census_mean_difference(said, others, confidence=confidence)
+
+    advantage, together = gained(levels.alone), gained(levels.each, exact=True)
+    if overlap is not None:
+        advantage, together = overlap.corrected(advantage), overlap.corrected(together)
     low_fpr = next((rate for rate in LOW_RATES if rate >= resolvable_fpr(len(outside))), LOW_RATES[-1])
     rng = AuditStream.MEMBERSHIP_TAIL.generator(evidence.seed)
     tail = tail_odds(inside, outside, level=levels.tail if overlap is None else levels.tail / 2, rng=rng)
@@ -347,15 +401,17 @@ def _carry_out(
         name=attack.name,
         title=attack.title,
         source=attack.source,
-        advantage=gained if overlap is None else overlap.corrected(gained),
-        auc=auc(inside, outside, confidence=levels.shown),
-        tpr_at_low_fpr=tpr_at_fpr(inside, outside, low_fpr, confidence=levels.shown),
+        advantage=advantage,
+        together=replace(together, confidence=levels.together),
+        games=games,
+        auc=auc(inside, outside, confidence=levels.alone),
+        tpr_at_low_fpr=tpr_at_fpr(inside, outside, low_fpr, confidence=levels.alone),
         low_fpr=low_fpr,
         roc=_thin(inside, outside),
         tail=tail,
     )
-    points_down = auc(inside, outside, confidence=levels.advantage).high < 0.5
-    return Attacked(attack, scores, points_down, result)
+    points_down = auc(inside, outside, confidence=levels.direction).high < 0.5
+    return Attacked(attack, scores, called, points_down, result)
 
 
 def _thin(inside: Floats, outside: Floats) -> RocCurve:

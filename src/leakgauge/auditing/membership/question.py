@@ -19,6 +19,7 @@ from leakgauge.auditing.membership.findings import (
     shadows_finding,
     unsteady_finding,
 )
+from leakgauge.auditing.membership.games import NO_GAMES, Games, play
 from leakgauge.auditing.membership.measurement import (
     Attacked,
     PerRecord,
@@ -61,6 +62,9 @@ class MembershipAnswer(Answer):
         listed: which candidates these are, bool ``[n]``.
         shadows: answers of the shadow models about the candidates, or ``None``.
         no_shadows: why the attacks with shadow models could not be carried out; empty where they could.
+        games: the attacks in games, where shadow models play the target.
+        outlier: how rarely a model of the learner differs as much from the others as the audited one, as a p-value;
+            ``None`` where no games were played.
         success: how often attacks are right about each candidate.
         usual: how far a regressor usually errs on other records, and where that is from.
     """
@@ -70,6 +74,8 @@ class MembershipAnswer(Answer):
     listed: Flags
     shadows: PredictionTable | None
     no_shadows: str
+    games: Games
+    outlier: float | None
     success: PerRecord | None
     usual: tuple[float, str] | None
 
@@ -86,13 +92,17 @@ class MembershipAnswer(Answer):
             "no_shadows": self.no_shadows,
             "n_moved": case.n_moved,
             "n_asked_again": case.n_asked_again,
+            "n_games": len(self.games.members) if self.games.played else 0,
+            "outlier": self.outlier,
         }
 
     def findings(self, case: Case, situation: Situation) -> list[Finding]:
         """The advantages and the tails; what kept attacks from being carried out."""
         rule, results = case.settings.rule, [one.result for one in self.attacked]
         return [
-            *findings(results, case.description, rule, situation),
+            *findings(
+                results, case.description, rule, situation, n_games=len(self.games.members), outlier=self.outlier
+            ),
             *shadows_finding(self.no_shadows, rule),
             *unsteady_finding(case.n_moved, case.n_asked_again, rule),
         ]
@@ -208,18 +218,34 @@ class Membership(Question):
         chosen = possible_attacks(
             case.kind, settings.attacks, shadows=table is not None, population=case.n_population > 0
         )
+        games = NO_GAMES if table is None else play(table, case.candidates.labels, chosen, settings)
         attacked = carry_out(
-            chosen, gather(case, table, usual), case.is_member, settings.rule, case.overlap, among=settings.n_attacks
+            chosen,
+            gather(case, table, usual),
+            case.is_member,
+            settings.rule,
+            case.overlap,
+            games=games,
+            among=settings.n_attacks,
         )
+        called = {one.attack.name: one.called for one in attacked}
+        outlier = games.outlier(called, case.is_member) if games.played else None
         claimed, listed = exposed(attacked, case.is_member, among=settings.n_attacks)
         success = None if table is None else per_record(table, case.candidates.labels, width=settings.bin_width)
-        return MembershipAnswer(attacked, claimed, listed, table, no_shadows, success, usual)
+        return MembershipAnswer(attacked, claimed, listed, table, no_shadows, games, outlier, success, usual)
 
     @classmethod
     def judged_again(cls, written: Written) -> list[Finding]:
         """The advantages and the tails, made anew."""
         audit = written.audit
-        made = findings(audit.attacks, audit.description, written.rule, written.situation)
+        made = findings(
+            audit.attacks,
+            audit.description,
+            written.rule,
+            written.situation,
+            n_games=audit.n_games,
+            outlier=audit.outlier,
+        )
         made += shadows_finding(audit.no_shadows, written.rule)
         made += unsteady_finding(audit.n_moved, audit.n_asked_again, written.rule)
         if audit.attacks:  # without any, the finding says so

@@ -10,6 +10,28 @@ from leakgauge.statistics import Estimate, TailOdds
 
 
 @dataclass(frozen=True)
+class AttackGames:
+    """One attack in the games of an audit, in which every shadow model plays the target.
+
+    All are advantages, corrected for records that stand twice among the candidates.
+
+    Args:
+        pool: of the learner on random shares of these records; what a pass is judged by.
+        together: the same, the intervals of all attacks holding together; what a failure is judged by.
+        population: of the learner on data like these.
+    """
+
+    pool: Estimate
+    together: Estimate
+    population: Estimate
+
+    @property
+    def judged(self) -> tuple[Estimate, Estimate]:
+        """What a pass is judged by, and what a failure is."""
+        return self.pool, self.together
+
+
+@dataclass(frozen=True)
 class MembershipAttackResult:
     """What one membership attack achieved against the model.
 
@@ -17,9 +39,12 @@ class MembershipAttackResult:
         name: short name.
         title: what it does.
         source: where it comes from.
-        advantage: true-positive minus false-positive rate at the attack's own decision; 0 is guessing, and below 0 the
-            attack distinguishes as well, the other way round. Corrected for holdout records that stand in the training
-            set, as nothing else here but the tail odds is.
+        advantage: true-positive minus false-positive rate at the attack's own decision, of the audited model itself;
+            0 is guessing, and below 0 the attack distinguishes as well, the other way round. Its members are all there
+            are, so that only the holdout is a sample. Corrected for holdout records that stand in the training set, as
+            nothing else here but the tail odds is.
+        together: the same, the intervals of all attacks holding together; what a failure is judged by.
+        games: the attack against the learner's other models; ``None`` where it was not played.
         auc: area under the ROC curve; 0.5 is guessing.
         tpr_at_low_fpr: true-positive rate at the false-positive rate ``low_fpr``.
         low_fpr: the smallest of 0.1 %, 1 % and 10 % that the number of holdout records resolves.
@@ -32,6 +57,8 @@ class MembershipAttackResult:
     title: str
     source: str
     advantage: Estimate
+    together: Estimate
+    games: AttackGames | None
     auc: Estimate
     tpr_at_low_fpr: Estimate
     low_fpr: float
@@ -98,6 +125,9 @@ class MembershipPart:
             asked for.
         n_moved: records that got another answer when the model was queried again, of `n_asked_again`.
         n_asked_again: records that it was queried about a second time.
+        n_games: shadow models that played the target; 0 where none did.
+        outlier: of how few of the learner's models one differs as much from the others as the audited one does, as a
+            p-value; ``None`` where no games were played.
     """
 
     attacks: tuple[MembershipAttackResult, ...] = ()
@@ -106,3 +136,5 @@ class MembershipPart:
     no_shadows: str = ""
     n_moved: int = 0
     n_asked_again: int = 0
+    n_games: int = 0
+    outlier: float | None = None

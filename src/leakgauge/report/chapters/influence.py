@@ -32,6 +32,7 @@ class InfluenceChapter(Chapter):
                 )
             ]
         asked = {
+            Queries.MEASURED: "that record, or for any query that a search finds,",
             Queries.DIRECT: "that record",
             Queries.IN_RANGE: "any query within the range of the training records",
             Queries.ANY: "any query",

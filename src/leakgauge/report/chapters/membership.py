@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from leakgauge.auditing import AuditDocument, MembershipAttackResult
-from leakgauge.auditing.advice import DETECTION_POWER, smallest_advantage
+from leakgauge.auditing.advice import DETECTION_POWER, shown_with_power
 from leakgauge.report import figures
 from leakgauge.report.chapters.chapter import Chapter, Estimates
 from leakgauge.report.words import counted, factor, number, short, value_and_interval
@@ -43,14 +43,14 @@ class MembershipChapter(Chapter):
         """The largest advantage, the largest tail odds, and how many people stand out."""
         if not audit.attacks:
             return []
-        highest = max(attack.advantage.magnitude.high for attack in audit.attacks)
         best = max(audit.attacks, key=lambda attack: attack.advantage.magnitude.value)
-        advantage = (
-            f"The largest membership advantage is {value_and_interval(best.advantage)}, by {best.title}; no interval "
-            f"of an advantage, in either direction, exceeds {number(highest)} (simultaneous "
-            f"{100 * audit.rule.confidence:.3g} % confidence). {_power(audit, best)}"
-        )
-        return [advantage, tail_odds(audit), exposed(audit)]
+        own = f"by {best.title}: {value_and_interval(best.advantage)}"
+        return [
+            *games(audit),
+            f"The largest advantage on the audited model itself is {own}.",
+            tail_odds(audit),
+            exposed(audit),
+        ]
 
     def identified(self, audit: AuditDocument) -> list[tuple[int, int, int]]:
         """The people who stand out."""
@@ -83,11 +83,20 @@ class MembershipChapter(Chapter):
         return drawn
 
 
-def _power(audit: AuditDocument, attack: MembershipAttackResult) -> str:
-    """How small an advantage an attack would have shown."""
-    found = smallest_advantage(audit.description.n_train, audit.description.n_holdout, attack.advantage.confidence)
-    would = f"would have detected {number(found)}" if found < 1 else "would not have detected even an advantage of 1"
-    return f"This audit {would} with {100 * DETECTION_POWER:.0f} % power."
+def games(audit: AuditDocument) -> list[str]:
+    """What the learner's other models give away; nothing where no games were played."""
+    played = [(attack, attack.games) for attack in audit.attacks if attack.games is not None]
+    if not played:
+        return []
+    best, found = max(played, key=lambda one: one[1].pool.magnitude.value)
+    shown = shown_with_power(found.pool, found.together)
+    power = f"They would have shown an advantage of {number(shown)} with {100 * DETECTION_POWER:.0f} % power."
+    said = (
+        f"In games, in which each of {counted(audit.n_games, 'shadow model')} was the target in turn, the largest "
+        f"membership advantage of the learner on these records is {value_and_interval(found.pool)}, by {best.title} "
+        f"({value_and_interval(found.population)} on data like these). {power}"
+    )
+    return [said]
 
 
 def tail_odds(audit: AuditDocument) -> str:

@@ -1,0 +1,142 @@
+"""The games of an audit: every shadow model plays the target while the others play the shadows.
+
+They say what the learner gives away about these records, with intervals that shrink with the number of models, and so
+decide where one model and its holdout could not. Whether the released model is like its siblings is looked at as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from leakgauge.arrays import Flags, Floats
+from leakgauge.auditing.membership.result import AttackGames
+from leakgauge.auditing.overlap import Overlap
+from leakgauge.auditing.settings import Settings
+from leakgauge.escaping import shapes
+from leakgauge.membership import MembershipAttack, everyone_as_target
+from leakgauge.membership.game import RecordSuccess
+from leakgauge.statistics import Estimate, joint_correlation, joint_quantile, outlier_p_value
+from leakgauge.statistics.intervals import normal_quantile
+from leakgauge.training import PredictionTable
+
+FEWEST_GAMES = 8
+"""Shadow models with which games are played: with fewer, attacks are blunt and intervals wide."""
+
+
+FEWEST_OF_A_KIND = 3
+"""Shadow models with each record, and without it: one plays the target, and two are left for the attacks."""
+
+
+@dataclass(frozen=True, eq=False)
+class Games:
+    """Games of several attacks on the same models.
+
+    Args:
+        played: by the name of the attack.
+        members: which records each model was trained on, bool ``[games, n]``.
+    """
+
+    played: Mapping[str, RecordSuccess]
+    members: NDArray[np.bool_]
+
+    __repr__ = shapes
+
+    def results(self, confidence: float, overlap: Overlap | None, *, among: int) -> dict[str, AttackGames]:
+        """What the games amount to, by the name of the attack.
+
+        Args:
+            confidence: of each interval alone; the simultaneous ones leave half of the rest to errors of either
+                side, and half of that to those of the released model.
+            overlap: records that stand twice among the candidates, which hides what is given away about them.
+            among: among how many attacks the simultaneous confidence is divided at least.
+        """
+        if not self.played:
+            return {}
+        successes = list(self.played.values())
+        means = [one.advantage for one in successes]
+        signs = np.where([one.value < 0 for one in means], -1.0, 1.0)
+        called = [sign * one.called for sign, one in zip(signs, successes, strict=True)]
+        level = (1 - confidence) / 4
+        quantile = shared_quantile(joint_correlation(called, self.members, successes[0].clusters), level, among)
+        each = 2 * float(ndtr(quantile)) - 1
+
+        def corrected(estimate: Estimate) -> Estimate:
+            return estimate if overlap is None else overlap.corrected(estimate)
+
+        return {
+            name: AttackGames(
+                corrected(mean.pool(confidence=confidence)),
+                replace(corrected(mean.pool(confidence=each)), confidence=1 - 2 * level),
+                corrected(mean.population(confidence=confidence)),
+            )
+            for name, mean in zip(self.played, means, strict=True)
+        }
+
+    def outlier(self, called: Mapping[str, Floats], is_member: Flags) -> float:
+        """How rarely a model of the learner differs as much from its siblings as the released one does, a p-value.
+
+        Of each model and attack, how many more of its members are called members than of the same records in games of
+        the other models, less the same of non-members. Exact by rank if the training set is a random one of the
+        candidates.
+
+        Args:
+            called: what each attack says of the released model ``[n]``, by name.
+            is_member: which candidates the released model was trained on, bool ``[n]``.
+        """
+        shifts = np.stack(
+            [_shifts(one.called, self.members, called[name], is_member) for name, one in self.played.items()]
+        )
+        return outlier_p_value(shifts)
+
+
+def shared_quantile(correlation: NDArray[np.float64], level: float, among: int) -> float:
+    """The quantile of several one-sided ends at once: max-T, or Bonferroni's where more attacks are to be counted."""
+    quantile = joint_quantile(correlation, level)
+    return quantile if among <= len(correlation) else max(quantile, normal_quantile(1 - 2 * level / among))
+
+
+NO_GAMES = Games({}, np.zeros((0, 0), dtype=bool))
+"""Where there are no shadow models to play with."""
+
+
+def play(
+    table: PredictionTable, labels: NDArray[np.generic], attacks: Sequence[MembershipAttack], settings: Settings
+) -> Games:
+    """Let every shadow model play the target of every attack that can be played on a table.
+
+    None is played where a model could not be trained: which ones fail may hang on who was in their training sets.
+
+    Args:
+        table: answers of the shadow models about the candidates.
+        labels: of the candidates ``[n]``.
+        attacks: to play.
+        settings: of the audit.
+    """
+    members = table.members
+    n_in = members.sum(axis=0)
+    if table.failures or len(table) < FEWEST_GAMES or np.minimum(n_in, len(table) - n_in).min() < FEWEST_OF_A_KIND:
+        return NO_GAMES
+    playable = (one for one in attacks if not (one.needs_population or one.needs_copies))
+    played = {
+        one.name: everyone_as_target(table, labels, one, width=settings.bin_width, seed=settings.seed)
+        for one in playable
+    }
+    return Games(played, members)
+
+
+def _shifts(called: Floats, members: Flags, own: Floats, is_member: Flags) -> Floats:
+    """Of each model, and last the released one, by how much more it gives its members away than its siblings do."""
+    n_in = members.sum(axis=0)
+    n_out = len(members) - n_in
+    inside, outside = (np.where(kind, called, 0.0).sum(axis=0) for kind in (members, ~members))
+    others = np.where(members, (inside - called) / (n_in - 1), (outside - called) / (n_out - 1))
+    beyond = called - others
+    shifts = (beyond * members).sum(axis=1) / members.sum(axis=1)
+    shifts -= (beyond * ~members).sum(axis=1) / (~members).sum(axis=1)
+    released = own - np.where(is_member, inside / n_in, outside / n_out)
+    return np.append(shifts, released[is_member].mean() - released[~is_member].mean())

@@ -1,0 +1,254 @@
+"""Membership games in which every model of a table plays the target: one number over models and records, and how sure.
+
+Each record is in some of the training sets and out of the others, so that the difference a record makes is seen on
+that record itself: what differs between records does not count, and the intervals shrink with the number of models.
+Three things may be asked (:class:`GameMean`): what the learner gives away about these records when it is trained on
+random shares of them, what it gives away on data like these, and what one very model does, which a holdout alone
+answers (:func:`leakgauge.statistics.census_advantage`).
+
+Sources: the games are those of Long et al. 2017, section 2, and Yeom et al. 2018, Experiment 1; standard errors that
+are clustered by record and by model at once are those of Cameron, Gelbach and Miller, "Robust inference with multiway
+clustering", Journal of Business and Economic Statistics 29 (2011); the quantile for several means at once is the max-T
+of Westfall and Young, "Resampling-based multiple testing" (1993). What the variance of the population adds is derived.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import special
+
+from leakgauge.statistics._checks import check_fraction
+from leakgauge.statistics.estimate import Estimate
+
+FEWEST_GAMES = 4
+"""Models from which a variance between models is estimated."""
+
+_DRAWS = 100_000
+"""Normal draws that a joint quantile is read from."""
+
+_SEED = 20260
+"""Of these draws: the same correlations give the same quantile."""
+
+
+@dataclass(frozen=True)
+class GameMean:
+    """The mean of ``value in a game with the record in - value in one with it out`` over records, and its variances.
+
+    Args:
+        value: the mean; for decisions (1 is "member") the membership advantage.
+        record_variance: of the mean, since other records would differ.
+        model_variance: of the mean, since other training sets and seeds would differ; an unbiased estimate, which may
+            be below 0.
+        one_model_variance: of the same mean over a single model.
+        share: of the records that are in a training set.
+        n_games: models.
+        n_records: records.
+        freedom: degrees of freedom of the model variance.
+    """
+
+    value: float
+    record_variance: float
+    model_variance: float
+    one_model_variance: float
+    share: float
+    n_games: int
+    n_records: int
+    freedom: int
+
+    @property
+    def pool_error(self) -> float:
+        """Standard error as an estimate for this learner on random shares of these records."""
+        return math.sqrt(self.record_variance + max(0.0, self.model_variance))
+
+    @property
+    def population_error(self) -> float:
+        """Standard error as an estimate for this learner on training sets of data like these.
+
+        The mean over shares of one pool moves from pool to pool by ``q / (1 - q)`` times the variance of one model
+        within a pool, which no number of models lessens.
+        """
+        between = self.one_model_variance * self.share / (1 - self.share)
+        return math.sqrt(self.pool_error**2 + between)
+
+    def pool(self, *, confidence: float = 0.95) -> Estimate:
+        """The mean for this learner on random shares of these records; on the conservative side (coverage 0.97 to 1).
+
+        In [-1, 1].
+        """
+        return self._interval(self.pool_error, confidence, "games, two-way clustered")
+
+    def population(self, *, confidence: float = 0.95) -> Estimate:
+        """The mean for this learner on data like these; on the conservative side (coverage 0.96 to 1). In [-1, 1]."""
+        return self._interval(self.population_error, confidence, "games, any training set")
+
+    def _interval(self, error: float, confidence: float, method: str) -> Estimate:
+        half = float(special.stdtrit(self.freedom, (1 + check_fraction("confidence", confidence)) / 2)) * error
+        low, high = max(-1.0, self.value - half), min(1.0, self.value + half)
+        return Estimate(self.value, low, high, confidence, method, self.n_records)
+
+
+def game_mean(
+    values: NDArray[np.generic],
+    members: NDArray[np.bool_],
+    clusters: NDArray[np.integer] | None = None,
+    *,
+    decisions: bool = True,
+) -> GameMean:
+    """The mean difference that being in the training set makes to a value, over the games of a table.
+
+    ``a_i`` is the mean over the games with record i in less that over those with it out, and the result the mean of
+    all ``a_i``.
+
+    Args:
+        values: of each record in each game ``[games, n]``: decisions (0 or 1, or their probability), or others.
+        members: whether the record was in, bool ``[games, n]``; each record at least twice in and twice out.
+        clusters: models whose training sets were drawn together, such as a set and its complement, share a number
+            ``[games]``; by default each stands alone.
+        decisions: whether values are in [0, 1]; two records at -1 and 1 are then added to those that the variance is
+            taken of, or a constant answer would have an interval of width 0.
+
+    Raises:
+        ValueError: too few games, or a record that is not twice in and twice out.
+
+    >>> sets = [{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}]
+    >>> members = np.array([[i in one for i in range(4)] for one in sets])
+    >>> said = np.array([[int(c) for c in row] for row in "1101 1010 1100 0100 0001 1011".split()])
+    >>> found = game_mean(said, members)
+    >>> round(found.value, 6), round(found.pool_error, 6)
+    (0.5, 0.324893)
+    """
+    effects, parts = _effects(values, members)
+    n_games, n = members.shape
+    value = float(effects.mean())
+    spread = float(((effects - value) ** 2).sum())
+    record_variance = (spread + 2 * decisions) / (n * (n + 1))
+    groups = np.arange(n_games) if clusters is None else np.asarray(clusters)
+    alone = len(np.unique(groups)) == n_games
+    return GameMean(
+        value,
+        record_variance,
+        _between_models(parts, parts, groups, n_games),
+        n_games * max(0.0, _between_models(parts, parts, np.arange(n_games), n_games)),
+        float(members.mean()),
+        n_games,
+        n,
+        n_games - 1 if alone else len(np.unique(groups)),
+    )
+
+
+def joint_correlation(
+    values: Sequence[NDArray[np.generic]],
+    members: NDArray[np.bool_],
+    clusters: NDArray[np.integer] | None = None,
+) -> NDArray[np.float64]:
+    """How the means of several values over the same games hang together: their correlations ``[m, m]``.
+
+    Args:
+        values: of each attack, ``[games, n]`` each.
+        members: as for `game_mean`.
+        clusters: as for `game_mean`.
+    """
+    groups = np.arange(len(members)) if clusters is None else np.asarray(clusters)
+    n_games, n = members.shape
+    found = [_effects(one, members) for one in values]
+    covariance = np.atleast_2d(np.cov(np.stack([effects for effects, _ in found]))) / n
+    for i, (_, one) in enumerate(found):
+        for j, (_, other) in enumerate(found[: i + 1]):
+            between = _between_models(one, other, groups, n_games)
+            covariance[i, j] += between
+            covariance[j, i] = covariance[i, j]
+    return as_correlation(covariance)
+
+
+def as_correlation(covariance: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The correlations of an estimated covariance ``[m, m]``, which may not be one: negative eigenvalues become 0.
+
+    What does not vary is independent of everything else.
+    """
+    roots, vectors = np.linalg.eigh((covariance + covariance.T) / 2)
+    positive = (vectors * np.maximum(roots, 0.0)) @ vectors.T
+    deviations = np.sqrt(np.maximum(np.diag(positive), 0.0))
+    still = deviations <= 1e-12 * max(1e-300, float(deviations.max(initial=0.0)))
+    scale = np.where(still, 1.0, deviations)
+    correlation = positive / np.outer(scale, scale)
+    correlation[still] = correlation[:, still] = 0.0
+    np.fill_diagonal(correlation, 1.0)
+    clipped: NDArray[np.float64] = np.clip(correlation, -1.0, 1.0)
+    return clipped
+
+
+def joint_quantile(correlation: NDArray[np.float64], level: float) -> float:
+    """What the largest of several standard normal variables exceeds with a given probability: max-T.
+
+    Args:
+        correlation: of the variables ``[m, m]``.
+        level: the probability, in (0, 0.5).
+
+    >>> round(joint_quantile(np.eye(1), 0.025), 2), round(joint_quantile(np.eye(8), 0.025), 1)
+    (1.96, 2.7)
+    """
+    check_fraction("level", level)
+    m = len(correlation)
+    alone = -float(special.ndtri(level))
+    if m == 1:
+        return alone
+    roots, vectors = np.linalg.eigh(correlation)
+    half = vectors * np.sqrt(np.maximum(roots, 0.0))
+    draws = np.random.default_rng(_SEED).standard_normal((_DRAWS, m)) @ half.T
+    largest = float(np.quantile(draws.max(axis=1), 1 - level))
+    return min(max(alone, largest), -float(special.ndtri(level / m)))
+
+
+def outlier_p_value(shifts: NDArray[np.float64]) -> float:
+    """How rarely one of several exchangeable models lies as far from the others as the last one does.
+
+    Exact by rank: if the last model is like the others, the p-value is at most p with probability at most p. Of several
+    measures the largest deviation from the median counts, in units of the median deviation.
+
+    Args:
+        shifts: measures of all models ``[m, G + 1]``, found in the same way for each; last the model asked about.
+
+    >>> outlier_p_value(np.append(np.arange(19.0), 99.0)[None])
+    0.05
+    """
+    far = np.abs(shifts - np.median(shifts, axis=1, keepdims=True))
+    usual = np.median(far, axis=1, keepdims=True)
+    largest = (far / np.where(usual > 0, usual, 1.0)).max(axis=0)
+    return float(np.mean(largest >= largest[-1] * (1 - 1e-9)))
+
+
+def _effects(
+    values: NDArray[np.generic], members: NDArray[np.bool_]
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """What being in does to each record's mean ``[n]``; what each game adds to the error of the mean ``[games, n]``."""
+    n_games, n = members.shape
+    n_in = members.sum(axis=0)
+    n_out = n_games - n_in
+    if n_games < FEWEST_GAMES or n == 0 or min(n_in.min(), n_out.min()) < 2:
+        raise ValueError(
+            f"every record must be in at least 2 of at least {FEWEST_GAMES} training sets and out of at least 2; "
+            "play more games."
+        )
+    numbers = np.asarray(values, dtype=np.float64)
+    mean_in = np.where(members, numbers, 0.0).sum(axis=0) / n_in
+    mean_out = np.where(members, 0.0, numbers).sum(axis=0) / n_out
+    parts = np.where(members, (numbers - mean_in) / n_in, (mean_out - numbers) / n_out) / n
+    return mean_in - mean_out, parts
+
+
+def _between_models(
+    one: NDArray[np.float64], other: NDArray[np.float64], groups: NDArray[np.integer], n_games: int
+) -> float:
+    """Covariance of two means that comes of the models ``(games, n)``, what single records add to it taken off."""
+    _, place = np.unique(groups, return_inverse=True)
+    if place.max() + 1 < n_games:
+        order = np.argsort(place, kind="stable")
+        starts = np.flatnonzero(np.diff(place[order], prepend=-1))
+        one, other = (np.add.reduceat(each[order], starts, axis=0) for each in (one, other))
+    together = float(one.sum(axis=1) @ other.sum(axis=1))
+    return n_games / (n_games - 3) * (together - float((one * other).sum()))
