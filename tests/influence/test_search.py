@@ -12,6 +12,7 @@ from sklearn.preprocessing import StandardScaler
 from leakgauge.errors import ModelError
 from leakgauge.influence import dtp, dtp_upper_bound, pdtp, search
 from leakgauge.influence.dtp import BY_COLUMNS
+from leakgauge.influence.search import N_STEPS
 from leakgauge.models import ProbabilityAccess, label_logs
 from leakgauge.records import Records, bin_counts, bin_edges, datasets
 from leakgauge.records.discretise import FixedBins
@@ -204,3 +205,14 @@ def test_errors():
         search(SklearnLearner(GaussianNB()), RECORDS, np.array([-1]), seed=0)
     with pytest.raises(ValueError, match="beyond must be at least 0 and finite, got -1"):
         search(SklearnLearner(GaussianNB()), RECORDS, seed=0, n_queries=10, beyond=-1)
+
+
+@pytest.mark.parametrize("columns", [1, 2, 4])
+def test_the_calls_of_a_model_do_not_grow_as_columns_become_fewer(columns):
+    """Few columns have few changes to be tried in a step; so many more starts are climbed from side by side."""
+    Asked.queries = []
+    few = Records.from_arrays(X[:, :columns], RECORDS.labels)
+    search(FunctionLearner(lambda records, seed: Asked()), few, np.array([7]), seed=1)
+    calls = len(Asked.queries) / 2
+    assert calls <= 1 + 2 * (2 * N_STEPS)
+    assert calls < 0.05 * sum(map(len, Asked.queries)) / 2

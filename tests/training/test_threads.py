@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import ast
+import os
+import subprocess
+import sys
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from leakgauge.records import Records
 from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, leave_one_out, plan
@@ -51,3 +59,86 @@ def test_what_models_share_has_the_same_bits_however_many_threads_find_it() -> N
     np.testing.assert_array_equal(one.weights, three.weights)
     np.testing.assert_array_equal(one.lower, three.lower)
     np.testing.assert_array_equal(one.second_order.form, three.second_order.form)
+
+
+LOADED_LATER = """
+import sys
+from leakgauge.training.threads import one_thread
+with one_thread():
+    assert "sklearn.ensemble" not in sys.modules
+from sklearn.ensemble import HistGradientBoostingClassifier
+from threadpoolctl import threadpool_info
+with one_thread():
+    print(sorted((part["user_api"], part["num_threads"]) for part in threadpool_info()))
+"""
+
+
+def test_a_library_that_is_loaded_later_has_one_thread_too() -> None:
+    told = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "2")
+    done = subprocess.run(
+        [sys.executable, "-c", LOADED_LATER], env=os.environ | told, capture_output=True, text=True, check=True
+    )
+    assert "openmp" in done.stdout
+    assert all(n == 1 for _, n in ast.literal_eval(done.stdout)), done.stdout
+
+
+class Boosting(ClassifierMixin, BaseEstimator):
+    """Keeps how many threads it was told to train with."""
+
+    def __init__(self, n_jobs: int | None = -1) -> None:
+        self.n_jobs = n_jobs
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> Boosting:
+        self.classes_, self.n_jobs_ = np.unique(y), self.n_jobs
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        return np.full(len(X), self.classes_[0])
+
+
+class Oblivious(Boosting):
+    """Tells of no parameter, as CatBoost does of those that are not set, and takes them all the same."""
+
+    def get_params(self, deep: bool = True) -> dict[str, int]:
+        return {}
+
+    def set_params(self, **given: int) -> Oblivious:
+        self.thread_count_ = given["thread_count"]
+        return self
+
+
+Boosting.__module__, Oblivious.__module__ = "xgboost.sklearn", "catboost.core"
+
+
+class OfTheUser(Boosting):
+    """Inherits the threads."""
+
+
+class Parallel(ClassifierMixin, BaseEstimator):
+    """Is not known to start threads of its own."""
+
+    __init__, fit, predict = Boosting.__init__, Boosting.fit, Boosting.predict
+
+
+@pytest.mark.parametrize(
+    ("estimator", "path"),
+    [
+        (Boosting(), ()),
+        (Boosting(None), ()),
+        (OfTheUser(4), ()),
+        (make_pipeline(StandardScaler(), Boosting()), (1,)),
+        (make_pipeline(StandardScaler(), make_pipeline(StandardScaler(), Boosting())), (1, 1)),
+    ],
+)
+def test_boosting_that_starts_threads_of_its_own_trains_on_one(estimator: Any, path: tuple[int, ...]) -> None:
+    records = Records.from_arrays(np.arange(12.0).reshape(6, 2), np.arange(6) % 2)
+    fitted = SklearnLearner(estimator).fit(records, seed=0).model.estimator
+    for step in path:
+        fitted = fitted[step]
+    assert fitted.n_jobs_ == 1
+
+
+def test_boosting_that_tells_of_no_parameter_trains_on_one_thread_and_others_as_they_say() -> None:
+    records = Records.from_arrays(np.arange(12.0).reshape(6, 2), np.arange(6) % 2)
+    assert SklearnLearner(Oblivious()).fit(records, seed=0).model.estimator.thread_count_ == 1
+    assert SklearnLearner(Parallel(3)).fit(records, seed=0).model.estimator.n_jobs_ == 3

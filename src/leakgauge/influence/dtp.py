@@ -114,7 +114,7 @@ def dtp(
     seed: int,
     max_enumeration: int = 100_000,
     domains: Sequence[ArrayLike] | None = None,
-    n_queries: int = 2000,
+    n_queries: int = 3000,
     released: Release = as_is,
     width: float = 0.01,
     execution: Execution = HERE,

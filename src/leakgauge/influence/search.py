@@ -9,6 +9,7 @@ nothing was found may still have a query that gives it away.
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +40,10 @@ VALUES_TRIED_PER_SORT = 2
 
 PATIENCE_STEPS = 3
 """Steps without gain before the ascent goes back to another start."""
+
+N_STEPS = 8
+"""Steps for which the budget should last: so many starts are climbed from side by side. A call of a model costs more
+than the queries in it, and so do few queries a call of a pipeline."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,7 @@ def search(
     which: Indices | None = None,
     *,
     seed: int,
-    n_queries: int = 2000,
+    n_queries: int = 3000,
     beyond: float = 0.0,
     released: Release = as_is,
     width: float = 0.01,
@@ -223,6 +228,13 @@ class _Space:
         points[:, categories] = np.where(rng.random(others.shape) < share, others, point)[:, categories]
         return points
 
+    @property
+    def n_of_step(self) -> int:
+        """Largest number of queries in one step of an ascent: changes of one column, and of several together."""
+        numeric = int((self.n_categories == 0).sum())
+        changes = (3 * VALUES_TRIED_PER_SORT + 2) * numeric + int((self.n_categories - 1)[self.n_categories > 0].sum())
+        return changes + len(self.n_categories)
+
     def changes(self, point: Floats, rng: np.random.Generator) -> tuple[Indices, Floats]:
         """All changes of one column to be tried from a point: the column and the new value of each ``[c]``."""
         numeric = np.repeat(np.flatnonzero(self.n_categories == 0), VALUES_TRIED_PER_SORT)
@@ -236,6 +248,21 @@ class _Space:
             columns.append(np.full(len(other), j))
             values.append(other)
         return np.concatenate(columns), np.concatenate(values)
+
+
+@dataclass
+class _Ascent:
+    """Where one ascent is.
+
+    Args:
+        point: the query ``[d]``.
+        height: what it is climbed on there.
+        idle: steps without gain.
+    """
+
+    point: Floats
+    height: float
+    idle: int = 0
 
 
 class _Climb:
@@ -256,10 +283,13 @@ class _Climb:
         heights, plain, binned = self._ask(starts)
         self.own, self.binned_own = float(plain[0]), float(binned[0])
         order = np.argsort(-np.nan_to_num(heights, nan=-1.0, posinf=np.inf), kind="stable")
-        for place in order:
-            if self.n_asked >= self.budget or (self.value == np.inf and self.binned >= self.cap - 1e-9):
-                break
-            self._ascend(starts[place], float(heights[place]))
+        waiting = (_Ascent(starts[place], float(heights[place])) for place in order)
+        n_together = max(1, (self.budget - self.n_asked) // (N_STEPS * self.space.n_of_step))
+        ascents = list(islice(waiting, n_together))
+        while ascents and self.n_asked < self.budget and not (self.value == np.inf and self.binned >= self.cap - 1e-9):
+            self._step(ascents)
+            ascents = [ascent for ascent in ascents if ascent.idle < PATIENCE_STEPS]
+            ascents += islice(waiting, n_together - len(ascents))
         if self.value < 0:  # no query was answered by both models
             self.fail()
 
@@ -267,29 +297,34 @@ class _Climb:
         """No query was answered by both models."""
         self.value = self.binned = np.nan
 
-    def _ascend(self, point: Floats, height: float) -> None:
-        """Climb from a point until nothing is gained any more."""
-        idle = 0
-        while idle < PATIENCE_STEPS and self.n_asked < self.budget:
-            columns, values = self.space.changes(point, self.rng)
-            if not len(columns):
-                return
-            single = self._ask(_changed(point, columns, values))[0]
+    def _step(self, ascents: list[_Ascent]) -> None:
+        """One step of each ascent: all changes of one column, then the best of them together; each asked at once."""
+        changes = [self.space.changes(ascent.point, self.rng) for ascent in ascents]
+        singles = self._heights(
+            [_changed(ascent.point, *change) for ascent, change in zip(ascents, changes, strict=True)]
+        )
+        together, first = [], []
+        for ascent, (columns, values), single in zip(ascents, changes, singles, strict=True):
             columns, values = columns[: len(single)], values[: len(single)]
             best = _best_of_each(columns, single)
-            best = best[single[best] >= height]
-            together = np.tile(point, (len(best), 1))
+            best = best[single[best] >= ascent.height]
+            points = np.tile(ascent.point, (len(best), 1))
             for place, change in enumerate(best):
-                together[place:, columns[change]] = values[change]
-            heights = self._ask(together)[0] if len(best) else np.empty(0)
-            gained = len(heights) and np.nanmax(np.r_[heights, -1.0]) > height
-            idle = 0 if gained else idle + 1
+                points[place:, columns[change]] = values[change]
+            together.append(points)
+            first.append(single[best[:1]])
+        for ascent, points, single, heights in zip(ascents, together, first, self._heights(together), strict=True):
+            gained = len(heights) and np.nanmax(np.r_[heights, -1.0]) > ascent.height
+            ascent.idle = 0 if gained else ascent.idle + 1
             if gained:
                 top = int(np.nanargmax(heights))
-                point, height = together[top], float(heights[top])
-            elif len(best) and self.rng.random() < 0.5:
-                point = together[0]  # along a plateau
-                height = float(single[best[0]])
+                ascent.point, ascent.height = points[top], float(heights[top])
+            elif len(points) and self.rng.random() < 0.5:  # along a plateau
+                ascent.point, ascent.height = points[0], float(single[0])
+
+    def _heights(self, parts: list[Floats]) -> list[Floats]:
+        """What to climb on of the queries of each ascent, as far as they may be asked."""
+        return np.split(self._ask(np.concatenate(parts))[0], np.cumsum([len(part) for part in parts])[:-1])
 
     def _ask(self, queries: Floats) -> Floats:
         """What to climb on, the log ratio, and the binned log ratio of as many queries as may be asked ``[3, q]``."""

@@ -221,6 +221,7 @@ class SklearnLearner(Learner):
             estimator = clone(self.estimator)
             if seed is not None and self._seeded:
                 estimator.set_params(**dict.fromkeys(self._seeded, seed % 2**32))
+            estimator.set_params(**_one_thread_each(estimator))
             fitted, converged = fit(estimator, X, y, **self._nudges(len(records)))
             return Fitted(wrap(fitted, schema), converged)
 
@@ -472,6 +473,25 @@ MOST_WITHOUT_STOP, MOST_BINNED = 10_000, 200_000
 
 BOOSTING = ("sklearn.ensemble._hist_gradient_boosting", "xgboost", "lightgbm", "catboost")
 """Modules of boosting that adds up gradients of single precision."""
+
+
+OWN_THREADS = ("xgboost", "lightgbm", "catboost")
+"""Packages of boosting that start as many threads as their estimators say, whatever limit there is on threads."""
+
+THREAD_COUNTS = ("n_jobs", "nthread", "nthreads", "num_thread", "num_threads", "thread_count")
+"""What their parameter is called; CatBoost alone tells of it only where it was set."""
+
+
+def _one_thread_each(estimator: Any) -> dict[str, int]:
+    """Settings by which boosting inside an estimator has one thread: small models are many times slower on several."""
+    parts = {"": estimator} | {f"{name}__": part for name, part in estimator.get_params().items()}
+    counts = dict[str, int]()
+    for prefix, part in parts.items():
+        packages = {base.__module__.partition(".")[0] for base in type(part).__mro__}
+        if hasattr(part, "get_params") and packages.intersection(OWN_THREADS):
+            names = set(THREAD_COUNTS).intersection(part.get_params()) or {"thread_count"}
+            counts |= {prefix + name: 1 for name in names}
+    return counts
 
 
 def _last(estimator: Any) -> tuple[str, Any]:

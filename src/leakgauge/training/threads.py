@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from contextvars import ContextVar, copy_context
-from functools import cache
+from functools import lru_cache
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -23,7 +23,7 @@ def one_thread() -> Iterator[None]:
     """
     torch = sys.modules.get("torch")
     before = torch.get_num_threads() if torch is not None else 1
-    with _controller().limit(limits=1):
+    with _controller(len(sys.modules)).limit(limits=1):
         if torch is not None:
             torch.set_num_threads(1)
         try:
@@ -60,8 +60,13 @@ def side_by_side(function: Callable[[S], T], items: Iterable[S]) -> Iterator[T]:
 _n_threads = ContextVar("n_threads", default=1)
 
 
-@cache
-def _controller() -> Any:
+@lru_cache(maxsize=1)
+def _controller(n_modules: int) -> Any:
+    """What holds all numerical libraries loaded so far, each of which has threads of its own.
+
+    Args:
+        n_modules: how many modules are imported; libraries are looked for again when there are more.
+    """
     from threadpoolctl import ThreadpoolController
 
     return ThreadpoolController()
