@@ -1,0 +1,247 @@
+"""The learned attack: is there anything in the answers by which members differ, whatever it is?
+
+An attack that looks for a good fit misses a model that hides its members: by lower confidence, by rounded
+probabilities, by the way in which the remainder is divided among the other classes. Here the auditor, who knows the
+members, lets a random forest find out what their answers have in common. It is no attack that an outsider could carry
+out; it bounds nothing, but what it finds is there. No shadow model is needed.
+
+The records are divided into two folds, each with half of the members and half of the others, and the forest that
+judges a fold has learned from the other one. Where answers say nothing about membership its expected advantage is
+exactly 0. Both folds then give nearly the same number, since a random difference between the groups that one forest
+learns is in the answers of the same model that the other learns; so the two are no independent repetitions, and the
+interval is that of one fold.
+
+It finds what many members share. A few members who are treated specially (5 % of them) it does not find.
+
+Source: derived; cross-fitting as in Chernozhukov et al., "Double/debiased machine learning for treatment and structural
+parameters", The Econometrics Journal 21 (2018).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from leakgauge.arrays import Flags, Floats
+from leakgauge.errors import DataError
+from leakgauge.membership import likelihood_ratio
+from leakgauge.membership.evidence import MembershipEvidence
+from leakgauge.models import AnswerKind
+from leakgauge.models.sklearn import fit as fit_quietly
+from leakgauge.statistics import Estimate, advantage_of_decisions
+from leakgauge.streams import generator_of
+from leakgauge.training import PredictionTable
+
+N_TREES = 50
+MIN_LEAF_RECORDS = 5
+MAX_TREE_RECORDS = 1000
+"""Records that one tree learns from, at most: more trees' worth of difference for the same time."""
+
+LARGEST_CLASSES = 10
+"""Classes that are looked at one by one, the most probable first."""
+
+DECIMALS = (0, 1, 2)
+"""To how many decimals a regressor's rounding is looked for, in units of the labels' order of magnitude."""
+
+_LARGEST_FLOAT32 = 1e30  # trees hold their inputs in single precision
+
+
+def signal_features(kind: AnswerKind, answers: Floats, labels: NDArray[np.generic]) -> Floats:
+    """What the forest sees of each answer.
+
+    Of probabilities: the largest ones and their logarithms in descending order, how far 100 times each is from a whole
+    number, the logit of the record's own class, entropy, the second class's share of what the first leaves, whether
+    the first is right, and the label. Of labels: whether it is right, the answer, and the label. Of values: error, its
+    size, the prediction, and how far it is from round numbers.
+
+    Args:
+        kind: what the model answers.
+        answers: log-probabilities ``[n, k]`` or values ``[n, 1]``.
+        labels: true classes, int ``[n]``, or values, float ``[n]``.
+
+    Returns:
+        Finite numbers, one row a record, ``[n, features]``.
+
+    Raises:
+        ModelError: answers or labels are not of this kind, or an answer is NaN.
+
+    >>> signal_features(AnswerKind.LABELS, np.log([[0.2, 0.8], [0.7, 0.3]]), np.array([1, 1])).tolist()
+    [[1.0, 0.0, 1.0, 0.0, 1.0], [0.0, 1.0, 0.0, 0.0, 1.0]]
+    """
+    held = MembershipEvidence(kind, answers, labels)
+    parts = _of_values(held) if kind is AnswerKind.VALUES else _of_classes(held)
+    return np.clip(np.hstack(parts), -_LARGEST_FLOAT32, _LARGEST_FLOAT32)
+
+
+def _of_values(held: MembershipEvidence) -> list[Floats]:
+    predictions = held.answers
+    unit = 10.0 ** np.floor(np.log10(held.scale))
+    errors = held.errors[:, None]
+    return [errors, np.abs(errors), predictions, *(_from_whole(predictions / unit * 10**d) for d in DECIMALS)]
+
+
+def _of_classes(held: MembershipEvidence) -> list[Floats]:
+    likeliest = np.argmax(held.answers, axis=1)
+    one_hot = np.eye(held.answers.shape[1])
+    right = (likeliest == held.codes)[:, None]
+    if held.kind is AnswerKind.LABELS:
+        return [right, one_hot[likeliest], one_hot[held.codes]]
+    logs = np.sort(np.maximum(held.answers, -likelihood_ratio.MAX_LOG_ODDS_NATS), axis=1)[:, ::-1]
+    p = np.sort(np.exp(held.answers), axis=1)[:, ::-1]
+    remainder = p[:, 1:].sum(axis=1)
+    one_by_one = slice(LARGEST_CLASSES)
+    return [
+        p[:, one_by_one],
+        logs[:, one_by_one],
+        _from_whole(100 * p[:, one_by_one]),
+        likelihood_ratio.confidences(held.answers, held.codes)[:, None],
+        -(p * logs).sum(axis=1, keepdims=True),
+        (p[:, 1] / np.where(remainder > 0, remainder, 1.0))[:, None],
+        right,
+        one_hot[held.codes],
+    ]
+
+
+def _from_whole(numbers: Floats) -> Floats:
+    return np.abs(numbers - np.rint(numbers))
+
+
+def cross_fitted(
+    kind: AnswerKind, answers: Floats, labels: NDArray[np.generic], is_member: ArrayLike, *, seed: int
+) -> Floats:
+    """Probability of being a member as the forest of the other fold sees it, ``[n]``; above one half means member.
+
+    Members and others count equally, however many there are of each.
+
+    Args:
+        kind: what the model answers.
+        answers: log-probabilities ``[n, k]`` or values ``[n, 1]``.
+        labels: true classes or values ``[n]``.
+        is_member: bool ``[n]``, at least two members and two others.
+        seed: draws the folds and grows the forests.
+
+    Raises:
+        ModelError: as :func:`signal_features`.
+        DataError: membership is not bool ``[n]``, or there are fewer than two of either kind.
+    """
+    return _cross_fitted(signal_features(kind, answers, labels), *_divided(is_member, len(labels), seed))
+
+
+def learned_advantage(
+    kind: AnswerKind,
+    answers: Floats,
+    labels: NDArray[np.generic],
+    is_member: ArrayLike,
+    *,
+    seed: int,
+    confidence: float = 0.95,
+) -> Estimate:
+    """Advantage of the learned attack: the mean of both folds, with an interval as from one of them.
+
+    It may come out below 0 by chance only; a model that hides its members gives a positive one.
+
+    Args:
+        kind: what the model answers.
+        answers: log-probabilities ``[n, k]`` or values ``[n, 1]``.
+        labels: true classes or values ``[n]``.
+        is_member: bool ``[n]``, at least two members and two others.
+        seed: as :func:`cross_fitted`, whose decisions these are.
+        confidence: in (0, 1).
+
+    Returns:
+        In [-1, 1]. In 1,500 simulated audits where nothing leaked, 1,000 records each, the lower end of the 95 %
+        interval was above 0 in 0.5 % (1 feature) and 1.7 % (30 features); with an interval from all records it would
+        have been 4.7 % and 7.1 %.
+
+    Raises:
+        ModelError: as :func:`signal_features`.
+        DataError: as :func:`cross_fitted`.
+    """
+    known, first, rng = _divided(is_member, len(labels), seed)
+    called = _cross_fitted(signal_features(kind, answers, labels), known, first, rng) > 0.5
+    folds = [
+        advantage_of_decisions(called[fold & known], called[fold & ~known], confidence=confidence)
+        for fold in (first, ~first)
+    ]
+    value, low, high = (float(np.mean([getattr(fold, end) for fold in folds])) for end in ("value", "low", "high"))
+    return dataclasses.replace(
+        folds[0], value=value, low=low, high=high, method=f"{folds[0].method}, mean of two folds", n=len(known)
+    )
+
+
+def everyone(table: PredictionTable, labels: NDArray[np.generic], *, seed: int) -> Floats:
+    """Scores when each model of a table is attacked through its own answers alone, ``[models, n]``.
+
+    The records have one order for all games. In each game the first half of its members and the first half of the
+    others are one fold, so that nearly all records stay in their fold and every fold is stratified.
+
+    Args:
+        table: answers about the pool, none of them of a model that could not be trained; each model was trained on at
+            least two of the records and left out two.
+        labels: the pool's classes or values ``[n]``.
+        seed: draws the order and grows the forests.
+
+    Returns:
+        Probability of being a member less one half: above 0 means member.
+
+    Raises:
+        ModelError: as :func:`signal_features`.
+        DataError: a model was trained on fewer than two of the records, or on all but one.
+    """
+    members = table.members
+    order = np.random.default_rng(seed).permutation(members.shape[1])
+    scores = np.empty(members.shape)
+    for game, (answers, inside) in enumerate(zip(table.answers, members, strict=True)):
+        known = _checked(inside, len(order))
+        features = signal_features(table.kind, answers, labels)
+        scores[game] = _cross_fitted(features, known, _first_fold(known, order), generator_of(seed, game)) - 0.5
+    return scores
+
+
+def _divided(is_member: ArrayLike, n: int, seed: int) -> tuple[Flags, Flags, np.random.Generator]:
+    """Membership, the first fold, and what the forests are grown with."""
+    known, rng = _checked(is_member, n), np.random.default_rng(seed)
+    return known, _first_fold(known, rng.permutation(n)), rng
+
+
+def _checked(is_member: ArrayLike, n: int) -> Flags:
+    """Membership of n records, at least two of either kind."""
+    known = np.asarray(is_member)
+    if known.dtype != np.bool_ or known.shape != (n,):
+        raise DataError(
+            f"is_member must be bool with one entry for each of {n} records, got {known.dtype} of shape {known.shape}"
+        )
+    if min(known.sum(), (~known).sum()) < 2:
+        raise DataError(
+            f"the learned attack needs at least two members and two others, one of either in each fold, got "
+            f"{known.sum()} and {(~known).sum()}"
+        )
+    return known
+
+
+def _first_fold(is_member: Flags, order: NDArray[np.int64]) -> Flags:
+    """The first half, in this order, of the members and of the others, bool ``[n]``."""
+    first = np.zeros_like(is_member)
+    for group in (order[is_member[order]], order[~is_member[order]]):
+        first[group[: len(group) // 2]] = True
+    return first
+
+
+def _cross_fitted(features: Floats, is_member: Flags, first: Flags, rng: np.random.Generator) -> Floats:
+    """Probability of being a member ``[n]``, each fold judged by the forest of the other."""
+    from sklearn.ensemble import RandomForestClassifier
+
+    found = np.empty(len(features))
+    for fold in (first, ~first):
+        forest = RandomForestClassifier(
+            N_TREES,
+            min_samples_leaf=MIN_LEAF_RECORDS,
+            max_samples=min(MAX_TREE_RECORDS, int((~fold).sum())),
+            class_weight="balanced",
+            random_state=int(rng.integers(2**31)),
+        )
+        fit_quietly(forest, features[~fold], is_member[~fold])
+        found[fold] = forest.predict_proba(features[fold])[:, 1]
+    return found

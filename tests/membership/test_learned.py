@@ -1,0 +1,236 @@
+"""The learned attack: whatever members' answers have in common, a forest of the other fold finds it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from leakgauge.errors import DataError, ModelError
+from leakgauge.membership import learned
+from leakgauge.models import AnswerKind, label_logs
+from leakgauge.statistics import advantage_of_decisions
+from leakgauge.training import DenseSubsets, PredictionTable, balanced_subsets
+
+HALF = np.arange(1000) % 2 == 0
+KIND = AnswerKind.PROBABILITIES
+N_CLASSES = 4
+
+
+def answers_of(rng, own_logit, labels, *, second=None):
+    """Log-probabilities with this logit of the own class; the rest is divided at random, or by ``second``'s share."""
+    p = 1 / (1 + np.exp(-own_logit))
+    shares = rng.dirichlet(np.ones(N_CLASSES - 1), size=len(p))
+    if second is not None:
+        shares[second] = np.eye(N_CLASSES - 1)[rng.integers(N_CLASSES - 1, size=second.sum())]
+    found = np.empty((len(p), N_CLASSES))
+    own = np.arange(N_CLASSES) == labels[:, None]
+    found[own], found[~own] = p, ((1 - p)[:, None] * shares).ravel()
+    with np.errstate(divide="ignore"):
+        return np.log(found)
+
+
+def case_of(rng, name, is_member=HALF):
+    """Answers and labels of a model that treats its members in this way."""
+    n = len(is_member)
+    labels, own = rng.integers(N_CLASSES, size=n), rng.normal(1, 1, size=n)
+    if name == "reversed":  # members' logits are 0.8 lower: the best threshold has 2 Phi(0.4) - 1 = 0.31
+        return answers_of(rng, own - 0.8 * is_member, labels), labels
+    if name == "remainder":
+        return answers_of(rng, own, labels, second=is_member), labels
+    if name == "rounded":
+        logs = answers_of(rng, own, labels)
+        with np.errstate(divide="ignore"):
+            return np.where(is_member[:, None], np.log(np.round(np.exp(logs), 2)), logs), labels
+    if name == "band":  # standard deviations of 1 and 3 about one mean: at best 0.4843, Yeom et al. 2018, Theorem 3
+        return answers_of(rng, 1 + (own - 1) * np.where(is_member, 1, 3), labels), labels
+    assert name == "nothing"
+    return answers_of(rng, own, labels), labels
+
+
+def found_in(name, seed, is_member=HALF):
+    answers, labels = case_of(np.random.default_rng(seed), name, is_member)
+    return learned.learned_advantage(KIND, answers, labels, is_member, seed=seed)
+
+
+# No leak first.
+
+
+def test_null_nothing_is_found_where_answers_are_alike():
+    """24 audits of 1,000 records: mean within 0.035 of 0, four standard errors of a standard deviation of 0.043."""
+    estimates = [found_in("nothing", seed) for seed in range(24)]
+    values = np.array([estimate.value for estimate in estimates])
+    assert abs(values.mean()) < 0.035
+    assert values.std() < 0.07  # binomial: 0.032
+    assert sum(estimate.low > 0 for estimate in estimates) <= 2
+
+
+@pytest.mark.slow
+def test_null_the_lower_end_is_seldom_above_zero():
+    """1,000 audits: 1 to 2 % are above 0, and 30 at least would be a miss of 5 % with probability 0.998."""
+    estimates = [found_in("nothing", seed) for seed in range(1000)]
+    values = np.array([estimate.value for estimate in estimates])
+    assert abs(values.mean()) < 4 * 0.045 / np.sqrt(1000)
+    assert sum(estimate.low > 0 for estimate in estimates) < 30
+
+
+def test_null_unequal_groups_are_no_signal():
+    """One member for four others; a forest of the majority would call nobody a member, and say so as surely."""
+    is_member = np.arange(1000) % 5 == 0
+    estimates = [found_in("nothing", seed, is_member) for seed in range(12)]
+    assert abs(np.mean([estimate.value for estimate in estimates])) < 0.06  # four standard errors
+    answers, labels = case_of(np.random.default_rng(1), "nothing", is_member)
+    called = learned.cross_fitted(KIND, answers, labels, is_member, seed=0) > 0.5
+    assert 0.2 < called.mean() < 0.8
+
+
+@pytest.mark.parametrize("kind", list(AnswerKind))
+def test_null_equal_answers_have_no_advantage_at_all(kind):
+    answers = np.zeros((60, 1)) if kind is AnswerKind.VALUES else np.log(np.full((60, 2), 0.5))
+    answers = label_logs(answers) if kind is AnswerKind.LABELS else answers
+    labels = np.zeros(60, dtype=float if kind is AnswerKind.VALUES else int)
+    assert learned.learned_advantage(kind, answers, labels, HALF[:60], seed=0).value == 0
+
+
+def test_null_a_record_alone_in_its_leaf_is_not_judged_by_itself():
+    """Answers that name every record: a forest that had seen the record would know it."""
+    rng = np.random.default_rng(5)
+    labels = np.zeros(400)
+    is_member = rng.permutation(HALF[:400])
+    estimate = learned.learned_advantage(AnswerKind.VALUES, rng.normal(size=(400, 1)), labels, is_member, seed=0)
+    assert abs(estimate.value) < 0.25  # five standard deviations of 0.05
+
+
+# Known answers.
+
+
+@pytest.mark.parametrize(
+    ("name", "least", "most"),
+    [("reversed", 0.16, 0.34), ("remainder", 0.98, 1.0), ("rounded", 0.99, 1.0), ("band", 0.38, 0.5)],
+)
+def test_what_members_have_in_common_is_found(name, least, most):
+    """Means of four audits, 1,000 records each; simulated before: 0.25, 0.996, 1.00, 0.46. Standard error 0.02."""
+    estimates = [found_in(name, seed) for seed in range(4)]
+    assert least < np.mean([estimate.value for estimate in estimates]) <= most
+    assert all(estimate.low > 0 for estimate in estimates)
+
+
+def test_rounded_predictions_of_a_regressor_are_found():
+    rng = np.random.default_rng(6)
+    labels = rng.normal(100, 30, size=600)
+    predictions = labels + rng.normal(0, 10, size=600)
+    answers = np.where(HALF[:600], np.round(predictions), predictions)[:, None]
+    assert learned.learned_advantage(AnswerKind.VALUES, answers, labels, HALF[:600], seed=0).value > 0.99
+
+
+def test_labels_alone_tell_who_is_right():
+    """Members are always right, others half of the time: 0.5, standard deviation 0.03."""
+    rng = np.random.default_rng(7)
+    labels = rng.integers(2, size=1000)
+    answered = np.where(HALF | (rng.random(1000) < 0.5), labels, 1 - labels)
+    answers = label_logs(np.log(np.where(np.arange(2) == answered[:, None], 0.9, 0.1)))
+    assert learned.learned_advantage(AnswerKind.LABELS, answers, labels, HALF, seed=0).value == pytest.approx(
+        0.5, abs=0.1
+    )
+
+
+# Slow twins.
+
+
+def test_the_interval_is_as_wide_as_that_of_half_of_the_records():
+    answers, labels = case_of(np.random.default_rng(8), "reversed")
+    estimate = learned.learned_advantage(KIND, answers, labels, HALF, seed=3)
+    called = learned.cross_fitted(KIND, answers, labels, HALF, seed=3) > 0.5
+    assert estimate.value == pytest.approx(called[HALF].mean() - called[~HALF].mean())  # folds of equal size
+    pooled = advantage_of_decisions(called[HALF], called[~HALF])
+    assert estimate.half_width == pytest.approx(np.sqrt(2) * pooled.half_width, rel=0.02)
+    assert estimate.n == 1000
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_folds_have_half_of_either_group(seed):
+    rng = np.random.default_rng(seed)
+    is_member = rng.random(31) < 0.3
+    is_member[:2], is_member[2:4] = True, False
+    first = learned._first_fold(is_member, rng.permutation(31))
+    for group in (is_member, ~is_member):
+        assert np.count_nonzero(first & group) == group.sum() // 2
+
+
+def test_features_by_hand():
+    with np.errstate(divide="ignore"):
+        found = learned.signal_features(KIND, np.log([[0.125, 0.8, 0.075], [1.0, 0.0, 0.0]]), np.array([1, 1]))
+    first, certain = found
+    entropy = -0.8 * np.log(0.8) - 0.125 * np.log(0.125) - 0.075 * np.log(0.075)
+    assert first[:3] == pytest.approx([0.8, 0.125, 0.075])
+    assert first[3:6] == pytest.approx(np.log([0.8, 0.125, 0.075]))
+    assert first[6:9] == pytest.approx([0.0, 0.5, 0.5])
+    assert first[9:12] == pytest.approx([np.log(4), entropy, 0.625])
+    assert first[12:].tolist() == [1, 0, 1, 0]
+    assert np.isfinite(certain).all()
+    assert certain[[9, 10, 11, 12]].tolist() == [-103.6, 0, 0, 0]
+    values = learned.signal_features(AnswerKind.VALUES, np.array([[12.5], [10.0]]), np.array([10.0, 20.0]))
+    assert values.tolist() == [[-2.5, 2.5, 12.5, 0.5, 0, 0], [10, 10, 10, 0, 0, 0]]
+
+
+def test_order_and_names_of_records_do_not_matter_to_features():
+    answers, labels = case_of(np.random.default_rng(9), "band")
+    shuffled = np.random.default_rng(10).permutation(1000)
+    found = learned.signal_features(KIND, answers, labels)
+    np.testing.assert_array_equal(learned.signal_features(KIND, answers[shuffled], labels[shuffled]), found[shuffled])
+
+
+# All models of a table.
+
+
+def table_of(rng, name, n_models=12, n=200):
+    members = balanced_subsets(n, n // 2, n_models, rng).members
+    labels = rng.integers(N_CLASSES, size=n)
+    answers = []
+    for inside in members:
+        logs, drawn = case_of(rng, name, inside)
+        own = np.take_along_axis(logs, drawn[:, None], axis=1)
+        logs[np.arange(n), drawn] = np.take_along_axis(logs, labels[:, None], axis=1)[:, 0]
+        logs[np.arange(n), labels] = own[:, 0]
+        answers.append(logs)
+    table = PredictionTable(np.stack(answers), KIND, DenseSubsets(members), np.arange(n_models), "synthetic")
+    return table, labels
+
+
+def test_null_every_model_of_a_table():
+    """12 games of 200 records: mean advantage within 0.12, four standard errors of a game's 0.1."""
+    table, labels = table_of(np.random.default_rng(11), "nothing")
+    called = learned.everyone(table, labels, seed=0) > 0
+    assert abs(called[table.members].mean() - called[~table.members].mean()) < 0.12
+
+
+def test_every_model_of_a_table_is_found_out():
+    table, labels = table_of(np.random.default_rng(12), "remainder")
+    scores = learned.everyone(table, labels, seed=0)
+    assert scores.shape == (12, 200)
+    assert np.mean((scores > 0) == table.members) > 0.95
+    assert np.array_equal(scores, learned.everyone(table, labels, seed=0))
+
+
+def test_most_records_keep_their_fold():
+    members = balanced_subsets(400, 200, 8, np.random.default_rng(13)).members
+    order = np.random.default_rng(14).permutation(400)
+    folds = np.stack([learned._first_fold(inside, order) for inside in members])
+    assert np.mean(folds == folds[0]) > 0.9
+
+
+# Edges.
+
+
+def test_hostile_input_is_refused_or_judged():
+    answers, labels = case_of(np.random.default_rng(15), "nothing")
+    with pytest.raises(DataError, match="is_member must be bool with one entry for each of 1000 records, got int64"):
+        learned.cross_fitted(KIND, answers, labels, HALF * 1, seed=0)
+    with pytest.raises(DataError, match=r"at least two members and two others.*got 1 and 999"):
+        learned.learned_advantage(KIND, answers, labels, np.arange(1000) == 3, seed=0)
+    with pytest.raises(ModelError, match="record 2 is NaN"):
+        learned.cross_fitted(KIND, np.where(np.arange(1000)[:, None] == 2, np.nan, answers), labels, HALF, seed=0)
+    few = learned.learned_advantage(KIND, answers[:4], labels[:4], HALF[:4], seed=0)
+    assert few.low <= -0.9
+    assert few.high >= 0.9
+    huge = np.where(np.arange(1000)[:, None] % 3 == 0, 1e300, answers[:, :1])
+    assert np.isfinite(learned.cross_fitted(AnswerKind.VALUES, huge, labels.astype(float), HALF, seed=0)).all()
