@@ -23,10 +23,13 @@ from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import (
     Binarizer,
     FunctionTransformer,
+    MaxAbsScaler,
+    MinMaxScaler,
     Normalizer,
     OneHotEncoder,
     OrdinalEncoder,
     PolynomialFeatures,
+    RobustScaler,
     StandardScaler,
 )
 
@@ -209,6 +212,20 @@ def _category_values():
     return Records.from_arrays(X, np.random.default_rng(10).normal(size=100) + (X[:, 0] == "red"))
 
 
+def _words():
+    """Words of which one has one holder, and a skewed number."""
+    categories = data_set("categories")
+    X = categories.schema.decode(categories.features)
+    X[17, 0], X[:, 2] = "mauve", np.exp(X[:, 2].astype(float))
+    return Records.from_arrays(X, categories.labels)
+
+
+def _word_values():
+    words = data_set("words")
+    X = words.schema.decode(words.features)
+    return Records.from_arrays(X, np.random.default_rng(22).normal(size=100) + (X[:, 0] == "red"))
+
+
 def _diabetes():
     data = load_diabetes()
     return Records.from_arrays(data.data, data.target, task="regression")
@@ -242,6 +259,34 @@ def _rounding():
     return Records.from_arrays(np.full((20, 1), 0.1), np.random.default_rng(17).normal(size=20))
 
 
+def _scales():
+    """Columns whose scale hangs on single records: skewed, of few ones, constant without a record, or constant."""
+    rng = np.random.default_rng(19)
+    X = np.column_stack(
+        [
+            rng.normal(size=(120, 2)) * [1, 1e3],
+            rng.lognormal(sigma=1.5, size=(120, 2)),
+            np.arange(120) == 7,
+            np.arange(120) < 2,
+            rng.permutation(120) < 5,
+            rng.random(120) < 0.4,
+            np.full(120, 0.5),
+        ]
+    ).astype(float)
+    return Records.from_arrays(X, (X[:, 0] + np.log(X[:, 2]) + rng.normal(size=120) > 0).astype(int))
+
+
+def _scale_values():
+    scales = data_set("scales")
+    return Records.from_arrays(scales.features, np.random.default_rng(20).normal(size=120) + scales.features[:, 0])
+
+
+def _smooth():
+    """Skewed columns, none of them constant or nearly so within a class."""
+    rng = np.random.default_rng(21)
+    return Records.from_arrays(rng.lognormal(size=(90, 4)) * [1, 10, 1e3, 1e-3], rng.integers(0, 3, 90))
+
+
 def _wide():
     rng = np.random.default_rng(12)
     return Records.from_arrays(rng.normal(size=(40, 60)), rng.normal(size=40))
@@ -271,6 +316,13 @@ def one_hot(sparse, *, threshold=1.0, **keywords):
 
 def nested(last):
     return Pipeline([("first", make_pipeline("passthrough", Normalizer())), ("then", None), ("last", last)])
+
+
+def scaled(last, scaler=None, *, words="ignore"):
+    """Numbers through a scaler and words through an encoder that finds its categories, before a learner."""
+    encode = OneHotEncoder(handle_unknown=words, sparse_output=False)
+    blocks = [("words", encode, [0, 1]), ("numbers", scaler or StandardScaler(), [2])]
+    return make_pipeline(ColumnTransformer(blocks), last)
 
 
 TIGHT = {"tol": 1e-12, "solver": "newton-cholesky", "max_iter": 1000}
@@ -474,6 +526,23 @@ TABLE = [
     ("qda", QuadraticDiscriminantAnalysis(), "heavy", None),
     ("qda", QuadraticDiscriminantAnalysis(reg_param=1.0), "offset", None),
     ("qda", make_pipeline(Normalizer(), QuadraticDiscriminantAnalysis(reg_param=0.01)), "breast_cancer", SOME),
+    # Behind scalers and encoders that are fitted on the records
+    ("least_squares", make_pipeline(StandardScaler(), LinearRegression()), "diabetes", SOME),
+    ("least_squares", make_pipeline(MinMaxScaler(), LinearRegression()), "area", SOME),
+    ("least_squares", make_pipeline(Normalizer(), RobustScaler(), LinearRegression()), "diabetes", SOME),
+    ("least_squares", make_pipeline(StandardScaler(), LinearRegression()), "scale_values", None),
+    ("least_squares", make_pipeline(MaxAbsScaler(), LinearRegression()), "scale_values", None),
+    ("least_squares", make_pipeline(RobustScaler(), LinearRegression()), "scale_values", None),
+    ("least_squares", scaled(LinearRegression()), "word_values", None),
+    ("least_squares", scaled(LinearRegression(), MinMaxScaler(), words="error"), "word_values", None),
+    ("lda", make_pipeline(StandardScaler(), LinearDiscriminantAnalysis()), "breast_cancer", SOME),
+    ("lda", make_pipeline(RobustScaler(), LinearDiscriminantAnalysis(solver="eigen")), "smooth", None),
+    ("lda", make_pipeline(MinMaxScaler(), LinearDiscriminantAnalysis(solver="lsqr")), "smooth", None),
+    ("lda", make_pipeline(MaxAbsScaler(), LinearDiscriminantAnalysis(priors=[0.2, 0.5, 0.3])), "smooth", None),
+    ("lda", scaled(LinearDiscriminantAnalysis()), "words", None),
+    ("qda", make_pipeline(StandardScaler(), QuadraticDiscriminantAnalysis()), "smooth", None),
+    ("qda", make_pipeline(MinMaxScaler(), QuadraticDiscriminantAnalysis()), "smooth", None),
+    ("qda", make_pipeline(RobustScaler(), QuadraticDiscriminantAnalysis(priors=[0.2, 0.5, 0.3])), "counts", None),
     # Logistic regression; the twin runs at a tight tolerance, else it would be the wrong one
     ("softmax", LogisticRegression(**TIGHT), "binary", SOME),
     ("softmax", LogisticRegression(fit_intercept=False, **TIGHT), "grid", SOME),
@@ -737,6 +806,9 @@ EASY = [
     (GaussianProcessRegressor(RBF(0.1) + WhiteKernel(0.5), optimizer=None), "diabetes"),
     (LinearDiscriminantAnalysis(), "counts"),
     (QuadraticDiscriminantAnalysis(), "counts"),
+    (make_pipeline(RobustScaler(), LinearRegression()), "diabetes"),
+    (make_pipeline(StandardScaler(), LinearDiscriminantAnalysis()), "counts"),
+    (make_pipeline(MinMaxScaler(), QuadraticDiscriminantAnalysis()), "smooth"),
 ]
 
 
@@ -1066,6 +1138,31 @@ REFUSED = [
     ("qda", QuadraticDiscriminantAnalysis(priors=[1.0]), "two", "priors must be one number above 0"),
     ("qda", QuadraticDiscriminantAnalysis(), "breast_cancer", "the covariance of class 0 is singular, or near"),
     ("qda", QuadraticDiscriminantAnalysis(), "odd", "the covariance of class .* is singular.*raise reg_param"),
+    (
+        "least_squares",
+        make_pipeline(StandardScaler(), LinearRegression(fit_intercept=False)),
+        "diabetes",
+        "without an intercept nothing takes up",
+    ),
+    (
+        "least_squares",
+        make_pipeline(StandardScaler(), LinearRegression()),
+        "leverage",
+        "the smallest coefficients depend on the scale",
+    ),
+    (
+        "lda",
+        make_pipeline(StandardScaler(), LinearDiscriminantAnalysis("lsqr", shrinkage=0.1)),
+        "smooth",
+        "shrinkage depends on the scale of the features",
+    ),
+    (
+        "qda",
+        make_pipeline(MinMaxScaler(), QuadraticDiscriminantAnalysis(reg_param=0.1)),
+        "smooth",
+        "reg_param depends on the scale of the features",
+    ),
+    ("lda", make_pipeline(StandardScaler(), LinearDiscriminantAnalysis()), "scales", "constant within classes but for"),
 ]
 
 

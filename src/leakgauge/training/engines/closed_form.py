@@ -19,6 +19,7 @@ from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.errors import ModelError
 from leakgauge.models.sklearn import last_step
 from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Refusal, RefusalKind
+from leakgauge.training.engines.fitted import fitted_steps
 from leakgauge.training.engines.stateless import Given, fill_by_training, given
 from leakgauge.training.job import Job
 from leakgauge.training.learners import trained
@@ -78,10 +79,14 @@ class ClosedForm(Engine):
     learners: ClassVar[tuple[str, ...]]
     """The classes of scikit-learn that it is for, such as ``linear_model.Ridge``; a subclass is another learner."""
     takes_sparse: ClassVar[bool] = False
+    takes_fitted: ClassVar[bool] = False
+    """Whether earlier steps may be fitted on the records; see :mod:`leakgauge.training.engines.fitted`."""
 
     def prepare(self, job: Job) -> PreparedJob | Refusal:
         """Solve the job, once for all models; another learner or sort of job, parameters or data are refused."""
-        case = given(job, tuple(map(_class_named, self.learners)), sparse=self.takes_sparse, any_query=True)
+        kinds = tuple(map(_class_named, self.learners))
+        fitting = fitted_steps if self.takes_fitted else None
+        case = given(job, kinds, sparse=self.takes_sparse, any_query=True, fitted=fitting)
         if isinstance(case, Refusal):
             return case
         with np.errstate(all="ignore"), one_thread():
@@ -130,7 +135,7 @@ class Ready(PreparedJob):
                 table = own[:, None, :]
             else:
                 table, doubtful = self._any_answers(models)
-        return self._outcome(fill_by_training(self.job, models, table, doubtful))
+        return self._outcome(fill_by_training(self.job, models, table, doubtful | self.case.unknown(models)))
 
     def displacements(self) -> Floats | None:
         """How far the parameters that the model releases move without each record.
@@ -140,9 +145,10 @@ class Ready(PreparedJob):
 
         Returns:
             ``[models, parameters]``: those of the model without the record less those of the model of all; NaN where
-            there is no such model, or it has other parameters (a class less). ``None`` for other learners.
+            there is no such model, or it has other parameters (a class less). ``None`` for other learners, and where
+            earlier steps are fitted on the records, which have parameters too.
         """
-        if not isinstance(self.solved, Moving):
+        if not isinstance(self.solved, Moving) or self.case.fitted is not None:
             return None
         with np.errstate(all="ignore"), one_thread():
             moves, doubtful = self.solved.moves(self.case.removed)

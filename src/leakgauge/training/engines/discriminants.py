@@ -130,6 +130,7 @@ class DiscriminantAnalysis(ClosedForm):
     """What both share: which jobs they take, and that most models need not be trained."""
 
     tolerance: ClassVar[float] = LOG_PROBABILITY_RELATIVE_TOLERANCE
+    takes_fitted = True
 
     def solve(self, case: Given) -> Solved | str:
         """Unsupported parameters are refused, and data that leave most models to training."""
@@ -175,6 +176,8 @@ class LinearDiscriminants(DiscriminantAnalysis, Displacing):
             return f"tol={wanted.tol!r} leaves it to rounding which directions count; use 1e-10 or more"
         if wanted.shrinkage is None:
             return None
+        if case.fitted is not None and case.fitted.scaled:
+            return "shrinkage depends on the scale of the features, which is fitted on the data"
         if wanted.solver == "svd":
             return "scikit-learn has no shrinkage with solver='svd'"
         if not isinstance(wanted.shrinkage, Real) or not 0 <= float(wanted.shrinkage) <= 1:
@@ -222,6 +225,8 @@ class QuadraticDiscriminants(DiscriminantAnalysis):
                 return f"{parameter} is not supported; use reg_param"
         if not isinstance(wanted.reg_param, Real) or not 0 <= float(wanted.reg_param) <= 1:
             return f"reg_param={wanted.reg_param!r} is not a number from 0 to 1"
+        if wanted.reg_param and case.fitted is not None and case.fitted.scaled:
+            return "reg_param depends on the scale of the features, which is fitted on the data"
         if not isinstance(wanted.tol, Real) or not float(wanted.tol) >= 0:
             return f"tol={wanted.tol!r} is not a number of at least 0"
         return None
@@ -364,7 +369,7 @@ class LinearScores(Moving):
     """
 
     def __init__(self, case: Given, data: ClassCentredRows, bases: dict[int, Base]) -> None:
-        self.case, self.data, self.bases = case, data, bases
+        self.case, self.data, self.bases, self.distortion = case, data, bases, case.distortion
         self.wanted, self.places = case.estimator, _places(data.present, case.labels)
         shape = (len(case.labels), len(data.present))
         self.logs, self.unclear = np.zeros(shape), np.ones(shape[0], dtype=bool)
@@ -465,7 +470,7 @@ class LinearScores(Moving):
             for k, centre in enumerate(spread.coordinates(data.means)):
                 mean = inverse.apply(x - stretch[k] * inverse.v if k == own else np.broadcast_to(centre, x.shape))
                 worst = np.maximum(worst, _norms(mean) * _norms(solved - mean / 2))
-            rounding = _plain_rounding(without, worst)
+            rounding = self.distortion[rows] * _plain_rounding(without, worst)
             unclear |= ~(without.remains > 1e-9)
         return np.log(without.priors) - distances / 2, rounding, unclear
 
@@ -496,7 +501,7 @@ class LinearScores(Moving):
         reach = reach + np.abs(inverse.gain[:, None] * products(pull, raw)) * _norms(pull)[:, None]
         means = [_norms(inverse.apply(np.broadcast_to(mean, pull.shape))) for mean in spread.coordinates(data.means)]
         most = 2 * np.max(means, axis=0)[:, None]
-        return scores, _plain_rounding(without, (reach + most) * most)
+        return scores, self.distortion[rows, None] * _plain_rounding(without, (reach + most) * most)
 
     def _near_cut_off(self, smallest: Floats) -> Flags:
         """Whether the solver by singular values might leave out a direction for being too short."""
@@ -607,7 +612,7 @@ class QuadraticScores(Solved):
     """
 
     def __init__(self, case: Given, present: Indices, groups: list[ClassScatter]) -> None:
-        self.case, self.present, self.groups = case, present, groups
+        self.case, self.present, self.groups, self.distortion = case, present, groups, case.distortion
         everyone = np.arange(len(case.labels))
         scores = np.empty((len(everyone), len(present)))
         rounding = np.empty_like(scores)
@@ -621,8 +626,11 @@ class QuadraticScores(Solved):
             distances = (group.n / (group.n - 1)) ** 2 * inverse.length / inverse.left
             scores[own, column], rounding[own, column] = _scored(inverse.values, distances, inverse.left, size[own])
             # What is left of the smallest eigenvalue is no less than this share of it.
-            limit = CUTOFF_FACTOR * float(case.estimator.tol)
-            self.unclear[own] = (group.n - 1 < max(U.shape[1], 2)) | ~(inverse.left * inverse.values.min() > limit)
+            limit = CUTOFF_FACTOR * float(case.estimator.tol) * self.distortion
+            self.unclear |= ~(group.values(group.n).min() > limit)
+            self.unclear[own] |= group.n - 1 < max(U.shape[1], 2)
+            self.unclear[own] |= ~(inverse.left * inverse.values.min() > limit[own])
+        rounding *= self.distortion[:, None]
         self.logs, self.doubtful = _normalised(scores + np.log(_priors_without(case, everyone)), rounding)
         self.doubtful |= self.unclear
 
@@ -649,6 +657,7 @@ class QuadraticScores(Solved):
             distances = distances + inverse.gain[:, None] * (along + step * length) ** 2
             found = _scored(inverse.values, distances, inverse.left[:, None], size)
             scores[own, :, column], rounding[own, :, column] = found
+        rounding *= self.distortion[rows, None, None]
         scores += np.log(_priors_without(self.case, rows))[:, None, :]
         logs, doubtful = _normalised(scores, rounding)
         return _table(logs, self.present, len(self.case.classes)), doubtful.any(axis=1) | self.unclear[rows]
@@ -738,6 +747,8 @@ def _rounded_constant(case: Given) -> bool:
     _, first, place = np.unique(case.labels, return_index=True, return_inverse=True)
     values = case.matrix[first]
     values = values[:, ~(case.matrix != values[place]).any(axis=0)]
+    if case.fitted is not None and case.fitted.scaled and values.size:
+        return True  # it is divided by other numbers without each record
     large = values * 2.0 ** np.ceil(np.log2(len(place)))  # at least the sum of as many as there are records
     return bool((large + values - large != values).any())
 

@@ -31,6 +31,7 @@ from leakgauge.training.engines.closed_form import (
     Moving,
     products,
 )
+from leakgauge.training.engines.fitted import NO_INTERCEPT
 from leakgauge.training.engines.stateless import Given
 
 VALUE_RELATIVE_TOLERANCE = 1e-8
@@ -38,6 +39,9 @@ VALUE_RELATIVE_TOLERANCE = 1e-8
 
 ALONE_DIRECTION_SHARE = 1e-7
 """A record of whose direction less than this share is left without it is alone in that direction."""
+
+OUTSIDE_DIRECTION_SHARE = 1e-9
+"""A feature's share of a direction below which the direction is taken to leave it out."""
 
 ZERO_SINGULAR_VALUE_SHARE = 1e-13
 """Singular values below this share of the largest are rounding errors of 0."""
@@ -218,6 +222,12 @@ class Decomposition(Space):
     directions: Floats
     cutoff: float
 
+    @property
+    def lost(self) -> Floats:
+        """The directions in which no record differs from the mean ``[features - rank, features]``, orthonormal rows."""
+        rank, d = self.directions.shape
+        return np.linalg.svd(self.directions)[2][rank:] if rank < d else np.empty((0, d))
+
     def fit(self, data: CentredData) -> FullFit:
         """The least-squares fit with the smallest coefficients."""
         weights = self.basis.T @ data.y
@@ -300,10 +310,10 @@ class LeastSquares(Moving):
 class SmallestLeastSquares(LeastSquares):
     """Least squares with the smallest coefficients where they are not determined."""
 
-    def __init__(self, data: CentredData, parts: Decomposition) -> None:
+    def __init__(self, data: CentredData, parts: Decomposition, rho: Floats | None = None) -> None:
         super().__init__(data, parts.fit(data))
         self.parts = parts
-        self.alone, self.unclear = directions_lost(data, parts, self.fit)
+        self.alone, self.unclear = directions_lost(data, parts, self.fit, rho)
         self.doubtful = self.doubtful | self.unclear
         alone = np.flatnonzero(self.alone)
         lines = self.lines(alone)
@@ -345,14 +355,24 @@ class LinearLeastSquares(LinearModel):
 
     learners = ("linear_model.LinearRegression",)
     name = "linear-least-squares"
+    takes_fitted = True
 
     def solve(self, case: Given) -> SmallestLeastSquares | str:
         """By singular values; constraints and features on the edge of linear dependence are refused."""
         if case.estimator.positive:
             return "LinearRegression(positive=True) has no closed form"
+        if case.fitted is not None and not case.estimator.fit_intercept:
+            return NO_INTERCEPT
         data = CentredData.of(case)
         parts = decompose(data, _cutoff(case))
-        return parts if isinstance(parts, str) else SmallestLeastSquares(data, parts)
+        if isinstance(parts, str):
+            return parts
+        rho = None if case.fitted is None else case.fitted.without(np.arange(len(data.y))).rho
+        if rho is not None and (np.abs(parts.lost[:, (rho != 1).any(axis=0)]) > OUTSIDE_DIRECTION_SHARE).any():
+            return (
+                "features that are scaled depend on each other, so that the smallest coefficients depend on the scale"
+            )
+        return SmallestLeastSquares(data, parts, rho)
 
 
 class RidgeRegression(LinearModel):
@@ -398,8 +418,17 @@ def decompose(data: CentredData, cutoff: float) -> Decomposition | str:
     return Decomposition(basis @ np.linalg.inv(lower).T, singular[kept], directions[kept], cutoff)
 
 
-def directions_lost(data: CentredData, parts: Decomposition, fit: FullFit) -> tuple[Flags, Flags]:
+def directions_lost(
+    data: CentredData, parts: Decomposition, fit: FullFit, rho: Floats | None = None
+) -> tuple[Flags, Flags]:
     """Which records are alone in a direction, so that it vanishes with them, and of which that cannot be told.
+
+    Args:
+        data: the features and labels.
+        parts: their directions.
+        fit: the fit to all records.
+        rho: how the squared scale of the features changes without each record ``[records, features]``; ``None`` if it
+            does not.
 
     Returns:
         Bool ``[records]`` twice.
@@ -407,12 +436,23 @@ def directions_lost(data: CentredData, parts: Decomposition, fit: FullFit) -> tu
     left = np.maximum(1 - fit.leverages * data.stretch, 0.0)
     # The smallest singular value falls by no more than the root of what is left of the record's own direction, and
     # the largest does not grow: the same directions stay above the cut-off.
-    unclear = ~(np.sqrt(left) > 1.001 * max(parts.cutoff, ZERO_SINGULAR_VALUE_SHARE) * fit.condition)
+    condition = fit.condition if rho is None else fit.condition * np.sqrt(rho.max(axis=1) / rho.min(axis=1))
+    unclear = ~(np.sqrt(left) > 1.001 * max(parts.cutoff, ZERO_SINGULAR_VALUE_SHARE) * condition)
     if len(parts.singular) < 2 or not ALONE_DIRECTION_SHARE * parts.singular[0] < parts.cutoff * parts.singular[1]:
         return np.zeros(len(left), dtype=bool), unclear
     # Nothing is left: one direction is gone, and the others are no closer to the cut-off than before (interlacing).
     alone = left <= ALONE_DIRECTION_SHARE**2
+    if rho is not None:  # what is smallest in other directions than this must not depend on the scale
+        which = np.flatnonzero(alone)
+        vanishing = _vanishing(parts, which) @ parts.directions
+        alone[which] = (np.abs(vanishing * (rho[which] != 1)) <= OUTSIDE_DIRECTION_SHARE).all(axis=1)
     return alone, unclear & ~alone
+
+
+def _vanishing(parts: Decomposition, rows: Indices) -> Floats:
+    """The direction in which each of some records is alone, of length 1, in the coordinates of the directions."""
+    vanishing = parts.basis[rows] / parts.singular
+    return np.asarray(vanishing / np.sqrt((vanishing**2).sum(axis=1, keepdims=True)))
 
 
 def without_direction(data: CentredData, parts: Decomposition, rows: NDArray[np.int64]) -> Floats:
@@ -422,8 +462,7 @@ def without_direction(data: CentredData, parts: Decomposition, rows: NDArray[np.
     pseudo-inverse is P A^-1 P with P = I - vv', as multiplying out shows (a case of Meyer 1973, theorem 6).
     """
     x = parts.basis[rows] * parts.singular  # in the coordinates of the directions
-    vanishing = parts.basis[rows] / parts.singular
-    vanishing /= np.sqrt((vanishing**2).sum(axis=1, keepdims=True))
+    vanishing = _vanishing(parts, rows)
     solution = (parts.basis.T @ data.y) / parts.singular - data.stretch * data.y[rows, None] * x / parts.singular**2
     solution -= (solution * vanishing).sum(axis=1, keepdims=True) * vanishing
     return np.asarray(solution * parts.singular)

@@ -2,15 +2,16 @@
 
 A closed form for leave-one-out models speaks of one learner fitted to one matrix. A pipeline fits into it only if
 the row of a person in that matrix does not depend on who else is in the table: then the matrix without a record is
-the whole matrix without a row. Scalers, imputers and encoders that look for their own categories are not like that,
-and a pipeline with one of them is refused rather than approximated.
+the whole matrix without a row. Scalers, imputers and encoders that look for their own categories are not like that:
+a closed form that knows how their output changes without a record says so (:mod:`leakgauge.training.engines.fitted`),
+for the others a pipeline with one of them is refused rather than approximated.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +26,12 @@ from leakgauge.training.learners import SklearnLearner
 from leakgauge.training.subsets import LeaveOneOut
 from leakgauge.training.table import EachModel
 
+if TYPE_CHECKING:
+    from leakgauge.training.engines.fitted import FittedSteps
+
 Transform: TypeAlias = Callable[[Any], Any]
+FittingSteps: TypeAlias = "Callable[[Any, Any], tuple[Transform, Any, FittedSteps] | str]"
+"""See :func:`leakgauge.training.engines.fitted.fitted_steps`."""
 
 
 @dataclass(frozen=True)
@@ -41,6 +47,8 @@ class Given:
         index: int ``[models, queries]``: the rows of the matrix that each model is asked about, or ``None``.
         queries: float64 ``[queries, columns]``, dense or CSR like the matrix: what all models are asked, or ``None``.
             Exactly one of the two is given.
+        fitted: the earlier steps, where they are fitted on the records: the matrix and the queries are then as steps
+            that were fitted on all records make them. ``None`` where a row depends on nothing but its own record.
     """
 
     estimator: Any
@@ -50,6 +58,7 @@ class Given:
     removed: Indices
     index: Indices | None = None
     queries: Any = None
+    fitted: FittedSteps | None = None
 
     @property
     def counts(self) -> Indices:
@@ -61,6 +70,21 @@ class Given:
         """Codes of the classes that have records, in the order in which scikit-learn has them: sorted by label."""
         codes = np.flatnonzero(self.counts)
         return np.asarray(codes[np.argsort(self.classes[codes], kind="stable")])
+
+    @property
+    def distortion(self) -> Floats:
+        """How much ratios of squared lengths may change on the scale of the steps without each record, ``[records]``.
+
+        1 where the steps learn nothing.
+        """
+        everyone = np.arange(len(self.labels))
+        return np.ones(len(everyone)) if self.fitted is None else self.fitted.without(everyone).distortion
+
+    def unknown(self, models: Indices) -> Flags:
+        """Which of some models ``[m]`` must be trained, since what steps make without their record is not known."""
+        if self.fitted is None:
+            return np.zeros(len(models), dtype=bool)
+        return self.fitted.without(self.removed[models]).unknown
 
     def dense(self) -> Given:
         """The same with dense matrices."""
@@ -95,7 +119,7 @@ def split(estimator: Any) -> tuple[Transform, Any] | str:
     """
     if not hasattr(estimator, "steps"):
         return _unchanged, estimator
-    reason = _why_no_plain_pipeline(estimator)
+    reason = why_no_plain_pipeline(estimator)
     if reason:
         return reason
     earlier = [step for _, step in estimator.steps[:-1]]
@@ -130,7 +154,13 @@ def of_another_kind(estimator: Any, kinds: tuple[type, ...]) -> Refusal | None:
 
 
 def given(
-    job: Job, kinds: tuple[type, ...], *, sparse: bool, whole: bool = False, any_query: bool = False
+    job: Job,
+    kinds: tuple[type, ...],
+    *,
+    sparse: bool,
+    whole: bool = False,
+    any_query: bool = False,
+    fitted: FittingSteps | None = None,
 ) -> Given | Refusal:
     """What the last step of the job's learner is given, or why a closed form for ``kinds`` cannot do the job.
 
@@ -141,6 +171,7 @@ def given(
         whole: whether the closed form also answers for models trained on all records.
         any_query: whether the leave-one-out models of the closed form answer any query, not only about the record
             that they lack.
+        fitted: fits earlier steps that learn from the data, where the closed form knows what to do about them.
 
     Returns:
         The matrix, the labels and the removed records; or the reason, in words for the user.
@@ -154,10 +185,14 @@ def given(
     refusal = of_another_kind(job.learner.estimator, kinds)
     if refusal:
         return refusal
-    parts = split(job.learner.estimator)
+    steps, parts = None, split(job.learner.estimator)
     if isinstance(parts, str):
-        return Refusal(RefusalKind.SETTING, parts)
-    transform, last = parts
+        found = parts if fitted is None else fitted(job.learner.estimator, _table(job, job.records.features))
+        if isinstance(found, str):
+            return Refusal(RefusalKind.SETTING, found)
+        transform, last, steps = found
+    else:
+        transform, last = parts
     reason = _why_wrong_task(job, last)
     if reason:
         return Refusal(RefusalKind.DATA, reason)
@@ -183,7 +218,7 @@ def given(
     schema = job.records.schema
     classes = schema.decode_labels(np.arange(len(schema.classes)))
     index = job.queries.index if isinstance(job.queries, EachModel) else None
-    return Given(last, matrix, np.asarray(job.records.labels), classes, removed, index, queries)
+    return Given(last, matrix, np.asarray(job.records.labels), classes, removed, index, queries, steps)
 
 
 def fill_by_training(job: Job, models: Indices, table: Floats, open_: Flags) -> Floats:
@@ -228,8 +263,30 @@ def why_not_fixed(transformer: Any) -> str | None:
         return _why_not_fixed_columns(transformer)
     if kind is Pipeline:
         steps = (why_not_fixed(step) for _, step in transformer.steps)
-        return _why_no_plain_pipeline(transformer) or next((why for why in steps if why), None)
+        return why_no_plain_pipeline(transformer) or next((why for why in steps if why), None)
     return f"{kind.__name__} is fitted on the data"
+
+
+def why_no_plain_pipeline(pipeline: Any) -> str | None:
+    """Why a pipeline is not just its steps in turn; ``None`` if it is."""
+    from sklearn.pipeline import Pipeline
+
+    if type(pipeline) is not Pipeline:
+        return f"{type(pipeline).__name__} is not scikit-learn's own Pipeline"
+    if getattr(pipeline, "transform_input", None) is not None:
+        return "Pipeline(transform_input=...) is not supported"
+    return None
+
+
+def why_no_fixed_selection(transformer: Any) -> str | None:
+    """Why a ``ColumnTransformer`` may give its parts other columns if a record is missing; ``None`` if not."""
+    from sklearn.compose import make_column_selector
+
+    if any(
+        callable(columns) and type(columns) is not make_column_selector for _, _, columns in transformer.transformers
+    ):
+        return "ColumnTransformer selects columns by a function, which may look at the data"
+    return None
 
 
 def chooses_by_density(transformer: Any) -> bool:
@@ -256,16 +313,6 @@ def _chain(earlier: list[Any], rest: Transform) -> Transform:
     return transform
 
 
-def _why_no_plain_pipeline(pipeline: Any) -> str | None:
-    from sklearn.pipeline import Pipeline
-
-    if type(pipeline) is not Pipeline:
-        return f"{type(pipeline).__name__} is not scikit-learn's own Pipeline"
-    if getattr(pipeline, "transform_input", None) is not None:
-        return "Pipeline(transform_input=...) is not supported"
-    return None
-
-
 def _why_not_elementwise(transformer: Any) -> str | None:
     function = transformer.func
     if function is None:
@@ -287,15 +334,8 @@ def _why_not_fixed_categories(encoder: Any) -> str | None:
 
 
 def _why_not_fixed_columns(transformer: Any) -> str | None:
-    from sklearn.compose import make_column_selector
-
-    for _, part, columns in transformer.transformers:
-        if callable(columns) and type(columns) is not make_column_selector:
-            return "ColumnTransformer selects columns by a function, which may look at the data"
-        reason = why_not_fixed(part)
-        if reason:
-            return reason
-    return why_not_fixed(transformer.remainder)
+    parts = [part for _, part, _ in transformer.transformers] + [transformer.remainder]
+    return why_no_fixed_selection(transformer) or next((why for why in map(why_not_fixed, parts) if why), None)
 
 
 def _parts(transformer: Any) -> list[Any]:
@@ -324,13 +364,18 @@ def _why_wrong_task(job: Job, last: Any) -> str | None:
     return None
 
 
+def _table(job: Job, features: Floats) -> Any:
+    """What the learner is given."""
+    return job.records.schema.decode(features)
+
+
 def _matrix(job: Job, transform: Transform, last: Any, features: Floats) -> Any:
     """The checked matrix, or the reason why there is none; the plain loop then says it at more length."""
     from scipy.sparse import csr_matrix, issparse
     from sklearn.utils import check_array
 
     try:
-        table = transform(job.records.schema.decode(features))
+        table = transform(_table(job, features))
         matrix = check_array(table, accept_sparse="csr", dtype="numeric")
     except Exception as error:  # a transformer may raise anything at all
         return f"{name_of(last)} cannot be given this table ({type(error).__name__})"

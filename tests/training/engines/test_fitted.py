@@ -1,0 +1,230 @@
+"""Preprocessing that is fitted on the records: its output without each of them, compared with fitting it anew."""
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.compose import ColumnTransformer, make_column_selector
+from sklearn.decomposition import PCA
+from sklearn.feature_selection import SelectKBest
+from sklearn.impute import KNNImputer
+from sklearn.linear_model import LinearRegression
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.preprocessing import (
+    Binarizer,
+    MaxAbsScaler,
+    MinMaxScaler,
+    Normalizer,
+    OneHotEncoder,
+    OrdinalEncoder,
+    PolynomialFeatures,
+    RobustScaler,
+    StandardScaler,
+)
+
+from leakgauge.training.engines.fitted import fitted_steps
+
+WORKED = np.column_stack([[0.0, 1, 2, 4, 5, 9], [0.0, 0, 0, 0, 0, 3]])
+"""Two columns, the second constant without the last record."""
+
+
+def odd_columns():
+    """Smooth, skewed, binary, lonely, constant, nearly constant, heavy-tailed, far from 0, and with many ties."""
+    rng = np.random.default_rng(0)
+    n = 40
+    return np.column_stack(
+        [
+            rng.normal(size=n),
+            rng.lognormal(sigma=2, size=n),
+            rng.random(n) < 0.5,
+            np.arange(n) == 7,
+            np.arange(n) < 2,
+            np.full(n, 0.1),
+            np.full(n, 5.0) + 1e-3 * (np.arange(n) == 3),
+            rng.standard_cauchy(n) * 1e3,
+            1e6 + rng.normal(size=n),
+            rng.integers(0, 3, n),
+            -rng.integers(0, 3, n),
+        ]
+    ).astype(float)
+
+
+def known(step, table):
+    found = fitted_steps(make_pipeline(step, LinearRegression()), table)
+    assert not isinstance(found, str), found
+    return found
+
+
+def design_without(step, table, t):
+    """What the step makes of all records if it is fitted without one."""
+    others = np.delete(table, t, axis=0) if isinstance(table, np.ndarray) else table.drop(index=t)
+    made = clone(step).fit(others).transform(table)
+    return made.toarray() if hasattr(made, "toarray") else np.asarray(made, dtype=float)
+
+
+SCALERS = [
+    StandardScaler(),
+    StandardScaler(with_mean=False),
+    StandardScaler(with_std=False),
+    MinMaxScaler(),
+    MinMaxScaler((-1, 3)),
+    MaxAbsScaler(),
+    RobustScaler(),
+    RobustScaler(quantile_range=(10.0, 65.0), unit_variance=True),
+    RobustScaler(with_centering=False),
+    RobustScaler(with_scaling=False),
+]
+
+
+@pytest.mark.parametrize("scaler", SCALERS, ids=str)
+@pytest.mark.parametrize("X", [WORKED, odd_columns()], ids=["worked", "odd"])
+def test_the_design_without_a_record_is_known_but_for_a_constant(scaler, X):
+    transform, _, steps = known(scaler, X)
+    whole, change = transform(X), steps.without(np.arange(len(X)))
+    assert change.rho.shape == X.shape
+    for t in np.flatnonzero(~change.unknown):
+        others = np.arange(len(X)) != t
+        expected, found = design_without(scaler, X, t), whole / np.sqrt(change.rho[t])
+        varies = np.ptp(X[others], axis=0) > 0
+        assert (change.rho[t, ~varies] == 1).all()
+        difference = (found - expected)[:, varies]
+        size = np.abs(expected[:, varies]).max(axis=0) + 1
+        np.testing.assert_allclose(np.ptp(difference, axis=0) / size, 0, atol=1e-9)
+    assert change.unknown.mean() < 0.1
+
+
+def test_the_worked_example():
+    """Computed by hand and with scikit-learn 1.9.1; n = 6, and 5 of the 6 values of the second column are 0."""
+    rho = known(StandardScaler(), WORKED)[2].without(np.arange(6)).rho
+    first = [0.8702803738, 1.0317757009, 1.1394392523, 1.1932710280, 1.1394392523, 0.3857943925]
+    np.testing.assert_allclose(rho, np.column_stack([first, [1.152] * 5 + [1.0]]), atol=1e-10)
+    np.testing.assert_array_equal(known(MinMaxScaler(), WORKED)[2].without(np.arange(1, 5)).rho, 1.0)
+
+
+def test_columns_on_the_edge_of_being_constant_are_not_judged():
+    """Without record 3 a spread of 2e-11 is left of values near 5000: below the bound on its rounding, or nearly so."""
+    X = np.column_stack([np.full(30, 5e3), np.arange(30.0)])
+    X[3, 0], X[4, 0] = 6e3, 5e3 + 2e-11
+    change = known(StandardScaler(), X)[2].without(np.arange(30))
+    assert np.flatnonzero(change.unknown).tolist() == [3]
+    X = np.column_stack([np.arange(30) == 3, np.full(30, 0.0)]).astype(float)
+    X[4, 0] = 3e-15  # a range that RobustScaler, MinMaxScaler and MaxAbsScaler may take for 0
+    assert np.flatnonzero(known(MinMaxScaler(), X)[2].without(np.arange(30)).unknown).tolist() == [3]
+
+
+def table_of_people():
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(1)
+    frame = pandas.DataFrame(
+        {
+            "age": rng.integers(18, 80, 60) * 1.0,
+            "gain": rng.lognormal(size=60),
+            "colour": rng.choice(["red", "green", "blue"], 60),
+            "town": rng.choice(["here", "there"], 60),
+        }
+    )
+    frame.loc[5, "colour"] = "mauve"
+    return frame
+
+
+@pytest.mark.parametrize("handle_unknown", ["ignore", "error"])
+@pytest.mark.parametrize("drop", [None, "first", "if_binary"])
+def test_blocks_of_columns_side_by_side(drop, handle_unknown):
+    """Whatever is not marked is as without the record: the same columns, but for those that are 0 throughout."""
+    table = table_of_people()
+    step = ColumnTransformer(
+        [
+            ("colours", OneHotEncoder(drop=drop, handle_unknown=handle_unknown), ["colour", "town"]),
+            ("none", "drop", ["gain"]),
+            ("numbers", make_pipeline("passthrough", StandardScaler()), make_column_selector(dtype_include=float)),
+        ],
+        remainder="passthrough",
+        sparse_threshold=0,
+    )
+    transform, _, steps = known(step, table)
+    change, whole = steps.without(np.arange(60)), transform(table)
+    assert change.rho.shape == whole.shape
+    assert np.flatnonzero(change.unknown).tolist() == ([5] if drop or handle_unknown == "error" else [])
+    for t in (0, 5, 59):
+        if change.unknown[t]:
+            continue
+        others = np.arange(60) != t
+        expected, found = design_without(step, table, t), whole / np.sqrt(change.rho[t])
+        there = (np.ptp(found[others], axis=0) > 0) | (found[others] != 0).any(axis=0)
+        found = found[:, there]
+        np.testing.assert_allclose((found - expected) - (found - expected)[0], 0, atol=1e-12)
+
+
+def test_listed_categories_depend_on_nobody():
+    table = table_of_people()[["colour"]]
+    encoder = OneHotEncoder(categories=[["blue", "green", "mauve", "red"]], drop="first")
+    assert not known(encoder, table)[2].without(np.arange(60)).unknown.any()
+
+
+def test_steps_in_turn():
+    """Fixed steps first, a scaler last, also of dummies; the marks of an encoder stay."""
+    X = odd_columns()
+    steps = known(make_pipeline(Normalizer(), None, make_pipeline("passthrough", StandardScaler())), X)[2]
+    alone = known(StandardScaler(), Normalizer().transform(X))[2]
+    np.testing.assert_array_equal(steps.without(np.arange(40)).rho, alone.without(np.arange(40)).rho)
+    dummies = make_pipeline(OneHotEncoder(), StandardScaler(with_mean=False))
+    change = known(dummies, X[:, [3, 9]])[2].without(np.arange(40))
+    assert np.flatnonzero(change.unknown).tolist() == [7]
+    assert (change.rho[7, :2] == 1).all()
+
+
+def test_a_nested_learner_is_found():
+    last = LinearRegression()
+    _, found, _ = fitted_steps(make_pipeline(Normalizer(), make_pipeline(StandardScaler(), last)), WORKED)
+    assert found is last
+
+
+class MyScaler(StandardScaler):
+    """Not scikit-learn's own."""
+
+
+class MyPipeline(Pipeline):
+    """Not scikit-learn's own."""
+
+
+@pytest.mark.parametrize(
+    ("step", "message"),
+    [
+        (MyScaler(), "MyScaler is fitted on the data"),
+        (MyPipeline([("a", StandardScaler())]), "MyPipeline is fitted on the data"),
+        (FeatureUnion([("a", StandardScaler())]), "FeatureUnion is fitted on the data"),
+        (PCA(), "PCA is fitted on the data"),
+        (KNNImputer(), "KNNImputer is fitted on the data"),
+        (PolynomialFeatures(), "PolynomialFeatures is fitted on the data"),
+        (OrdinalEncoder(), "OrdinalEncoder looks for its categories in the data"),
+        (SelectKBest(k=1), "cannot be given this table"),
+        (MinMaxScaler(clip=True), "MinMaxScaler(clip=True) clips"),
+        (OneHotEncoder(min_frequency=2), "OneHotEncoder(min_frequency=...) is fitted"),
+        (OneHotEncoder(max_categories=2), "OneHotEncoder(max_categories=...) is fitted"),
+        (make_pipeline(StandardScaler(), Normalizer()), "Normalizer is given what a fitted step makes"),
+        (make_pipeline(StandardScaler(), MinMaxScaler()), "MinMaxScaler is given what a fitted step makes"),
+        (make_pipeline(OneHotEncoder(), Binarizer()), "Binarizer is given what a fitted step makes"),
+        (ColumnTransformer([("a", PCA(), [0, 1])]), "PCA is fitted on the data"),
+        (
+            ColumnTransformer([("a", StandardScaler(), lambda table: table.max(axis=0) > 4)]),
+            "ColumnTransformer selects columns by a function",
+        ),
+        (make_pipeline(OneHotEncoder(), StandardScaler()), "cannot be given this table"),  # sparse
+    ],
+    ids=lambda value: "".join(str(value).split())[:50],
+)
+def test_steps_without_a_closed_form_are_refused_with_a_reason(step, message):
+    found = fitted_steps(make_pipeline(step, LinearRegression()), WORKED)
+    assert isinstance(found, str)
+    assert message in found
+
+
+def test_odd_tables_and_pipelines_are_refused():
+    assert "float32, which rounds" in fitted_steps(
+        make_pipeline(StandardScaler(), LinearRegression()), WORKED.astype(np.float32)
+    )
+    missing = np.where(WORKED == 9, np.nan, WORKED)
+    assert "given missing values" in fitted_steps(make_pipeline(StandardScaler(), LinearRegression()), missing)
+    assert "3 records or more" in fitted_steps(make_pipeline(StandardScaler(), LinearRegression()), WORKED[:2])
+    passed_on = Pipeline([("first", StandardScaler()), ("last", LinearRegression())], transform_input=["X_val"])
+    assert fitted_steps(passed_on, WORKED) == "Pipeline(transform_input=...) is not supported"
+    assert "not scikit-learn's own Pipeline" in fitted_steps(MyPipeline([("last", LinearRegression())]), WORKED)
