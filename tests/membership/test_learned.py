@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from leakgauge.errors import DataError, ModelError
-from leakgauge.membership import learned
+from leakgauge.membership import everyone_as_target, learned
 from leakgauge.models import AnswerKind, label_logs
 from leakgauge.statistics import advantage_of_decisions
 from leakgauge.training import DenseSubsets, PredictionTable, balanced_subsets
@@ -199,16 +199,16 @@ def table_of(rng, name, n_models=12, n=200):
 def test_null_every_model_of_a_table():
     """12 games of 200 records: mean advantage within 0.12, four standard errors of a game's 0.1."""
     table, labels = table_of(np.random.default_rng(11), "nothing")
-    called = learned.everyone(table, labels, seed=0) > 0
+    called = everyone_as_target(table, labels, learned.ATTACK).scores > 0
     assert abs(called[table.members].mean() - called[~table.members].mean()) < 0.12
 
 
 def test_every_model_of_a_table_is_found_out():
     table, labels = table_of(np.random.default_rng(12), "remainder")
-    scores = learned.everyone(table, labels, seed=0)
+    scores = everyone_as_target(table, labels, learned.ATTACK).scores
     assert scores.shape == (12, 200)
     assert np.mean((scores > 0) == table.members) > 0.95
-    assert np.array_equal(scores, learned.everyone(table, labels, seed=0))
+    assert np.array_equal(scores, everyone_as_target(table, labels, learned.ATTACK).scores)
 
 
 def test_most_records_keep_their_fold():

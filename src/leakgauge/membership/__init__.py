@@ -1,7 +1,7 @@
 """Membership inference: was this record in the training set?"""
 
 from leakgauge.membership.attack import MembershipAttack
-from leakgauge.membership.attacks import ATTACKS, OFFLINE_ATTACKS
+from leakgauge.membership.attacks import ATTACKS, AUDITOR_ATTACKS, OFFLINE_ATTACKS
 from leakgauge.membership.bounded_loss import expected_advantage
 from leakgauge.membership.error_law import left_out_error
 from leakgauge.membership.evidence import MembershipEvidence, PopulationRecords
@@ -16,6 +16,7 @@ from leakgauge.membership.game import (
 
 __all__ = [
     "ATTACKS",
+    "AUDITOR_ATTACKS",
     "OFFLINE_ATTACKS",
     "GameResult",
     "MembershipAttack",

@@ -11,6 +11,7 @@ from leakgauge.membership import (
     distance,
     frequency,
     gaussian_error,
+    learned,
     likelihood_ratio,
     loss_threshold,
     noise_robustness,
@@ -37,6 +38,9 @@ ATTACKS: tuple[MembershipAttack, ...] = (
     likelihood_ratio.ATTACK,
 )
 """All attacks of an audit, weakest knowledge first."""
+
+AUDITOR_ATTACKS: tuple[MembershipAttack, ...] = (learned.ATTACK,)
+"""Attacks of the auditor, who knows the members: what they find is there, though no outsider could look for it so."""
 
 OFFLINE_ATTACKS: tuple[MembershipAttack, ...] = (relative.OFFLINE, likelihood_ratio.OFFLINE)
 """The same for attackers who train no model on the record. They use part of what the online ones use, and every attack

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from leakgauge.arrays import Floats
+from leakgauge.arrays import Flags, Floats
 from leakgauge.errors import ModelError
 from leakgauge.escaping import shapes
 from leakgauge.membership import loss_threshold
@@ -56,6 +56,7 @@ class MembershipEvidence:
         population: known non-members, which are not among the candidates.
         steadiness: share of slightly changed copies of each candidate that the target gave the candidate's class,
             ``[n]``, from :func:`leakgauge.membership.noise_robustness.steadiness`.
+        members: which candidates the target was trained on, bool ``[n]``: for attacks of the auditor, who knows.
     """
 
     kind: AnswerKind
@@ -70,6 +71,7 @@ class MembershipEvidence:
     features: Floats | None = None
     population: PopulationRecords | None = None
     steadiness: Floats | None = None
+    members: Flags | None = None
 
     __repr__ = shapes
 
@@ -79,6 +81,13 @@ class MembershipEvidence:
             raise ModelError(
                 f"steadiness must be one share for each of {len(self.labels)} records, got {np.shape(self.steadiness)}"
             )
+
+    @property
+    def known_members(self) -> Flags:
+        """Which candidates are members, for an attack that learns from half of them."""
+        if self.members is None:
+            raise ModelError("this attack needs to know which candidates are members, which is not in the evidence")
+        return self.members
 
     @property
     def codes(self) -> NDArray[np.int64]:

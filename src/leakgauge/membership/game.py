@@ -378,6 +378,7 @@ def _evidence(
     """What the attacker holds when this model plays the target."""
     held = MembershipEvidence(table.kind, table.answers[target], labels, shadows=shadows, width=width, seed=seed)
     inside = table.subsets.row(target)
+    held = replace(held, members=inside)
     if table.kind is AnswerKind.VALUES:
         return replace(
             held,

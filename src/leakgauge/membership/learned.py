@@ -27,14 +27,13 @@ from numpy.typing import ArrayLike, NDArray
 from leakgauge.arrays import Flags, Floats
 from leakgauge.errors import DataError
 from leakgauge.membership import likelihood_ratio
+from leakgauge.membership.attack import MembershipAttack
 from leakgauge.membership.evidence import MembershipEvidence
 from leakgauge.models import AnswerKind
 from leakgauge.models.sklearn import fit as fit_quietly
 from leakgauge.statistics import Estimate, advantage_of_decisions
-from leakgauge.streams import generator_of
-from leakgauge.training import PredictionTable
 
-N_TREES = 50
+N_TREES = 30
 MIN_LEAF_RECORDS = 5
 MAX_TREE_RECORDS = 1000
 """Records that one tree learns from, at most: more trees' worth of difference for the same time."""
@@ -171,35 +170,6 @@ def learned_advantage(
     )
 
 
-def everyone(table: PredictionTable, labels: NDArray[np.generic], *, seed: int) -> Floats:
-    """Scores when each model of a table is attacked through its own answers alone, ``[models, n]``.
-
-    The records have one order for all games. In each game the first half of its members and the first half of the
-    others are one fold, so that nearly all records stay in their fold and every fold is stratified.
-
-    Args:
-        table: answers about the pool, none of them of a model that could not be trained; each model was trained on at
-            least two of the records and left out two.
-        labels: the pool's classes or values ``[n]``.
-        seed: draws the order and grows the forests.
-
-    Returns:
-        Probability of being a member less one half: above 0 means member.
-
-    Raises:
-        ModelError: as :func:`signal_features`.
-        DataError: a model was trained on fewer than two of the records, or on all but one.
-    """
-    members = table.members
-    order = np.random.default_rng(seed).permutation(members.shape[1])
-    scores = np.empty(members.shape)
-    for game, (answers, inside) in enumerate(zip(table.answers, members, strict=True)):
-        known = _checked(inside, len(order))
-        features = signal_features(table.kind, answers, labels)
-        scores[game] = _cross_fitted(features, known, _first_fold(known, order), generator_of(seed, game)) - 0.5
-    return scores
-
-
 def _divided(is_member: ArrayLike, n: int, seed: int) -> tuple[Flags, Flags, np.random.Generator]:
     """Membership, the first fold, and what the forests are grown with."""
     known, rng = _checked(is_member, n), np.random.default_rng(seed)
@@ -245,3 +215,20 @@ def _cross_fitted(features: Floats, is_member: Flags, first: Flags, rng: np.rand
         fit_quietly(forest, features[~fold], is_member[~fold])
         found[fold] = forest.predict_proba(features[fold])[:, 1]
     return found
+
+
+def _score(evidence: MembershipEvidence) -> Floats:
+    members = evidence.known_members
+    return cross_fitted(evidence.kind, evidence.answers, evidence.labels, members, seed=evidence.seed) - 0.5
+
+
+ATTACK = MembershipAttack(
+    "learned",
+    "Learned attack (cross-fitted)",
+    "random forest that knows half of the members, on the other half",
+    "derived",
+    frozenset(AnswerKind),
+    False,
+    _score,
+    knows_members=True,
+)

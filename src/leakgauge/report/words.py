@@ -18,7 +18,7 @@ from leakgauge.auditing import (
     PropertyGame,
     Verdict,
 )
-from leakgauge.membership import ATTACKS, OFFLINE_ATTACKS
+from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, OFFLINE_ATTACKS
 from leakgauge.statistics import Estimate
 from leakgauge.statistics.numerals import factor as factor
 from leakgauge.statistics.numerals import number as number
@@ -70,7 +70,7 @@ UNSIGNED = (
 )
 """What every rendering of a file has to say about it."""
 
-GLOSSES = {attack.name: attack.gloss for attack in ATTACKS + OFFLINE_ATTACKS}
+GLOSSES = {attack.name: attack.gloss for attack in ATTACKS + AUDITOR_ATTACKS + OFFLINE_ATTACKS}
 GLOSSES |= {attack.name: attack.gloss for attack in ATTRIBUTE_ATTACKS}
 """What each attack does, by its id; that of a custom attack is not known."""
 

@@ -12,12 +12,16 @@ from leakgauge.auditing.overlap import FRESH_HOLDOUT, allowance
 from leakgauge.auditing.result import Description
 from leakgauge.auditing.settings import ReleaseRule
 from leakgauge.auditing.tails import largest_odds, seen_odds
+from leakgauge.membership import AUDITOR_ATTACKS
 from leakgauge.statistics import SMALLEST_GROUP, Estimate, TailOdds, smallest_sure_tail
 from leakgauge.statistics.intervals import normal_quantile
 from leakgauge.statistics.numerals import interval_name, number
 
 BY_LABELS_ALONE = ("gap",)
 """Attacks that use nothing but the label, so that they succeed as well where labels alone are released."""
+
+WITHOUT_TAIL = tuple(attack.name for attack in AUDITOR_ATTACKS)
+"""Attacks whose extreme scores are not looked at: the auditor's know the members, half of the records at a time."""
 
 MEMBERSHIP_TAIL_MEASURE = "tail odds of the strongest attack"
 
@@ -215,6 +219,7 @@ def tail_finding(
     if min(n_in, n_out) < SMALLEST_GROUP:
         return None
     limit = largest_odds(dtp)
+    attacks = [one for one in attacks if one.name not in WITHOUT_TAIL]
     tails = [(attack, attack.tail) for attack in attacks if attack.tail is not None]
     title, tail = max(
         ((attack.title, tail) for attack, tail in tails), key=lambda pair: pair[1].odds, default=("", None)

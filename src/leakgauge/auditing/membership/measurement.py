@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -28,6 +29,7 @@ from leakgauge.errors import ModelError
 from leakgauge.influence import Pdtp
 from leakgauge.membership import (
     ATTACKS,
+    AUDITOR_ATTACKS,
     MembershipAttack,
     MembershipEvidence,
     PopulationRecords,
@@ -42,6 +44,7 @@ from leakgauge.records import Records
 from leakgauge.statistics import (
     Dependence,
     Estimate,
+    advantage_of_decisions,
     as_correlation,
     auc,
     bonferroni_confidence,
@@ -132,7 +135,7 @@ def possible_attacks(
     """
     return tuple(
         attack
-        for attack in ATTACKS
+        for attack in ATTACKS + AUDITOR_ATTACKS
         if (not (shadows and attack.needs_population) if names is None else attack.name in names)
         and attack.possible(kind, shadows=shadows, population=population, copies=True)
     )
@@ -236,6 +239,7 @@ def exposed(
     The rate is divided among at least ``among`` attacks, by default among those carried out.
     """
     listed = np.zeros(len(is_member), dtype=bool)
+    attacked = tuple(one for one in attacked if not one.attack.knows_members)
     if not attacked:
         return None, listed
     rate = FALSE_DISCOVERY_RATE / max(len(attacked), among or 0)
@@ -323,7 +327,8 @@ def _sampled_together(called: Sequence[Floats], is_member: Flags) -> Floats:
 
 def strongest(attacked: tuple[Attacked, ...]) -> Attacked | None:
     """The attack whose AUC is known to be furthest from 0.5; used for ranking records, never quoted as a rate."""
-    return max(attacked, key=lambda one: (_off(one.result.auc).low, _off(one.result.auc).value), default=None)
+    of_outsiders = (one for one in attacked if not one.attack.knows_members)
+    return max(of_outsiders, key=lambda one: (_off(one.result.auc).low, _off(one.result.auc).value), default=None)
 
 
 def _off(area: Estimate) -> Estimate:
@@ -385,6 +390,8 @@ def _carried_out(
 
     def gained(confidence: float, *, exact: bool = False) -> Estimate:
         said, others = called[is_member], called[~is_member]
+        if attack.knows_members:
+            return _as_from_half(advantage_of_decisions(said > 0, others > 0, confidence=confidence))
         if attack.member_probability is None:
             return census_advantage(said > 0, others > 0, confidence=confidence, exact=exact)
         return census_mean_difference(said, others, confidence=confidence)
@@ -394,7 +401,8 @@ def _carried_out(
         advantage, together = overlap.corrected(advantage), overlap.corrected(together)
     low_fpr = next((rate for rate in LOW_RATES if rate >= resolvable_fpr(len(outside))), LOW_RATES[-1])
     rng = AuditStream.MEMBERSHIP_TAIL.generator(evidence.seed)
-    tail = tail_odds(inside, outside, level=levels.tail if overlap is None else levels.tail / 2, rng=rng)
+    level = levels.tail if overlap is None else levels.tail / 2
+    tail = None if attack.knows_members else tail_odds(inside, outside, level=level, rng=rng)
     if tail is not None and overlap is not None:
         tail = overlap.corrected_tail(tail)
     result = MembershipAttackResult(
@@ -412,6 +420,13 @@ def _carried_out(
     )
     points_down = auc(inside, outside, confidence=levels.direction).high < 0.5
     return Attacked(attack, scores, called, points_down, result)
+
+
+def _as_from_half(advantage: Estimate) -> Estimate:
+    """An advantage whose two folds give nearly the same number: its interval is that of half as many records."""
+    low = advantage.value - math.sqrt(2) * (advantage.value - advantage.low)
+    high = advantage.value + math.sqrt(2) * (advantage.high - advantage.value)
+    return replace(advantage, low=max(-1.0, low), high=min(1.0, high), method=f"{advantage.method}, two folds")
 
 
 def _thin(inside: Floats, outside: Floats) -> RocCurve:
@@ -514,6 +529,7 @@ def gather(case: Case, table: PredictionTable | None, usual: tuple[float, str] |
         features=case.candidates.features,
         population=PopulationRecords(case.population_answers, known.labels, known.features) if len(known) else None,
         steadiness=steadiness(case.model, case.candidates, settings) if wants_copies(case.kind, settings) else None,
+        members=case.is_member,
     )
     if case.kind is AnswerKind.PROBABILITIES:
         return replace(evidence, training_loss=float(np.mean(evidence.losses[case.is_member])))

@@ -38,7 +38,7 @@ from leakgauge.auditing.membership.result import ExposedRecords
 from leakgauge.auditing.plan import Outline, PlannedStep
 from leakgauge.auditing.question import Answer, Question
 from leakgauge.escaping import shapes
-from leakgauge.membership import ATTACKS
+from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS
 from leakgauge.membership.error_law import SHUFFLED_FOLDS_FROM_RECORDS
 from leakgauge.models import AnswerKind
 from leakgauge.statistics import SMALLEST_GROUP
@@ -149,7 +149,7 @@ class MembershipAnswer(Answer):
         named = case.settings.attacks
         return [
             attack.title
-            for attack in ATTACKS
+            for attack in ATTACKS + AUDITOR_ATTACKS
             if named is not None
             and attack.name not in named
             and not attack.needs_population

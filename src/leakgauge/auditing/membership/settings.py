@@ -9,7 +9,7 @@ from leakgauge.auditing.attributes.settings import AttributeSettings
 from leakgauge.auditing.tables import Part, said_of
 from leakgauge.checking import Checked, many, number, optional, setting, text, whole
 from leakgauge.errors import ConfigError
-from leakgauge.membership import ATTACKS
+from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS
 
 POPULATION_SHARE = 0.2
 """Share of the holdout that is set aside by default."""
@@ -51,7 +51,7 @@ class MembershipSettings(Checked):
     attacks: tuple[str, ...] | None = setting(
         None,
         optional(many(text)),
-        f"by default all that are possible: {', '.join(one.name for one in ATTACKS)}",
+        f"by default all that are possible: {', '.join(one.name for one in ATTACKS + AUDITOR_ATTACKS)}",
     )
     n_shadows: int = setting(32, whole(0, hint="32 is the default"), "number of shadow models; 0, or at least 4")
     population: float | None = setting(
@@ -64,7 +64,7 @@ class MembershipSettings(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        known = [attack.name for attack in ATTACKS]
+        known = [attack.name for attack in ATTACKS + AUDITOR_ATTACKS]
         unknown = [name for name in self.attacks or () if name not in known]
         if unknown:
             raise ConfigError(f"attack {unknown[0]!r} is not known; expected some of: {', '.join(known)}")
