@@ -6,11 +6,13 @@ import math
 
 import numpy as np
 import pytest
-from scipy.stats import norm
+from scipy.stats import norm, t
 
 from leakgauge.errors import ConfigError, DataError, ModelError
-from leakgauge.membership import likelihood_ratio
+from leakgauge.membership import MembershipEvidence, likelihood_ratio
+from leakgauge.models import AnswerKind
 from leakgauge.statistics import auc, tpr_at_fpr
+from leakgauge.training import DenseSubsets, PredictionTable
 
 
 def balanced_members(rng, n_models, n_records):
@@ -19,23 +21,48 @@ def balanced_members(rng, n_models, n_records):
 
 
 def slow_scores(target, shadows, members, per_record):
-    """One record at a time, with the density of scipy; groups must be equal and differ within every record."""
+    """One record at a time, with the densities of scipy; groups must be equal and differ within every record."""
     records = range(len(target))
     groups = {kind: [shadows[members[:, r] == kind, r] for r in records] for kind in (True, False)}
+    if per_record is None:
+        return slow_predictive_scores(target, groups)
     found = []
     for r in records:
         logs = {}
         for kind, values in groups.items():
-            if per_record is None:  # 16 models more, with the median variance
-                freedom = len(values[r]) - 1
-                median = np.median([v.var(ddof=1) for v in values])
-                sd = math.sqrt((freedom * values[r].var(ddof=1) + 16 * median) / (freedom + 16))
-            else:
-                deviations = [v - v.mean() for v in ([values[r]] if per_record else values)]
-                freedom = sum(len(d) - 1 for d in deviations)
-                sd = math.sqrt(sum((d**2).sum() for d in deviations) / freedom)
+            deviations = [v - v.mean() for v in ([values[r]] if per_record else values)]
+            freedom = sum(len(d) - 1 for d in deviations)
+            sd = math.sqrt(sum((d**2).sum() for d in deviations) / freedom)
             logs[kind] = norm.logpdf(target[r], values[r].mean(), sd)
         found.append(logs[True] - logs[False])
+    return found
+
+
+def slow_predictive_scores(target, groups):
+    """Variances with 16 models more at the median; both means of a record from their joint normal posterior."""
+    records, n = range(len(target)), len(groups[True][0])
+    variance = {
+        kind: [((n - 1) * v.var(ddof=1) + 16 * np.median([w.var(ddof=1) for w in values])) / (n + 15) for v in values]
+        for kind, values in groups.items()
+    }
+    differences = [groups[True][r].mean() - groups[False][r].mean() for r in records]
+    centre = np.mean(differences)
+    noise = [(variance[True][r] + variance[False][r]) / n for r in records]
+    spread = max(0, np.mean([(differences[r] - centre) ** 2 - noise[r] for r in records]))
+    found = []
+    for r in records:
+        # Means (in, out): a flat prior on their level, N(centre, spread) on their difference, and what was observed.
+        contrast = np.array([1.0, -1.0])
+        observed = np.diag([n / variance[True][r], n / variance[False][r]])
+        precision = observed + np.outer(contrast, contrast) / spread
+        covariance = np.linalg.inv(precision)
+        means = np.array([groups[True][r].mean(), groups[False][r].mean()])
+        posterior = covariance @ (observed @ means + contrast * centre / spread)
+        logs = [
+            t.logpdf(target[r], n + 15, posterior[i], math.sqrt(variance[kind][r] + covariance[i, i]))
+            for i, kind in enumerate((True, False))
+        ]
+        found.append(logs[0] - logs[1])
     return found
 
 
@@ -83,6 +110,23 @@ def test_normal_laws_give_the_known_true_positive_rate(fpr, per_record):
     assert np.mean(offline[is_member] > 0) == pytest.approx(exact, abs=0.02)
 
 
+def test_few_models_know_a_common_gain():
+    """Members N(1.5, 1), others N(0, 1), shifted for each record; with 4 + 4 models only that level is unknown.
+
+    It is known with a variance of 1/8, so TPR = Phi(1.5 / sqrt(1 + 1/8) + Phi^-1(0.1)) = 0.553, where means of
+    each record's own, as published, have 0.52. 40,000 records; within 0.015, four standard errors with the threshold.
+    """
+    rng = np.random.default_rng(71)
+    n = 40_000
+    members = balanced_members(rng, 8, n)
+    is_member, shift = rng.random(n) < 0.5, 2 * rng.normal(size=n)
+    shadows = shift + 1.5 * members + rng.normal(size=members.shape)
+    target = shift + 1.5 * is_member + rng.normal(size=n)
+    found = likelihood_ratio.scores(target, shadows, members)
+    exact = norm.cdf(1.5 / math.sqrt(1.125) + norm.ppf(0.1))
+    assert tpr_at_fpr(found[is_member], found[~is_member], 0.1).value == pytest.approx(exact, abs=0.015)
+
+
 def test_narrower_laws_of_members_are_told_by_variances_alone():
     """Yeom et al. 2018, Theorem 3: N(0, 1) against N(0, 9) has advantage 0.4843; within 4 standard errors (0.028)."""
     rng = np.random.default_rng(62)
@@ -115,7 +159,8 @@ def test_one_model_of_either_kind_chooses_the_nearer():
 def test_scores_equal_the_densities(per_record):
     rng = np.random.default_rng(64)
     members = balanced_members(rng, 10, 60)
-    shadows, target = rng.normal(size=(10, 60)) + members, rng.normal(size=60)
+    gain = rng.normal(1, 1.5, size=60)  # how far the two means of a record are apart differs
+    shadows, target = rng.normal(size=(10, 60)) + gain * members, rng.normal(size=60)
     found = likelihood_ratio.scores(target, shadows, members, per_record=per_record)
     assert found == pytest.approx(slow_scores(target, shadows, members, per_record), rel=1e-10)
 
@@ -179,6 +224,23 @@ def test_unequal_groups_are_thinned_from_the_end():
     found = likelihood_ratio.scores(target, shadows, members)
     assert np.array_equal(found, likelihood_ratio.scores(target, shadows[:6], members[:6]))
     assert not np.allclose(found, likelihood_ratio.scores(target, shadows, members, equal_groups=False))
+
+
+def test_certain_answers_do_not_reach_the_variances():
+    """Probabilities of 0 and 1 are signals of -7 and 7, as 0.0009 and 0.9991 are, for the target and its shadows."""
+    rng = np.random.default_rng(72)
+    members = balanced_members(rng, 12, 50)
+    p = rng.choice([0.0, 0.0005, 0.3, 0.6, 0.9995, 1.0], size=(13, 50))
+    bounded = np.clip(p, 1 / (1 + math.exp(7)), 1 / (1 + math.exp(-7)))
+    scores = []
+    for answers in (p, bounded):
+        with np.errstate(divide="ignore"):
+            logs = np.log(np.stack([answers, 1 - answers], axis=2))
+        shadows = PredictionTable(logs[1:], AnswerKind.PROBABILITIES, DenseSubsets(members), np.arange(12), "synthetic")
+        evidence = MembershipEvidence(AnswerKind.PROBABILITIES, logs[0], np.zeros(50, dtype=int), shadows=shadows)
+        scores += [likelihood_ratio.ATTACK.score(evidence), likelihood_ratio.OFFLINE.score(evidence)]
+    np.testing.assert_allclose(scores[0], scores[2], rtol=1e-6, atol=1e-9)
+    np.testing.assert_allclose(scores[1], scores[3], rtol=1e-6, atol=1e-9)
 
 
 # The signal.

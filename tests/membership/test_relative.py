@@ -95,6 +95,37 @@ def test_the_softened_probability_is_that_of_the_softened_softmax():
     assert relative.own_probabilities([[0.0, -np.inf], [-np.inf, 0.0]], [0, 0]).tolist() == [1.0, 0.0]
 
 
+# Ties.
+
+
+@pytest.mark.parametrize("n", [49, 50])
+def test_broken_ties_keep_order_and_decisions(n):
+    target, references, members = drawn(75, n=n)
+    plain = relative.scores(target, references, members, gamma=1.5)
+    broken = relative.scores(target, references, members, gamma=1.5, break_ties=True)
+    mean_in, mean_out = (np.where(kind, references, 0).sum(axis=0) / 3 for kind in (members, ~members))
+    ratio = target / ((mean_in + mean_out) / 2)
+    assert len(np.unique(plain)) < n == len(np.unique(broken))
+    assert np.array_equal(np.argsort(broken), np.lexsort((ratio, plain)))
+    assert np.array_equal(plain > 0, broken > 0)
+
+
+def test_first_records_of_two_targets_are_ranked_by_their_ratios():
+    """By hand: each beats both others; ratios 1.8 and 1.6 lower the share of 1 by 1/8 of p / (p' + p)."""
+    references, members = np.full((2, 3), 0.5), np.array([[True] * 3, [False] * 3])
+    for first, expected in ((0.9, 0.5 - 0.5 / 1.4 / 8), (0.8, 0.5 - 0.5 / 1.3 / 8)):
+        found = relative.scores([first, 0.5, 0.4], references, members, break_ties=True)
+        assert found[0] == pytest.approx(expected, abs=1e-9)
+
+
+def test_null_rounding_errors_break_no_ties():
+    members = np.arange(21)[:, None] < np.arange(1, 21)[None, :]
+    found = relative.scores(np.full(20, 1 / 3), np.full((21, 20), 1 / 3), members, break_ties=True)
+    assert np.ptp(found) == 0
+    extreme = relative.scores([0.0, 0.3, 0.0], [[0.0, 0.0, 0.5]] * 2, [[True] * 3, [False] * 3], break_ties=True)
+    assert np.isfinite(extreme).all()
+
+
 # Edges.
 
 

@@ -9,10 +9,15 @@ Algorithm 1.
 
 The answer is read as one number, the signal: for classifiers ``phi = ln(p / (1 - p))`` of the probability of the
 record's class, which over many trainings is nearly normal where p and ln p are not; for regressors the error. The law
-of the signal is a normal one for each record, with means from that record's own shadow models. Its variances are the
-record's own, drawn towards the median of all records by `PSEUDO_MODELS`: with few models a record's own variance says
-little, and one variance for all records (both are in the paper) is inflated by the few records that trees and forests
-give a probability of exactly 1. The attacks of the package look at signals up to `MAX_SIGNAL_NATS` for the same reason.
+of the signal is a normal one for each record. With few shadow models a record's own variances and means say little, and
+one variance for all records (both are in the paper) is inflated by the few records that trees and forests give a
+probability of exactly 1. So a record's own shadow models are combined with what all records show, as observations with
+a conjugate prior: its variances have an inverse-gamma prior, `PSEUDO_MODELS` at the median of all records; the
+difference of its means has a normal one, whose mean and variance are those of the differences of all records. The
+signal of one more model then has Student's distribution (Brännvall, "Exponential-Family Membership Inference: From LiRA
+and RMIA to BaVarIA", 2026, arXiv 2603.11799, proposes normal-inverse-gamma priors; this one is derived here). The
+attacks of the package look at signals up to `MAX_SIGNAL_NATS`, beyond which a few certain answers would set every
+variance.
 
 Scores point towards membership, and the rule is exactly ``score > 0``; equality means non-member.
 """
@@ -24,7 +29,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from leakgauge.arrays import Floats
+from leakgauge.arrays import Floats, Numbers
 from leakgauge.checking import number
 from leakgauge.errors import ConfigError, DataError, ModelError
 from leakgauge.membership._checks import (
@@ -46,7 +51,7 @@ Moments: TypeAlias = tuple[Floats, Floats, NDArray[np.integer]]
 """Mean, sum of squared deviations and number of models of each record, ``[records]`` each."""
 
 PSEUDO_MODELS = 16
-"""How many models' worth of evidence the median variance is."""
+"""How many models' worth of evidence the median variance is: degrees of freedom of its inverse-gamma prior."""
 
 MAX_SIGNAL_NATS = 7.0
 """Largest signal of a classifier that the attack tells apart: probabilities of 0.0009 and 0.9991."""
@@ -117,23 +122,23 @@ def scores(
 ) -> Floats:
     """Online scores: log-likelihood of the signal as a member's minus that as a non-member's; higher means member.
 
-    ``ln N(target; mean_in, var_in) - ln N(target; mean_out, var_out)`` with means, for each record, over the shadow
-    models with it and without it. Leave the target's own row out of ``shadows`` and ``members``.
+    The likelihoods are those of one more model with the record and one more without it, given the shadow models. Leave
+    the target's own row out of ``shadows`` and ``members``.
 
     Args:
         target: [records], the target's signals, finite: `confidences`, or errors of a regressor.
         shadows: [models, records], the shadow models' signals on the same records.
         members: [models, records], bool: whether shadow model j was trained on record r.
         per_record: True gives each record its own variances, False pools the squared deviations from the records' own
-            means over all records, one variance for members and one for non-members: the two forms of the paper. By
-            default each record's own variance is drawn towards the median over records, which counts as
-            `PSEUDO_MODELS` models.
+            means over all records, one variance for members and one for non-members: the two forms of the paper,
+            ``ln N(target; mean_in, var_in) - ln N(target; mean_out, var_out)``. By default means and variances have
+            priors from all records and the two laws are Student's, see the module.
         equal_groups: use equally many models of either kind for each record, see `thinned_groups`.
 
     Returns:
         [records], float64, in nats, finite. Records whose shadow models all agree get a tiny variance in place of 0,
-        so that equal laws score 0. Where every record has one model of either kind, no deviation is known: both
-        variances are then half the mean squared difference between the two.
+        so that equal laws score 0. Where every record has one model of either kind, no deviation is known: the laws
+        are then normal, and both variances half the mean squared difference between the two.
 
     Raises:
         ModelError: signals have another shape or are not finite.
@@ -143,8 +148,11 @@ def scores(
     Source:
         Carlini et al. 2022, Algorithm 1, and the global variance of its section VI.
 
-    >>> scores([2.0], [[2.0], [0.0], [3.0], [1.0]], [[True], [False], [True], [False]]).round(3).tolist()
+    >>> members = [[True], [False], [True], [False]]
+    >>> scores([2.0], [[2.0], [0.0], [3.0], [1.0]], members, per_record=False).round(3).tolist()
     [2.0]
+    >>> scores([2.0], [[2.0], [0.0], [3.0], [1.0]], members).round(3).tolist()
+    [1.519]
     """
     own, table, known = _checked(target, shadows, members)
     refuse_one_sided_records(known)
@@ -175,7 +183,8 @@ def offline_scores(
         shadows: [models, records], the shadow models' signals on the same records.
         members: [models, records], bool: whether shadow model j was trained on record r; such models are not used.
         significance: in (0, 1), the false-positive rate aimed at. The paper leaves the threshold open.
-        per_record: as in `scores`.
+        per_record: True and False as in `scores`. By default each record's own variance is drawn towards the median
+            over records, which counts as `PSEUDO_MODELS` models.
         equal_groups: use no more models without a record than there are with it, see `thinned_groups`. False uses all;
             do that where no shadow model was trained on any of the records.
 
@@ -240,13 +249,57 @@ def _scores(own: Floats, inside: Moments, outside: Moments, per_record: bool | N
     if per_record is not True and max(n_in.max(), n_out.max()) == 1:
         squares_in = squares_out = (mean_in - mean_out) ** 2 / 2
         n_in = n_out = np.full_like(n_in, 2)
+        per_record = False
+    if per_record is None:
+        return _predictive_ratio(own, inside, outside)
     var_in = _variance(squares_in, n_in, mean_in, per_record)
     var_out = _variance(squares_out, n_out, mean_out, per_record)
-    if per_record is None:
-        # About a record on which all models agree, which of the two medians is larger tells nothing.
-        agreed = (squares_in <= _least_variance(mean_in)) & (squares_out <= _least_variance(mean_out))
-        var_in, var_out = (np.where(agreed, (var_in + var_out) / 2, own_variance) for own_variance in (var_in, var_out))
-    return _log_ratio(own, mean_in, var_in, mean_out, var_out)
+    # Carlini et al. 2022, Algorithm 1: Lambda = p(conf | N(mu_in, s2_in)) / p(conf | N(mu_out, s2_out)).
+    return _rounded((np.log(var_out / var_in) + (own - mean_out) ** 2 / var_out - (own - mean_in) ** 2 / var_in) / 2)
+
+
+def _predictive_ratio(own: Floats, inside: Moments, outside: Moments) -> Floats:
+    """Log ratio of the densities of one more model's signal, means and variances having priors from all records.
+
+    With ``mean_in - mean_out ~ N(centre, spread)`` over records and ``noise`` the variances of the two estimated means,
+    each mean moves towards the centre in proportion to its own noise. Centre and spread are matched to the moments of
+    the estimated differences.
+    """
+    (mean_in, squares_in, n_in), (mean_out, squares_out, n_out) = inside, outside
+    agreed = (squares_in <= _least_variance(mean_in)) & (squares_out <= _least_variance(mean_out))
+
+    def fair(a: Numbers, b: Numbers) -> tuple[Floats, Floats]:
+        """About a record on which all models agree, which of the two laws is wider tells nothing."""
+        return np.where(agreed, (a + b) / 2, a), np.where(agreed, (a + b) / 2, b)
+
+    var_in, var_out = (_variance(squares, n, mean, None) for mean, squares, n in (inside, outside))
+    noise_in, noise_out = var_in / n_in, var_out / n_out
+    noise, difference = noise_in + noise_out, mean_in - mean_out
+    differing = ~agreed | agreed.all()
+    centre = difference[differing].mean()
+    spread = max(0.0, float(((difference - centre) ** 2 - noise)[differing].mean()))
+    weight_in, weight_out = noise_in / (spread + noise), noise_out / (spread + noise)
+    moved = np.where(agreed, 0.0, difference - centre)
+    wide_in, wide_out = fair(var_in + noise_in * (1 - weight_in), var_out + noise_out * (1 - weight_out))
+    freedom_in, freedom_out = fair(n_in + (PSEUDO_MODELS - 1.0), n_out + (PSEUDO_MODELS - 1.0))
+    return _rounded(
+        _log_student(own - mean_in + moved * weight_in, wide_in, freedom_in)
+        - _log_student(own - mean_out - moved * weight_out, wide_out, freedom_out)
+    )
+
+
+def _log_student(deviation: Floats, squared_scale: Floats, freedom: Floats) -> Floats:
+    """Log-density of Student's distribution, up to a constant."""
+    from scipy.special import gammaln
+
+    squares = freedom * squared_scale
+    density: Floats = gammaln((freedom + 1) / 2) - gammaln(freedom / 2)
+    return density - (np.log(squares) + (freedom + 1) * np.log1p(deviation**2 / squares)) / 2
+
+
+def _rounded(ratio: Floats) -> Floats:
+    """The ratio with rounding errors of a tie made 0."""
+    return np.where(np.abs(ratio) <= _ROUNDING, 0.0, ratio)
 
 
 def _moments(table: Floats, group: NDArray[np.bool_]) -> Moments:
@@ -304,13 +357,6 @@ def _least_variance(mean: Floats) -> Floats:
     """What rounding errors of equal signals may amount to, [records]."""
     least: Floats = (_ROUNDING * (1 + np.abs(mean))) ** 2
     return least
-
-
-def _log_ratio(own: Floats, mean_in: Floats, var_in: Floats, mean_out: Floats, var_out: Floats) -> Floats:
-    """Difference of two normal log-densities, rounding errors of a tie made 0."""
-    # Carlini et al. 2022, Algorithm 1: Lambda = p(conf | N(mu_in, s2_in)) / p(conf | N(mu_out, s2_out)).
-    ratio: Floats = (np.log(var_out / var_in) + (own - mean_out) ** 2 / var_out - (own - mean_in) ** 2 / var_in) / 2
-    return np.where(np.abs(ratio) <= _ROUNDING, 0.0, ratio)
 
 
 def _standardised(

@@ -15,6 +15,10 @@ candidates. The share needs no comparison of all pairs: ``LR > gamma`` orders re
 Models that are nearly certain of all members give ratios near 1 whatever else they know. The paper therefore softens
 the softmax, by a temperature of 2 among other means; `own_probabilities` does so from the probabilities.
 
+The first records of all targets share the score 1, and so do the second ones theirs; at low false-positive rates over
+many targets that is most of what is seen (true-positive rates at 0.1 % were lower by up to one half). The attacks of
+the package therefore rank records of equal shares by ``p(x | target) / p(x)``.
+
 Scores point towards membership: the share minus ``threshold``, and the rule is exactly ``score > 0``.
 """
 
@@ -102,6 +106,7 @@ def scores(
     gamma: float = GAMMA,
     threshold: float = DOMINANCE_THRESHOLD,
     equal_groups: bool = True,
+    break_ties: bool = False,
 ) -> Floats:
     """Online scores: share of other records that the record beats by the factor gamma, less the threshold.
 
@@ -115,10 +120,12 @@ def scores(
             differences, and where the model hardly differs from its references they leave all shares at 0.
         threshold: share of beaten records from which on the attacker says member, in [0, 1); 0.5 halves the records.
         equal_groups: use equally many models of either kind for each record, see `thinned_groups`.
+        break_ties: rank records of equal shares, here and of other targets of as many records, by their ratios: a share
+            is lowered by up to a quarter of the step between shares, which changes no decision at a threshold of 0.5.
 
     Returns:
-        [records], float64, in [-threshold, 1 - threshold]. A record that no model gives any probability counts as
-        ratio 1. A single record has no one to be compared with: its share is 0.
+        [records], float64, in [-threshold, 1 - threshold], less that quarter. A record that no model gives any
+        probability counts as ratio 1. A single record has no one to be compared with: its share is 0.
 
     Raises:
         ModelError: shapes disagree, or a probability is outside [0, 1] or NaN.
@@ -136,7 +143,7 @@ def scores(
     refuse_one_sided_records(known)
     in_group, out_group = thinned_groups(known) if equal_groups else (known, ~known)
     prior = (_mean(table, in_group) + _mean(table, out_group)) / 2
-    return _share_beaten(_log_ratio(own, prior), gamma) - _checked_threshold(threshold)
+    return _standing(_log_ratio(own, prior), gamma, threshold, break_ties)
 
 
 def offline_scores(
@@ -148,6 +155,7 @@ def offline_scores(
     gamma: float = GAMMA,
     threshold: float = DOMINANCE_THRESHOLD,
     equal_groups: bool = True,
+    break_ties: bool = False,
 ) -> Floats:
     """Offline scores: the same, from reference models without the record only.
 
@@ -164,9 +172,10 @@ def offline_scores(
         threshold: as in `scores`.
         equal_groups: use no more models without a record than there are with it, see `thinned_groups`. False uses all;
             do that where no reference model was trained on any of the records.
+        break_ties: as in `scores`.
 
     Returns:
-        [records], float64, in [-threshold, 1 - threshold].
+        [records], float64, as in `scores`.
 
     Raises:
         ModelError: shapes disagree, or a probability is outside [0, 1] or NaN.
@@ -182,11 +191,11 @@ def offline_scores(
     number(least=0, most=1)("slope", slope)
     own, table, known = _checked(target, references, members)
     mean_out = _mean(table, models_without(known, equal_groups=equal_groups))
-    return _share_beaten(_log_ratio(own, _offline_prior(mean_out, slope)), gamma) - _checked_threshold(threshold)
+    return _standing(_log_ratio(own, _offline_prior(mean_out, slope)), gamma, threshold, break_ties)
 
 
 def everyone(probabilities: Floats, targets: NDArray[np.int64], others: OtherModels) -> Floats:
-    """`scores` of each of the ``targets`` [t] against its shadow models in a table, [t, records].
+    """`scores`, ties broken, of each of the ``targets`` [t] against its shadow models in a table, [t, records].
 
     Args:
         probabilities: [models, records], of the records' own classes.
@@ -199,13 +208,13 @@ def everyone(probabilities: Floats, targets: NDArray[np.int64], others: OtherMod
 
 
 def everyone_offline(probabilities: Floats, targets: NDArray[np.int64], others: OtherModels) -> Floats:
-    """`offline_scores` of each of the ``targets`` [t] against its shadow models in a table, [t, records]."""
+    """`offline_scores`, ties broken, of each of the ``targets`` [t] against its shadow models, [t, records]."""
     return _shares(probabilities[targets], _offline_prior(others.sums(probabilities)[1] / others.size, OFFLINE_SLOPE))
 
 
 def _shares(own: Floats, prior: Floats) -> Floats:
-    """Scores of each target with the default settings, [t, records]."""
-    return np.stack([_share_beaten(ratio, GAMMA) for ratio in _log_ratio(own, prior)]) - DOMINANCE_THRESHOLD
+    """Scores of each target with the default settings, ties broken, [t, records]."""
+    return np.stack([_standing(ratio, GAMMA, DOMINANCE_THRESHOLD, True) for ratio in _log_ratio(own, prior)])
 
 
 def _offline_prior(mean_out: Floats, slope: float) -> Floats:
@@ -221,21 +230,23 @@ def _log_ratio(own: Floats, prior: Floats) -> Floats:
         return np.log(np.where(neither, 1.0, own)) - np.log(np.where(neither, 1.0, prior))
 
 
-def _share_beaten(log_ratio: Floats, gamma: float) -> Floats:
-    """Share of the other records whose ratio is smaller by more than the factor gamma, [records]."""
+def _standing(log_ratio: Floats, gamma: float, threshold: float, break_ties: bool) -> Floats:
+    """Share of the other records whose ratio is smaller by more than the factor gamma, less the threshold."""
     number(least=1)("gamma", gamma)
+    number(least=0, below=1)("threshold", threshold)
     # Since gamma is at least 1 no record beats itself.
     beaten = np.searchsorted(np.sort(log_ratio), log_ratio - math.log(gamma) - _ROUNDING, side="left")
-    return beaten / max(1, log_ratio.size - 1)
+    others = max(1, log_ratio.size - 1)
+    score: Floats = beaten / others - threshold
+    if break_ties:
+        # p(x) / (p(x | target) + p(x)) falls with the ratio. At 0.5 a positive score is at least half a step above 0.
+        score = score - np.round(1 / (1 + np.exp(np.minimum(log_ratio, 700.0))), 9) / (4 * others)
+    return score
 
 
 def _mean(table: Floats, group: NDArray[np.bool_]) -> Floats:
     mean: Floats = np.where(group, table, 0.0).sum(axis=0) / np.count_nonzero(group, axis=0)
     return mean
-
-
-def _checked_threshold(threshold: float) -> float:
-    return float(number(least=0, below=1)("threshold", threshold))
 
 
 def _checked(target: ArrayLike, references: ArrayLike, members: ArrayLike) -> tuple[Floats, Floats, NDArray[np.bool_]]:
@@ -250,13 +261,13 @@ def _checked(target: ArrayLike, references: ArrayLike, members: ArrayLike) -> tu
 def _score(evidence: MembershipEvidence) -> Floats:
     table = evidence.shadow_table
     own, references = (own_probabilities(logs, evidence.codes) for logs in (evidence.answers, table.answers))
-    return scores(own, references, table.members)
+    return scores(own, references, table.members, break_ties=True)
 
 
 def _score_offline(evidence: MembershipEvidence) -> Floats:
     table = evidence.shadow_table
     own, references = (own_probabilities(logs, evidence.codes) for logs in (evidence.answers, table.answers))
-    return offline_scores(own, references, table.members)
+    return offline_scores(own, references, table.members, break_ties=True)
 
 
 def _together(game: SharedTableGame) -> Floats:
