@@ -567,6 +567,17 @@ TABLE = [
         "breast_cancer",
         SOME,
     ),
+    ("logistic", make_pipeline(StandardScaler(), LogisticRegression(**TIGHT)), "scales", None),
+    ("logistic", make_pipeline(StandardScaler(with_mean=False), LogisticRegression(C=30, **TIGHT)), "scales", None),
+    ("logistic", make_pipeline(StandardScaler(with_std=False), LogisticRegression(C=1e-5, **TIGHT)), "scales", SOME),
+    ("logistic", make_pipeline(MinMaxScaler((-1, 1)), LogisticRegression(C=3, **TIGHT)), "scales", None),
+    ("logistic", make_pipeline(MaxAbsScaler(), LogisticRegression(C=3, **TIGHT)), "scales", None),
+    ("logistic", make_pipeline(RobustScaler(), LogisticRegression(C=0.1, **TIGHT)), "scales", None),
+    ("logistic", make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced", **TIGHT)), "scales", None),
+    ("logistic", make_pipeline(StandardScaler(), LogisticRegression(C=50, **TIGHT)), "breast_cancer", SOME),
+    ("logistic", make_pipeline(Normalizer(), StandardScaler(), LogisticRegression(**TIGHT)), "breast_cancer", SOME),
+    ("logistic", scaled(LogisticRegression(**TIGHT)), "words", None),
+    ("logistic", scaled(LogisticRegression(class_weight="balanced", **TIGHT), words="error"), "words", None),
 ]
 FULL_NAMES = {
     "neighbours": "nearest-neighbours",
@@ -712,6 +723,34 @@ def test_parameters_move_as_in_the_slow_twin(row):
 def test_equals_the_slow_twin_on_all_of_1000_people(name, last):
     records, edges, counts = adult()
     check(FULL_NAMES[name], make_pipeline(FixedBins(edges), last(counts)), records)
+
+
+@needs_adult
+@pytest.mark.parametrize("queries", ["own", "shared"])
+def test_regression_behind_fitted_steps_on_people(queries):
+    """A data frame of words and numbers, as users write it; some of the records left out have a word alone."""
+    pandas = pytest.importorskip("pandas")
+    people = datasets.load("adult").records
+    people = people[np.random.default_rng(23).choice(len(people), 1000, replace=False)]
+    words = np.flatnonzero(people.schema.categorical)
+    frame = pandas.DataFrame(people.schema.decode(people.features)).infer_objects()
+    frame.columns = [f"c{column}" for column in frame]
+    names = frame.columns[words].tolist()
+    held = OneHotEncoder().fit_transform(frame[names])
+    alone = np.flatnonzero(held[:, np.asarray(held.sum(axis=0)).ravel() == 1].sum(axis=1))
+    assert len(alone) >= 5
+    which = np.unique(np.r_[alone[:10], np.arange(15)])
+    encode = OneHotEncoder(handle_unknown="ignore")
+    columns = ColumnTransformer([("words", encode, names)], remainder=StandardScaler())
+    records = Records.from_frame(frame.assign(label=people.labels), target="label", task="classification")
+    estimator = make_pipeline(columns, LogisticRegression(**TIGHT))
+    if queries == "own":
+        check("logistic-regression", estimator, records, which)
+        return
+    asked = records.features[[alone[0], 0]]
+    job = Job(SklearnLearner(estimator), records, leave_one_out(1000, which), asked, 0, Randomness.COMMON)
+    found, expected = ENGINES["logistic-regression"].prepare(job).all().answers, Refit().prepare(job).all().answers
+    np.testing.assert_allclose(found, expected, atol=1e-7)
 
 
 @needs_adult
@@ -1161,6 +1200,18 @@ REFUSED = [
         make_pipeline(MinMaxScaler(), QuadraticDiscriminantAnalysis(reg_param=0.1)),
         "smooth",
         "reg_param depends on the scale of the features",
+    ),
+    (
+        "logistic",
+        make_pipeline(StandardScaler(with_mean=False), LogisticRegression(fit_intercept=False)),
+        "scales",
+        "without an intercept nothing takes up",
+    ),
+    (
+        "softmax",
+        make_pipeline(StandardScaler(), LogisticRegression()),
+        "smooth",
+        "StandardScaler is fitted on the data",
     ),
     ("lda", make_pipeline(StandardScaler(), LinearDiscriminantAnalysis()), "scales", "constant within classes but for"),
 ]

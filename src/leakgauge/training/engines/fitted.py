@@ -61,7 +61,8 @@ class Change:
     """How the design matrix changes without each of some records.
 
     Args:
-        rho: the squared scale of each column without the record, in units of that with it, ``[m, columns]``.
+        rho: the squared scale of each column without the record, in units of that with it, ``[m, columns]``; 1 where it
+            is not known.
         unknown: of which records this is not known, so that their models are to be trained, bool ``[m]``.
     """
 
@@ -96,6 +97,7 @@ class FittedSteps:
         for columns, part in self.scaled:
             rho[:, columns], certain = part.without(records)
             unknown = unknown | ~certain.all(axis=1)
+        rho[unknown] = 1.0
         return Change(rho, unknown)
 
 

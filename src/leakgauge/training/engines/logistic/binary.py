@@ -21,6 +21,10 @@ Balanced class weights change when a record leaves, but in the same way for all 
 t is then one without t of a problem whose costs are those of the smaller data set, and that problem is fitted once for
 each class.
 
+Behind steps that are fitted on the records (see :mod:`leakgauge.training.engines.fitted`) the matrix stays and the
+penalty P of the full fit becomes that with ``rho_t`` on its diagonal. With ``D_t = diag(rho_t) - P`` the right side
+loses ``D_t (w + delta)``, and H_t is as above.
+
 scikit-learn stops when the *mean* gradient is below ``tol``, which leaving out one of n records hardly moves. What is
 found here is the minimum itself, that is, what scikit-learn finds at a tolerance far below 1/n.
 """
@@ -42,6 +46,7 @@ from numpy.typing import NDArray
 
 from leakgauge.arrays import Flags, Floats, Indices, Numbers
 from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Refusal, RefusalKind
+from leakgauge.training.engines.fitted import NO_INTERCEPT, Change, fitted_steps
 from leakgauge.training.engines.logistic.algebra import dots, lengths, longest, solved
 from leakgauge.training.engines.logistic.wanted import (
     given_logistic_regression,
@@ -50,7 +55,7 @@ from leakgauge.training.engines.logistic.wanted import (
     positive,
 )
 from leakgauge.training.engines.refit import train_each
-from leakgauge.training.engines.stateless import Given
+from leakgauge.training.engines.stateless import FittingSteps, Given, fill_by_training
 from leakgauge.training.job import Job
 from leakgauge.training.threads import one_thread, side_by_side
 
@@ -73,6 +78,12 @@ MAX_NEWTON_STEPS = 200
 
 ASSUMED_STEP_RATIO = 0.5
 """What the ratio of two steps is taken to be where no bound on it is below that, unless it is seen to be worse."""
+
+SLOWEST = 0.9999
+"""The largest ratio that steps are taken to have."""
+
+LARGEST_CONTRACTION = 0.5
+"""That of a penalty's change, beyond which a model is fitted rather than iterated."""
 
 MAX_COLUMNS = 4000
 
@@ -100,7 +111,7 @@ class LogisticRegressionNewton(Engine):
 
     def prepare(self, job: Job) -> PreparedNewton | Refusal:
         """Another learner or sort of job, more than two classes and another penalty are refused."""
-        case = leaving_out(job)
+        case = leaving_out(job, fitted=fitted_steps)
         return case if isinstance(case, Refusal) else PreparedNewton(self, job, case)
 
 
@@ -140,16 +151,20 @@ class PreparedNewton(PreparedJob):
 
     def answers(self, models: Indices) -> JobOutcome:
         """The answers ``[m, queries, 2]``; NaN where only one class would be left."""
+        case, change = self.case, None
+        if case.fitted is not None and not self.job.trains_on_all:
+            change = case.fitted.without(case.removed[models])
         with arithmetic():
             try:
-                scores = self._scores(models)
+                scores = self._scores(models, change)
             except np.linalg.LinAlgError:  # hardly any penalty, and classes that can be told apart: no Hessian is left
                 return self._outcome(train_each(self.job, models).answers)
             # scikit-learn calls the later of its sorted labels the positive one; the schema may have them in any order.
             later = log_probabilities(scores)
-        return self._outcome(later if positive(self.case) == 1 else later[:, :, ::-1])
+        found = later if positive(case) == 1 else later[:, :, ::-1]
+        return self._outcome(found if change is None else fill_by_training(self.job, models, found, change.unknown))
 
-    def _scores(self, models: Indices) -> Floats:
+    def _scores(self, models: Indices, change: Change | None) -> Floats:
         """Scores ``[m, queries]``."""
         case = self.case
         if self.job.trains_on_all:
@@ -159,22 +174,23 @@ class PreparedNewton(PreparedJob):
         for group in self.groups:
             places = np.flatnonzero(np.isin(models, group.models))
             if len(places):
-                scores[places] = self._answers(group, models[places])
+                penalty = None if change is None else PenaltyChange.of(group.full, change.rho[places])
+                scores[places] = self._answers(group, models[places], penalty)
         return scores
 
-    def _answers(self, group: SharedFit, models: Indices) -> Floats:
+    def _answers(self, group: SharedFit, models: Indices, penalty: PenaltyChange | None) -> Floats:
         """Scores of some models of a group ``[m, queries]``: those of its fit, and how far they move."""
         case, close, full, n = self.case, self.engine.tolerance, group.full, len(group.models)
         if case.index is None:
             queries = _design(case, case.queries)
             white = full.whitened(queries)
             far = np.full(len(models), longest(white))
-            moved = displaced(full, case.removed[models], far, close, n_in_all=n)
+            moved = displaced(full, case.removed[models], far, close, n_in_all=n, penalty=penalty)
             shared: Floats = queries @ full.weights + moved @ white.T
             return shared
         index = case.index[models]
         far = full.norms[index].max(axis=1, initial=0.0)
-        moved = displaced(full, case.removed[models], far, close, n_in_all=n)
+        moved = displaced(full, case.removed[models], far, close, n_in_all=n, penalty=penalty)
         scores = full.scores[index]
         for place, asked in enumerate(index.T):
             scores[:, place] += dots(full.white[asked], moved)
@@ -189,16 +205,19 @@ class PreparedNewton(PreparedJob):
         with arithmetic():
             return _about_zero(self.case, self.whole.weights)
 
-    def displacements(self) -> Floats:
+    def displacements(self) -> Floats | None:
         """How far the coefficients, and last the intercept if there is one, move without each record ``[models, d]``.
 
-        NaN where only one class would be left. No training record's score is wrong by more than 1e-9: what is built
+        ``None`` where earlier steps are fitted on the records, which have parameters too. NaN where only one class
+        would be left. No training record's score is wrong by more than 1e-9: what is built
         on them are bounds.
 
         Raises:
             numpy.linalg.LinAlgError: there is hardly any penalty, and the classes can be told apart.
         """
         case = self.case
+        if case.fitted is not None:
+            return None
         with arithmetic():
             whole = self.whole.weights
             moves = np.full((len(case.removed), len(whole)), np.nan)
@@ -208,9 +227,14 @@ class PreparedNewton(PreparedJob):
         return _about_zero(case, moves)
 
 
-def leaving_out(job: Job) -> Given | Refusal:
-    """What the logistic regression of the job is given, with a dense matrix; or why it cannot be done here."""
-    case = given_logistic_regression(job, _unsupported, any_query=True)
+def leaving_out(job: Job, *, fitted: FittingSteps | None = None) -> Given | Refusal:
+    """What the logistic regression of the job is given, with a dense matrix; or why it cannot be done here.
+
+    Args:
+        job: any.
+        fitted: see :func:`leakgauge.training.engines.stateless.given`.
+    """
+    case = given_logistic_regression(job, _unsupported, any_query=True, fitted=fitted)
     return case if isinstance(case, Refusal) else case.dense()
 
 
@@ -230,10 +254,11 @@ class BinaryProblem:
     cost: Floats
     penalty: Floats
 
-    def without(self, record: int) -> BinaryProblem:
-        """The same without one record."""
+    def without(self, record: int, penalty: Floats | None = None) -> BinaryProblem:
+        """The same without one record, perhaps with another penalty ``[d]``."""
         left = np.arange(len(self.y)) != record
-        return BinaryProblem(self.X[left], self.y[left], self.cost[left], self.penalty)
+        own = self.penalty if penalty is None else penalty
+        return BinaryProblem(self.X[left], self.y[left], self.cost[left], own)
 
     def value(self, weights: Floats, scores: Floats) -> float:
         """The objective, from weights ``[d]`` and their scores ``[n]``."""
@@ -294,6 +319,11 @@ class Minimum:
         """Length of each record's whitened features ``[n]``."""
         return lengths(self.white)
 
+    @cached_property
+    def inverse(self) -> Floats:
+        """``L^-1`` ``[d, d]``."""
+        return solved(self.lower, np.eye(len(self.weights)), transposed=True)
+
     @property
     def reach(self) -> float:
         """The largest of them: no score moves by more than this times the length of a displacement."""
@@ -337,15 +367,20 @@ class Minimum:
         return moment
 
 
-def minimum(problem: BinaryProblem) -> Minimum:
+def minimum(problem: BinaryProblem, start: Floats | None = None) -> Minimum:
     """Newton's method with step halving, until a step changes no score but by rounding.
+
+    Args:
+        problem: what to minimise.
+        start: weights to start from ``[d]``; by default 0.
 
     Raises:
         numpy.linalg.LinAlgError: the Hessian is singular to rounding, or no step gains.
     """
     from scipy.linalg import cho_solve
 
-    w, z = np.zeros(problem.X.shape[1]), np.zeros(len(problem.y))
+    w = np.zeros(problem.X.shape[1]) if start is None else start
+    z = problem.X @ w
     size, last, lower = np.inf, np.inf, None
     for _ in range(MAX_NEWTON_STEPS):
         gradient = problem.X.T @ (problem.cost * problem.errors(z)) + problem.penalty * w
@@ -418,8 +453,49 @@ def problem_of(case: Given, *, without: int | None = None) -> BinaryProblem:
     return BinaryProblem(_design(case, case.matrix), y, estimator.C * weights[case.labels], penalty)
 
 
+@dataclass(frozen=True)
+class PenaltyChange:
+    """How much more than in the full fit the coefficients cost without each of some records.
+
+    Args:
+        full: the fit with all records.
+        excess: the diagonal of D ``[m, d]``; 0 for the intercept.
+    """
+
+    full: Minimum
+    excess: Floats
+
+    @classmethod
+    def of(cls, full: Minimum, rho: Floats) -> PenaltyChange:
+        """From the penalties of the coefficients ``[m, columns]``; all of them are 1 in the full fit."""
+        excess = np.zeros((len(rho), len(full.weights)))
+        excess[:, : rho.shape[1]] = rho - 1
+        return cls(full, excess)
+
+    def part(self, models: Indices | Flags) -> PenaltyChange:
+        """That of some of the models."""
+        return PenaltyChange(self.full, self.excess[models])
+
+    @property
+    def contraction(self) -> Floats:
+        """Bound on the derivative of :meth:`pull` as a map into the norm of ``H_t^-1`` ``[m]``, as P is at most H_t."""
+        return np.asarray(np.abs(self.excess).max(axis=1))
+
+    def pull(self, moved: Floats) -> Floats:
+        """``D (w + delta)``, whitened, for displacements ``[m, d]``."""
+        inverse = self.full.inverse
+        pull: Floats = (self.excess * (self.full.weights + moved @ inverse)) @ inverse.T
+        return pull
+
+
 def displaced(
-    full: Minimum, removed: Indices, far: Floats, close: float = SCORE_TOLERANCE_NATS, *, n_in_all: int | None = None
+    full: Minimum,
+    removed: Indices,
+    far: Floats,
+    close: float = SCORE_TOLERANCE_NATS,
+    *,
+    n_in_all: int | None = None,
+    penalty: PenaltyChange | None = None,
 ) -> Floats:
     """Where the minimum moves when each record is left out.
 
@@ -429,6 +505,7 @@ def displaced(
         far: length of the longest whitened query that the answer is for ``[m]``.
         close: by how much the score of such a query may be wrong.
         n_in_all: how many models are found from this fit in all; by default these.
+        penalty: how the penalty changes with each model; ``None`` if it does not.
 
     Returns:
         ``L' delta`` for each model ``[m, d]``, whitened: the score of a query q changes by ``q L^-T`` times it.
@@ -436,14 +513,18 @@ def displaced(
     Raises:
         numpy.linalg.LinAlgError: a model had to be fitted, and could not be.
     """
-    search = _Search.of(full, removed, far, close)
+    search = _Search.of(full, removed, far, close, penalty)
     for sums in _ways(full, n_in_all or len(removed)):
         for models in search.left(sums.limit):
             search.iterate(sums, models)
         if not len(search.open):
             return search.moved
-    for model in search.open:  # hardly ever: nearly separable data whose fit one record decides
-        refit = minimum(full.problem.without(int(removed[model]))).weights
+    for model in search.open:  # hardly ever: nearly separable data whose fit, or a scale, one record decides
+        if penalty is None:
+            refit = minimum(full.problem.without(int(removed[model]))).weights
+        else:
+            diagonal = full.problem.penalty + penalty.excess[model]
+            refit = minimum(full.problem.without(int(removed[model]), diagonal), full.weights).weights
         search.moved[model] = full.lower.T @ (refit - full.weights)
     return search.moved
 
@@ -520,6 +601,8 @@ class _Search:
         moved: displacements ``[m, d]``.
         error: by how much that score may still be off ``[m]``.
         ratio: the largest ratio of two steps seen ``[m]``; 0 before the second.
+        penalty: how the penalty changes; ``None`` if it does not.
+        theta: its contraction ``[m]``.
     """
 
     full: Minimum
@@ -529,13 +612,17 @@ class _Search:
     moved: Floats
     error: Floats
     ratio: Floats
+    penalty: PenaltyChange | None
+    theta: Floats
 
     @classmethod
-    def of(cls, full: Minimum, removed: Indices, far: Floats, close: float) -> _Search:
+    def of(cls, full: Minimum, removed: Indices, far: Floats, close: float, penalty: PenaltyChange | None) -> _Search:
         """From one Newton step on."""
-        start = one_step(full, removed)
-        unknown = np.full(len(removed), np.inf)
-        return cls(full, start, far / np.sqrt(1 - start.leverage), close, start.moved, unknown, np.zeros(len(removed)))
+        start, none = one_step(full, removed), np.zeros(len(removed))
+        moved = start.moved if penalty is None else start.image(penalty.pull(np.zeros_like(start.own)))
+        theta = none if penalty is None else penalty.contraction
+        far = far / np.sqrt(1 - start.leverage)
+        return cls(full, start, far, close, moved, none + np.inf, none.copy(), penalty, theta)
 
     @property
     def open(self) -> Indices:
@@ -546,6 +633,7 @@ class _Search:
         """The open models that change no score by more than a limit, some together that move about equally far."""
         length = lengths(self.moved)
         models = self.open[self.full.reach * length[self.open] < limit]
+        models = models[self.theta[models] <= LARGEST_CONTRACTION]
         models = models[np.argsort(-length[models], kind="stable")]
         return [
             models[rows]
@@ -556,16 +644,21 @@ class _Search:
         """Accelerated fixed-point iteration of the difference equation for some models; finished ones leave.
 
         In the norm of ``H_t`` the derivative of the map is at most ``q = e^m - 1``, m being the largest change of a
-        score (see :func:`farthest`). With sums that are off by no more than o, an image is then within
-        ``(q step + o)/(1 - q)`` of the solution. Where that says little, the worst ratio seen on the way stands for q.
+        score (see :func:`farthest`); a penalty that changes adds its own contraction to q. With sums that are off by no
+        more than o, an image is then within ``(q step + o)/(1 - q)`` of the solution. Where that says little, the worst
+        ratio seen on the way stands for q.
         """
         now, records, before = self.moved[models], self.start.of(models), None
         for _ in range(MAX_NEWTON_STEPS):
-            image = records.image(sums.of_rest(now, records))
+            rest = sums.of_rest(now, records)
+            if self.penalty is not None:
+                rest += self.penalty.part(models).pull(now)
+            image = records.image(rest)
             step, off = lengths(image - now), sums.off(image)
             mixed, ratio = (image, 0.0) if before is None else accelerated(*before, now, image)
             self.ratio[models] = np.maximum(self.ratio[models], ratio)
             q = np.minimum(np.expm1(self.full.reach * (lengths(image) + step)), _seen(self.ratio[models]))
+            q = np.minimum(q + self.theta[models], SLOWEST)
             error = self.far[models] * (q * step + off) / (1 - q)
             finite = np.isfinite(step)
             self.moved[models] = np.where(finite[:, None], image, now)
@@ -582,7 +675,7 @@ class _Search:
 
 def _seen(ratio: Floats) -> Floats:
     """What stands for the ratio of two steps that has no bound below 1: at least SLOWEST, and nearly 1 if unknown."""
-    seen: Floats = np.where(ratio > 0, np.clip(ratio, ASSUMED_STEP_RATIO, 0.9999), 0.9999)
+    seen: Floats = np.where(ratio > 0, np.clip(ratio, ASSUMED_STEP_RATIO, SLOWEST), SLOWEST)
     return seen
 
 
@@ -930,6 +1023,8 @@ def _unsupported(case: Given) -> Refusal | None:
     refusal = no_binary_minimum(case)
     if refusal is not None:
         return refusal
+    if case.fitted is not None and not case.estimator.fit_intercept:
+        return Refusal(RefusalKind.SETTING, NO_INTERCEPT)
     if (case.counts > 0).sum() != 2:
         return Refusal(RefusalKind.DATA, "LogisticRegression is supported for two classes only")
     weights = case.estimator.class_weight
