@@ -15,6 +15,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, PairwiseKernel, WhiteKernel
+from sklearn.impute import SimpleImputer
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, GaussianNB, MultinomialNB
@@ -285,6 +286,21 @@ def _smooth():
     """Skewed columns, none of them constant or nearly so within a class."""
     rng = np.random.default_rng(21)
     return Records.from_arrays(rng.lognormal(size=(90, 4)) * [1, 10, 1e3, 1e-3], rng.integers(0, 3, 90))
+
+
+def _holes():
+    """Numbers of which some are missing, skewed and of few values; one column has one value more than one hole."""
+    rng = np.random.default_rng(24)
+    X = np.column_stack([rng.normal(size=(80, 2)) * [1, 50], rng.lognormal(size=80), rng.integers(0, 4, (80, 2))])
+    y = (X[:, 0] + np.log(X[:, 2]) + rng.normal(size=80) > 0).astype(int)
+    X[rng.random(X.shape) < [0.1, 0.0, 0.3, 0.05, 0.9]] = np.nan
+    return Records.from_arrays(X, y, categorical=[0, 1, 2, 3, 4])
+
+
+def _hole_values():
+    holes = data_set("holes")
+    X = holes.schema.decode(holes.features)
+    return Records.from_arrays(X, np.random.default_rng(26).normal(size=80), categorical=[0, 1, 2, 3, 4])
 
 
 def _wide():
@@ -732,6 +748,40 @@ def test_parameters_move_as_in_the_slow_twin(row):
 def test_equals_the_slow_twin_on_all_of_1000_people(name, last):
     records, edges, counts = adult()
     check(FULL_NAMES[name], make_pipeline(FixedBins(edges), last(counts)), records)
+
+
+@pytest.mark.parametrize(
+    "last", [LogisticRegression(**TIGHT), LogisticRegression(C=20, class_weight="balanced", **TIGHT)]
+)
+@pytest.mark.parametrize("strategy", ["mean", "median"])
+@pytest.mark.parametrize("scaled_after", [True, False])
+def test_regression_behind_an_imputer(strategy, scaled_after, last):
+    """What is filled in moves for all who miss a value, and with it the scale; the queries move too."""
+    records, impute = data_set("holes"), SimpleImputer(strategy=strategy)
+    estimator = make_pipeline(impute, *[StandardScaler()][: int(scaled_after)], last)
+    check("logistic-regression", estimator, records)
+    job = some_job(estimator, records, "each")
+    found = ENGINES["logistic-regression"].prepare(job).all().answers
+    np.testing.assert_allclose(found, Refit().prepare(job).all().answers, atol=1e-7)
+    assert "fills in move, also those of the queries" in str(
+        ENGINES["logistic-regression"].prepare(some_job(estimator, records, "shared"))
+    )
+
+
+@pytest.mark.parametrize("strategy", ["most_frequent", "constant"])
+def test_regression_behind_codes_that_are_filled_in(strategy):
+    """A data frame with holes in codes and numbers: the columns' own pipelines side by side."""
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(25)
+    frame = pandas.DataFrame({"code": rng.choice([1, 2, 2, 5, np.nan], 90), "size": rng.lognormal(size=90)})
+    frame.loc[7, "code"] = 9
+    frame.loc[rng.random(90) < 0.2, "size"] = np.nan
+    frame["y"] = rng.integers(0, 2, 90)
+    records = Records.from_frame(frame, target="y", categorical=["code", "size"], task="classification")
+    codes = make_pipeline(SimpleImputer(strategy=strategy), OneHotEncoder(handle_unknown="ignore"))
+    numbers = make_pipeline(SimpleImputer(), StandardScaler())
+    columns = ColumnTransformer([("codes", codes, ["code"]), ("numbers", numbers, ["size"])])
+    check("logistic-regression", make_pipeline(columns, LogisticRegression(**TIGHT)), records)
 
 
 @needs_adult
@@ -1210,6 +1260,12 @@ REFUSED = [
         make_pipeline(MinMaxScaler(), QuadraticDiscriminantAnalysis(reg_param=0.1)),
         "smooth",
         "reg_param depends on the scale of the features",
+    ),
+    (
+        "ridge",
+        make_pipeline(SimpleImputer(), StandardScaler(), Ridge()),
+        "hole_values",
+        "fills in move without a record",
     ),
     ("ridge", make_pipeline(MaxAbsScaler(), Ridge(fit_intercept=False)), "diabetes", "without an intercept nothing"),
     ("ridge", make_pipeline(StandardScaler(), Ridge()), "wide", "with more features than records"),

@@ -8,6 +8,7 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 from scipy.special import expit
 from sklearn.base import clone
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
@@ -494,6 +495,22 @@ def test_the_worked_example_behind_a_scaler():
     np.testing.assert_allclose(found, expected, atol=1e-7)
 
 
+def test_the_worked_example_behind_an_imputer():
+    """Computed with scikit-learn 1.9.1: means are filled in, and the scale of what results is fitted."""
+    X = np.array([[0, 1], [1, np.nan], [2, 0], [4, 2], [np.nan, 3], [9, 5]])
+    expected = [-0.2919711131, 0.0077959730, -2.1750708471, 0.7508567224, -0.4573468670, 0.0314876468]
+    job = Job(
+        SklearnLearner(make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression())),
+        Records.from_arrays(X, [0, 0, 1, 0, 1, 1], categorical=[0, 1]),
+        leave_one_out(6),
+        EachModel(np.arange(6)[:, None]),
+        0,
+        Randomness.COMMON,
+    )
+    found = LogisticRegressionNewton().prepare(job).all().answers[:, 0]
+    np.testing.assert_allclose(found[:, 1] - found[:, 0], expected, atol=1e-7)
+
+
 @pytest.mark.parametrize("C", [0.01, 1.0, 30.0])
 def test_every_record_left_out_behind_a_scaler(C):
     """Skewed columns, one record far away, and columns of one to five ones: scales that change by half and more."""
@@ -524,7 +541,7 @@ def test_a_scale_that_one_record_decides_is_not_iterated(monkeypatch):
 def test_a_penalty_that_does_not_change_changes_nothing():
     full = minimum(problem())
     removed = np.arange(30)
-    same = logistic.PenaltyChange.of(full, np.ones((30, 5)))
+    same = logistic.DesignChange(full, np.zeros((30, 6)))
     far = np.full(30, full.reach)
     np.testing.assert_array_equal(displaced(full, removed, far), displaced(full, removed, far, penalty=same))
 

@@ -34,7 +34,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from math import factorial
 from typing import Any, ClassVar
@@ -46,7 +46,7 @@ from numpy.typing import NDArray
 
 from leakgauge.arrays import Flags, Floats, Indices, Numbers
 from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Refusal, RefusalKind
-from leakgauge.training.engines.fitted import NO_INTERCEPT, Change, fitted_steps
+from leakgauge.training.engines.fitted import NO_INTERCEPT, Change, FittedSteps, fitted_steps
 from leakgauge.training.engines.logistic.algebra import dots, lengths, longest, solved
 from leakgauge.training.engines.logistic.wanted import (
     given_logistic_regression,
@@ -57,6 +57,7 @@ from leakgauge.training.engines.logistic.wanted import (
 from leakgauge.training.engines.refit import train_each
 from leakgauge.training.engines.stateless import FittingSteps, Given, fill_by_training
 from leakgauge.training.job import Job
+from leakgauge.training.subsets import LeaveOneOut
 from leakgauge.training.threads import one_thread, side_by_side
 
 SCORE_TOLERANCE_NATS = 1e-7
@@ -112,7 +113,16 @@ class LogisticRegressionNewton(Engine):
     def prepare(self, job: Job) -> PreparedNewton | Refusal:
         """Another learner or sort of job, more than two classes and another penalty are refused."""
         case = leaving_out(job, fitted=fitted_steps)
-        return case if isinstance(case, Refusal) else PreparedNewton(self, job, case)
+        if isinstance(case, Refusal):
+            return case
+        if (
+            case.fitted is not None
+            and case.fitted.filled
+            and isinstance(job.subsets, LeaveOneOut)
+            and case.index is None
+        ):
+            return Refusal(RefusalKind.JOB, "values that SimpleImputer fills in move, also those of the queries")
+        return PreparedNewton(self, job, case)
 
 
 class PreparedNewton(PreparedJob):
@@ -174,26 +184,32 @@ class PreparedNewton(PreparedJob):
         for group in self.groups:
             places = np.flatnonzero(np.isin(models, group.models))
             if len(places):
-                penalty = None if change is None else PenaltyChange.of(group.full, change.rho[places])
-                scores[places] = self._answers(group, models[places], penalty)
+                own = None
+                if change is not None and case.fitted is not None:
+                    own = DesignChange.of(group.full, change.part(places), case.fitted)
+                scores[places] = self._answers(group, models[places], own)
         return scores
 
-    def _answers(self, group: SharedFit, models: Indices, penalty: PenaltyChange | None) -> Floats:
+    def _answers(self, group: SharedFit, models: Indices, change: DesignChange | None) -> Floats:
         """Scores of some models of a group ``[m, queries]``: those of its fit, and how far they move."""
         case, close, full, n = self.case, self.engine.tolerance, group.full, len(group.models)
         if case.index is None:
             queries = _design(case, case.queries)
             white = full.whitened(queries)
             far = np.full(len(models), longest(white))
-            moved = displaced(full, case.removed[models], far, close, n_in_all=n, penalty=penalty)
+            moved = displaced(full, case.removed[models], far, close, n_in_all=n, change=change)
             shared: Floats = queries @ full.weights + moved @ white.T
             return shared
         index = case.index[models]
         far = full.norms[index].max(axis=1, initial=0.0)
-        moved = displaced(full, case.removed[models], far, close, n_in_all=n, penalty=penalty)
+        if change is not None and change.fill is not None:
+            far += lengths(change.fill) * np.linalg.norm(full.inverse, 2)  # a query moves by no more than that
+        moved = displaced(full, case.removed[models], far, close, n_in_all=n, change=change)
         scores = full.scores[index]
         for place, asked in enumerate(index.T):
             scores[:, place] += dots(full.white[asked], moved)
+            if change is not None and change.missing is not None:
+                scores[:, place] -= dots(change.missing[asked], change.less(moved))
         return scores
 
     def parameters(self) -> Floats:
@@ -254,11 +270,10 @@ class BinaryProblem:
     cost: Floats
     penalty: Floats
 
-    def without(self, record: int, penalty: Floats | None = None) -> BinaryProblem:
-        """The same without one record, perhaps with another penalty ``[d]``."""
+    def without(self, record: int) -> BinaryProblem:
+        """The same without one record."""
         left = np.arange(len(self.y)) != record
-        own = self.penalty if penalty is None else penalty
-        return BinaryProblem(self.X[left], self.y[left], self.cost[left], own)
+        return BinaryProblem(self.X[left], self.y[left], self.cost[left], self.penalty)
 
     def value(self, weights: Floats, scores: Floats) -> float:
         """The objective, from weights ``[d]`` and their scores ``[n]``."""
@@ -454,38 +469,68 @@ def problem_of(case: Given, *, without: int | None = None) -> BinaryProblem:
 
 
 @dataclass(frozen=True)
-class PenaltyChange:
-    """How much more than in the full fit the coefficients cost without each of some records.
+class DesignChange:
+    """How the problem changes without each of some records, beside losing it (see :class:`fitted.Change`).
 
     Args:
         full: the fit with all records.
         excess: the diagonal of D ``[m, d]``; 0 for the intercept.
+        fill: by how much less is filled in where a value is missing ``[m, d]``; ``None`` where nothing is.
+        missing: where that is, 0 or 1 ``[n, d]``.
     """
 
     full: Minimum
     excess: Floats
+    fill: Floats | None = None
+    missing: Floats | None = None
 
     @classmethod
-    def of(cls, full: Minimum, rho: Floats) -> PenaltyChange:
-        """From the penalties of the coefficients ``[m, columns]``; all of them are 1 in the full fit."""
-        excess = np.zeros((len(rho), len(full.weights)))
-        excess[:, : rho.shape[1]] = rho - 1
-        return cls(full, excess)
+    def of(cls, full: Minimum, change: Change, steps: FittedSteps) -> DesignChange:
+        """From changes of the columns that steps make; the penalty of all coefficients is 1 in the full fit."""
+        d = len(full.weights)
+        excess = _widened(change.rho - 1, d)
+        if change.fill is None:
+            return cls(full, excess)
+        return cls(full, excess, _widened(change.fill, d), _widened(steps.missing, d))
 
-    def part(self, models: Indices | Flags) -> PenaltyChange:
+    def part(self, models: Indices | Flags) -> DesignChange:
         """That of some of the models."""
-        return PenaltyChange(self.full, self.excess[models])
+        return replace(self, excess=self.excess[models], fill=None if self.fill is None else self.fill[models])
 
     @property
     def contraction(self) -> Floats:
         """Bound on the derivative of :meth:`pull` as a map into the norm of ``H_t^-1`` ``[m]``, as P is at most H_t."""
         return np.asarray(np.abs(self.excess).max(axis=1))
 
+    def weights(self, moved: Floats) -> Floats:
+        """Those that belong to displacements ``[m, d]``."""
+        weights: Floats = self.full.weights + moved @ self.full.inverse
+        return weights
+
     def pull(self, moved: Floats) -> Floats:
         """``D (w + delta)``, whitened, for displacements ``[m, d]``."""
-        inverse = self.full.inverse
-        pull: Floats = (self.excess * (self.full.weights + moved @ inverse)) @ inverse.T
+        pull: Floats = (self.excess * self.weights(moved)) @ self.full.inverse.T
         return pull
+
+    def less(self, moved: Floats) -> Floats:
+        """By how much less what is filled in adds to a score, column by column, for displacements ``[m, d]``."""
+        assert self.fill is not None
+        less: Floats = self.fill * self.weights(moved)
+        return less
+
+    def refitted(self, model: int, record: int) -> Floats:
+        """The weights without a record, by Newton's method ``[d]``."""
+        problem = self.full.problem
+        X = problem.X if self.fill is None or self.missing is None else problem.X - self.missing * self.fill[model]
+        own = BinaryProblem(X, problem.y, problem.cost, problem.penalty + self.excess[model])
+        return minimum(own.without(record), self.full.weights).weights
+
+
+def _widened(columns: NDArray[Any], d: int) -> Floats:
+    """With a column of zeros for the intercept."""
+    wide = np.zeros((len(columns), d))
+    wide[:, : columns.shape[1]] = columns
+    return wide
 
 
 def displaced(
@@ -495,7 +540,7 @@ def displaced(
     close: float = SCORE_TOLERANCE_NATS,
     *,
     n_in_all: int | None = None,
-    penalty: PenaltyChange | None = None,
+    change: DesignChange | None = None,
 ) -> Floats:
     """Where the minimum moves when each record is left out.
 
@@ -505,7 +550,7 @@ def displaced(
         far: length of the longest whitened query that the answer is for ``[m]``.
         close: by how much the score of such a query may be wrong.
         n_in_all: how many models are found from this fit in all; by default these.
-        penalty: how the penalty changes with each model; ``None`` if it does not.
+        change: what else each model changes; ``None`` if nothing does.
 
     Returns:
         ``L' delta`` for each model ``[m, d]``, whitened: the score of a query q changes by ``q L^-T`` times it.
@@ -513,24 +558,25 @@ def displaced(
     Raises:
         numpy.linalg.LinAlgError: a model had to be fitted, and could not be.
     """
-    search = _Search.of(full, removed, far, close, penalty)
-    for sums in _ways(full, n_in_all or len(removed)):
+    search = _Search.of(full, removed, far, close, change)
+    for sums in _ways(full, n_in_all or len(removed), change):
         for models in search.left(sums.limit):
             search.iterate(sums, models)
         if not len(search.open):
             return search.moved
     for model in search.open:  # hardly ever: nearly separable data whose fit, or a scale, one record decides
-        if penalty is None:
-            refit = minimum(full.problem.without(int(removed[model]))).weights
-        else:
-            diagonal = full.problem.penalty + penalty.excess[model]
-            refit = minimum(full.problem.without(int(removed[model]), diagonal), full.weights).weights
-        search.moved[model] = full.lower.T @ (refit - full.weights)
+        record = int(removed[model])
+        lost = minimum(full.problem.without(record)).weights if change is None else change.refitted(model, record)
+        search.moved[model] = full.lower.T @ (lost - full.weights)
     return search.moved
 
 
-def _ways(full: Minimum, n_models: int) -> Iterator[Sums]:
+def _ways(full: Minimum, n_models: int, change: DesignChange | None) -> Iterator[Sums]:
     """Ways of summing remainders, each for the models that the ones before leave open."""
+    if change is not None and change.missing is not None:
+        yield FilledIn.of(full, change.missing, np.float32)
+        yield FilledIn.of(full, change.missing, np.float64)
+        return
     if pays(full, n_models):
         yield full.second_order
     yield full.single
@@ -556,6 +602,7 @@ class Start:
         pull: ``c_t (p_t - y_t)`` ``[m]``.
         leverage: h in ``H_t^-1 = I + s/(1 - h) a a'`` ``[m]`` (Sherman and Morrison).
         inverse: ``s/(1 - h)`` ``[m]``.
+        change: what else changes; ``None`` if nothing does.
     """
 
     records: Indices
@@ -563,6 +610,7 @@ class Start:
     pull: Floats
     leverage: Floats
     inverse: Floats
+    change: DesignChange | None = None
 
     @property
     def moved(self) -> Floats:
@@ -572,7 +620,8 @@ class Start:
 
     def of(self, part: Indices | Flags) -> Start:
         """Some of the records."""
-        return Start(self.records[part], self.own[part], self.pull[part], self.leverage[part], self.inverse[part])
+        own = (self.records[part], self.own[part], self.pull[part], self.leverage[part], self.inverse[part])
+        return Start(*own, None if self.change is None else self.change.part(part))
 
     def image(self, rest: Floats) -> Floats:
         """Where the difference equation sends the minimum, given the sum of remainders ``[m, d]``."""
@@ -601,8 +650,7 @@ class _Search:
         moved: displacements ``[m, d]``.
         error: by how much that score may still be off ``[m]``.
         ratio: the largest ratio of two steps seen ``[m]``; 0 before the second.
-        penalty: how the penalty changes; ``None`` if it does not.
-        theta: its contraction ``[m]``.
+        theta: the contraction of a penalty that changes ``[m]``.
     """
 
     full: Minimum
@@ -612,17 +660,15 @@ class _Search:
     moved: Floats
     error: Floats
     ratio: Floats
-    penalty: PenaltyChange | None
     theta: Floats
 
     @classmethod
-    def of(cls, full: Minimum, removed: Indices, far: Floats, close: float, penalty: PenaltyChange | None) -> _Search:
+    def of(cls, full: Minimum, removed: Indices, far: Floats, close: float, change: DesignChange | None) -> _Search:
         """From one Newton step on."""
-        start, none = one_step(full, removed), np.zeros(len(removed))
-        moved = start.moved if penalty is None else start.image(penalty.pull(np.zeros_like(start.own)))
-        theta = none if penalty is None else penalty.contraction
-        far = far / np.sqrt(1 - start.leverage)
-        return cls(full, start, far, close, moved, none + np.inf, none.copy(), penalty, theta)
+        start, none = replace(one_step(full, removed), change=change), np.zeros(len(removed))
+        moved = start.moved if change is None else start.image(change.pull(np.zeros_like(start.own)))
+        theta = none if change is None else change.contraction
+        return cls(full, start, far / np.sqrt(1 - start.leverage), close, moved, none + np.inf, none.copy(), theta)
 
     @property
     def open(self) -> Indices:
@@ -651,13 +697,15 @@ class _Search:
         now, records, before = self.moved[models], self.start.of(models), None
         for _ in range(MAX_NEWTON_STEPS):
             rest = sums.of_rest(now, records)
-            if self.penalty is not None:
-                rest += self.penalty.part(models).pull(now)
+            if records.change is not None:
+                rest += records.change.pull(now)
             image = records.image(rest)
             step, off = lengths(image - now), sums.off(image)
             mixed, ratio = (image, 0.0) if before is None else accelerated(*before, now, image)
             self.ratio[models] = np.maximum(self.ratio[models], ratio)
-            q = np.minimum(np.expm1(self.full.reach * (lengths(image) + step)), _seen(self.ratio[models]))
+            q = _seen(self.ratio[models])
+            if sums.bounded:
+                q = np.minimum(np.expm1(self.full.reach * (lengths(image) + step)), q)
             q = np.minimum(q + self.theta[models], SLOWEST)
             error = self.far[models] * (q * step + off) / (1 - q)
             finite = np.isfinite(step)
@@ -704,9 +752,11 @@ class Sums(ABC):
 
     Attributes:
         limit: changes of scores from which on it is of no use.
+        bounded: whether the map contracts as it does without values that are filled in.
     """
 
     limit: ClassVar[float] = np.inf
+    bounded: ClassVar[bool] = True
 
     @abstractmethod
     def of_rest(self, moved: Floats, start: Start) -> Floats:
@@ -812,6 +862,71 @@ class SecondOrder(Sums):
         """Third and higher orders, and rounding."""
         rounding: Floats = np.finfo(np.float32).eps * self.full.reach * dots(moved, moved) / 4
         return rounding + beyond_order(2, self.full, moved, self.fourth)
+
+
+@dataclass(frozen=True)
+class FilledIn(Sums):
+    """Record by record, where values that are filled in move too: by less than they were, ``fill``.
+
+    With M the mask of such values, ``u = fill * (w + delta)`` and ``e_i = x_i'delta - M_i'u`` the equation becomes
+
+        ``H_t delta = c_t x_t (p_t - y_t) - sum over i != t of x_i (c_i r_i(e_i) - s_i M_i'u)``
+        ``+ fill * sum over i != t of M_i (c_i (p_i - y_i) + s_i e_i + c_i r_i(e_i))``,
+
+    with s the curvature. All sums but those of r are forms that are found once.
+
+    Args:
+        full: the fit with all records.
+        columns: those in which values are missing ``[k]``.
+        missing: M, of these columns ``[n, k]``.
+        remainders: of the features whitened, beside ``-M``: both kinds of sums at once.
+        across: ``sum_i s_i a_i M_i'`` ``[d, k]``.
+        within: ``sum_i s_i M_i M_i'`` ``[k, k]``.
+        pulls: ``sum_i c_i (p_i - y_i) M_i`` ``[k]``.
+    """
+
+    bounded = False
+
+    full: Minimum
+    columns: Indices
+    missing: Floats
+    remainders: Remainders
+    across: Floats
+    within: Floats
+    pulls: Floats
+
+    @classmethod
+    def of(cls, full: Minimum, missing: Floats, dtype: Any) -> FilledIn:
+        """Around a fit, with the mask of all columns ``[n, d]``."""
+        columns = np.flatnonzero(missing.any(axis=0))
+        mask = missing[:, columns]
+        weighted = full.curvature[:, None] * mask
+        both = np.hstack([full.white, -mask])
+        curve = LogisticCurve.around(full.scores, full.problem.cost, dtype)
+        remainders = Remainders(both.astype(dtype), curve, longest(both))
+        pulls = (full.problem.cost * full.problem.errors(full.scores)) @ mask
+        return cls(full, columns, mask, remainders, full.white.T @ weighted, mask.T @ weighted, pulls)
+
+    def of_rest(self, moved: Floats, start: Start) -> Floats:
+        """What the right side loses against that without any remainder, whitened."""
+        assert start.change is not None
+        assert start.change.fill is not None
+        d, own = moved.shape[1], self.missing[start.records]
+        curvature = self.full.curvature[start.records]
+        u = start.change.less(moved)[:, self.columns]
+        both = self.remainders.of_rest(np.hstack([moved, u]), start)
+        own_less = dots(own, u)
+        own_error = start.pull + curvature * (dots(start.own, moved) - own_less)
+        of_features = u @ self.across.T - (curvature * own_less)[:, None] * start.own
+        of_missing = self.pulls + moved @ self.across - u @ self.within - own * own_error[:, None] - both[:, d:]
+        back = np.zeros_like(moved)
+        back[:, self.columns] = start.change.fill[:, self.columns] * of_missing
+        rest: Floats = both[:, :d] - of_features - back @ self.full.inverse.T
+        return rest
+
+    def off(self, moved: Floats) -> Floats:
+        """Rounding, with room for scores that change by what is filled in."""
+        return 4 * self.remainders.off(moved)
 
 
 def beyond_order(order: int, full: Minimum, moved: Floats, moment: Floats) -> Floats:
