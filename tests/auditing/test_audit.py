@@ -7,7 +7,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import OneHotEncoder, PowerTransformer
 from sklearn.svm import LinearSVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -393,7 +393,7 @@ def test_shared_records_are_reported():
 
 def test_a_coarse_solver_is_noted():
     settings = Settings(n_shadows=4, n_influence=3)
-    trained = make_pipeline(StandardScaler(), LogisticRegression())
+    trained = make_pipeline(PowerTransformer(), LogisticRegression())
     result = audit(trained, train=TRAIN, holdout=HOLDOUT, settings=settings)
     assert any("coarse for removing one of 200" in note for note in result.notes)
     exact = audit(LogisticRegression(), train=TRAIN, holdout=HOLDOUT, settings=settings)

@@ -15,6 +15,7 @@ from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, PairwiseKernel, WhiteKernel
+from sklearn.impute import SimpleImputer
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, ComplementNB, GaussianNB, MultinomialNB
@@ -287,6 +288,21 @@ def _smooth():
     return Records.from_arrays(rng.lognormal(size=(90, 4)) * [1, 10, 1e3, 1e-3], rng.integers(0, 3, 90))
 
 
+def _holes():
+    """Numbers of which some are missing, skewed and of few values; one column has one value more than one hole."""
+    rng = np.random.default_rng(24)
+    X = np.column_stack([rng.normal(size=(80, 2)) * [1, 50], rng.lognormal(size=80), rng.integers(0, 4, (80, 2))])
+    y = (X[:, 0] + np.log(X[:, 2]) + rng.normal(size=80) > 0).astype(int)
+    X[rng.random(X.shape) < [0.1, 0.0, 0.3, 0.05, 0.9]] = np.nan
+    return Records.from_arrays(X, y, categorical=[0, 1, 2, 3, 4])
+
+
+def _hole_values():
+    holes = data_set("holes")
+    X = holes.schema.decode(holes.features)
+    return Records.from_arrays(X, np.random.default_rng(26).normal(size=80), categorical=[0, 1, 2, 3, 4])
+
+
 def _wide():
     rng = np.random.default_rng(12)
     return Records.from_arrays(rng.normal(size=(40, 60)), rng.normal(size=40))
@@ -535,6 +551,15 @@ TABLE = [
     ("least_squares", make_pipeline(RobustScaler(), LinearRegression()), "scale_values", None),
     ("least_squares", scaled(LinearRegression()), "word_values", None),
     ("least_squares", scaled(LinearRegression(), MinMaxScaler(), words="error"), "word_values", None),
+    ("ridge", make_pipeline(StandardScaler(), Ridge()), "diabetes", None),
+    ("ridge", make_pipeline(StandardScaler(), Ridge(alpha=30)), "scale_values", None),
+    ("ridge", make_pipeline(StandardScaler(), Ridge(alpha=0.01, solver="cholesky")), "scale_values", None),
+    ("ridge", make_pipeline(StandardScaler(with_mean=False), Ridge(alpha=300)), "scale_values", None),
+    ("ridge", make_pipeline(RobustScaler(), Ridge(solver="svd")), "scale_values", None),
+    ("ridge", make_pipeline(MinMaxScaler(), Ridge(alpha=0.1)), "scale_values", None),
+    ("ridge", make_pipeline(MaxAbsScaler(), Ridge()), "area", SOME),
+    ("ridge", scaled(Ridge()), "word_values", None),
+    ("ridge", scaled(Ridge(alpha=0.1), RobustScaler(), words="error"), "word_values", None),
     ("lda", make_pipeline(StandardScaler(), LinearDiscriminantAnalysis()), "breast_cancer", SOME),
     ("lda", make_pipeline(RobustScaler(), LinearDiscriminantAnalysis(solver="eigen")), "smooth", None),
     ("lda", make_pipeline(MinMaxScaler(), LinearDiscriminantAnalysis(solver="lsqr")), "smooth", None),
@@ -567,6 +592,17 @@ TABLE = [
         "breast_cancer",
         SOME,
     ),
+    ("logistic", make_pipeline(StandardScaler(), LogisticRegression(**TIGHT)), "scales", None),
+    ("logistic", make_pipeline(StandardScaler(with_mean=False), LogisticRegression(C=30, **TIGHT)), "scales", None),
+    ("logistic", make_pipeline(StandardScaler(with_std=False), LogisticRegression(C=1e-5, **TIGHT)), "scales", SOME),
+    ("logistic", make_pipeline(MinMaxScaler((-1, 1)), LogisticRegression(C=3, **TIGHT)), "scales", None),
+    ("logistic", make_pipeline(MaxAbsScaler(), LogisticRegression(C=3, **TIGHT)), "scales", None),
+    ("logistic", make_pipeline(RobustScaler(), LogisticRegression(C=0.1, **TIGHT)), "scales", None),
+    ("logistic", make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced", **TIGHT)), "scales", None),
+    ("logistic", make_pipeline(StandardScaler(), LogisticRegression(C=50, **TIGHT)), "breast_cancer", SOME),
+    ("logistic", make_pipeline(Normalizer(), StandardScaler(), LogisticRegression(**TIGHT)), "breast_cancer", SOME),
+    ("logistic", scaled(LogisticRegression(**TIGHT)), "words", None),
+    ("logistic", scaled(LogisticRegression(class_weight="balanced", **TIGHT), words="error"), "words", None),
 ]
 FULL_NAMES = {
     "neighbours": "nearest-neighbours",
@@ -714,6 +750,68 @@ def test_equals_the_slow_twin_on_all_of_1000_people(name, last):
     check(FULL_NAMES[name], make_pipeline(FixedBins(edges), last(counts)), records)
 
 
+@pytest.mark.parametrize(
+    "last", [LogisticRegression(**TIGHT), LogisticRegression(C=20, class_weight="balanced", **TIGHT)]
+)
+@pytest.mark.parametrize("strategy", ["mean", "median"])
+@pytest.mark.parametrize("scaled_after", [True, False])
+def test_regression_behind_an_imputer(strategy, scaled_after, last):
+    """What is filled in moves for all who miss a value, and with it the scale; the queries move too."""
+    records, impute = data_set("holes"), SimpleImputer(strategy=strategy)
+    estimator = make_pipeline(impute, *[StandardScaler()][: int(scaled_after)], last)
+    check("logistic-regression", estimator, records)
+    job = some_job(estimator, records, "each")
+    found = ENGINES["logistic-regression"].prepare(job).all().answers
+    np.testing.assert_allclose(found, Refit().prepare(job).all().answers, atol=1e-7)
+    assert "fills in move, also those of the queries" in str(
+        ENGINES["logistic-regression"].prepare(some_job(estimator, records, "shared"))
+    )
+
+
+@pytest.mark.parametrize("strategy", ["most_frequent", "constant"])
+def test_regression_behind_codes_that_are_filled_in(strategy):
+    """A data frame with holes in codes and numbers: the columns' own pipelines side by side."""
+    pandas = pytest.importorskip("pandas")
+    rng = np.random.default_rng(25)
+    frame = pandas.DataFrame({"code": rng.choice([1, 2, 2, 5, np.nan], 90), "size": rng.lognormal(size=90)})
+    frame.loc[7, "code"] = 9
+    frame.loc[rng.random(90) < 0.2, "size"] = np.nan
+    frame["y"] = rng.integers(0, 2, 90)
+    records = Records.from_frame(frame, target="y", categorical=["code", "size"], task="classification")
+    codes = make_pipeline(SimpleImputer(strategy=strategy), OneHotEncoder(handle_unknown="ignore"))
+    numbers = make_pipeline(SimpleImputer(), StandardScaler())
+    columns = ColumnTransformer([("codes", codes, ["code"]), ("numbers", numbers, ["size"])])
+    check("logistic-regression", make_pipeline(columns, LogisticRegression(**TIGHT)), records)
+
+
+@needs_adult
+@pytest.mark.parametrize("queries", ["own", "shared"])
+def test_regression_behind_fitted_steps_on_people(queries):
+    """A data frame of words and numbers, as users write it; some of the records left out have a word alone."""
+    pandas = pytest.importorskip("pandas")
+    people = datasets.load("adult").records
+    people = people[np.random.default_rng(23).choice(len(people), 1000, replace=False)]
+    words = np.flatnonzero(people.schema.categorical)
+    frame = pandas.DataFrame(people.schema.decode(people.features)).infer_objects()
+    frame.columns = [f"c{column}" for column in frame]
+    names = frame.columns[words].tolist()
+    held = OneHotEncoder().fit_transform(frame[names])
+    alone = np.flatnonzero(held[:, np.asarray(held.sum(axis=0)).ravel() == 1].sum(axis=1))
+    assert len(alone) >= 5
+    which = np.unique(np.r_[alone[:10], np.arange(15)])
+    encode = OneHotEncoder(handle_unknown="ignore")
+    columns = ColumnTransformer([("words", encode, names)], remainder=StandardScaler())
+    records = Records.from_frame(frame.assign(label=people.labels), target="label", task="classification")
+    estimator = make_pipeline(columns, LogisticRegression(**TIGHT))
+    if queries == "own":
+        check("logistic-regression", estimator, records, which)
+        return
+    asked = records.features[[alone[0], 0]]
+    job = Job(SklearnLearner(estimator), records, leave_one_out(1000, which), asked, 0, Randomness.COMMON)
+    found, expected = ENGINES["logistic-regression"].prepare(job).all().answers, Refit().prepare(job).all().answers
+    np.testing.assert_allclose(found, expected, atol=1e-7)
+
+
 @needs_adult
 def test_neighbours_on_people_with_many_ties():
     records, edges, _ = adult()
@@ -807,6 +905,7 @@ EASY = [
     (LinearDiscriminantAnalysis(), "counts"),
     (QuadraticDiscriminantAnalysis(), "counts"),
     (make_pipeline(RobustScaler(), LinearRegression()), "diabetes"),
+    (make_pipeline(StandardScaler(), Ridge(alpha=100)), "scale_values"),
     (make_pipeline(StandardScaler(), LinearDiscriminantAnalysis()), "counts"),
     (make_pipeline(MinMaxScaler(), QuadraticDiscriminantAnalysis()), "smooth"),
 ]
@@ -1161,6 +1260,26 @@ REFUSED = [
         make_pipeline(MinMaxScaler(), QuadraticDiscriminantAnalysis(reg_param=0.1)),
         "smooth",
         "reg_param depends on the scale of the features",
+    ),
+    (
+        "ridge",
+        make_pipeline(SimpleImputer(), StandardScaler(), Ridge()),
+        "hole_values",
+        "fills in move without a record",
+    ),
+    ("ridge", make_pipeline(MaxAbsScaler(), Ridge(fit_intercept=False)), "diabetes", "without an intercept nothing"),
+    ("ridge", make_pipeline(StandardScaler(), Ridge()), "wide", "with more features than records"),
+    (
+        "logistic",
+        make_pipeline(StandardScaler(with_mean=False), LogisticRegression(fit_intercept=False)),
+        "scales",
+        "without an intercept nothing takes up",
+    ),
+    (
+        "softmax",
+        make_pipeline(StandardScaler(), LogisticRegression()),
+        "smooth",
+        "StandardScaler is fitted on the data",
     ),
     ("lda", make_pipeline(StandardScaler(), LinearDiscriminantAnalysis()), "scales", "constant within classes but for"),
 ]

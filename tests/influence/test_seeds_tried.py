@@ -13,7 +13,7 @@ from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassif
 from sklearn.linear_model import LogisticRegression, LogisticRegressionCV, SGDClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import PowerTransformer, StandardScaler
 from sklearn.svm import SVC, LinearSVC
 from sklearn.tree import DecisionTreeClassifier
 
@@ -89,8 +89,8 @@ def test_epochs_and_rounds_are_no_solver() -> None:
 
 PAIRS = {
     "pipeline": (
-        make_pipeline(StandardScaler(), LogisticRegression()),
-        make_pipeline(StandardScaler(), LogisticRegression(solver="newton-cholesky", tol=1e-13, max_iter=1000)),
+        make_pipeline(PowerTransformer(), LogisticRegression()),
+        make_pipeline(PowerTransformer(), LogisticRegression(solver="newton-cholesky", tol=1e-13, max_iter=1000)),
     ),
     "liblinear": (
         LogisticRegression(solver="liblinear"),

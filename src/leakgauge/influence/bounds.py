@@ -169,6 +169,7 @@ def _of_logistic_regression(
         whole, moves = prepared.parameters(), prepared.displacements()
     except np.linalg.LinAlgError:
         return None
+    assert moves is not None  # no step before it is fitted
 
     def largest(moved: Floats) -> Floats:
         """What no answer to a query moves by ``[m]`` where the parameters move by so much ``[m, d]``."""

@@ -6,7 +6,7 @@ from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.decomposition import PCA
 from sklearn.feature_selection import SelectKBest
-from sklearn.impute import KNNImputer
+from sklearn.impute import KNNImputer, SimpleImputer
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
 from sklearn.preprocessing import (
@@ -111,6 +111,37 @@ def test_columns_on_the_edge_of_being_constant_are_not_judged():
     assert np.flatnonzero(known(MinMaxScaler(), X)[2].without(np.arange(30)).unknown).tolist() == [3]
 
 
+def with_holes():
+    rng = np.random.default_rng(2)
+    X = np.column_stack([rng.normal(size=(30, 2)), rng.lognormal(size=30), rng.integers(0, 3, 30), np.arange(30) % 2])
+    X[rng.random(X.shape) < [0.1, 0.0, 0.4, 0.2, 0.1]] = np.nan
+    X[:, 4] = np.where(np.arange(30) < 3, X[:, 4], np.nan)
+    X[0, 4] = 5.0
+    return X
+
+
+@pytest.mark.parametrize("strategy", ["mean", "median"])
+@pytest.mark.parametrize("scaler", [None, StandardScaler(), StandardScaler(with_mean=False)], ids=str)
+def test_what_is_filled_in_moves_and_the_scale_with_it(strategy, scaler):
+    """Columns of any share of missing values, down to three values."""
+    X, step = with_holes(), make_pipeline(SimpleImputer(strategy=strategy), scaler)
+    transform, _, steps = known(step, X)
+    whole, change = transform(X), steps.without(np.arange(30))
+    assert change.fill is not None
+    np.testing.assert_array_equal(steps.missing, np.isnan(X))
+    assert not change.unknown.any()
+    for t in range(30):
+        difference = (whole - steps.missing * change.fill[t]) / np.sqrt(change.rho[t]) - design_without(step, X, t)
+        np.testing.assert_allclose(np.ptp(difference, axis=0), 0, atol=1e-10)
+
+
+@pytest.mark.parametrize("strategy", ["mean", "median", "most_frequent", "constant"])
+def test_records_that_alone_have_a_value_or_decide_which_is_most_frequent(strategy):
+    X = np.array([[1.0, 2.0], [np.nan, 2.0], [np.nan, 3.0], [np.nan, 3.0], [np.nan, 2.0], [np.nan, np.nan]])
+    unknown = known(SimpleImputer(strategy=strategy), X)[2].without(np.arange(6)).unknown
+    assert np.flatnonzero(unknown).tolist() == ([0, 1, 4] if strategy == "most_frequent" else [0])
+
+
 def table_of_people():
     pandas = pytest.importorskip("pandas")
     rng = np.random.default_rng(1)
@@ -193,6 +224,11 @@ class MyPipeline(Pipeline):
         (MyPipeline([("a", StandardScaler())]), "MyPipeline is fitted on the data"),
         (FeatureUnion([("a", StandardScaler())]), "FeatureUnion is fitted on the data"),
         (PCA(), "PCA is fitted on the data"),
+        (SimpleImputer(add_indicator=True), "SimpleImputer(add_indicator=True) loses a column"),
+        (SimpleImputer(missing_values=0), "SimpleImputer is supported with missing_values=np.nan"),
+        (SimpleImputer(strategy=np.max), "SimpleImputer(strategy=...) may look"),
+        (make_pipeline(SimpleImputer(), MinMaxScaler()), "MinMaxScaler is given what a fitted step makes"),
+        (make_pipeline(SimpleImputer(), StandardScaler(with_std=False)), "StandardScaler is given what a fitted step"),
         (KNNImputer(), "KNNImputer is fitted on the data"),
         (PolynomialFeatures(), "PolynomialFeatures is fitted on the data"),
         (OrdinalEncoder(), "OrdinalEncoder looks for its categories in the data"),
@@ -224,6 +260,10 @@ def test_odd_tables_and_pipelines_are_refused():
     )
     missing = np.where(WORKED == 9, np.nan, WORKED)
     assert "given missing values" in fitted_steps(make_pipeline(StandardScaler(), LinearRegression()), missing)
+    assert "without any value" in fitted_steps(
+        make_pipeline(SimpleImputer(keep_empty_features=True), LinearRegression()), WORKED * [np.nan, 1]
+    )
+    assert "float32" in fitted_steps(make_pipeline(SimpleImputer(), LinearRegression()), WORKED.astype(np.float32))
     assert "3 records or more" in fitted_steps(make_pipeline(StandardScaler(), LinearRegression()), WORKED[:2])
     passed_on = Pipeline([("first", StandardScaler()), ("last", LinearRegression())], transform_input=["X_val"])
     assert fitted_steps(passed_on, WORKED) == "Pipeline(transform_input=...) is not supported"

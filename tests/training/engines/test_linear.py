@@ -3,9 +3,12 @@
 import numpy as np
 import pytest
 from sklearn.linear_model import LinearRegression, Ridge
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from leakgauge.records import Records
 from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, leave_one_out
+from leakgauge.training.engines import linear
 from leakgauge.training.engines.base import PreparedJob
 from leakgauge.training.engines.linear import (
     CentredData,
@@ -54,6 +57,25 @@ def test_ridge_by_hand():
     # Without the last record w = (1 * 1 + 1 * 3) / (1 + 1 + alpha) = 4/3, which at 2 says 8/3.
     found = values(RidgeRegression(), Ridge(alpha=1.0, fit_intercept=False), [[1], [1], [2]], [1, 3, 4])
     assert found[2] == pytest.approx(8 / 3, rel=1e-12)
+
+
+def test_ridge_behind_a_scaler():
+    """Computed with scikit-learn 1.9.1: each of six records predicted by the pipeline that was fitted without it."""
+    X = np.column_stack([[0, 1, 2, 4, 5, 9], [1, -1, 2, 0, 1, 3]])
+    found = values(RidgeRegression(), make_pipeline(StandardScaler(), Ridge(1.0)), X, [0, 1, 1, 3, 2, 5])
+    expected = [0.6492280547, 0.8502738476, 1.5318934193, 1.8846108726, 2.8470271885, 3.4979324810]
+    np.testing.assert_allclose(found, expected, atol=1e-10)
+
+
+@pytest.mark.parametrize("largest", [0.0, 0.9])
+def test_ridge_behind_a_scaler_by_fixed_points_or_equations(largest, monkeypatch):
+    """Either way gives the same, whatever the change of scale: here by up to nine tenths."""
+    rng = np.random.default_rng(4)
+    X, y = np.column_stack([rng.lognormal(sigma=1.5, size=(40, 3)), np.arange(40) < 3]), rng.normal(size=40)
+    estimator = make_pipeline(StandardScaler(), Ridge(5.0))
+    expected = values(RidgeRegression(), estimator, X, y)
+    monkeypatch.setattr(linear, "LARGEST_CONTRACTION", largest)
+    np.testing.assert_allclose(values(RidgeRegression(), estimator, X, y), expected, rtol=1e-10)
 
 
 def test_an_infinite_penalty_leaves_the_mean_of_the_others():

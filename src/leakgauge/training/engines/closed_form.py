@@ -89,6 +89,8 @@ class ClosedForm(Engine):
         case = given(job, kinds, sparse=self.takes_sparse, any_query=True, fitted=fitting)
         if isinstance(case, Refusal):
             return case
+        if case.fitted is not None and case.fitted.filled:
+            return Refusal(RefusalKind.SETTING, "values that SimpleImputer fills in move without a record")
         with np.errstate(all="ignore"), one_thread():
             solved = self.solve(case)
         return Refusal(RefusalKind.SETTING, solved) if isinstance(solved, str) else Ready(self, job, case, solved)

@@ -10,6 +10,9 @@ same predictions on either scale. For one with a squared penalty the matrix stay
 w of the matrix of all records cost ``sum_j rho_tj w_j^2``, and an intercept, which must be there, takes up the
 constants. A column that is constant without t has no effect, whatever it is divided by, and is given ``rho = 1``.
 
+Values that an imputer fills in may move too: where record i has none in column j, the above holds for ``matrix_ij -
+fill_tj`` in place of ``matrix_ij``.
+
 An encoder that looks for its categories is frozen: a category that record t alone has becomes a column that is constant
 without t.
 
@@ -20,6 +23,7 @@ models are trained.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
@@ -61,12 +65,20 @@ class Change:
     """How the design matrix changes without each of some records.
 
     Args:
-        rho: the squared scale of each column without the record, in units of that with it, ``[m, columns]``.
+        rho: the squared scale of each column without the record, in units of that with it, ``[m, columns]``; 1 where it
+            is not known.
         unknown: of which records this is not known, so that their models are to be trained, bool ``[m]``.
+        fill: by how much less is filled in where a value is missing, in units of the design matrix ``[m, columns]``;
+            ``None`` where nothing is filled in that moves.
     """
 
     rho: Floats
     unknown: Flags
+    fill: Floats | None = None
+
+    def part(self, places: Indices) -> Change:
+        """That without some of the records, by their places among these."""
+        return Change(self.rho[places], self.unknown[places], None if self.fill is None else self.fill[places])
 
     @property
     def distortion(self) -> Floats:
@@ -83,20 +95,37 @@ class FittedSteps:
         scaled: which of them were scaled, each group with what scaled it; the others stay as they are.
         marked: records without which something else happens, bool ``[records]``.
         learns: whether anything about the steps depends on the records.
+        filled: which columns have values filled in that move without a record, each group with what fills them in.
     """
 
     width: int
     scaled: tuple[tuple[Indices, Scaled], ...]
     marked: Flags
     learns: bool
+    filled: tuple[tuple[Indices, Filled], ...] = ()
+
+    @property
+    def missing(self) -> Flags:
+        """Where values were filled in that move without a record, bool ``[records, columns]``."""
+        missing = np.zeros((len(self.marked), self.width), dtype=bool)
+        for columns, part in self.filled:
+            missing[:, columns] = part.missing
+        return missing
 
     def without(self, records: Indices) -> Change:
         """How the output changes without each of some records ``[m]``."""
         rho, unknown = np.ones((len(records), self.width)), self.marked[records]
-        for columns, part in self.scaled:
-            rho[:, columns], certain = part.without(records)
+        for columns, scaler in self.scaled:
+            rho[:, columns], certain = scaler.without(records)
             unknown = unknown | ~certain.all(axis=1)
-        return Change(rho, unknown)
+        rho[unknown] = 1.0
+        if not self.filled:
+            return Change(rho, unknown)
+        fill = np.zeros_like(rho)
+        for columns, imputer in self.filled:
+            fill[:, columns] = imputer.less(records) / imputer.scale
+        fill[unknown] = 0.0
+        return Change(rho, unknown, fill)
 
 
 # ---------------------------------------------------------------- scalers
@@ -142,8 +171,18 @@ class Scaled(ABC):
         return ordered[:2], ordered[-2:]
 
 
+@dataclass(frozen=True)
 class Standardised(Scaled):
-    """By ``StandardScaler``: with ``u = (x_t - mean)/std``, ``rho = n/(n - 1) (1 - u^2/(n - 1))``."""
+    """By ``StandardScaler``: with ``u = (x_t - mean)/std``, ``rho = n/(n - 1) (1 - u^2/(n - 1))``.
+
+    Where values are filled in that move without record t, the sums over the others of x less the mean and of its square
+    also change with the c values that are filled in beside that of t.
+
+    Args:
+        filled: what fills in the columns before; ``None`` where that does not move.
+    """
+
+    filled: Filled | None = None
 
     @cached_property
     def scale(self) -> Floats:
@@ -156,17 +195,26 @@ class Standardised(Scaled):
         return self.X.mean(axis=0), self.X.var(axis=0)
 
     def others(self, records: Indices) -> tuple[Floats, Flags]:
-        """By the downdate of the variance; where that cancels, anew."""
+        """By the downdate of mean and variance; where that cancels, anew."""
         (mean, variance), n = self._moments, len(self.X)
         away = self.X[records] - mean
-        mean_t = mean - away / (n - 1)
-        variance_t = n / (n - 1) * (variance - away**2 / (n - 1))
+        first, second = -away, n * variance - away**2
+        less = np.zeros_like(away)
+        if self.filled is not None:
+            less, missing = self.filled.less(records), self.filled.missing
+            filled_in = missing.sum(axis=0) - missing[records]
+            first -= filled_in * less
+            second += filled_in * less * (less - 2 * (self.filled.values - mean))
+        mean_t, variance_t = mean + first / (n - 1), second / (n - 1) - (first / (n - 1)) ** 2
         for row, column in np.argwhere(variance_t < SMALLEST_VARIANCE_SHARE * variance):
-            others = np.delete(self.X[:, column], records[row])
+            values = self.X[:, column]
+            if self.filled is not None:
+                values = values - self.filled.missing[:, column] * less[row, column]
+            others = np.delete(values, records[row])
             mean_t[row, column], variance_t[row, column] = others.mean(), others.var()
         # scikit-learn takes a column for constant where its variance is below a bound on its rounding
         rounding = (n - 1) * EPS * variance_t + ((n - 1) * EPS * mean_t) ** 2
-        return np.sqrt(variance_t), variance_t > CERTAIN_FACTOR**2 * rounding
+        return np.sqrt(np.maximum(variance_t, 0)), variance_t > CERTAIN_FACTOR**2 * rounding
 
 
 class Ranged(Scaled):
@@ -212,16 +260,65 @@ class ByQuantiles(Scaled):
 
     def others(self, records: Indices) -> tuple[Floats, Flags]:
         """By the ranks of the others."""
-        first, last = (self._quantile(self.X[records], share / 100) for share in self.step.quantile_range)
+        x, ordered = self.X[records], self._ordered
+        first, last = (_quantile_of_others(ordered, x, share / 100) for share in self.step.quantile_range)
         return _divisor(last - first)
 
-    def _quantile(self, x: Floats, share: float) -> Floats:
-        """Of each column without each of the values x ``[m, columns]``, as NumPy interpolates it."""
-        ordered = self._ordered
-        place = share * (len(ordered) - 2)
-        below = min(int(place), len(ordered) - 3)
-        a, b = (np.where(x <= ordered[k], ordered[k + 1], ordered[k]) for k in (below, below + 1))
-        return np.asarray(a + (b - a) * (place - below))
+
+# ---------------------------------------------------------------- imputers
+
+
+@dataclass(frozen=True)
+class Filled:
+    """Columns in which missing values were filled in by the mean or the median of the others.
+
+    Args:
+        X: the columns before ``[n, columns]``, NaN where a value is missing.
+        values: what was filled in ``[columns]``.
+        strategy: ``mean`` or ``median``.
+        scale: what the columns are divided by afterwards ``[columns]``.
+    """
+
+    X: Floats
+    values: Floats
+    strategy: str
+    scale: Floats
+
+    @cached_property
+    def missing(self) -> Flags:
+        """Where values were missing ``[n, columns]``."""
+        return np.isnan(self.X)
+
+    def less(self, records: Indices) -> Floats:
+        """By how much less is filled in without each of some records ``[m, columns]``, before it is scaled.
+
+        0 where the record has no value, or the only one.
+        """
+        x, n_others = self.X[records], (~self.missing).sum(axis=0) - 1
+        if self.strategy == "mean":
+            less = (x - self.values) / np.maximum(n_others, 1)
+        else:
+            less = np.zeros_like(x)
+            for column in np.flatnonzero(n_others > 0):
+                ordered = np.sort(self.X[:, column])[: n_others[column] + 1]  # what is missing comes last
+                left = _quantile_of_others(ordered[:, None], x[:, column, None], 0.5)[:, 0]
+                less[:, column] = self.values[column] - left
+        return np.where(np.isnan(x) | (n_others < 1), 0.0, less)
+
+
+def _quantile_of_others(ordered: Floats, x: Floats, share: float) -> Floats:
+    """A quantile of each column without each of its values x ``[m, columns]``, interpolated as NumPy does.
+
+    Args:
+        ordered: the columns, sorted ``[n, columns]``, n at least 2.
+        x: values of theirs.
+        share: of the others that are below.
+    """
+    last = len(ordered) - 2
+    below = min(int(share * last), max(last - 1, 0))
+    above = min(below + 1, last)
+    a, b = (np.where(x <= ordered[k], ordered[k + 1], ordered[k]) for k in (below, above))
+    return np.asarray(a + (b - a) * (share * last - below))
 
 
 def _divisor(span: Floats) -> tuple[Floats, Flags]:
@@ -271,6 +368,7 @@ def _known(step: Any, table: Any) -> FittedSteps:
         NotCoveredError: what it makes without a record has no closed form here.
     """
     from sklearn.compose import ColumnTransformer
+    from sklearn.impute import SimpleImputer
     from sklearn.pipeline import Pipeline
     from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, OneHotEncoder, RobustScaler, StandardScaler
 
@@ -285,6 +383,7 @@ def _known(step: Any, table: Any) -> FittedSteps:
         MinMaxScaler: partial(_scaled, Ranged),
         MaxAbsScaler: partial(_scaled, ByLargest),
         RobustScaler: partial(_scaled, ByQuantiles, uses_scale="with_scaling"),
+        SimpleImputer: _filled,
     }
     if type(step) not in ways:
         raise NotCoveredError(reason)
@@ -308,11 +407,27 @@ def _in_turn(pipeline: Any, table: Any) -> FittedSteps:
             continue
         own = _known(step, table)
         if found is not None and found.learns:
-            if found.scaled or not own.learns:
-                raise NotCoveredError(f"{type(step).__name__} is given what a fitted step makes")
-            own = replace(own, marked=own.marked | found.marked)
+            own = _after(found, own, type(step).__name__)
         found, table = own, step.transform(own_table(table))
     return found or FittedSteps(table.shape[1], (), np.zeros(len(table), dtype=bool), learns=False)
+
+
+def _after(first: FittedSteps, then: FittedSteps, name: str) -> FittedSteps:
+    """A step after fitted ones: any that is fitted on what an encoder makes, a ``StandardScaler`` on what is filled in.
+
+    Raises:
+        NotCoveredError: any other.
+    """
+    marked = then.marked | first.marked
+    if then.learns and not first.scaled and not first.filled:
+        return replace(then, marked=marked)
+    match first.scaled, first.filled, then.scaled:
+        case (), ((columns, filled),), ((_, Standardised() as scaler),):
+            filled = replace(filled, scale=scaler.scale)
+            return replace(
+                then, marked=marked, scaled=((columns, replace(scaler, filled=filled)),), filled=((columns, filled),)
+            )
+    raise NotCoveredError(f"{name} is given what a fitted step makes")
 
 
 def _side_by_side(transformer: Any, table: Any) -> FittedSteps:
@@ -323,6 +438,7 @@ def _side_by_side(transformer: Any, table: Any) -> FittedSteps:
     if reason:
         raise NotCoveredError(reason)
     scaled: list[tuple[Indices, Scaled]] = []
+    filled: list[tuple[Indices, Filled]] = []
     marked, width = np.zeros(table.shape[0], dtype=bool), 0
     for name, part, columns in transformer.transformers_:
         place = transformer.output_indices_[name]
@@ -330,9 +446,10 @@ def _side_by_side(transformer: Any, table: Any) -> FittedSteps:
             continue
         block = _known(part, _safe_indexing(table, columns, axis=1))
         scaled += [(place.start + own, scaler) for own, scaler in block.scaled]
+        filled += [(place.start + own, imputer) for own, imputer in block.filled]
         marked |= block.marked
         width = max(width, place.stop)
-    return FittedSteps(width, tuple(scaled), marked, learns=True)
+    return FittedSteps(width, tuple(scaled), marked, learns=True, filled=tuple(filled))
 
 
 def _frozen(encoder: Any, table: Any) -> FittedSteps:
@@ -372,3 +489,45 @@ def _scaled(kind: type[Scaled], scaler: Any, table: Any, *, uses_scale: str | No
         raise NotCoveredError(f"{name} is given missing values")
     scaled = ((np.arange(dense.shape[1]), kind(dense, scaler)),)
     return FittedSteps(dense.shape[1], scaled, np.zeros(len(dense), dtype=bool), learns=True)
+
+
+def _filled(imputer: Any, table: Any) -> FittedSteps:
+    """A fitted ``SimpleImputer``; records are marked that alone have a value, or decide which is the most frequent."""
+    from sklearn.impute import MissingIndicator
+    from sklearn.utils import check_array
+
+    strategy, missing_value = imputer.strategy, imputer.missing_values
+    if imputer.add_indicator:
+        raise NotCoveredError("SimpleImputer(add_indicator=True) loses a column with the last missing value")
+    if strategy not in ("mean", "median", "most_frequent", "constant"):
+        raise NotCoveredError("SimpleImputer(strategy=...) may look at several records at once")
+    if not isinstance(missing_value, float) or not np.isnan(missing_value):
+        raise NotCoveredError("SimpleImputer is supported with missing_values=np.nan")
+    indicator = MissingIndicator(features="all", sparse=False)
+    there = ~indicator.fit_transform(own_table(table))
+    if not there.any(axis=0).all():
+        raise NotCoveredError("SimpleImputer is given a column without any value")
+    marked = (there & (there.sum(axis=0) == 1)).any(axis=1)
+    if strategy == "constant":
+        return _unchanged(imputer, table, marked, learns=True)
+    if strategy == "most_frequent":
+        return _unchanged(imputer, table, marked | _decides(imputer, table, there), learns=True)
+    X = check_array(table, accept_sparse="csr", dtype=[np.float64, np.float32], ensure_all_finite="allow-nan")
+    if X.dtype != np.float64:
+        raise NotCoveredError(f"SimpleImputer is given {X.dtype}, which rounds; use float64")
+    if not isinstance(X, np.ndarray):
+        raise NotCoveredError("SimpleImputer is given a sparse matrix")
+    filled = Filled(X, imputer.statistics_, strategy, np.ones(X.shape[1]))
+    return FittedSteps(X.shape[1], (), marked, learns=True, filled=((np.arange(X.shape[1]), filled),))
+
+
+def _decides(imputer: Any, table: Any, there: Flags) -> Flags:
+    """Without which records another value may be the most frequent of a column, bool ``[records]``."""
+    columns = np.asarray(table, dtype=object)
+    decides = np.zeros(len(columns), dtype=bool)
+    for column, here, most in zip(columns.T, there.T, imputer.statistics_, strict=True):
+        holds = here & (column == most)
+        others = Counter(column[here & ~holds].tolist())
+        if holds.sum() - 1 <= max(others.values(), default=0):
+            decides |= holds
+    return decides

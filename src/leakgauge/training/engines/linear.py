@@ -31,7 +31,7 @@ from leakgauge.training.engines.closed_form import (
     Moving,
     products,
 )
-from leakgauge.training.engines.fitted import NO_INTERCEPT
+from leakgauge.training.engines.fitted import NO_INTERCEPT, FittedSteps
 from leakgauge.training.engines.stateless import Given
 
 VALUE_RELATIVE_TOLERANCE = 1e-8
@@ -42,6 +42,16 @@ ALONE_DIRECTION_SHARE = 1e-7
 
 OUTSIDE_DIRECTION_SHARE = 1e-9
 """A feature's share of a direction below which the direction is taken to leave it out."""
+
+LARGEST_CONTRACTION = 0.5
+"""That of a fixed point, above which equations are solved instead."""
+
+MAX_FIXED_POINT_STEPS = 60
+FIXED_POINT_SHARE = 1e-13
+"""A step of less than this share of the weights is rounding."""
+
+SMALLEST_PENALTY_SHARE = 1e-3
+"""The least of its penalty that a coefficient must keep for equations to be about as well conditioned as the full."""
 
 ZERO_SINGULAR_VALUE_SHARE = 1e-13
 """Singular values below this share of the largest are rounding errors of 0."""
@@ -177,6 +187,11 @@ class Equations(Space):
         reciprocal, _ = dpocon(factor, np.abs(matrix).sum(axis=0).max(), uplo="L")
         root, _ = dtrtri(factor, lower=1, overwrite_c=1)
         return cls(data, root, scale, alpha, dual, 1 / reciprocal if reciprocal > 0 else np.inf)
+
+    @property
+    def basis(self) -> Floats:
+        """T: the coefficients are weights times it ``[features, features]``; in primal form."""
+        return np.asarray(self.root / self.scale)
 
     def fit(self) -> FullFit:
         """Solve for all records at once."""
@@ -338,6 +353,60 @@ class SmallestLeastSquares(LeastSquares):
         return lines
 
 
+class RescaledRidge(LeastSquares):
+    """Ridge regression whose features are on another scale without each record.
+
+    Coefficients ``beta`` of the features as they are with it cost ``alpha sum_j rho_j beta_j^2`` without it. In the
+    coordinates of the fit to all records, ``beta = T'w``, the weights without the record hence solve
+
+        ``w = w0 - (I + uu'/left) alpha T ((rho - 1) * T'w)``,
+
+    where w0 are those at the penalty as it was, u the coordinates of the record and ``uu'/left`` is the update of the
+    inverse (Sherman & Morrison 1950). As ``alpha TT' <= I`` and the same without the record, the right side contracts
+    by the largest ``|rho - 1|`` at least.
+
+    Args:
+        data: the features and labels.
+        fit: the fit to all records.
+        equations: what was solved, in primal form.
+        steps: what scaled the features.
+    """
+
+    def __init__(self, data: CentredData, fit: FullFit, equations: Equations, steps: FittedSteps) -> None:
+        super().__init__(data, fit)
+        self.equations, self.steps = equations, steps
+
+    def own(self, rows: Indices) -> Answers:
+        """Values ``[m, 1]``."""
+        lines = self.lines(rows)
+        values = lines.centre + (lines.weights * self.fit.roots[rows]).sum(axis=1)
+        return values[:, None], self.doubtful[rows] | lines.lost
+
+    def lines(self, rows: Indices) -> Lines:
+        """The models without the records."""
+        lines, data, u = super().lines(rows), self.data, self.fit.roots[rows]
+        rho, basis = self.steps.without(rows).rho, self.equations.basis
+        start, theta = lines.weights, np.abs(rho - 1).max(axis=1)
+        weights = start.copy()
+        going = np.flatnonzero(theta <= LARGEST_CONTRACTION)
+        for _ in range(MAX_FIXED_POINT_STEPS):
+            if not len(going):
+                break
+            pull = self.equations.alpha * (((rho[going] - 1) * (weights[going] @ basis)) @ basis.T)
+            along = (u[going] * pull).sum(axis=1) / lines.left[going]
+            image = start[going] - pull - along[:, None] * u[going]
+            moved = _norms(image - weights[going]) > FIXED_POINT_SHARE * _norms(image)
+            weights[going] = image
+            going = going[moved]
+        for row in np.flatnonzero(theta > LARGEST_CONTRACTION):
+            inner = np.eye(len(basis)) - data.stretch * np.outer(u[row], u[row])
+            penalty = self.equations.alpha * (basis * (rho[row] - 1)) @ basis.T
+            weights[row] = np.linalg.solve(inner + penalty, inner @ start[row])
+        own = (u * weights).sum(axis=1)
+        centre = data.mean_y + (data.stretch - 1) * (own - data.y[rows])
+        return Lines(weights, centre, lines.left, lines.lost | ~(rho.min(axis=1) >= SMALLEST_PENALTY_SHARE))
+
+
 class LinearModel(Displacing):
     """What the engines of both share: the parameters."""
 
@@ -380,16 +449,22 @@ class RidgeRegression(LinearModel):
 
     learners = ("linear_model.Ridge",)
     name = "ridge-regression"
+    takes_fitted = True
 
     def solve(self, case: Given) -> LeastSquares | str:
         """By normal equations; constraints, solvers that stop early and ill-conditioned equations are refused."""
         reason = _unsupported_ridge(case)
         if reason:
             return reason
+        if case.fitted is not None and not case.estimator.fit_intercept:
+            return NO_INTERCEPT
+        if case.fitted is not None and case.matrix.shape[1] > len(case.labels):
+            return "with more features than records the equations are those of the records, which have no scale"
         data = CentredData.of(case)
         equations = Equations.of(data, float(case.estimator.alpha))
         if 16 * UNIT_ROUNDOFF * equations.condition <= VALUE_RELATIVE_TOLERANCE:
-            return LeastSquares(data, equations.fit())
+            fit = equations.fit()
+            return LeastSquares(data, fit) if case.fitted is None else RescaledRidge(data, fit, equations, case.fitted)
         return (
             f"the equations are ill-conditioned (by a factor of {equations.condition:.1e}), so that scikit-learn's own "
             "rounding shows; raise alpha, or take features that depend less on each other"

@@ -8,9 +8,10 @@ from scipy.optimize import minimize
 from scipy.sparse import csr_matrix
 from scipy.special import expit
 from sklearn.base import clone
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from leakgauge.influence import dtp_upper_bound, pdtp
 from leakgauge.records import Records
@@ -463,3 +464,90 @@ def test_a_thousand_people_of_adult():
     found = check(tight, records, which=which)
     finer = Finer().prepare(job(tight, records, which=which)).all().answers
     assert np.abs(found - finer).max() < 1e-7
+
+
+# ---------------------------------------------------------------- behind steps that are fitted on the records
+
+
+def behind_a_scaler(X, y, **settings):
+    """Log-odds of each record by the regression without it, and by really trained ones."""
+    estimator = make_pipeline(StandardScaler(), LogisticRegression(**TIGHT | settings))
+    n = len(y)
+    job = Job(
+        SklearnLearner(estimator),
+        Records.from_arrays(X, y),
+        leave_one_out(n),
+        EachModel(np.arange(n)[:, None]),
+        0,
+        Randomness.COMMON,
+    )
+    prepared = LogisticRegressionNewton().prepare(job)
+    assert isinstance(prepared, PreparedJob), prepared
+    found, expected = prepared.all().answers[:, 0], Refit().prepare(job).all().answers[:, 0]
+    return found[:, 1] - found[:, 0], expected[:, 1] - expected[:, 0]
+
+
+def test_the_worked_example_behind_a_scaler():
+    """Computed with scikit-learn 1.9.1: the log-odds of the record that each of six models lacks."""
+    X = np.column_stack([[0.0, 1, 2, 4, 5, 9], [0.0, 0, 0, 0, 0, 3]])
+    expected = [-0.3861559600, -0.1839906073, -1.0916347992, 0.6057994850, -0.4018168069, 1.5156353421]
+    found, _ = behind_a_scaler(X, [0, 0, 1, 0, 1, 1])
+    np.testing.assert_allclose(found, expected, atol=1e-7)
+
+
+def test_the_worked_example_behind_an_imputer():
+    """Computed with scikit-learn 1.9.1: means are filled in, and the scale of what results is fitted."""
+    X = np.array([[0, 1], [1, np.nan], [2, 0], [4, 2], [np.nan, 3], [9, 5]])
+    expected = [-0.2919711131, 0.0077959730, -2.1750708471, 0.7508567224, -0.4573468670, 0.0314876468]
+    job = Job(
+        SklearnLearner(make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression())),
+        Records.from_arrays(X, [0, 0, 1, 0, 1, 1], categorical=[0, 1]),
+        leave_one_out(6),
+        EachModel(np.arange(6)[:, None]),
+        0,
+        Randomness.COMMON,
+    )
+    found = LogisticRegressionNewton().prepare(job).all().answers[:, 0]
+    np.testing.assert_allclose(found[:, 1] - found[:, 0], expected, atol=1e-7)
+
+
+@pytest.mark.parametrize("C", [0.01, 1.0, 30.0])
+def test_every_record_left_out_behind_a_scaler(C):
+    """Skewed columns, one record far away, and columns of one to five ones: scales that change by half and more."""
+    own = np.random.default_rng(3)
+    ones = own.permuted(np.arange(200)[None] < np.arange(1, 6)[:, None], axis=1).T
+    skewed = own.lognormal(sigma=1.5, size=(200, 3))
+    found, expected = behind_a_scaler(np.column_stack([X, skewed, ones]), Y, C=C)
+    np.testing.assert_allclose(found, expected, atol=1e-7)
+
+
+def test_a_scale_that_one_record_decides_is_not_iterated(monkeypatch):
+    """Without the one record in question a column has half of its variance or less: its model is fitted."""
+    fitted = []
+    real = logistic.minimum
+
+    def counted(problem, start=None):
+        fitted.append(len(problem.y))
+        return real(problem, start)
+
+    monkeypatch.setattr(logistic, "minimum", counted)
+    far = X.copy()
+    far[11, 0] = 40.0
+    found, expected = behind_a_scaler(far, Y)
+    assert fitted == [200, 199]
+    np.testing.assert_allclose(found, expected, atol=1e-7)
+
+
+def test_a_penalty_that_does_not_change_changes_nothing():
+    full = minimum(problem())
+    removed = np.arange(30)
+    same = logistic.DesignChange(full, np.zeros((30, 6)))
+    far = np.full(30, full.reach)
+    np.testing.assert_array_equal(displaced(full, removed, far), displaced(full, removed, far, penalty=same))
+
+
+@pytest.mark.parametrize("weights", [None, "balanced"])
+def test_a_class_without_its_last_member_behind_a_scaler(weights):
+    found, expected = behind_a_scaler(X[:20], np.arange(20) == 3, class_weight=weights)
+    assert np.flatnonzero(np.isnan(found)).tolist() == [3] == np.flatnonzero(np.isnan(expected)).tolist()
+    np.testing.assert_allclose(np.delete(found, 3), np.delete(expected, 3), atol=1e-7)

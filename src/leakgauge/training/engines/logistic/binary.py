@@ -21,6 +21,10 @@ Balanced class weights change when a record leaves, but in the same way for all 
 t is then one without t of a problem whose costs are those of the smaller data set, and that problem is fitted once for
 each class.
 
+Behind steps that are fitted on the records (see :mod:`leakgauge.training.engines.fitted`) the matrix stays and the
+penalty P of the full fit becomes that with ``rho_t`` on its diagonal. With ``D_t = diag(rho_t) - P`` the right side
+loses ``D_t (w + delta)``, and H_t is as above.
+
 scikit-learn stops when the *mean* gradient is below ``tol``, which leaving out one of n records hardly moves. What is
 found here is the minimum itself, that is, what scikit-learn finds at a tolerance far below 1/n.
 """
@@ -30,7 +34,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from math import factorial
 from typing import Any, ClassVar
@@ -42,6 +46,7 @@ from numpy.typing import NDArray
 
 from leakgauge.arrays import Flags, Floats, Indices, Numbers
 from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Refusal, RefusalKind
+from leakgauge.training.engines.fitted import NO_INTERCEPT, Change, FittedSteps, fitted_steps
 from leakgauge.training.engines.logistic.algebra import dots, lengths, longest, solved
 from leakgauge.training.engines.logistic.wanted import (
     given_logistic_regression,
@@ -50,8 +55,9 @@ from leakgauge.training.engines.logistic.wanted import (
     positive,
 )
 from leakgauge.training.engines.refit import train_each
-from leakgauge.training.engines.stateless import Given
+from leakgauge.training.engines.stateless import FittingSteps, Given, fill_by_training
 from leakgauge.training.job import Job
+from leakgauge.training.subsets import LeaveOneOut
 from leakgauge.training.threads import one_thread, side_by_side
 
 SCORE_TOLERANCE_NATS = 1e-7
@@ -73,6 +79,12 @@ MAX_NEWTON_STEPS = 200
 
 ASSUMED_STEP_RATIO = 0.5
 """What the ratio of two steps is taken to be where no bound on it is below that, unless it is seen to be worse."""
+
+SLOWEST = 0.9999
+"""The largest ratio that steps are taken to have."""
+
+LARGEST_CONTRACTION = 0.5
+"""That of a penalty's change, beyond which a model is fitted rather than iterated."""
 
 MAX_COLUMNS = 4000
 
@@ -100,8 +112,17 @@ class LogisticRegressionNewton(Engine):
 
     def prepare(self, job: Job) -> PreparedNewton | Refusal:
         """Another learner or sort of job, more than two classes and another penalty are refused."""
-        case = leaving_out(job)
-        return case if isinstance(case, Refusal) else PreparedNewton(self, job, case)
+        case = leaving_out(job, fitted=fitted_steps)
+        if isinstance(case, Refusal):
+            return case
+        if (
+            case.fitted is not None
+            and case.fitted.filled
+            and isinstance(job.subsets, LeaveOneOut)
+            and case.index is None
+        ):
+            return Refusal(RefusalKind.JOB, "values that SimpleImputer fills in move, also those of the queries")
+        return PreparedNewton(self, job, case)
 
 
 class PreparedNewton(PreparedJob):
@@ -140,16 +161,20 @@ class PreparedNewton(PreparedJob):
 
     def answers(self, models: Indices) -> JobOutcome:
         """The answers ``[m, queries, 2]``; NaN where only one class would be left."""
+        case, change = self.case, None
+        if case.fitted is not None and not self.job.trains_on_all:
+            change = case.fitted.without(case.removed[models])
         with arithmetic():
             try:
-                scores = self._scores(models)
+                scores = self._scores(models, change)
             except np.linalg.LinAlgError:  # hardly any penalty, and classes that can be told apart: no Hessian is left
                 return self._outcome(train_each(self.job, models).answers)
             # scikit-learn calls the later of its sorted labels the positive one; the schema may have them in any order.
             later = log_probabilities(scores)
-        return self._outcome(later if positive(self.case) == 1 else later[:, :, ::-1])
+        found = later if positive(case) == 1 else later[:, :, ::-1]
+        return self._outcome(found if change is None else fill_by_training(self.job, models, found, change.unknown))
 
-    def _scores(self, models: Indices) -> Floats:
+    def _scores(self, models: Indices, change: Change | None) -> Floats:
         """Scores ``[m, queries]``."""
         case = self.case
         if self.job.trains_on_all:
@@ -159,25 +184,32 @@ class PreparedNewton(PreparedJob):
         for group in self.groups:
             places = np.flatnonzero(np.isin(models, group.models))
             if len(places):
-                scores[places] = self._answers(group, models[places])
+                own = None
+                if change is not None and case.fitted is not None:
+                    own = DesignChange.of(group.full, change.part(places), case.fitted)
+                scores[places] = self._answers(group, models[places], own)
         return scores
 
-    def _answers(self, group: SharedFit, models: Indices) -> Floats:
+    def _answers(self, group: SharedFit, models: Indices, change: DesignChange | None) -> Floats:
         """Scores of some models of a group ``[m, queries]``: those of its fit, and how far they move."""
         case, close, full, n = self.case, self.engine.tolerance, group.full, len(group.models)
         if case.index is None:
             queries = _design(case, case.queries)
             white = full.whitened(queries)
             far = np.full(len(models), longest(white))
-            moved = displaced(full, case.removed[models], far, close, n_in_all=n)
+            moved = displaced(full, case.removed[models], far, close, n_in_all=n, change=change)
             shared: Floats = queries @ full.weights + moved @ white.T
             return shared
         index = case.index[models]
         far = full.norms[index].max(axis=1, initial=0.0)
-        moved = displaced(full, case.removed[models], far, close, n_in_all=n)
+        if change is not None and change.fill is not None:
+            far += lengths(change.fill) * np.linalg.norm(full.inverse, 2)  # a query moves by no more than that
+        moved = displaced(full, case.removed[models], far, close, n_in_all=n, change=change)
         scores = full.scores[index]
         for place, asked in enumerate(index.T):
             scores[:, place] += dots(full.white[asked], moved)
+            if change is not None and change.missing is not None:
+                scores[:, place] -= dots(change.missing[asked], change.less(moved))
         return scores
 
     def parameters(self) -> Floats:
@@ -189,16 +221,19 @@ class PreparedNewton(PreparedJob):
         with arithmetic():
             return _about_zero(self.case, self.whole.weights)
 
-    def displacements(self) -> Floats:
+    def displacements(self) -> Floats | None:
         """How far the coefficients, and last the intercept if there is one, move without each record ``[models, d]``.
 
-        NaN where only one class would be left. No training record's score is wrong by more than 1e-9: what is built
+        ``None`` where earlier steps are fitted on the records, which have parameters too. NaN where only one class
+        would be left. No training record's score is wrong by more than 1e-9: what is built
         on them are bounds.
 
         Raises:
             numpy.linalg.LinAlgError: there is hardly any penalty, and the classes can be told apart.
         """
         case = self.case
+        if case.fitted is not None:
+            return None
         with arithmetic():
             whole = self.whole.weights
             moves = np.full((len(case.removed), len(whole)), np.nan)
@@ -208,9 +243,14 @@ class PreparedNewton(PreparedJob):
         return _about_zero(case, moves)
 
 
-def leaving_out(job: Job) -> Given | Refusal:
-    """What the logistic regression of the job is given, with a dense matrix; or why it cannot be done here."""
-    case = given_logistic_regression(job, _unsupported, any_query=True)
+def leaving_out(job: Job, *, fitted: FittingSteps | None = None) -> Given | Refusal:
+    """What the logistic regression of the job is given, with a dense matrix; or why it cannot be done here.
+
+    Args:
+        job: any.
+        fitted: see :func:`leakgauge.training.engines.stateless.given`.
+    """
+    case = given_logistic_regression(job, _unsupported, any_query=True, fitted=fitted)
     return case if isinstance(case, Refusal) else case.dense()
 
 
@@ -294,6 +334,11 @@ class Minimum:
         """Length of each record's whitened features ``[n]``."""
         return lengths(self.white)
 
+    @cached_property
+    def inverse(self) -> Floats:
+        """``L^-1`` ``[d, d]``."""
+        return solved(self.lower, np.eye(len(self.weights)), transposed=True)
+
     @property
     def reach(self) -> float:
         """The largest of them: no score moves by more than this times the length of a displacement."""
@@ -337,15 +382,20 @@ class Minimum:
         return moment
 
 
-def minimum(problem: BinaryProblem) -> Minimum:
+def minimum(problem: BinaryProblem, start: Floats | None = None) -> Minimum:
     """Newton's method with step halving, until a step changes no score but by rounding.
+
+    Args:
+        problem: what to minimise.
+        start: weights to start from ``[d]``; by default 0.
 
     Raises:
         numpy.linalg.LinAlgError: the Hessian is singular to rounding, or no step gains.
     """
     from scipy.linalg import cho_solve
 
-    w, z = np.zeros(problem.X.shape[1]), np.zeros(len(problem.y))
+    w = np.zeros(problem.X.shape[1]) if start is None else start
+    z = problem.X @ w
     size, last, lower = np.inf, np.inf, None
     for _ in range(MAX_NEWTON_STEPS):
         gradient = problem.X.T @ (problem.cost * problem.errors(z)) + problem.penalty * w
@@ -418,8 +468,79 @@ def problem_of(case: Given, *, without: int | None = None) -> BinaryProblem:
     return BinaryProblem(_design(case, case.matrix), y, estimator.C * weights[case.labels], penalty)
 
 
+@dataclass(frozen=True)
+class DesignChange:
+    """How the problem changes without each of some records, beside losing it (see :class:`fitted.Change`).
+
+    Args:
+        full: the fit with all records.
+        excess: the diagonal of D ``[m, d]``; 0 for the intercept.
+        fill: by how much less is filled in where a value is missing ``[m, d]``; ``None`` where nothing is.
+        missing: where that is, 0 or 1 ``[n, d]``.
+    """
+
+    full: Minimum
+    excess: Floats
+    fill: Floats | None = None
+    missing: Floats | None = None
+
+    @classmethod
+    def of(cls, full: Minimum, change: Change, steps: FittedSteps) -> DesignChange:
+        """From changes of the columns that steps make; the penalty of all coefficients is 1 in the full fit."""
+        d = len(full.weights)
+        excess = _widened(change.rho - 1, d)
+        if change.fill is None:
+            return cls(full, excess)
+        return cls(full, excess, _widened(change.fill, d), _widened(steps.missing, d))
+
+    def part(self, models: Indices | Flags) -> DesignChange:
+        """That of some of the models."""
+        return replace(self, excess=self.excess[models], fill=None if self.fill is None else self.fill[models])
+
+    @property
+    def contraction(self) -> Floats:
+        """Bound on the derivative of :meth:`pull` as a map into the norm of ``H_t^-1`` ``[m]``, as P is at most H_t."""
+        return np.asarray(np.abs(self.excess).max(axis=1))
+
+    def weights(self, moved: Floats) -> Floats:
+        """Those that belong to displacements ``[m, d]``."""
+        weights: Floats = self.full.weights + moved @ self.full.inverse
+        return weights
+
+    def pull(self, moved: Floats) -> Floats:
+        """``D (w + delta)``, whitened, for displacements ``[m, d]``."""
+        pull: Floats = (self.excess * self.weights(moved)) @ self.full.inverse.T
+        return pull
+
+    def less(self, moved: Floats) -> Floats:
+        """By how much less what is filled in adds to a score, column by column, for displacements ``[m, d]``."""
+        assert self.fill is not None
+        less: Floats = self.fill * self.weights(moved)
+        return less
+
+    def refitted(self, model: int, record: int) -> Floats:
+        """The weights without a record, by Newton's method ``[d]``."""
+        problem = self.full.problem
+        X = problem.X if self.fill is None or self.missing is None else problem.X - self.missing * self.fill[model]
+        own = BinaryProblem(X, problem.y, problem.cost, problem.penalty + self.excess[model])
+        return minimum(own.without(record), self.full.weights).weights
+
+
+def _widened(columns: NDArray[Any], d: int) -> Floats:
+    """With a column of zeros for the intercept."""
+    wide = np.zeros((len(columns), d))
+    wide[:, : columns.shape[1]] = columns
+    return wide
+
+
 def displaced(
-    full: Minimum, removed: Indices, far: Floats, close: float = SCORE_TOLERANCE_NATS, *, n_in_all: int | None = None
+    full: Minimum,
+    removed: Indices,
+    far: Floats,
+    close: float = SCORE_TOLERANCE_NATS,
+    *,
+    n_in_all: int | None = None,
+    change: DesignChange | None = None,
 ) -> Floats:
     """Where the minimum moves when each record is left out.
 
@@ -429,6 +550,7 @@ def displaced(
         far: length of the longest whitened query that the answer is for ``[m]``.
         close: by how much the score of such a query may be wrong.
         n_in_all: how many models are found from this fit in all; by default these.
+        change: what else each model changes; ``None`` if nothing does.
 
     Returns:
         ``L' delta`` for each model ``[m, d]``, whitened: the score of a query q changes by ``q L^-T`` times it.
@@ -436,20 +558,25 @@ def displaced(
     Raises:
         numpy.linalg.LinAlgError: a model had to be fitted, and could not be.
     """
-    search = _Search.of(full, removed, far, close)
-    for sums in _ways(full, n_in_all or len(removed)):
+    search = _Search.of(full, removed, far, close, change)
+    for sums in _ways(full, n_in_all or len(removed), change):
         for models in search.left(sums.limit):
             search.iterate(sums, models)
         if not len(search.open):
             return search.moved
-    for model in search.open:  # hardly ever: nearly separable data whose fit one record decides
-        refit = minimum(full.problem.without(int(removed[model]))).weights
-        search.moved[model] = full.lower.T @ (refit - full.weights)
+    for model in search.open:  # hardly ever: nearly separable data whose fit, or a scale, one record decides
+        record = int(removed[model])
+        lost = minimum(full.problem.without(record)).weights if change is None else change.refitted(model, record)
+        search.moved[model] = full.lower.T @ (lost - full.weights)
     return search.moved
 
 
-def _ways(full: Minimum, n_models: int) -> Iterator[Sums]:
+def _ways(full: Minimum, n_models: int, change: DesignChange | None) -> Iterator[Sums]:
     """Ways of summing remainders, each for the models that the ones before leave open."""
+    if change is not None and change.missing is not None:
+        yield FilledIn.of(full, change.missing, np.float32)
+        yield FilledIn.of(full, change.missing, np.float64)
+        return
     if pays(full, n_models):
         yield full.second_order
     yield full.single
@@ -475,6 +602,7 @@ class Start:
         pull: ``c_t (p_t - y_t)`` ``[m]``.
         leverage: h in ``H_t^-1 = I + s/(1 - h) a a'`` ``[m]`` (Sherman and Morrison).
         inverse: ``s/(1 - h)`` ``[m]``.
+        change: what else changes; ``None`` if nothing does.
     """
 
     records: Indices
@@ -482,6 +610,7 @@ class Start:
     pull: Floats
     leverage: Floats
     inverse: Floats
+    change: DesignChange | None = None
 
     @property
     def moved(self) -> Floats:
@@ -491,7 +620,8 @@ class Start:
 
     def of(self, part: Indices | Flags) -> Start:
         """Some of the records."""
-        return Start(self.records[part], self.own[part], self.pull[part], self.leverage[part], self.inverse[part])
+        own = (self.records[part], self.own[part], self.pull[part], self.leverage[part], self.inverse[part])
+        return Start(*own, None if self.change is None else self.change.part(part))
 
     def image(self, rest: Floats) -> Floats:
         """Where the difference equation sends the minimum, given the sum of remainders ``[m, d]``."""
@@ -520,6 +650,7 @@ class _Search:
         moved: displacements ``[m, d]``.
         error: by how much that score may still be off ``[m]``.
         ratio: the largest ratio of two steps seen ``[m]``; 0 before the second.
+        theta: the contraction of a penalty that changes ``[m]``.
     """
 
     full: Minimum
@@ -529,13 +660,15 @@ class _Search:
     moved: Floats
     error: Floats
     ratio: Floats
+    theta: Floats
 
     @classmethod
-    def of(cls, full: Minimum, removed: Indices, far: Floats, close: float) -> _Search:
+    def of(cls, full: Minimum, removed: Indices, far: Floats, close: float, change: DesignChange | None) -> _Search:
         """From one Newton step on."""
-        start = one_step(full, removed)
-        unknown = np.full(len(removed), np.inf)
-        return cls(full, start, far / np.sqrt(1 - start.leverage), close, start.moved, unknown, np.zeros(len(removed)))
+        start, none = replace(one_step(full, removed), change=change), np.zeros(len(removed))
+        moved = start.moved if change is None else start.image(change.pull(np.zeros_like(start.own)))
+        theta = none if change is None else change.contraction
+        return cls(full, start, far / np.sqrt(1 - start.leverage), close, moved, none + np.inf, none.copy(), theta)
 
     @property
     def open(self) -> Indices:
@@ -546,6 +679,7 @@ class _Search:
         """The open models that change no score by more than a limit, some together that move about equally far."""
         length = lengths(self.moved)
         models = self.open[self.full.reach * length[self.open] < limit]
+        models = models[self.theta[models] <= LARGEST_CONTRACTION]
         models = models[np.argsort(-length[models], kind="stable")]
         return [
             models[rows]
@@ -556,16 +690,23 @@ class _Search:
         """Accelerated fixed-point iteration of the difference equation for some models; finished ones leave.
 
         In the norm of ``H_t`` the derivative of the map is at most ``q = e^m - 1``, m being the largest change of a
-        score (see :func:`farthest`). With sums that are off by no more than o, an image is then within
-        ``(q step + o)/(1 - q)`` of the solution. Where that says little, the worst ratio seen on the way stands for q.
+        score (see :func:`farthest`); a penalty that changes adds its own contraction to q. With sums that are off by no
+        more than o, an image is then within ``(q step + o)/(1 - q)`` of the solution. Where that says little, the worst
+        ratio seen on the way stands for q.
         """
         now, records, before = self.moved[models], self.start.of(models), None
         for _ in range(MAX_NEWTON_STEPS):
-            image = records.image(sums.of_rest(now, records))
+            rest = sums.of_rest(now, records)
+            if records.change is not None:
+                rest += records.change.pull(now)
+            image = records.image(rest)
             step, off = lengths(image - now), sums.off(image)
             mixed, ratio = (image, 0.0) if before is None else accelerated(*before, now, image)
             self.ratio[models] = np.maximum(self.ratio[models], ratio)
-            q = np.minimum(np.expm1(self.full.reach * (lengths(image) + step)), _seen(self.ratio[models]))
+            q = _seen(self.ratio[models])
+            if sums.bounded:
+                q = np.minimum(np.expm1(self.full.reach * (lengths(image) + step)), q)
+            q = np.minimum(q + self.theta[models], SLOWEST)
             error = self.far[models] * (q * step + off) / (1 - q)
             finite = np.isfinite(step)
             self.moved[models] = np.where(finite[:, None], image, now)
@@ -582,7 +723,7 @@ class _Search:
 
 def _seen(ratio: Floats) -> Floats:
     """What stands for the ratio of two steps that has no bound below 1: at least SLOWEST, and nearly 1 if unknown."""
-    seen: Floats = np.where(ratio > 0, np.clip(ratio, ASSUMED_STEP_RATIO, 0.9999), 0.9999)
+    seen: Floats = np.where(ratio > 0, np.clip(ratio, ASSUMED_STEP_RATIO, SLOWEST), SLOWEST)
     return seen
 
 
@@ -611,9 +752,11 @@ class Sums(ABC):
 
     Attributes:
         limit: changes of scores from which on it is of no use.
+        bounded: whether the map contracts as it does without values that are filled in.
     """
 
     limit: ClassVar[float] = np.inf
+    bounded: ClassVar[bool] = True
 
     @abstractmethod
     def of_rest(self, moved: Floats, start: Start) -> Floats:
@@ -719,6 +862,71 @@ class SecondOrder(Sums):
         """Third and higher orders, and rounding."""
         rounding: Floats = np.finfo(np.float32).eps * self.full.reach * dots(moved, moved) / 4
         return rounding + beyond_order(2, self.full, moved, self.fourth)
+
+
+@dataclass(frozen=True)
+class FilledIn(Sums):
+    """Record by record, where values that are filled in move too: by less than they were, ``fill``.
+
+    With M the mask of such values, ``u = fill * (w + delta)`` and ``e_i = x_i'delta - M_i'u`` the equation becomes
+
+        ``H_t delta = c_t x_t (p_t - y_t) - sum over i != t of x_i (c_i r_i(e_i) - s_i M_i'u)``
+        ``+ fill * sum over i != t of M_i (c_i (p_i - y_i) + s_i e_i + c_i r_i(e_i))``,
+
+    with s the curvature. All sums but those of r are forms that are found once.
+
+    Args:
+        full: the fit with all records.
+        columns: those in which values are missing ``[k]``.
+        missing: M, of these columns ``[n, k]``.
+        remainders: of the features whitened, beside ``-M``: both kinds of sums at once.
+        across: ``sum_i s_i a_i M_i'`` ``[d, k]``.
+        within: ``sum_i s_i M_i M_i'`` ``[k, k]``.
+        pulls: ``sum_i c_i (p_i - y_i) M_i`` ``[k]``.
+    """
+
+    bounded = False
+
+    full: Minimum
+    columns: Indices
+    missing: Floats
+    remainders: Remainders
+    across: Floats
+    within: Floats
+    pulls: Floats
+
+    @classmethod
+    def of(cls, full: Minimum, missing: Floats, dtype: Any) -> FilledIn:
+        """Around a fit, with the mask of all columns ``[n, d]``."""
+        columns = np.flatnonzero(missing.any(axis=0))
+        mask = missing[:, columns]
+        weighted = full.curvature[:, None] * mask
+        both = np.hstack([full.white, -mask])
+        curve = LogisticCurve.around(full.scores, full.problem.cost, dtype)
+        remainders = Remainders(both.astype(dtype), curve, longest(both))
+        pulls = (full.problem.cost * full.problem.errors(full.scores)) @ mask
+        return cls(full, columns, mask, remainders, full.white.T @ weighted, mask.T @ weighted, pulls)
+
+    def of_rest(self, moved: Floats, start: Start) -> Floats:
+        """What the right side loses against that without any remainder, whitened."""
+        assert start.change is not None
+        assert start.change.fill is not None
+        d, own = moved.shape[1], self.missing[start.records]
+        curvature = self.full.curvature[start.records]
+        u = start.change.less(moved)[:, self.columns]
+        both = self.remainders.of_rest(np.hstack([moved, u]), start)
+        own_less = dots(own, u)
+        own_error = start.pull + curvature * (dots(start.own, moved) - own_less)
+        of_features = u @ self.across.T - (curvature * own_less)[:, None] * start.own
+        of_missing = self.pulls + moved @ self.across - u @ self.within - own * own_error[:, None] - both[:, d:]
+        back = np.zeros_like(moved)
+        back[:, self.columns] = start.change.fill[:, self.columns] * of_missing
+        rest: Floats = both[:, :d] - of_features - back @ self.full.inverse.T
+        return rest
+
+    def off(self, moved: Floats) -> Floats:
+        """Rounding, with room for scores that change by what is filled in."""
+        return 4 * self.remainders.off(moved)
 
 
 def beyond_order(order: int, full: Minimum, moved: Floats, moment: Floats) -> Floats:
@@ -930,6 +1138,8 @@ def _unsupported(case: Given) -> Refusal | None:
     refusal = no_binary_minimum(case)
     if refusal is not None:
         return refusal
+    if case.fitted is not None and not case.estimator.fit_intercept:
+        return Refusal(RefusalKind.SETTING, NO_INTERCEPT)
     if (case.counts > 0).sum() != 2:
         return Refusal(RefusalKind.DATA, "LogisticRegression is supported for two classes only")
     weights = case.estimator.class_weight

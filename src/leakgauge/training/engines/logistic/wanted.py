@@ -9,7 +9,7 @@ import numpy as np
 
 from leakgauge.arrays import Floats
 from leakgauge.training.engines.base import Refusal, RefusalKind
-from leakgauge.training.engines.stateless import Given, given
+from leakgauge.training.engines.stateless import FittingSteps, Given, given
 from leakgauge.training.job import Job
 
 Unsupported: TypeAlias = Callable[[Given], Refusal | None]
@@ -18,17 +18,20 @@ Unsupported: TypeAlias = Callable[[Given], Refusal | None]
 MULTINOMIAL_SOLVERS = ("lbfgs", "newton-cg", "newton-cholesky", "sag", "saga")
 
 
-def given_logistic_regression(job: Job, unsupported: Unsupported, *, any_query: bool = False) -> Given | Refusal:
+def given_logistic_regression(
+    job: Job, unsupported: Unsupported, *, any_query: bool = False, fitted: FittingSteps | None = None
+) -> Given | Refusal:
     """What the logistic regression that ends the job's learner is given; or why it cannot be done.
 
     Args:
         job: models trained on all records; with ``any_query`` also those without one record each.
         unsupported: looked at last.
         any_query: see :func:`leakgauge.training.engines.stateless.given`.
+        fitted: see there.
     """
     from sklearn.linear_model import LogisticRegression
 
-    case = given(job, (LogisticRegression,), sparse=True, whole=True, any_query=any_query)
+    case = given(job, (LogisticRegression,), sparse=True, whole=True, any_query=any_query, fitted=fitted)
     return case if isinstance(case, Refusal) else unsupported(case) or case
 
 
