@@ -285,13 +285,13 @@ class Forest(ProbabilityAccess):
         """Log-probabilities ``[m, k]``; ``-inf`` for a class that none of the leaves has."""
         codes = self.growth.codes(X)
         step = max(1, BLOCK_CELLS // len(self.trees))
-        parts = [reached_shares(self.trees, codes[start : start + step]) for start in range(0, len(codes), step)]
+        parts = [added(shares_reached(self.trees, codes[start : start + step])) for start in range(0, len(codes), step)]
         total = np.concatenate(parts) if parts else np.zeros((0, self.trees[0].counts.shape[1]))
         return log_mean(total, len(self.trees))
 
 
-def reached_shares(trees: list[Tree], codes: Codes) -> Floats:
-    """The shares of the classes in the leaves that queries reach, added up over trees in their order, ``[m, k]``.
+def shares_reached(trees: list[Tree], codes: Codes) -> Iterator[Floats]:
+    """For each tree the shares of the classes in the leaves that queries reach, ``[m, k]``.
 
     Args:
         trees: at least one.
@@ -307,10 +307,12 @@ def reached_shares(trees: list[Tree], codes: Codes) -> Floats:
         at = node[moving]
         node[moving] = left[at] + (codes[query[moving], column[at]] > split[at])
         moving = moving[column[node[moving]] != LEAF]
-    total = np.zeros((len(codes), leaves.shape[1]))
-    for reached in node.reshape(len(root), -1):  # one tree after another: the order of additions shows
-        total += leaves[reached]
-    return total
+    return (leaves[reached] for reached in node.reshape(len(root), -1))
+
+
+def added(parts: Iterable[Floats]) -> Floats:
+    """The sum of the shares of trees, one after another: the order of additions shows."""
+    return np.asarray(sum(parts))
 
 
 class TreeLearner(Learner):

@@ -140,6 +140,7 @@ class Node {
             count();
             tabulate();
         }
+        add_up();
         return true;
     }
 
@@ -167,7 +168,10 @@ class Node {
             const std::int64_t end = ends_[s];
             double* best = best_.data() + first_bin_[batch_[s]];
             double top = IMPOSSIBLE;
-            for (std::int64_t e = end - 1; e >= first; --e) best[bin_[e]] = top = std::max(top, if_left_[e]);
+            for (std::int64_t e = end - 1; e >= first; --e) {
+                best[bin_[e]] = top = std::max(top, if_left_[e]);
+                entry_[first_bin_[batch_[s]] + bin_[e]] = e;
+            }
             top = IMPOSSIBLE;
             for (std::int64_t e = first; e < end; top = std::max(top, if_right_[e]), ++e)
                 best[bin_[e]] = std::max(best[bin_[e]], top);
@@ -193,7 +197,8 @@ class Node {
         rate();
         std::int64_t top = -1;
         double highest = IMPOSSIBLE;
-        for (std::int64_t e = 0; e < n_entries_; ++e)
+        const std::int64_t n = n_entries_;
+        for (std::int64_t e = 0; e < n; ++e)
             if (if_left_[e] > highest) highest = if_left_[e], top = e;
         if (top < 0) return {};
         const std::int32_t column = batch_[std::upper_bound(ends_.begin(), ends_.end(), top) - ends_.begin()];
@@ -215,12 +220,14 @@ class Node {
     void rate() {
         const double least = static_cast<double>(rules_.min_samples_leaf);
         const std::int64_t n = n_entries_;
-        const double* sizes = by_record() ? records_below_.data() : below_.data();
-        const double size = by_record() ? static_cast<double>(n_) : total_;
+        const double *below = below_.data(), *sizes = by_record() ? records_below_.data() : below;
+        const double *squares_below = squares_below_.data(), *squares_above = squares_above_.data();
+        double* const scores = if_left_.data();
+        const double total = total_, size = by_record() ? static_cast<double>(n_) : total_;
         const auto rated = [&](const auto& scored) {
             for (std::int64_t e = 0; e < n; ++e) {
-                const double nl = below_[e], found = scored(squares_below_[e], nl, squares_above_[e], total_ - nl);
-                if_left_[e] = sizes[e] >= least && size - sizes[e] >= least ? found : IMPOSSIBLE;
+                const double found = scored(squares_below[e], below[e], squares_above[e], total - below[e]);
+                scores[e] = sizes[e] >= least && size - sizes[e] >= least ? found : IMPOSSIBLE;
             }
         };
         if (rules_.criterion == FRACTION) rated(score);
@@ -235,11 +242,6 @@ class Node {
     // Where each entry has one record at least, leaves of one are no restriction.
     bool by_record() const { return rules_.sizes_by_record && rules_.min_samples_leaf > 1; }
 
-    // What a class that counts so often adds to a side's sum.
-    double term(std::int64_t counted) const {
-        return rules_.criterion == ENTROPY ? sample_.terms[counted] : static_cast<double>(counted * counted);
-    }
-
     // The code up to which records go left, where nobody is between two codes of a column.
     std::int32_t between(std::int32_t column, std::int32_t low, std::int32_t high) const {
         const float* values = sample_.values + first_bin_[column];
@@ -249,15 +251,15 @@ class Node {
 
     // An entry for one threshold of each column of the batch, drawn between its lowest and its highest value.
     void draw_splits() {
-        const std::int64_t k = sample_.n_classes, stride = first_bin_.back();
         std::int64_t e = 0;
         ends_.clear();
+        held_.resize(n_);
         for (const std::int32_t j : batch_) {
             std::uint16_t low = std::numeric_limits<std::uint16_t>::max(), high = 0;
             for (std::int64_t i = 0; i < n_; ++i) {
-                const std::uint16_t code = sample_.row(rows_[i])[j];
-                low = std::min(low, code);
-                high = std::max(high, code);
+                held_[i] = sample_.row(rows_[i])[j];
+                low = std::min(low, held_[i]);
+                high = std::max(high, held_[i]);
             }
             const float* values = sample_.values + first_bin_[j];
             if (values[high] > values[low] + NEAR) {
@@ -266,15 +268,17 @@ class Node {
                 const double threshold = reach * share + values[low];
                 const float* bound = std::upper_bound(values + low, values + high, threshold);
                 bin_[e] = std::max<std::int32_t>(low, static_cast<std::int32_t>(bound - values) - 1);
-                running_.assign(k, 0);
+                running_.assign(2 * sample_.n_classes, 0);  // of each class on the right and on the left
                 std::int64_t records = 0;
+                const std::uint16_t last = static_cast<std::uint16_t>(bin_[e]);
                 for (std::int64_t i = 0; i < n_; ++i) {
-                    const bool left = sample_.row(rows_[i])[j] <= bin_[e];
-                    running_[sample_.labels[rows_[i]]] += left ? sample_.weights[rows_[i]] : 0;
+                    const bool left = held_[i] <= last;
+                    running_[2 * sample_.labels[rows_[i]] + left] += sample_.weights[rows_[i]];
                     records += left;
                 }
-                enter(e, records, stride);
-                ++e;
+                for (std::int64_t c = 0; c < sample_.n_classes; ++c)
+                    left_[c * first_bin_.back() + e] = static_cast<double>(running_[2 * c + 1]);
+                records_below_[e++] = static_cast<double>(records);
                 varies_ = true;
             }
             ends_.push_back(e);
@@ -282,35 +286,54 @@ class Node {
         n_entries_ = e;
     }
 
-    // The sums of both sides of an entry, from the counts up to it.
-    void enter(std::int64_t e, std::int64_t records, std::int64_t stride) {
-        std::int64_t below = 0;
-        double terms_below = 0, terms_above = 0;
+    // The sums over the classes on both sides of every entry.
+    void add_up() {
+        const std::int64_t n = n_entries_;
+        for (auto* part : {&below_, &squares_below_, &squares_above_}) std::fill_n(part->begin(), n, 0.0);
         for (std::int64_t c = 0; c < sample_.n_classes; ++c) {
-            below += running_[c];
-            terms_below += term(running_[c]);
-            terms_above += term((*totals_)[c] - running_[c]);
-            left_[c * stride + e] = static_cast<double>(running_[c]);
+            const double* left = left_.data() + c * first_bin_.back();
+            const double total = static_cast<double>((*totals_)[c]);
+            const auto add = [&](const auto& term) {
+                double *below = below_.data(), *squares_below = squares_below_.data(), *above = squares_above_.data();
+                for (std::int64_t e = 0; e < n; ++e) {
+                    below[e] += left[e];
+                    squares_below[e] += term(left[e]);
+                    above[e] += term(total - left[e]);
+                }
+            };
+            if (rules_.criterion == ENTROPY)
+                add([&](double counted) { return sample_.terms[static_cast<std::int64_t>(counted)]; });
+            else
+                add([](double counted) { return counted * counted; });
         }
-        below_[e] = static_cast<double>(below);
-        records_below_[e] = static_cast<double>(records);
-        squares_below_[e] = terms_below;
-        squares_above_[e] = terms_above;
+    }
+
+    struct Column {
+        std::int32_t index;
+        std::int32_t *counts, *records;  // of its bins
+        std::uint64_t *filled, *pages;
+    };
+
+    Column column(std::int32_t j) {
+        const std::int64_t first = first_bin_[j];
+        return {j, counts_.data() + first * sample_.n_classes, records_.data() + first, filled_.data() + n_words_ * j,
+                pages_.data() + n_pages_ * j};
     }
 
     void count() {
         const std::int64_t k = sample_.n_classes;
         const bool records = by_record();
+        columns_.clear();
+        for (const std::int32_t j : batch_) columns_.push_back(column(j));
         for (std::int64_t i = 0; i < n_; ++i) {
             const std::uint16_t* codes = sample_.row(rows_[i]);
-            const std::int32_t weight = sample_.weights[rows_[i]];
-            std::int32_t* counts = counts_.data() + sample_.labels[rows_[i]];
-            for (const std::int32_t j : batch_) {
-                const std::uint16_t code = codes[j];
-                counts[(first_bin_[j] + code) * k] += weight;
-                if (records) ++records_[first_bin_[j] + code];
-                filled_[n_words_ * j + (code >> 6)] |= std::uint64_t{1} << (code & 63);
-                pages_[n_pages_ * j + (code >> 12)] |= std::uint64_t{1} << ((code >> 6) & 63);
+            const std::int32_t weight = sample_.weights[rows_[i]], label = sample_.labels[rows_[i]];
+            for (const Column& column : columns_) {
+                const std::int64_t code = codes[column.index];
+                column.counts[code * k + label] += weight;
+                if (records) ++column.records[code];
+                column.filled[code >> 6] |= std::uint64_t{1} << (code & 63);
+                column.pages[code >> 12] |= std::uint64_t{1} << ((code >> 6) & 63);
             }
         }
     }
@@ -318,37 +341,49 @@ class Node {
     // Turns the counts into an entry for each bin that is not empty, and clears them. Bins whose values are as good as
     // equal are one entry.
     void tabulate() {
-        const std::int64_t k = sample_.n_classes, stride = first_bin_.back();
-        std::int64_t e = -1;
         ends_.clear();
-        for (const std::int32_t j : batch_) {
-            const float* values = sample_.values + first_bin_[j];
-            const std::int64_t before = e;
-            float last = 0;
-            std::int64_t records = 0;
-            running_.assign(k, 0);
-            for (std::int64_t page = 0; page < n_pages_; ++page) {
-                std::uint64_t words = std::exchange(pages_[n_pages_ * j + page], 0);
-                for (; words; words &= words - 1) {
-                    const std::int64_t word = 64 * page + __builtin_ctzll(words);
-                    std::uint64_t bits = std::exchange(filled_[n_words_ * j + word], 0);
-                    for (; bits; bits &= bits - 1) {
-                        const std::int64_t bin = 64 * word + __builtin_ctzll(bits);
-                        if (e == before || values[bin] > last + NEAR) lowest_[++e] = static_cast<std::int32_t>(bin);
-                        last = values[bin];
-                        std::int32_t* counts = counts_.data() + (first_bin_[j] + bin) * k;
-                        for (std::int64_t c = 0; c < k; ++c) running_[c] += std::exchange(counts[c], 0);
-                        records += std::exchange(records_[first_bin_[j] + bin], 0);
-                        enter(e, records, stride);
-                        bin_[e] = static_cast<std::int32_t>(bin);
-                        entry_[first_bin_[j] + bin] = e;
+        n_entries_ = 0;
+        for (const Column& column : columns_) {
+            const std::int64_t before = n_entries_;
+            n_entries_ = sample_.n_classes == 2 ? entered<2>(column) : entered<0>(column);
+            varies_ |= n_entries_ > before + 1;
+            ends_.push_back(n_entries_);
+        }
+    }
+
+    // How many entries there are with those of one column, for K classes (0: as many as there are).
+    template <int K>
+    std::int64_t entered(const Column& column) {
+        const std::int64_t k = K ? K : sample_.n_classes, stride = first_bin_.back();
+        const bool by_records = by_record();
+        const float* const values = sample_.values + first_bin_[column.index];
+        std::int32_t *const lowest = lowest_.data(), *const highest = bin_.data();
+        double* const left = left_.data();
+        std::int64_t few[K ? K : 1] = {}, records = 0;
+        running_.assign(k, 0);
+        std::int64_t* const running = K ? few : running_.data();
+        std::int64_t e = n_entries_ - 1;
+        float last = -std::numeric_limits<float>::infinity();
+        for (std::int64_t page = 0; page < n_pages_; ++page) {
+            for (std::uint64_t words = std::exchange(column.pages[page], 0); words; words &= words - 1) {
+                const std::int64_t word = 64 * page + __builtin_ctzll(words);
+                for (std::uint64_t bits = std::exchange(column.filled[word], 0); bits; bits &= bits - 1) {
+                    const std::int64_t bin = 64 * word + __builtin_ctzll(bits);
+                    if (values[bin] > last + NEAR) lowest[++e] = static_cast<std::int32_t>(bin);
+                    last = values[bin];
+                    highest[e] = static_cast<std::int32_t>(bin);
+                    for (std::int64_t c = 0; c < k; ++c) {
+                        running[c] += std::exchange(column.counts[bin * k + c], 0);
+                        left[c * stride + e] = static_cast<double>(running[c]);
+                    }
+                    if (by_records) {
+                        records += std::exchange(column.records[bin], 0);
+                        records_below_[e] = static_cast<double>(records);
                     }
                 }
             }
-            varies_ |= e > before + 1;
-            ends_.push_back(e + 1);
         }
-        n_entries_ = e + 1;
+        return e + 1;
     }
 
     // Where the column of one place in the batch is split: the first best entry, then the middle of the empty bins.
@@ -375,6 +410,8 @@ class Node {
     const std::vector<std::int64_t>* totals_ = nullptr;
     std::vector<std::int64_t> first_bin_;           // [columns + 1]: where each column's bins begin
     std::vector<std::int32_t> order_, batch_;       // columns
+    std::vector<Column> columns_;                   // of the batch
+    std::vector<std::uint16_t> held_;               // codes of one of them
     std::vector<std::pair<std::int64_t, std::int64_t>> swaps_;
     std::vector<std::int32_t> counts_, records_;    // [bins, classes] and [bins], zero between nodes
     std::int64_t n_words_ = 0, n_pages_ = 0;
