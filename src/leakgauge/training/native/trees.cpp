@@ -192,8 +192,8 @@ class Node {
         return {column, within(found, entry_[first_bin_[column] + codes[column]], weight)};
     }
 
-    // The best split of all records; the first one of equals.
-    Split best() {
+    // The best split of all records, the first one of equals; `below` becomes the counts of the classes on its left.
+    Split best(std::vector<std::int64_t>& below) {
         rate();
         std::int64_t top = -1;
         double highest = IMPOSSIBLE;
@@ -201,6 +201,8 @@ class Node {
         for (std::int64_t e = 0; e < n; ++e)
             if (if_left_[e] > highest) highest = if_left_[e], top = e;
         if (top < 0) return {};
+        for (std::size_t c = 0; c < below.size(); ++c)
+            below[c] = static_cast<std::int64_t>(left_[c * first_bin_.back() + top]);
         const std::int32_t column = batch_[std::upper_bound(ends_.begin(), ends_.end(), top) - ends_.begin()];
         return {column, rules_.drawn_thresholds ? bin_[top] : between(column, bin_[top], lowest_[top + 1])};
     }
@@ -251,15 +253,22 @@ class Node {
 
     // An entry for one threshold of each column of the batch, drawn between its lowest and its highest value.
     void draw_splits() {
-        std::int64_t e = 0;
+        const std::int64_t n = n_;
+        n_entries_ = 0;
         ends_.clear();
-        held_.resize(n_);
+        for (auto* part : {&labels_, &weights_, &held_}) part->resize(n);
+        for (std::int64_t i = 0; i < n; ++i) {
+            labels_[i] = sample_.labels[rows_[i]];
+            weights_[i] = sample_.weights[rows_[i]];
+        }
+        std::int32_t* const held = held_.data();
         for (const std::int32_t j : batch_) {
-            std::uint16_t low = std::numeric_limits<std::uint16_t>::max(), high = 0;
-            for (std::int64_t i = 0; i < n_; ++i) {
-                held_[i] = sample_.row(rows_[i])[j];
-                low = std::min(low, held_[i]);
-                high = std::max(high, held_[i]);
+            std::int32_t low = std::numeric_limits<std::int32_t>::max(), high = 0;
+            for (std::int64_t i = 0; i < n; ++i) {
+                const std::int32_t code = sample_.row(rows_[i])[j];
+                held[i] = code;
+                low = std::min(low, code);
+                high = std::max(high, code);
             }
             const float* values = sample_.values + first_bin_[j];
             if (values[high] > values[low] + NEAR) {
@@ -267,23 +276,40 @@ class Node {
                 const double reach = static_cast<double>(values[high]) - values[low];
                 const double threshold = reach * share + values[low];
                 const float* bound = std::upper_bound(values + low, values + high, threshold);
-                bin_[e] = std::max<std::int32_t>(low, static_cast<std::int32_t>(bound - values) - 1);
-                running_.assign(2 * sample_.n_classes, 0);  // of each class on the right and on the left
-                std::int64_t records = 0;
-                const std::uint16_t last = static_cast<std::uint16_t>(bin_[e]);
-                for (std::int64_t i = 0; i < n_; ++i) {
-                    const bool left = held_[i] <= last;
-                    running_[2 * sample_.labels[rows_[i]] + left] += sample_.weights[rows_[i]];
-                    records += left;
-                }
-                for (std::int64_t c = 0; c < sample_.n_classes; ++c)
-                    left_[c * first_bin_.back() + e] = static_cast<double>(running_[2 * c + 1]);
-                records_below_[e++] = static_cast<double>(records);
+                enter(std::max(low, static_cast<std::int32_t>(bound - values) - 1));
                 varies_ = true;
             }
-            ends_.push_back(e);
+            ends_.push_back(n_entries_);
         }
-        n_entries_ = e;
+    }
+
+    // An entry of the records whose codes of the column at hand are at most this one.
+    void enter(std::int32_t code) {
+        const std::int64_t n = n_, stride = first_bin_.back(), e = n_entries_++;
+        const std::int32_t *labels = labels_.data(), *weights = weights_.data(), *held = held_.data();
+        std::int32_t records = 0;
+        if (sample_.n_classes == 2) {  // two sums that a compiler can find for many records at once
+            std::int32_t both = 0, second = 0;
+            for (std::int64_t i = 0; i < n; ++i) {
+                const std::int32_t left = -static_cast<std::int32_t>(held[i] <= code);
+                both += weights[i] & left;
+                second += weights[i] & -labels[i] & left;
+                records -= left;
+            }
+            left_[e] = both - second;
+            left_[stride + e] = second;
+        } else {
+            running_.assign(2 * sample_.n_classes, 0);  // of each class on the right and on the left
+            for (std::int64_t i = 0; i < n; ++i) {
+                const bool left = held[i] <= code;
+                running_[2 * labels[i] + left] += weights[i];
+                records += left;
+            }
+            for (std::int64_t c = 0; c < sample_.n_classes; ++c)
+                left_[c * stride + e] = static_cast<double>(running_[2 * c + 1]);
+        }
+        bin_[e] = code;
+        records_below_[e] = records;
     }
 
     // The sums over the classes on both sides of every entry.
@@ -411,7 +437,8 @@ class Node {
     std::vector<std::int64_t> first_bin_;           // [columns + 1]: where each column's bins begin
     std::vector<std::int32_t> order_, batch_;       // columns
     std::vector<Column> columns_;                   // of the batch
-    std::vector<std::uint16_t> held_;               // codes of one of them
+    std::vector<std::int32_t> labels_, weights_;    // of the records of the node
+    std::vector<std::int32_t> held_;                // their codes of a column
     std::vector<std::pair<std::int64_t, std::int64_t>> swaps_;
     std::vector<std::int32_t> counts_, records_;    // [bins, classes] and [bins], zero between nodes
     std::int64_t n_words_ = 0, n_pages_ = 0;
@@ -432,24 +459,27 @@ void grow(const Sample& sample, const Rules& rules, Node& node, std::uint64_t ke
     struct Open {
         std::int64_t begin, end, depth;
         std::uint64_t key;
+        std::vector<std::int64_t> totals;
     };
     std::vector<std::int32_t> rows = sample.rows_of_weight();
-    std::vector<Open> nodes{{0, static_cast<std::int64_t>(rows.size()), 0, key}};
+    const std::int64_t n = static_cast<std::int64_t>(rows.size());
+    std::vector<Open> nodes{{0, n, 0, key, sample.class_counts(rows.data(), n)}};
+    std::vector<std::int64_t> below(sample.n_classes), above(sample.n_classes);
     for (std::size_t id = 0; id < nodes.size(); ++id) {
-        const Open at = nodes[id];
+        const Open at = std::move(nodes[id]);
         std::int32_t* const begin = rows.data() + at.begin;
-        const std::vector<std::int64_t> totals = sample.class_counts(begin, at.end - at.begin);
         Split split;
-        if (!rules.ends(totals, at.end - at.begin, at.depth)) {
-            node.open(begin, at.end - at.begin, totals, at.key);
-            while (split.column < 0 && node.next()) split = node.best();
+        if (!rules.ends(at.totals, at.end - at.begin, at.depth)) {
+            node.open(begin, at.end - at.begin, at.totals, at.key);
+            while (split.column < 0 && node.next()) split = node.best(below);
         }
-        const auto [left, right] = reached(totals, split);
+        const auto [left, right] = reached(at.totals, split);
         if (split.column < 0) continue;
         const auto goes_left = [&](std::int32_t i) { return sample.row(i)[split.column] <= split.bin; };
         const std::int64_t middle = std::partition(begin, rows.data() + at.end, goes_left) - rows.data();
-        if (left) nodes.push_back({at.begin, middle, at.depth + 1, drawn(at.key, sample.n_columns)});
-        if (right) nodes.push_back({middle, at.end, at.depth + 1, drawn(at.key, sample.n_columns + 1)});
+        for (std::size_t c = 0; c < below.size(); ++c) above[c] = at.totals[c] - below[c];
+        if (left) nodes.push_back({at.begin, middle, at.depth + 1, drawn(at.key, sample.n_columns), below});
+        if (right) nodes.push_back({middle, at.end, at.depth + 1, drawn(at.key, sample.n_columns + 1), above});
     }
 }
 
@@ -522,6 +552,7 @@ void walk(const Sample& sample, const Rules& rules, std::uint64_t key, std::int6
     waiting[0].key = key;
     std::vector<std::tuple<std::int32_t, std::int32_t, bool, std::int32_t>> moves;  // column, bin, right, item
     std::vector<std::int32_t> undecided, still;
+    std::vector<std::int64_t> below(k);
     while (!waiting.empty()) {
         Open at = std::move(waiting.back());
         waiting.pop_back();
@@ -555,7 +586,7 @@ void walk(const Sample& sample, const Rules& rules, std::uint64_t key, std::int6
                     node.leave_out(label, weight);
                     node.summarise();
                 }
-                const Split of_all = weight ? Split{} : node.best();
+                const Split of_all = weight ? Split{} : node.best(below);
                 for (; first != undecided.end() && sort_of(*first) == std::make_pair(label, weight); ++first) {
                     const Split split = weight ? node.best(sample.row(gone[*first]), weight) : of_all;
                     if (split.column < 0) {
