@@ -33,6 +33,7 @@ from rich.console import Console
 from rich.table import Table as Shown
 from sklearn.base import clone, is_classifier
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
 from sklearn.kernel_ridge import KernelRidge
@@ -315,14 +316,22 @@ def tree(n: int, *, d: int = 100) -> Measured:
 
 def forest(n: int = 1000) -> Measured:
     """A hundred trees, every record left out; the loop is scikit-learn's."""
-    from sklearn.ensemble import RandomForestClassifier
-
     from leakgauge.training import RandomForest, public_thresholds
 
     table = people.codes(n)
     learner = RandomForest(public_thresholds(records_of(table, None)))
     measured = left_out(RandomForestClassifier(), table, learner=learner, sample=4, repeats=1)
     return replace(measured, error=None, remark="refitted forests are drawn anew each time")
+
+
+def equal_in_law(estimator: Any, *, left: bool, n: int = 1000, n_models: int = 40) -> Measured:
+    """A hundred of scikit-learn's trees, every record left out or on random halves; the loop is scikit-learn's."""
+    if left:
+        measured = left_out(estimator, people.numbers(n, 20), sample=4, repeats=1)
+    else:
+        subsets = random_subsets(2 * n, n, n_models, np.random.default_rng(0))
+        measured = shadows(estimator, people.numbers(2 * n, 20), subsets)
+    return replace(measured, error=None, remark="equal in law: refitted forests are drawn anew each time")
 
 
 def adult_wall(n_workers: int) -> Measured:
@@ -411,6 +420,12 @@ def rows() -> list[Row]:
         Row("decision tree, each of 10,000 left out", "baskets, 100 binary", lambda: tree(10_000), 2000, None, False)
     )
     found.append(Row("forest of 100 trees, each of 1,000 left out", "census-like, 14 attributes", forest))
+    for estimator in (RandomForestClassifier(), ExtraTreesClassifier()):
+        name = type(estimator).__name__
+        for left, goal in ((True, 20), (False, 5)):
+            task = "each of 1,000 left out" if left else "40 shadow models on 1,000 of 2,000"
+            measure = lambda estimator=estimator, left=left: equal_in_law(estimator, left=left)  # noqa: E731
+            found.append(Row(f"{name} of 100 trees, {task}", "normal, 20 columns", measure, goal))
     found += _shadow_rows()
     found += _network_rows(places)
     if people.HAVE_DATA:

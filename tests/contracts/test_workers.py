@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
 from sklearn.svm import SVC
@@ -53,6 +54,9 @@ CASES: list[tuple[str, Learner, Subsets, int]] = [
     ("logistic-regression-subsets", SklearnLearner(LogisticRegression()), RANDOM, 2),
     ("trees", TREE, LEAVE_OUT, 2),
     ("trees", FOREST, LEAVE_OUT, 2),
+    ("forests", SklearnLearner(RandomForestClassifier(5)), LEAVE_OUT, 2),
+    ("forests", SklearnLearner(RandomForestClassifier(5)), RANDOM, 3),
+    ("forests-voting", Ensemble(3).apply(SklearnLearner(RandomForestClassifier(5))), LEAVE_OUT, 2),
     ("networks", NETWORK, LEAVE_OUT, 2),
     ("networks", NETWORK, RANDOM, 3),
     ("logistic-regression-released", Temperature(2.0).apply(SklearnLearner(LogisticRegression())), LEAVE_OUT, 2),

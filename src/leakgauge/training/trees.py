@@ -12,6 +12,9 @@ is a column and a bin. Of equally good splits the first column and the lowest th
 part a node's records in the same way the one in the middle. A score is one fraction of whole numbers, the counts on
 either side: it is the same number however they were come by, and splits that are equally good have equal scores
 (up to 330,000 records; beyond, the sixteenth digit decides).
+
+How a node is split is a matter of :class:`Rules`, of which scikit-learn has others: see
+:mod:`leakgauge.training.engines.forests`.
 """
 
 from __future__ import annotations
@@ -20,8 +23,9 @@ import ctypes
 import hashlib
 import math
 from abc import abstractmethod
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from dataclasses import astuple, dataclass
+from enum import IntEnum
 from itertools import count, islice
 from typing import Any, Literal, TypeAlias
 
@@ -38,17 +42,23 @@ from leakgauge.training.native import kernels
 Thresholds: TypeAlias = tuple[tuple[float, ...], ...]
 """For each column the values at which it may be split, ascending."""
 
-Codes: TypeAlias = NDArray[np.uint8]
+Codes: TypeAlias = NDArray[np.uint16]
 Keys: TypeAlias = NDArray[np.uint64]
 Counts: TypeAlias = NDArray[np.int64]
 
 MAX_BINS = 255
+MAX_CODES = 2**16
+"""Values of a column that can be told apart."""
+
 LEAF = -1
 NO_LIMIT = 2**31 - 1
 """No limit."""
 
 BLOCK_CELLS = 2**20
-"""Cells of the temporary arrays of numpy: bounds how many nodes, trees or queries are done together."""
+"""Cells of the temporary arrays of numpy: bounds how many trees or queries are done together."""
+
+NEAR = np.float32(1e-7)
+"""What scikit-learn adds to a value before it is less than another one, in single precision."""
 
 
 def public_thresholds(pool: Records, n_bins: int = MAX_BINS) -> Thresholds:
@@ -76,6 +86,47 @@ def public_thresholds(pool: Records, n_bins: int = MAX_BINS) -> Thresholds:
     )
 
 
+class Criterion(IntEnum):
+    """By what splits are compared.
+
+    ``FRACTION``: the Gini impurity as one fraction of whole numbers. ``GINI``: the same as scikit-learn rounds it, so
+    that it parts the splits that rounding parts there. ``ENTROPY``: of the classes, as scikit-learn has it but for
+    rounding.
+    """
+
+    FRACTION = 0
+    GINI = 1
+    ENTROPY = 2
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How a node is split, and when it is a leaf; the defaults are those of our own trees.
+
+    Args:
+        max_features: how many columns a node looks at.
+        max_depth: splits on the way to a leaf, at the most.
+        min_samples_split: size of a node that is split, at the least.
+        min_samples_leaf: size of a leaf, at the least.
+        criterion: by what splits are compared.
+        looks_on: whether a node that cannot be split at the columns it looks at looks on until it can; otherwise only
+            until one of them has two values.
+        drawn_ties: whether of equally good splits that of the column drawn first is taken, instead of the first column.
+        sizes_by_record: whether a size is a number of records, instead of how often they count together.
+        drawn_thresholds: whether a column is split at one threshold drawn between its lowest and highest value.
+    """
+
+    max_features: int
+    max_depth: int
+    min_samples_split: int
+    min_samples_leaf: int
+    criterion: Criterion = Criterion.FRACTION
+    looks_on: bool = True
+    drawn_ties: bool = False
+    sizes_by_record: bool = False
+    drawn_thresholds: bool = False
+
+
 @dataclass(frozen=True)
 class Growth:
     """How trees are grown; the same for a single tree and for those of a forest.
@@ -84,19 +135,13 @@ class Growth:
         thresholds: for each column where it may be split.
         n_trees: the number of trees.
         bootstrap: whether a record counts as often as a Poisson variable of mean 1 says, instead of once.
-        max_features: how many columns a node looks at. If it cannot be split at any of them it looks on.
-        max_depth: splits on the way to a leaf, at the most.
-        min_samples_split: records of a node that is split, at the least; in a forest, as often as they count.
-        min_samples_leaf: records of a leaf, at the least; in a forest, as often as they count.
+        rules: how nodes are split.
     """
 
     thresholds: Thresholds
     n_trees: int
     bootstrap: bool
-    max_features: int
-    max_depth: int
-    min_samples_split: int
-    min_samples_leaf: int
+    rules: Rules
 
     @property
     def n_bins(self) -> Counts:
@@ -104,7 +149,7 @@ class Growth:
         return np.array([len(bounds) + 1 for bounds in self.thresholds], dtype=np.int64)
 
     def codes(self, X: Floats) -> Codes:
-        """The bin of each value, uint8 ``[m, d]``: how many thresholds are below it.
+        """The bin of each value, uint16 ``[m, d]``: how many thresholds are below it.
 
         Raises:
             ModelError: the matrix has another number of columns.
@@ -114,7 +159,7 @@ class Growth:
                 f"the thresholds are for {len(self.thresholds)} columns, but the records have {X.shape[1]}; "
                 "take them from records like these (public_thresholds)"
             )
-        codes = np.empty(X.shape, dtype=np.uint8)
+        codes = np.empty(X.shape, dtype=np.uint16)
         for j, bounds in enumerate(self.thresholds):
             codes[:, j] = np.searchsorted(np.asarray(bounds, dtype=np.float64), X[:, j], side="left")
         return codes
@@ -130,7 +175,8 @@ class Growth:
         if not records.schema.classes:
             raise ModelError("a tree of leakgauge predicts classes; it cannot be trained for regression")
         labels = np.asarray(records.labels, dtype=np.int64)
-        return Sample(self.codes(records.features), labels, self.n_bins, len(records.schema.classes))
+        values = np.concatenate([np.arange(n, dtype=np.float32) for n in self.n_bins])
+        return Sample(self.codes(records.features), labels, self.n_bins, len(records.schema.classes), values)
 
     def weights(self, sample: Sample, seed: int) -> Iterator[Counts]:
         """How often each record counts in each tree, int64 ``[n]``.
@@ -149,19 +195,27 @@ class Growth:
 
 @dataclass(frozen=True)
 class Sample:
-    """Binned records.
+    """Records as trees see them: each value by its rank among those of its column.
 
     Args:
         codes: ``[n, d]``.
         labels: class codes ``[n]``.
         n_bins: how many codes each column has ``[d]``.
         n_classes: k; a class need not have records.
+        values: what each code of each column stands for, ascending, float32 ``[sum of n_bins]``: a node is split
+            halfway between two values that follow each other in it. Bins have no values but their codes.
     """
 
     codes: Codes
     labels: Counts
     n_bins: Counts
     n_classes: int
+    values: NDArray[np.float32]
+
+    @property
+    def first_bin(self) -> Counts:
+        """Where the values of each column begin ``[d]``."""
+        return np.cumsum(self.n_bins) - self.n_bins
 
     @property
     def keys(self) -> Keys:
@@ -231,26 +285,34 @@ class Forest(ProbabilityAccess):
         """Log-probabilities ``[m, k]``; ``-inf`` for a class that none of the leaves has."""
         codes = self.growth.codes(X)
         step = max(1, BLOCK_CELLS // len(self.trees))
-        parts = [self._shares(codes[start : start + step]) for start in range(0, len(codes), step)]
+        parts = [added(shares_reached(self.trees, codes[start : start + step])) for start in range(0, len(codes), step)]
         total = np.concatenate(parts) if parts else np.zeros((0, self.trees[0].counts.shape[1]))
         return log_mean(total, len(self.trees))
 
-    def _shares(self, codes: Codes) -> Floats:
-        """The sum over the trees, in their order, ``[m, k]``."""
-        root = np.cumsum([0] + [len(tree.column) for tree in self.trees[:-1]])
-        column, split = (np.concatenate([getattr(tree, part) for tree in self.trees]) for part in ("column", "bin"))
-        left = np.concatenate([tree.left + first for tree, first in zip(self.trees, root, strict=True)])
-        leaves = shares(np.concatenate([tree.counts for tree in self.trees]))
-        node, query = np.repeat(root, len(codes)), np.tile(np.arange(len(codes)), len(root))
-        moving = np.flatnonzero(column[node] != LEAF)
-        while len(moving):
-            at = node[moving]
-            node[moving] = left[at] + (codes[query[moving], column[at]] > split[at])
-            moving = moving[column[node[moving]] != LEAF]
-        total = np.zeros((len(codes), leaves.shape[1]))
-        for reached in node.reshape(len(root), -1):  # one tree after another: the order of additions shows
-            total += leaves[reached]
-        return total
+
+def shares_reached(trees: list[Tree], codes: Codes) -> Iterator[Floats]:
+    """For each tree the shares of the classes in the leaves that queries reach, ``[m, k]``.
+
+    Args:
+        trees: at least one.
+        codes: the queries ``[m, d]``.
+    """
+    root = np.cumsum([0] + [len(tree.column) for tree in trees[:-1]])
+    column, split = (np.concatenate([getattr(tree, part) for tree in trees]) for part in ("column", "bin"))
+    left = np.concatenate([tree.left + first for tree, first in zip(trees, root, strict=True)])
+    leaves = shares(np.concatenate([tree.counts for tree in trees]))
+    node, query = np.repeat(root, len(codes)), np.tile(np.arange(len(codes)), len(root))
+    moving = np.flatnonzero(column[node] != LEAF)
+    while len(moving):
+        at = node[moving]
+        node[moving] = left[at] + (codes[query[moving], column[at]] > split[at])
+        moving = moving[column[node[moving]] != LEAF]
+    return (leaves[reached] for reached in node.reshape(len(root), -1))
+
+
+def added(parts: Iterable[Floats]) -> Floats:
+    """The sum of the shares of trees, one after another: the order of additions shows."""
+    return np.asarray(sum(parts))
 
 
 class TreeLearner(Learner):
@@ -322,7 +384,7 @@ class DecisionTree(TreeLearner):
         """All records, all columns."""
         d = len(self.thresholds)
         depth = NO_LIMIT if self.max_depth is None else self.max_depth
-        return Growth(self.thresholds, 1, False, d, depth, self.min_samples_split, self.min_samples_leaf)
+        return Growth(self.thresholds, 1, False, Rules(d, depth, self.min_samples_split, self.min_samples_leaf))
 
 
 @dataclass(frozen=True)
@@ -369,9 +431,8 @@ class RandomForest(TreeLearner):
         d = len(self.thresholds)
         columns = math.isqrt(d) if self.max_features == "sqrt" else min(self.max_features, d)
         depth = NO_LIMIT if self.max_depth is None else self.max_depth
-        return Growth(
-            self.thresholds, self.n_trees, True, columns, depth, self.min_samples_split, self.min_samples_leaf
-        )
+        rules = Rules(columns, depth, self.min_samples_split, self.min_samples_leaf)
+        return Growth(self.thresholds, self.n_trees, True, rules)
 
 
 # ---------------------------------------------------------------- random numbers
@@ -405,14 +466,14 @@ def child_keys(keys: Any, n_columns: int) -> Any:
     return drawn(np.asarray(keys, np.uint64)[..., None], n_columns + np.arange(2))
 
 
-def column_batches(keys: Keys, n_columns: int, max_features: int) -> Iterator[Counts]:
+def column_batches(keys: Keys, n_columns: int, max_features: int, *, in_order: bool = False) -> Iterator[Counts]:
     """The columns that nodes look at: ``max_features`` of them at first, then one after the other.
 
     They are drawn without replacement (Fisher and Yates), for each node by its key ``[nodes]``; each batch
-    ``[nodes, c]`` is ascending.
+    ``[nodes, c]`` is ascending, or ``in_order`` in which they were drawn.
     """
     order = np.repeat(np.arange(n_columns)[None, :], len(keys), axis=0)
-    if max_features >= n_columns:
+    if max_features >= n_columns and not in_order:
         yield order
         return
     nodes = np.arange(len(keys))
@@ -420,8 +481,9 @@ def column_batches(keys: Keys, n_columns: int, max_features: int) -> Iterator[Co
         chance = (drawn(keys, i) >> np.uint64(32)) * np.uint64(n_columns - i)
         other = i + (chance >> np.uint64(32)).astype(np.int64)
         order[nodes, i], order[nodes, other] = order[nodes, other], order[nodes, i]
-        if i + 1 >= max_features:
-            yield np.sort(order[:, 0 if i + 1 == max_features else i : i + 1], axis=1)
+        if i + 1 >= min(max_features, n_columns):
+            batch = order[:, 0 if i + 1 == min(max_features, n_columns) else i : i + 1]
+            yield batch.copy() if in_order else np.sort(batch, axis=1)
 
 
 _POISSON = np.array(
@@ -435,21 +497,32 @@ _POISSON = np.array(
 
 def grow(sample: Sample, growth: Growth, seed: int) -> list[Tree]:
     """All trees."""
-    library = kernels()
-    weights = growth.weights(sample, seed)
-    keys = [root_key(seed, tree) for tree in range(growth.n_trees)]
-    if library is not None and hasattr(library, "leakgauge_trees_grow"):
-        return [_grow_compiled(library, sample, w, growth, key) for w, key in zip(weights, keys, strict=True)]
-    together = max(1, BLOCK_CELLS // (len(sample.labels) * growth.max_features))
-    groups = (keys[start : start + together] for start in range(0, growth.n_trees, together))
+    roots = [root_key(seed, tree) for tree in range(growth.n_trees)]
+    return grown(sample, growth.weights(sample, seed), growth.rules, roots)
+
+
+def grown(sample: Sample, weights: Iterable[Counts], rules: Rules, roots: list[int]) -> list[Tree]:
+    """The trees of some roots.
+
+    Args:
+        sample: the records.
+        weights: how often each record counts ``[n]``, one after the other for each tree.
+        rules: how nodes are split.
+        roots: the key of each tree's root.
+    """
+    library, weights = compiled(), iter(weights)
+    if library is not None:
+        return [_grow_compiled(library, sample, w, rules, key) for w, key in zip(weights, roots, strict=True)]
+    together = max(1, BLOCK_CELLS // (len(sample.labels) * rules.max_features))
+    groups = (roots[start : start + together] for start in range(0, len(roots), together))
     return [
         tree
         for group in groups
-        for tree in _grow_in_numpy(sample, np.stack(list(islice(weights, len(group)))), growth, group)
+        for tree in _grow_in_numpy(sample, np.stack(list(islice(weights, len(group)))), rules, group)
     ]
 
 
-def _grow_in_numpy(sample: Sample, weights: Counts, growth: Growth, roots: list[int]) -> list[Tree]:
+def _grow_in_numpy(sample: Sample, weights: Counts, rules: Rules, roots: list[int]) -> list[Tree]:
     """The trees of some roots, all level by level, with weights ``[trees, n]``."""
     node, row = np.nonzero(weights)
     entries = NodeEntries(sample, row, weights[node, row].astype(np.float64), node)
@@ -457,7 +530,8 @@ def _grow_in_numpy(sample: Sample, weights: Counts, growth: Growth, roots: list[
     levels = []
     for depth in count():
         totals = entries.class_counts(len(owner))
-        column, split = _splits(entries, growth, keys, np.flatnonzero(~ends(totals, growth, depth)))
+        n_records = np.bincount(entries.node, minlength=len(owner))
+        column, split = _splits(entries, rules, keys, np.flatnonzero(~ends(totals, n_records, rules, depth)))
         levels.append((owner, column, split, totals.astype(np.int64)))
         inner = column != LEAF
         if not inner.any():
@@ -489,18 +563,21 @@ class NodeEntries:
         counted = np.bincount(self.node * k + self.sample.labels[self.row], self.weight, n_nodes * k)
         return np.asarray(counted, dtype=np.float64).reshape(n_nodes, k)
 
-    def counts(self, columns: Counts, nodes: Counts) -> Floats:
-        """How often each class counts in each bin of some columns ``[nodes, c]`` of nodes: ``[nodes, c, bins, k]``."""
-        shape = (*columns.shape, int(self.sample.n_bins[columns].max()), self.sample.n_classes)
+    def cells(self, columns: Counts, nodes: Counts) -> Cells:
+        """How often each class counts at each value of some columns ``[nodes, c]`` of nodes."""
+        sample, n_codes = self.sample, int(self.sample.n_bins.max())
+        n_columns, k = columns.shape[1], sample.n_classes
         place = np.full(self.node.max() + 1, -1)
         place[nodes] = np.arange(len(nodes))
         mine = np.flatnonzero(place[self.node] >= 0)
         row, at = self.row[mine], place[self.node[mine]]
-        cells = at[:, None] * shape[1] + np.arange(shape[1])
-        cells = cells * shape[2] + self.sample.codes[row[:, None], columns[at]]
-        cells = cells * shape[3] + self.sample.labels[row, None]
-        counted = np.bincount(cells.ravel(), np.repeat(self.weight[mine], shape[1]), math.prod(shape))
-        return np.asarray(counted, dtype=np.float64).reshape(shape)
+        slots = at[:, None] * n_columns + np.arange(n_columns)
+        filled, cell = np.unique(slots * n_codes + sample.codes[row[:, None], columns[at]], return_inverse=True)
+        cell = cell.ravel()
+        slot, code = np.divmod(filled, n_codes)
+        labels, weight = (np.repeat(part, n_columns) for part in (sample.labels[row], self.weight[mine]))
+        counts = np.bincount(cell * k + labels, weight, len(filled) * k).astype(np.float64).reshape(-1, k)
+        return Cells(slot, columns.ravel()[slot], code, code, counts, np.bincount(cell, minlength=len(filled)))
 
     def below(self, column: Counts, split: Counts) -> NodeEntries:
         """Where they are in the next level, when nodes are split as said ``[nodes]``; leaves keep theirs."""
@@ -511,66 +588,149 @@ class NodeEntries:
         return NodeEntries(self.sample, row, self.weight[kept], 2 * (np.cumsum(inner) - 1)[node] + right)
 
 
-def _splits(entries: NodeEntries, growth: Growth, keys: Keys, undecided: Counts) -> tuple[Counts, Counts]:
+@dataclass(frozen=True)
+class Cells:
+    """The values that columns have in nodes, in ascending order, one column after the other.
+
+    Args:
+        slot: which of the columns of which of the nodes ``[cells]``, ascending.
+        column: the column itself ``[cells]``.
+        low: the first code of the values that count as this one ``[cells]``.
+        high: the last one.
+        counts: how often each class counts ``[cells, k]``.
+        records: of how many records ``[cells]``.
+    """
+
+    slot: Counts
+    column: Counts
+    low: Counts
+    high: Counts
+    counts: Floats
+    records: Counts
+
+    @property
+    def ends(self) -> tuple[Counts, Counts]:
+        """The first and the last cell of each slot."""
+        first = np.flatnonzero(np.r_[True, self.slot[1:] != self.slot[:-1]])
+        return first, np.r_[first[1:], len(self.slot)] - 1
+
+    def told_apart(self, sample: Sample) -> Cells:
+        """With values that are as good as equal in one cell."""
+        value = sample.values[sample.first_bin[self.column] + self.low]
+        apart = np.r_[True, (self.slot[1:] != self.slot[:-1]) | (value[1:] > value[:-1] + NEAR)]
+        if apart.all():
+            return self
+        first = np.flatnonzero(apart)
+        high = self.high[np.r_[first[1:], len(apart)] - 1]
+        counts, records = np.add.reduceat(self.counts, first, axis=0), np.add.reduceat(self.records, first)
+        return Cells(self.slot[first], self.column[first], self.low[first], high, counts, records)
+
+    def scores(self, rules: Rules) -> Floats:
+        """How good it is to split a column behind each cell, ``-inf`` where that may not be ``[cells]``."""
+        first, last = self.ends
+        size = last - first + 1
+        left, n_left = (part.cumsum(axis=0) for part in (self.counts, self.records))
+        left -= np.repeat(left[first] - self.counts[first], size, axis=0)
+        n_left -= np.repeat(n_left[first] - self.records[first], size)
+        right, n_right = np.repeat(left[last], size, axis=0) - left, np.repeat(n_left[last], size) - n_left
+        sizes = (n_left, n_right) if rules.sizes_by_record else (left.sum(axis=1), right.sum(axis=1))
+        sound = np.minimum(*sizes) >= rules.min_samples_leaf
+        with np.errstate(divide="ignore", invalid="ignore"):
+            return np.where(sound, purity(left, right, rules.criterion), -np.inf)
+
+
+def _splits(entries: NodeEntries, rules: Rules, keys: Keys, undecided: Counts) -> tuple[Counts, Counts]:
     """The column, or :data:`LEAF`, and bin at which each node of a level is split; all but ``undecided`` are leaves."""
     column, split = np.full(len(keys), LEAF), np.zeros(len(keys), dtype=np.int64)
-    cells = int(growth.n_bins.max()) * entries.sample.n_classes
-    for columns in column_batches(keys, len(growth.thresholds), growth.max_features):
-        step = max(1, BLOCK_CELLS // (cells * columns.shape[1]))
-        for start in range(0, len(undecided), step):
-            nodes = undecided[start : start + step]
-            found = best_splits(entries.counts(columns[nodes], nodes), growth.min_samples_leaf)
-            column[nodes] = np.where(found[0] == LEAF, LEAF, columns[nodes, found[0]])
-            split[nodes] = found[1]
-        undecided = undecided[column[undecided] == LEAF]
+    d = len(entries.sample.n_bins)
+    for columns in column_batches(keys, d, rules.max_features, in_order=rules.drawn_ties):
         if not len(undecided):
             break
+        cells = entries.cells(columns[undecided], undecided)
+        find = _drawn_splits if rules.drawn_thresholds else _best_splits
+        column[undecided], split[undecided], varies = find(
+            entries.sample, cells, columns.shape[1], rules, keys[undecided]
+        )
+        undecided = undecided[(column[undecided] == LEAF) & (rules.looks_on | ~varies)]
     return column, split
 
 
-def best_splits(counts: Floats, min_samples_leaf: int) -> tuple[Counts, Counts]:
-    """The best split of each node.
-
-    Args:
-        counts: how often each class counts in each bin of each column ``[nodes, c, bins, k]``.
-        min_samples_leaf: what must be left on either side.
-
-    Returns:
-        The place of the column ``[nodes]``, :data:`LEAF` where nothing can be split, and the bin ``[nodes]``, then 0.
-    """
-    nodes, n_bins = np.arange(len(counts)), counts.shape[2]
-    score = split_scores(*sides(counts), min_samples_leaf).reshape(len(counts), -1)
-    best = np.argmax(score, axis=1)
-    place, split = np.divmod(best, n_bins)
-    filled = counts.sum(axis=3)[nodes, place] > 0
-    sound = score[nodes, best] > -np.inf
-    return np.where(sound, place, LEAF), np.where(sound, middle(filled, split), 0)
+def _best_splits(
+    sample: Sample, cells: Cells, n_columns: int, rules: Rules, keys: Keys
+) -> tuple[Counts, Counts, NDArray[np.bool_]]:
+    """The best split of each node: its column or :data:`LEAF`, the bin, and whether any of its columns varies."""
+    cells = cells.told_apart(sample)
+    first, last = cells.ends
+    varies = np.asarray((last > first).reshape(-1, n_columns).any(axis=1))
+    best, sound = _first_highest(cells.scores(rules), cells.slot // n_columns)
+    column, low, high = cells.column[best], cells.high[best], cells.low[np.minimum(best + 1, len(cells.low) - 1)]
+    low, high = np.where(sound, low, 0), np.where(sound, high, 0)
+    first_bin = sample.first_bin[column]
+    threshold = sample.values[first_bin + low] / np.float64(2) + sample.values[first_bin + high] / np.float64(2)
+    return np.where(sound, column, LEAF), last_at_most(sample, column, low, high, threshold), varies
 
 
-def sides(counts: Floats) -> tuple[Floats, Floats]:
-    """Counts on the left and on the right of a split after each bin, ``[..., bins, k]``."""
-    left = counts.cumsum(axis=-2)
-    return left, left[..., -1:, :] - left
+def _drawn_splits(
+    sample: Sample, cells: Cells, n_columns: int, rules: Rules, keys: Keys
+) -> tuple[Counts, Counts, NDArray[np.bool_]]:
+    """The best of one drawn threshold for each column, as :func:`_best_splits`."""
+    first, last = cells.ends
+    column, low, high = cells.column[first], cells.low[first], cells.high[last]
+    lowest, highest = (sample.values[sample.first_bin[column] + code] for code in (low, high))
+    varies = np.asarray(highest > lowest + NEAR)
+    chance = drawn(np.repeat(keys, n_columns), len(sample.n_bins) + 2 + column) >> np.uint64(11)
+    threshold = (highest.astype(np.float64) - lowest) * (chance.astype(np.float64) * 2.0**-53) + lowest
+    split = last_at_most(sample, column, low, high, threshold)
+    behind = np.add.reduceat(cells.low <= np.repeat(split, last - first + 1), first) + first - 1
+    scores = np.full(len(cells.slot), -np.inf)
+    scores[behind[varies]] = cells.scores(rules)[behind[varies]]
+    best, sound = _first_highest(scores, cells.slot // n_columns)
+    found = np.where(sound, split[np.searchsorted(first, best, side="right") - 1], 0)
+    return np.where(sound, cells.column[best], LEAF), found, np.asarray(varies.reshape(-1, n_columns).any(axis=1))
 
 
-def split_scores(left: Floats, right: Floats, min_samples_leaf: int) -> Floats:
-    """How pure splits are ``[...]``: over both sides the sum of squared counts ``[..., k]`` by their total.
+def _first_highest(scores: Floats, node: Counts) -> tuple[Counts, NDArray[np.bool_]]:
+    """The place of the first of the highest scores of each node ``[nodes]``, and whether it is one at all."""
+    first = np.flatnonzero(np.r_[True, node[1:] != node[:-1]])
+    top = np.maximum.reduceat(scores, first)
+    highest = np.flatnonzero(scores == top[node])
+    return highest[np.unique(node[highest], return_index=True)[1]], np.asarray(top > -np.inf)
 
-    The Gini impurity of the two sides together is 1 less this over the total: the highest score is the best.
+
+def last_at_most(sample: Sample, column: Counts, low: Counts, high: Counts, threshold: Floats) -> Counts:
+    """The last code of each column from ``low`` up to but not ``high`` whose value is at most the threshold ``[m]``."""
+    low, high, first_bin = low.copy(), high.copy(), sample.first_bin[column]
+    while (high - low > 1).any():
+        middle = (low + high) // 2
+        below = sample.values[first_bin + middle] <= threshold
+        low, high = np.where(below, middle, low), np.where(below, high, np.maximum(middle, low + 1))
+    return low
+
+
+def purity(left: Floats, right: Floats, criterion: Criterion) -> Floats:
+    """How pure splits are, from the counts on both sides ``[..., k]``: more is better ``[...]``.
+
+    The Gini impurity of the two sides together is 1 less, over the total, the sum of squared counts by their total on
+    both sides.
     """
     n_left, n_right = left.sum(axis=-1), right.sum(axis=-1)
-    sound = (n_left >= min_samples_leaf) & (n_right >= min_samples_leaf)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        # One fraction of whole numbers, both below 2^53 up to 330,000 records: equal scores are equal numbers.
-        score = ((left * left).sum(axis=-1) * n_right + (right * right).sum(axis=-1) * n_left) / (n_left * n_right)
-    return np.where(sound, score, -np.inf)
+    if criterion is Criterion.ENTROPY:
+        terms = entropy_terms(int((n_left + n_right).max(initial=0.0)))
+        parts = [sum(terms[side[..., c].astype(np.int64)] for c in range(side.shape[-1])) for side in (left, right)]
+        return np.asarray((parts[0] - terms[n_left.astype(np.int64)]) + (parts[1] - terms[n_right.astype(np.int64)]))
+    squares_left, squares_right = (left * left).sum(axis=-1), (right * right).sum(axis=-1)
+    if criterion is Criterion.GINI:
+        return np.asarray(
+            -n_right * (1.0 - squares_right / (n_right * n_right)) - n_left * (1.0 - squares_left / (n_left * n_left))
+        )
+    # One fraction of whole numbers, both below 2^53 up to 330,000 records: equal scores are equal numbers.
+    return np.asarray((squares_left * n_right + squares_right * n_left) / (n_left * n_right))
 
 
-def middle(filled: NDArray[np.bool_], split: Counts) -> Counts:
-    """The middle of the empty bins ``[m, bins]`` after each split ``[m]``: all part the records in the same way."""
-    following = np.argmax(filled & (np.arange(filled.shape[1]) > split[:, None]), axis=1)
-    between: Counts = (split + following) // 2
-    return between
+def entropy_terms(most: int) -> Floats:
+    """``c log2 c`` of each count up to the most ``[most + 1]``."""
+    counts = np.arange(most + 1, dtype=np.float64)
+    return counts * np.log2(np.maximum(counts, 1.0))
 
 
 def _assembled(owner: Counts, column: Counts, split: Counts, counts: Counts) -> list[Tree]:
@@ -585,20 +745,22 @@ def _assembled(owner: Counts, column: Counts, split: Counts, counts: Counts) -> 
     return [Tree(column[nodes], split[nodes], left[nodes], counts[nodes]) for nodes in np.split(order, first[1:])]
 
 
-def _grow_compiled(library: ctypes.CDLL, sample: Sample, weights: Counts, growth: Growth, key: int) -> Tree:
+def _grow_compiled(library: ctypes.CDLL, sample: Sample, weights: Counts, rules: Rules, key: int) -> Tree:
     most = 2 * max(1, int((weights > 0).sum())) - 1
     parts = np.empty((3, most), dtype=np.int32)
     counts = np.empty((most, sample.n_classes), dtype=np.int64)
     into = [pointer(part) for part in parts]
-    n = call(library.leakgauge_trees_grow, *arguments(sample, weights, growth, key), *into, pointer(counts))
+    told = [*arguments(sample, rules, int(weights.sum())), pointer(weights.astype(np.int32)), ctypes.c_uint64(key)]
+    n = call(library.leakgauge_trees_grow, *told, *into, pointer(counts))
     column, split, left = parts[:, :n].astype(np.int64)
     return Tree(column, split, left, counts[:n].copy())
 
 
-def ends(counts: NDArray[Any], growth: Growth, depth: int) -> Any:
-    """Whether a node with these counts ``[..., k]`` is a leaf for certain."""
+def ends(counts: NDArray[Any], n_records: Any, rules: Rules, depth: int) -> Any:
+    """Whether nodes of so many records ``[...]`` with these counts ``[..., k]`` are leaves for certain."""
     total = counts.sum(axis=-1)
-    return (depth >= growth.max_depth) | (total < growth.min_samples_split) | (counts.max(axis=-1) == total)
+    size = n_records if rules.sizes_by_record else total
+    return (depth >= rules.max_depth) | (size < rules.min_samples_split) | (counts.max(axis=-1) == total)
 
 
 def shares(counts: NDArray[Any]) -> Floats:
@@ -618,15 +780,21 @@ def log_mean(total: Floats, n_trees: int) -> Floats:
 # ---------------------------------------------------------------- compiled loops
 
 
-def arguments(sample: Sample, weights: Counts, growth: Growth, key: int) -> list[Any]:
-    """What the compiled loops are told about a tree."""
+def compiled() -> ctypes.CDLL | None:
+    """The compiled loops of trees, where there are any."""
+    library = kernels()
+    return library if library is not None and hasattr(library, "leakgauge_trees_ask") else None
+
+
+def arguments(sample: Sample, rules: Rules, total: int) -> list[Any]:
+    """What the compiled loops are told about trees in which records count ``total`` times together."""
+    terms = entropy_terms(total) if rules.criterion is Criterion.ENTROPY else np.zeros(1)
     return [
         *map(ctypes.c_int64, (*sample.codes.shape, sample.n_classes)),
         pointer(np.ascontiguousarray(sample.codes)),
-        *(pointer(part.astype(np.int32)) for part in (sample.n_bins, sample.labels, weights)),
-        *map(ctypes.c_int64, (growth.max_features, growth.max_depth)),
-        *map(ctypes.c_int64, (growth.min_samples_split, growth.min_samples_leaf)),
-        ctypes.c_uint64(key),
+        *(pointer(part) for part in (sample.n_bins.astype(np.int32), sample.values, sample.labels.astype(np.int32))),
+        pointer(terms),
+        pointer(np.array(astuple(rules), dtype=np.int64)),
     ]
 
 

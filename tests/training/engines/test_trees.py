@@ -17,7 +17,6 @@ from leakgauge.training import (
     train_many,
     trees,
 )
-from leakgauge.training.engines import trees as engine
 from leakgauge.training.engines.base import PreparedJob
 from leakgauge.training.engines.refit import Refit
 from leakgauge.training.engines.trees import TreesWithout
@@ -32,7 +31,6 @@ def loops(request, monkeypatch):
     """Every test that takes this runs with both loops, in the learner and in the engine."""
     if request.param == "numpy":
         monkeypatch.setattr(trees, "kernels", lambda: None)
-        monkeypatch.setattr(engine, "kernels", lambda: None)
     elif not COMPILED:
         pytest.skip("the loops are not compiled")
     return request.param
@@ -172,7 +170,7 @@ def test_the_compiled_walk_equals_that_of_numpy(name, monkeypatch):
     records = table(250, 12, 2, seed=8)
     job = job_of(LEARNERS[name](public_thresholds(records)), records)
     compiled = TreesWithout().prepare(job).all().answers
-    monkeypatch.setattr(engine, "kernels", lambda: None)
+    monkeypatch.setattr(trees, "kernels", lambda: None)
     np.testing.assert_array_equal(TreesWithout().prepare(job).all().answers, compiled)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from leakgauge.training.engines.base import Engine
 from leakgauge.training.engines.discriminants import LinearDiscriminants, QuadraticDiscriminants
+from leakgauge.training.engines.forests import Forests
 from leakgauge.training.engines.kernels import GaussianProcessRegression, KernelRidgeRegression
 from leakgauge.training.engines.linear import LinearLeastSquares, RidgeRegression
 from leakgauge.training.engines.logistic.binary import LogisticRegressionNewton
@@ -44,6 +45,7 @@ EXACT: tuple[Engine, ...] = (
 FAST: tuple[Engine, ...] = (
     LogisticRegressionSubsets(),
     MultinomialLogisticRegressionSubsets(),
+    Forests(),
     *NETWORKS,
     Modules(),
 )

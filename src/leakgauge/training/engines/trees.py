@@ -12,7 +12,8 @@ In a forest a record counts in about 63 of 100 trees, by the numbers drawn for i
 
 from __future__ import annotations
 
-from ctypes import c_int64
+import math
+from ctypes import c_int64, c_uint64
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,29 +24,27 @@ from leakgauge.arrays import Floats, Indices
 from leakgauge.errors import ModelError
 from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Refusal, RefusalKind
 from leakgauge.training.job import Job, Randomness
-from leakgauge.training.native import kernels
 from leakgauge.training.subsets import LeaveOneOut
 from leakgauge.training.table import EachModel
 from leakgauge.training.trees import (
     LEAF,
     Codes,
+    Criterion,
     Growth,
     NodeEntries,
     Sample,
     TreeLearner,
     arguments,
-    best_splits,
     call,
     child_keys,
     column_batches,
+    compiled,
     ends,
     log_mean,
-    middle,
     pointer,
+    purity,
     root_key,
     shares,
-    sides,
-    split_scores,
 )
 
 NO_RECORD = -1
@@ -123,13 +122,14 @@ class Items:
 
 def follow(sample: Sample, weights: Indices, growth: Growth, key: int, items: Items, total: Floats) -> None:
     """Add the class shares of the leaf that each query reaches in one tree to ``total [items, k]``."""
-    library = kernels()
-    if library is None or not hasattr(library, "leakgauge_trees_walk"):
+    library = compiled()
+    if library is None:
         _follow_in_numpy(sample, weights, growth, key, items, total)
         return
     removed, query = items.removed.astype(np.int32), items.query.astype(np.int32)
-    told = [*arguments(sample, weights, growth, key), c_int64(len(removed)), pointer(removed), pointer(query)]
-    call(library.leakgauge_trees_walk, *told, pointer(np.ascontiguousarray(items.asked)), pointer(total))
+    tree = [*arguments(sample, growth.rules, int(weights.sum())), pointer(weights.astype(np.int32)), c_uint64(key)]
+    told = [*tree, c_int64(len(removed)), pointer(removed), pointer(query), pointer(np.ascontiguousarray(items.asked))]
+    call(library.leakgauge_trees_walk, *told, pointer(total))
 
 
 def _follow_in_numpy(sample: Sample, weights: Indices, growth: Growth, key: int, items: Items, total: Floats) -> None:
@@ -143,7 +143,7 @@ def _follow_in_numpy(sample: Sample, weights: Indices, growth: Growth, key: int,
         lost = gone[here[lacking]]
         counts[lacking, sample.labels[lost]] -= weights[lost]
         column, split = np.full(len(here), LEAF), np.zeros(len(here), dtype=np.int64)
-        open_ = np.flatnonzero(~ends(counts, growth, depth))
+        open_ = np.flatnonzero(~ends(counts, len(rows), growth.rules, depth))
         column[open_], split[open_] = _splits_without(entries, growth, weights, gone[here[open_]], at)
         leaf = column == LEAF
         total[here[leaf]] += shares(counts[leaf])
@@ -164,20 +164,27 @@ def _splits_without(
     column, split = np.full(len(gone), LEAF), np.zeros(len(gone), dtype=np.int64)
     sorts = np.where(gone[:, None] == NO_RECORD, 0, np.column_stack([sample.labels[gone], weights[gone]]))
     undecided = np.arange(len(gone))
-    for columns in column_batches(np.array([key], dtype=np.uint64), len(sample.n_bins), growth.max_features):
+    for columns in column_batches(np.array([key], dtype=np.uint64), len(sample.n_bins), growth.rules.max_features):
         if not len(undecided):
             break
-        counts = entries.counts(columns, np.zeros(1, dtype=np.int64))
+        counts = _counts(entries, columns[0])
         for (label, lost), members in _groups(sorts[undecided]):
             chosen = undecided[members]
-            if lost:
-                codes = sample.codes[gone[chosen][:, None], columns[0]]
-                place, split[chosen] = best_splits_without(counts[0], codes, label, lost, growth.min_samples_leaf)
-            else:
-                place, split[chosen] = best_splits(counts, growth.min_samples_leaf)
+            codes = sample.codes[gone[chosen][:, None], columns[0]]
+            place, split[chosen] = best_splits_without(counts, codes, label, lost, growth.rules.min_samples_leaf)
             column[chosen] = np.where(place == LEAF, LEAF, columns[0, place])
         undecided = undecided[column[undecided] == LEAF]
     return column, split
+
+
+def _counts(entries: NodeEntries, columns: Indices) -> Floats:
+    """How often each class counts in each bin of some columns ``[c]`` of one node: ``[c, bins, k]``."""
+    sample = entries.sample
+    shape = len(columns), int(sample.n_bins[columns].max()), sample.n_classes
+    cells = np.arange(len(columns)) * shape[1] + sample.codes[entries.row[:, None], columns]
+    cells = cells * shape[2] + sample.labels[entries.row, None]
+    counted = np.bincount(cells.ravel(), np.repeat(entries.weight, len(columns)), math.prod(shape))
+    return np.asarray(counted, dtype=np.float64).reshape(shape)
 
 
 def best_splits_without(
@@ -189,20 +196,18 @@ def best_splits_without(
         counts: how often each class counts in each bin of each column ``[c, bins, k]``.
         codes: of the records in these columns ``[m, c]``.
         label: their class.
-        lost: how often each of them counts.
+        lost: how often each of them counts; 0 for the best split of all records.
         min_samples_leaf: what must be left on either side.
 
     Returns:
         The place of the column ``[m]``, :data:`~leakgauge.training.trees.LEAF` where nothing can be split, and the
         bin ``[m]``.
     """
-    left, right = sides(counts)
+    left = counts.cumsum(axis=-2)
+    right = left[..., -1:, :] - left
     own = np.zeros(counts.shape[-1])
     own[label] = lost
-    if_left, if_right = (
-        split_scores(left - own, right, min_samples_leaf),
-        split_scores(left, right - own, min_samples_leaf),
-    )
+    if_left, if_right = _scores(left - own, right, min_samples_leaf), _scores(left, right - own, min_samples_leaf)
     # A record is on the right of a split below its code, and on the left of the others.
     best = np.maximum.accumulate(if_left[:, ::-1], axis=1)[:, ::-1].copy()
     best[:, 1:] = np.maximum(best[:, 1:], np.maximum.accumulate(if_right, axis=1)[:, :-1])
@@ -212,7 +217,15 @@ def best_splits_without(
     code = codes[record, place][:, None]
     split = np.argmax(np.where(code <= bins, if_left[place], if_right[place]), axis=1)
     filled = counts.sum(axis=2)[place] > lost * (code == bins)
-    return np.where(of_column[record, place] > -np.inf, place, LEAF), middle(filled, split)
+    following = np.argmax(filled & (bins > split[:, None]), axis=1)  # all in between part the records in the same way
+    return np.where(of_column[record, place] > -np.inf, place, LEAF), (split + following) // 2
+
+
+def _scores(left: Floats, right: Floats, min_samples_leaf: int) -> Floats:
+    """How pure splits are ``[...]``, from the counts on both sides ``[..., k]``; ``-inf`` where a side is too small."""
+    sound = np.minimum(left.sum(axis=-1), right.sum(axis=-1)) >= min_samples_leaf
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.where(sound, purity(left, right, Criterion.FRACTION), -np.inf)
 
 
 def _groups(rows: NDArray[Any]) -> list[tuple[list[int], Indices]]:

@@ -1,8 +1,10 @@
-// Classification trees on binned features: growing one, and following queries through the trees that would have been
-// grown without single records. The twins in numpy are in training/trees.py and training/engines/trees.py.
+// Classification trees on ranked features: growing one, asking the trees of a forest as they grow, and following queries
+// through the trees that would have been grown without single records. The twins in numpy are in training/trees.py and
+// training/engines/trees.py.
 //
-// A score is one fraction of whole numbers, both exact in double precision up to 330,000 records: it depends on the
-// counts alone and on nothing that a compiler may do, and splits that are equally good have equal scores.
+// A score depends on the counts alone, and on nothing that a compiler may do. That of our own trees is one fraction of
+// whole numbers, both exact in double precision up to 330,000 records: splits that are equally good have equal scores.
+// Those of scikit-learn's are computed as scikit-learn does, so that rounding parts the same splits there and here.
 
 #include <algorithm>
 #include <cstdint>
@@ -25,19 +27,31 @@ std::uint64_t drawn(std::uint64_t key, std::uint64_t place) {
     return z ^ (z >> 31);
 }
 
+// What scikit-learn adds to a value before it is less than another one, in single precision.
+constexpr float NEAR = 1e-7f;
+
+enum Criterion : std::int64_t { FRACTION, GINI, ENTROPY };
+
 // How pure a split is, from the sums of squared counts of the classes and the totals on both sides.
 double score(double squares_left, double n_left, double squares_right, double n_right) {
     return (squares_left * n_right + squares_right * n_left) / (n_left * n_right);
 }
 
+// The same as scikit-learn rounds it: less the impurity of both sides, by their totals.
+double gini(double squares_left, double n_left, double squares_right, double n_right) {
+    return -n_right * (1.0 - squares_right / (n_right * n_right)) - n_left * (1.0 - squares_left / (n_left * n_left));
+}
+
 struct Sample {
     std::int64_t n_rows, n_columns, n_classes;
-    const std::uint8_t* codes;    // [rows, columns]
+    const std::uint16_t* codes;   // [rows, columns]
     const std::int32_t* n_bins;   // [columns]
+    const float* values;          // what each code of each column stands for, ascending
     const std::int32_t* labels;   // [rows]
+    const double* terms;          // [total weight + 1]: what a class that counts so often adds to the entropy
     const std::int32_t* weights;  // [rows]: how often each record counts
 
-    const std::uint8_t* row(std::int64_t i) const { return codes + i * n_columns; }
+    const std::uint16_t* row(std::int64_t i) const { return codes + i * n_columns; }
 
     std::vector<std::int32_t> rows_of_weight() const {
         std::vector<std::int32_t> rows;
@@ -53,12 +67,16 @@ struct Sample {
     }
 };
 
+// See `Rules` in training/trees.py; all are whole numbers, so that they come as one array.
 struct Rules {
-    std::int64_t max_features, max_depth, min_samples_split, min_samples_leaf;
+    std::int64_t max_features, max_depth, min_samples_split, min_samples_leaf, criterion;
+    std::int64_t looks_on, drawn_ties, sizes_by_record, drawn_thresholds;
 
-    bool ends(const std::vector<std::int64_t>& counts, std::int64_t depth) const {
+    // Whether a node of so many records with these counts is a leaf for certain.
+    bool ends(const std::vector<std::int64_t>& counts, std::size_t n_records, std::int64_t depth) const {
         const std::int64_t total = std::accumulate(counts.begin(), counts.end(), std::int64_t{0});
-        return depth >= max_depth || total < min_samples_split ||
+        const std::int64_t size = sizes_by_record ? static_cast<std::int64_t>(n_records) : total;
+        return depth >= max_depth || size < min_samples_split ||
                *std::max_element(counts.begin(), counts.end()) == total;
     }
 };
@@ -77,11 +95,18 @@ class Node {
         for (std::int64_t j = 0; j < sample.n_columns; ++j) first_bin_[j + 1] = first_bin_[j] + sample.n_bins[j];
         const std::int64_t n_bins = first_bin_.back();
         counts_.assign(n_bins * sample.n_classes, 0);
-        filled_.assign(4 * sample.n_columns, 0);
+        records_.assign(n_bins, 0);
+        const std::int64_t most = *std::max_element(sample.n_bins, sample.n_bins + sample.n_columns);
+        n_words_ = (most + 63) / 64;
+        n_pages_ = (n_words_ + 63) / 64;
+        filled_.assign(n_words_ * sample.n_columns, 0);
+        pages_.assign(n_pages_ * sample.n_columns, 0);
         entry_.assign(n_bins, 0);
         best_.assign(n_bins, IMPOSSIBLE);
         bin_.resize(n_bins);
-        for (auto* part : {&below_, &squares_below_, &squares_above_, &if_left_, &if_right_}) part->resize(n_bins);
+        lowest_.resize(n_bins);
+        for (auto* part : {&below_, &records_below_, &squares_below_, &squares_above_, &if_left_, &if_right_})
+            part->resize(n_bins);
         left_.resize(n_bins * sample.n_classes);
         std::iota(order_.begin(), order_.end(), 0);
     }
@@ -97,18 +122,25 @@ class Node {
         total_ = static_cast<double>(std::accumulate(totals.begin(), totals.end(), std::int64_t{0}));
         key_ = key;
         taken_ = 0;
+        varies_ = false;
     }
 
     // Takes the next batch of columns into consideration; false when there is none.
     bool next() {
+        if (varies_ && !rules_.looks_on) return false;
         const std::int64_t wanted = std::min(taken_ ? taken_ + 1 : rules_.max_features, sample_.n_columns);
         if (wanted == taken_) return false;
         draw(taken_, wanted);
         batch_.assign(order_.begin() + taken_, order_.begin() + wanted);
-        std::sort(batch_.begin(), batch_.end());
+        if (!rules_.drawn_ties) std::sort(batch_.begin(), batch_.end());
         taken_ = wanted;
-        count();
-        tabulate();
+        if (rules_.drawn_thresholds) {
+            draw_splits();
+        } else {
+            count();
+            tabulate();
+        }
+        add_up();
         return true;
     }
 
@@ -136,7 +168,10 @@ class Node {
             const std::int64_t end = ends_[s];
             double* best = best_.data() + first_bin_[batch_[s]];
             double top = IMPOSSIBLE;
-            for (std::int64_t e = end - 1; e >= first; --e) best[bin_[e]] = top = std::max(top, if_left_[e]);
+            for (std::int64_t e = end - 1; e >= first; --e) {
+                best[bin_[e]] = top = std::max(top, if_left_[e]);
+                entry_[first_bin_[batch_[s]] + bin_[e]] = e;
+            }
             top = IMPOSSIBLE;
             for (std::int64_t e = first; e < end; top = std::max(top, if_right_[e]), ++e)
                 best[bin_[e]] = std::max(best[bin_[e]], top);
@@ -145,7 +180,7 @@ class Node {
     }
 
     // The best split without the record that has these codes; the first one of equals.
-    Split best(const std::uint8_t* codes, std::int32_t weight) const {
+    Split best(const std::uint16_t* codes, std::int32_t weight) const {
         double top = IMPOSSIBLE;
         std::size_t found = batch_.size();
         for (std::size_t s = 0; s < batch_.size(); ++s) {
@@ -157,19 +192,24 @@ class Node {
         return {column, within(found, entry_[first_bin_[column] + codes[column]], weight)};
     }
 
-    // The best split of all records; `leave_out(0, 0)` comes before.
-    Split best() const {
-        std::int64_t top = 0;
-        for (std::int64_t e = 1; e < n_entries_; ++e)
-            if (if_left_[e] > if_left_[top]) top = e;
-        if (if_left_[top] == IMPOSSIBLE) return {};
-        const std::size_t s = std::upper_bound(ends_.begin(), ends_.end(), top) - ends_.begin();
-        return {batch_[s], within(s, s ? ends_[s - 1] : 0, 0)};
+    // The best split of all records, the first one of equals; `below` becomes the counts of the classes on its left.
+    Split best(std::vector<std::int64_t>& below) {
+        rate();
+        std::int64_t top = -1;
+        double highest = IMPOSSIBLE;
+        const std::int64_t n = n_entries_;
+        for (std::int64_t e = 0; e < n; ++e)
+            if (if_left_[e] > highest) highest = if_left_[e], top = e;
+        if (top < 0) return {};
+        for (std::size_t c = 0; c < below.size(); ++c)
+            below[c] = static_cast<std::int64_t>(left_[c * first_bin_.back() + top]);
+        const std::int32_t column = batch_[std::upper_bound(ends_.begin(), ends_.end(), top) - ends_.begin()];
+        return {column, rules_.drawn_thresholds ? bin_[top] : between(column, bin_[top], lowest_[top + 1])};
     }
 
   private:
     void draw(std::int64_t from, std::int64_t to) {
-        if (rules_.max_features >= sample_.n_columns) return;
+        if (rules_.max_features >= sample_.n_columns && !rules_.drawn_ties) return;
         for (std::int64_t i = from; i < to; ++i) {
             const std::uint64_t left = static_cast<std::uint64_t>(sample_.n_columns - i);
             const std::int64_t other = i + static_cast<std::int64_t>(((drawn(key_, i) >> 32) * left) >> 32);
@@ -178,52 +218,198 @@ class Node {
         }
     }
 
+    // The score of every split of the batch, of all records.
+    void rate() {
+        const double least = static_cast<double>(rules_.min_samples_leaf);
+        const std::int64_t n = n_entries_;
+        const double *below = below_.data(), *sizes = by_record() ? records_below_.data() : below;
+        const double *squares_below = squares_below_.data(), *squares_above = squares_above_.data();
+        double* const scores = if_left_.data();
+        const double total = total_, size = by_record() ? static_cast<double>(n_) : total_;
+        const auto rated = [&](const auto& scored) {
+            for (std::int64_t e = 0; e < n; ++e) {
+                const double found = scored(squares_below[e], below[e], squares_above[e], total - below[e]);
+                scores[e] = sizes[e] >= least && size - sizes[e] >= least ? found : IMPOSSIBLE;
+            }
+        };
+        if (rules_.criterion == FRACTION) rated(score);
+        if (rules_.criterion == GINI) rated(gini);
+        if (rules_.criterion == ENTROPY)
+            rated([&](double sl, double nl, double sr, double nr) {
+                return (sl - sample_.terms[static_cast<std::int64_t>(nl)]) +
+                       (sr - sample_.terms[static_cast<std::int64_t>(nr)]);
+            });
+    }
+
+    // Where each entry has one record at least, leaves of one are no restriction.
+    bool by_record() const { return rules_.sizes_by_record && rules_.min_samples_leaf > 1; }
+
+    // The code up to which records go left, where nobody is between two codes of a column.
+    std::int32_t between(std::int32_t column, std::int32_t low, std::int32_t high) const {
+        const float* values = sample_.values + first_bin_[column];
+        const double threshold = values[low] / 2.0 + values[high] / 2.0;
+        return static_cast<std::int32_t>(std::upper_bound(values + low, values + high, threshold) - values) - 1;
+    }
+
+    // An entry for one threshold of each column of the batch, drawn between its lowest and its highest value.
+    void draw_splits() {
+        const std::int64_t n = n_;
+        n_entries_ = 0;
+        ends_.clear();
+        for (auto* part : {&labels_, &weights_, &held_}) part->resize(n);
+        for (std::int64_t i = 0; i < n; ++i) {
+            labels_[i] = sample_.labels[rows_[i]];
+            weights_[i] = sample_.weights[rows_[i]];
+        }
+        std::int32_t* const held = held_.data();
+        for (const std::int32_t j : batch_) {
+            std::int32_t low = std::numeric_limits<std::int32_t>::max(), high = 0;
+            for (std::int64_t i = 0; i < n; ++i) {
+                const std::int32_t code = sample_.row(rows_[i])[j];
+                held[i] = code;
+                low = std::min(low, code);
+                high = std::max(high, code);
+            }
+            const float* values = sample_.values + first_bin_[j];
+            if (values[high] > values[low] + NEAR) {
+                const double share = static_cast<double>(drawn(key_, sample_.n_columns + 2 + j) >> 11) * 0x1p-53;
+                const double reach = static_cast<double>(values[high]) - values[low];
+                const double threshold = reach * share + values[low];
+                const float* bound = std::upper_bound(values + low, values + high, threshold);
+                enter(std::max(low, static_cast<std::int32_t>(bound - values) - 1));
+                varies_ = true;
+            }
+            ends_.push_back(n_entries_);
+        }
+    }
+
+    // An entry of the records whose codes of the column at hand are at most this one.
+    void enter(std::int32_t code) {
+        const std::int64_t n = n_, stride = first_bin_.back(), e = n_entries_++;
+        const std::int32_t *labels = labels_.data(), *weights = weights_.data(), *held = held_.data();
+        std::int32_t records = 0;
+        if (sample_.n_classes == 2) {  // two sums that a compiler can find for many records at once
+            std::int32_t both = 0, second = 0;
+            for (std::int64_t i = 0; i < n; ++i) {
+                const std::int32_t left = -static_cast<std::int32_t>(held[i] <= code);
+                both += weights[i] & left;
+                second += weights[i] & -labels[i] & left;
+                records -= left;
+            }
+            left_[e] = both - second;
+            left_[stride + e] = second;
+        } else {
+            running_.assign(2 * sample_.n_classes, 0);  // of each class on the right and on the left
+            for (std::int64_t i = 0; i < n; ++i) {
+                const bool left = held[i] <= code;
+                running_[2 * labels[i] + left] += weights[i];
+                records += left;
+            }
+            for (std::int64_t c = 0; c < sample_.n_classes; ++c)
+                left_[c * stride + e] = static_cast<double>(running_[2 * c + 1]);
+        }
+        bin_[e] = code;
+        records_below_[e] = records;
+    }
+
+    // The sums over the classes on both sides of every entry.
+    void add_up() {
+        const std::int64_t n = n_entries_;
+        for (auto* part : {&below_, &squares_below_, &squares_above_}) std::fill_n(part->begin(), n, 0.0);
+        for (std::int64_t c = 0; c < sample_.n_classes; ++c) {
+            const double* left = left_.data() + c * first_bin_.back();
+            const double total = static_cast<double>((*totals_)[c]);
+            const auto add = [&](const auto& term) {
+                double *below = below_.data(), *squares_below = squares_below_.data(), *above = squares_above_.data();
+                for (std::int64_t e = 0; e < n; ++e) {
+                    below[e] += left[e];
+                    squares_below[e] += term(left[e]);
+                    above[e] += term(total - left[e]);
+                }
+            };
+            if (rules_.criterion == ENTROPY)
+                add([&](double counted) { return sample_.terms[static_cast<std::int64_t>(counted)]; });
+            else
+                add([](double counted) { return counted * counted; });
+        }
+    }
+
+    struct Column {
+        std::int32_t index;
+        std::int32_t *counts, *records;  // of its bins
+        std::uint64_t *filled, *pages;
+    };
+
+    Column column(std::int32_t j) {
+        const std::int64_t first = first_bin_[j];
+        return {j, counts_.data() + first * sample_.n_classes, records_.data() + first, filled_.data() + n_words_ * j,
+                pages_.data() + n_pages_ * j};
+    }
+
     void count() {
         const std::int64_t k = sample_.n_classes;
+        const bool records = by_record();
+        columns_.clear();
+        for (const std::int32_t j : batch_) columns_.push_back(column(j));
         for (std::int64_t i = 0; i < n_; ++i) {
-            const std::uint8_t* codes = sample_.row(rows_[i]);
-            const std::int32_t weight = sample_.weights[rows_[i]];
-            std::int32_t* counts = counts_.data() + sample_.labels[rows_[i]];
-            for (const std::int32_t j : batch_) {
-                const std::uint8_t code = codes[j];
-                counts[(first_bin_[j] + code) * k] += weight;
-                filled_[4 * j + (code >> 6)] |= std::uint64_t{1} << (code & 63);
+            const std::uint16_t* codes = sample_.row(rows_[i]);
+            const std::int32_t weight = sample_.weights[rows_[i]], label = sample_.labels[rows_[i]];
+            for (const Column& column : columns_) {
+                const std::int64_t code = codes[column.index];
+                column.counts[code * k + label] += weight;
+                if (records) ++column.records[code];
+                column.filled[code >> 6] |= std::uint64_t{1} << (code & 63);
+                column.pages[code >> 12] |= std::uint64_t{1} << ((code >> 6) & 63);
             }
         }
     }
 
-    // Turns the counts into an entry for each bin that is not empty, and clears them.
+    // Turns the counts into an entry for each bin that is not empty, and clears them. Bins whose values are as good as
+    // equal are one entry.
     void tabulate() {
-        const std::int64_t k = sample_.n_classes, stride = first_bin_.back();
-        std::int64_t e = 0;
         ends_.clear();
-        std::vector<std::int64_t>& left = running_;
-        for (const std::int32_t j : batch_) {
-            left.assign(k, 0);
-            for (std::int64_t word = 0; word < 4; ++word) {
-                std::uint64_t bits = std::exchange(filled_[4 * j + word], 0);
-                for (; bits; bits &= bits - 1, ++e) {
+        n_entries_ = 0;
+        for (const Column& column : columns_) {
+            const std::int64_t before = n_entries_;
+            n_entries_ = sample_.n_classes == 2 ? entered<2>(column) : entered<0>(column);
+            varies_ |= n_entries_ > before + 1;
+            ends_.push_back(n_entries_);
+        }
+    }
+
+    // How many entries there are with those of one column, for K classes (0: as many as there are).
+    template <int K>
+    std::int64_t entered(const Column& column) {
+        const std::int64_t k = K ? K : sample_.n_classes, stride = first_bin_.back();
+        const bool by_records = by_record();
+        const float* const values = sample_.values + first_bin_[column.index];
+        std::int32_t *const lowest = lowest_.data(), *const highest = bin_.data();
+        double* const left = left_.data();
+        std::int64_t few[K ? K : 1] = {}, records = 0;
+        running_.assign(k, 0);
+        std::int64_t* const running = K ? few : running_.data();
+        std::int64_t e = n_entries_ - 1;
+        float last = -std::numeric_limits<float>::infinity();
+        for (std::int64_t page = 0; page < n_pages_; ++page) {
+            for (std::uint64_t words = std::exchange(column.pages[page], 0); words; words &= words - 1) {
+                const std::int64_t word = 64 * page + __builtin_ctzll(words);
+                for (std::uint64_t bits = std::exchange(column.filled[word], 0); bits; bits &= bits - 1) {
                     const std::int64_t bin = 64 * word + __builtin_ctzll(bits);
-                    std::int32_t* counts = counts_.data() + (first_bin_[j] + bin) * k;
-                    std::int64_t below = 0, squares_below = 0, squares_above = 0;
+                    if (values[bin] > last + NEAR) lowest[++e] = static_cast<std::int32_t>(bin);
+                    last = values[bin];
+                    highest[e] = static_cast<std::int32_t>(bin);
                     for (std::int64_t c = 0; c < k; ++c) {
-                        left[c] += std::exchange(counts[c], 0);
-                        const std::int64_t right = (*totals_)[c] - left[c];
-                        below += left[c];
-                        squares_below += left[c] * left[c];
-                        squares_above += right * right;
-                        left_[c * stride + e] = static_cast<double>(left[c]);
+                        running[c] += std::exchange(column.counts[bin * k + c], 0);
+                        left[c * stride + e] = static_cast<double>(running[c]);
                     }
-                    below_[e] = static_cast<double>(below);
-                    squares_below_[e] = static_cast<double>(squares_below);
-                    squares_above_[e] = static_cast<double>(squares_above);
-                    bin_[e] = static_cast<std::int32_t>(bin);
-                    entry_[first_bin_[j] + bin] = e;
+                    if (by_records) {
+                        records += std::exchange(column.records[bin], 0);
+                        records_below_[e] = static_cast<double>(records);
+                    }
                 }
             }
-            ends_.push_back(e);
         }
-        n_entries_ = e;
+        return e + 1;
     }
 
     // Where the column of one place in the batch is split: the first best entry, then the middle of the empty bins.
@@ -237,7 +423,7 @@ class Node {
         }
         std::int64_t next = split + 1;
         if (next == own && below_[next] - below_[split] == weight) ++next;  // nobody is left in that bin
-        return (bin_[split] + bin_[next]) / 2;
+        return between(batch_[s], bin_[split], lowest_[next]);
     }
 
     const Sample& sample_;
@@ -245,53 +431,56 @@ class Node {
     const std::int32_t* rows_ = nullptr;
     std::int64_t n_ = 0, taken_ = 0, n_entries_ = 0;
     double total_ = 0;
+    bool varies_ = false;  // whether a column that was looked at has two values
     std::uint64_t key_ = 0;
     const std::vector<std::int64_t>* totals_ = nullptr;
     std::vector<std::int64_t> first_bin_;           // [columns + 1]: where each column's bins begin
     std::vector<std::int32_t> order_, batch_;       // columns
+    std::vector<Column> columns_;                   // of the batch
+    std::vector<std::int32_t> labels_, weights_;    // of the records of the node
+    std::vector<std::int32_t> held_;                // their codes of a column
     std::vector<std::pair<std::int64_t, std::int64_t>> swaps_;
-    std::vector<std::int32_t> counts_;              // [bins, classes], zero between nodes
-    std::vector<std::uint64_t> filled_;             // [columns, 4]: which bins are not empty, as bits
+    std::vector<std::int32_t> counts_, records_;    // [bins, classes] and [bins], zero between nodes
+    std::int64_t n_words_ = 0, n_pages_ = 0;
+    std::vector<std::uint64_t> filled_, pages_;     // which bins of a column are not empty, and which of these words
     std::vector<std::int64_t> entry_;               // [bins]
     std::vector<double> best_;                      // [bins]
-    std::vector<std::int32_t> bin_;                 // the bin of each entry
-    std::vector<double> below_, squares_below_, squares_above_, left_;  // counts up to and including each entry
+    std::vector<std::int32_t> bin_, lowest_;        // the last and the first bin of each entry
+    std::vector<double> below_, records_below_, left_;   // counts up to and including each entry
+    std::vector<double> squares_below_, squares_above_;  // sums of squares, or of terms of the entropy
     std::vector<double> if_left_, if_right_;        // scores
     std::vector<std::int64_t> ends_, running_;      // where the entries of each column of the batch end
 };
 
-std::int64_t grow(const Sample& sample, const Rules& rules, std::uint64_t key, std::int32_t* column, std::int32_t* bin,
-                  std::int32_t* left, std::int64_t* counts) {
+// Grows a tree level by level. `reached(totals, split)` is told of every node and answers which of the two nodes below
+// are wanted; nodes are told of in the order in which they were wanted.
+template <typename Reached>
+void grow(const Sample& sample, const Rules& rules, Node& node, std::uint64_t key, Reached reached) {
     struct Open {
         std::int64_t begin, end, depth;
         std::uint64_t key;
+        std::vector<std::int64_t> totals;
     };
-    Node node(sample, rules);
     std::vector<std::int32_t> rows = sample.rows_of_weight();
-    std::vector<Open> nodes{{0, static_cast<std::int64_t>(rows.size()), 0, key}};
+    const std::int64_t n = static_cast<std::int64_t>(rows.size());
+    std::vector<Open> nodes{{0, n, 0, key, sample.class_counts(rows.data(), n)}};
+    std::vector<std::int64_t> below(sample.n_classes), above(sample.n_classes);
     for (std::size_t id = 0; id < nodes.size(); ++id) {
-        const Open at = nodes[id];
+        const Open at = std::move(nodes[id]);
         std::int32_t* const begin = rows.data() + at.begin;
-        const std::vector<std::int64_t> totals = sample.class_counts(begin, at.end - at.begin);
-        std::copy(totals.begin(), totals.end(), counts + id * sample.n_classes);
         Split split;
-        if (!rules.ends(totals, at.depth)) {
-            node.open(begin, at.end - at.begin, totals, at.key);
-            while (split.column < 0 && node.next()) {
-                node.leave_out(0, 0);
-                split = node.best();
-            }
+        if (!rules.ends(at.totals, at.end - at.begin, at.depth)) {
+            node.open(begin, at.end - at.begin, at.totals, at.key);
+            while (split.column < 0 && node.next()) split = node.best(below);
         }
-        column[id] = split.column;
-        bin[id] = split.bin;
-        left[id] = split.column < 0 ? -1 : static_cast<std::int32_t>(nodes.size());
+        const auto [left, right] = reached(at.totals, split);
         if (split.column < 0) continue;
         const auto goes_left = [&](std::int32_t i) { return sample.row(i)[split.column] <= split.bin; };
         const std::int64_t middle = std::partition(begin, rows.data() + at.end, goes_left) - rows.data();
-        nodes.push_back({at.begin, middle, at.depth + 1, drawn(at.key, sample.n_columns)});
-        nodes.push_back({middle, at.end, at.depth + 1, drawn(at.key, sample.n_columns + 1)});
+        for (std::size_t c = 0; c < below.size(); ++c) above[c] = at.totals[c] - below[c];
+        if (left) nodes.push_back({at.begin, middle, at.depth + 1, drawn(at.key, sample.n_columns), below});
+        if (right) nodes.push_back({middle, at.end, at.depth + 1, drawn(at.key, sample.n_columns + 1), above});
     }
-    return static_cast<std::int64_t>(nodes.size());
 }
 
 void add_shares(const std::vector<std::int64_t>& counts, double* answer) {
@@ -300,8 +489,47 @@ void add_shares(const std::vector<std::int64_t>& counts, double* answer) {
         answer[c] += total ? static_cast<double>(counts[c]) / static_cast<double>(total) : 1.0 / counts.size();
 }
 
+// Adds to the answers [queries, classes] the class shares of the leaves that queries reach in a tree of which only the
+// nodes on their way are grown.
+void ask(const Sample& sample, const Rules& rules, Node& node, std::uint64_t key, std::int64_t n_queries,
+         const std::uint16_t* asked, double* answers) {
+    std::vector<std::int32_t> queries(n_queries);
+    std::iota(queries.begin(), queries.end(), 0);
+    std::vector<std::pair<std::int64_t, std::int64_t>> parts{{0, n_queries}};
+    std::size_t id = 0;
+    grow(sample, rules, node, key, [&](const std::vector<std::int64_t>& totals, Split split) {
+        const auto [begin, end] = parts[id++];
+        if (split.column < 0) {
+            for (std::int64_t i = begin; i < end; ++i) add_shares(totals, answers + queries[i] * sample.n_classes);
+            return std::make_pair(false, false);
+        }
+        const auto goes_left = [&](std::int32_t q) { return asked[q * sample.n_columns + split.column] <= split.bin; };
+        const auto first = queries.begin();
+        const std::int64_t middle = std::partition(first + begin, first + end, goes_left) - first;
+        if (begin < middle) parts.emplace_back(begin, middle);
+        if (middle < end) parts.emplace_back(middle, end);
+        return std::make_pair(begin < middle, middle < end);
+    });
+}
+
+// As many draws with replacement from the members, each from a stream of its own of rows of the pool: how often each row
+// was drawn. Without a member the draws change that held it, and no others.
+void draw_bag(const std::uint8_t* members, std::int64_t n_rows, std::int64_t n_draws, std::uint64_t key,
+              std::int32_t* weights) {
+    std::fill(weights, weights + n_rows, 0);
+    for (std::int64_t draw = 0; draw < n_draws; ++draw) {
+        const std::uint64_t stream = drawn(key, draw);
+        for (std::uint64_t place = 0;; ++place) {
+            const std::uint64_t row = ((drawn(stream, place) >> 32) * static_cast<std::uint64_t>(n_rows)) >> 32;
+            if (!members[row]) continue;
+            ++weights[row];
+            break;
+        }
+    }
+}
+
 void walk(const Sample& sample, const Rules& rules, std::uint64_t key, std::int64_t n_items,
-          const std::int32_t* removed, const std::int32_t* query, const std::uint8_t* asked, double* answers) {
+          const std::int32_t* removed, const std::int32_t* query, const std::uint16_t* asked, double* answers) {
     struct Open {
         std::vector<std::int32_t> rows, items;
         std::int64_t depth;
@@ -324,6 +552,7 @@ void walk(const Sample& sample, const Rules& rules, std::uint64_t key, std::int6
     waiting[0].key = key;
     std::vector<std::tuple<std::int32_t, std::int32_t, bool, std::int32_t>> moves;  // column, bin, right, item
     std::vector<std::int32_t> undecided, still;
+    std::vector<std::int64_t> below(k);
     while (!waiting.empty()) {
         Open at = std::move(waiting.back());
         waiting.pop_back();
@@ -342,7 +571,7 @@ void walk(const Sample& sample, const Rules& rules, std::uint64_t key, std::int6
             const auto sort = sort_of(*first);
             const auto last = std::find_if(first, at.items.end(), [&](std::int32_t i) { return sort_of(i) != sort; });
             const std::vector<std::int64_t> counts = left_over(*first);
-            if (rules.ends(counts, at.depth))
+            if (rules.ends(counts, at.rows.size(), at.depth))
                 for (auto item = first; item != last; ++item) add_shares(counts, answers + *item * k);
             else
                 undecided.insert(undecided.end(), first, last);
@@ -353,9 +582,11 @@ void walk(const Sample& sample, const Rules& rules, std::uint64_t key, std::int6
             still.clear();
             for (auto first = undecided.begin(); first != undecided.end();) {
                 const auto [label, weight] = sort_of(*first);
-                node.leave_out(label, weight);
-                if (weight) node.summarise();
-                const Split of_all = weight ? Split{} : node.best();
+                if (weight) {
+                    node.leave_out(label, weight);
+                    node.summarise();
+                }
+                const Split of_all = weight ? Split{} : node.best(below);
                 for (; first != undecided.end() && sort_of(*first) == std::make_pair(label, weight); ++first) {
                     const Split split = weight ? node.best(sample.row(gone[*first]), weight) : of_all;
                     if (split.column < 0) {
@@ -393,16 +624,51 @@ void walk(const Sample& sample, const Rules& rules, std::uint64_t key, std::int6
 
 }  // namespace
 
+// All take a sample: codes of values [rows, columns], and so on, see `Sample`; and rules, see `Rules`.
+#define SAMPLE                                                                                                       \
+    std::int64_t n_rows, std::int64_t n_columns, std::int64_t n_classes, const std::uint16_t *codes,                 \
+        const std::int32_t *n_bins, const float *values, const std::int32_t *labels, const double *terms,            \
+        const Rules *rules
+
 // Grows a tree; nodes stand level by level, a right one after its left one. Returns their number, or -1 without memory.
-extern "C" std::int64_t leakgauge_trees_grow(
-    std::int64_t n_rows, std::int64_t n_columns, std::int64_t n_classes, const std::uint8_t* codes,
-    const std::int32_t* n_bins, const std::int32_t* labels, const std::int32_t* weights, std::int64_t max_features,
-    std::int64_t max_depth, std::int64_t min_samples_split, std::int64_t min_samples_leaf, std::uint64_t key,
-    std::int32_t* column, std::int32_t* bin, std::int32_t* left, std::int64_t* counts) {
+extern "C" std::int64_t leakgauge_trees_grow(SAMPLE, const std::int32_t* weights, std::uint64_t key,
+                                             std::int32_t* column, std::int32_t* bin, std::int32_t* left,
+                                             std::int64_t* counts) {
     try {
-        const Sample sample{n_rows, n_columns, n_classes, codes, n_bins, labels, weights};
-        const Rules rules{max_features, max_depth, min_samples_split, min_samples_leaf};
-        return grow(sample, rules, key, column, bin, left, counts);
+        const Sample sample{n_rows, n_columns, n_classes, codes, n_bins, values, labels, terms, weights};
+        Node node(sample, *rules);
+        std::int64_t id = 0, n_wanted = 1;
+        grow(sample, *rules, node, key, [&](const std::vector<std::int64_t>& totals, Split split) {
+            const bool inner = split.column >= 0;
+            std::copy(totals.begin(), totals.end(), counts + id * n_classes);
+            column[id] = split.column;
+            bin[id] = split.bin;
+            left[id] = inner ? static_cast<std::int32_t>(n_wanted) : -1;
+            n_wanted += inner ? 2 : 0;
+            ++id;
+            return std::make_pair(inner, inner);
+        });
+        return id;
+    } catch (...) {
+        return -1;
+    }
+}
+
+// Adds to the answers [queries, classes] the class shares of the leaves that queries reach in trees with these keys
+// [trees], each grown on so many draws from the members [rows], or on the members themselves where there is no draw.
+// Returns 0, or -1 without memory.
+extern "C" std::int64_t leakgauge_trees_ask(SAMPLE, const std::uint8_t* members, std::int64_t n_draws,
+                                            std::int64_t n_trees, const std::uint64_t* keys, std::int64_t n_queries,
+                                            const std::uint16_t* asked, double* answers) {
+    try {
+        std::vector<std::int32_t> weights(members, members + n_rows);
+        const Sample sample{n_rows, n_columns, n_classes, codes, n_bins, values, labels, terms, weights.data()};
+        Node node(sample, *rules);
+        for (std::int64_t tree = 0; tree < n_trees; ++tree) {
+            if (n_draws) draw_bag(members, n_rows, n_draws, drawn(keys[tree], 1), weights.data());
+            ask(sample, *rules, node, drawn(keys[tree], 0), n_queries, asked, answers);
+        }
+        return 0;
     } catch (...) {
         return -1;
     }
@@ -410,16 +676,12 @@ extern "C" std::int64_t leakgauge_trees_grow(
 
 // Adds to the answers [items, classes] the class shares of the leaf that each item's query reaches in the tree grown
 // without the item's record (-1: with all). Returns 0, or -1 without memory.
-extern "C" std::int64_t leakgauge_trees_walk(
-    std::int64_t n_rows, std::int64_t n_columns, std::int64_t n_classes, const std::uint8_t* codes,
-    const std::int32_t* n_bins, const std::int32_t* labels, const std::int32_t* weights, std::int64_t max_features,
-    std::int64_t max_depth, std::int64_t min_samples_split, std::int64_t min_samples_leaf, std::uint64_t key,
-    std::int64_t n_items, const std::int32_t* removed, const std::int32_t* query, const std::uint8_t* asked,
-    double* answers) {
+extern "C" std::int64_t leakgauge_trees_walk(SAMPLE, const std::int32_t* weights, std::uint64_t key,
+                                             std::int64_t n_items, const std::int32_t* removed,
+                                             const std::int32_t* query, const std::uint16_t* asked, double* answers) {
     try {
-        const Sample sample{n_rows, n_columns, n_classes, codes, n_bins, labels, weights};
-        const Rules rules{max_features, max_depth, min_samples_split, min_samples_leaf};
-        walk(sample, rules, key, n_items, removed, query, asked, answers);
+        const Sample sample{n_rows, n_columns, n_classes, codes, n_bins, values, labels, terms, weights};
+        walk(sample, *rules, key, n_items, removed, query, asked, answers);
         return 0;
     } catch (...) {
         return -1;

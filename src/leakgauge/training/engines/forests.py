@@ -1,0 +1,261 @@
+"""Many of scikit-learn's forests at once: its rules, and random numbers that two training sets share.
+
+Forests of scikit-learn draw a bootstrap that depends on the number of records, and break ties by a stream that runs
+through all nodes: without one record everything is drawn anew. Here the same forests are grown, equal in law, with
+random numbers that hang on what they are about, as in :mod:`leakgauge.training.trees`:
+
+* each draw of a tree's bootstrap reads records of the pool from a stream of its own and takes the first one that is
+  in the training set, which is uniform there. Without a record those draws change that held it, and no others; and one
+  less is made, where as many are made as there are records.
+* which columns a node looks at, and a drawn threshold, depend on the seed, the tree and the way to the node.
+
+The rules (:class:`~leakgauge.training.trees.Rules`) are those of scikit-learn 1.9: values in single precision, those
+within 1e-7 taken for equal; columns in random order, constant ones counted as looked at, and further ones only until
+one has two values; of equally good splits the first column in that order; thresholds halfway between values that follow
+each other in the node; sizes of leaves in records, however often they were drawn.
+
+Of each tree only the nodes on the way of the queries are grown: for a model that is asked about one record that is a
+small part.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from dataclasses import dataclass, replace
+from math import ceil
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakgauge.arrays import Flags, Floats, Indices
+from leakgauge.models.sklearn import name_of
+from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Refusal, RefusalKind
+from leakgauge.training.engines.stateless import given
+from leakgauge.training.job import Job
+from leakgauge.training.subsets import everything
+from leakgauge.training.table import EachModel
+from leakgauge.training.trees import (
+    MAX_CODES,
+    NO_LIMIT,
+    Codes,
+    Counts,
+    Criterion,
+    Rules,
+    Sample,
+    Tree,
+    added,
+    arguments,
+    call,
+    compiled,
+    drawn,
+    grown,
+    log_mean,
+    pointer,
+    shares_reached,
+)
+
+CRITERIA = {"gini": Criterion.GINI, "entropy": Criterion.ENTROPY, "log_loss": Criterion.ENTROPY}
+
+PLAIN = {
+    "min_weight_fraction_leaf": 0.0,
+    "max_leaf_nodes": None,
+    "min_impurity_decrease": 0.0,
+    "class_weight": None,
+    "ccp_alpha": 0.0,
+    "monotonic_cst": None,
+    "oob_score": False,
+    "warm_start": False,
+}
+"""Settings that are supported as they are by default only."""
+
+
+class Forests(Engine):
+    """``RandomForestClassifier`` and ``ExtraTreesClassifier``, alone or after steps that learn nothing, on any subsets.
+
+    Forests of the same seed share their random numbers. They are those of the plain loop in law, not in the numbers
+    drawn: no model is the one that scikit-learn trains with that seed.
+    """
+
+    name = "forests"
+    method = "growing scikit-learn's forests along the queries, equal in law, with random numbers that they share"
+    tolerance = 0.0
+    trains = True
+    chunk = 16
+
+    def prepare(self, job: Job) -> ManyForests | Refusal:
+        """Another learner, preprocessing that is fitted, other settings and too many values are refused."""
+        from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
+
+        own = isinstance(job.queries, EachModel)
+        queries = job.records.features[:1] if isinstance(job.queries, EachModel) else job.queries
+        whole = replace(job, subsets=everything(len(job.records)), queries=queries, places=None)
+        case = given(whole, (RandomForestClassifier, ExtraTreesClassifier), sparse=False, whole=True)
+        if isinstance(case, Refusal):
+            return case
+        if not len(job.subsets):
+            return Refusal(RefusalKind.JOB, "there is no forest to grow")
+        if reason := _unsupported(case.estimator):
+            return Refusal(RefusalKind.SETTING, reason)
+        asked = case.matrix[:0] if own else case.queries
+        with np.errstate(over="ignore"):
+            X = np.concatenate([case.matrix, asked]).astype(np.float32)
+        if not np.isfinite(X).all():
+            return Refusal(RefusalKind.DATA, "a number is too large for single precision")
+        ranked = [np.unique(column, return_inverse=True) for column in X.T]
+        n_bins = np.array([len(values) for values, _ in ranked], dtype=np.int64)
+        if n_bins.max(initial=0) > MAX_CODES:
+            return Refusal(RefusalKind.SIZE, f"a column has more than {MAX_CODES:,} values")
+        codes = np.column_stack([ranks for _, ranks in ranked]).astype(np.uint16)
+        values, n = np.concatenate([values for values, _ in ranked]), len(case.matrix)
+        sample = Sample(codes[:n], case.labels.astype(np.int64), n_bins, len(case.classes), values)
+        return ManyForests(self, job, case.estimator, sample, codes[n:])
+
+
+class ManyForests(PreparedJob):
+    """A job whose values are ranked.
+
+    Equal records stand for each other: of those of a kind, the training set counts as having the first ones.
+
+    Args:
+        engine: what does it.
+        job: the whole job.
+        estimator: the forest's settings.
+        sample: the records as trees see them.
+        asked: codes of what all models are asked ``[queries, d]``; none where each is asked about records of its own.
+    """
+
+    def __init__(self, engine: Engine, job: Job, estimator: Any, sample: Sample, asked: Codes) -> None:
+        super().__init__(engine, job)
+        self.estimator, self.sample, self.asked = estimator, sample, asked
+        content = np.column_stack([sample.codes, sample.labels])
+        self.kind = np.unique(content, axis=0, return_inverse=True)[1].ravel()
+        self.order = np.argsort(self.kind, kind="stable")
+
+    def answers(self, models: Indices) -> JobOutcome:
+        """The answers ``[m, queries, k]``; any training set can be trained on."""
+        job, order = self.job.part(models), self.order
+        sample = replace(self.sample, codes=self.sample.codes[order], labels=self.sample.labels[order])
+        table = np.empty((len(models), job.n_queries, job.n_answers))
+        for model in range(len(models)):
+            row, queries = job.subsets.row(model), job.queries
+            asked = self.sample.codes[queries.index[model]] if isinstance(queries, EachModel) else self.asked
+            forest = Forest.of(self.estimator, int(np.count_nonzero(row)), len(sample.n_bins), job.seed_of(model))
+            table[model] = log_mean(forest.ask(sample, self.members(row), asked), len(forest.trees))
+        return self._outcome(table)
+
+    def members(self, row: Flags) -> Flags:
+        """Who is in a training set ``[n]``, in the order of kinds: of equal records always the first ones."""
+        counts, sizes = np.bincount(self.kind, row), np.bincount(self.kind)
+        place = np.arange(len(row)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        return np.asarray(place < np.repeat(counts, sizes))
+
+
+@dataclass(frozen=True)
+class Forest:
+    """A forest of scikit-learn on so many records.
+
+    Args:
+        rules: how nodes are split.
+        n_draws: records drawn for each tree; 0 where each has all of them.
+        trees: the key of each.
+    """
+
+    rules: Rules
+    n_draws: int
+    trees: NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, estimator: Any, n: int, d: int, seed: int) -> Forest:
+        """The forest that an estimator is on ``n`` records with ``d`` columns."""
+        leaf, split = (
+            size if isinstance(size, Integral) else ceil(size * n)
+            for size in (estimator.min_samples_leaf, estimator.min_samples_split)
+        )
+        rules = Rules(
+            max_features=_columns(estimator.max_features, d),
+            max_depth=NO_LIMIT if estimator.max_depth is None else int(estimator.max_depth),
+            min_samples_split=max(2, int(split), 2 * int(leaf)),
+            min_samples_leaf=int(leaf),
+            criterion=CRITERIA[estimator.criterion],
+            looks_on=False,
+            drawn_ties=True,
+            sizes_by_record=True,
+            drawn_thresholds=type(estimator).__name__ == "ExtraTreesClassifier",
+        )
+        keys = drawn(drawn(seed % 2**64, 0), np.arange(estimator.n_estimators))
+        return cls(rules, _draws(estimator, n), keys)
+
+    def grow(self, sample: Sample, members: Flags) -> list[Tree]:
+        """All trees, grown from the members of the pool ``[n]``."""
+        weights = (self.bag(members, int(key)) for key in self.trees)
+        return grown(sample, weights, self.rules, drawn(self.trees, 0).tolist())
+
+    def ask(self, sample: Sample, members: Flags, asked: Codes) -> Floats:
+        """The shares of the classes that queries ``[m, d]`` reach, added up over trees ``[m, k]``.
+
+        Args:
+            sample: the pool.
+            members: which of it each tree is grown from ``[n]``.
+            asked: the queries.
+        """
+        library = compiled()
+        if library is None:
+            return added(shares_reached(self.grow(sample, members), asked))
+        total = np.zeros((len(asked), sample.n_classes))
+        told = [pointer(members.astype(np.uint8)), *map(ctypes.c_int64, (self.n_draws, len(self.trees)))]
+        queries = [ctypes.c_int64(len(asked)), pointer(np.ascontiguousarray(asked)), pointer(total)]
+        count = self.n_draws or int(members.sum())
+        call(library.leakgauge_trees_ask, *arguments(sample, self.rules, count), *told, pointer(self.trees), *queries)
+        return total
+
+    def bag(self, members: Flags, key: int) -> Counts:
+        """How often each record of the pool counts in the tree of a key, int64 ``[n]``."""
+        if not self.n_draws:
+            return members.astype(np.int64)
+        streams, open_ = drawn(drawn(key, 1), np.arange(self.n_draws)), np.arange(self.n_draws)
+        counts, place, n = np.zeros(len(members), dtype=np.int64), 0, np.uint64(len(members))
+        while len(open_):
+            rows = (((drawn(streams[open_], place) >> np.uint64(32)) * n) >> np.uint64(32)).astype(np.int64)
+            counts += np.bincount(rows[members[rows]], minlength=len(members))
+            open_, place = open_[~members[rows]], place + 1
+        return counts
+
+
+def _columns(max_features: Any, d: int) -> int:
+    """How many of ``d`` columns a node looks at."""
+    if max_features is None:
+        return d
+    if max_features == "sqrt":
+        return max(1, int(np.sqrt(d)))
+    if max_features == "log2":
+        return max(1, int(np.log2(d)))
+    return int(max_features) if isinstance(max_features, Integral) else max(1, int(max_features * d))
+
+
+def _draws(estimator: Any, n: int) -> int:
+    """How many records are drawn from ``n`` for each tree; 0 without a bootstrap."""
+    if not estimator.bootstrap:
+        return 0
+    if estimator.max_samples is None:
+        return n
+    share = estimator.max_samples
+    return int(share) if isinstance(share, Integral) else max(int(share * n), 1)
+
+
+def _unsupported(estimator: Any) -> str | None:
+    """A setting that is not supported, or that scikit-learn refuses; ``None`` if there is none."""
+    name = name_of(estimator)
+    for setting, plain in PLAIN.items():
+        if getattr(estimator, setting) != plain:
+            return f"{name}({setting}=...) is not supported"
+    if estimator.criterion not in CRITERIA:
+        return f"{name}(criterion={estimator.criterion!r}) is not supported"
+    try:
+        estimator._validate_params()
+    except ValueError as error:
+        return f"{name} refuses its settings ({type(error).__name__})"
+    if not estimator.bootstrap and estimator.max_samples is not None:
+        return f"{name}(bootstrap=False) draws no samples, so that max_samples must be None"
+    return None
