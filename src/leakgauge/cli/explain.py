@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from leakgauge.cli._options import (
     AllowPickle,
     Attributes,
+    Budget,
     HoldoutRecords,
     Models,
     Properties,
@@ -35,6 +36,7 @@ def explain(
     holdout_records: HoldoutRecords = None,
     attribute: Attributes = None,
     property: Properties = None,
+    budget: Budget = None,
     allow_pickle: AllowPickle = False,
 ) -> None:
     """Show what an audit would do: which models, by which engine, about how long, with how much memory.
@@ -50,7 +52,7 @@ def explain(
     from leakgauge.cli._console import results
     from leakgauge.escaping import every_line, one_line
 
-    config = configured(source, model, seed, train_records, holdout_records, attribute, property)
+    config = configured(source, model, seed, train_records, holdout_records, attribute, property, budget)
     subjects = config.subjects(allow_pickle=allow_pickle)
     explanations = [explained(what, config.settings()) for what in subjects]
     console = results()

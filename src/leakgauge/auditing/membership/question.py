@@ -30,7 +30,6 @@ from leakgauge.auditing.membership.measurement import (
     per_record,
     possible_attacks,
     strongest,
-    train_shadows,
     usual_error,
     wants_copies,
 )
@@ -212,7 +211,7 @@ class Membership(Question):
     def ask(self, case: Case) -> MembershipAnswer:
         """Train shadow models and carry out the attacks."""
         settings = self.settings
-        table, no_shadows = train_shadows(case)
+        table, no_shadows = case.shadow_models
         influence = case.answer(InfluenceAnswer)
         usual = usual_error(case, table, None if influence is None else influence.left_out_errors)
         chosen = possible_attacks(
