@@ -209,7 +209,7 @@ def _ends(found: Pdtp) -> tuple[float, float]:
 def unshared_noise(found: Pdtp | Changes) -> Floats:
     """How much of each value may be due to seeds that the two models of a pair do not share, at most ``[m]``."""
     known = found.values[~np.isnan(found.values)]
-    nearly_all = float(np.quantile(known, NEARLY_ALL)) if len(known) else np.inf
+    nearly_all = float(np.quantile(known, NEARLY_ALL, method="higher")) if len(known) else np.inf
     return np.minimum(found.noise_floor, nearly_all)
 
 
