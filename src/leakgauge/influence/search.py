@@ -43,7 +43,10 @@ PATIENCE_STEPS = 3
 
 N_STEPS = 8
 """Steps for which the budget should last: so many starts are climbed from side by side. A call of a model costs more
-than the queries in it, and so do few queries a call of a pipeline."""
+than the queries in it."""
+
+N_CALLS = 2 * N_STEPS + 5
+"""How often a model is called in one search, about: once about the starts, twice in each step."""
 
 
 @dataclass(frozen=True)

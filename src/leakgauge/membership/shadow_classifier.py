@@ -8,9 +8,9 @@ Bindschaedler, Gunter, "Towards Measuring Membership Privacy", 2017, section 5.3
 Shokri, Stronati, Song, Shmatikov, "Membership Inference Attacks Against Machine Learning Models", S&P 2017.
 
 As printed: one hidden layer of 32 ReLU units, negative log-likelihood, learning rate 0.01, 30 epochs, 20
-shadow models on a pool of 2,000, so 40,000 rows. Not printed and chosen here: Adam, 40 batches an epoch of at least 200 rows each,
-inputs standardised to mean 0 and variance 1 over the training rows, no weight decay. The two log-softmax
-outputs of the paper are one logit here, their difference, which is the same model.
+shadow models on a pool of 2,000, so 40,000 rows. Not printed and chosen here: Adam, 40 batches an epoch of at
+least 200 rows each, inputs standardised to mean 0 and variance 1 over the training rows, no weight decay. The two
+log-softmax outputs of the paper are one logit here, their difference, which is the same model.
 
 Scores point towards membership: ``score = log p_in - log p_out``, and the paper's rule ``p_in > p_out`` is
 exactly ``score > 0``.
