@@ -191,9 +191,9 @@ class _Space:
 
     @classmethod
     def of(cls, records: Records, beyond: float) -> _Space:
-        X = records.features
-        low, high = X.min(axis=0), X.max(axis=0)
-        whole = (np.floor(X) == X).all(axis=0)
+        X, missing = records.features, np.isnan(records.features)
+        low, high = (np.where(missing.all(axis=0), 0.0, end) for end in (np.fmin.reduce(X), np.fmax.reduce(X)))
+        whole = ((np.floor(X) == X) | missing).all(axis=0)
         margin = beyond * (high - low)
         margin[whole] = np.floor(margin[whole])
         schema = records.schema
