@@ -43,7 +43,10 @@ PATIENCE_STEPS = 3
 
 N_STEPS = 8
 """Steps for which the budget should last: so many starts are climbed from side by side. A call of a model costs more
-than the queries in it, and so do few queries a call of a pipeline."""
+than the queries in it."""
+
+N_CALLS = 2 * N_STEPS + 5
+"""How often a model is called in one search, about: once about the starts, twice in each step."""
 
 
 @dataclass(frozen=True)
@@ -188,9 +191,9 @@ class _Space:
 
     @classmethod
     def of(cls, records: Records, beyond: float) -> _Space:
-        X = records.features
-        low, high = X.min(axis=0), X.max(axis=0)
-        whole = (np.floor(X) == X).all(axis=0)
+        X, missing = records.features, np.isnan(records.features)
+        low, high = (np.where(missing.all(axis=0), 0.0, end) for end in (np.fmin.reduce(X), np.fmax.reduce(X)))
+        whole = ((np.floor(X) == X) | missing).all(axis=0)
         margin = beyond * (high - low)
         margin[whole] = np.floor(margin[whole])
         schema = records.schema

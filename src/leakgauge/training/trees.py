@@ -159,6 +159,8 @@ class Growth:
                 f"the thresholds are for {len(self.thresholds)} columns, but the records have {X.shape[1]}; "
                 "take them from records like these (public_thresholds)"
             )
+        if np.isnan(X).any():
+            raise ModelError("trees of leakgauge take no missing values; fill them in")
         codes = np.empty(X.shape, dtype=np.uint16)
         for j, bounds in enumerate(self.thresholds):
             codes[:, j] = np.searchsorted(np.asarray(bounds, dtype=np.float64), X[:, j], side="left")

@@ -29,6 +29,7 @@ from leakgauge.influence import EVERY_QUERY
 from leakgauge.influence.delivered import n_looked_at
 from leakgauge.influence.pdtp import N_BOOSTING_TWINS
 from leakgauge.influence.pdtp import N_SEED_TRIED_RECORDS as N_PROBED
+from leakgauge.influence.search import N_CALLS
 from leakgauge.models import AnswerKind
 from leakgauge.training import Learner, everything, plan
 from leakgauge.training.engines.logistic.binary import LogisticRegressionNewton
@@ -227,12 +228,13 @@ class InfluenceOfRecords(Question):
                     again, n_models=again.n_models + full.n_models, n_trained=again.n_trained + full.n_trained
                 )
         elif settings.rule.queries is not Queries.DIRECT and not values:
-            found = PlannedStep.of(
-                "search for other queries for the records of largest PDTP", outline.leaving_out(rows[:N_SEARCHED])
+            solved = learner.with_converged_solver()
+            found = PlannedStep.plainly(
+                "search for other queries for the records of largest PDTP",
+                outline.with_learner(solved or learner).leaving_out(rows[:N_SEARCHED]),
             )
-            n_floor = 0 if learner.with_converged_solver() is None else 2  # how far its solver stops from the end
-            n_trained = found.n_models + 1 + n_floor
-            yield replace(found, n_models=n_trained, n_trained=n_trained, engine=Refit.name, refusals={})
+            n_trained = found.n_models + 1 + (0 if solved is None else 2)  # how far its solver stops from the end
+            yield replace(found, n_models=n_trained, n_trained=n_trained, n_calls=2 * found.n_models * N_CALLS)
 
     def ask(self, case: Case) -> InfluenceAnswer:
         """Leave records out, one at a time."""

@@ -149,6 +149,7 @@ class Engine(ABC):
         trains: whether every model is trained, though many at once; otherwise no model but a few is.
         converges: whether it finds the minimum of an objective, which the learner's own solver may stop short of.
         chunk: how many models are done, stored and handed to a worker together; ``None`` for all at once.
+        takes_missing: whether quantities may be missing (NaN) in records and queries.
     """
 
     name: ClassVar[str]
@@ -157,6 +158,7 @@ class Engine(ABC):
     trains: ClassVar[bool] = False
     converges: ClassVar[bool] = False
     chunk: ClassVar[int | None] = None
+    takes_missing: ClassVar[bool] = False
 
     @abstractmethod
     def prepare(self, job: Job) -> PreparedJob | Refusal:
