@@ -303,6 +303,13 @@ def _hole_values():
     return Records.from_arrays(X, np.random.default_rng(26).normal(size=80), categorical=[0, 1, 2, 3, 4])
 
 
+def _rare_classes():
+    """Skewed columns, dummies of few ones, one of them constant without a record, and a class of one record."""
+    rng = np.random.default_rng(27)
+    X = np.column_stack([rng.lognormal(sigma=1.5, size=(80, 3)) * [1, 50, 0.1], np.arange(80) == 7, np.arange(80) < 3])
+    return Records.from_arrays(X, ["only", *rng.choice(["a", "b", "c"], 79)])
+
+
 def _wide():
     rng = np.random.default_rng(12)
     return Records.from_arrays(rng.normal(size=(40, 60)), rng.normal(size=40))
@@ -573,6 +580,15 @@ TABLE = [
     ("softmax", LogisticRegression(fit_intercept=False, **TIGHT), "grid", SOME),
     ("softmax", LogisticRegression(C=0.1, class_weight="balanced", **TIGHT), "counts", SOME),
     ("softmax", make_pipeline(Normalizer(), LogisticRegression(C=10, **TIGHT)), "odd", None),
+    ("softmax", make_pipeline(StandardScaler(), LogisticRegression(**TIGHT)), "smooth", None),
+    ("softmax", make_pipeline(RobustScaler(), LogisticRegression(C=0.1, **TIGHT)), "rare_classes", None),
+    ("softmax", make_pipeline(StandardScaler(), LogisticRegression(C=10, **TIGHT)), "rare_classes", None),
+    (
+        "softmax",
+        make_pipeline(MinMaxScaler(), LogisticRegression(class_weight="balanced", **TIGHT)),
+        "rare_classes",
+        None,
+    ),
     ("logistic", LogisticRegression(C=0.01, **TIGHT), "two", None),
     ("logistic", make_pipeline(Normalizer(), LogisticRegression(C=50, **TIGHT)), "breast_cancer", SOME),
     ("logistic", make_pipeline(Normalizer(), LogisticRegression(fit_intercept=False, **TIGHT)), "breast_cancer", SOME),
@@ -1277,9 +1293,21 @@ REFUSED = [
     ),
     (
         "softmax",
-        make_pipeline(StandardScaler(), LogisticRegression()),
+        make_pipeline(OneHotEncoder(sparse_output=False), StandardScaler(), LogisticRegression()),
+        "grid",
+        "features that are scaled depend on each other",
+    ),
+    (
+        "softmax",
+        make_pipeline(StandardScaler(), LogisticRegression(fit_intercept=False)),
         "smooth",
-        "StandardScaler is fitted on the data",
+        "without an intercept nothing takes up",
+    ),
+    (
+        "softmax",
+        make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression()),
+        "smooth",
+        "fills in move without a record",
     ),
     ("lda", make_pipeline(StandardScaler(), LinearDiscriminantAnalysis()), "scales", "constant within classes but for"),
 ]

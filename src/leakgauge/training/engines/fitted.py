@@ -44,6 +44,9 @@ from leakgauge.training.engines.stateless import (
 NO_INTERCEPT = "without an intercept nothing takes up what a step that is fitted on the data subtracts"
 """Why a linear model behind such a step is refused."""
 
+MOVING_VALUES = "values that SimpleImputer fills in move without a record"
+"""Why a learner behind an imputer is refused."""
+
 EPS = float(np.finfo(np.float64).eps)
 
 CERTAIN_FACTOR = 10.0
