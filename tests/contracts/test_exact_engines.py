@@ -717,13 +717,19 @@ def released(fitted, classes):
 
 
 @pytest.mark.parametrize(
-    "row", [row for row in ANY_QUERY if hasattr(ENGINES[FULL_NAMES[row[0]]], "displacements")], ids=row_name
+    "row",
+    [row for row in ANY_QUERY if row[0] not in ("neighbours", "qda", "kernel_ridge", "gaussian_process")],
+    ids=row_name,
 )
 def test_parameters_move_as_in_the_slow_twin(row):
     name, estimator, data, _ = row
     records = data_set(data)
     job = some_job(estimator, records, "shared")
-    moves = ENGINES[FULL_NAMES[name]].prepare(job).displacements()
+    prepared = ENGINES[FULL_NAMES[name]].prepare(job)
+    moves = prepared.displacements()
+    if moves is None:
+        assert prepared.case.fitted is not None, "only earlier steps with parameters of their own are an excuse"
+        return
 
     def parameters(subset):
         try:
