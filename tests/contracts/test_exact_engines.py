@@ -909,6 +909,54 @@ def test_whatever_is_thrown_at_it(seed):
     assert outcomes["equal"] >= 20
 
 
+def some_pipeline(rng):
+    """A scaler or an encoder before a learner for classes, or one for values."""
+    C = float(rng.choice([1e-3, 1, 30]))
+    scalers = [
+        StandardScaler(),
+        StandardScaler(with_mean=False),
+        StandardScaler(with_std=False),
+        MinMaxScaler(),
+        MaxAbsScaler(),
+        RobustScaler(),
+        RobustScaler(quantile_range=(10, 90), unit_variance=True),
+        OneHotEncoder(handle_unknown="ignore", sparse_output=False),
+    ]
+    learners = [
+        LogisticRegression(C=C, class_weight=[None, "balanced"][rng.integers(2)], **TIGHT),
+        LinearRegression(),
+        Ridge(alpha=1 / C),
+        LinearDiscriminantAnalysis(solver=str(rng.choice(["svd", "lsqr", "eigen"]))),
+        QuadraticDiscriminantAnalysis(),
+    ]
+    return make_pipeline(scalers[rng.integers(len(scalers))], learners[rng.integers(len(learners))])
+
+
+@pytest.mark.filterwarnings("ignore")  # of scikit-learn's solvers, about columns that no model can be fitted to
+@pytest.mark.parametrize("seed", range(3))
+def test_whatever_is_thrown_at_it_behind_fitted_steps(seed):
+    """40 random jobs: equal to the twin, or refused. Nothing here is statistical: no false alarms."""
+    rng = np.random.default_rng([28, seed])
+    n_equal = 0
+    for _ in range(40):
+        n, estimator = int(rng.choice([6, 15, 25, 40])), some_pipeline(rng)
+        X, y = some_features(rng, n, int(rng.choice([1, 2, 5, 12]))), rng.integers(0, rng.integers(2, 4), n)
+        values = isinstance(estimator[-1], LinearRegression | Ridge)
+        y = rng.normal(size=n) + X[:, 0] * rng.integers(0, 2) if values else y
+        if len(np.unique(y)) < 2:
+            continue
+        records = Records.from_arrays(X, y, task="regression" if values else "classification")
+        job = job_of(estimator, records)
+        engine = plan(job).engine
+        if engine.name == Refit.name:
+            continue
+        expected = trained(estimator, records, np.arange(n))
+        ratio = misses(engine.prepare(job).all().answers[:, 0], expected, records, engine.tolerance)
+        assert ratio.max() <= 1, (estimator, records)
+        n_equal += 1
+    assert n_equal >= 12
+
+
 # ---------------------------------------------------------------- it is leave-one-out, and nothing is trained
 
 EASY = [
