@@ -42,14 +42,11 @@ from leakgauge.training.native import kernels
 Thresholds: TypeAlias = tuple[tuple[float, ...], ...]
 """For each column the values at which it may be split, ascending."""
 
-Codes: TypeAlias = NDArray[np.uint16]
+Codes: TypeAlias = NDArray[np.int32]
 Keys: TypeAlias = NDArray[np.uint64]
 Counts: TypeAlias = NDArray[np.int64]
 
 MAX_BINS = 255
-MAX_CODES = 2**16
-"""Values of a column that can be told apart."""
-
 LEAF = -1
 NO_LIMIT = 2**31 - 1
 """No limit."""
@@ -149,7 +146,7 @@ class Growth:
         return np.array([len(bounds) + 1 for bounds in self.thresholds], dtype=np.int64)
 
     def codes(self, X: Floats) -> Codes:
-        """The bin of each value, uint16 ``[m, d]``: how many thresholds are below it.
+        """The bin of each value, int32 ``[m, d]``: how many thresholds are below it.
 
         Raises:
             ModelError: the matrix has another number of columns.
@@ -159,7 +156,7 @@ class Growth:
                 f"the thresholds are for {len(self.thresholds)} columns, but the records have {X.shape[1]}; "
                 "take them from records like these (public_thresholds)"
             )
-        codes = np.empty(X.shape, dtype=np.uint16)
+        codes = np.empty(X.shape, dtype=np.int32)
         for j, bounds in enumerate(self.thresholds):
             codes[:, j] = np.searchsorted(np.asarray(bounds, dtype=np.float64), X[:, j], side="left")
         return codes

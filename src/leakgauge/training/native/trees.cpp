@@ -44,14 +44,14 @@ double gini(double squares_left, double n_left, double squares_right, double n_r
 
 struct Sample {
     std::int64_t n_rows, n_columns, n_classes;
-    const std::uint16_t* codes;   // [rows, columns]
+    const std::int32_t* codes;   // [rows, columns]
     const std::int32_t* n_bins;   // [columns]
     const float* values;          // what each code of each column stands for, ascending
     const std::int32_t* labels;   // [rows]
     const double* terms;          // [total weight + 1]: what a class that counts so often adds to the entropy
     const std::int32_t* weights;  // [rows]: how often each record counts
 
-    const std::uint16_t* row(std::int64_t i) const { return codes + i * n_columns; }
+    const std::int32_t* row(std::int64_t i) const { return codes + i * n_columns; }
 
     std::vector<std::int32_t> rows_of_weight() const {
         std::vector<std::int32_t> rows;
@@ -180,7 +180,7 @@ class Node {
     }
 
     // The best split without the record that has these codes; the first one of equals.
-    Split best(const std::uint16_t* codes, std::int32_t weight) const {
+    Split best(const std::int32_t* codes, std::int32_t weight) const {
         double top = IMPOSSIBLE;
         std::size_t found = batch_.size();
         for (std::size_t s = 0; s < batch_.size(); ++s) {
@@ -352,7 +352,7 @@ class Node {
         columns_.clear();
         for (const std::int32_t j : batch_) columns_.push_back(column(j));
         for (std::int64_t i = 0; i < n_; ++i) {
-            const std::uint16_t* codes = sample_.row(rows_[i]);
+            const std::int32_t* codes = sample_.row(rows_[i]);
             const std::int32_t weight = sample_.weights[rows_[i]], label = sample_.labels[rows_[i]];
             for (const Column& column : columns_) {
                 const std::int64_t code = codes[column.index];
@@ -492,7 +492,7 @@ void add_shares(const std::vector<std::int64_t>& counts, double* answer) {
 // Adds to the answers [queries, classes] the class shares of the leaves that queries reach in a tree of which only the
 // nodes on their way are grown.
 void ask(const Sample& sample, const Rules& rules, Node& node, std::uint64_t key, std::int64_t n_queries,
-         const std::uint16_t* asked, double* answers) {
+         const std::int32_t* asked, double* answers) {
     std::vector<std::int32_t> queries(n_queries);
     std::iota(queries.begin(), queries.end(), 0);
     std::vector<std::pair<std::int64_t, std::int64_t>> parts{{0, n_queries}};
@@ -512,16 +512,17 @@ void ask(const Sample& sample, const Rules& rules, Node& node, std::uint64_t key
     });
 }
 
-// As many draws with replacement from the members, each from a stream of its own of rows of the pool: how often each row
-// was drawn. Without a member the draws change that held it, and no others.
-void draw_bag(const std::uint8_t* members, std::int64_t n_rows, std::int64_t n_draws, std::uint64_t key,
+// As many draws with replacement from a pool, each from a stream of its own of rows: how often each row was drawn. A row is
+// accepted with a probability in units of 2^-32. Where one is accepted no more the draws change that held it, and no others.
+void draw_bag(const std::uint64_t* accepted, std::int64_t n_rows, std::int64_t n_draws, std::uint64_t key,
               std::int32_t* weights) {
     std::fill(weights, weights + n_rows, 0);
     for (std::int64_t draw = 0; draw < n_draws; ++draw) {
         const std::uint64_t stream = drawn(key, draw);
         for (std::uint64_t place = 0;; ++place) {
-            const std::uint64_t row = ((drawn(stream, place) >> 32) * static_cast<std::uint64_t>(n_rows)) >> 32;
-            if (!members[row]) continue;
+            const std::uint64_t chance = drawn(stream, place);
+            const std::uint64_t row = ((chance >> 32) * static_cast<std::uint64_t>(n_rows)) >> 32;
+            if ((chance & 0xFFFFFFFFULL) >= accepted[row]) continue;
             ++weights[row];
             break;
         }
@@ -529,7 +530,7 @@ void draw_bag(const std::uint8_t* members, std::int64_t n_rows, std::int64_t n_d
 }
 
 void walk(const Sample& sample, const Rules& rules, std::uint64_t key, std::int64_t n_items,
-          const std::int32_t* removed, const std::int32_t* query, const std::uint16_t* asked, double* answers) {
+          const std::int32_t* removed, const std::int32_t* query, const std::int32_t* asked, double* answers) {
     struct Open {
         std::vector<std::int32_t> rows, items;
         std::int64_t depth;
@@ -626,7 +627,7 @@ void walk(const Sample& sample, const Rules& rules, std::uint64_t key, std::int6
 
 // All take a sample: codes of values [rows, columns], and so on, see `Sample`; and rules, see `Rules`.
 #define SAMPLE                                                                                                       \
-    std::int64_t n_rows, std::int64_t n_columns, std::int64_t n_classes, const std::uint16_t *codes,                 \
+    std::int64_t n_rows, std::int64_t n_columns, std::int64_t n_classes, const std::int32_t *codes,                 \
         const std::int32_t *n_bins, const float *values, const std::int32_t *labels, const double *terms,            \
         const Rules *rules
 
@@ -655,17 +656,18 @@ extern "C" std::int64_t leakgauge_trees_grow(SAMPLE, const std::int32_t* weights
 }
 
 // Adds to the answers [queries, classes] the class shares of the leaves that queries reach in trees with these keys
-// [trees], each grown on so many draws from the members [rows], or on the members themselves where there is no draw.
-// Returns 0, or -1 without memory.
-extern "C" std::int64_t leakgauge_trees_ask(SAMPLE, const std::uint8_t* members, std::int64_t n_draws,
+// [trees], each grown on so many draws of rows that are accepted with these chances [rows], see `draw_bag`, or once on each
+// row that has any where there is no draw. Returns 0, or -1 without memory.
+extern "C" std::int64_t leakgauge_trees_ask(SAMPLE, const std::uint64_t* accepted, std::int64_t n_draws,
                                             std::int64_t n_trees, const std::uint64_t* keys, std::int64_t n_queries,
-                                            const std::uint16_t* asked, double* answers) {
+                                            const std::int32_t* asked, double* answers) {
     try {
-        std::vector<std::int32_t> weights(members, members + n_rows);
+        std::vector<std::int32_t> weights(n_rows);
+        std::transform(accepted, accepted + n_rows, weights.begin(), [](std::uint64_t chance) { return chance > 0; });
         const Sample sample{n_rows, n_columns, n_classes, codes, n_bins, values, labels, terms, weights.data()};
         Node node(sample, *rules);
         for (std::int64_t tree = 0; tree < n_trees; ++tree) {
-            if (n_draws) draw_bag(members, n_rows, n_draws, drawn(keys[tree], 1), weights.data());
+            if (n_draws) draw_bag(accepted, n_rows, n_draws, drawn(keys[tree], 1), weights.data());
             ask(sample, *rules, node, drawn(keys[tree], 0), n_queries, asked, answers);
         }
         return 0;
@@ -678,7 +680,7 @@ extern "C" std::int64_t leakgauge_trees_ask(SAMPLE, const std::uint8_t* members,
 // without the item's record (-1: with all). Returns 0, or -1 without memory.
 extern "C" std::int64_t leakgauge_trees_walk(SAMPLE, const std::int32_t* weights, std::uint64_t key,
                                              std::int64_t n_items, const std::int32_t* removed,
-                                             const std::int32_t* query, const std::uint16_t* asked, double* answers) {
+                                             const std::int32_t* query, const std::int32_t* asked, double* answers) {
     try {
         const Sample sample{n_rows, n_columns, n_classes, codes, n_bins, values, labels, terms, weights};
         walk(sample, *rules, key, n_items, removed, query, asked, answers);
