@@ -211,7 +211,7 @@ def test_the_compiled_loops_equal_those_of_numpy(name, data, monkeypatch):
         np.testing.assert_array_equal(job.all().answers, answers)
 
 
-@pytest.mark.usefixtures("loops")
+@pytest.mark.skipif(not COMPILED, reason="the loops are not compiled")
 def test_models_with_seeds_of_their_own_differ_and_those_of_one_seed_do_not():
     records = table("numeric")
     for randomness in (COMMON, INDEPENDENT):
@@ -516,6 +516,13 @@ def test_columns_may_have_any_number_of_values():
     estimator, asked = random_forest(1, bootstrap=False, max_depth=1), np.array([[50_000.4], [50_000.5], [50_000.6]])
     found = prepared(estimator, records, asked, everything(70_000)).all().answers[0]
     np.testing.assert_array_equal(np.exp(found), [[1, 0], [1, 0], [0, 1]])
+
+
+def test_without_the_loops_forests_that_share_nothing_are_left_to_scikit_learn(monkeypatch):
+    monkeypatch.setattr(trees, "kernels", lambda: None)
+    refusal = Forests().prepare(job_of(random_forest(), table("numeric"), randomness=INDEPENDENT))
+    assert "without the compiled loops" in str(refusal)
+    assert isinstance(Forests().prepare(job_of(random_forest(), table("numeric"))), PreparedJob)
 
 
 def test_refusals_say_why():

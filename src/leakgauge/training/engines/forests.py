@@ -33,7 +33,7 @@ from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.models.sklearn import name_of
 from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Refusal, RefusalKind
 from leakgauge.training.engines.stateless import given
-from leakgauge.training.job import Job
+from leakgauge.training.job import Job, Randomness
 from leakgauge.training.subsets import everything
 from leakgauge.training.table import EachModel
 from leakgauge.training.trees import (
@@ -97,6 +97,9 @@ class Forests(Engine):
             return case
         if not len(job.subsets):
             return Refusal(RefusalKind.JOB, "there is no forest to grow")
+        if job.randomness is Randomness.INDEPENDENT and compiled() is None:
+            why = "without the compiled loops, forests that share no random numbers are grown faster by scikit-learn"
+            return Refusal(RefusalKind.MACHINE, why)
         if reason := _unsupported(case.estimator, case.classes):
             return Refusal(RefusalKind.SETTING, reason)
         asked = case.matrix[:0] if isinstance(job.queries, EachModel) else case.queries
@@ -192,10 +195,10 @@ class Forest:
         keys = drawn(drawn(seed % 2**64, 0), np.arange(estimator.n_estimators))
         return cls(rules, _draws(estimator, weights), keys)
 
-    def grow(self, sample: Sample, accepted: Keys) -> list[Tree]:
-        """All trees, grown from records that are accepted with these chances ``[n]``; see :func:`acceptance`."""
+    def grow(self, sample: Sample, accepted: Keys, asked: Codes | None = None) -> list[Tree]:
+        """All trees, at least where queries ``[q, d]`` go, from records accepted with these chances ``[n]``."""
         weights = (self.bag(accepted, int(key)) for key in self.trees)
-        return grown(sample, weights, self.rules, drawn(self.trees, 0).tolist())
+        return grown(sample, weights, self.rules, drawn(self.trees, 0).tolist(), asked)
 
     def ask(self, sample: Sample, accepted: Keys, asked: Codes) -> Floats:
         """The shares of the classes that queries ``[m, d]`` reach, added up over trees ``[m, k]``.
@@ -207,7 +210,7 @@ class Forest:
         """
         library = compiled()
         if library is None:
-            return added(shares_reached(self.grow(sample, accepted), asked))
+            return added(shares_reached(self.grow(sample, accepted, asked), asked))
         total = np.zeros((len(asked), sample.n_classes))
         told = [pointer(accepted), *map(ctypes.c_int64, (self.n_draws, len(self.trees)))]
         queries = [ctypes.c_int64(len(asked)), pointer(np.ascontiguousarray(asked)), pointer(total)]
