@@ -15,6 +15,8 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier, Rando
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer, Normalizer, StandardScaler
 
+from leakgauge.defences import Temperature
+from leakgauge.models import answers
 from leakgauge.records import Records
 from leakgauge.training import (
     DenseSubsets,
@@ -24,9 +26,11 @@ from leakgauge.training import (
     SklearnLearner,
     everything,
     leave_one_out,
+    plan,
     random_subsets,
     trees,
 )
+from leakgauge.training.engines import STOPPING
 from leakgauge.training.engines.base import PreparedJob
 from leakgauge.training.engines.forests import Forest, Forests, acceptance, class_weights
 from leakgauge.training.native import kernels
@@ -207,8 +211,8 @@ def test_the_compiled_loops_equal_those_of_numpy(name, data, monkeypatch):
     ]
     compiled = [job.all().answers for job in jobs]
     monkeypatch.setattr(trees, "kernels", lambda: None)
-    for job, answers in zip(jobs, compiled, strict=True):
-        np.testing.assert_array_equal(job.all().answers, answers)
+    for job, expected in zip(jobs, compiled, strict=True):
+        np.testing.assert_array_equal(job.all().answers, expected)
 
 
 @pytest.mark.skipif(not COMPILED, reason="the loops are not compiled")
@@ -506,6 +510,16 @@ def test_sets_of_one_record_and_of_one_class_are_trained():
     found = prepared(random_forest(), table("numeric"), table("numeric").features[:2], DenseSubsets(members)).all()
     np.testing.assert_array_equal(np.exp(found.answers[1]), [[0, 1]] * 2)
     np.testing.assert_array_equal(np.exp(found.answers[0]).max(axis=1), [1, 1])
+
+
+def test_the_forest_that_a_seed_releases_is_scikit_learns():
+    """Of a learner that is audited, the model of the audit's seed is the one that its fit makes, to the last bit."""
+    records = table("mixed")
+    job = job_of(random_forest(), records, records.features, everything(60))
+    expected = answers(job.learner.fit(records, seed=job.seed_of(0)).model, records.features, 3)
+    for learner in (job.learner, Temperature(1.0).apply(job.learner)):
+        found = plan(replace(job, learner=learner), engines=STOPPING).prepared.all().answers
+        np.testing.assert_array_equal(found, expected[None])
 
 
 @pytest.mark.usefixtures("loops")

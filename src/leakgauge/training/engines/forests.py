@@ -1,8 +1,8 @@
 """Many of scikit-learn's forests at once: its rules, and random numbers that two training sets share.
 
 Forests of scikit-learn draw a bootstrap that depends on the number of records, and break ties by a stream that runs
-through all nodes: without one record everything is drawn anew. Here the same forests are grown, equal in law, with
-random numbers that hang on what they are about, as in :mod:`leakgauge.training.trees`:
+through all nodes: without one record everything is drawn anew. Here the same forests are grown, equal in distribution,
+with random numbers that hang on what they are about, as in :mod:`leakgauge.training.trees`:
 
 * each draw of a tree's bootstrap reads records of the pool from a stream of its own and takes the first one that is
   in the training set, which is uniform there. Without a record those draws change that held it, and no others; and one
@@ -76,14 +76,15 @@ CERTAIN = 2**32
 class Forests(Engine):
     """``RandomForestClassifier`` and ``ExtraTreesClassifier``, alone or after steps that learn nothing, on any subsets.
 
-    Forests of the same seed share their random numbers. They are those of the plain loop in law, not in the numbers
-    drawn: no model is the one that scikit-learn trains with that seed.
+    Forests of the same seed share their random numbers. They are those of the plain loop in distribution, not in the
+    numbers drawn: no model is the one that scikit-learn trains with that seed.
     """
 
     name = "forests"
-    method = "growing scikit-learn's forests along the queries, equal in law, with random numbers that they share"
+    method = "growing scikit-learn's forests along the queries, equal in distribution, with common random numbers"
     tolerance = 0.0
     trains = True
+    redraws = True
     chunk = 16
 
     def prepare(self, job: Job) -> ManyForests | Refusal:
