@@ -93,21 +93,21 @@ class Node {
     Node(const Sample& sample, const Rules& rules)
         : sample_(sample), rules_(rules), first_bin_(sample.n_columns + 1, 0), order_(sample.n_columns) {
         for (std::int64_t j = 0; j < sample.n_columns; ++j) first_bin_[j + 1] = first_bin_[j] + sample.n_bins[j];
-        const std::int64_t n_bins = first_bin_.back();
-        counts_.assign(n_bins * sample.n_classes, 0);
-        records_.assign(n_bins, 0);
-        const std::int64_t most = *std::max_element(sample.n_bins, sample.n_bins + sample.n_columns);
-        n_words_ = (most + 63) / 64;
+        const std::int64_t n_slots = std::min(rules.max_features, sample.n_columns);
+        most_ = *std::max_element(sample.n_bins, sample.n_bins + sample.n_columns);
+        n_words_ = (most_ + 63) / 64;
         n_pages_ = (n_words_ + 63) / 64;
-        filled_.assign(n_words_ * sample.n_columns, 0);
-        pages_.assign(n_pages_ * sample.n_columns, 0);
-        entry_.assign(n_bins, 0);
-        best_.assign(n_bins, IMPOSSIBLE);
-        bin_.resize(n_bins);
-        lowest_.resize(n_bins);
-        for (auto* part : {&below_, &records_below_, &squares_below_, &squares_above_, &if_left_, &if_right_})
-            part->resize(n_bins);
-        left_.resize(n_bins * sample.n_classes);
+        capacity_ = n_slots * most_;
+        counts_.assign(capacity_ * sample.n_classes, 0);
+        records_.assign(capacity_, 0);
+        filled_.assign(n_slots * n_words_, 0);
+        pages_.assign(n_slots * n_pages_, 0);
+        entry_.resize(capacity_);
+        bin_.resize(capacity_);
+        lowest_.resize(capacity_);
+        for (auto* part : {&best_, &below_, &records_below_, &squares_below_, &squares_above_, &if_left_, &if_right_})
+            part->resize(capacity_);
+        left_.resize(capacity_ * sample.n_classes);
         std::iota(order_.begin(), order_.end(), 0);
     }
 
@@ -147,7 +147,7 @@ class Node {
     // The score of every split of the batch, when `weight` records of class `label` on either side of it are left out.
     void leave_out(std::int32_t label, std::int32_t weight) {
         const double least = static_cast<double>(rules_.min_samples_leaf), w = weight;
-        const double* own = left_.data() + label * first_bin_.back();
+        const double* own = left_.data() + label * capacity_;
         const double own_total = static_cast<double>((*totals_)[label]);
         const std::int64_t n = n_entries_;
         for (std::int64_t e = 0; e < n; ++e) {
@@ -166,11 +166,11 @@ class Node {
         std::int64_t first = 0;
         for (std::size_t s = 0; s < batch_.size(); ++s) {
             const std::int64_t end = ends_[s];
-            double* best = best_.data() + first_bin_[batch_[s]];
+            double* best = best_.data() + s * most_;
             double top = IMPOSSIBLE;
             for (std::int64_t e = end - 1; e >= first; --e) {
                 best[bin_[e]] = top = std::max(top, if_left_[e]);
-                entry_[first_bin_[batch_[s]] + bin_[e]] = e;
+                entry_[s * most_ + bin_[e]] = e;
             }
             top = IMPOSSIBLE;
             for (std::int64_t e = first; e < end; top = std::max(top, if_right_[e]), ++e)
@@ -184,12 +184,12 @@ class Node {
         double top = IMPOSSIBLE;
         std::size_t found = batch_.size();
         for (std::size_t s = 0; s < batch_.size(); ++s) {
-            const double score = best_[first_bin_[batch_[s]] + codes[batch_[s]]];
+            const double score = best_[s * most_ + codes[batch_[s]]];
             if (score > top) top = score, found = s;
         }
         if (found == batch_.size()) return {};
         const std::int32_t column = batch_[found];
-        return {column, within(found, entry_[first_bin_[column] + codes[column]], weight)};
+        return {column, within(found, entry_[found * most_ + codes[column]], weight)};
     }
 
     // The best split of all records, the first one of equals; `below` becomes the counts of the classes on its left.
@@ -202,7 +202,7 @@ class Node {
             if (if_left_[e] > highest) highest = if_left_[e], top = e;
         if (top < 0) return {};
         for (std::size_t c = 0; c < below.size(); ++c)
-            below[c] = static_cast<std::int64_t>(left_[c * first_bin_.back() + top]);
+            below[c] = static_cast<std::int64_t>(left_[c * capacity_ + top]);
         const std::int32_t column = batch_[std::upper_bound(ends_.begin(), ends_.end(), top) - ends_.begin()];
         return {column, rules_.drawn_thresholds ? bin_[top] : between(column, bin_[top], lowest_[top + 1])};
     }
@@ -285,7 +285,7 @@ class Node {
 
     // An entry of the records whose codes of the column at hand are at most this one.
     void enter(std::int32_t code) {
-        const std::int64_t n = n_, stride = first_bin_.back(), e = n_entries_++;
+        const std::int64_t n = n_, stride = capacity_, e = n_entries_++;
         const std::int32_t *labels = labels_.data(), *weights = weights_.data(), *held = held_.data();
         std::int32_t records = 0;
         if (sample_.n_classes == 2) {  // two sums that a compiler can find for many records at once
@@ -317,7 +317,7 @@ class Node {
         const std::int64_t n = n_entries_;
         for (auto* part : {&below_, &squares_below_, &squares_above_}) std::fill_n(part->begin(), n, 0.0);
         for (std::int64_t c = 0; c < sample_.n_classes; ++c) {
-            const double* left = left_.data() + c * first_bin_.back();
+            const double* left = left_.data() + c * capacity_;
             const double total = static_cast<double>((*totals_)[c]);
             const auto add = [&](const auto& term) {
                 double *below = below_.data(), *squares_below = squares_below_.data(), *above = squares_above_.data();
@@ -340,17 +340,16 @@ class Node {
         std::uint64_t *filled, *pages;
     };
 
-    Column column(std::int32_t j) {
-        const std::int64_t first = first_bin_[j];
-        return {j, counts_.data() + first * sample_.n_classes, records_.data() + first, filled_.data() + n_words_ * j,
-                pages_.data() + n_pages_ * j};
+    Column column(std::int64_t slot) {
+        return {batch_[slot], counts_.data() + slot * most_ * sample_.n_classes, records_.data() + slot * most_,
+                filled_.data() + slot * n_words_, pages_.data() + slot * n_pages_};
     }
 
     void count() {
         const std::int64_t k = sample_.n_classes;
         const bool records = by_record();
         columns_.clear();
-        for (const std::int32_t j : batch_) columns_.push_back(column(j));
+        for (std::size_t slot = 0; slot < batch_.size(); ++slot) columns_.push_back(column(slot));
         for (std::int64_t i = 0; i < n_; ++i) {
             const std::int32_t* codes = sample_.row(rows_[i]);
             const std::int32_t weight = sample_.weights[rows_[i]], label = sample_.labels[rows_[i]];
@@ -380,7 +379,7 @@ class Node {
     // How many entries there are with those of one column, for K classes (0: as many as there are).
     template <int K>
     std::int64_t entered(const Column& column) {
-        const std::int64_t k = K ? K : sample_.n_classes, stride = first_bin_.back();
+        const std::int64_t k = K ? K : sample_.n_classes, stride = capacity_;
         const bool by_records = by_record();
         const float* const values = sample_.values + first_bin_[column.index];
         std::int32_t *const lowest = lowest_.data(), *const highest = bin_.data();
@@ -434,13 +433,14 @@ class Node {
     bool varies_ = false;  // whether a column that was looked at has two values
     std::uint64_t key_ = 0;
     const std::vector<std::int64_t>* totals_ = nullptr;
-    std::vector<std::int64_t> first_bin_;           // [columns + 1]: where each column's bins begin
+    std::vector<std::int64_t> first_bin_;           // [columns + 1]: where each column's values begin
     std::vector<std::int32_t> order_, batch_;       // columns
     std::vector<Column> columns_;                   // of the batch
     std::vector<std::int32_t> labels_, weights_;    // of the records of the node
     std::vector<std::int32_t> held_;                // their codes of a column
     std::vector<std::pair<std::int64_t, std::int64_t>> swaps_;
     std::vector<std::int32_t> counts_, records_;    // [bins, classes] and [bins], zero between nodes
+    std::int64_t most_ = 0, capacity_ = 0;          // bins of a column, and of a batch of columns, at the most
     std::int64_t n_words_ = 0, n_pages_ = 0;
     std::vector<std::uint64_t> filled_, pages_;     // which bins of a column are not empty, and which of these words
     std::vector<std::int64_t> entry_;               // [bins]
