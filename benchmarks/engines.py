@@ -328,14 +328,14 @@ def forest(n: int = 1000) -> Measured:
     return replace(measured, error=None, remark="refitted forests are drawn anew each time")
 
 
-def equal_in_law(estimator: Any, *, left: bool, n: int = 1000, n_models: int = 40) -> Measured:
+def equal_in_distribution(estimator: Any, *, left: bool, n: int = 1000, n_models: int = 40) -> Measured:
     """A hundred of scikit-learn's trees, every record left out or on random halves; the loop is scikit-learn's."""
     if left:
         measured = left_out(estimator, people.numbers(n, 20), sample=4, repeats=1)
     else:
         subsets = random_subsets(2 * n, n, n_models, np.random.default_rng(0))
         measured = shadows(estimator, people.numbers(2 * n, 20), subsets)
-    return replace(measured, error=None, remark="equal in law: refitted forests are drawn anew each time")
+    return replace(measured, error=None, remark="equal in distribution: refitted forests are drawn anew each time")
 
 
 def adult_wall(n_workers: int) -> Measured:
@@ -428,7 +428,7 @@ def rows() -> list[Row]:
         name = type(estimator).__name__
         for left, goal in ((True, 20), (False, 5)):
             task = "each of 1,000 left out" if left else "40 shadow models on 1,000 of 2,000"
-            measure = lambda estimator=estimator, left=left: equal_in_law(estimator, left=left)  # noqa: E731
+            measure = lambda estimator=estimator, left=left: equal_in_distribution(estimator, left=left)  # noqa: E731
             found.append(Row(f"{name} of 100 trees, {task}", "normal, 20 columns", measure, goal))
     found += _pipeline_rows()
     found += _shadow_rows()
