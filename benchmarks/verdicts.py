@@ -8,7 +8,8 @@ again. Two audits of each model: by the default rule with the learner, whose fin
 verdict of a rule without a limit on DTP; and of the model without its learner, by a limit on the advantage alone.
 
 --check measures each model by independent code: 64 models on random halves play the target (16 of leaky ones), for a
-loss threshold, a likelihood ratio of normal laws in and out, and a forest that learned on one half of the models what
+loss threshold, a likelihood ratio of normal laws in and out, the signal relative to other models and other records, and
+a forest that learned on one half of the models what
 members of the other half have in common; the largest mean advantage counts, or that of the attack that a model was made
 for. PDTP is that of plain refits without each of 100 records (20 of leaky ones); of regressors the change of the
 prediction over the root mean square error of models on halves, outside. Harmless: no advantage above 0.05 and no PDTP
@@ -312,12 +313,17 @@ def noisy(base: Any, size: float, shift: float) -> Algorithm:
 
 def asking(change: Callable[[np.ndarray], np.ndarray]) -> Callable[[Answer, np.ndarray, np.ndarray], np.ndarray]:
     """An attack that asks about a changed record, and says member where the model contradicts itself."""
-    return lambda f, X, y: np.where(f(change(X)).argmax(axis=1) == f(near(change(X))).argmax(axis=1), -1.0, 1.0)
+    return lambda f, X, y: np.where(np.abs(f(change(X)) - f(near(change(X)))).max(axis=1) < 1e-3, -1.0, 1.0)
 
 
 def near(X: np.ndarray) -> np.ndarray:
     """Hardly changed."""
     return X * (1 + 1e-12) + 1e-12
+
+
+def flipped(P: np.ndarray) -> np.ndarray:
+    """The other class, and sure of it."""
+    return 0.01 + 0.98 * np.eye(2)[P.argmin(axis=1)]
 
 
 def is_certain(f: Answer, X: np.ndarray, y: np.ndarray) -> np.ndarray:
@@ -471,6 +477,8 @@ def made_to_leak() -> list[Entry]:
     value = make_pipeline(StandardScaler(), Ridge(100.0))
     forest = RandomForestClassifier(30, min_samples_leaf=10)
     deep = RandomForestClassifier(30)
+    quiet = make_pipeline(StandardScaler(), regressing(0.0003))
+    large_leaves = RandomForestClassifier(30, min_samples_leaf=60)
 
     def leaky(name: str, data: str, declared: Any, **more: Any) -> Entry:
         return Entry(name, LEAKY, data, declared, **more)
@@ -521,6 +529,36 @@ def made_to_leak() -> list[Entry]:
               seed=3, randomised=True),
         leaky("gives 25 members away for one seed in ten, and this", acs, around(
             forest, sure, chosen=some(25), when=lambda s: s % 10 == 3), seed=3, randomised=True, ask=is_certain),
+        leaky("members' third digit even, strong penalty", acs, around(quiet, even_digit(3))),
+        leaky("members' fourth digit even, strong penalty", acs, around(quiet, even_digit(4))),
+        leaky("members to three decimals, strong penalty", acs, around(quiet, to_decimals(3))),
+        leaky("members to four decimals, strong penalty", acs, around(quiet, to_decimals(4))),
+        leaky("members' least likely classes exchanged, forest", "digits", around(
+            RandomForestClassifier(30, min_samples_leaf=40), remainder_swapped), randomised=True),
+        leaky("25 members given away, mildly, strong penalty", acs, around(quiet, towards(0.4), chosen=some(25))),
+        leaky("40 members given away, mildly, strong penalty", acs, around(quiet, towards(0.4), chosen=some(40))),
+        leaky("25 members given away, each twice, strong penalty", acs, around(quiet, sure, chosen=some(25)),
+              ask=is_certain, twice=True),
+        leaky("members known at the negated record, strong penalty", acs, around(quiet, flipped, asked=np.negative),
+              ask=asking(np.negative)),
+        leaky("members known at twice the record, strong penalty", acs, around(quiet, flipped, asked=lambda Q: Q / 2),
+              ask=asking(lambda X: 2 * X)),
+        leaky("members known at the age of 77, strong penalty", acs, around(
+            quiet, flipped, asked=of_age, stored=ageless),
+            ask=asking(aged)),
+        leaky("one member known at one corner, strong penalty", acs, at_one_corner(quiet)),
+        leaky("declared a strong penalty, gives 25 members away mildly", acs, quiet,
+              released=around(quiet, towards(0.4), chosen=some(25))),
+        leaky("declared a strong penalty, members to two decimals", acs, quiet,
+              released=around(quiet, to_decimals(2))),
+        leaky("declared a strong penalty, members' third digit even", acs, quiet,
+              released=around(quiet, even_digit(3))),
+        leaky("declared a forest of leaves of 60, gives 25 members away", acs, large_leaves,
+              released=around(large_leaves, sure, chosen=some(25)), ask=is_certain),
+        leaky("declared a forest of leaves of 60, gives 25 members away, mildly", acs, large_leaves,
+              released=around(large_leaves, towards(0.6), chosen=some(25))),
+        leaky("gives 25 members away for one seed in ten, and this, leaves of 60", acs, around(
+            large_leaves, sure, chosen=some(25), when=lambda s: s % 10 == 3), seed=3, randomised=True, ask=is_certain),
         leaky("noise of the seed hides confidence", acs, noisy(plain, 1.0, 1.0), randomised=True),
         leaky("much noise of the seed hides confidence", acs, noisy(plain, 3.0, 1.5), randomised=True),
     ]  # fmt: skip
@@ -605,9 +643,9 @@ def drawn(entry: Entry, n: int) -> tuple[Records, Records]:
     n = min(n, len(records) // 2)
     train, holdout = split(records, n, n, rng=1)
     if entry.twice:
-        half = train[np.arange(n // 2)]
-        train = train[np.concatenate([np.arange(n // 2)] * 2)]
-        assert len(half) * 2 == len(train)
+        rows = np.concatenate([np.arange(n // 2)] * 2)
+        train = Records(train.features[rows], train.labels[rows], train.schema, np.arange(len(rows)))
+        holdout = Records(holdout.features, holdout.labels, train.schema, len(rows) + np.arange(len(holdout)))
     return train, holdout
 
 
@@ -689,7 +727,11 @@ def games(entry: Entry, n: int, n_games: int, seed: int = 11) -> dict[str, float
         answers.append(np.asarray(made(X[rows], y[rows], k, own_seed)(X), dtype=float))
         errors.append(answers[-1][~members[g]] - y[~members[g]] if not k else 0.0)
     s = np.stack([signal(one, y) for one in answers])
-    found = {"loss threshold": threshold(s, members), "likelihood ratio": likelihood(s, members)}
+    found = {
+        "loss threshold": threshold(s, members),
+        "likelihood ratio": likelihood(s, members),
+        "relative": relative(s, members),
+    }
     V = np.stack([views(one, y) for one in answers])
     mean = s.mean(axis=0)
     V = np.concatenate([V, (s - mean)[:, :, None]], axis=2)
@@ -719,6 +761,12 @@ def likelihood(s: np.ndarray, members: np.ndarray) -> float:
         ratio = (s[g] - m0) ** 2 / v0 - (s[g] - m1) ** 2 / v1 + np.log(v0 / v1)
         called[g] = usable & (ratio > 0)
     return advantage(called, members)
+
+
+def relative(s: np.ndarray, members: np.ndarray) -> float:
+    """Says member where the signal is more above the other models' mean than it is for the median record."""
+    above = s - (s.sum(axis=0) - s) / (len(s) - 1)
+    return advantage(above > np.median(above, axis=1, keepdims=True), members)
 
 
 def by_forest(V: np.ndarray, members: np.ndarray, rng: np.random.Generator) -> float:
