@@ -1,0 +1,300 @@
+"""Coverage of the intervals on membership advantages, and how often the release rule errs, on real data.
+
+    python benchmarks/coverage.py --run FOLDER [--part intervals|audits] [--repetitions 300] [--only WORD]
+    python benchmarks/coverage.py --run FOLDER --write docs/benchmarks
+
+Every repetition draws its records anew from a large data set; what is finished is kept in FOLDER and not done again.
+
+Intervals: 200 + 200 records are a pool, on which two tables of G models are trained, each on other random halves. The
+pool interval should cover what both tables have in common: it counts as covering where the two values differ by no more
+than their two intervals together allow (their half-widths as the sides of a right angle). The population interval of
+the first table should cover the mean over all repetitions. The census interval is that of one model with 200 members
+and 200 others, for the loss threshold alone, whose false-positive rate on 4,000 fresh records is the truth.
+
+Audits: logistic regression of 300 members with a strong penalty, 300 others, 16 shadow models, every attack, no limit
+on DTP. An audit errs where it fails although the learner's advantage is below the limit for every attack. For
+comparison the same model is judged alone, without siblings, by a census interval of each attack and by an interval for
+two samples with Bonferroni's correction; the latter is had from the former, with equal variances of both rates.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+import warnings
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.special import ndtri
+from scipy.stats import norm
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from threadpoolctl import threadpool_limits
+
+import leakgauge as lg
+from leakgauge.auditing.membership.findings import RELEASED_MEASURE, withheld_low
+from leakgauge.auditing.settings import ReleaseRule, Settings
+from leakgauge.membership import ATTACKS, everyone_as_target
+from leakgauge.models import answers
+from leakgauge.records import Records, datasets
+from leakgauge.statistics import census_advantage
+from leakgauge.training import Learner, SklearnLearner, balanced_subsets, recipe, train_many
+from leakgauge.training.recipes import fixed_design
+
+N_POOL, N_FRESH, N_AUDITED = 400, 4000, 300
+LIMIT = 0.1
+DATA = ("adult", "acs-income", "census-income", "enron-spam")
+LEARNERS = ("logistic regression", "tree, depth 5", "15 nearest neighbours")
+TRIED = ("loss-threshold", "lira", "rmia")
+CONFIDENCE = 0.95
+
+
+@cache
+def table(data: str) -> Records:
+    """A data set in codes, at most 60,000 records of it; of e-mails the 60 most frequent words."""
+    found = datasets.enron_spam(60) if data == "enron-spam" else datasets.load(data)
+    records = found.records.as_codes()
+    return records[np.sort(np.random.default_rng(7).permutation(len(records))[:60_000])]
+
+
+@cache
+def learner(data: str, name: str) -> Learner:
+    """One of the learners, its design that of the whole table."""
+    pool = table(data)
+    match name:
+        case "logistic regression":
+            return recipe("logistic-regression", pool, C=1.0)
+        case "tree, depth 5":
+            return recipe("decision-tree", pool, max_depth=5)
+        case _:
+            return recipe("k-nearest-neighbours", pool, neighbours=15)
+
+
+def drawn(data: str, repetition: int, n: int) -> Records:
+    """Records of a repetition, both classes among them in every half to be expected."""
+    pool = table(data)
+    for attempt in range(100):
+        rng = np.random.default_rng([repetition, attempt, 17])
+        records = pool[rng.permutation(len(pool))[:n]]
+        if np.bincount(records.labels, minlength=2).min() >= 10:
+            return records
+    raise ValueError(f"{data} has too few records of one class")
+
+
+def intervals(data: str, name: str, n_games: int, repetition: int) -> dict[str, Any]:
+    """Both tables of one pool."""
+    everyone = drawn(data, repetition, N_POOL + N_FRESH)
+    pool, fresh = everyone[np.arange(N_POOL)], everyone[np.arange(N_POOL, len(everyone))]
+    made, attacks = learner(data, name), [one for one in ATTACKS if one.name in TRIED]
+    told: dict[str, Any] = {}
+    for which in range(2):
+        subsets = balanced_subsets(N_POOL, N_POOL // 2, n_games, np.random.default_rng([repetition, which]))
+        models = train_many(made, pool, subsets, pool.features, seed=2 * repetition + which)
+        for attack in attacks:
+            mean = everyone_as_target(models, pool.labels, attack).advantage
+            pooled, wide = mean.pool(confidence=CONFIDENCE), mean.population(confidence=CONFIDENCE)
+            told[f"{attack.name} {which}"] = [mean.value, pooled.high - mean.value, wide.high - mean.value]
+    inside = np.zeros(N_POOL, dtype=bool)
+    inside[np.random.default_rng([repetition, 9]).permutation(N_POOL)[: N_POOL // 2]] = True
+    model = made.fit(pool[np.flatnonzero(inside)], seed=repetition).model
+
+    def losses(records: Records) -> np.ndarray:
+        return -answers(model, records.features, 2)[np.arange(len(records)), records.labels]
+
+    own, others = losses(pool), losses(fresh)
+    level = own[inside].mean()
+    interval = census_advantage(own[inside] <= level, own[~inside] <= level, confidence=CONFIDENCE)
+    truth = float((own[inside] <= level).mean() - (others <= level).mean())
+    return told | {"census": [interval.value, interval.low, interval.high, truth]}
+
+
+def audits(data: str, C: str, repetition: int) -> dict[str, Any]:
+    """One audit of a harmless model."""
+    records = drawn(data, 10_000 + repetition, 2 * N_AUDITED)
+    design = fixed_design(table(data))
+    estimator = LogisticRegression(C=float(C), solver="newton-cholesky", tol=1e-8, max_iter=1000)
+    rule = ReleaseRule(dtp=None, advantage=LIMIT)
+    settings = Settings(rule=rule, attributes=(), n_influence=0, n_shadows=16, seed=repetition)
+    train, holdout = records[np.arange(N_AUDITED)], records[np.arange(N_AUDITED, 2 * N_AUDITED)]
+    made = SklearnLearner(make_pipeline(design, estimator))
+    result = lg.audit(made, train=train, holdout=holdout, settings=settings)
+    return {
+        "verdict": result.verdict.value,
+        "findings": {one.measure: one.verdict.value for one in result.findings},
+        "outlier": result.outlier,
+        "attacks": {
+            one.name: {
+                "alone": [one.advantage.value, one.advantage.low, one.advantage.high],
+                "withheld": withheld_low(one.advantage.magnitude),
+                "games": None if one.games is None else one.games.pool.value,
+            }
+            for one in result.attacks
+        },
+    }
+
+
+def cells(part: str) -> Iterator[tuple[str, Callable[[int], dict[str, Any]]]]:
+    """What is repeated, by name."""
+    for data in DATA:
+        if part == "audits":
+            yield f"{data}; C = 0.003", lambda r, d=data: audits(d, "0.003", r)
+            continue
+        for name in LEARNERS:
+            for n_games in (16, 32):
+                yield f"{data}; {name}; {n_games}", lambda r, d=data, m=name, g=n_games: intervals(d, m, g, r)
+
+
+# The tables.
+
+
+def kept(path: Path) -> dict[str, dict[int, dict[str, Any]]]:
+    """What is finished, by cell and repetition."""
+    found: dict[str, dict[int, dict[str, Any]]] = defaultdict(dict)
+    for line in path.read_text().splitlines() if path.exists() else []:
+        row = json.loads(line)
+        found[row["cell"]][row["repetition"]] = row
+    return found
+
+
+def share(hits: np.ndarray) -> str:
+    """A share with its standard error; of none or all that of one more of the other kind."""
+    p, n = float(np.mean(hits)), len(hits)
+    q = (hits.sum() + 1) / (n + 2) if p in (0.0, 1.0) else p
+    return f"{p:.3f} ({np.sqrt(q * (1 - q) / n):.3f})"
+
+
+def interval_rows(found: dict[str, dict[int, dict[str, Any]]]) -> Iterator[list[str]]:
+    """One line for each data set, learner, number of games and attack."""
+    for cell, rows in found.items():
+        data, name, n_games = cell.split("; ")
+        for attack in TRIED:
+            first, second = (np.array([row[f"{attack} {which}"] for row in rows.values()]) for which in range(2))
+            pool = np.abs(first[:, 0] - second[:, 0]) <= np.hypot(first[:, 1], second[:, 1])
+            truth = np.concatenate([first, second])[:, 0].mean()
+            population = np.abs(first[:, 0] - truth) <= first[:, 2]
+            census = ""
+            if attack == "loss-threshold":
+                one = np.array([row["census"] for row in rows.values()])
+                covered = (one[:, 1] <= one[:, 3]) & (one[:, 3] <= one[:, 2])
+                census = f"{share(covered)}, {np.mean(one[:, 2] - one[:, 1]) / 2:.3f}"
+            yield [
+                data, name, n_games, attack, str(len(rows)), f"{truth:.3f}",
+                f"{share(pool)}, {first[:, 1].mean():.3f}", f"{share(population)}, {first[:, 2].mean():.3f}", census,
+            ]  # fmt: skip
+
+
+def alone(row: dict[str, Any], *, census: bool) -> str:
+    """The verdict on the audited model alone: by census and intersection-union, or by two samples and Bonferroni."""
+    attacks, verdicts = list(row["attacks"].values()), []
+    level = 0.025 / (1 if census else len(attacks))
+    joint = -ndtri(0.025 / len(attacks))
+    for one in attacks:
+        value, low, high = one["alone"]
+        error = (high - low) / 2 / norm.ppf(0.975) * (1 if census else np.sqrt(2))
+        half, wide = -ndtri(level) * error, joint * error
+        size = max(abs(value - half), abs(value + half))
+        fails = abs(value) - wide > LIMIT
+        verdicts.append("fails" if fails else "passes" if size <= LIMIT else "cannot tell")
+    return next((one for one in ("fails", "cannot tell") if one in verdicts), "passes")
+
+
+AUDIT_HEADINGS = (
+    "data", "audits", "largest mean advantage in games", "fails", "passes", "passes alone, census",
+    "passes alone, two samples", "fails alone, two samples", "what withheld the pass",
+)  # fmt: skip
+
+INTERVAL_HEADINGS = (
+    "data", "learner", "G", "attack", "R", "mean advantage", "pool: coverage, half-width",
+    "population: coverage, half-width", "census: coverage, half-width",
+)  # fmt: skip
+
+
+def audit_rows(found: dict[str, dict[int, dict[str, Any]]]) -> Iterator[list[str]]:
+    """One line for each data set, and one for all."""
+    everything = {f"{cell} {i}": row for cell, rows in found.items() for i, row in rows.items()}
+    for cell, rows in [*found.items(), ("all", everything)]:
+        verdicts = np.array([row["verdict"] for row in rows.values()])
+        values = defaultdict(list)
+        for row in rows.values():
+            for name, one in row["attacks"].items():
+                if one["games"] is not None:
+                    values[name].append(one["games"])
+        name = max(values, key=lambda one: abs(np.mean(values[one])))
+        why = Counter()
+        for row in rows.values():
+            if row["verdict"] == "cannot tell":
+                undecided = [measure for measure, verdict in row["findings"].items() if verdict == "cannot tell"]
+                own = RELEASED_MEASURE in undecided
+                above = any(one["withheld"] > LIMIT for one in row["attacks"].values())
+                attacked = len(undecided) - own
+                kind = "its own advantage" if above else "unlike its siblings"
+                why["an attack in games" if attacked else kind if own else "other"] += 1
+        single, double = (np.array([alone(row, census=one) for row in rows.values()]) for one in (True, False))
+        yield [
+            cell, str(len(rows)), f"{np.mean(values[name]):.3f} ({name})", share(verdicts == "fails"),
+            share(verdicts == "passes"), share(single == "passes"), share(double == "passes"),
+            share(double == "fails"), ", ".join(f"{reason} {n}" for reason, n in why.most_common()),
+        ]  # fmt: skip
+
+
+def markdown(headings: tuple[str, ...], rows: Iterator[list[str]]) -> list[str]:
+    """A table."""
+    lines = ["| " + " | ".join(headings) + " |", "|" + "---|" * len(headings)]
+    return lines + ["| " + " | ".join(row) + " |" for row in rows]
+
+
+def written(folder: Path) -> str:
+    """Both tables in Markdown, below what this file says about them."""
+    about = __doc__.split("\n\n")
+    by_cell, audited = kept(folder / "intervals.jsonl"), kept(folder / "audits.jsonl")
+    lines = [
+        "# Coverage",
+        "",
+        about[2],
+        "",
+        "Standard errors are in brackets; R is the number of repetitions. Nominal ",
+    ]
+    lines[-1] += "coverage is 0.95."
+    lines += ["", "## Intervals", "", about[3], "", *markdown(INTERVAL_HEADINGS, interval_rows(by_cell))]
+    lines += ["", "## Audits of harmless models", "", about[4].rstrip(), ""]
+    lines += markdown(AUDIT_HEADINGS, audit_rows(audited))
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Repeat what is not finished, or write the tables."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--run", type=Path, required=True, metavar="FOLDER")
+    parser.add_argument("--part", choices=("intervals", "audits"), default="intervals")
+    parser.add_argument("--repetitions", type=int, default=300)
+    parser.add_argument("--only", default="", metavar="WORD", help="cells whose name has it")
+    parser.add_argument("--seconds", type=float, default=1e9, help="after which nothing new is begun")
+    parser.add_argument("--write", type=Path, metavar="FOLDER", help="where coverage.md goes; nothing is run")
+    options = parser.parse_args()
+    options.run.mkdir(parents=True, exist_ok=True)
+    if options.write:
+        (options.write / "coverage.md").write_text(written(options.run))
+        return
+    path, start = options.run / f"{options.part}.jsonl", time.monotonic()
+    done, todo = kept(path), [cell for cell in cells(options.part) if options.only in cell[0]]
+    warnings.simplefilter("ignore")
+    with threadpool_limits(limits=1), path.open("a") as file:
+        for repetition in range(options.repetitions):
+            for cell, work in todo:
+                if time.monotonic() - start > options.seconds:
+                    return
+                if repetition in done[cell]:
+                    continue
+                began = time.process_time()
+                told = {"cell": cell, "repetition": repetition} | work(repetition)
+                file.write(json.dumps(told | {"seconds": time.process_time() - began}) + "\n")
+                file.flush()
+
+
+if __name__ == "__main__":
+    main()
