@@ -274,7 +274,8 @@ def _searched(measured: MeasuredInfluence, direct: Finding, limit: float, situat
         tried = (
             "queries about each record only, since a pair of models of a randomised learner shows nothing about others"
             if found is None
-            else f"a search over queries for the {_records(len(found.which))} of largest PDTP"
+            else "a search over queries within the range of the training records for the "
+            f"{_records(len(found.which))} of largest PDTP"
         )
         reason = (
             "no query was found whose prediction changes by more than about a factor of "
