@@ -9,6 +9,7 @@ from leakgauge import ReleaseRule, Settings, audit
 from leakgauge.auditing import Verdict
 from leakgauge.auditing.influence.findings import unshared_noise
 from leakgauge.auditing.influence.sample import Sample, affordable
+from leakgauge.auditing.pace import Pace
 from leakgauge.influence import pdtp
 from leakgauge.models import FunctionProbabilities
 from leakgauge.records import Records
@@ -82,11 +83,13 @@ def test_the_bound_on_the_rest_holds(n_moved):
 
 
 def test_all_records_are_measured_where_there_is_time():
-    assert affordable(120, 0.01, 1000, n_each=1, n_others=56) == 1000
-    assert affordable(120, 0.25, 1000, n_each=1, n_others=56) == 256
-    assert affordable(120, 0.25, 1000, n_each=2, n_others=56) == 128
-    assert affordable(120, 60.0, 1000, n_each=1, n_others=56) == 16
-    assert affordable(1e9, 0.25, 1000, n_each=2, n_others=56) == 1000
+    def many(seconds, **more):
+        return affordable(120, Pace(0.0, 0.0, seconds, None, 0), 1000, **{"n_each": 1, "n_others": 56} | more)
+
+    assert many(0.01) == 1000
+    assert many(0.25) == 256
+    assert many(0.25, n_each=2) == 128
+    assert many(60.0) == 16
 
 
 def test_a_small_budget_measures_fewer():

@@ -16,6 +16,7 @@ import numpy as np
 
 from leakgauge.attributes.imputation import N_TREES
 from leakgauge.auditing.case import released_kind
+from leakgauge.auditing.influence.sample import n_within_budget
 from leakgauge.auditing.membership.measurement import n_set_aside, wants_shadows
 from leakgauge.auditing.pace import Pace, elapsed, pace
 from leakgauge.auditing.plan import Outline, PlannedStep
@@ -142,6 +143,9 @@ def explain_subject(what: Subject, settings: Settings) -> Explanation:
     shadows = wants_shadows(kind, settings, learner=learner)
     outline = Outline(what, settings, kind, judged, n_aside, shadows, converged)
     steps, most = [], 0
+    if learner and settings.n_influence is None:
+        settings = replace(settings, n_influence=n_within_budget(outline))
+        questions = [question(what, settings) for question in QUESTIONS]
     if learner:
         if what.model is None:
             audited = PlannedStep.of(

@@ -41,11 +41,6 @@ class Execution:
         """The same for a single model: on this process, and not reported."""
         return replace(self, workers=1, progress=None)
 
-    @property
-    def unstored(self) -> Execution:
-        """The same for a trial: on this process, not reported, and nothing kept."""
-        return replace(self, run=None, workers=1, progress=None)
-
     def tell(self, done: int, total: int) -> None:
         """Report how far it is, where anyone listens."""
         if self.progress is not None:

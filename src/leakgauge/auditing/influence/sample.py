@@ -7,26 +7,22 @@ how many of the records that were not measured may lie above the limit.
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from leakgauge.arrays import Floats, Indices
+from leakgauge.auditing.pace import Pace, pace
 from leakgauge.models import AnswerKind
 from leakgauge.statistics import clopper_pearson
 from leakgauge.streams import AuditStream
-from leakgauge.training import plan, train_many
+from leakgauge.training import plan
 from leakgauge.training.engines.refit import Refit
 
 if TYPE_CHECKING:
     from leakgauge.auditing.case import Case
-
-N_PROBED, N_PROBED_MORE = 2, 16
-"""Records that are left out to see how long that takes; more where it takes no more than this many seconds:"""
-
-BRIEF_SECONDS = 2.0
+    from leakgauge.auditing.plan import Outline
 
 SMALLEST_SAMPLE = 16
 
@@ -106,64 +102,44 @@ def sampled(case: Case) -> Sample:
     return Sample(np.sort(np.concatenate([screened, at_random])), at_random, n)
 
 
-def n_within_budget(case: Case) -> int:
+def n_within_budget(outline: Outline) -> int:
     """How many records can be left out in the time that is left: all, or a power of 2 times the smallest sample.
 
     Where no model is trained that is always all. Otherwise a few are trained to see how long one takes.
     """
-    n, budget = len(case.what.train), case.settings.budget
-    job = case.leaving_out(np.arange(n))
-    planned = plan(job)
-    if budget is None or not planned.engine.trains:
+    settings, n = outline.settings, len(outline.what.train)
+    planned = plan(outline.leaving_out(np.arange(n)))
+    if settings.budget is None or not planned.engine.trains:
         return n
-    seconds = _seconds_each(case, N_PROBED)
-    if seconds * n > SMALLEST_SHARE * budget and seconds * N_PROBED < BRIEF_SECONDS:
-        # What models of an engine share is done once, however many there are.
-        more = _seconds_each(case, N_PROBED_MORE)
-        seconds = (
-            max(more - seconds * N_PROBED / N_PROBED_MORE, 0.1 * more) * N_PROBED_MORE / (N_PROBED_MORE - N_PROBED)
-        )
-    twice = planned.engine.name == Refit.name and case.learner.with_converged_solver() is not None
+    assert planned.prepared is not None
+    twice = planned.engine.name == Refit.name and outline.learner.with_converged_solver() is not None
     return affordable(
-        budget,
-        seconds,
+        settings.budget,
+        pace(planned.prepared),
         n,
-        n_each=case.settings.n_repeats * (1 + twice),
-        n_others=case.settings.n_shadows + (N_RANDOMISED_FITS if case.learner.randomised else N_OTHER_FITS),
+        n_each=settings.n_repeats * (1 + twice),
+        n_others=settings.n_shadows + (N_RANDOMISED_FITS if outline.learner.randomised else N_OTHER_FITS),
     )
 
 
-def _seconds_each(case: Case, n_models: int) -> float:
-    """Processor time of a model without one record, from so many of them."""
-    n = len(case.what.train)
-    job = case.leaving_out(np.linspace(0, n - 1, min(n, n_models)).astype(np.int64))
-    start = time.process_time()
-    train_many(
-        job.learner, job.records, job.subsets, job.queries,
-        seed=0, randomness=job.randomness, execution=case.execution.unstored,
-    )  # fmt: skip
-    return (time.process_time() - start) / len(job.subsets)
-
-
-def affordable(budget: float, seconds: float, n: int, *, n_each: int, n_others: int) -> int:
+def affordable(budget: float, paced: Pace, n: int, *, n_each: int, n_others: int) -> int:
     """How many of n records can be left out within a budget.
 
     Args:
         budget: in seconds of one processor.
-        seconds: that one model takes.
+        paced: what the models take.
         n: training records.
         n_each: models for each record.
         n_others: models that are trained besides.
 
-    >>> affordable(120, 0.25, 1000, n_each=1, n_others=56), affordable(120, 0.01, 1000, n_each=1, n_others=56)
-    (256, 1000)
+    >>> affordable(120, Pace(0.0, 0.0, 0.25, None, 0), 1000, n_each=1, n_others=56)
+    256
     """
-    left = max(SMALLEST_SHARE * budget, budget - n_others * seconds)
-    most = left / max(seconds * n_each, 1e-9)
-    if most >= n:
+    left = max(SMALLEST_SHARE * budget, budget - n_others * paced.model)
+    if n_each * paced.seconds(n) <= left:
         return n
     size = SMALLEST_SAMPLE
-    while 2 * size <= most:
+    while n_each * paced.seconds(2 * size) <= left:
         size *= 2
     return min(n, size)
 
