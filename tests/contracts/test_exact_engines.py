@@ -310,6 +310,11 @@ def _rare_classes():
     return Records.from_arrays(X, ["only", *rng.choice(["a", "b", "c"], 79)])
 
 
+def _one_record():
+    """One feature, which is constant without one record."""
+    return Records.from_arrays(np.arange(25)[:, None] == 14, np.random.default_rng(0).integers(0, 2, 25))
+
+
 def _wide():
     rng = np.random.default_rng(12)
     return Records.from_arrays(rng.normal(size=(40, 60)), rng.normal(size=40))
@@ -525,6 +530,8 @@ TABLE = [
         "odd",
         None,
     ),
+    ("lda", LinearDiscriminantAnalysis(solver="lsqr"), "one_record", None),
+    ("lda", LinearDiscriminantAnalysis(solver="eigen"), "one_record", None),
     ("lda", LinearDiscriminantAnalysis(), "heavy", None),
     (
         "lda",  # dummies of all categories: linearly dependent

@@ -471,7 +471,7 @@ class LinearScores(Moving):
                 mean = inverse.apply(x - stretch[k] * inverse.v if k == own else np.broadcast_to(centre, x.shape))
                 worst = np.maximum(worst, _norms(mean) * _norms(solved - mean / 2))
             rounding = self.distortion[rows] * _plain_rounding(without, worst)
-            unclear |= ~(without.remains > 1e-9)
+            unclear |= ~((without.remains > 1e-9) & (inverse.left > ZERO_SINGULAR_VALUE_SHARE))
         return np.log(without.priors) - distances / 2, rounding, unclear
 
     def _asked(self, c: int, rows: Indices, queries: Floats) -> tuple[Floats, Floats]:
