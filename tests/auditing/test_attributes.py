@@ -10,7 +10,7 @@ import jsonschema
 import numpy as np
 import pytest
 from sklearn.compose import make_column_transformer
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
@@ -535,7 +535,7 @@ def test_a_prior_of_ones_own_is_used():
 def test_explain_says_what_is_asked_and_trains_what_it_said(monkeypatch):
     given = parts(60, 60)
     settings = Settings(n_shadows=0, n_influence=0, attributes=("gene", "sex"))
-    what = subject(SklearnLearner(RandomForestClassifier(3)), **given)
+    what = subject(SklearnLearner(BaggingClassifier(n_estimators=3)), **given)
     found = explain(what, settings)
     assert found.questions[-1] == "Sensitive attributes to infer: gene, sex; about 600 queries to the model."
     trained, fit = [], SklearnLearner.fit

@@ -333,11 +333,11 @@ def test_explain_trains_few_models_and_writes_nothing(
 
 
 def test_explain_gives_a_reason_that_helps_or_none(cli: Callable, config: Written) -> None:
-    """A forest is trained one by one whatever comes before it: that another step is fitted is not the reason."""
+    """Bagged trees are trained one by one whatever comes before them: that another step is fitted is not the reason."""
     numbers = '[[data.columns]]\nname = "town"\nrole = "ignore"\n'
-    forest = '[[models]]\nkind = "factory"\nfactory = "sklearn.ensemble:RandomForestClassifier"\n'
-    text = " ".join(cli("explain", config(models=numbers + forest)).out.split())
-    assert "Trained one after another: no faster way is known for RandomForestClassifier." in text
+    bagging = '[[models]]\nkind = "factory"\nfactory = "sklearn.ensemble:BaggingClassifier"\n'
+    text = " ".join(cli("explain", config(models=numbers + bagging)).out.split())
+    assert "Trained one after another: no faster way is known for BaggingClassifier." in text
     assert "MLPClassifier" not in text
 
 

@@ -42,7 +42,7 @@ from leakgauge.training.native import kernels
 Thresholds: TypeAlias = tuple[tuple[float, ...], ...]
 """For each column the values at which it may be split, ascending."""
 
-Codes: TypeAlias = NDArray[np.int32]
+Codes: TypeAlias = NDArray[np.uint8] | NDArray[np.int32]
 Keys: TypeAlias = NDArray[np.uint64]
 Counts: TypeAlias = NDArray[np.int64]
 
@@ -146,7 +146,7 @@ class Growth:
         return np.array([len(bounds) + 1 for bounds in self.thresholds], dtype=np.int64)
 
     def codes(self, X: Floats) -> Codes:
-        """The bin of each value, int32 ``[m, d]``: how many thresholds are below it.
+        """The bin of each value, uint8 ``[m, d]``: how many thresholds are below it.
 
         Raises:
             ModelError: the matrix has another number of columns.
@@ -158,7 +158,7 @@ class Growth:
             )
         if np.isnan(X).any():
             raise ModelError("trees of leakgauge take no missing values; fill them in")
-        codes = np.empty(X.shape, dtype=np.int32)
+        codes = np.empty(X.shape, dtype=np.uint8)
         for j, bounds in enumerate(self.thresholds):
             codes[:, j] = np.searchsorted(np.asarray(bounds, dtype=np.float64), X[:, j], side="left")
         return codes
@@ -828,7 +828,7 @@ def arguments(sample: Sample, rules: Rules, total: int) -> list[Any]:
     """What the compiled loops are told about trees in which records count ``total`` times together."""
     terms = entropy_terms(total) if rules.criterion is Criterion.ENTROPY else np.zeros(1)
     return [
-        *map(ctypes.c_int64, (*sample.codes.shape, sample.n_classes)),
+        *map(ctypes.c_int64, (*sample.codes.shape, sample.n_classes, sample.codes.itemsize)),
         pointer(np.ascontiguousarray(sample.codes)),
         *(pointer(part) for part in (sample.n_bins.astype(np.int32), sample.values, sample.labels.astype(np.int32))),
         pointer(terms),

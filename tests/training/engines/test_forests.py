@@ -98,6 +98,9 @@ def table(name):
         case "near":  # differences around 1e-7, and around what single precision tells apart
             X = (rng.integers(0, 12, (50, 2)) * 4e-8) * np.array([1.0, 3.0]) + np.array([0.0, 0.5])
             y = rng.integers(0, 2, 50)
+        case "wide":  # more values than a byte has
+            X = rng.normal(size=(400, 3))
+            y = (X[:, 0] + rng.normal(size=400) > 0).astype(int)
         case "one column":
             X = np.r_[rng.normal(size=30), rng.integers(0, 4, 10) * 4e-8, 0.1, 0.4, 16777216.0, 16777217.0][:, None]
             y = rng.integers(0, 3, 44)
@@ -200,7 +203,7 @@ def test_a_model_without_a_record_is_the_one_trained_on_the_others(name, data):
 
 
 @pytest.mark.skipif(not COMPILED, reason="the loops are not compiled")
-@pytest.mark.parametrize("data", TABLES)
+@pytest.mark.parametrize("data", [*TABLES, "wide"])
 @pytest.mark.parametrize("name", ESTIMATORS)
 def test_the_compiled_loops_equal_those_of_numpy(name, data, monkeypatch):
     records, n = table(data), len(table(data))

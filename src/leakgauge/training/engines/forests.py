@@ -110,7 +110,9 @@ class Forests(Engine):
             return Refusal(RefusalKind.DATA, "a number is too large for single precision")
         ranked = [np.unique(column, return_inverse=True) for column in X.T]
         n_bins = np.array([len(values) for values, _ in ranked], dtype=np.int64)
-        codes = np.column_stack([ranks for _, ranks in ranked]).astype(np.int32)
+        narrow = n_bins.max(initial=0) <= np.iinfo(np.uint8).max
+        ranks = np.column_stack([ranks for _, ranks in ranked])
+        codes: Codes = ranks.astype(np.uint8) if narrow else ranks.astype(np.int32)
         values, n = np.concatenate([values for values, _ in ranked]), len(case.matrix)
         sample = Sample(codes[:n], case.labels.astype(np.int64), n_bins, len(case.classes), values)
         return ManyForests(self, job, case.estimator, case.classes, sample, codes[n:])

@@ -42,16 +42,17 @@ double gini(double squares_left, double n_left, double squares_right, double n_r
     return -n_right * (1.0 - squares_right / (n_right * n_right)) - n_left * (1.0 - squares_left / (n_left * n_left));
 }
 
+template <typename Code>
 struct Sample {
     std::int64_t n_rows, n_columns, n_classes;
-    const std::int32_t* codes;   // [rows, columns]
+    const Code* codes;            // [rows, columns]
     const std::int32_t* n_bins;   // [columns]
     const float* values;          // what each code of each column stands for, ascending
     const std::int32_t* labels;   // [rows]
     const double* terms;          // [total weight + 1]: what a class that counts so often adds to the entropy
     const std::int32_t* weights;  // [rows]: how often each record counts
 
-    const std::int32_t* row(std::int64_t i) const { return codes + i * n_columns; }
+    const Code* row(std::int64_t i) const { return codes + i * n_columns; }
 
     std::vector<std::int32_t> rows_of_weight() const {
         std::vector<std::int32_t> rows;
@@ -88,9 +89,10 @@ struct Split {
 
 // What a node's records look like in the columns that it may split at, batch by batch of columns: first as many as the
 // rules say, then one after the other, until one can be split.
+template <typename Code>
 class Node {
   public:
-    Node(const Sample& sample, const Rules& rules)
+    Node(const Sample<Code>& sample, const Rules& rules)
         : sample_(sample), rules_(rules), first_bin_(sample.n_columns + 1, 0), order_(sample.n_columns) {
         for (std::int64_t j = 0; j < sample.n_columns; ++j) first_bin_[j + 1] = first_bin_[j] + sample.n_bins[j];
         const std::int64_t n_slots = std::min(rules.max_features, sample.n_columns);
@@ -180,7 +182,7 @@ class Node {
     }
 
     // The best split without the record that has these codes; the first one of equals.
-    Split best(const std::int32_t* codes, std::int32_t weight) const {
+    Split best(const Code* codes, std::int32_t weight) const {
         double top = IMPOSSIBLE;
         std::size_t found = batch_.size();
         for (std::size_t s = 0; s < batch_.size(); ++s) {
@@ -351,7 +353,7 @@ class Node {
         columns_.clear();
         for (std::size_t slot = 0; slot < batch_.size(); ++slot) columns_.push_back(column(slot));
         for (std::int64_t i = 0; i < n_; ++i) {
-            const std::int32_t* codes = sample_.row(rows_[i]);
+            const Code* codes = sample_.row(rows_[i]);
             const std::int32_t weight = sample_.weights[rows_[i]], label = sample_.labels[rows_[i]];
             for (const Column& column : columns_) {
                 const std::int64_t code = codes[column.index];
@@ -425,7 +427,7 @@ class Node {
         return between(batch_[s], bin_[split], lowest_[next]);
     }
 
-    const Sample& sample_;
+    const Sample<Code>& sample_;
     const Rules& rules_;
     const std::int32_t* rows_ = nullptr;
     std::int64_t n_ = 0, taken_ = 0, n_entries_ = 0;
@@ -454,8 +456,8 @@ class Node {
 
 // Grows a tree level by level. `reached(totals, split)` is told of every node and answers which of the two nodes below
 // are wanted; nodes are told of in the order in which they were wanted.
-template <typename Reached>
-void grow(const Sample& sample, const Rules& rules, Node& node, std::uint64_t key, Reached reached) {
+template <typename Code, typename Reached>
+void grow(const Sample<Code>& sample, const Rules& rules, Node<Code>& node, std::uint64_t key, Reached reached) {
     struct Open {
         std::int64_t begin, end, depth;
         std::uint64_t key;
@@ -491,8 +493,9 @@ void add_shares(const std::vector<std::int64_t>& counts, double* answer) {
 
 // Adds to the answers [queries, classes] the class shares of the leaves that queries reach in a tree of which only the
 // nodes on their way are grown.
-void ask(const Sample& sample, const Rules& rules, Node& node, std::uint64_t key, std::int64_t n_queries,
-         const std::int32_t* asked, double* answers) {
+template <typename Code>
+void ask(const Sample<Code>& sample, const Rules& rules, Node<Code>& node, std::uint64_t key, std::int64_t n_queries,
+         const Code* asked, double* answers) {
     std::vector<std::int32_t> queries(n_queries);
     std::iota(queries.begin(), queries.end(), 0);
     std::vector<std::pair<std::int64_t, std::int64_t>> parts{{0, n_queries}};
@@ -529,8 +532,9 @@ void draw_bag(const std::uint64_t* accepted, std::int64_t n_rows, std::int64_t n
     }
 }
 
-void walk(const Sample& sample, const Rules& rules, std::uint64_t key, std::int64_t n_items,
-          const std::int32_t* removed, const std::int32_t* query, const std::int32_t* asked, double* answers) {
+template <typename Code>
+void walk(const Sample<Code>& sample, const Rules& rules, std::uint64_t key, std::int64_t n_items,
+          const std::int32_t* removed, const std::int32_t* query, const Code* asked, double* answers) {
     struct Open {
         std::vector<std::int32_t> rows, items;
         std::int64_t depth;
@@ -544,7 +548,7 @@ void walk(const Sample& sample, const Rules& rules, std::uint64_t key, std::int6
         const std::int32_t row = gone[item];
         return row < 0 ? std::make_pair(0, 0) : std::make_pair(sample.labels[row], sample.weights[row]);
     };
-    Node node(sample, rules);
+    Node<Code> node(sample, rules);
     std::vector<Open> waiting(1);
     waiting[0].rows = sample.rows_of_weight();
     waiting[0].items.resize(n_items);
@@ -623,21 +627,37 @@ void walk(const Sample& sample, const Rules& rules, std::uint64_t key, std::int6
     }
 }
 
+// What is done with codes of so many bytes, 1 or 4; -1 without memory.
+template <typename Done>
+std::int64_t with_codes(std::int64_t n_bytes, const Done& done) {
+    try {
+        return n_bytes == 1 ? done(std::uint8_t{}) : done(std::int32_t{});
+    } catch (...) {
+        return -1;
+    }
+}
+
 }  // namespace
 
-// All take a sample: codes of values [rows, columns], and so on, see `Sample`; and rules, see `Rules`.
+// All take a sample: codes of so many bytes [rows, columns], and so on, see `Sample`; and rules, see `Rules`.
 #define SAMPLE                                                                                                       \
-    std::int64_t n_rows, std::int64_t n_columns, std::int64_t n_classes, const std::int32_t *codes,                 \
+    std::int64_t n_rows, std::int64_t n_columns, std::int64_t n_classes, std::int64_t n_bytes, const void *codes,    \
         const std::int32_t *n_bins, const float *values, const std::int32_t *labels, const double *terms,            \
         const Rules *rules
+
+#define SAMPLE_OF(Code, weights)                                                                                     \
+    Sample<Code> {                                                                                                   \
+        n_rows, n_columns, n_classes, static_cast<const Code*>(codes), n_bins, values, labels, terms, weights        \
+    }
 
 // Grows a tree; nodes stand level by level, a right one after its left one. Returns their number, or -1 without memory.
 extern "C" std::int64_t leakgauge_trees_grow(SAMPLE, const std::int32_t* weights, std::uint64_t key,
                                              std::int32_t* column, std::int32_t* bin, std::int32_t* left,
                                              std::int64_t* counts) {
-    try {
-        const Sample sample{n_rows, n_columns, n_classes, codes, n_bins, values, labels, terms, weights};
-        Node node(sample, *rules);
+    return with_codes(n_bytes, [&](auto code) {
+        using Code = decltype(code);
+        const auto sample = SAMPLE_OF(Code, weights);
+        Node<Code> node(sample, *rules);
         std::int64_t id = 0, n_wanted = 1;
         grow(sample, *rules, node, key, [&](const std::vector<std::int64_t>& totals, Split split) {
             const bool inner = split.column >= 0;
@@ -650,42 +670,38 @@ extern "C" std::int64_t leakgauge_trees_grow(SAMPLE, const std::int32_t* weights
             return std::make_pair(inner, inner);
         });
         return id;
-    } catch (...) {
-        return -1;
-    }
+    });
 }
 
 // Adds to the answers [queries, classes] the class shares of the leaves that queries reach in trees with these keys
-// [trees], each grown on so many draws of rows that are accepted with these chances [rows], see `draw_bag`, or once on each
-// row that has any where there is no draw. Returns 0, or -1 without memory.
+// [trees], each grown on so many draws of rows that are accepted with these chances [rows], see `draw_bag`, or once on
+// each row that has any where there is no draw. Returns 0, or -1 without memory.
 extern "C" std::int64_t leakgauge_trees_ask(SAMPLE, const std::uint64_t* accepted, std::int64_t n_draws,
                                             std::int64_t n_trees, const std::uint64_t* keys, std::int64_t n_queries,
-                                            const std::int32_t* asked, double* answers) {
-    try {
+                                            const void* asked, double* answers) {
+    return with_codes(n_bytes, [&](auto code) {
+        using Code = decltype(code);
         std::vector<std::int32_t> weights(n_rows);
         std::transform(accepted, accepted + n_rows, weights.begin(), [](std::uint64_t chance) { return chance > 0; });
-        const Sample sample{n_rows, n_columns, n_classes, codes, n_bins, values, labels, terms, weights.data()};
-        Node node(sample, *rules);
+        const auto sample = SAMPLE_OF(Code, weights.data());
+        Node<Code> node(sample, *rules);
         for (std::int64_t tree = 0; tree < n_trees; ++tree) {
             if (n_draws) draw_bag(accepted, n_rows, n_draws, drawn(keys[tree], 1), weights.data());
-            ask(sample, *rules, node, drawn(keys[tree], 0), n_queries, asked, answers);
+            ask(sample, *rules, node, drawn(keys[tree], 0), n_queries, static_cast<const Code*>(asked), answers);
         }
-        return 0;
-    } catch (...) {
-        return -1;
-    }
+        return std::int64_t{0};
+    });
 }
 
 // Adds to the answers [items, classes] the class shares of the leaf that each item's query reaches in the tree grown
 // without the item's record (-1: with all). Returns 0, or -1 without memory.
 extern "C" std::int64_t leakgauge_trees_walk(SAMPLE, const std::int32_t* weights, std::uint64_t key,
                                              std::int64_t n_items, const std::int32_t* removed,
-                                             const std::int32_t* query, const std::int32_t* asked, double* answers) {
-    try {
-        const Sample sample{n_rows, n_columns, n_classes, codes, n_bins, values, labels, terms, weights};
-        walk(sample, *rules, key, n_items, removed, query, asked, answers);
-        return 0;
-    } catch (...) {
-        return -1;
-    }
+                                             const std::int32_t* query, const void* asked, double* answers) {
+    return with_codes(n_bytes, [&](auto code) {
+        using Code = decltype(code);
+        const auto sample = SAMPLE_OF(Code, weights);
+        walk(sample, *rules, key, n_items, removed, query, static_cast<const Code*>(asked), answers);
+        return std::int64_t{0};
+    });
 }
