@@ -44,11 +44,9 @@ LARGEST_CLASSES = 10
 DECIMALS = (0, 1, 2)
 """To how many decimals a regressor's rounding is looked for, in units of the labels' order of magnitude."""
 
-MOST_DECIMALS = 8
-"""Up to which it is looked for how many decimals write a number."""
-
-PRECISIONS = (1e-12, 6e-8)
-"""To which a number that was rounded equals its decimals: stored in double precision, or in single."""
+ROUNDINGS = ((10, 8, 1e-12), (10, 8, 6e-8), (2, 30, 1e-12))
+"""Base, largest number of digits that is looked for, and relative precision: decimals of numbers that are stored in
+double precision and in single, and binary digits, by which numbers in single precision are told."""
 
 _LARGEST_FLOAT32 = 1e30  # trees hold their inputs in single precision
 
@@ -57,10 +55,10 @@ def signal_features(kind: AnswerKind, answers: Floats, labels: NDArray[np.generi
     """What the forest sees of each answer.
 
     Of probabilities: the largest ones and their logarithms in descending order, how far 100 times each is from a whole
-    number, how many decimals write the first two, the logit of the record's own class, entropy, the second class's
+    number, how many digits write the first two, the logit of the record's own class, entropy, the second class's
     share of what the first leaves, whether the first is right, and the label. Of labels: whether it is right, the
     answer, and the label. Of values: error, its size, the prediction, how far it is from round numbers, and how many
-    decimals write it.
+    digits write it.
 
     Args:
         kind: what the model answers.
@@ -86,7 +84,7 @@ def _of_values(held: MembershipEvidence) -> list[Floats]:
     unit = 10.0 ** np.floor(np.log10(held.scale))
     errors = held.errors[:, None]
     rounded = [_from_whole(predictions / unit * 10**d) for d in DECIMALS]
-    return [errors, np.abs(errors), predictions, *rounded, *_fewest_decimals(predictions / unit)]
+    return [errors, np.abs(errors), predictions, *rounded, *_fewest_digits(predictions / unit)]
 
 
 def _of_classes(held: MembershipEvidence) -> list[Floats]:
@@ -103,7 +101,7 @@ def _of_classes(held: MembershipEvidence) -> list[Floats]:
         p[:, one_by_one],
         logs[:, one_by_one],
         _from_whole(100 * p[:, one_by_one]),
-        *_fewest_decimals(p[:, :2]),
+        *_fewest_digits(p[:, :2]),
         likelihood_ratio.confidences(held.answers, held.codes)[:, None],
         -(p * logs).sum(axis=1, keepdims=True),
         (p[:, 1] / np.where(remainder > 0, remainder, 1.0))[:, None],
@@ -116,15 +114,15 @@ def _from_whole(numbers: Floats) -> Floats:
     return np.abs(numbers - np.rint(numbers))
 
 
-def _fewest_decimals(numbers: Floats) -> list[Floats]:
-    """How many decimals write each number, in either precision; one more than the most that are tried if none do."""
-    found = []
-    for precision in PRECISIONS:
-        decimals = np.full(numbers.shape, float(MOST_DECIMALS + 1))
-        for d in range(MOST_DECIMALS, -1, -1):
-            near = precision * 10**d * np.maximum(1.0, np.abs(numbers))
-            decimals[(_from_whole(numbers * 10**d) <= near) & (near < 0.1)] = d
-        found.append(decimals)
+def _fewest_digits(numbers: Floats) -> list[Floats]:
+    """How many digits after the point write each number, for each rounding; one more than are looked for if none do."""
+    found, numbers = [], np.clip(numbers, -_LARGEST_FLOAT32, _LARGEST_FLOAT32)
+    for base, most, precision in ROUNDINGS:
+        digits = np.full(numbers.shape, most + 1.0)
+        for d in range(most, -1, -1):
+            near = precision * float(base) ** d * np.maximum(1.0, np.abs(numbers))
+            digits[(_from_whole(numbers * float(base) ** d) <= near) & (near < 0.1)] = d
+        found.append(digits)
     return found
 
 
