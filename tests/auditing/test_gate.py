@@ -339,3 +339,21 @@ def test_an_attack_that_was_taken_out_is_missed(naive_bayes: Document) -> None:
     assert [one.measure for one in only(judged).findings if one.verdict is Verdict.CANNOT_TELL] == [
         f"membership advantage, {first.title}"
     ]
+
+
+def test_without_its_games_no_attack_passes() -> None:
+    """Games that are taken out of a result do not leave the verdict to the audited model alone."""
+    rng = np.random.default_rng(3)
+    X, y = rng.normal(size=(1200, 3)), rng.integers(0, 2, 1200)
+    data = {"train": (X[:600], y[:600]), "holdout": (X[600:], y[600:])}
+    settings = Settings(n_shadows=16, attacks=("gap", "lira"), rule=ReleaseRule(dtp=None), seed=1)
+    result = audit(GaussianNB(), **data, settings=settings)
+    whole = Document.of("x", [result])
+    assert apply(whole, Limits(advantage=0.9)).verdict is Verdict.PASSES
+    bare = tuple(dataclasses.replace(one, games=None) for one in result.attacks)
+    found = [one for one in result.findings if not one.measure.startswith("membership advantage")]
+    for attacks in (bare, (bare[0], *result.attacks[1:])):
+        judged = apply(changed(whole, attacks=attacks, findings=tuple(found)), Limits(advantage=0.9))
+        assert judged.verdict is Verdict.CANNOT_TELL
+    judged = apply(changed(whole, outlier=None, findings=tuple(found)), Limits(advantage=0.9))
+    assert judged.verdict is Verdict.CANNOT_TELL

@@ -162,7 +162,9 @@ def _apart(learner: Learner, found: Pdtp, own: OwnModels, model: Model, settings
     """How far a released model's answers are from those of the model that the learner makes, in nats.
 
     The largest log ratio over the records. Of a learner with random numbers the mean, with binned probabilities, beyond
-    a quarter more than the largest between its own models with other seeds.
+    a quarter more than the largest between its own models with other seeds. A mean does not show that a few records are
+    answered as by none of these: infinite where the released answer about some record is further than the limit from
+    all of them, and further than any of them is from the others about any record.
     """
     asked, k = own.records.features[found.which], found.with_record.shape[2]
     answers = answered(model, asked, k)
@@ -174,8 +176,25 @@ def _apart(learner: Learner, found: Pdtp, own: OwnModels, model: Model, settings
 
     refits = found.refits
     seeds = max((between(a, b) for i, a in enumerate(refits) for b in refits[:i]), default=0.0)
+    if len(refits) > 1:
+        nearest = [_nearest(one, np.delete(refits, r, axis=0), found.width) for r, one in enumerate(refits)]
+        furthest = _nearest(settings.release(answers), refits, found.width)
+        if furthest > max(settings.rule.dtp or 1.0, *nearest):
+            return np.inf
     here = between(found.with_record[0], settings.release(answers))
     return here if here > 1.25 * seeds else 0.0
+
+
+def _nearest(answers: Floats, others: Floats, width: float) -> float:
+    """The log ratio to the nearest of other models' answers, about the record where that is largest.
+
+    Args:
+        answers: log-probabilities ``[m, k]``.
+        others: of r models ``[r, m, k]``.
+        width: of the bins in which they are compared, so that a probability of 0 is no infinity.
+    """
+    ratios = known_log_ratio(binned_logs(answers[None], width), binned_logs(others, width)).max(axis=2)
+    return float(np.nan_to_num(ratios, nan=0.0).min(axis=0).max(initial=0.0))
 
 
 def _indirect(learner: Learner, train: Records, found: Pdtp, settings: Settings) -> QuerySearch | None:

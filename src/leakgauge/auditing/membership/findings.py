@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from leakgauge.auditing.advice import UNKNOWN_OUTPUTS, Situation, advice, settled_by_models, settled_by_records
-from leakgauge.auditing.finding import Finding, Verdict, judge
+from leakgauge.auditing.finding import Finding, Verdict, judge, overall
 from leakgauge.auditing.membership.result import MembershipAttackResult
 from leakgauge.auditing.overlap import FRESH_HOLDOUT, allowance
 from leakgauge.auditing.result import Description
 from leakgauge.auditing.settings import ReleaseRule
 from leakgauge.auditing.tails import largest_odds, seen_odds
-from leakgauge.membership import AUDITOR_ATTACKS, Contamination
+from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, Contamination
 from leakgauge.statistics import SMALLEST_GROUP, Estimate, TailOdds, smallest_sure_tail
 from leakgauge.statistics.intervals import normal_quantile
 from leakgauge.statistics.numerals import interval_name, number
@@ -22,6 +22,9 @@ BY_LABELS_ALONE = ("gap",)
 
 WITHOUT_TAIL = tuple(attack.name for attack in AUDITOR_ATTACKS)
 """Attacks whose extreme scores are not looked at: the auditor's know the members, half of the records at a time."""
+
+JUDGED_ALONE = tuple(attack.name for attack in ATTACKS if attack.needs_population or attack.needs_copies)
+"""Attacks that are not played in games."""
 
 MEMBERSHIP_TAIL_MEASURE = "tail odds of the strongest attack"
 
@@ -106,6 +109,13 @@ def advantage_finding(
     """The advantage of one attack, of so many, held against the limit, whichever way it points."""
     shared = description.overlap
     gained = judged_advantage(result)
+    if n_games and result.games is None and result.name not in JUDGED_ALONE:
+        return Finding(
+            "membership", advantage_measure(result.title), gained, 0.0, limit,
+            overall([judge(gained, limit), Verdict.CANNOT_TELL]),
+            f"the result lacks the games of {result.title}, which decide where there are any",
+            "audit the model again with this version",
+        )  # fmt: skip
     measured = result.advantage if result.games is None else result.games.pool
     verdict = judge(gained, limit)
     advantage = f"{number(gained.value)} ({interval_name(gained.confidence)} {number(gained.low)} to "
@@ -189,7 +199,11 @@ def released_finding(
             f"{contamination.p_value:.2g})"
         )
         remedy = FRESH_HOLDOUT
-    elif outlier is not None and outlier <= OUTLIER_LEVEL:
+    elif outlier is None:
+        verdict = Verdict.CANNOT_TELL
+        reason = "the result does not say how the audited model compares with other models of its learner"
+        remedy = "audit the model again with this version"
+    elif outlier <= OUTLIER_LEVEL:
         verdict = Verdict.CANNOT_TELL
         reason = (
             f"the audited model differs from the learner's other models as only {100 * outlier:.2g} % of them do, so "

@@ -67,6 +67,7 @@ COPIED_ROWS_BYTES = 8 * 1024**2
 
 MAX_CELLS = 100_000_000
 MAX_COLUMNS = 4000
+MAX_NEWTON_STEPS = 200
 NEWTON_FROM_GRADIENT = 3e-5
 """Whitened gradient, about the error of a score, at which Newton's method takes over from nonlinear steps."""
 
@@ -359,7 +360,7 @@ def _newton(pool: _Pool, X: Floats, y: Flags, cost: Floats, w: Floats, *, enough
     from scipy.linalg import cholesky
 
     value, gradient, bend = _objective(pool, X, y, cost, w)
-    while True:
+    for _ in range(MAX_NEWTON_STEPS):
         lower = cholesky((X * bend[:, None]).T @ X + np.diag(pool.penalty), lower=True)
         white = solved(lower, gradient[None])
         fit = _Fit(w, lower, float(np.linalg.norm(white)))
@@ -371,11 +372,12 @@ def _newton(pool: _Pool, X: Floats, y: Flags, cost: Floats, w: Floats, *, enough
             tried = w - 0.5**halvings * step
             there = _objective(pool, X, y, cost, tried)
             left = np.linalg.norm(solved(lower, there[1][None]))
-            if there[0] < value - telling or left < fit.decrement / 2:
+            if there[0] < value - telling or (there[0] <= value + telling and left < fit.decrement / 2):
                 break
         else:
             return fit
         w, (value, gradient, bend) = tried, there
+    return fit
 
 
 def _objective(pool: _Pool, X: Floats, y: Flags, cost: Floats, w: Floats) -> tuple[float, Floats, Floats]:
