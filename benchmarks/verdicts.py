@@ -9,11 +9,11 @@ verdict of a rule without a limit on DTP; and of the model without its learner, 
 
 --check measures each model by independent code: 64 models on random halves play the target (16 of leaky ones), for a
 loss threshold, a likelihood ratio of normal laws in and out, the signal relative to other models and other records, and
-a forest that learned on one half of the models what
-members of the other half have in common; the largest mean advantage counts, or that of the attack that a model was made
-for. PDTP is that of plain refits without each of 100 records (20 of leaky ones); of regressors the change of the
-prediction over the root mean square error of models on halves, outside. Harmless: no advantage above 0.05 and no PDTP
-above 0.5. Leaky: an advantage above 0.15, or a PDTP or DTP above 1. What is neither is in between.
+a forest that learned on one half of the models what members of the other half have in common; the largest mean
+advantage counts, or that of the attack that a model was made for. PDTP is that of plain refits without each of 100
+records; of regressors the change of the prediction over the root mean square error of models on halves, outside.
+Harmless: no advantage above 0.05 and no PDTP above 0.5. Leaky: an advantage above 0.15, or a PDTP above 1. What is
+neither is in between; what was not checked counts as it was meant.
 """
 
 from __future__ import annotations
@@ -813,7 +813,7 @@ def checked(entry: Entry, n: int) -> dict[str, Any]:
     thorough = entry.claim == HARMLESS
     found = games(entry, n, 64 if thorough else 16)
     error = found.pop("error", 1.0)
-    largest = float(refits(entry, n, 100 if thorough else 20).max()) / error
+    largest = float(refits(entry, n, 100).max()) / error
     if entry.ask is not None:
         train, holdout = drawn(entry, n)
         made = algorithm(entry.declared if entry.released is None else entry.released)
@@ -832,7 +832,7 @@ def group(entry: Entry, check: dict[str, Any] | None) -> str:
     size, pdtp = abs(check["advantage"]), check["pdtp"]
     if size <= 0.05 and pdtp <= 0.5 and entry.claim == HARMLESS:
         return HARMLESS
-    if size > 0.15 or pdtp > 1 or entry.name.startswith(("one member known", "25 members", "gives 25", "declared a")):
+    if size > 0.15 or pdtp > 1 or entry.name.startswith("one member known"):
         return LEAKY
     return BETWEEN
 
@@ -964,7 +964,7 @@ def main() -> None:
         return
     os.environ["PYTHONHASHSEED"] = "0"
     for entry in entries():
-        if options.only not in f"{entry.name}, {entry.data}, {entry.claim}":
+        if options.only not in f"{entry.name}, {entry.data}, {entry.claim},":
             continue
         for rule in ["check"] * options.check + options.rules.split(","):
             key = (entry.name, entry.data, options.n, rule)
