@@ -36,10 +36,13 @@ from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticD
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, WhiteKernel
+from sklearn.impute import SimpleImputer
 from sklearn.kernel_ridge import KernelRidge
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
 
 import people
@@ -142,7 +145,8 @@ def difference(found: np.ndarray, expected: np.ndarray) -> float:
 
 def records_of(table: Table, estimator: Any) -> Records:
     task = "classification" if not hasattr(estimator, "fit") or is_classifier(estimator) else "regression"
-    return Records.from_arrays(table.X, table.y, task=task)
+    holes = np.flatnonzero(np.isnan(table.X).any(axis=0)).tolist()  # numbers that are missing are categories
+    return Records.from_arrays(table.X, table.y, task=task, categorical=holes)
 
 
 def left_out(
@@ -324,14 +328,14 @@ def forest(n: int = 1000) -> Measured:
     return replace(measured, error=None, remark="refitted forests are drawn anew each time")
 
 
-def equal_in_law(estimator: Any, *, left: bool, n: int = 1000, n_models: int = 40) -> Measured:
+def equal_in_distribution(estimator: Any, *, left: bool, n: int = 1000, n_models: int = 40) -> Measured:
     """A hundred of scikit-learn's trees, every record left out or on random halves; the loop is scikit-learn's."""
     if left:
         measured = left_out(estimator, people.numbers(n, 20), sample=4, repeats=1)
     else:
         subsets = random_subsets(2 * n, n, n_models, np.random.default_rng(0))
         measured = shadows(estimator, people.numbers(2 * n, 20), subsets)
-    return replace(measured, error=None, remark="equal in law: refitted forests are drawn anew each time")
+    return replace(measured, error=None, remark="equal in distribution: refitted forests are drawn anew each time")
 
 
 def adult_wall(n_workers: int) -> Measured:
@@ -424,8 +428,9 @@ def rows() -> list[Row]:
         name = type(estimator).__name__
         for left, goal in ((True, 20), (False, 5)):
             task = "each of 1,000 left out" if left else "40 shadow models on 1,000 of 2,000"
-            measure = lambda estimator=estimator, left=left: equal_in_law(estimator, left=left)  # noqa: E731
+            measure = lambda estimator=estimator, left=left: equal_in_distribution(estimator, left=left)  # noqa: E731
             found.append(Row(f"{name} of 100 trees, {task}", "normal, 20 columns", measure, goal))
+    found += _pipeline_rows()
     found += _shadow_rows()
     found += _network_rows(places)
     if people.HAVE_DATA:
@@ -435,7 +440,55 @@ def rows() -> list[Row]:
     return found
 
 
+def _pipeline_rows() -> list[Row]:
+    """Every record left out of preprocessing and learner together."""
+    scaled = lambda last: make_pipeline(StandardScaler(), last)  # noqa: E731
+    filled = lambda last: make_pipeline(SimpleImputer(), scaled(last))  # noqa: E731
+    tight = solved_logistic(solver="newton-cholesky", tol=1e-12)
+    found: list[Row] = []
+
+    def values(n: int, d: int) -> Table:
+        table = people.skewed(n, d)
+        return replace(table, y=table.X @ (1 / table.X.std(axis=0)) + table.y)
+
+    def add(
+        task: str, data: Callable[[int, int], Table], goals: dict[tuple[int, int], float | None], **how: Any
+    ) -> None:
+        for (n, d), goal in goals.items():
+            measure = lambda n=n, d=d: left_out(table=data(n, d), **how)  # noqa: E731
+            found.append(Row(f"{task}, each of {n:,} left out", data(60, d).name, measure, goal, None, n <= 2000))
+
+    logistic_goals = {(1000, 30): 130, (1000, 100): 75, (10_000, 30): 400, (10_000, 100): 180}
+    add(
+        "scaler and logistic regression",
+        people.skewed,
+        logistic_goals,
+        estimator=scaled(logistic()),
+        solved=scaled(tight),
+    )
+    holes = lambda n, d: people.with_holes(people.skewed(n, d))  # noqa: E731
+    add(
+        "imputer, scaler and logistic regression",
+        holes,
+        {(1000, 30): 80, (1000, 100): 60},
+        estimator=filled(logistic()),
+        solved=filled(tight),
+    )
+    add("scaler and ridge", values, {(1000, 30): 1000, (1000, 100): 350}, estimator=scaled(Ridge()))
+    bare = {(1000, 30): None}
+    add("scaler and least squares", values, bare, estimator=scaled(LinearRegression()))
+    add("scaler and linear discriminants", people.skewed, bare, estimator=scaled(LinearDiscriminantAnalysis()))
+    add("scaler and quadratic discriminants", people.skewed, bare, estimator=scaled(QuadraticDiscriminantAnalysis()))
+    return found
+
+
 def _shadow_rows() -> list[Row]:
+    def scaled(d: int) -> Measured:
+        subsets = complementary_pairs(2000, 500, np.random.default_rng(0))
+        tight = solved_logistic(solver="newton-cholesky", tol=1e-12)
+        behind = [make_pipeline(StandardScaler(), last) for last in (logistic(), tight)]
+        return shadows(behind[0], people.skewed(2000, d), subsets, solved=behind[1])
+
     def halves(d: int) -> Measured:
         table = people.one_hot(people.codes(2000)) if d == 100 else people.purchases(2000, d, classes=2, seed=1)
         subsets = complementary_pairs(2000, 500, np.random.default_rng(0))
@@ -451,6 +504,15 @@ def _shadow_rows() -> list[Row]:
     found = [
         Row("logistic regression, 1,000 shadow models on 1,000 of 2,000", f"{d} columns", lambda d=d: halves(d), *goals)
         for d, goals in {100: (24, 50), 300: (8, 22), 500: (4, 13)}.items()
+    ]
+    found += [
+        Row(
+            "scaler and logistic regression, 1,000 shadow models on 1,000 of 2,000",
+            f"{d} columns",
+            lambda d=d: scaled(d),
+            goal,
+        )
+        for d, goal in {30: 13, 100: 13, 300: 5}.items()
     ]
     if people.HAVE_DATA:
         found.append(Row("logistic regression, 1,000 shadow models on 1,000 of 48,842", "Adult", small, 10, 20, False))

@@ -52,6 +52,22 @@ def numbers(n: int, d: int = 100, seed: int = 0) -> Table:
     return Table(f"normal, {d} columns", (rng.normal(size=(n, d)) + 0.15 * y[:, None]) @ mix, y)
 
 
+def skewed(n: int, d: int = 100, seed: int = 0) -> Table:
+    """Features on different scales, a third of them skewed, and two classes that depend on them."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, d))
+    X[:, : d // 3] = np.exp(X[:, : d // 3])
+    scores = (X - X.mean(axis=0)) / X.std(axis=0) @ rng.normal(size=d) / np.sqrt(d)
+    y = (scores + 0.5 * rng.logistic(size=n) > 0).astype(int)
+    return Table(f"mixed scales, {d} columns", X * 10.0 ** rng.uniform(-2, 2, d), y)
+
+
+def with_holes(table: Table, share: float = 0.05) -> Table:
+    """The same with some values missing."""
+    missing = np.random.default_rng(0).random(table.X.shape) < share
+    return Table(f"{table.name}, {share:.0%} missing", np.where(missing, np.nan, table.X), table.y)
+
+
 def regression(n: int, d: int = 100, seed: int = 0) -> Table:
     """The same with a number to predict."""
     table = numbers(n, d, seed)

@@ -20,6 +20,7 @@ from leakgauge._version import __version__
 if TYPE_CHECKING:
     from leakgauge.auditing import (
         AuditResult,
+        Explanation,
         PropertyGames,
         Queries,
         ReleasedOutputs,
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
         TargetProperty,
         Verdict,
         audit,
+        explain,
         subject,
     )
     from leakgauge.models import FunctionProbabilities, FunctionRegression
@@ -41,6 +43,7 @@ _HOMES = {
     "auditing": (
         *(
             "AuditResult",
+            "Explanation",
             "SensitiveColumn",
             "PropertyGames",
             "Queries",
@@ -49,7 +52,7 @@ _HOMES = {
             "TargetProperty",
             "Settings",
         ),
-        *("Subject", "Verdict", "audit", "subject"),
+        *("Subject", "Verdict", "audit", "explain", "subject"),
     ),
     "models": ("FunctionProbabilities", "FunctionRegression"),
     "protecting": ("Protection", "protect"),
@@ -59,6 +62,7 @@ _HOMES = {
 
 __all__ = [
     "AuditResult",
+    "Explanation",
     "FunctionLearner",
     "FunctionProbabilities",
     "FunctionRegression",
@@ -77,6 +81,7 @@ __all__ = [
     "Verdict",
     "__version__",
     "audit",
+    "explain",
     "protect",
     "subject",
 ]

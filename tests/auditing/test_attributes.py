@@ -33,7 +33,7 @@ from leakgauge.auditing.attributes.findings import ATTRIBUTE_TAIL_MEASURE, findi
 from leakgauge.auditing.attributes.measurement import NO_SHADOWS, SHADOW_ATTACK
 from leakgauge.auditing.config import Config, load_config
 from leakgauge.auditing.document import dump, load, schema
-from leakgauge.auditing.explain import explain
+from leakgauge.auditing.explain import explain_subject as explain
 from leakgauge.auditing.gate import Limits, apply
 from leakgauge.errors import ConfigError, DataError, ModelError
 from leakgauge.models import FunctionProbabilities, ProbabilityAccess

@@ -3,21 +3,27 @@
 from __future__ import annotations
 
 import re
+import sys
 
 import numpy as np
 import pytest
-from sklearn.ensemble import BaggingClassifier
+from sklearn.ensemble import BaggingClassifier, RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import PowerTransformer
 from sklearn.tree import ExtraTreeClassifier
 
+import leakgauge as lg
 from leakgauge.auditing import Queries, ReleaseRule, Settings, Subject, audit_subject, subject
-from leakgauge.auditing.explain import Explanation, explain
+from leakgauge.auditing.explain import Explanation
+from leakgauge.auditing.explain import explain_subject as explain
+from leakgauge.errors import ConfigError
 from leakgauge.models import AnswerKind, FunctionProbabilities
 from leakgauge.records import from_pair
 from leakgauge.training import SklearnLearner
+
+explain_module, pace_module = (sys.modules[f"leakgauge.auditing.{name}"] for name in ("explain", "pace"))
 
 _rng = np.random.default_rng(5)
 _y = np.arange(60) % 2
@@ -136,5 +142,71 @@ def test_a_learner_that_cannot_be_recognised_is_warned_of() -> None:
 
 def test_memory_grows_with_what_is_stored() -> None:
     few, many = (explain(of(GaussianNB()), Settings(n_shadows=n)).n_bytes for n in (4, 400))
-    # six tables of 396 more models, 60 candidates, 2 classes, 8 bytes
-    assert many - few == 6 * 8 * 396 * 60 * 2
+    # thirteen tables of 396 more models, 60 candidates, 2 classes, 8 bytes, beside what a model is seen to take
+    assert many - few == pytest.approx(13 * 8 * 396 * 60 * 2, rel=0.02)
+
+
+class Counted(GaussianNB):
+    """Counts the rows that it is trained on and asked about, which is the work that it makes."""
+
+    work = 0
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> Counted:
+        Counted.work += 10 * len(X)
+        return super().fit(X, y)
+
+    def predict_joint_log_proba(self, X: np.ndarray) -> np.ndarray:
+        Counted.work += len(X)
+        return super().predict_joint_log_proba(X)
+
+
+class CountedRegression(LogisticRegression):
+    """The same of a learner that has a solver."""
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> CountedRegression:
+        Counted.work += 10 * len(X)
+        return super().fit(X, y)
+
+    def decision_function(self, X: np.ndarray) -> np.ndarray:
+        Counted.work += len(X)
+        return super().decision_function(X)
+
+
+class CountedForest(RandomForestClassifier):
+    """The same of a learner whose seed matters."""
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> CountedForest:
+        Counted.work += 10 * len(X)
+        return super().fit(X, y)
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        Counted.work += len(X)
+        return super().predict_proba(X)
+
+
+@pytest.mark.parametrize("settings", [Settings(n_shadows=8), Settings(n_shadows=4, n_influence=10)])
+@pytest.mark.parametrize("estimator", [Counted(), CountedRegression(), CountedForest(2)])
+def test_the_work_said_is_the_work_done_within_a_factor_of_two(
+    estimator: object, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock is the work counted, so that said and done are in the same unit, on any machine."""
+    monkeypatch.setattr(Counted, "work", 0)
+    for module in (pace_module, explain_module):
+        monkeypatch.setattr(module.time, "perf_counter", lambda: Counted.work)
+    for name in ("SECONDS_PER_NUMBER", "SECONDS_PER_ROW", "SECONDS_PER_TREE", "SECONDS_PER_CALL"):
+        monkeypatch.setattr(explain_module, name, 0.0)
+    found = explain(of(estimator), settings)
+    Counted.work = 0
+    result = audit_subject(of(estimator), settings)
+    estimates = [finding.estimate for finding in result.findings if finding.question == "influence"]
+    looked_twice = any(0 < one.confidence < 1 for one in estimates if one is not None)
+    said = found.seconds + looked_twice * found.seconds_more
+    assert said / 2 < Counted.work < said * 2
+
+
+def test_it_takes_what_an_audit_takes() -> None:
+    found = lg.explain(GaussianNB(), train=TRAIN, holdout=HOLDOUT, name="bayes", settings=Settings(n_shadows=4))
+    assert (found.model, found.learner) == ("bayes", "GaussianNB")
+    assert all(step.seconds_per_model * step.n_models == pytest.approx(step.seconds) for step in found.steps)
+    with pytest.raises(ConfigError, match="settings must be"):
+        lg.explain(GaussianNB(), train=TRAIN, holdout=HOLDOUT, settings={"n_shadows": 4})  # type: ignore[arg-type]

@@ -27,7 +27,7 @@ from leakgauge.auditing import (
 )
 from leakgauge.auditing.config import Config, load_config
 from leakgauge.auditing.document import dump, load, schema
-from leakgauge.auditing.explain import explain
+from leakgauge.auditing.explain import explain_subject as explain
 from leakgauge.auditing.gate import Limits, apply
 from leakgauge.auditing.properties import measurement as part
 from leakgauge.auditing.properties.findings import findings

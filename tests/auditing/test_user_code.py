@@ -17,7 +17,7 @@ from sklearn.preprocessing import OneHotEncoder
 
 from leakgauge.auditing import Queries, ReleaseRule, Settings, TargetProperty, Verdict, audit, subject
 from leakgauge.auditing.document import Document, dump
-from leakgauge.auditing.explain import explain
+from leakgauge.auditing.explain import explain_subject as explain
 from leakgauge.auditing.gate import Limits, apply
 from leakgauge.auditing.settings import PropertyGames
 from leakgauge.defences import LabelsOnly

@@ -11,6 +11,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -64,6 +65,7 @@ TWO, THREE = people(), people(3)
 LINEAR, BAYES = SklearnLearner(LogisticRegression()), SklearnLearner(GaussianNB())
 NEIGHBOURS = SklearnLearner(KNeighborsClassifier(3))
 TREE, FOREST = DecisionTree(public_thresholds(TWO)), RandomForest(public_thresholds(TWO), 5)
+GROWN = SklearnLearner(RandomForestClassifier(5))
 NETWORK = SklearnLearner(MLPClassifier(3, max_iter=4, n_iter_no_change=np.inf, tol=0.0))
 
 TABLE = [
@@ -138,7 +140,7 @@ def check(job, engine):
 # Nothing to find.
 
 
-@pytest.mark.parametrize("learner", [BAYES, LINEAR, TREE, FOREST])
+@pytest.mark.parametrize("learner", [BAYES, LINEAR, TREE, FOREST, GROWN])
 def test_a_change_that_changes_nothing_gives_the_answers_behind_bit_for_bit(learner):
     plain = train_many(learner, TWO, leave_one_out(N), seed=5, randomness=COMMON)
     changed = train_many(Temperature(1.0).apply(learner), TWO, leave_one_out(N), seed=5, randomness=COMMON)
@@ -146,7 +148,7 @@ def test_a_change_that_changes_nothing_gives_the_answers_behind_bit_for_bit(lear
     np.testing.assert_array_equal(changed.answers, plain.answers)
 
 
-@pytest.mark.parametrize("learner", [BAYES, LINEAR, FOREST])
+@pytest.mark.parametrize("learner", [BAYES, LINEAR, FOREST, GROWN])
 def test_a_record_whose_part_has_no_vote_moves_nothing(learner):
     """Neither with it nor without it: PDTP is 0 to the last bit, and is not where its part has a vote."""
     few = Records.from_arrays(TWO.features[:30], [0] * 24 + [1] * 6)

@@ -164,12 +164,25 @@ def test_features_by_hand():
     assert first[:3] == pytest.approx([0.8, 0.125, 0.075])
     assert first[3:6] == pytest.approx(np.log([0.8, 0.125, 0.075]))
     assert first[6:9] == pytest.approx([0.0, 0.5, 0.5])
-    assert first[9:12] == pytest.approx([np.log(4), entropy, 0.625])
-    assert first[12:].tolist() == [1, 0, 1, 0]
+    assert first[9:13].tolist() == [1, 3, 1, 3]  # decimals, in double precision and in single
+    assert first[13:16] == pytest.approx([np.log(4), entropy, 0.625])
+    assert first[16:].tolist() == [1, 0, 1, 0]
     assert np.isfinite(certain).all()
-    assert certain[[9, 10, 11, 12]].tolist() == [-103.6, 0, 0, 0]
+    assert certain[[13, 14, 15, 16]].tolist() == [-103.6, 0, 0, 0]
     values = learned.signal_features(AnswerKind.VALUES, np.array([[12.5], [10.0]]), np.array([10.0, 20.0]))
-    assert values.tolist() == [[-2.5, 2.5, 12.5, 0.5, 0, 0], [10, 10, 10, 0, 0, 0]]
+    assert values.tolist() == [[-2.5, 2.5, 12.5, 0.5, 0, 0, 1, 1], [10, 10, 10, 0, 0, 0, 0, 0]]
+
+
+@pytest.mark.parametrize("decimals", [2, 3, 4, 6])
+@pytest.mark.parametrize("precision", [np.float64, np.float32])
+def test_rounded_answers_of_members_are_found(decimals, precision):
+    """However few or many digits are kept, and in which precision they are stored."""
+    rng = np.random.default_rng(decimals)
+    p, inside = rng.uniform(0.05, 0.95, 600).astype(precision), np.arange(600) % 2 == 0
+    p = np.where(inside, np.round(p, decimals).astype(precision), p).astype(np.float64)
+    logs = np.log(np.stack([1 - p, p], axis=1))
+    found = learned.learned_advantage(KIND, logs, rng.integers(0, 2, 600), inside, seed=0)
+    assert found.low > 0.5
 
 
 def test_order_and_names_of_records_do_not_matter_to_features():

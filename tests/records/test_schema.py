@@ -179,10 +179,11 @@ def test_errors_of_encode():
         lambda: SCHEMA.encode(good.assign(city=["Ulm", "Bonn", "Köln"])),
     )
     refuses(
-        r"'age' of the table: 2 values missing of 3, the first in row 1 .*fill them in, drop these rows",
-        lambda: SCHEMA.encode(good.assign(age=[31, None, None])),
+        r"'age' of the table: 2 values infinite of 3, the first in row 1 .*correct them, drop these rows",
+        lambda: SCHEMA.encode(good.assign(age=[31, np.inf, -np.inf])),
     )
-    refuses(r"1 value infinite of 3, the first in row 0", lambda: SCHEMA.encode(good.assign(age=[np.inf, 1, 2])))
+    refuses(r"1 value infinite of 3, the first in row 0", lambda: SCHEMA.encode(good.assign(age=[np.inf, None, 2])))
+    np.testing.assert_array_equal(SCHEMA.encode(good.assign(age=[31, None, None]))[:, 0], [31, np.nan, np.nan])
     refuses(
         r"'age' of the table is to be numeric but holds text \(first in row 1, counting from 0\)",
         lambda: SCHEMA.encode(good.assign(age=[None, "old", "x"])),

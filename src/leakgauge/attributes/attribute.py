@@ -85,6 +85,7 @@ class SensitiveAttribute:
             holds = np.ones((len(part), m), dtype=bool)
             for place, (column, bins) in enumerate(zip(self.columns, self.bins, strict=True)):
                 held = part[:, column] if bins is None else bins.snapped(part[:, column])
+                held = np.where(np.isnan(part[:, column]), np.nan, held)  # which equals no value
                 holds &= held[:, None] == self.settings[:, place]
             if not holds.any(axis=1).all():
                 row = start + int(np.argmin(holds.any(axis=1)))

@@ -10,6 +10,7 @@ from leakgauge.auditing.attributes.result import (
 from leakgauge.auditing.audit import audit, audit_subject
 from leakgauge.auditing.document import AuditDocument, AuditResult, Document
 from leakgauge.auditing.drawn import Histogram, RocCurve
+from leakgauge.auditing.explain import Explanation, explain, explain_subject
 from leakgauge.auditing.finding import Finding, Verdict, judge, overall
 from leakgauge.auditing.influence.result import Influence, PredictionChange
 from leakgauge.auditing.membership.result import Association, ExposedRecords, MembershipAttackResult
@@ -35,6 +36,7 @@ __all__ = [
     "AuditResult",
     "Description",
     "Document",
+    "Explanation",
     "ExposedRecord",
     "ExposedRecords",
     "ExposedValue",
@@ -61,6 +63,8 @@ __all__ = [
     "Verdict",
     "audit",
     "audit_subject",
+    "explain",
+    "explain_subject",
     "judge",
     "overall",
     "subject",

@@ -11,7 +11,7 @@ import numpy as np
 
 from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.auditing.description import describe
-from leakgauge.auditing.membership.measurement import n_set_aside, wants_shadows
+from leakgauge.auditing.membership.measurement import n_set_aside, train_shadows, wants_shadows
 from leakgauge.auditing.overlap import Overlap, holdout_repeats
 from leakgauge.auditing.people import opaque_ids
 from leakgauge.auditing.plan import Outline
@@ -25,7 +25,7 @@ from leakgauge.influence import OwnModels
 from leakgauge.models import AnswerKind, Model, answers, kind_of
 from leakgauge.records import Records, concatenate
 from leakgauge.streams import AuditStream
-from leakgauge.training import Execution, Randomness, everything, train_many
+from leakgauge.training import Execution, PredictionTable, Randomness, everything, train_many
 from leakgauge.training.engines import STOPPING
 
 A = TypeVar("A", bound=Answer)
@@ -88,6 +88,11 @@ class Case(Outline):
     def model(self) -> Model:
         """The released model itself, for questions about records that are in no table of answers."""
         return released_model(self.what, self.settings)
+
+    @cached_property
+    def shadow_models(self) -> tuple[PredictionTable | None, str]:
+        """Answers of the shadow models about the candidates, or why there are none; trained when first asked for."""
+        return train_shadows(self)
 
     @cached_property
     def description(self) -> Description:

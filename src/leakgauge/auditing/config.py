@@ -43,7 +43,7 @@ from leakgauge.auditing.model_tables import FactoryPart, FilePart, ModelPart, Re
 from leakgauge.auditing.properties.settings import PropertyGames, PropertyGamesPart, PropertyPart
 from leakgauge.auditing.settings import ReleasePart, ReleaseRule, RulePart, Settings
 from leakgauge.auditing.subject import Subject
-from leakgauge.auditing.tables import Part, said_of
+from leakgauge.auditing.tables import Or, Part, said_of
 from leakgauge.errors import ConfigError
 from leakgauge.models import load_factory
 from leakgauge.training import default_recipe
@@ -68,6 +68,7 @@ class Config(Part):
     name: str = Field("", description="the name of the audit; by default that of the file")
     seed: int = said_of(Settings, "seed")
     device: str = said_of(Settings, "device")
+    budget: Annotated[float | None, Or("none", Settings, "budget")] = said_of(Settings, "budget")
     data: DataPart = Field(description="the table [data] with the source of the records")
     models: tuple[Annotated[ModelPart, Field(discriminator="kind")], ...] = Field(
         (), description="the models; by default one recipe that suits the task"
@@ -101,6 +102,7 @@ class Config(Part):
         attributes: Sequence[str] = (),
         properties: Sequence[Mapping[str, Any]] = (),
         seed: int = 0,
+        budget: float | str | None = None,
     ) -> Config:
         """An audit of a public data set with recipes.
 
@@ -112,10 +114,12 @@ class Config(Part):
             attributes: names of the columns to infer; by default the sensitive ones.
             properties: secrets of the training set, as in the file; by default none.
             seed: drives every random choice.
+            budget: processor seconds for leaving records out, or ``none``; by default two minutes.
         """
         given = {
             "name": name,
             "seed": seed,
+            **({} if budget is None else {"budget": budget}),
             "data": {
                 "dataset": name,
                 "train_records": train_records,
@@ -136,6 +140,7 @@ class Config(Part):
         attributes: Sequence[str] = (),
         properties: Sequence[Mapping[str, Any]] = (),
         models: Sequence[str] = (),
+        budget: float | str | None = None,
     ) -> Config:
         """The same audit with some things replaced, as by options of the command line; checked again.
 
@@ -146,6 +151,7 @@ class Config(Part):
             attributes: infer only the columns of these names.
             properties: play about these only, as in the file.
             models: audit only the models of these names.
+            budget: processor seconds for leaving records out, or ``none``.
         """
         given = self.model_dump(mode="json", exclude_unset=True)
         given["name"] = self.name
@@ -157,6 +163,8 @@ class Config(Part):
             given["properties"] = list(properties)
         if seed is not None:
             given["seed"] = seed
+        if budget is not None:
+            given["budget"] = budget
         if models:
             titles = [model.title for model in self.models]
             unknown = [name for name in models if name not in titles]
@@ -170,6 +178,7 @@ class Config(Part):
         return Settings(
             seed=self.seed,
             device=self.device,
+            budget=self.budget,
             rule=ReleaseRule(**self.rule.as_settings),
             attributes=self.data.hidden,
             properties=tuple(part.secret for part in self.properties),

@@ -1,25 +1,31 @@
 """What an audit would do, before it does it: how many models, by which engine, how long, with how much memory.
 
-One model is trained to know how long that takes, a few by each engine that takes them in chunks, and two where only
+A few models of each kind are trained to know how long that takes, as many as it takes to measure it, and two where only
 that shows whether seeds matter; nothing else is.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
 import numpy as np
 
+from leakgauge.attributes.imputation import N_TREES
 from leakgauge.auditing.case import released_kind
+from leakgauge.auditing.influence.sample import n_within_budget
 from leakgauge.auditing.membership.measurement import n_set_aside, wants_shadows
+from leakgauge.auditing.pace import Pace, elapsed, pace
 from leakgauge.auditing.plan import Outline, PlannedStep
+from leakgauge.auditing.question import Question
 from leakgauge.auditing.questions import QUESTIONS
 from leakgauge.auditing.settings import Settings
-from leakgauge.auditing.subject import Subject
+from leakgauge.auditing.subject import Data, Subject, subject
+from leakgauge.checking import instance, optional
+from leakgauge.membership.shadow_classifier import PAPER_ROWS
 from leakgauge.models import AnswerKind, answers, kind_of
 from leakgauge.records import concatenate
 from leakgauge.training import coarse_tolerance, everything, plan
@@ -29,12 +35,20 @@ from leakgauge.training.fingerprints import UNREPEATABLE
 from leakgauge.training.learners import identity, trained
 from leakgauge.training.threads import one_thread
 
-TABLES_IN_MEMORY = 6
+TABLES_IN_MEMORY, BYTES_PER_RECORD = 13, 1500
 """Tables of answers of shadow models that are in memory at once: logarithms, probabilities, bins, and what attacks
-select from them. Found from the peak memory of audits with 4, 32 and 64 shadow models."""
+select from them; and what is kept of each record beside. Found from the peak memory of audits of 2,000 to 80,000
+records with 16 and 64 shadow models and up to 10 classes."""
 
-N_PACE_MODELS = 16
-"""Models that an engine with chunks is tried with, to know its pace."""
+SECONDS_PER_NUMBER, SECONDS_PER_ROW = 1.5e-6, 1.6e-5
+"""What the attacks take, for each number in the table of the shadow models, and for each row that a classifier learns
+from; measured on audits of 500 to 16,000 records, 16 and 64 shadow models, 2 and 10 classes."""
+
+SECONDS_PER_TREE = 3e-3
+"""What a guess without the model takes, for each tree of its boosting."""
+
+SECONDS_PER_CALL, ROWS_PER_CALL = 6e-4, 150
+"""What the search for other queries takes for each call of a model beside the call, and about how many it asks."""
 
 
 @dataclass(frozen=True)
@@ -48,10 +62,11 @@ class Explanation:
         questions: what will be asked, a sentence for each question that has something to say.
         steps: the models.
         seconds_per_fit: time that training one model took, or ``None`` where there is no learner.
-        seconds: of all training that is certain, on one worker; a rough estimate from that one fit.
+        seconds: of all training that is certain, on one worker; an estimate from a few models of each kind.
         seconds_more: of what is needed only sometimes.
-        n_bytes: memory of the answers of all shadow models, with the copies that attacks make, and of the records; on
-            top of what Python and its libraries take.
+        seconds_attacks: of the attacks on those models.
+        n_bytes: memory of the answers of all shadow models, with the copies that attacks make, of the records, and of
+            a model with what all models share; on top of what Python and its libraries take.
         warnings: what should be changed before.
     """
 
@@ -63,12 +78,48 @@ class Explanation:
     seconds_per_fit: float | None
     seconds: float
     seconds_more: float
+    seconds_attacks: float
     n_bytes: int
     warnings: tuple[str, ...]
 
 
-def explain(what: Subject, settings: Settings) -> Explanation:
-    """Plan the audit of a model, and train it once to know how long that takes.
+def explain(
+    model: Any,
+    *,
+    train: Data,
+    holdout: Data,
+    target: str | None = None,
+    learner: Any = None,
+    name: str | None = None,
+    settings: Settings | None = None,
+) -> Explanation:
+    """Say what :func:`leakgauge.audit` would do, which takes the same: models, engines, time and memory.
+
+    Args:
+        model: a fitted or unfitted estimator, a learner, or any model of :mod:`leakgauge.models`.
+        train: the records it was trained on: ``Records``, ``(X, y)``, or a data frame with the label column.
+        holdout: records of the same population that it was not trained on, in the same form.
+        target: name of the label column of data frames.
+        learner: how the model was trained, if the model does not say.
+        name: how the report would call the model.
+        settings: what the audit would do.
+
+    Raises:
+        InputError: records, model or settings cannot be used; the message says what to change.
+
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> found = explain(GaussianNB(), train=(X[:300], y[:300]), holdout=(X[300:], y[300:]))
+    >>> [(step.n_models, step.n_trained) for step in found.steps if step.what == "models without one record"]
+    [(300, 0)]
+    """
+    settings = optional(instance(Settings))("settings", settings) or Settings()
+    return explain_subject(subject(model, train, holdout, target=target, learner=learner, name=name), settings)
+
+
+def explain_subject(what: Subject, settings: Settings) -> Explanation:
+    """The same for a subject that has been brought into form.
 
     Args:
         what: the model and its data.
@@ -81,17 +132,20 @@ def explain(what: Subject, settings: Settings) -> Explanation:
     everyone, learner = concatenate(what.train, what.holdout), what.learner is not None
     n_answers = max(1, len(what.train.schema.classes))
     if learner:
-        kind, per_fit, per_asked, converged = _one_fit(what, everyone.features, n_answers)
+        kind, cost, converged = _one_fit(what, everyone.features, n_answers)
     else:
         assert what.model is not None  # a subject has one of the two
-        kind, per_fit, per_asked, converged = kind_of(what.model), 0.0, 0.0, True
+        kind, cost, converged = kind_of(what.model), _Cost(0.0, 0.0, 0.0), True
     kind = released_kind(kind, settings)
     population = any(question.wants_population for question in questions)
     n_aside = n_set_aside(kind, settings, len(what.holdout), learner=learner, attributes=population)
     judged = everyone[: len(everyone) - n_aside]
     shadows = wants_shadows(kind, settings, learner=learner)
     outline = Outline(what, settings, kind, judged, n_aside, shadows, converged)
-    steps = []
+    steps, most = [], 0
+    if learner and settings.n_influence is None:
+        settings = replace(settings, n_influence=n_within_budget(outline))
+        questions = [question(what, settings) for question in QUESTIONS]
     if learner:
         if what.model is None:
             audited = PlannedStep.of(
@@ -102,7 +156,9 @@ def explain(what: Subject, settings: Settings) -> Explanation:
                 again = "the model again, more queries"
                 steps.append(replace(audited, what=again, n_models=1, n_trained=1, engine=Refit.name, refusals={}))
         steps += [step for question in questions for step in question.plan(outline)]
-        steps = [replace(step, seconds=_seconds(step, per_fit, per_asked)) for step in steps]
+        paces: dict[tuple[object, ...], Pace] = {}
+        steps = [replace(step, seconds=_seconds(step, cost, paces)) for step in steps]
+        most = max((pace.n_bytes for pace in paces.values()), default=0)
     n_tables = max(settings.n_shadows if shadows else 1, *(step.asked_of_all for step in steps), 1)
     return Explanation(
         model=what.name,
@@ -110,45 +166,64 @@ def explain(what: Subject, settings: Settings) -> Explanation:
         answers=kind,
         questions=tuple(filter(None, (question.announce(outline) for question in questions))),
         steps=tuple(steps),
-        seconds_per_fit=per_fit if learner else None,
+        seconds_per_fit=cost.fit if learner else None,
         seconds=sum(step.seconds for step in steps if not step.sometimes),
         seconds_more=sum(step.seconds for step in steps if step.sometimes),
-        n_bytes=TABLES_IN_MEMORY * 8 * n_tables * len(everyone) * n_answers + 2 * everyone.features.nbytes,
+        seconds_attacks=_seconds_of_attacks(outline, n_answers, questions) if learner else 0.0,
+        n_bytes=TABLES_IN_MEMORY * 8 * n_tables * len(everyone) * n_answers
+        + BYTES_PER_RECORD * len(everyone)
+        + 2 * everyone.features.nbytes
+        + most,
         warnings=tuple(_warnings(outline)),
     )
 
 
-def _one_fit(what: Subject, features: Any, n_answers: int) -> tuple[AnswerKind, float, float, bool]:
-    """What the learner's models answer, the seconds to train one and to ask it all candidates; whether it converged."""
+@dataclass(frozen=True)
+class _Cost:
+    """Seconds to train a model, to ask it about all candidates, and to call it about a few queries."""
+
+    fit: float
+    everyone: float
+    call: float
+
+
+def _one_fit(what: Subject, features: Any, n_answers: int) -> tuple[AnswerKind, _Cost, bool]:
+    """What the learner's models answer, what one costs, and whether it converged."""
     assert what.learner is not None
     with one_thread():  # as in the audit itself
         start = time.perf_counter()
         fitted = trained(what.learner, what.train, seed=0)
-        ready = time.perf_counter()
-        answers(fitted.model, features, n_answers)
-        return kind_of(fitted.model), ready - start, time.perf_counter() - ready, fitted.converged
+        took = time.perf_counter() - start
+        everyone, call = (
+            elapsed(partial(answers, fitted.model, rows, n_answers)) for rows in (features, features[:ROWS_PER_CALL])
+        )
+        return kind_of(fitted.model), _Cost(took, everyone, call), fitted.converged
 
 
-def _seconds(step: PlannedStep, per_fit: float, per_asked: float) -> float:
-    """How long a step takes: from the one fit for the plain loop, from a small part of it for an engine with chunks."""
+def _seconds(step: PlannedStep, cost: _Cost, paces: dict[tuple[object, ...], Pace]) -> float:
+    """How long a step takes, from the pace of its models; those like others are not measured again."""
     assert step.prepared is not None
-    if step.engine == Refit.name:
-        return step.n_models * (per_fit + step.asked_of_all * per_asked)
-    prepared, n = step.prepared, len(step.prepared.job.subsets)
-    if prepared.engine.chunk is None or n < 2:
-        return 0.0
-    n_few = min(N_PACE_MODELS, n)
-    with one_thread():
-        shared = _elapsed(prepared.share)
-        one, few = (_elapsed(partial(prepared.answers, np.arange(m))) for m in (1, n_few))
-    each = max(0.0, few - one) / max(1, n_few - 1)
-    return (shared + -(-n // prepared.engine.chunk) * one + n * each) * step.n_models / n
+    prepared, job = step.prepared, step.prepared.job
+    if prepared.engine.name != step.engine:
+        prepared = Refit().prepare(job)
+    size = np.count_nonzero(job.subsets.row(0)) // max(1, len(job.records) // 20)
+    like = (step.engine, id(job.learner), id(job.records), size, job.n_queries, step.engine == Refit.name or step.what)
+    if like not in paces:
+        paces[like] = pace(prepared)
+    n = len(job.subsets)
+    asked = step.n_trained * max(0, step.asked_of_all - 1) * cost.everyone + step.n_calls * (
+        cost.call + SECONDS_PER_CALL
+    )
+    return paces[like].seconds(n) * step.n_models / n + asked
 
 
-def _elapsed(work: Callable[[], Any]) -> float:
-    start = time.perf_counter()
-    work()
-    return time.perf_counter() - start
+def _seconds_of_attacks(outline: Outline, n_answers: int, questions: Sequence[Question]) -> float:
+    """What is done with the answers of models, by its size."""
+    n_numbers = (outline.settings.n_shadows if outline.shadows else 1) * len(outline.candidates) * n_answers
+    learned = outline.shadows and outline.kind is AnswerKind.PROBABILITIES
+    n_rows = min(PAPER_ROWS, n_numbers // n_answers) if learned else 0
+    n_trees = sum(question.n_imputations(outline) for question in questions) * N_TREES
+    return n_numbers * SECONDS_PER_NUMBER + n_rows * SECONDS_PER_ROW + n_trees * SECONDS_PER_TREE
 
 
 def _warnings(outline: Outline) -> list[str]:

@@ -35,6 +35,7 @@ class PlannedStep:
         seconds: on one worker; a rough estimate.
         prepared: the work itself, or the larger part of it.
         asked_of_all: how many times as many queries each model gets as there are candidates.
+        n_calls: how often models are called beside that, about a few queries each.
     """
 
     what: str
@@ -46,6 +47,12 @@ class PlannedStep:
     seconds: float = 0.0
     prepared: PreparedJob | None = field(default=None, repr=False)
     asked_of_all: int = 0
+    n_calls: int = 0
+
+    @property
+    def seconds_per_model(self) -> float:
+        """On one worker, what they share divided among them."""
+        return self.seconds / max(1, self.n_models)
 
     @classmethod
     def of(

@@ -84,6 +84,10 @@ class Question(ABC):
         """The models that :meth:`ask` will need."""
         yield from ()
 
+    def n_imputations(self, outline: Outline) -> int:
+        """How many values are learned to be guessed without the model, for ``leakgauge explain``."""
+        return 0
+
     def announce(self, outline: Outline) -> str:
         """A sentence on what will be asked, for ``leakgauge explain``; empty for none."""
         return ""

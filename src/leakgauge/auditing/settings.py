@@ -11,7 +11,7 @@ from leakgauge.auditing.influence.settings import InfluenceLimits, InfluenceSett
 from leakgauge.auditing.membership.settings import MembershipLimits, MembershipSettings
 from leakgauge.auditing.properties.settings import PropertyGames, PropertyLimits, PropertySettings, TargetProperty
 from leakgauge.auditing.tables import Or, Part, said_of
-from leakgauge.checking import instance, number, one_of, setting, text, whole
+from leakgauge.checking import instance, number, one_of, optional, setting, text, whole
 from leakgauge.errors import ConfigError
 from leakgauge.models import Bins, Release, as_is, label_logs
 from leakgauge.theory import largest_binned_log_ratio
@@ -111,6 +111,9 @@ class Settings(PropertySettings, AttributeSettings, MembershipSettings, Influenc
         released: what the released model outputs.
         bin_width: width of the bins of binned probabilities.
         device: where engines that can use an accelerator run, as torch calls it (``cpu``, ``cuda``).
+        budget: processor seconds of this machine for training models, about: where leaving out all training records
+            would take longer, those are left out that a screen ranks highest, and others drawn at random. ``None``:
+            all. How many there were is in the result, and can be asked for by ``n_influence``.
         rule: the release rule.
         attacks: names of the membership attacks; by default all that are possible.
         n_shadows: shadow models, at least 4; 0 for none.
@@ -133,6 +136,11 @@ class Settings(PropertySettings, AttributeSettings, MembershipSettings, Influenc
         0.01, number(above=0, most=0.5, hint="0.01 is the default"), "width of the bins of probabilities"
     )
     device: str = setting("cpu", text, "where networks are trained: cpu, or cuda on a machine with a GPU and torch")
+    budget: float | None = setting(
+        120.0,
+        optional(number(above=0, hint="120 is the default")),
+        'processor seconds for leaving records out, about, or "none" for all records',
+    )
     rule: ReleaseRule = field(
         default_factory=ReleaseRule, metadata={"check": instance(ReleaseRule), "description": "the release rule"}
     )

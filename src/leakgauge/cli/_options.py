@@ -61,6 +61,14 @@ Properties: TypeAlias = Annotated[
         show_default="none",
     ),
 ]
+Budget: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TIME",
+        help="Processor time for leaving records out, about: 90s, 10m, 2h, or none to leave out every record.",
+        show_default="2m",
+    ),
+]
 AllowPickle: TypeAlias = Annotated[
     bool,
     typer.Option(
@@ -77,6 +85,7 @@ def configured(
     holdout_records: int | None,
     attributes: list[str] | None,
     properties: list[str] | None,
+    budget: str | None = None,
 ) -> Config:
     """The configuration that a command line describes.
 
@@ -88,6 +97,7 @@ def configured(
         holdout_records: replaces the file's.
         attributes: the columns to infer, in place of the file's or of the sensitive ones.
         properties: the secrets to play about, in place of the file's.
+        budget: replaces the file's.
     """
     from leakgauge.auditing.config import Config, load_config
 
@@ -100,6 +110,7 @@ def configured(
             attributes=attributes or (),
             properties=secrets,
             models=models or (),
+            budget=_budget(budget),
         )
     return Config.for_dataset(
         source,
@@ -109,7 +120,20 @@ def configured(
         holdout_records=holdout_records,
         attributes=attributes or (),
         properties=secrets,
+        budget=_budget(budget),
     )
+
+
+def _budget(text: str | None) -> float | str | None:
+    """Seconds, or the word of the file for no budget; ``None`` where none was given."""
+    from leakgauge.errors import ConfigError
+
+    if text is None or text == "none":
+        return text
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", text)
+    if found is None:
+        raise ConfigError(f"--budget must be a time such as 90s, 10m or 2h, or none, got {text!r}")
+    return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]]
 
 
 def _secret(text: str) -> dict[str, object]:

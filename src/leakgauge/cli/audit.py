@@ -10,6 +10,7 @@ import typer
 from leakgauge.cli._options import (
     AllowPickle,
     Attributes,
+    Budget,
     HoldoutRecords,
     Models,
     Properties,
@@ -46,6 +47,7 @@ def audit(
     holdout_records: HoldoutRecords = None,
     attribute: Attributes = None,
     property: Properties = None,
+    budget: Budget = None,
     allow_pickle: AllowPickle = False,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")] = False,
 ) -> int:
@@ -71,7 +73,7 @@ def audit(
 
     if dask is not None and workers != 1:
         raise typer.BadParameter("give either --workers or --dask: a cluster has its own workers")
-    config = configured(source, model, seed, train_records, holdout_records, attribute, property)
+    config = configured(source, model, seed, train_records, holdout_records, attribute, property, budget)
     if allow_pickle:
         remark("Pickles are opened: code in the model files runs with your rights.")
     try:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from leakgauge.cli._options import (
     AllowPickle,
     Attributes,
+    Budget,
     HoldoutRecords,
     Models,
     Properties,
@@ -35,24 +36,25 @@ def explain(
     holdout_records: HoldoutRecords = None,
     attribute: Attributes = None,
     property: Properties = None,
+    budget: Budget = None,
     allow_pickle: AllowPickle = False,
 ) -> None:
     """Show what an audit would do: which models, by which engine, about how long, with how much memory.
 
-    Each learner is trained once to estimate the time; nothing else is trained and nothing is written.
+    A few models of each kind are trained to estimate the time; nothing else is trained and nothing is written.
 
     [dim]Examples:[/dim]
 
         leakgauge explain audit.toml
         leakgauge explain adult --model logistic-regression --train-records 1000 --holdout-records 1000
     """
-    from leakgauge.auditing.explain import explain as explained
+    from leakgauge.auditing.explain import explain_subject
     from leakgauge.cli._console import results
     from leakgauge.escaping import every_line, one_line
 
-    config = configured(source, model, seed, train_records, holdout_records, attribute, property)
+    config = configured(source, model, seed, train_records, holdout_records, attribute, property, budget)
     subjects = config.subjects(allow_pickle=allow_pickle)
-    explanations = [explained(what, config.settings()) for what in subjects]
+    explanations = [explain_subject(what, config.settings()) for what in subjects]
     console = results()
     console.print(one_line(_data(config.name, subjects[0])), style="bold", markup=False)
     for found in explanations:
@@ -126,7 +128,8 @@ def _cost(found: Explanation) -> str:
     more = f", and {_duration(found.seconds_more)} more if a second measurement is needed" if found.seconds_more else ""
     return (
         f"About {_duration(found.seconds)} of training on one worker{more}; a rough estimate from a few models "
-        f"trained now, the first in {_duration(found.seconds_per_fit)}. The attacks take some seconds more. "
+        f"trained now, the first in {_duration(found.seconds_per_fit)}. "
+        f"The attacks take about {_duration(found.seconds_attacks)}. "
         f"{memory}"
     )
 

@@ -75,9 +75,9 @@ def dtp_upper_bound(
 ) -> DtpBound | None:
     """An upper bound on the DTP of every record, or ``None`` where none is known.
 
-    Known for categorical naive Bayes with smoothing and for binary logistic regression with a squared penalty, alone
-    or behind steps that do not depend on the data; for these with answers that are changed; and for learners that
-    bring a proof of their own.
+    Known for constant classifiers, whatever steps stand before them; alone or behind steps that do not depend on the
+    data, for categorical naive Bayes with smoothing and for binary logistic regression with a squared penalty; for all
+    these with answers that are changed; and for learners that bring a proof of their own.
 
     Logistic regression is released where its solver stops, and the proof is about the minimum. So the bound adds how
     far the released model is from the minimum, which is known for every query, and how far the learner's models without
@@ -109,6 +109,9 @@ def _bound(learner: Learner, own: OwnModels, model: Model | None, clipped: Range
         return None if behind is None else _released(learner.composition.release, behind)
     if not isinstance(learner, SklearnLearner):
         return None
+    constant = _of_constant(learner.estimator, own.records)
+    if constant is not None:
+        return constant
     parts = split(learner.estimator)
     if isinstance(parts, str):
         return None
@@ -123,6 +126,29 @@ def _released(release: Release, behind: DtpBound) -> DtpBound | None:
     if not np.isfinite(values).any():
         return None
     return replace(behind, values=values[:-1], at_minimum=float(values[-1]))
+
+
+def _of_constant(estimator: Any, records: Records) -> DtpBound | None:
+    """A classifier that answers everybody with the shares of the classes, or with one class, whatever stands before."""
+    from sklearn.dummy import DummyClassifier
+
+    last = last_step(estimator)
+    if type(last) is not DummyClassifier or last.strategy not in ("prior", "most_frequent", "uniform"):
+        return None
+    n, counts = len(records), np.bincount(records.labels.astype(np.int64)).astype(np.float64)
+    left = counts - np.eye(len(counts))
+    there = counts > 0
+    if last.strategy == "prior":
+        with np.errstate(divide="ignore", invalid="ignore"):
+            moved = np.abs(np.log(left / (n - 1)) - np.log(counts / n))
+        of_class = np.where(there, moved, 0.0).max(axis=1)
+    elif last.strategy == "most_frequent":
+        second, top = np.sort(counts)[-2:]  # where two classes are as frequent, their order decides
+        of_class = np.where((top == second) | ((counts == top) & (top - 1 == second)), np.inf, 0.0)
+    else:
+        of_class = np.where(counts == 1, np.inf, 0.0)
+    values = of_class[records.labels.astype(np.int64)]
+    return DtpBound(values, EVERY_QUERY, float(values.max()))
 
 
 def _of_naive_bayes(transform: Transform, estimator: Any, records: Records) -> DtpBound | None:

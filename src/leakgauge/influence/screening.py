@@ -96,6 +96,8 @@ def most_influential(learner: Learner, records: Records, k: int, *, most_exact: 
         raise ValueError(f"k must be at least 1 and most_exact at least k, got {k} and {most_exact}")
     everyone = np.arange(len(records))
     job = Job(learner, records, leave_one_out(len(records)), EachModel(everyone[:, None]), 0, Randomness.COMMON)
+    if records.has_missing:
+        raise ModelError("influence cannot be screened: the records have missing values")
     case = leaving_out(job)
     if isinstance(case, Refusal):
         raise ModelError(f"influence cannot be screened: {case}")

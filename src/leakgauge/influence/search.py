@@ -38,12 +38,18 @@ if TYPE_CHECKING:
 VALUES_TRIED_PER_SORT = 2
 """Values of each sort (seen, halfway, anywhere) tried in each numeric column in one step of the ascent."""
 
+MOST_WHOLE_NUMBERS = 200
+"""In the range of a column, of which each is tried beside the record itself."""
+
 PATIENCE_STEPS = 3
 """Steps without gain before the ascent goes back to another start."""
 
 N_STEPS = 8
 """Steps for which the budget should last: so many starts are climbed from side by side. A call of a model costs more
-than the queries in it, and so do few queries a call of a pipeline."""
+than the queries in it."""
+
+N_CALLS = 2 * N_STEPS + 5
+"""How often a model is called in one search, about: once about the starts, twice in each step."""
 
 
 @dataclass(frozen=True)
@@ -188,9 +194,9 @@ class _Space:
 
     @classmethod
     def of(cls, records: Records, beyond: float) -> _Space:
-        X = records.features
-        low, high = X.min(axis=0), X.max(axis=0)
-        whole = (np.floor(X) == X).all(axis=0)
+        X, missing = records.features, np.isnan(records.features)
+        low, high = (np.where(missing.all(axis=0), 0.0, end) for end in (np.fmin.reduce(X), np.fmax.reduce(X)))
+        whole = ((np.floor(X) == X) | missing).all(axis=0)
         margin = beyond * (high - low)
         margin[whole] = np.floor(margin[whole])
         schema = records.schema
@@ -208,16 +214,40 @@ class _Space:
         """A value for each of the columns, each of another training record."""
         return self.features[rng.integers(0, len(self.features), len(columns)), columns]
 
+    def beside(self, point: Floats, most: int) -> Floats:
+        """A point itself, both corners of the range, and the point with one column changed ``[m, d]``.
+
+        Of a column every other category, every whole number of a range that holds few, and both ends of others.
+        """
+        columns, values = [np.empty(0, dtype=np.int64)], [np.empty(0)]
+        for j, count in enumerate(self.n_categories):
+            ends = np.array([self.low[j], self.high[j]])
+            if count:
+                others = np.delete(np.arange(count, dtype=np.float64), int(point[j]))
+            elif self.whole[j] and self.high[j] - self.low[j] <= MOST_WHOLE_NUMBERS:
+                others = np.arange(self.low[j], self.high[j] + 1)
+            else:
+                others = ends
+            columns.append(np.full(len(others), j))
+            values.append(others)
+        changed = _changed(point, np.concatenate(columns), np.concatenate(values))
+        if len(changed) > most:
+            changed = changed[np.linspace(0, len(changed) - 1, most).astype(np.int64)]
+        corners = np.where(self.n_categories > 0, point, np.stack([self.low, self.high]))
+        return np.concatenate([point[None], corners, changed])
+
     def starts(self, t: int, count: int, rng: np.random.Generator) -> Floats:
-        """The record itself, then other records, points between it and them, mixtures, made-up ones ``[count, d]``."""
+        """The record and what is beside it, other records, points between, mixtures, made-up ones ``[m, d]``.
+
+        So many of the others, and at most as many beside the record.
+        """
         n, d = self.features.shape
         columns = np.tile(np.arange(d), count)
         others = self.features[rng.permutation(n)[np.arange(count) % n]]
         mixed, invented = (draw(columns, rng).reshape(count, d) for draw in (self.seen, self.anywhere))
         kinds = np.stack([others, self.between(self.features[t], others, rng), mixed, invented])
         points: Floats = kinds[np.arange(count) % len(kinds), np.arange(count)]
-        points[0] = self.features[t]
-        return points
+        return np.concatenate([self.beside(self.features[t], count), points])
 
     def between(self, point: Floats, others: Floats, rng: np.random.Generator) -> Floats:
         """Somewhere between a point and each of the others, a category from either end ``[m, d]``."""

@@ -3,6 +3,7 @@
 from leakgauge.membership.attack import MembershipAttack
 from leakgauge.membership.attacks import ATTACKS, AUDITOR_ATTACKS, OFFLINE_ATTACKS
 from leakgauge.membership.bounded_loss import expected_advantage
+from leakgauge.membership.contamination import Contamination, contamination
 from leakgauge.membership.error_law import left_out_error
 from leakgauge.membership.evidence import MembershipEvidence, PopulationRecords
 from leakgauge.membership.game import (
@@ -18,12 +19,14 @@ __all__ = [
     "ATTACKS",
     "AUDITOR_ATTACKS",
     "OFFLINE_ATTACKS",
+    "Contamination",
     "GameResult",
     "MembershipAttack",
     "MembershipEvidence",
     "PopulationRecords",
     "RecordSuccess",
     "Strongest",
+    "contamination",
     "everyone_as_target",
     "expected_advantage",
     "left_out_error",

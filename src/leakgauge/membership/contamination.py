@@ -13,9 +13,9 @@ siblings, so that its rank among them is exact, whatever the learner. The size o
 answer of models without the record is in both of its factors.
 
 Only gross contamination is found: with 39 siblings of a logistic regression, 200 records in its training set and 200 in
-the holdout, one fifth of the holdout is found in 30 of 100 audits, and the standard error of the share is 0.2. Nothing
-found is not "nothing there"; report the share with its standard error. Where every record leaks less, as with more
-records, it is worse.
+the holdout, one fifth of the holdout is found in 20 to 30 of 100 audits, and the standard error of the share is 0.2.
+Where every record leaks less, as with more records, it is worse. Nothing found is not "nothing there"; report the share
+with its standard error.
 
 Source: derived.
 """

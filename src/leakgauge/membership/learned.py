@@ -33,7 +33,7 @@ from leakgauge.models import AnswerKind
 from leakgauge.models.sklearn import fit as fit_quietly
 from leakgauge.statistics import Estimate, advantage_of_decisions
 
-N_TREES = 30
+N_TREES = 20
 MIN_LEAF_RECORDS = 5
 MAX_TREE_RECORDS = 1000
 """Records that one tree learns from, at most: more trees' worth of difference for the same time."""
@@ -44,6 +44,12 @@ LARGEST_CLASSES = 10
 DECIMALS = (0, 1, 2)
 """To how many decimals a regressor's rounding is looked for, in units of the labels' order of magnitude."""
 
+MOST_DECIMALS = 8
+"""Up to which it is looked for how many decimals write a number."""
+
+PRECISIONS = (1e-12, 6e-8)
+"""To which a number that was rounded equals its decimals: stored in double precision, or in single."""
+
 _LARGEST_FLOAT32 = 1e30  # trees hold their inputs in single precision
 
 
@@ -51,9 +57,10 @@ def signal_features(kind: AnswerKind, answers: Floats, labels: NDArray[np.generi
     """What the forest sees of each answer.
 
     Of probabilities: the largest ones and their logarithms in descending order, how far 100 times each is from a whole
-    number, the logit of the record's own class, entropy, the second class's share of what the first leaves, whether
-    the first is right, and the label. Of labels: whether it is right, the answer, and the label. Of values: error, its
-    size, the prediction, and how far it is from round numbers.
+    number, how many decimals write the first two, the logit of the record's own class, entropy, the second class's
+    share of what the first leaves, whether the first is right, and the label. Of labels: whether it is right, the
+    answer, and the label. Of values: error, its size, the prediction, how far it is from round numbers, and how many
+    decimals write it.
 
     Args:
         kind: what the model answers.
@@ -78,7 +85,8 @@ def _of_values(held: MembershipEvidence) -> list[Floats]:
     predictions = held.answers
     unit = 10.0 ** np.floor(np.log10(held.scale))
     errors = held.errors[:, None]
-    return [errors, np.abs(errors), predictions, *(_from_whole(predictions / unit * 10**d) for d in DECIMALS)]
+    rounded = [_from_whole(predictions / unit * 10**d) for d in DECIMALS]
+    return [errors, np.abs(errors), predictions, *rounded, *_fewest_decimals(predictions / unit)]
 
 
 def _of_classes(held: MembershipEvidence) -> list[Floats]:
@@ -95,6 +103,7 @@ def _of_classes(held: MembershipEvidence) -> list[Floats]:
         p[:, one_by_one],
         logs[:, one_by_one],
         _from_whole(100 * p[:, one_by_one]),
+        *_fewest_decimals(p[:, :2]),
         likelihood_ratio.confidences(held.answers, held.codes)[:, None],
         -(p * logs).sum(axis=1, keepdims=True),
         (p[:, 1] / np.where(remainder > 0, remainder, 1.0))[:, None],
@@ -105,6 +114,18 @@ def _of_classes(held: MembershipEvidence) -> list[Floats]:
 
 def _from_whole(numbers: Floats) -> Floats:
     return np.abs(numbers - np.rint(numbers))
+
+
+def _fewest_decimals(numbers: Floats) -> list[Floats]:
+    """How many decimals write each number, in either precision; one more than the most that are tried if none do."""
+    found = []
+    for precision in PRECISIONS:
+        decimals = np.full(numbers.shape, float(MOST_DECIMALS + 1))
+        for d in range(MOST_DECIMALS, -1, -1):
+            near = precision * 10**d * np.maximum(1.0, np.abs(numbers))
+            decimals[(_from_whole(numbers * 10**d) <= near) & (near < 0.1)] = d
+        found.append(decimals)
+    return found
 
 
 def cross_fitted(

@@ -29,6 +29,14 @@ if TYPE_CHECKING:
 AGREEMENT_THRESHOLD = 0.9
 
 
+def _spread(population: Floats) -> Floats:
+    """Standard deviation of each column ``[d]``, of what is not missing; 0 where all is."""
+    known = ~np.isnan(population).all(axis=0)
+    spread: Floats = np.zeros(population.shape[1])
+    spread[known] = np.nanstd(population[:, known], axis=0)
+    return spread
+
+
 def perturbed(
     features: Floats,
     population: Floats,
@@ -49,7 +57,7 @@ def perturbed(
         rng: source of the changes.
     """
     n, d = features.shape
-    changed = features + noise * population.std(axis=0) * ~categorical * rng.normal(size=(n, d))
+    changed = features + noise * _spread(population) * ~categorical * rng.normal(size=(n, d))
     drawn = population[rng.integers(len(population), size=(n, d)), np.arange(d)]
     return np.where(categorical & (rng.random((n, d)) < redrawn), drawn, changed)
 

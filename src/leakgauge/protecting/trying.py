@@ -164,7 +164,7 @@ def _affordable(what: Subject, settings: Settings) -> Settings:
     if what.learner is None or settings.n_influence is not None:
         return settings
     dear = n_refits(what.learner, what.train, settings) > MOST_REFITS
-    return replace(settings, n_influence=MOST_REFITS) if dear else settings
+    return replace(settings, budget=None, n_influence=MOST_REFITS if dear else None)
 
 
 def _most_attacks(what: Subject, settings: Settings) -> int:

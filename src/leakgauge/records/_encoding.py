@@ -32,7 +32,7 @@ def matrix(schema: Schema, table: RawTable) -> npt.NDArray[np.float64]:
     features = np.empty((table.n_rows, schema.n_features), dtype=np.float64)
     for j, column in enumerate(schema.columns):
         raw = table.column(column.name)
-        features[:, j] = codes(raw, column.categories) if column.is_categorical else finite_numbers(raw)
+        features[:, j] = codes(raw, column.categories) if column.is_categorical else quantities(raw)
     return features
 
 
@@ -59,12 +59,20 @@ def codes(raw: RawColumn, categories: Sequence[Value]) -> npt.NDArray[np.int64]:
     return codes_of_rows
 
 
-def finite_numbers(
-    raw: RawColumn, missing: str = "fill them in, drop these rows, or declare the column categorical"
-) -> npt.NDArray[np.float64]:
+def quantities(raw: RawColumn) -> npt.NDArray[np.float64]:
+    """The values [n] of a numeric column, NaN where missing, none infinite."""
+    numbers = raw.numbers()
+    _refuse(
+        np.isinf(numbers), "infinite", raw.where, "correct them, drop these rows, or declare the column categorical"
+    )
+    return numbers
+
+
+def finite_numbers(raw: RawColumn, missing: str) -> npt.NDArray[np.float64]:
     """The values [n] of a numeric column, none missing, none infinite."""
     numbers = raw.numbers()
-    _require_finite(numbers, raw.where, missing)
+    _refuse(np.isnan(numbers), "missing", raw.where, missing)
+    _refuse(np.isinf(numbers), "infinite", raw.where, "correct them, or drop these rows")
     return numbers
 
 
@@ -97,22 +105,17 @@ def require_columns(expected: Sequence[str], table: RawTable, passed_over: str |
         )
 
 
-def _require_finite(numbers: npt.NDArray[np.float64], where: str, missing: str) -> None:
-    if np.isfinite(numbers).all():
-        return
-    wrong = ~np.isfinite(numbers)
-    n_missing, n_infinite = int(np.isnan(numbers).sum()), int(np.isinf(numbers).sum())
-    counts = [f"{counted(n_missing, 'value')} missing"] if n_missing else []
-    counts += [f"{counted(n_infinite, 'value')} infinite"] if n_infinite else []
-    raise DataError(
-        f"{where}: {' and '.join(counts)} of {len(numbers)}, the first in row {int(np.argmax(wrong))} (counting "
-        f"from 0), expected finite numbers; {missing}."
-    )
+def _refuse(wrong: npt.NDArray[np.bool_], what: str, where: str, remedy: str) -> None:
+    if wrong.any():
+        raise DataError(
+            f"{where}: {counted(int(wrong.sum()), 'value')} {what} of {len(wrong)}, the first in row "
+            f"{int(np.argmax(wrong))} (counting from 0), expected finite numbers; {remedy}."
+        )
 
 
 def _require_numbers(features: npt.NDArray[np.float64], table: RawTable) -> None:
-    """As `finite_numbers` for every column, but looking at the columns one by one only if something is wrong."""
+    """As `quantities` for every column, but looking at the columns one by one only if something is wrong."""
     inexact = table.data.dtype.kind in "iu" and np.abs(features).max(initial=0.0) >= FIRST_INEXACT
-    if inexact or not np.isfinite(features).all():
+    if inexact or np.isinf(features).any():
         for name in table.names:
-            finite_numbers(table.column(name))
+            quantities(table.column(name))

@@ -47,6 +47,8 @@ def bin_edges(records: Records, n_bins: int) -> Edges:
         raise DataError(f"n_bins must be at least 1, got {n_bins}; ask for one bin or more.")
     if len(records) == 0:
         raise DataError("bin edges need at least one record, got none; give more.")
+    if records.has_missing:
+        raise DataError("bin edges need the numbers of all columns, but some are missing; fill them in.")
     quantiles = np.quantile(records.features, np.linspace(0.0, 1.0, n_bins + 1), axis=0)
     return tuple(
         None if is_categorical else tuple(np.unique(quantiles[:, j]).tolist())

@@ -77,7 +77,7 @@ def _in_steps(table: npt.NDArray[np.float64], tolerance: float) -> npt.NDArray[n
 
 def _rounded(column: npt.NDArray[np.float64], step: float) -> npt.NDArray[np.float64]:
     """Numbers in steps of a share of their standard deviation."""
-    width = step * float(np.std(column))
+    width = step * float(np.nanstd(column)) if not np.isnan(column).all() else 0.0
     return np.round(column / width) if 0 < width < np.inf else column
 
 
@@ -86,7 +86,7 @@ def _row_groups(features: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
     _, first, group = np.unique(_row_hashes(features), return_index=True, return_inverse=True)
     for start in range(0, len(features), _ROWS_AT_ONCE):
         rows = slice(start, start + _ROWS_AT_ONCE)
-        if not np.array_equal(features[rows], features[first[group[rows]]]):
+        if not np.array_equal(features[rows], features[first[group[rows]]], equal_nan=True):
             return _row_groups_by_sorting(features)  # two different rows share a hash: about 1 time in 2**64 / n**2
     return group
 

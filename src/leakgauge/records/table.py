@@ -35,15 +35,15 @@ class Records:
     compare `digest()` for equality of content.
 
     Attributes:
-        features: Float64 [n, d], finite: quantities, and codes of categories, as `schema` says.
+        features: Float64 [n, d]: quantities, NaN where one is missing, and codes of categories, as `schema` says.
         labels: Int64 codes of classes [n], or float64 [n] for regression.
         schema: What the columns mean.
         ids: Unique, [n], integers or text. They survive selection and splitting, so that a report can name a row
             of the user's own file.
 
     Raises:
-        DataError: If shapes disagree, a number is not finite, a code is not that of a category or class, or an id
-            occurs twice.
+        DataError: If shapes disagree, a number is infinite or a label missing, a code is not that of a category or
+            class, or an id occurs twice.
 
     >>> records = Records.from_arrays([[31.0, 1.0], [47.0, 0.0], [52.0, 1.0]], ["ill", "well", "ill"])
     >>> len(records), records.schema.classes, records.labels.tolist()
@@ -63,7 +63,7 @@ class Records:
         features = np.ascontiguousarray(self.features, dtype=np.float64)
         labels, ids = np.asarray(self.labels), _plain_ids(np.asarray(self.ids))
         _require_shapes(features, labels, ids, self.schema)
-        _require_finite(features, self.schema)
+        features = _one_sort_of_missing(features, self.schema)
         for j, column in enumerate(self.schema.columns):
             if column.is_categorical:
                 as_codes(column, features[:, j])
@@ -82,6 +82,11 @@ class Records:
         """
         rows = self._rows(index)
         return _unchecked(self.features[rows], self.labels[rows], self.schema, self.ids[rows])
+
+    @property
+    def has_missing(self) -> bool:
+        """Whether a quantity is missing; a category that is missing is one of its column's categories."""
+        return bool(np.isnan(self.features).any())
 
     def __iter__(self) -> Iterator[Records]:
         return (self[row] for row in range(len(self)))
@@ -318,15 +323,19 @@ def _require_shapes(features: Any, labels: Any, ids: Any, schema: Schema) -> Non
             )
 
 
-def _require_finite(features: npt.NDArray[np.float64], schema: Schema) -> None:
+def _one_sort_of_missing(features: npt.NDArray[np.float64], schema: Schema) -> npt.NDArray[np.float64]:
+    """The same with one NaN for all, since equal records must have equal bytes; infinite numbers are refused."""
+    missing = False
     for start in range(0, len(features), _ROWS_AT_ONCE):
-        block = np.isfinite(features[start : start + _ROWS_AT_ONCE])
-        if not block.all():
-            row, j = np.argwhere(~block)[0]
+        block = features[start : start + _ROWS_AT_ONCE]
+        if np.isinf(block).any():
+            row, j = np.argwhere(np.isinf(block))[0]
             raise DataError(
-                f"column {schema.names[j]!r}, row {start + row} (counting from 0): {features[start + row, j]} is not "
-                "a finite number; fill it in, drop the row, or declare the column categorical."
+                f"column {schema.names[j]!r}, row {start + row} (counting from 0): {block[row, j]} is not "
+                "a finite number; correct it, drop the row, or declare the column categorical."
             )
+        missing |= bool(np.isnan(block).any())
+    return np.where(np.isnan(features), np.nan, features) if missing else features
 
 
 def _checked_labels(labels: npt.NDArray[Any], schema: Schema) -> npt.NDArray[Any]:

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -199,9 +200,14 @@ def joint_quantile(correlation: NDArray[np.float64], level: float) -> float:
         return alone
     roots, vectors = np.linalg.eigh(correlation)
     half = vectors * np.sqrt(np.maximum(roots, 0.0))
-    draws = np.random.default_rng(_SEED).standard_normal((_DRAWS, m)) @ half.T
+    draws = _draws(m) @ half.T
     largest = float(np.quantile(draws.max(axis=1), 1 - level))
     return min(max(alone, largest), -float(special.ndtri(level / m)))
+
+
+@lru_cache(maxsize=2)
+def _draws(m: int) -> NDArray[np.float64]:
+    return np.random.default_rng(_SEED).standard_normal((_DRAWS, m))
 
 
 def outlier_p_value(shifts: NDArray[np.float64]) -> float:

@@ -111,6 +111,12 @@ class Job:
             self, subsets=everything(len(self.records)), queries=asked, randomness=Randomness.COMMON, places=None
         )
 
+    @property
+    def has_missing(self) -> bool:
+        """Whether quantities are missing in the records, or in queries of the caller's."""
+        asked = None if isinstance(self.queries, EachModel) else self.queries
+        return self.records.has_missing or (asked is not None and bool(np.isnan(asked).any()))
+
     def part(self, models: Indices) -> Job:
         """The same for some of the models, with the same seeds.
 

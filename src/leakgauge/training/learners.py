@@ -217,7 +217,8 @@ class SklearnLearner(Learner):
 
         schema = records.schema
         X, y = schema.decode(records.features), schema.decode_labels(records.labels)
-        with user_code(self.name, f"fit on {len(records)} records"):
+        missing = "; the records have missing values: put an imputer before it" if records.has_missing else ""
+        with user_code(self.name, f"fit on {len(records)} records{missing}"):
             estimator = clone(self.estimator)
             if seed is not None and self._seeded:
                 estimator.set_params(**dict.fromkeys(self._seeded, seed % 2**32))

@@ -13,7 +13,7 @@ from leakgauge.errors import ModelError
 from leakgauge.models.torch import device_named
 from leakgauge.training.chunks import finished
 from leakgauge.training.engines import ENGINES
-from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Refusal
+from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Refusal, RefusalKind
 from leakgauge.training.engines.composed import composed
 from leakgauge.training.engines.refit import Refit
 from leakgauge.training.execution import HERE, Execution
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 MAX_MEMORY_BYTES = 256 * 1024**2
 """Bytes above which a table with a run folder is written there and mapped."""
+
+
+MISSING = Refusal(RefusalKind.DATA, "the records have missing values")
+"""Of engines that do not say that they take them."""
 
 
 @dataclass(frozen=True)
@@ -124,8 +128,9 @@ def plan(job: Job, *, engines: Sequence[Engine] = ENGINES) -> Plan:
     if job.device != "cpu":
         device_named(job.device)
     refusals: dict[str, Refusal] = {}
+    missing = job.has_missing
     for engine in composed(job.learner, engines):
-        found = engine.prepare(job)
+        found = engine.prepare(job) if engine.takes_missing or not missing else MISSING
         if isinstance(found, PreparedJob):
             return Plan(found, refusals)
         refusals[engine.name] = found

@@ -201,6 +201,11 @@ def recipe(name: str, pool: Records, **options: Any) -> Learner:
         )
     if pool.schema.native is not Native.NUMPY or not pool.schema.codes_are_values:
         raise DataError("recipes work on codes; bring the records into that form with records.as_codes()")
+    if pool.has_missing:
+        raise DataError(
+            "recipes need all numbers, but some are missing; fill them in, or give a pipeline of your own that takes "
+            "missing values, such as one that begins with scikit-learn's SimpleImputer"
+        )
     made = chosen.make(pool, chosen.checked(options))
     return made if isinstance(made, Learner) else SklearnLearner(made)
 

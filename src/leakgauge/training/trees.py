@@ -42,14 +42,11 @@ from leakgauge.training.native import kernels
 Thresholds: TypeAlias = tuple[tuple[float, ...], ...]
 """For each column the values at which it may be split, ascending."""
 
-Codes: TypeAlias = NDArray[np.uint16]
+Codes: TypeAlias = NDArray[np.int32]
 Keys: TypeAlias = NDArray[np.uint64]
 Counts: TypeAlias = NDArray[np.int64]
 
 MAX_BINS = 255
-MAX_CODES = 2**16
-"""Values of a column that can be told apart."""
-
 LEAF = -1
 NO_LIMIT = 2**31 - 1
 """No limit."""
@@ -149,7 +146,7 @@ class Growth:
         return np.array([len(bounds) + 1 for bounds in self.thresholds], dtype=np.int64)
 
     def codes(self, X: Floats) -> Codes:
-        """The bin of each value, uint16 ``[m, d]``: how many thresholds are below it.
+        """The bin of each value, int32 ``[m, d]``: how many thresholds are below it.
 
         Raises:
             ModelError: the matrix has another number of columns.
@@ -159,7 +156,9 @@ class Growth:
                 f"the thresholds are for {len(self.thresholds)} columns, but the records have {X.shape[1]}; "
                 "take them from records like these (public_thresholds)"
             )
-        codes = np.empty(X.shape, dtype=np.uint16)
+        if np.isnan(X).any():
+            raise ModelError("trees of leakgauge take no missing values; fill them in")
+        codes = np.empty(X.shape, dtype=np.int32)
         for j, bounds in enumerate(self.thresholds):
             codes[:, j] = np.searchsorted(np.asarray(bounds, dtype=np.float64), X[:, j], side="left")
         return codes
@@ -501,7 +500,9 @@ def grow(sample: Sample, growth: Growth, seed: int) -> list[Tree]:
     return grown(sample, growth.weights(sample, seed), growth.rules, roots)
 
 
-def grown(sample: Sample, weights: Iterable[Counts], rules: Rules, roots: list[int]) -> list[Tree]:
+def grown(
+    sample: Sample, weights: Iterable[Counts], rules: Rules, roots: list[int], asked: Codes | None = None
+) -> list[Tree]:
     """The trees of some roots.
 
     Args:
@@ -509,6 +510,7 @@ def grown(sample: Sample, weights: Iterable[Counts], rules: Rules, roots: list[i
         weights: how often each record counts ``[n]``, one after the other for each tree.
         rules: how nodes are split.
         roots: the key of each tree's root.
+        asked: queries ``[q, d]``: nodes that none of them reaches may be left out, as leaves without a record.
     """
     library, weights = compiled(), iter(weights)
     if library is not None:
@@ -518,16 +520,16 @@ def grown(sample: Sample, weights: Iterable[Counts], rules: Rules, roots: list[i
     return [
         tree
         for group in groups
-        for tree in _grow_in_numpy(sample, np.stack(list(islice(weights, len(group)))), rules, group)
+        for tree in _grow_in_numpy(sample, np.stack(list(islice(weights, len(group)))), rules, group, asked)
     ]
 
 
-def _grow_in_numpy(sample: Sample, weights: Counts, rules: Rules, roots: list[int]) -> list[Tree]:
+def _grow_in_numpy(sample: Sample, weights: Counts, rules: Rules, roots: list[int], asked: Codes | None) -> list[Tree]:
     """The trees of some roots, all level by level, with weights ``[trees, n]``."""
     node, row = np.nonzero(weights)
     entries = NodeEntries(sample, row, weights[node, row].astype(np.float64), node)
     owner, keys = np.arange(len(roots)), np.array(roots, dtype=np.uint64)
-    levels = []
+    levels, reached = [], Reached.roots(len(roots), asked)
     for depth in count():
         totals = entries.class_counts(len(owner))
         n_records = np.bincount(entries.node, minlength=len(owner))
@@ -536,9 +538,40 @@ def _grow_in_numpy(sample: Sample, weights: Counts, rules: Rules, roots: list[in
         inner = column != LEAF
         if not inner.any():
             break
-        entries = entries.below(column, split)
+        entries, reached = entries.below(column, split), reached and reached.below(column, split)
+        entries = entries if reached is None else entries.at(reached.node)
         owner, keys = np.repeat(owner[inner], 2), child_keys(keys[inner], len(sample.n_bins)).ravel()
     return _assembled(*map(np.concatenate, zip(*levels, strict=True)))
+
+
+@dataclass(frozen=True)
+class Reached:
+    """Where queries are among the nodes of a level.
+
+    Args:
+        asked: codes ``[q, d]``.
+        query: which of them ``[r]``.
+        node: the place of its node in the level ``[r]``; those at leaves are gone.
+    """
+
+    asked: Codes
+    query: Counts
+    node: Counts
+
+    @classmethod
+    def roots(cls, n_trees: int, asked: Codes | None) -> Reached | None:
+        """All at the root of every tree; ``None`` where it does not matter where they are."""
+        if asked is None:
+            return None
+        return cls(asked, np.tile(np.arange(len(asked)), n_trees), np.repeat(np.arange(n_trees), len(asked)))
+
+    def below(self, column: Counts, split: Counts) -> Reached:
+        """Where they are in the next level; see :meth:`NodeEntries.below`."""
+        inner = column != LEAF
+        kept = inner[self.node]
+        query, node = self.query[kept], self.node[kept]
+        right = self.asked[query, column[node]] > split[node]
+        return Reached(self.asked, query, 2 * (np.cumsum(inner) - 1)[node] + right)
 
 
 @dataclass(frozen=True)
@@ -586,6 +619,11 @@ class NodeEntries:
         row, node = self.row[kept], self.node[kept]
         right = self.sample.codes[row, column[node]] > split[node]
         return NodeEntries(self.sample, row, self.weight[kept], 2 * (np.cumsum(inner) - 1)[node] + right)
+
+    def at(self, nodes: Counts) -> NodeEntries:
+        """Those at some nodes, which may repeat."""
+        kept = np.isin(self.node, nodes)
+        return NodeEntries(self.sample, self.row[kept], self.weight[kept], self.node[kept])
 
 
 @dataclass(frozen=True)

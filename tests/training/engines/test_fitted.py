@@ -100,6 +100,31 @@ def test_the_worked_example():
     np.testing.assert_array_equal(known(MinMaxScaler(), WORKED)[2].without(np.arange(1, 5)).rho, 1.0)
 
 
+@pytest.mark.parametrize("size", [5, 20, 40])
+def test_the_scale_of_any_subset(size):
+    """With columns that are constant on some of them, on all, or nearly so."""
+    X, members = odd_columns(), np.argsort(np.random.default_rng(4).random((30, 40)), axis=1) < size
+    step = ColumnTransformer([("numbers", StandardScaler(), slice(0, 9)), ("codes", OneHotEncoder(), [9])])
+    steps = known(step.set_params(codes__handle_unknown="ignore"), X)[2]
+    assert not steps.one_less
+    change, whole = steps.on(members), StandardScaler().fit(X[:, :9]).scale_
+    assert not change.unknown.any()
+    for rho, own in zip(change.rho, members, strict=True):
+        part = X[own, :9]
+        expected = np.where(np.ptp(part, axis=0) == 0, 1.0, (StandardScaler().fit(part).scale_ / whole) ** 2)
+        np.testing.assert_allclose(rho[:9], expected, rtol=1e-7)
+        assert (rho[9:] == 1).all()
+
+
+def test_what_is_not_known_on_any_subset():
+    for step in (MinMaxScaler(), RobustScaler(), OneHotEncoder(), SimpleImputer(), SimpleImputer(strategy="constant")):
+        assert known(step, WORKED)[2].one_less
+    assert known(make_pipeline(SimpleImputer(), StandardScaler()), WORKED)[2].one_less
+    assert known(make_pipeline(OneHotEncoder(), StandardScaler(with_mean=False)), WORKED)[2].one_less
+    for step in (StandardScaler(), StandardScaler(with_std=False), OneHotEncoder(handle_unknown="ignore")):
+        assert not known(step, WORKED)[2].one_less
+
+
 def test_columns_on_the_edge_of_being_constant_are_not_judged():
     """Without record 3 a spread of 2e-11 is left of values near 5000: below the bound on its rounding, or nearly so."""
     X = np.column_stack([np.full(30, 5e3), np.arange(30.0)])

@@ -15,6 +15,8 @@ from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier, Rando
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import Binarizer, Normalizer, StandardScaler
 
+from leakgauge.defences import Temperature
+from leakgauge.models import answers
 from leakgauge.records import Records
 from leakgauge.training import (
     DenseSubsets,
@@ -24,11 +26,13 @@ from leakgauge.training import (
     SklearnLearner,
     everything,
     leave_one_out,
+    plan,
     random_subsets,
     trees,
 )
+from leakgauge.training.engines import STOPPING
 from leakgauge.training.engines.base import PreparedJob
-from leakgauge.training.engines.forests import Forest, Forests
+from leakgauge.training.engines.forests import Forest, Forests, acceptance, class_weights
 from leakgauge.training.native import kernels
 from leakgauge.training.trees import LEAF, drawn, shares_reached
 
@@ -52,6 +56,11 @@ def random_forest(n_trees=4, **settings):
 
 def extra_trees(n_trees=4, **settings):
     return ExtraTreesClassifier(n_trees, **settings)
+
+
+def chances(members):
+    """The chance of each record, where there are no weights."""
+    return members * acceptance(np.ones(1))[0]
 
 
 def job_of(estimator, records, queries=None, subsets=None, randomness=COMMON, seed=1):
@@ -102,6 +111,7 @@ ESTIMATORS = {
     "entropy": random_forest(criterion="entropy", max_depth=3, max_samples=0.4),
     "large leaves": random_forest(max_features=1, min_samples_leaf=3, max_samples=20),
     "all columns": random_forest(max_features=None, min_samples_split=6, bootstrap=False),
+    "balanced": random_forest(class_weight="balanced", max_samples=0.7),
     "extra": extra_trees(),
     "extra bootstrap": extra_trees(max_features="log2", min_samples_leaf=0.05, bootstrap=True, criterion="log_loss"),
     "extra shallow": extra_trees(max_features=0.9, min_samples_split=0.2, max_depth=2),
@@ -143,26 +153,28 @@ def test_columns_that_say_nothing_leave_the_shares_of_the_classes(make):
 
 
 def test_a_bag_without_a_record_changes_the_draws_that_held_it_and_no_others():
-    forest = Forest.of(random_forest(), 50, 3, 7)
-    members = np.random.default_rng(0).random(80) < 0.6
+    forest = Forest.of(random_forest(), np.ones(50), 3, 7)
+    members = chances(np.random.default_rng(0).random(80) < 0.6)
     for key, t in itertools.product(forest.trees.tolist(), np.flatnonzero(members)):
-        whole, part = forest.bag(members, key), forest.bag(members & (np.arange(80) != t), key)
+        whole, part = forest.bag(members, key), forest.bag(members * (np.arange(80) != t), key)
         assert whole.sum() == part.sum() == 50
         assert part[t] == 0
         assert ((part - whole)[np.arange(80) != t] >= 0).all()
         fewer = replace(forest, n_draws=49).bag(members, key)
         assert ((whole - fewer) >= 0).all()
         assert (whole - fewer).sum() == 1
-    assert not whole[~members].any()
+    assert not whole[members == 0].any()
 
 
-def test_bags_are_draws_with_replacement():
+@pytest.mark.parametrize("weights", [(1.0, 1.0, 1.0), (0.5, 3.0, 2.0)])
+def test_bags_are_draws_with_replacement(weights):
     """10,000 bags of 5 draws from 3 of 7 records: counts follow the multinomial law, chi2 at level 1e-4."""
-    forest = Forest.of(random_forest(10_000, max_samples=5), 3, 3, 0)
-    members = np.isin(np.arange(7), [0, 2, 6])
-    found = Counter(tuple(forest.bag(members, key)[members].tolist()) for key in forest.trees.tolist())
+    forest = Forest.of(random_forest(10_000, max_samples=5), np.ones(3), 3, 0)
+    members = np.isin(np.arange(7), [0, 2, 6]) * acceptance(np.array(weights))[[0, 0, 1, 0, 0, 0, 2]]
+    found = Counter(tuple(forest.bag(members, key)[members > 0].tolist()) for key in forest.trees.tolist())
+    shares = np.array(weights) / sum(weights)
     law = {
-        counts: math.factorial(5) / math.prod(map(math.factorial, counts)) / 3**5
+        counts: math.factorial(5) / math.prod(map(math.factorial, counts)) * math.prod(shares**counts)
         for counts in itertools.product(range(6), repeat=3)
         if sum(counts) == 5
     }
@@ -199,11 +211,11 @@ def test_the_compiled_loops_equal_those_of_numpy(name, data, monkeypatch):
     ]
     compiled = [job.all().answers for job in jobs]
     monkeypatch.setattr(trees, "kernels", lambda: None)
-    for job, answers in zip(jobs, compiled, strict=True):
-        np.testing.assert_array_equal(job.all().answers, answers)
+    for job, expected in zip(jobs, compiled, strict=True):
+        np.testing.assert_array_equal(job.all().answers, expected)
 
 
-@pytest.mark.usefixtures("loops")
+@pytest.mark.skipif(not COMPILED, reason="the loops are not compiled")
 def test_models_with_seeds_of_their_own_differ_and_those_of_one_seed_do_not():
     records = table("numeric")
     for randomness in (COMMON, INDEPENDENT):
@@ -264,9 +276,9 @@ def enumerated():
 def roots_of_six(forest):
     """How often the root of a forest's trees on the six has which threshold."""
     grid = np.arange(1, 6.25, 0.25, dtype=np.float32)  # so that a code tells where a threshold is
-    codes = np.searchsorted(grid, np.arange(1, 7))[:, None].astype(np.uint16)
+    codes = np.searchsorted(grid, np.arange(1, 7))[:, None].astype(np.int32)
     sample = trees.Sample(codes, SIX, np.array([len(grid)]), 2, grid)
-    grown = forest.grow(sample, np.ones(6, dtype=bool))
+    grown = forest.grow(sample, chances(np.ones(6, dtype=bool)))
     return Counter(None if tree.column[0] == LEAF else float(grid[tree.bin[0]]) for tree in grown)
 
 
@@ -288,7 +300,7 @@ def test_roots_follow_the_law_of_six():
 
     Its trees have one class only with probability 0.097 instead of 0.031.
     """
-    forest = Forest.of(random_forest(8000), 6, 1, 3)
+    forest = Forest.of(random_forest(8000), np.ones(6), 1, 3)
     critical = chi2.isf(1e-4, 7)
     assert chi2_of_six(roots_of_six(forest)) < critical
     poisson = PoissonForest(forest.rules, forest.n_draws, forest.trees)
@@ -299,11 +311,19 @@ def test_roots_follow_the_law_of_six():
 class PoissonForest(Forest):
     """Fault (c): each record counts on its own, as in our own forests."""
 
-    def bag(self, members, key):
-        return np.random.default_rng(key).poisson(size=len(members)) * members
+    def bag(self, accepted, key):
+        return np.random.default_rng(key).poisson(size=len(accepted)) * (accepted > 0)
 
 
 # ---------------------------------------------------------------- two samples
+
+
+@dataclass(frozen=True)
+class UnweightedForest(Forest):
+    """All records are drawn alike."""
+
+    def bag(self, accepted, key):
+        return super().bag(chances(accepted > 0), key)
 
 
 @dataclass(frozen=True)
@@ -332,8 +352,9 @@ def depth_of(left):
 
 def ours(estimator, records, queries, n_trees, seed=0, change=lambda forest: forest):
     job = prepared(clone(estimator).set_params(n_estimators=n_trees), records, queries, everything(len(records)))
-    forest = change(Forest.of(job.estimator, len(records), records.features.shape[1], seed))
-    grown = forest.grow(job.sample, np.ones(len(records), dtype=bool))
+    weights = class_weights(job.estimator, job.classes, job.sample.labels)
+    forest = change(Forest.of(job.estimator, weights[job.sample.labels], records.features.shape[1], seed))
+    grown = forest.grow(job.sample, acceptance(weights)[job.sample.labels])
     return Trees(
         np.array([(tree.column == LEAF).sum() for tree in grown]),
         np.array([depth_of(tree.left) for tree in grown]),
@@ -388,9 +409,17 @@ LAWS = {
     "entropy": RandomForestClassifier(criterion="entropy", max_depth=4, max_samples=0.5, min_samples_split=5),
     "extra": ExtraTreesClassifier(),
     "extra bootstrap": ExtraTreesClassifier(bootstrap=True, min_samples_leaf=2, max_features=2),
+    "balanced": RandomForestClassifier(class_weight="balanced", max_depth=3, max_samples=0.9),
+    "weighted": ExtraTreesClassifier(class_weight={0: 5, 1: 1.5, 2: 0.25}, bootstrap=True, max_samples=0.3),
 }
 
-PAIRS = [("default", "mixed"), ("large leaves", "binary"), ("entropy", "mixed"), ("extra", "mixed")]
+PAIRS = [
+    ("default", "mixed"),
+    ("large leaves", "binary"),
+    ("entropy", "mixed"),
+    ("extra", "mixed"),
+    ("weighted", "mixed"),
+]
 
 MORE = [
     ("default", "numeric"),
@@ -398,6 +427,7 @@ MORE = [
     ("extra", "numeric"),
     ("extra bootstrap", "mixed"),
     ("extra bootstrap", "binary"),
+    ("balanced", "mixed"),
 ]
 
 
@@ -423,6 +453,7 @@ FAULTS = {
     "a: looks on": ("large leaves", "binary", lambda forest: but(forest, looks_on=True)),
     "b: the first column of equals": ("default", "mixed", lambda forest: but(forest, drawn_ties=False)),
     "c: Poisson bootstrap": ("entropy", "mixed", lambda forest: PoissonForest(forest.rules, 0, forest.trees)),
+    "weights of classes left out": ("weighted", "mixed", lambda forest: UnweightedForest(*vars(forest).values())),
     "d: sizes by counts": ("large leaves", "mixed", lambda forest: but(forest, sizes_by_record=False)),
 }
 
@@ -481,23 +512,50 @@ def test_sets_of_one_record_and_of_one_class_are_trained():
     np.testing.assert_array_equal(np.exp(found.answers[0]).max(axis=1), [1, 1])
 
 
+def test_the_forest_that_a_seed_releases_is_scikit_learns():
+    """Of a learner that is audited, the model of the audit's seed is the one that its fit makes, to the last bit."""
+    records = table("mixed")
+    job = job_of(random_forest(), records, records.features, everything(60))
+    expected = answers(job.learner.fit(records, seed=job.seed_of(0)).model, records.features, 3)
+    for learner in (job.learner, Temperature(1.0).apply(job.learner)):
+        found = plan(replace(job, learner=learner), engines=STOPPING).prepared.all().answers
+        np.testing.assert_array_equal(found, expected[None])
+
+
+@pytest.mark.usefixtures("loops")
+def test_columns_may_have_any_number_of_values():
+    """A single split at 50,000.5 of 70,000 values."""
+    X = np.arange(70_000.0)[:, None]
+    records = Records.from_arrays(X, X[:, 0] > 50_000)
+    estimator, asked = random_forest(1, bootstrap=False, max_depth=1), np.array([[50_000.4], [50_000.5], [50_000.6]])
+    found = prepared(estimator, records, asked, everything(70_000)).all().answers[0]
+    np.testing.assert_array_equal(np.exp(found), [[1, 0], [1, 0], [0, 1]])
+
+
+def test_without_the_loops_forests_that_share_nothing_are_left_to_scikit_learn(monkeypatch):
+    monkeypatch.setattr(trees, "kernels", lambda: None)
+    refusal = Forests().prepare(job_of(random_forest(), table("numeric"), randomness=INDEPENDENT))
+    assert "without the compiled loops" in str(refusal)
+    assert isinstance(Forests().prepare(job_of(random_forest(), table("numeric"))), PreparedJob)
+
+
 def test_refusals_say_why():
     records = table("numeric")
     numbers = Records.from_arrays(records.features, records.features @ np.arange(1, 6) + 0.5)
     large = Records.from_arrays(records.features * 1e39, records.labels)
-    many = Records.from_arrays(np.arange(65_537.0)[:, None], np.arange(65_537) % 2)
     refused = [
         (job_of(RandomForestRegressor(), numbers), "is not RandomForestClassifier or ExtraTreesClassifier"),
         (job_of(random_forest(), numbers), "does not fit the task"),
         (job_of(make_pipeline(StandardScaler(), random_forest()), records), "StandardScaler is fitted on the data"),
-        (job_of(random_forest(class_weight="balanced"), records), "class_weight=...) is not supported"),
+        (job_of(extra_trees(class_weight="balanced"), records), "class_weight=...) must be 'balanced' or"),
+        (job_of(random_forest(class_weight={0: 2.0}), records), "class_weight=...) must be 'balanced' or"),
+        (job_of(random_forest(class_weight="balanced_subsample"), records), "class_weight=...) must be 'balanced' or"),
         (job_of(random_forest(min_impurity_decrease=0.1), records), "min_impurity_decrease=...) is not supported"),
         (job_of(random_forest(max_leaf_nodes=5), records), "max_leaf_nodes=...) is not supported"),
         (job_of(random_forest(criterion="gain"), records), "criterion='gain') is not supported"),
         (job_of(random_forest(max_features=0), records), "refuses its settings"),
         (job_of(random_forest(bootstrap=False, max_samples=5), records), "max_samples must be None"),
         (job_of(random_forest(), large), "too large for single precision"),
-        (job_of(random_forest(), many, many.features[:1]), "more than 65,536 values"),
         (job_of(random_forest(), records, np.zeros((0, 5)), leave_one_out(60)), "cannot be given this table"),
     ]
     for job, message in refused:
@@ -506,6 +564,6 @@ def test_refusals_say_why():
 
 def test_the_number_of_each_is_drawn_anew():
     """Keys of trees, draws and nodes are different streams: no number is used twice."""
-    forest = Forest.of(random_forest(50), 40, 3, 0)
+    forest = Forest.of(random_forest(50), np.ones(40), 3, 0)
     streams = np.concatenate([drawn(drawn(key, 1), np.arange(40)) for key in forest.trees])
     assert len(np.unique(np.r_[streams, drawn(forest.trees, 0), forest.trees])) == 50 * 42

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from leakgauge.attributes.imputation import N_FOLDS
 from leakgauge.auditing.advice import Situation
 from leakgauge.auditing.attributes.findings import ATTRIBUTE_TAIL_MEASURE, findings, measure, unknown
 from leakgauge.auditing.attributes.measurement import (
@@ -103,6 +104,11 @@ class Attributes(Question):
         n = (len(outline.candidates) + outline.n_population) * self._n_values
         names = ", ".join(one.name for one in self.hidden)
         return f"Sensitive attributes to infer: {names}; about {n:,} queries to the model."
+
+    def n_imputations(self, outline: Outline) -> int:
+        """By the attacker, once with predictions and once without, and of the holdout by folds."""
+        n_trained = sum(n if n > 2 else 1 for n in (len(column.attribute) for column in self.hidden))
+        return n_trained * (N_FOLDS + (2 if outline.n_population > 1 else 0))
 
     def plan(self, outline: Outline) -> Iterator[PlannedStep]:
         """Models on halves of the candidates, asked with every value in place."""

@@ -15,9 +15,16 @@ from leakgauge.arrays import Floats
 from leakgauge.auditing.advice import Situation, advice, unmeasured_influence
 from leakgauge.auditing.drawn import histogram
 from leakgauge.auditing.finding import Finding, Verdict, judge
-from leakgauge.auditing.influence.findings import CONVERGE, MORE_SEEDS, known_above, second_look_said
-from leakgauge.auditing.influence.measurement import chosen_rows
+from leakgauge.auditing.influence.findings import (
+    CONVERGE,
+    MEASURE_MORE,
+    MORE_SEEDS,
+    known_above,
+    second_look_said,
+    unshared_noise,
+)
 from leakgauge.auditing.influence.result import PredictionChange
+from leakgauge.auditing.influence.sample import Sample
 from leakgauge.auditing.settings import Settings
 from leakgauge.influence import Changes, confirm_change, prediction_change
 from leakgauge.statistics import Estimate, bonferroni_confidence, mean
@@ -42,12 +49,14 @@ class MeasuredChange:
 
     Args:
         found: in the units of the label.
+        sample: the records that were left out for it.
         deviation: root mean square of the errors on records not trained on, in the same units.
         of: which errors these are, in words.
         second_look: how far the mean prediction moves, where seeds change predictions and a change looked too large.
     """
 
     found: Changes
+    sample: Sample
     deviation: Estimate
     of: str
     second_look: Estimate | None
@@ -58,10 +67,17 @@ class MeasuredChange:
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.found.values == 0, 0.0, self.found.values / self.deviation.value)
 
+    def most_above(self, limit: float) -> int:
+        """Of the records that were not measured, how many may lie above a limit at most, with 95 % confidence."""
+        found, drawn = self.found, np.isin(self.found.which, self.sample.at_random)
+        most = (found.values + found.solver_floor + unshared_noise(found))[drawn]
+        return self.sample.most_above(int((~(most <= limit * self.deviation.low)).sum()))
+
 
 def measure(
     learner: Learner,
     train: Records,
+    sample: Sample,
     holdout_errors: Floats,
     settings: Settings,
     *,
@@ -73,6 +89,7 @@ def measure(
     Args:
         learner: the algorithm.
         train: the training set S.
+        sample: the records to leave out.
         holdout_errors: label less prediction of the released model on the holdout.
         settings: of the audit.
         model: the released model; ``None``: the learner's.
@@ -81,7 +98,7 @@ def measure(
     found = prediction_change(
         learner,
         train,
-        chosen_rows(len(train), settings),
+        sample.rows,
         seed=settings.seed,
         n_repeats=settings.n_repeats,
         execution=execution,
@@ -91,12 +108,12 @@ def measure(
     enough = len(own) >= FEWEST_ERRORS
     single = bonferroni_confidence(settings.rule.confidence, 2)  # with the second look's
     deviation = usual_error(own if enough else holdout_errors, single)
-    measured = MeasuredChange(found, deviation, LEFT_OUT_ERRORS if enough else ON_HOLDOUT, None)
+    measured = MeasuredChange(found, sample, deviation, LEFT_OUT_ERRORS if enough else ON_HOLDOUT, None)
     limit = settings.rule.dtp
     if not learner.randomised or limit is None or not np.nanmax(measured.in_deviations, initial=0.0) > limit:
         return measured
     again = confirm_change(learner, train, found, seed=settings.seed, confidence=single, execution=execution.quiet)
-    return MeasuredChange(found, deviation, measured.of, again)
+    return MeasuredChange(found, sample, deviation, measured.of, again)
 
 
 def apart(measured: MeasuredChange, released: Floats) -> float:
@@ -143,6 +160,8 @@ def summarise(measured: MeasuredChange, settings: Settings) -> PredictionChange:
         engine=found.engine,
         n_unconverged=found.n_unconverged,
         histogram=histogram(values, limit),
+        n_at_random=len(measured.sample.at_random),
+        most_above=measured.most_above(limit),
     )
 
 
@@ -157,7 +176,7 @@ def finding(
         remedy = unmeasured_influence(learner=learner is not None, measured=settings.n_influence != 0)
         return [Finding("influence", MEASURE, None, 0.0, limit, Verdict.CANNOT_TELL, why_not, remedy)]
     found, values = measured.found, measured.in_deviations
-    complete = not found.failures and not np.isnan(values).any() and len(values) == found.n_training
+    complete = not found.failures and not np.isnan(values).any() and measured.sample.speaks_for_all
     estimate = _estimate(measured, complete)
     verdict = judge(estimate, limit)
     n_above = f"{int((values > limit).sum()):,} of {len(values):,}"
@@ -173,12 +192,12 @@ def finding(
     elif verdict is Verdict.PASSES:
         reason = (
             f"removing one training record never changes the prediction for it by more than {estimate.high:.3g} times "
-            f"{against} (limit {limit:g})"
+            f"{against} (limit {limit:g}){measured.sample.said()}"
         )
         remedy = ""
     elif not complete:
         reason = f"not every record was measured (largest change so far: {estimate.value:.3g} times {against})"
-        remedy = "measure all training records, with a learner that can be trained without each of them"
+        remedy = f"{MEASURE_MORE}, with a learner that can be trained without each of them"
     elif measured.second_look is not None:
         reason = (
             f"{n_above} records exceed the limit of {limit:g} in the first measurement, but a second measurement with "
@@ -208,7 +227,7 @@ def _estimate(measured: MeasuredChange, complete: bool) -> Estimate:
     else:
         value = float(np.nanmax(found.values, initial=0.0))
         low = float(np.nanmax(found.values - found.solver_floor, initial=0.0))
-        largest = found.values + found.solver_floor + found.noise_floor
+        largest = found.values + found.solver_floor + unshared_noise(found)
         high = float(np.nanmax(largest, initial=0.0)) if complete else np.inf
     return Estimate(
         _over(value, deviation.value), _over(low, deviation.high), _over(high, deviation.low),

@@ -19,7 +19,7 @@ from leakgauge.auditing.advice import (
 from leakgauge.auditing.finding import Finding, Verdict, judge
 from leakgauge.auditing.influence.measurement import CERTAIN, MeasuredInfluence
 from leakgauge.auditing.settings import Queries, Settings
-from leakgauge.influence import EVERY_QUERY, DtpBound, Pdtp
+from leakgauge.influence import EVERY_QUERY, Changes, DtpBound, Pdtp
 from leakgauge.statistics import Estimate
 from leakgauge.statistics.numerals import changed, factor, interval_name, short
 from leakgauge.training import Learner, coarse_tolerance
@@ -30,7 +30,12 @@ CONVERGE = (
     "fixed settings before the learner), or set a larger max_iter or a smaller tol"
 )
 
+MEASURE_MORE = "measure more training records: a larger budget, or more of them by name (records in influence)"
+
 MORE_SEEDS = "average over more seeds (repeats), or use a learner with less randomness, such as more trees"
+
+NEARLY_ALL = 0.95
+"""The share of values that a noise floor covers."""
 
 MEASURE_FOUND = "largest DTP found (direct queries and a search for others)"
 
@@ -61,7 +66,7 @@ def findings(
         largest=float(np.nanmax(measured.found.values, initial=0.0)),
         largest_binned=float(np.nanmax(measured.found.binned, initial=0.0)),
     )
-    direct = _direct(measured, limit, situation)
+    direct = _direct(measured, limit, situation, settings.rule.queries)
     match settings.rule.queries:
         case Queries.DIRECT:
             return [direct]
@@ -87,10 +92,10 @@ def known_above(values: Floats, limit: float, n_training: int) -> int:
     return int((values > limit).sum()) if len(values) == n_training else 0
 
 
-def _direct(measured: MeasuredInfluence, limit: float, situation: Situation) -> Finding:
+def _direct(measured: MeasuredInfluence, limit: float, situation: Situation, queries: Queries) -> Finding:
     """PDTP: queries about the record itself."""
-    known = not measured.found.failures and not np.isnan(measured.found.values).any()
-    complete = known and len(measured.found.which) == measured.found.n_training
+    known, sample = not measured.found.failures and not np.isnan(measured.found.values).any(), measured.sample
+    complete = known and (sample.n_left == 0 or (sample.speaks_for_all and not queries.needs_bound))
     largest = float(np.nanmax(measured.found.values, initial=0.0))
     n_above = int((measured.found.values > limit).sum())
     if measured.second_look is not None:  # at a few records only, so that nothing is known from above
@@ -118,7 +123,9 @@ def _direct(measured: MeasuredInfluence, limit: float, situation: Situation) -> 
             reason += second_look_said(largest)
         remedy = advice("influence", verdict, situation)
     elif verdict is Verdict.PASSES:
-        rest = "" if complete else ". Not all records were measured, but a bound is known for all"
+        bounded = measured.largest_bound <= limit
+        rest = ". Not all records were measured, but a bound is known for all" if bounded else sample.said()
+        rest = rest if sample.n_left else ""
         reason = (
             "removing one training record never changes the prediction for that record by more than about a factor of "
             f"{factor(estimate.high)} (log ratio at most {estimate.high:.3g}; limit {limit:g}){rest}"
@@ -162,7 +169,7 @@ def _direct(measured: MeasuredInfluence, limit: float, situation: Situation) -> 
         )
     else:
         reason = f"not every record was measured (largest PDTP so far: {largest:.3g}; limit {limit:g})"
-        remedy = "measure all training records"
+        remedy = MEASURE_MORE
     return Finding("influence", MEASURE_DIRECT, estimate, 0.0, limit, verdict, reason, remedy)
 
 
@@ -189,12 +196,21 @@ def _ends(found: Pdtp) -> tuple[float, float]:
     """Between what the largest PDTP lies, as far as seeds and solvers let one know.
 
     Arithmetic may have moved each value by its solver floor, either way, and other seeds by its noise floor; where one
-    of them is infinite nothing is known.
+    of them is infinite nothing is known. Noise that two models do not share is in the values of all records, so that it
+    adds no more than nearly all of these are: a learner whose pairs share their random numbers has values far below its
+    noise floor.
     """
     noise = np.where(np.isfinite(found.noise_floor), found.noise_floor, found.least)
     low = float(np.nanmax(found.least - np.where(np.isfinite(found.least), noise, 0.0), initial=0.0))
-    high = float(np.nanmax(found.values + found.solver_floor + found.noise_floor, initial=0.0))
+    high = float(np.nanmax(found.values + found.solver_floor + unshared_noise(found), initial=0.0))
     return low, high
+
+
+def unshared_noise(found: Pdtp | Changes) -> Floats:
+    """How much of each value may be due to seeds that the two models of a pair do not share, at most ``[m]``."""
+    known = found.values[~np.isnan(found.values)]
+    nearly_all = float(np.quantile(known, NEARLY_ALL, method="higher")) if len(known) else np.inf
+    return np.minimum(found.noise_floor, nearly_all)
 
 
 def _any_query(
@@ -234,7 +250,9 @@ def _searched(measured: MeasuredInfluence, direct: Finding, limit: float, situat
     if direct.estimate is None:  # nothing was measured at all
         return replace(direct, measure=MEASURE_FOUND)
     elsewhere, floor, found = measured.largest_indirect, measured.indirect_floor, measured.indirect
-    seen = 0.0 if found is None else float(np.nan_to_num(found.values + floor, nan=np.inf).max(initial=0.0))
+    seen = 0.0
+    if found is not None:
+        seen = float(np.nan_to_num(found.values + floor, nan=np.inf, posinf=np.inf).max(initial=0.0))
     largest = max(elsewhere, direct.estimate.value)
     estimate = replace(
         direct.estimate,
@@ -256,7 +274,8 @@ def _searched(measured: MeasuredInfluence, direct: Finding, limit: float, situat
         tried = (
             "queries about each record only, since a pair of models of a randomised learner shows nothing about others"
             if found is None
-            else f"a search over queries for the {_records(len(found.which))} of largest PDTP"
+            else "a search over queries within the range of the training records for the "
+            f"{_records(len(found.which))} of largest PDTP"
         )
         reason = (
             "no query was found whose prediction changes by more than about a factor of "

@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakgauge.arrays import Floats
 from leakgauge.auditing.drawn import histogram
 from leakgauge.auditing.influence.result import Influence
+from leakgauge.auditing.influence.sample import Sample
 from leakgauge.auditing.settings import Queries, ReleasedOutputs, Settings
 from leakgauge.errors import ModelError
 from leakgauge.influence import (
@@ -28,7 +28,6 @@ from leakgauge.influence.delivered import answered
 from leakgauge.influence.pdtp import known_log_ratio
 from leakgauge.influence.search import stopping_floor
 from leakgauge.models import Model, binned_logs
-from leakgauge.streams import AuditStream
 
 if TYPE_CHECKING:
     from leakgauge.records import Records
@@ -48,6 +47,7 @@ class MeasuredInfluence:
 
     Args:
         found: PDTP of the answers as they are released.
+        sample: the records that were left out for it.
         bound: upper bound on the DTP of every training record, or ``None``.
         second_look: where seeds change the answers and the first look found a record above the limit.
         indirect: the best queries found about the worst records, unless the rule accepts any but direct ones.
@@ -59,12 +59,19 @@ class MeasuredInfluence:
     """
 
     found: Pdtp
+    sample: Sample
     bound: DtpBound | None
     second_look: Confirmation | None
     indirect: QuerySearch | None
     indirect_floor: Floats
     apart: float = 0.0
     given: bool = False
+
+    def most_above(self, limit: float) -> int:
+        """Of the records that were not measured, how many may lie above a limit at most, with 95 % confidence."""
+        drawn = np.isin(self.found.which, self.sample.at_random)
+        above = ~((self.found.values + self.found.floor)[drawn] <= limit)  # unknown is not below
+        return self.sample.most_above(int(above.sum()))
 
     @property
     def largest_indirect(self) -> float:
@@ -96,6 +103,7 @@ class MeasuredInfluence:
 def measure(
     learner: Learner,
     train: Records,
+    sample: Sample,
     settings: Settings,
     *,
     model: Model | None,
@@ -107,6 +115,7 @@ def measure(
     Args:
         learner: the algorithm.
         train: the training set S.
+        sample: the records to leave out.
         settings: of the audit.
         own: models that the learner trains itself.
         model: the released model, as it answers before anything is rounded or withheld; ``None``: the learner's.
@@ -115,7 +124,7 @@ def measure(
     found = pdtp(
         learner,
         train,
-        chosen_rows(len(train), settings),
+        sample.rows,
         seed=settings.seed,
         n_repeats=settings.n_repeats,
         released=settings.release,
@@ -146,14 +155,7 @@ def measure(
     if indirect is not None:
         floor = indirect.floor + stopping_floor(learner, train, indirect, settings.seed, execution.device)
     apart = 0.0 if model is None else _apart(learner, found, own, model, settings)
-    return MeasuredInfluence(found, bound, second_look, indirect, floor, apart, model is not None)
-
-
-def chosen_rows(n: int, settings: Settings) -> NDArray[np.int64]:
-    """Rows of the training set whose influence is measured, in order: all, or some drawn at random."""
-    n_chosen = n if settings.n_influence is None else min(settings.n_influence, n)
-    rng = AuditStream.INFLUENCE_ROWS.generator(settings.seed)
-    return np.sort(rng.choice(n, n_chosen, replace=False)).astype(np.int64)
+    return MeasuredInfluence(found, sample, bound, second_look, indirect, floor, apart, model is not None)
 
 
 def _apart(learner: Learner, found: Pdtp, own: OwnModels, model: Model, settings: Settings) -> float:
@@ -201,6 +203,8 @@ def summarise(measured: MeasuredInfluence, n_training: int, settings: Settings) 
     return Influence(
         n_measured=len(measured.found.which),
         n_training=n_training,
+        n_at_random=len(measured.sample.at_random),
+        most_above=measured.most_above(limit),
         largest=float(values.max()) if len(values) else np.inf,  # unknown is not zero
         median=float(np.median(values)) if len(values) else np.inf,
         n_above_limit=int((values > limit).sum()),

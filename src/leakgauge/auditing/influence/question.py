@@ -19,6 +19,7 @@ from leakgauge.auditing.influence import change as change_part
 from leakgauge.auditing.influence.change import MEASURE, MeasuredChange
 from leakgauge.auditing.influence.findings import MEASURE_DIRECT, findings, notes
 from leakgauge.auditing.influence.measurement import CERTAIN, N_SEARCHED, MeasuredInfluence, measure, summarise
+from leakgauge.auditing.influence.sample import sampled
 from leakgauge.auditing.plan import Outline, PlannedStep
 from leakgauge.auditing.question import Answer, Question
 from leakgauge.auditing.settings import Queries, ReleasedOutputs
@@ -28,6 +29,7 @@ from leakgauge.influence import EVERY_QUERY
 from leakgauge.influence.delivered import n_looked_at
 from leakgauge.influence.pdtp import N_BOOSTING_TWINS
 from leakgauge.influence.pdtp import N_SEED_TRIED_RECORDS as N_PROBED
+from leakgauge.influence.search import N_CALLS
 from leakgauge.models import AnswerKind
 from leakgauge.training import Learner, everything, plan
 from leakgauge.training.engines.logistic.binary import LogisticRegressionNewton
@@ -97,7 +99,13 @@ class InfluenceAnswer(Answer):
         """Records that were not drawn, and queries that no bound covers."""
         measured = self.measured or self.change
         left = 0 if measured is None else measured.found.n_training - len(measured.found.which)
-        said = [f"The influence of {left:,} training records not drawn."] if left else []
+        said = []
+        if measured is not None and left:
+            most = measured.most_above(case.settings.rule.dtp or 1.0)
+            said.append(
+                f"The influence of {left:,} training records, at most {most:,} of which exceed the limit (95 % "
+                "confidence)."
+            )
         if self.change is not None:
             said.append(
                 "Influence on predictions for other records: only the prediction for the record itself was measured, "
@@ -220,12 +228,13 @@ class InfluenceOfRecords(Question):
                     again, n_models=again.n_models + full.n_models, n_trained=again.n_trained + full.n_trained
                 )
         elif settings.rule.queries is not Queries.DIRECT and not values:
-            found = PlannedStep.of(
-                "search for other queries for the records of largest PDTP", outline.leaving_out(rows[:N_SEARCHED])
+            solved = learner.with_converged_solver()
+            found = PlannedStep.plainly(
+                "search for other queries for the records of largest PDTP",
+                outline.with_learner(solved or learner).leaving_out(rows[:N_SEARCHED]),
             )
-            n_floor = 0 if learner.with_converged_solver() is None else 2  # how far its solver stops from the end
-            n_trained = found.n_models + 1 + n_floor
-            yield replace(found, n_models=n_trained, n_trained=n_trained, engine=Refit.name, refusals={})
+            n_trained = found.n_models + 1 + (0 if solved is None else 2)  # how far its solver stops from the end
+            yield replace(found, n_models=n_trained, n_trained=n_trained, n_calls=2 * found.n_models * N_CALLS)
 
     def ask(self, case: Case) -> InfluenceAnswer:
         """Leave records out, one at a time."""
@@ -236,16 +245,17 @@ class InfluenceOfRecords(Question):
         limit, execution = self.settings.rule.dtp or 1.0, case.telling("leave-one-out models")
         learner, train, model = case.what.learner, case.what.train, case.what.model
         try:
+            sample = sampled(case)
             if case.kind is AnswerKind.VALUES:
                 errors = np.asarray(case.candidates.labels - case.answers[:, 0], dtype=np.float64)
                 change = change_part.measure(
-                    learner, train, errors[~case.is_member], self.settings, model=model, execution=execution
+                    learner, train, sample, errors[~case.is_member], self.settings, model=model, execution=execution
                 )
                 apart = change_part.apart(change, np.asarray(case.answers[case.is_member, 0]))
                 if apart <= limit:
                     return InfluenceAnswer(None, change, "")
                 return _unknown(_mismatch(f"usual errors {apart:.3g}"))
-            measured = measure(learner, train, self.settings, model=model, own=case.own, execution=execution)
+            measured = measure(learner, train, sample, self.settings, model=model, own=case.own, execution=execution)
         except ModelError as error:
             return _unknown(f"training without single records failed, or those models gave no predictions ({error})")
         if measured.apart > (limit * MISMATCH_SHARE_OF_LIMIT if measured.found.learner.randomised else limit):

@@ -33,6 +33,9 @@ class Influence:
         engine: how the models without each record were had.
         n_unconverged: models whose solver did not converge.
         histogram: of PDTP.
+        n_at_random: of the records measured, how many were drawn at random; the others were ranked highest by a screen.
+            0 where all were measured.
+        most_above: of the records that were not measured, how many lie above the limit at most, with 95 % confidence.
     """
 
     n_measured: int
@@ -53,6 +56,8 @@ class Influence:
     n_unconverged: int
     histogram: Histogram
     bound_checked: int = 0
+    n_at_random: int = 0
+    most_above: int = 0
 
     def proves(self, limit: float) -> bool:
         """Whether a bound keeps a limit on DTP for every query."""
@@ -82,6 +87,9 @@ class PredictionChange:
         engine: how the models without each record were had.
         n_unconverged: models whose solver did not converge.
         histogram: of the changes.
+        n_at_random: of the records measured, how many were drawn at random; the others were ranked highest by a screen.
+            0 where all were measured.
+        most_above: of the records that were not measured, how many lie above the limit at most, with 95 % confidence.
     """
 
     n_measured: int
@@ -98,6 +106,8 @@ class PredictionChange:
     engine: str
     n_unconverged: int
     histogram: Histogram
+    n_at_random: int = 0
+    most_above: int = 0
 
 
 @dataclass(frozen=True, kw_only=True)

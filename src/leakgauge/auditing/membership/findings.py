@@ -12,7 +12,7 @@ from leakgauge.auditing.overlap import FRESH_HOLDOUT, allowance
 from leakgauge.auditing.result import Description
 from leakgauge.auditing.settings import ReleaseRule
 from leakgauge.auditing.tails import largest_odds, seen_odds
-from leakgauge.membership import AUDITOR_ATTACKS
+from leakgauge.membership import AUDITOR_ATTACKS, Contamination
 from leakgauge.statistics import SMALLEST_GROUP, Estimate, TailOdds, smallest_sure_tail
 from leakgauge.statistics.intervals import normal_quantile
 from leakgauge.statistics.numerals import interval_name, number
@@ -46,6 +46,7 @@ def findings(
     *,
     n_games: int = 0,
     outlier: float | None = None,
+    contamination: Contamination | None = None,
 ) -> list[Finding]:
     """One finding for each attack, one for the audited model among its siblings, and one for the tails of all.
 
@@ -64,6 +65,7 @@ def findings(
         situation: what is released, for the advice.
         n_games: shadow models that played the target.
         outlier: how rarely a model of the learner differs as much from the others as the audited one, as a p-value.
+        contamination: whether part of the holdout seems to have been trained on.
     """
     advantage = rule.advantage
     if advantage is None:
@@ -83,7 +85,7 @@ def findings(
     situation = replace(situation, labels_suffice=by_labels)
     found = [advantage_finding(one, advantage, description, situation, len(attacks), n_games) for one in attacks]
     if any(one.games is not None for one in attacks):
-        found.append(released_finding(attacks, advantage, description, situation, outlier))
+        found.append(released_finding(attacks, advantage, description, situation, outlier, contamination))
     tail = tail_finding(attacks, description, rule.dtp)
     return found if tail is None else [*found, tail]
 
@@ -151,6 +153,7 @@ def released_finding(
     description: Description,
     situation: Situation,
     outlier: float | None,
+    contamination: Contamination | None,
 ) -> Finding:
     """The audited model itself among its siblings: it fails if it gives away too much, whatever they do.
 
@@ -163,6 +166,7 @@ def released_finding(
         description: of what was audited.
         situation: for the advice.
         outlier: p-value.
+        contamination: of the holdout.
     """
     sizes = [(one.title, one.advantage.magnitude, one.together.magnitude) for one in attacks]
     title, size, together = max(sizes, key=lambda one: (one[2].low > limit, withheld_low(one[1]), one[1].value))
@@ -178,6 +182,13 @@ def released_finding(
         verdict = Verdict.CANNOT_TELL
         reason = f"other models of the learner were attacked as well, but the audited one seems to leak more by {value}"
         remedy = "give more holdout records, or release a model trained anew with another seed or on other records"
+    elif contamination is not None and contamination.p_value <= OUTLIER_LEVEL:
+        verdict = Verdict.CANNOT_TELL
+        reason = (
+            "the answers about the holdout look as if part of it had been trained on, which hides a leak (p = "
+            f"{contamination.p_value:.2g})"
+        )
+        remedy = FRESH_HOLDOUT
     elif outlier is not None and outlier <= OUTLIER_LEVEL:
         verdict = Verdict.CANNOT_TELL
         reason = (

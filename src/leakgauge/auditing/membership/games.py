@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,12 +18,16 @@ from leakgauge.arrays import Flags, Floats
 from leakgauge.auditing.membership.result import AttackGames
 from leakgauge.auditing.overlap import Overlap
 from leakgauge.auditing.settings import Settings
+from leakgauge.errors import DataError, ModelError
 from leakgauge.escaping import shapes
-from leakgauge.membership import MembershipAttack, everyone_as_target
+from leakgauge.membership import Contamination, MembershipAttack, contamination, everyone_as_target
 from leakgauge.membership.game import RecordSuccess
 from leakgauge.statistics import Estimate, joint_correlation, joint_quantile, outlier_p_value
 from leakgauge.statistics.intervals import normal_quantile
 from leakgauge.training import PredictionTable
+
+if TYPE_CHECKING:
+    from leakgauge.auditing.case import Case
 
 FEWEST_GAMES = 8
 """Shadow models with which games are played: with fewer, attacks are blunt and intervals wide."""
@@ -127,6 +132,14 @@ def play(
         for one in playable
     }
     return Games(played, members)
+
+
+def tested_holdout(case: Case, table: PredictionTable) -> Contamination | None:
+    """Whether part of the holdout seems to have been trained on; ``None`` where shadow models cannot tell."""
+    try:
+        return contamination(table, case.answers, case.candidates.labels, case.is_member)
+    except (DataError, ModelError):  # shadow models of another size, or too few with or without some record
+        return None
 
 
 def _shifts(called: Floats, members: Flags, own: Floats, is_member: Flags) -> Floats:

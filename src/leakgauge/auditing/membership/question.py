@@ -19,7 +19,7 @@ from leakgauge.auditing.membership.findings import (
     shadows_finding,
     unsteady_finding,
 )
-from leakgauge.auditing.membership.games import NO_GAMES, Games, play
+from leakgauge.auditing.membership.games import NO_GAMES, Games, play, tested_holdout
 from leakgauge.auditing.membership.measurement import (
     Attacked,
     PerRecord,
@@ -30,7 +30,6 @@ from leakgauge.auditing.membership.measurement import (
     per_record,
     possible_attacks,
     strongest,
-    train_shadows,
     usual_error,
     wants_copies,
 )
@@ -38,10 +37,11 @@ from leakgauge.auditing.membership.result import ExposedRecords
 from leakgauge.auditing.plan import Outline, PlannedStep
 from leakgauge.auditing.question import Answer, Question
 from leakgauge.escaping import shapes
-from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS
+from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, Contamination
 from leakgauge.membership.error_law import SHUFFLED_FOLDS_FROM_RECORDS
 from leakgauge.models import AnswerKind
 from leakgauge.statistics import SMALLEST_GROUP
+from leakgauge.statistics.numerals import number, short
 from leakgauge.training import PredictionTable, plan
 from leakgauge.training.engines import ENGINES, STOPPING
 
@@ -65,6 +65,7 @@ class MembershipAnswer(Answer):
         games: the attacks in games, where shadow models play the target.
         outlier: how rarely a model of the learner differs as much from the others as the audited one, as a p-value;
             ``None`` where no games were played.
+        contamination: whether part of the holdout seems to have been trained on.
         success: how often attacks are right about each candidate.
         usual: how far a regressor usually errs on other records, and where that is from.
     """
@@ -76,6 +77,7 @@ class MembershipAnswer(Answer):
     no_shadows: str
     games: Games
     outlier: float | None
+    contamination: Contamination | None
     success: PerRecord | None
     usual: tuple[float, str] | None
 
@@ -94,6 +96,7 @@ class MembershipAnswer(Answer):
             "n_asked_again": case.n_asked_again,
             "n_games": len(self.games.members) if self.games.played else 0,
             "outlier": self.outlier,
+            "contamination": self.contamination,
         }
 
     def findings(self, case: Case, situation: Situation) -> list[Finding]:
@@ -101,7 +104,13 @@ class MembershipAnswer(Answer):
         rule, results = case.settings.rule, [one.result for one in self.attacked]
         return [
             *findings(
-                results, case.description, rule, situation, n_games=len(self.games.members), outlier=self.outlier
+                results,
+                case.description,
+                rule,
+                situation,
+                n_games=len(self.games.members),
+                outlier=self.outlier,
+                contamination=self.contamination,
             ),
             *shadows_finding(self.no_shadows, rule),
             *unsteady_finding(case.n_moved, case.n_asked_again, rule),
@@ -123,6 +132,13 @@ class MembershipAnswer(Answer):
         if self.usual is not None:
             error, source = self.usual
             said.append(f"The attacker is given {error:.3g} as the usual error on other records, measured on {source}.")
+        tested = self.contamination
+        if tested is not None and tested.share is not None and tested.standard_error is not None:
+            said.append(
+                f"A test for holdout records that were trained on estimates a share of {number(tested.share)} "
+                f"(standard error {number(tested.standard_error)}, p = {short(tested.p_value, 2)}). It finds large "
+                "shares only."
+            )
         if self.no_shadows:
             said.append(f"Attacks with shadow models were not carried out: {self.no_shadows}.")
         return said
@@ -212,7 +228,7 @@ class Membership(Question):
     def ask(self, case: Case) -> MembershipAnswer:
         """Train shadow models and carry out the attacks."""
         settings = self.settings
-        table, no_shadows = train_shadows(case)
+        table, no_shadows = case.shadow_models
         influence = case.answer(InfluenceAnswer)
         usual = usual_error(case, table, None if influence is None else influence.left_out_errors)
         chosen = possible_attacks(
@@ -232,7 +248,8 @@ class Membership(Question):
         outlier = games.outlier(called, case.is_member) if games.played else None
         claimed, listed = exposed(attacked, case.is_member, among=settings.n_attacks)
         success = None if table is None else per_record(table, case.candidates.labels, width=settings.bin_width)
-        return MembershipAnswer(attacked, claimed, listed, table, no_shadows, games, outlier, success, usual)
+        tested = None if table is None or not games.played else tested_holdout(case, table)
+        return MembershipAnswer(attacked, claimed, listed, table, no_shadows, games, outlier, tested, success, usual)
 
     @classmethod
     def judged_again(cls, written: Written) -> list[Finding]:
@@ -245,6 +262,7 @@ class Membership(Question):
             written.situation,
             n_games=audit.n_games,
             outlier=audit.outlier,
+            contamination=audit.contamination,
         )
         made += shadows_finding(audit.no_shadows, written.rule)
         made += unsteady_finding(audit.n_moved, audit.n_asked_again, written.rule)

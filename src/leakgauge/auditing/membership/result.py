@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from leakgauge.auditing.drawn import RocCurve, require
+from leakgauge.membership import Contamination
 from leakgauge.statistics import Estimate, TailOdds
 
 
@@ -128,6 +129,7 @@ class MembershipPart:
         n_games: shadow models that played the target; 0 where none did.
         outlier: of how few of the learner's models one differs as much from the others as the audited one does, as a
             p-value; ``None`` where no games were played.
+        contamination: whether part of the holdout seems to have been trained on; ``None`` where that was not tested.
     """
 
     attacks: tuple[MembershipAttackResult, ...] = ()
@@ -138,3 +140,4 @@ class MembershipPart:
     n_asked_again: int = 0
     n_games: int = 0
     outlier: float | None = None
+    contamination: Contamination | None = None

@@ -54,7 +54,7 @@ FAST: tuple[Engine, ...] = (
 ENGINES: tuple[Engine, ...] = EXACT + FAST
 """All engines, in the order in which they are tried before the plain loop."""
 
-STOPPING: tuple[Engine, ...] = tuple(engine for engine in ENGINES if not engine.converges)
-"""Those that answer for the learner's own models, wherever its solver stops."""
+STOPPING: tuple[Engine, ...] = tuple(engine for engine in ENGINES if not (engine.converges or engine.redraws))
+"""Those that answer for the learner's own models, wherever its solver stops and whatever its seed draws."""
 
 __all__ = ["ENGINES", "EXACT", "FAST", "STOPPING", "Engine"]

@@ -148,7 +148,10 @@ class Engine(ABC):
         tolerance: see above.
         trains: whether every model is trained, though many at once; otherwise no model but a few is.
         converges: whether it finds the minimum of an objective, which the learner's own solver may stop short of.
+        redraws: whether its models are the learner's in distribution only, and none is the one that the learner trains
+            with the same seed: what a seed releases is never taken from it.
         chunk: how many models are done, stored and handed to a worker together; ``None`` for all at once.
+        takes_missing: whether quantities may be missing (NaN) in records and queries.
     """
 
     name: ClassVar[str]
@@ -156,7 +159,9 @@ class Engine(ABC):
     tolerance: ClassVar[float]
     trains: ClassVar[bool] = False
     converges: ClassVar[bool] = False
+    redraws: ClassVar[bool] = False
     chunk: ClassVar[int | None] = None
+    takes_missing: ClassVar[bool] = False
 
     @abstractmethod
     def prepare(self, job: Job) -> PreparedJob | Refusal:

@@ -19,7 +19,7 @@ from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.errors import ModelError
 from leakgauge.models.sklearn import last_step
 from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Refusal, RefusalKind
-from leakgauge.training.engines.fitted import fitted_steps
+from leakgauge.training.engines.fitted import MOVING_VALUES, fitted_steps
 from leakgauge.training.engines.stateless import Given, fill_by_training, given
 from leakgauge.training.job import Job
 from leakgauge.training.learners import trained
@@ -90,7 +90,7 @@ class ClosedForm(Engine):
         if isinstance(case, Refusal):
             return case
         if case.fitted is not None and case.fitted.filled:
-            return Refusal(RefusalKind.SETTING, "values that SimpleImputer fills in move without a record")
+            return Refusal(RefusalKind.SETTING, MOVING_VALUES)
         with np.errstate(all="ignore"), one_thread():
             solved = self.solve(case)
         return Refusal(RefusalKind.SETTING, solved) if isinstance(solved, str) else Ready(self, job, case, solved)

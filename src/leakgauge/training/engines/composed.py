@@ -66,6 +66,7 @@ class Composed(Engine):
         self.tolerance = 2 * inner.tolerance  # type: ignore[misc]
         self.trains = inner.trains  # type: ignore[misc]
         self.converges = inner.converges  # type: ignore[misc]
+        self.redraws = inner.redraws  # type: ignore[misc]
         self.chunk = inner.chunk  # type: ignore[misc]
 
 

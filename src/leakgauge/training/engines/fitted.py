@@ -31,7 +31,7 @@ from typing import Any
 
 import numpy as np
 
-from leakgauge.arrays import Flags, Floats, Indices
+from leakgauge.arrays import Flags, Floats, Indices, Members
 from leakgauge.models.access import own_table
 from leakgauge.models.sklearn import name_of
 from leakgauge.training.engines.stateless import (
@@ -43,6 +43,9 @@ from leakgauge.training.engines.stateless import (
 
 NO_INTERCEPT = "without an intercept nothing takes up what a step that is fitted on the data subtracts"
 """Why a linear model behind such a step is refused."""
+
+MOVING_VALUES = "values that SimpleImputer fills in move without a record"
+"""Why a learner behind an imputer is refused."""
 
 EPS = float(np.finfo(np.float64).eps)
 
@@ -96,6 +99,7 @@ class FittedSteps:
         marked: records without which something else happens, bool ``[records]``.
         learns: whether anything about the steps depends on the records.
         filled: which columns have values filled in that move without a record, each group with what fills them in.
+        one_less: whether this is known without one record only, not on any subset of the records.
     """
 
     width: int
@@ -103,6 +107,16 @@ class FittedSteps:
     marked: Flags
     learns: bool
     filled: tuple[tuple[Indices, Filled], ...] = ()
+    one_less: bool = False
+
+    def on(self, members: Members) -> Change:
+        """How the output changes on subsets of the records, bool ``[models, records]``; see ``one_less``."""
+        rho, unknown = np.ones((len(members), self.width)), np.zeros(len(members), dtype=bool)
+        for columns, scaler in self.scaled:
+            assert isinstance(scaler, Standardised)
+            rho[:, columns], certain = scaler.on(members)
+            unknown |= ~certain.all(axis=1)
+        return Change(rho, unknown)
 
     @property
     def missing(self) -> Flags:
@@ -212,9 +226,28 @@ class Standardised(Scaled):
                 values = values - self.filled.missing[:, column] * less[row, column]
             others = np.delete(values, records[row])
             mean_t[row, column], variance_t[row, column] = others.mean(), others.var()
-        # scikit-learn takes a column for constant where its variance is below a bound on its rounding
-        rounding = (n - 1) * EPS * variance_t + ((n - 1) * EPS * mean_t) ** 2
-        return np.sqrt(np.maximum(variance_t, 0)), variance_t > CERTAIN_FACTOR**2 * rounding
+        return np.sqrt(np.maximum(variance_t, 0)), _varies(mean_t, variance_t, n - 1)
+
+    def on(self, members: Members) -> tuple[Floats, Flags]:
+        """The rho of subsets ``[models, n]``, and where it is certain ``[models, columns]``."""
+        (mean, _), sizes, sums = self._moments, members.sum(axis=1)[:, None], members.astype(np.float64)
+        Z = (self.X - mean) / self.scale
+        first, second = sums @ Z / sizes, sums @ Z**2 / sizes
+        rho, constant = second - first**2, np.zeros(first.shape, dtype=bool)
+        constant[:, self._ends[0][0] == self._ends[1][1]] = True
+        for model, column in np.argwhere((rho < SMALLEST_VARIANCE_SHARE) & ~constant):
+            values = self.X[members[model], column]
+            constant[model, column] = np.ptp(values) == 0
+            first[model, column] = (values.mean() - mean[column]) / self.scale[column]
+            rho[model, column] = values.var() / self.scale[column] ** 2
+        certain = _varies(mean + first * self.scale, rho * self.scale**2, sizes)
+        return np.where(constant, 1.0, rho), certain | constant
+
+
+def _varies(mean: Floats, variance: Floats, n: Any) -> Flags:
+    """Which columns of n records scikit-learn does not take for constant, well above its bound on the rounding."""
+    rounding = n * EPS * variance + (n * EPS * mean) ** 2
+    return np.asarray(variance > CERTAIN_FACTOR**2 * rounding)
 
 
 class Ranged(Scaled):
@@ -393,7 +426,9 @@ def _known(step: Any, table: Any) -> FittedSteps:
 def _unchanged(step: Any, table: Any, marked: Flags | None = None, *, learns: bool) -> FittedSteps:
     """A step whose output stays as it is without a record, but without marked ones ``[records]``."""
     made = step.transform(own_table(table))
-    return FittedSteps(made.shape[1], (), np.zeros(made.shape[0], dtype=bool) if marked is None else marked, learns)
+    if marked is None:
+        return FittedSteps(made.shape[1], (), np.zeros(made.shape[0], dtype=bool), learns)
+    return FittedSteps(made.shape[1], (), marked, learns, one_less=True)
 
 
 def _in_turn(pipeline: Any, table: Any) -> FittedSteps:
@@ -420,13 +455,12 @@ def _after(first: FittedSteps, then: FittedSteps, name: str) -> FittedSteps:
     """
     marked = then.marked | first.marked
     if then.learns and not first.scaled and not first.filled:
-        return replace(then, marked=marked)
+        return replace(then, marked=marked, one_less=then.one_less or first.one_less)
     match first.scaled, first.filled, then.scaled:
         case (), ((columns, filled),), ((_, Standardised() as scaler),):
             filled = replace(filled, scale=scaler.scale)
-            return replace(
-                then, marked=marked, scaled=((columns, replace(scaler, filled=filled)),), filled=((columns, filled),)
-            )
+            scaled = ((columns, replace(scaler, filled=filled)),)
+            return replace(first, marked=marked, scaled=scaled, filled=((columns, filled),))
     raise NotCoveredError(f"{name} is given what a fitted step makes")
 
 
@@ -439,7 +473,7 @@ def _side_by_side(transformer: Any, table: Any) -> FittedSteps:
         raise NotCoveredError(reason)
     scaled: list[tuple[Indices, Scaled]] = []
     filled: list[tuple[Indices, Filled]] = []
-    marked, width = np.zeros(table.shape[0], dtype=bool), 0
+    marked, width, one_less = np.zeros(table.shape[0], dtype=bool), 0, False
     for name, part, columns in transformer.transformers_:
         place = transformer.output_indices_[name]
         if place.start == place.stop:
@@ -448,8 +482,9 @@ def _side_by_side(transformer: Any, table: Any) -> FittedSteps:
         scaled += [(place.start + own, scaler) for own, scaler in block.scaled]
         filled += [(place.start + own, imputer) for own, imputer in block.filled]
         marked |= block.marked
+        one_less |= block.one_less
         width = max(width, place.stop)
-    return FittedSteps(width, tuple(scaled), marked, learns=True, filled=tuple(filled))
+    return FittedSteps(width, tuple(scaled), marked, True, tuple(filled), one_less)
 
 
 def _frozen(encoder: Any, table: Any) -> FittedSteps:
@@ -488,7 +523,8 @@ def _scaled(kind: type[Scaled], scaler: Any, table: Any, *, uses_scale: str | No
     if np.isnan(dense).any():
         raise NotCoveredError(f"{name} is given missing values")
     scaled = ((np.arange(dense.shape[1]), kind(dense, scaler)),)
-    return FittedSteps(dense.shape[1], scaled, np.zeros(len(dense), dtype=bool), learns=True)
+    marked = np.zeros(len(dense), dtype=bool)
+    return FittedSteps(dense.shape[1], scaled, marked, learns=True, one_less=kind is not Standardised)
 
 
 def _filled(imputer: Any, table: Any) -> FittedSteps:
@@ -518,7 +554,8 @@ def _filled(imputer: Any, table: Any) -> FittedSteps:
     if not isinstance(X, np.ndarray):
         raise NotCoveredError("SimpleImputer is given a sparse matrix")
     filled = Filled(X, imputer.statistics_, strategy, np.ones(X.shape[1]))
-    return FittedSteps(X.shape[1], (), marked, learns=True, filled=((np.arange(X.shape[1]), filled),))
+    columns = np.arange(X.shape[1])
+    return FittedSteps(X.shape[1], (), marked, learns=True, filled=((columns, filled),), one_less=True)
 
 
 def _decides(imputer: Any, table: Any, there: Flags) -> Flags:

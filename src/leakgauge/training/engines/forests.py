@@ -1,8 +1,8 @@
 """Many of scikit-learn's forests at once: its rules, and random numbers that two training sets share.
 
 Forests of scikit-learn draw a bootstrap that depends on the number of records, and break ties by a stream that runs
-through all nodes: without one record everything is drawn anew. Here the same forests are grown, equal in law, with
-random numbers that hang on what they are about, as in :mod:`leakgauge.training.trees`:
+through all nodes: without one record everything is drawn anew. Here the same forests are grown, equal in distribution,
+with random numbers that hang on what they are about, as in :mod:`leakgauge.training.trees`:
 
 * each draw of a tree's bootstrap reads records of the pool from a stream of its own and takes the first one that is
   in the training set, which is uniform there. Without a record those draws change that held it, and no others; and one
@@ -33,15 +33,15 @@ from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.models.sklearn import name_of
 from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Refusal, RefusalKind
 from leakgauge.training.engines.stateless import given
-from leakgauge.training.job import Job
+from leakgauge.training.job import Job, Randomness
 from leakgauge.training.subsets import everything
 from leakgauge.training.table import EachModel
 from leakgauge.training.trees import (
-    MAX_CODES,
     NO_LIMIT,
     Codes,
     Counts,
     Criterion,
+    Keys,
     Rules,
     Sample,
     Tree,
@@ -62,7 +62,6 @@ PLAIN = {
     "min_weight_fraction_leaf": 0.0,
     "max_leaf_nodes": None,
     "min_impurity_decrease": 0.0,
-    "class_weight": None,
     "ccp_alpha": 0.0,
     "monotonic_cst": None,
     "oob_score": False,
@@ -70,25 +69,28 @@ PLAIN = {
 }
 """Settings that are supported as they are by default only."""
 
+CERTAIN = 2**32
+"""The chance of what is accepted for certain."""
+
 
 class Forests(Engine):
     """``RandomForestClassifier`` and ``ExtraTreesClassifier``, alone or after steps that learn nothing, on any subsets.
 
-    Forests of the same seed share their random numbers. They are those of the plain loop in law, not in the numbers
-    drawn: no model is the one that scikit-learn trains with that seed.
+    Forests of the same seed share their random numbers. They are those of the plain loop in distribution, not in the
+    numbers drawn: no model is the one that scikit-learn trains with that seed.
     """
 
     name = "forests"
-    method = "growing scikit-learn's forests along the queries, equal in law, with random numbers that they share"
+    method = "growing scikit-learn's forests along the queries, equal in distribution, with common random numbers"
     tolerance = 0.0
     trains = True
+    redraws = True
     chunk = 16
 
     def prepare(self, job: Job) -> ManyForests | Refusal:
-        """Another learner, preprocessing that is fitted, other settings and too many values are refused."""
+        """Another learner, preprocessing that is fitted, other settings and values beyond single precision: refused."""
         from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 
-        own = isinstance(job.queries, EachModel)
         queries = job.records.features[:1] if isinstance(job.queries, EachModel) else job.queries
         whole = replace(job, subsets=everything(len(job.records)), queries=queries, places=None)
         case = given(whole, (RandomForestClassifier, ExtraTreesClassifier), sparse=False, whole=True)
@@ -96,21 +98,22 @@ class Forests(Engine):
             return case
         if not len(job.subsets):
             return Refusal(RefusalKind.JOB, "there is no forest to grow")
-        if reason := _unsupported(case.estimator):
+        if job.randomness is Randomness.INDEPENDENT and compiled() is None:
+            why = "without the compiled loops, forests that share no random numbers are grown faster by scikit-learn"
+            return Refusal(RefusalKind.MACHINE, why)
+        if reason := _unsupported(case.estimator, case.classes):
             return Refusal(RefusalKind.SETTING, reason)
-        asked = case.matrix[:0] if own else case.queries
+        asked = case.matrix[:0] if isinstance(job.queries, EachModel) else case.queries
         with np.errstate(over="ignore"):
             X = np.concatenate([case.matrix, asked]).astype(np.float32)
         if not np.isfinite(X).all():
             return Refusal(RefusalKind.DATA, "a number is too large for single precision")
         ranked = [np.unique(column, return_inverse=True) for column in X.T]
         n_bins = np.array([len(values) for values, _ in ranked], dtype=np.int64)
-        if n_bins.max(initial=0) > MAX_CODES:
-            return Refusal(RefusalKind.SIZE, f"a column has more than {MAX_CODES:,} values")
-        codes = np.column_stack([ranks for _, ranks in ranked]).astype(np.uint16)
+        codes = np.column_stack([ranks for _, ranks in ranked]).astype(np.int32)
         values, n = np.concatenate([values for values, _ in ranked]), len(case.matrix)
         sample = Sample(codes[:n], case.labels.astype(np.int64), n_bins, len(case.classes), values)
-        return ManyForests(self, job, case.estimator, sample, codes[n:])
+        return ManyForests(self, job, case.estimator, case.classes, sample, codes[n:])
 
 
 class ManyForests(PreparedJob):
@@ -122,13 +125,16 @@ class ManyForests(PreparedJob):
         engine: what does it.
         job: the whole job.
         estimator: the forest's settings.
+        classes: the original label of each class ``[k]``.
         sample: the records as trees see them.
         asked: codes of what all models are asked ``[queries, d]``; none where each is asked about records of its own.
     """
 
-    def __init__(self, engine: Engine, job: Job, estimator: Any, sample: Sample, asked: Codes) -> None:
+    def __init__(
+        self, engine: Engine, job: Job, estimator: Any, classes: NDArray[Any], sample: Sample, asked: Codes
+    ) -> None:
         super().__init__(engine, job)
-        self.estimator, self.sample, self.asked = estimator, sample, asked
+        self.estimator, self.classes, self.sample, self.asked = estimator, classes, sample, asked
         content = np.column_stack([sample.codes, sample.labels])
         self.kind = np.unique(content, axis=0, return_inverse=True)[1].ravel()
         self.order = np.argsort(self.kind, kind="stable")
@@ -141,8 +147,10 @@ class ManyForests(PreparedJob):
         for model in range(len(models)):
             row, queries = job.subsets.row(model), job.queries
             asked = self.sample.codes[queries.index[model]] if isinstance(queries, EachModel) else self.asked
-            forest = Forest.of(self.estimator, int(np.count_nonzero(row)), len(sample.n_bins), job.seed_of(model))
-            table[model] = log_mean(forest.ask(sample, self.members(row), asked), len(forest.trees))
+            weights = class_weights(self.estimator, self.classes, self.sample.labels[row])
+            forest = Forest.of(self.estimator, weights[self.sample.labels[row]], len(sample.n_bins), job.seed_of(model))
+            accepted = acceptance(weights)[sample.labels] * self.members(row)
+            table[model] = log_mean(forest.ask(sample, accepted, asked), len(forest.trees))
         return self._outcome(table)
 
     def members(self, row: Flags) -> Flags:
@@ -158,7 +166,7 @@ class Forest:
 
     Args:
         rules: how nodes are split.
-        n_draws: records drawn for each tree; 0 where each has all of them.
+        n_draws: records drawn for each tree; 0 where each has all that have a chance.
         trees: the key of each.
     """
 
@@ -167,8 +175,9 @@ class Forest:
     trees: NDArray[np.uint64]
 
     @classmethod
-    def of(cls, estimator: Any, n: int, d: int, seed: int) -> Forest:
-        """The forest that an estimator is on ``n`` records with ``d`` columns."""
+    def of(cls, estimator: Any, weights: Floats, d: int, seed: int) -> Forest:
+        """The forest that an estimator is on records with these weights ``[n]`` and ``d`` columns."""
+        n = len(weights)
         leaf, split = (
             size if isinstance(size, Integral) else ceil(size * n)
             for size in (estimator.min_samples_leaf, estimator.min_samples_split)
@@ -185,42 +194,57 @@ class Forest:
             drawn_thresholds=type(estimator).__name__ == "ExtraTreesClassifier",
         )
         keys = drawn(drawn(seed % 2**64, 0), np.arange(estimator.n_estimators))
-        return cls(rules, _draws(estimator, n), keys)
+        return cls(rules, _draws(estimator, weights), keys)
 
-    def grow(self, sample: Sample, members: Flags) -> list[Tree]:
-        """All trees, grown from the members of the pool ``[n]``."""
-        weights = (self.bag(members, int(key)) for key in self.trees)
-        return grown(sample, weights, self.rules, drawn(self.trees, 0).tolist())
+    def grow(self, sample: Sample, accepted: Keys, asked: Codes | None = None) -> list[Tree]:
+        """All trees, at least where queries ``[q, d]`` go, from records accepted with these chances ``[n]``."""
+        weights = (self.bag(accepted, int(key)) for key in self.trees)
+        return grown(sample, weights, self.rules, drawn(self.trees, 0).tolist(), asked)
 
-    def ask(self, sample: Sample, members: Flags, asked: Codes) -> Floats:
+    def ask(self, sample: Sample, accepted: Keys, asked: Codes) -> Floats:
         """The shares of the classes that queries ``[m, d]`` reach, added up over trees ``[m, k]``.
 
         Args:
             sample: the pool.
-            members: which of it each tree is grown from ``[n]``.
+            accepted: the chance of each of its records ``[n]``, see :func:`acceptance`; 0 for others than members.
             asked: the queries.
         """
         library = compiled()
         if library is None:
-            return added(shares_reached(self.grow(sample, members), asked))
+            return added(shares_reached(self.grow(sample, accepted, asked), asked))
         total = np.zeros((len(asked), sample.n_classes))
-        told = [pointer(members.astype(np.uint8)), *map(ctypes.c_int64, (self.n_draws, len(self.trees)))]
+        told = [pointer(accepted), *map(ctypes.c_int64, (self.n_draws, len(self.trees)))]
         queries = [ctypes.c_int64(len(asked)), pointer(np.ascontiguousarray(asked)), pointer(total)]
-        count = self.n_draws or int(members.sum())
+        count = self.n_draws or int(np.count_nonzero(accepted))
         call(library.leakgauge_trees_ask, *arguments(sample, self.rules, count), *told, pointer(self.trees), *queries)
         return total
 
-    def bag(self, members: Flags, key: int) -> Counts:
+    def bag(self, accepted: Keys, key: int) -> Counts:
         """How often each record of the pool counts in the tree of a key, int64 ``[n]``."""
         if not self.n_draws:
-            return members.astype(np.int64)
+            return (accepted > 0).astype(np.int64)
         streams, open_ = drawn(drawn(key, 1), np.arange(self.n_draws)), np.arange(self.n_draws)
-        counts, place, n = np.zeros(len(members), dtype=np.int64), 0, np.uint64(len(members))
+        counts, place, n = np.zeros(len(accepted), dtype=np.int64), 0, np.uint64(len(accepted))
         while len(open_):
-            rows = (((drawn(streams[open_], place) >> np.uint64(32)) * n) >> np.uint64(32)).astype(np.int64)
-            counts += np.bincount(rows[members[rows]], minlength=len(members))
-            open_, place = open_[~members[rows]], place + 1
+            chance = drawn(streams[open_], place)
+            rows = (((chance >> np.uint64(32)) * n) >> np.uint64(32)).astype(np.int64)
+            taken = (chance & np.uint64(CERTAIN - 1)) < accepted[rows]
+            counts += np.bincount(rows[taken], minlength=len(accepted))
+            open_, place = open_[~taken], place + 1
         return counts
+
+
+def class_weights(estimator: Any, classes: NDArray[Any], labels: Counts) -> Floats:
+    """The weight ``[k]`` that scikit-learn gives each class in the bootstrap of records with these labels ``[n]``."""
+    wanted, counts = estimator.class_weight, np.bincount(labels, minlength=len(classes))
+    if wanted == "balanced":
+        return np.where(counts > 0, len(labels) / (np.count_nonzero(counts) * np.maximum(counts, 1)), 1.0)
+    return np.array([1.0 if wanted is None else float(wanted[label]) for label in classes.tolist()])
+
+
+def acceptance(weights: Floats) -> Keys:
+    """With what chance draws are accepted so that they are in proportion to weights ``[k]``, in units of 2^-32."""
+    return np.asarray(np.ceil(weights / weights.max() * CERTAIN), dtype=np.uint64)
 
 
 def _columns(max_features: Any, d: int) -> int:
@@ -234,17 +258,17 @@ def _columns(max_features: Any, d: int) -> int:
     return int(max_features) if isinstance(max_features, Integral) else max(1, int(max_features * d))
 
 
-def _draws(estimator: Any, n: int) -> int:
-    """How many records are drawn from ``n`` for each tree; 0 without a bootstrap."""
+def _draws(estimator: Any, weights: Floats) -> int:
+    """How many records are drawn from those with these weights ``[n]`` for each tree; 0 without a bootstrap."""
     if not estimator.bootstrap:
         return 0
-    if estimator.max_samples is None:
-        return n
     share = estimator.max_samples
-    return int(share) if isinstance(share, Integral) else max(int(share * n), 1)
+    if share is None or isinstance(share, Integral):
+        return len(weights) if share is None else int(share)
+    return max(int(share * weights.sum()), 1)
 
 
-def _unsupported(estimator: Any) -> str | None:
+def _unsupported(estimator: Any, classes: NDArray[Any]) -> str | None:
     """A setting that is not supported, or that scikit-learn refuses; ``None`` if there is none."""
     name = name_of(estimator)
     for setting, plain in PLAIN.items():
@@ -256,6 +280,15 @@ def _unsupported(estimator: Any) -> str | None:
         estimator._validate_params()
     except ValueError as error:
         return f"{name} refuses its settings ({type(error).__name__})"
+    if estimator.class_weight is not None and not _weighs_draws(estimator, classes):
+        return f"{name}(class_weight=...) must be 'balanced' or give every class a number above 0, with a bootstrap"
     if not estimator.bootstrap and estimator.max_samples is not None:
         return f"{name}(bootstrap=False) draws no samples, so that max_samples must be None"
     return None
+
+
+def _weighs_draws(estimator: Any, classes: NDArray[Any]) -> bool:
+    """Whether the weights of classes are in the bootstrap alone, and all above 0."""
+    wanted = estimator.class_weight
+    every = isinstance(wanted, dict) and all(0 < wanted.get(label, 0) < np.inf for label in classes.tolist())
+    return bool(estimator.bootstrap) and (wanted == "balanced" or every)

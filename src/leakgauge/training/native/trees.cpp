@@ -44,14 +44,14 @@ double gini(double squares_left, double n_left, double squares_right, double n_r
 
 struct Sample {
     std::int64_t n_rows, n_columns, n_classes;
-    const std::uint16_t* codes;   // [rows, columns]
+    const std::int32_t* codes;   // [rows, columns]
     const std::int32_t* n_bins;   // [columns]
     const float* values;          // what each code of each column stands for, ascending
     const std::int32_t* labels;   // [rows]
     const double* terms;          // [total weight + 1]: what a class that counts so often adds to the entropy
     const std::int32_t* weights;  // [rows]: how often each record counts
 
-    const std::uint16_t* row(std::int64_t i) const { return codes + i * n_columns; }
+    const std::int32_t* row(std::int64_t i) const { return codes + i * n_columns; }
 
     std::vector<std::int32_t> rows_of_weight() const {
         std::vector<std::int32_t> rows;
@@ -93,21 +93,21 @@ class Node {
     Node(const Sample& sample, const Rules& rules)
         : sample_(sample), rules_(rules), first_bin_(sample.n_columns + 1, 0), order_(sample.n_columns) {
         for (std::int64_t j = 0; j < sample.n_columns; ++j) first_bin_[j + 1] = first_bin_[j] + sample.n_bins[j];
-        const std::int64_t n_bins = first_bin_.back();
-        counts_.assign(n_bins * sample.n_classes, 0);
-        records_.assign(n_bins, 0);
-        const std::int64_t most = *std::max_element(sample.n_bins, sample.n_bins + sample.n_columns);
-        n_words_ = (most + 63) / 64;
+        const std::int64_t n_slots = std::min(rules.max_features, sample.n_columns);
+        most_ = *std::max_element(sample.n_bins, sample.n_bins + sample.n_columns);
+        n_words_ = (most_ + 63) / 64;
         n_pages_ = (n_words_ + 63) / 64;
-        filled_.assign(n_words_ * sample.n_columns, 0);
-        pages_.assign(n_pages_ * sample.n_columns, 0);
-        entry_.assign(n_bins, 0);
-        best_.assign(n_bins, IMPOSSIBLE);
-        bin_.resize(n_bins);
-        lowest_.resize(n_bins);
-        for (auto* part : {&below_, &records_below_, &squares_below_, &squares_above_, &if_left_, &if_right_})
-            part->resize(n_bins);
-        left_.resize(n_bins * sample.n_classes);
+        capacity_ = n_slots * most_;
+        counts_.assign(capacity_ * sample.n_classes, 0);
+        records_.assign(capacity_, 0);
+        filled_.assign(n_slots * n_words_, 0);
+        pages_.assign(n_slots * n_pages_, 0);
+        entry_.resize(capacity_);
+        bin_.resize(capacity_);
+        lowest_.resize(capacity_);
+        for (auto* part : {&best_, &below_, &records_below_, &squares_below_, &squares_above_, &if_left_, &if_right_})
+            part->resize(capacity_);
+        left_.resize(capacity_ * sample.n_classes);
         std::iota(order_.begin(), order_.end(), 0);
     }
 
@@ -147,7 +147,7 @@ class Node {
     // The score of every split of the batch, when `weight` records of class `label` on either side of it are left out.
     void leave_out(std::int32_t label, std::int32_t weight) {
         const double least = static_cast<double>(rules_.min_samples_leaf), w = weight;
-        const double* own = left_.data() + label * first_bin_.back();
+        const double* own = left_.data() + label * capacity_;
         const double own_total = static_cast<double>((*totals_)[label]);
         const std::int64_t n = n_entries_;
         for (std::int64_t e = 0; e < n; ++e) {
@@ -166,11 +166,11 @@ class Node {
         std::int64_t first = 0;
         for (std::size_t s = 0; s < batch_.size(); ++s) {
             const std::int64_t end = ends_[s];
-            double* best = best_.data() + first_bin_[batch_[s]];
+            double* best = best_.data() + s * most_;
             double top = IMPOSSIBLE;
             for (std::int64_t e = end - 1; e >= first; --e) {
                 best[bin_[e]] = top = std::max(top, if_left_[e]);
-                entry_[first_bin_[batch_[s]] + bin_[e]] = e;
+                entry_[s * most_ + bin_[e]] = e;
             }
             top = IMPOSSIBLE;
             for (std::int64_t e = first; e < end; top = std::max(top, if_right_[e]), ++e)
@@ -180,16 +180,16 @@ class Node {
     }
 
     // The best split without the record that has these codes; the first one of equals.
-    Split best(const std::uint16_t* codes, std::int32_t weight) const {
+    Split best(const std::int32_t* codes, std::int32_t weight) const {
         double top = IMPOSSIBLE;
         std::size_t found = batch_.size();
         for (std::size_t s = 0; s < batch_.size(); ++s) {
-            const double score = best_[first_bin_[batch_[s]] + codes[batch_[s]]];
+            const double score = best_[s * most_ + codes[batch_[s]]];
             if (score > top) top = score, found = s;
         }
         if (found == batch_.size()) return {};
         const std::int32_t column = batch_[found];
-        return {column, within(found, entry_[first_bin_[column] + codes[column]], weight)};
+        return {column, within(found, entry_[found * most_ + codes[column]], weight)};
     }
 
     // The best split of all records, the first one of equals; `below` becomes the counts of the classes on its left.
@@ -202,7 +202,7 @@ class Node {
             if (if_left_[e] > highest) highest = if_left_[e], top = e;
         if (top < 0) return {};
         for (std::size_t c = 0; c < below.size(); ++c)
-            below[c] = static_cast<std::int64_t>(left_[c * first_bin_.back() + top]);
+            below[c] = static_cast<std::int64_t>(left_[c * capacity_ + top]);
         const std::int32_t column = batch_[std::upper_bound(ends_.begin(), ends_.end(), top) - ends_.begin()];
         return {column, rules_.drawn_thresholds ? bin_[top] : between(column, bin_[top], lowest_[top + 1])};
     }
@@ -285,7 +285,7 @@ class Node {
 
     // An entry of the records whose codes of the column at hand are at most this one.
     void enter(std::int32_t code) {
-        const std::int64_t n = n_, stride = first_bin_.back(), e = n_entries_++;
+        const std::int64_t n = n_, stride = capacity_, e = n_entries_++;
         const std::int32_t *labels = labels_.data(), *weights = weights_.data(), *held = held_.data();
         std::int32_t records = 0;
         if (sample_.n_classes == 2) {  // two sums that a compiler can find for many records at once
@@ -317,7 +317,7 @@ class Node {
         const std::int64_t n = n_entries_;
         for (auto* part : {&below_, &squares_below_, &squares_above_}) std::fill_n(part->begin(), n, 0.0);
         for (std::int64_t c = 0; c < sample_.n_classes; ++c) {
-            const double* left = left_.data() + c * first_bin_.back();
+            const double* left = left_.data() + c * capacity_;
             const double total = static_cast<double>((*totals_)[c]);
             const auto add = [&](const auto& term) {
                 double *below = below_.data(), *squares_below = squares_below_.data(), *above = squares_above_.data();
@@ -340,19 +340,18 @@ class Node {
         std::uint64_t *filled, *pages;
     };
 
-    Column column(std::int32_t j) {
-        const std::int64_t first = first_bin_[j];
-        return {j, counts_.data() + first * sample_.n_classes, records_.data() + first, filled_.data() + n_words_ * j,
-                pages_.data() + n_pages_ * j};
+    Column column(std::int64_t slot) {
+        return {batch_[slot], counts_.data() + slot * most_ * sample_.n_classes, records_.data() + slot * most_,
+                filled_.data() + slot * n_words_, pages_.data() + slot * n_pages_};
     }
 
     void count() {
         const std::int64_t k = sample_.n_classes;
         const bool records = by_record();
         columns_.clear();
-        for (const std::int32_t j : batch_) columns_.push_back(column(j));
+        for (std::size_t slot = 0; slot < batch_.size(); ++slot) columns_.push_back(column(slot));
         for (std::int64_t i = 0; i < n_; ++i) {
-            const std::uint16_t* codes = sample_.row(rows_[i]);
+            const std::int32_t* codes = sample_.row(rows_[i]);
             const std::int32_t weight = sample_.weights[rows_[i]], label = sample_.labels[rows_[i]];
             for (const Column& column : columns_) {
                 const std::int64_t code = codes[column.index];
@@ -380,7 +379,7 @@ class Node {
     // How many entries there are with those of one column, for K classes (0: as many as there are).
     template <int K>
     std::int64_t entered(const Column& column) {
-        const std::int64_t k = K ? K : sample_.n_classes, stride = first_bin_.back();
+        const std::int64_t k = K ? K : sample_.n_classes, stride = capacity_;
         const bool by_records = by_record();
         const float* const values = sample_.values + first_bin_[column.index];
         std::int32_t *const lowest = lowest_.data(), *const highest = bin_.data();
@@ -434,13 +433,14 @@ class Node {
     bool varies_ = false;  // whether a column that was looked at has two values
     std::uint64_t key_ = 0;
     const std::vector<std::int64_t>* totals_ = nullptr;
-    std::vector<std::int64_t> first_bin_;           // [columns + 1]: where each column's bins begin
+    std::vector<std::int64_t> first_bin_;           // [columns + 1]: where each column's values begin
     std::vector<std::int32_t> order_, batch_;       // columns
     std::vector<Column> columns_;                   // of the batch
     std::vector<std::int32_t> labels_, weights_;    // of the records of the node
     std::vector<std::int32_t> held_;                // their codes of a column
     std::vector<std::pair<std::int64_t, std::int64_t>> swaps_;
     std::vector<std::int32_t> counts_, records_;    // [bins, classes] and [bins], zero between nodes
+    std::int64_t most_ = 0, capacity_ = 0;          // bins of a column, and of a batch of columns, at the most
     std::int64_t n_words_ = 0, n_pages_ = 0;
     std::vector<std::uint64_t> filled_, pages_;     // which bins of a column are not empty, and which of these words
     std::vector<std::int64_t> entry_;               // [bins]
@@ -492,7 +492,7 @@ void add_shares(const std::vector<std::int64_t>& counts, double* answer) {
 // Adds to the answers [queries, classes] the class shares of the leaves that queries reach in a tree of which only the
 // nodes on their way are grown.
 void ask(const Sample& sample, const Rules& rules, Node& node, std::uint64_t key, std::int64_t n_queries,
-         const std::uint16_t* asked, double* answers) {
+         const std::int32_t* asked, double* answers) {
     std::vector<std::int32_t> queries(n_queries);
     std::iota(queries.begin(), queries.end(), 0);
     std::vector<std::pair<std::int64_t, std::int64_t>> parts{{0, n_queries}};
@@ -512,16 +512,17 @@ void ask(const Sample& sample, const Rules& rules, Node& node, std::uint64_t key
     });
 }
 
-// As many draws with replacement from the members, each from a stream of its own of rows of the pool: how often each row
-// was drawn. Without a member the draws change that held it, and no others.
-void draw_bag(const std::uint8_t* members, std::int64_t n_rows, std::int64_t n_draws, std::uint64_t key,
+// As many draws with replacement from a pool, each from a stream of its own of rows: how often each row was drawn. A row is
+// accepted with a probability in units of 2^-32. Where one is accepted no more the draws change that held it, and no others.
+void draw_bag(const std::uint64_t* accepted, std::int64_t n_rows, std::int64_t n_draws, std::uint64_t key,
               std::int32_t* weights) {
     std::fill(weights, weights + n_rows, 0);
     for (std::int64_t draw = 0; draw < n_draws; ++draw) {
         const std::uint64_t stream = drawn(key, draw);
         for (std::uint64_t place = 0;; ++place) {
-            const std::uint64_t row = ((drawn(stream, place) >> 32) * static_cast<std::uint64_t>(n_rows)) >> 32;
-            if (!members[row]) continue;
+            const std::uint64_t chance = drawn(stream, place);
+            const std::uint64_t row = ((chance >> 32) * static_cast<std::uint64_t>(n_rows)) >> 32;
+            if ((chance & 0xFFFFFFFFULL) >= accepted[row]) continue;
             ++weights[row];
             break;
         }
@@ -529,7 +530,7 @@ void draw_bag(const std::uint8_t* members, std::int64_t n_rows, std::int64_t n_d
 }
 
 void walk(const Sample& sample, const Rules& rules, std::uint64_t key, std::int64_t n_items,
-          const std::int32_t* removed, const std::int32_t* query, const std::uint16_t* asked, double* answers) {
+          const std::int32_t* removed, const std::int32_t* query, const std::int32_t* asked, double* answers) {
     struct Open {
         std::vector<std::int32_t> rows, items;
         std::int64_t depth;
@@ -626,7 +627,7 @@ void walk(const Sample& sample, const Rules& rules, std::uint64_t key, std::int6
 
 // All take a sample: codes of values [rows, columns], and so on, see `Sample`; and rules, see `Rules`.
 #define SAMPLE                                                                                                       \
-    std::int64_t n_rows, std::int64_t n_columns, std::int64_t n_classes, const std::uint16_t *codes,                 \
+    std::int64_t n_rows, std::int64_t n_columns, std::int64_t n_classes, const std::int32_t *codes,                 \
         const std::int32_t *n_bins, const float *values, const std::int32_t *labels, const double *terms,            \
         const Rules *rules
 
@@ -655,17 +656,18 @@ extern "C" std::int64_t leakgauge_trees_grow(SAMPLE, const std::int32_t* weights
 }
 
 // Adds to the answers [queries, classes] the class shares of the leaves that queries reach in trees with these keys
-// [trees], each grown on so many draws from the members [rows], or on the members themselves where there is no draw.
-// Returns 0, or -1 without memory.
-extern "C" std::int64_t leakgauge_trees_ask(SAMPLE, const std::uint8_t* members, std::int64_t n_draws,
+// [trees], each grown on so many draws of rows that are accepted with these chances [rows], see `draw_bag`, or once on each
+// row that has any where there is no draw. Returns 0, or -1 without memory.
+extern "C" std::int64_t leakgauge_trees_ask(SAMPLE, const std::uint64_t* accepted, std::int64_t n_draws,
                                             std::int64_t n_trees, const std::uint64_t* keys, std::int64_t n_queries,
-                                            const std::uint16_t* asked, double* answers) {
+                                            const std::int32_t* asked, double* answers) {
     try {
-        std::vector<std::int32_t> weights(members, members + n_rows);
+        std::vector<std::int32_t> weights(n_rows);
+        std::transform(accepted, accepted + n_rows, weights.begin(), [](std::uint64_t chance) { return chance > 0; });
         const Sample sample{n_rows, n_columns, n_classes, codes, n_bins, values, labels, terms, weights.data()};
         Node node(sample, *rules);
         for (std::int64_t tree = 0; tree < n_trees; ++tree) {
-            if (n_draws) draw_bag(members, n_rows, n_draws, drawn(keys[tree], 1), weights.data());
+            if (n_draws) draw_bag(accepted, n_rows, n_draws, drawn(keys[tree], 1), weights.data());
             ask(sample, *rules, node, drawn(keys[tree], 0), n_queries, asked, answers);
         }
         return 0;
@@ -678,7 +680,7 @@ extern "C" std::int64_t leakgauge_trees_ask(SAMPLE, const std::uint8_t* members,
 // without the item's record (-1: with all). Returns 0, or -1 without memory.
 extern "C" std::int64_t leakgauge_trees_walk(SAMPLE, const std::int32_t* weights, std::uint64_t key,
                                              std::int64_t n_items, const std::int32_t* removed,
-                                             const std::int32_t* query, const std::uint16_t* asked, double* answers) {
+                                             const std::int32_t* query, const std::int32_t* asked, double* answers) {
     try {
         const Sample sample{n_rows, n_columns, n_classes, codes, n_bins, values, labels, terms, weights};
         walk(sample, *rules, key, n_items, removed, query, asked, answers);

@@ -543,7 +543,7 @@ def test_a_penalty_that_does_not_change_changes_nothing():
     removed = np.arange(30)
     same = logistic.DesignChange(full, np.zeros((30, 6)))
     far = np.full(30, full.reach)
-    np.testing.assert_array_equal(displaced(full, removed, far), displaced(full, removed, far, penalty=same))
+    np.testing.assert_array_equal(displaced(full, removed, far), displaced(full, removed, far, change=same))
 
 
 @pytest.mark.parametrize("weights", [None, "balanced"])

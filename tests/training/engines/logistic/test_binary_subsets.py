@@ -7,10 +7,18 @@ import pytest
 from scipy.optimize import brentq
 from scipy.special import expit
 from sklearn.base import clone
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_breast_cancer
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression, RidgeClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MinMaxScaler,
+    OneHotEncoder,
+    QuantileTransformer,
+    StandardScaler,
+)
 
 from leakgauge.models import AnswerKind
 from leakgauge.records import Records
@@ -122,6 +130,77 @@ def test_a_feature_of_zeros_has_no_weight():
     members = halves(records, 6)
     found = run(LogisticRegression(), wider, members, asked)
     np.testing.assert_allclose(found, run(LogisticRegression(), records, members), rtol=0, atol=1e-9)
+
+
+# ---------------------------------------------------------------- behind a scaler that each model fits anew
+
+
+def skewed(n, seed):
+    """Skewed features on different scales, rare dummies, a constant, and one that only a few records vary."""
+    rng = np.random.default_rng(seed)
+    X = np.column_stack(
+        [
+            rng.lognormal(sigma=1.5, size=(n, 3)) * [1, 100, 0.01],
+            rng.permutation(n) < 1,
+            rng.permutation(n) < 4,
+            rng.permutation(n) < n // 3,
+            np.full(n, 0.1),
+            1e6 + (rng.permutation(n) < 3),
+        ]
+    )
+    return Records.from_arrays(X, np.where(rng.random(n) < expit(np.log(X[:, 0]) + X[:, 5] - 1), "yes", "no"))
+
+
+@pytest.mark.parametrize("size", [200, 30])
+@pytest.mark.parametrize(
+    "settings", [{}, {"C": 100.0}, {"C": 1e-3}, {"class_weight": "balanced"}], ids=lambda value: str(value)
+)
+def test_behind_a_scaler(settings, size):
+    """Rows shared, and copied: every model has a scale of its own, on which some columns are constant."""
+    records = skewed(400, 20)
+    check(make_pipeline(StandardScaler(), LogisticRegression(**settings)), records, few(records, size, 12))
+
+
+def test_one_scaler_for_all_is_not_good_enough():
+    """An engine that forgot to fit the scaler anew would fail the comparison above."""
+    records = skewed(400, 21)
+    members = halves(records, 8)
+    shared = Records.from_arrays(
+        StandardScaler().fit_transform(records.features), records.schema.decode_labels(records.labels)
+    )
+    own = run(make_pipeline(StandardScaler(), LogisticRegression()), records, members)
+    assert np.abs(own - run(LogisticRegression(), shared, members)).max() > 1e-3
+
+
+@pytest.mark.parametrize("scaler", [StandardScaler(with_mean=False), StandardScaler(with_std=False)], ids=str)
+def test_behind_half_a_scaler(scaler):
+    whole = skewed(300, 22)
+    near = Records.from_arrays(whole.features[:, :7], whole.schema.decode_labels(whole.labels))
+    check(make_pipeline(scaler, LogisticRegression(C=1e-4)), near, halves(near, 6))
+
+
+def test_behind_a_scaler_that_needs_a_hessian_of_each_model():
+    """Hardly any penalty: nearly all models are verified by Newton's method with their own penalty."""
+    records = skewed(200, 23)
+    check(make_pipeline(StandardScaler(), LogisticRegression(C=1e5)), records, few(records, 60, 5))
+
+
+def test_own_queries_behind_a_scaler():
+    records = skewed(200, 24)
+    queries = EachModel(np.random.default_rng(0).integers(0, 200, (6, 4)))
+    check(make_pipeline(StandardScaler(), LogisticRegression()), records, halves(records, 6), queries)
+
+
+def test_words_and_numbers_side_by_side():
+    """Categories that a training set lacks are unknown to its model, and so are queries that have them."""
+    rng = np.random.default_rng(25)
+    X = np.column_stack([rng.geometric(0.4, 300), rng.integers(0, 3, 300), rng.lognormal(size=(300, 2))])
+    records = Records.from_arrays(X, rng.random(300) < expit(X[:, 2] - X[:, 0]))
+    encode = OneHotEncoder(handle_unknown="ignore")
+    columns = ColumnTransformer([("words", encode, [0, 1]), ("numbers", StandardScaler(), [2, 3])])
+    check(make_pipeline(columns, LogisticRegression()), records, few(records, 100, 8))
+    strict = make_pipeline(OneHotEncoder(), LogisticRegression())
+    assert "only StandardScaler is known" in str(ENGINE.prepare(job_of(strict, records, halves(records, 4))))
 
 
 # ---------------------------------------------------------------- known answers
@@ -316,7 +395,13 @@ class Mine(LogisticRegression):
 
 REFUSED = [
     (Mine(), "Mine is not LogisticRegression"),
-    (make_pipeline(StandardScaler(), LogisticRegression()), "StandardScaler is fitted on the data"),
+    (
+        make_pipeline(QuantileTransformer(n_quantiles=5), LogisticRegression()),
+        "QuantileTransformer is fitted on the data",
+    ),
+    (make_pipeline(MinMaxScaler(), LogisticRegression()), "only StandardScaler is known on any subset"),
+    (make_pipeline(SimpleImputer(), StandardScaler(), LogisticRegression()), "only StandardScaler is known on any"),
+    (make_pipeline(StandardScaler(), LogisticRegression(fit_intercept=False)), "without an intercept nothing takes up"),
     (make_pipeline(FunctionTransformer(np.log), LogisticRegression()), "cannot be given this table"),
     (LogisticRegression(l1_ratio=0.5), "a squared penalty only"),
     (LogisticRegression(C=np.inf), "a squared penalty only"),

@@ -11,7 +11,7 @@ from scipy.sparse import csr_matrix
 from scipy.special import log_softmax, softmax
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, PowerTransformer
 
 from leakgauge.models import answers
 from leakgauge.records import Records
@@ -502,7 +502,7 @@ def test_hardly_any_penalty_on_classes_that_can_be_told_apart(C):
         (LogisticRegression(dual=True), "does not fit all classes together"),
         (LogisticRegression(class_weight={"c00": 0.0}), "weights above 0 only"),
         (LogisticRegression(class_weight={"c00": 1.0, "c99": 1.0}), "cannot use these weights"),
-        (make_pipeline(StandardScaler(), LogisticRegression()), "StandardScaler is fitted on the data"),
+        (make_pipeline(PowerTransformer(), LogisticRegression()), "PowerTransformer is fitted on the data"),
     ],
 )
 def test_what_it_cannot_do_it_refuses(estimator, reason):

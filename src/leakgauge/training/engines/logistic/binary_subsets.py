@@ -24,7 +24,7 @@ scikit-learn finds at a far smaller tolerance.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 from leakgauge.arrays import Flags, Floats, Indices, Members, Singles
 from leakgauge.training.engines.base import Refusal, RefusalKind
+from leakgauge.training.engines.fitted import NO_INTERCEPT, FittedSteps
 from leakgauge.training.engines.logistic import native
 from leakgauge.training.engines.logistic.algebra import dots, longest, solved
 from leakgauge.training.engines.logistic.subsets import (
@@ -81,11 +82,14 @@ class LogisticRegressionSubsets(LogisticSubsets):
 
     name = "logistic-regression-subsets"
     chunk = 128
+    takes_fitted = True
 
     def unsupported(self, case: Given) -> Refusal | None:
         """More than two classes, another penalty or weights, a table too large."""
         if refusal := no_binary_minimum(case):
             return refusal
+        if case.fitted is not None and not case.estimator.fit_intercept:
+            return Refusal(RefusalKind.SETTING, NO_INTERCEPT)
         weight = case.estimator.class_weight
         if weight not in (None, "balanced") and not (isinstance(weight, dict) and _names_classes(weight, case)):
             return Refusal(
@@ -111,7 +115,7 @@ class LogisticRegressionSubsets(LogisticSubsets):
             centre[:-1] = X[:, :-1].mean(axis=0)
         weight = None if estimator.class_weight == "balanced" else named_weights(case)[[1 - one, one]]
         sparse = csr_matrix(X) if np.count_nonzero(X) <= MAX_SPARSE_SHARE * X.size else None
-        return _Pool(X, case.labels == one, penalty, centre, float(estimator.C), sparse, weight, one == 0)
+        return _Pool(X, case.labels == one, penalty, centre, float(estimator.C), sparse, weight, one == 0, case.fitted)
 
     def queries(self, case: Given) -> Floats:
         """Features, and a column of ones for the intercept."""
@@ -131,6 +135,8 @@ class _Pool(Pool):
         sparse: X as a SciPy CSR matrix, where most of it is 0, else ``None``.
         class_weight: of the classes 0 and 1, or ``None`` where they are balanced in each training set.
         turned: whether 1 is the first class of the schema.
+        steps: the earlier steps, where they are fitted on the records: X is as all records make it, and coefficients
+            cost more or less in each model (see :mod:`leakgauge.training.engines.fitted`).
     """
 
     X: Floats
@@ -141,6 +147,20 @@ class _Pool(Pool):
     sparse: Any
     class_weight: Floats | None
     turned: bool
+    steps: FittedSteps | None = None
+
+    @property
+    def fitted(self) -> bool:
+        """Whether there are such steps."""
+        return self.steps is not None
+
+    def penalties(self, members: Members) -> tuple[Floats | None, Flags]:
+        """How much more than here coefficients cost in each training set ``[models, d]``, and where that is certain."""
+        if self.steps is None:
+            return None, np.ones(len(members), dtype=bool)
+        change, excess = self.steps.on(members), np.zeros((len(members), len(self.penalty)))
+        excess[:, :-1] = change.rho - 1
+        return excess, ~change.unknown
 
     def costs(self, members: Members) -> Floats:
         """What records of the classes 0 and 1 cost in each of the training sets ``[models, n]``: ``[models, 2]``."""
@@ -168,7 +188,7 @@ class _Pool(Pool):
     @cached_property
     def entries(self) -> native.SparseRows | None:
         """What the compiled loops go along; ``None`` where there are none, or most of the table is not 0."""
-        if self.sparse is None or not native.available():
+        if self.sparse is None or self.fitted or not native.available():
             return None
         return native.SparseRows.of(self.sparse)
 
@@ -192,9 +212,12 @@ class _Pool(Pool):
         weights, sure = weights_on(self, members[models], reach)
         for place in np.flatnonzero(~sure):
             model = int(models[place])
+            excess, certain = self.penalties(members[model][None])
+            own = self if excess is None else replace(self, penalty=self.penalty + excess[0])
             weights[place], sure[place] = weights_alone(
-                self, members[model], weights[place], asked(queries, self.X, model)
+                own, members[model], weights[place], asked(queries, self.X, model)
             )
+            sure[place] &= certain[0]
         width = 1 if isinstance(queries, EachModel) else MODELS_PER_PRODUCT
         for start in range(0, len(models), width):
             part = models[start : start + width]
@@ -425,6 +448,7 @@ class _Block:
         half: half the scores at the metric's weights, ``[m]`` or ``[models, m]``.
         y: ``[m]`` or ``[models, m]``.
         cost: c ``[models, m]``, 0 where the row is not in the training set.
+        excess: how much more than in the pool coefficients cost ``[models, d]``; ``None`` if no more.
     """
 
     exact: Floats | _Thin
@@ -432,6 +456,12 @@ class _Block:
     half: Singles
     y: Flags
     cost: Floats
+    excess: Floats | None = None
+
+    @property
+    def least(self) -> Floats | float:
+        """The smallest cost of a coefficient ``[models]``, with 1 among them."""
+        return 1.0 if self.excess is None else 1 + self.excess.min(axis=1)
 
 
 def _shared(pool: _Pool, metric: _Metric, members: Members) -> _Block:
@@ -503,8 +533,11 @@ def weights_on(pool: _Pool, members: Members, reach: float) -> tuple[Floats, Fla
         except np.linalg.LinAlgError:
             continue
         block = (_shared if shares else _own)(pool, metric, members[models])
+        excess, certain = pool.penalties(members[models])
+        block = replace(block, excess=excess)
         start = metric.weights + _descend(block, metric).astype(np.float64) @ metric.basis.T
         weights[models], sure[models] = _polish(pool, metric, block, start, reach)
+        sure[models] &= certain
     return weights, sure
 
 
@@ -573,6 +606,34 @@ def _ratio(a: NDArray[Any], b: NDArray[Any]) -> NDArray[Any]:
     return ratio[:, None]
 
 
+@dataclass(frozen=True)
+class _Excess:
+    """How much more than in the pool coefficients cost, in the coordinates of a metric and in single precision.
+
+    Args:
+        diagonal: the same for the coefficients themselves ``[models, d]``.
+        basis: T ``[d, d]``.
+    """
+
+    diagonal: Singles
+    basis: Singles
+
+    @classmethod
+    def of(cls, block: _Block, metric: _Metric) -> _Excess | None:
+        """That of a block; ``None`` if they cost no more."""
+        if block.excess is None:
+            return None
+        return cls(block.excess.astype(np.float32), metric.basis.astype(np.float32))
+
+    def at(self, weights: Floats) -> Singles:
+        """Its gradient at weights ``[d]``, ``[models, d]``."""
+        return np.asarray((self.diagonal * weights.astype(np.float32)) @ self.basis)
+
+    def times(self, direction: Singles) -> Singles:
+        """Its second derivative along directions ``[models, d]``."""
+        return np.asarray((self.diagonal * (direction @ self.basis.T)) @ self.basis)
+
+
 def _descend(block: _Block, metric: _Metric) -> Singles:
     """Nonlinear conjugate gradients (Hager and Zhang 2005), whitened, from the metric's weights ``[models, d]``.
 
@@ -584,11 +645,16 @@ def _descend(block: _Block, metric: _Metric) -> Singles:
     tanh = np.tanh(half)  # 2 p - 1
     moved = np.zeros((len(half), len(metric.weights)), dtype=np.float32)
     pull = np.repeat(metric.pull[None], len(half), axis=0)
+    more = _Excess.of(block, metric)
+    if more is not None:
+        pull += more.at(metric.weights)
     gradient = pull + _sums(block.white, half_cost * (tanh - sign))
     first, direction = dots(gradient, gradient), -gradient
     for _ in range(MAX_GRADIENT_STEPS):
         along = _scores(block.white, direction)
         pulled = direction * metric.penalty
+        if more is not None:
+            pulled += more.times(direction)
         bend = 1 - tanh * tanh
         bend *= half_cost
         bend *= along
@@ -621,9 +687,11 @@ def _polish(pool: _Pool, metric: _Metric, block: _Block, weights: Floats, reach:
         p = _logistic(_scores(block.exact, weights))
         pulls = block.cost * (p - block.y)
         gradient = _sums(block.exact, pulls) + pool.penalty * weights
+        if block.excess is not None:
+            gradient += block.excess * weights
         p *= 1 - p
         p *= block.cost
-        error = _score_error(pool, gradient, p.sum(axis=1), np.abs(pulls).sum(axis=1), reach)
+        error = _score_error(pool, gradient, p.sum(axis=1), np.abs(pulls).sum(axis=1), reach, block.least)
         going = (error > LOG_PROBABILITY_TOLERANCE_NATS) & (error < before / 2)
         if not going.any():
             break
@@ -640,12 +708,14 @@ def _newton_step(metric: _Metric, block: _Block, gradient: Floats, bend: Singles
     scale = np.linalg.norm(white, axis=1, keepdims=True)
     close = np.square(np.maximum(enough, SMALLEST_RESIDUAL_FACTOR))
     rest = (-white / scale).astype(np.float32)
-    moved, direction = np.zeros_like(rest), rest.copy()
+    moved, direction, more = np.zeros_like(rest), rest.copy(), _Excess.of(block, metric)
     size = dots(rest, rest)
     for _ in range(MAX_GRADIENT_STEPS):
         along = _scores(block.white, direction)
         along *= bend
         image = direction * metric.penalty + _sums(block.white, along)
+        if more is not None:
+            image += more.times(direction)
         length = _ratio(size, dots(direction, image))
         moved += length * direction
         rest -= length * image
@@ -659,13 +729,16 @@ def _newton_step(metric: _Metric, block: _Block, gradient: Floats, bend: Singles
     return step
 
 
-def _score_error(pool: _Pool, gradient: Floats, bend: Floats, pulls: Floats, reach: float) -> Floats:
+def _score_error(
+    pool: _Pool, gradient: Floats, bend: Floats, pulls: Floats, reach: float, least: Floats | float = 1.0
+) -> Floats:
     """How far the score of any query can be from that at the minimum, no less ``[models]``.
 
-    With coefficients off by u and the centred intercept by v, ``g'(u, v) >= |u|^2`` because the penalty is convex by
-    that much. Since ``sum c_i (p_i - y_i) = g_v``, and the logistic function's slope falls by no more than the factor
-    ``exp(-t)`` over a distance t, some record's score is off by at most ``s = -log(1 - |g_v| / bend)``: so
-    ``|v| <= R |u| + s`` where R is the largest norm of a centred record, and ``|u|`` follows.
+    With coefficients off by u and the centred intercept by v, ``g'(u, v) >= P |u|^2`` because the penalty is convex by
+    that much if no coefficient costs less than P. Since ``sum c_i (p_i - y_i) = g_v``, and the logistic function's
+    slope falls by no more than the factor ``exp(-t)`` over a distance t, some record's score is off by at most
+    ``s = -log(1 - |g_v| / bend)``: so ``|v| <= R |u| + s`` where R is the largest norm of a centred record, and ``|u|``
+    follows.
 
     Args:
         pool: all records.
@@ -673,15 +746,16 @@ def _score_error(pool: _Pool, gradient: Floats, bend: Floats, pulls: Floats, rea
         bend: the sum of ``c p (1 - p)`` over the records ``[models]``.
         pulls: the sum of ``c |p - y|`` over the records ``[models]``, for the rounding errors of g.
         reach: the largest norm of a centred query.
+        least: P ``[models]``, or for all models.
     """
     rounding = SUM_RELATIVE_ERROR * pulls * pool.largest
     error: Floats
     if pool.penalty.all():
-        error = (np.linalg.norm(gradient, axis=1) + rounding) * reach
+        error = (np.linalg.norm(gradient, axis=1) + rounding) * reach / least
         return error
     level = np.abs(gradient[:, -1]) + SUM_RELATIVE_ERROR * pulls
     slack = np.where(level < bend, -np.log1p(-level / bend), np.inf)
     along = np.linalg.norm((gradient - gradient[:, -1:] * pool.centre)[:, :-1], axis=1) + rounding
-    off = along + pool.radius * level + np.sqrt(level * slack)
+    off = (along + pool.radius * level) / least + np.sqrt(level * slack / least)
     error = (reach + pool.radius) * off + slack
     return error

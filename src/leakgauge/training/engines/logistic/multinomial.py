@@ -10,8 +10,9 @@ Without record t (the others may then have costs c' instead of c) it moves by th
 
     ``b_t = sum_i (c'_i - c_i) (p_i(W) - y_i) x_i'``,
 
-where ``c'_t = 0``. The equation is exact, and a difference: rounding is relative to what one record moves, so that
-single precision goes far. Where it ends, the left side is found anew in double precision.
+where ``c'_t = 0``. Behind steps that are fitted on the records (see :mod:`leakgauge.training.engines.fitted`) P_t takes
+the place of P, and ``W (P_t - P)`` adds to b_t. The equation is exact, and a difference: rounding is relative to what
+one record moves, so that single precision goes far. Where it ends, the left side is found anew in double precision.
 
 The matrix of second derivatives H is applied to a whole block of records by two products with X. What is inverted,
 once, are its diagonal blocks M, one for each class. W and Delta sum to zero over the classes, and on such matrices the
@@ -35,6 +36,7 @@ import numpy as np
 
 from leakgauge.arrays import Flags, Floats, Indices, Numbers, Singles
 from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Refusal, RefusalKind
+from leakgauge.training.engines.fitted import MOVING_VALUES, NO_INTERCEPT, fitted_steps
 from leakgauge.training.engines.logistic.wanted import given_logistic_regression, no_multinomial_minimum
 from leakgauge.training.engines.stateless import Given, fill_by_training
 from leakgauge.training.job import Job
@@ -96,8 +98,13 @@ class MultinomialLogisticRegression(Engine):
 
     def prepare(self, job: Job) -> PreparedLbfgs | Refusal:
         """Another learner or sort of job, two classes, another penalty or solver, more numbers than fit: refused."""
-        case = given_logistic_regression(job, unsupported, any_query=True)
-        return case if isinstance(case, Refusal) else PreparedLbfgs(self, job, case.dense())
+        case = given_logistic_regression(job, unsupported, any_query=True, fitted=fitted_steps)
+        if isinstance(case, Refusal):
+            return case
+        case = case.dense()
+        if case.fitted is not None and Coordinates.of(case.matrix, intercept=True).turn is not None:
+            return Refusal(RefusalKind.DATA, "features that are scaled depend on each other, or nearly so")
+        return PreparedLbfgs(self, job, case)
 
 
 class PreparedLbfgs(PreparedJob):
@@ -137,21 +144,25 @@ class PreparedLbfgs(PreparedJob):
                 lost[:] = False
             elif whole is not None:
                 _answer(self.case.part(models), whole, self.engine.tolerance, table, lost)
+                lost |= self.case.unknown(models)
         return self._outcome(fill_by_training(job, models, table, lost))
 
-    def displacements(self) -> Floats:
+    def displacements(self) -> Floats | None:
         """How far the coefficients, and last the intercepts if there are any, move without each record.
 
         Coefficients and intercepts sum to zero over the classes.
 
         Returns:
             ``[models, classes, d (+ 1)]``; 0 for a class that no record has, NaN for a model that loses a class.
+            ``None`` where earlier steps are fitted on the records, which have parameters too.
 
         Raises:
             numpy.linalg.LinAlgError: a minimum was not found: there is hardly any penalty, and classes can be told
                 apart.
         """
         case, close = self.case, self.engine.tolerance
+        if case.fitted is not None:
+            return None
         with np.errstate(all="ignore"), one_thread():
             whole = solve(case, np.arange(len(case.labels)), close)
             if whole is None:
@@ -438,7 +449,7 @@ def _lanczos(problem: SoftmaxProblem, p: Floats, curvature: SoftmaxHessian) -> t
 
 
 def displaced(
-    fit: SoftmaxMinimum, removed: Indices, factors: Floats, goals: Floats
+    fit: SoftmaxMinimum, removed: Indices, factors: Floats, goals: Floats, penalties: Floats | None = None
 ) -> Iterator[tuple[Indices, Floats, Flags]]:
     """How far the minimum moves without each record, block by block.
 
@@ -447,6 +458,7 @@ def displaced(
         removed: the record that each model lacks ``[models]``.
         factors: how many times as much as before a record of each class costs each model ``[models, classes]``.
         goals: how small a gradient must be by the inverse of M, if leaving out a record did not change M ``[models]``.
+        penalties: the diagonal of P for each model ``[models, d]``; by default that of the fit.
 
     Yields:
         models ``[m]`` by their places in ``removed``; the moves ``[m, classes, d]``; and bool ``[m]``: where the
@@ -458,14 +470,19 @@ def displaced(
     # Records that move the model about equally far need about equally many steps.
     order = np.argsort(-influence, kind="stable")
     width = max(1, min(BLOCK_COLUMNS, BLOCK_NUMBERS // max(problem.X.shape)) // problem.n_classes)
+    penalties = (
+        np.broadcast_to(problem.penalty, (len(removed), len(problem.penalty))) if penalties is None else penalties
+    )
     for first in range(0, len(order), width):
         part = order[first : first + width]
-        yield part, *_left_out(fit, removed[part], factors[part], goals[part])
+        yield part, *_left_out(fit, removed[part], factors[part], goals[part], penalties[part])
 
 
-def _left_out(fit: SoftmaxMinimum, removed: Indices, factors: Floats, goals: Floats) -> tuple[Floats, Flags]:
+def _left_out(
+    fit: SoftmaxMinimum, removed: Indices, factors: Floats, goals: Floats, penalties: Floats
+) -> tuple[Floats, Flags]:
     """The moves of one block, and which of them did not converge."""
-    block = _block(fit, removed, factors, goals)
+    block = _block(fit, removed, factors, goals, penalties)
     moves, lost = np.zeros(block.moved.shape), np.ones(len(removed), dtype=bool)
     for _ in range(MAX_LBFGS_STEPS):
         found = _settle(fit, block)
@@ -553,6 +570,7 @@ class _Block:
         goal: how small ``norm`` must be if M does not change ``[m]``.
         kept: the least share of M that is left ``[m]``.
         cost: what each record costs, 0 for the one that is missing ``[m, n]``.
+        penalty: the diagonal of P ``[m, 1, d]``.
         own, bend: the inverse of M without that record is ``M^-1 + bend own own'``;
             ``[m, classes, d]`` and ``[m, classes]``.
         pull: b, the gradient at the fit with all records ``[m, classes, d]``.
@@ -570,6 +588,7 @@ class _Block:
     goal: Floats
     kept: Floats
     cost: Floats
+    penalty: Floats
     own: Singles
     bend: Singles
     pull: Floats
@@ -593,7 +612,7 @@ def _some(state: State, models: Flags) -> State:
     return type(state)(**{field.name: getattr(state, field.name)[models] for field in fields(state)})
 
 
-def _block(fit: SoftmaxMinimum, removed: Indices, factors: Floats, goals: Floats) -> _Block:
+def _block(fit: SoftmaxMinimum, removed: Indices, factors: Floats, goals: Floats, penalties: Floats) -> _Block:
     """A block of models at the fit with all records."""
     problem, m = fit.problem, len(removed)
     cost = problem.cost * factors[:, problem.y]
@@ -604,12 +623,15 @@ def _block(fit: SoftmaxMinimum, removed: Indices, factors: Floats, goals: Floats
     weight = problem.weights(fit.p).T[removed]
     left = np.maximum(1 - weight * np.einsum("md,mkd->mk", x, own), 1e-3)
     pull = _pull(fit, removed, factors)
+    if (penalties != problem.penalty).any():
+        pull += (penalties - problem.penalty)[:, None] * fit.weights
     delta, anchored, gradient, solved = np.zeros((4, *pull.shape), np.float32)
     block = _Block(
         model=np.arange(m),
         goal=goals * np.sqrt(left.min(axis=1)),
         kept=np.ones(m),
         cost=cost,
+        penalty=penalties[:, None],
         own=own,
         bend=(weight / left).astype(np.float32),
         pull=pull,
@@ -702,7 +724,7 @@ def _anchor_anew(fit: SoftmaxMinimum, block: _Block, rows: Indices) -> None:
     block.p[rows] = fit.p + change
     change *= block.cost[rows][:, None]
     gradient = (change.reshape(m * k, -1) @ problem.X).reshape(m, k, d)
-    gradient += problem.penalty * moved + block.pull[rows]
+    gradient += block.penalty[rows] * moved + block.pull[rows]
     _anchor(fit, block, rows, gradient)
 
 
@@ -722,7 +744,7 @@ def _advance(fit: SoftmaxMinimum, block: _Block) -> None:
     _to_probabilities(change, block.p, fit.highest)
     change *= block.cost.astype(np.float32)[:, None]
     gradient: Singles = (change.reshape(m * k, -1) @ fit.single.X).reshape(m, k, d)
-    gradient += fit.single.penalty * block.delta
+    gradient += block.penalty.astype(np.float32) * block.delta
     gradient += block.anchored
     solved, block.norm = _solve(fit, block, slice(None), gradient)
     block.memory.add(step, (gradient - block.gradient).reshape(m, -1), (solved - block.solved).reshape(m, -1))
@@ -817,7 +839,12 @@ class Coordinates:
     @property
     def penalty(self) -> Floats:
         """The diagonal of P ``[r (+ 1)]``."""
-        return np.append(self.size**-2.0, [0.0] * self.intercept)
+        return self.penalties(np.ones(len(self.size)))
+
+    def penalties(self, rho: Floats) -> Floats:
+        """The same where coefficients of features, which are all kept, cost rho ``[..., r]``: ``[..., r (+ 1)]``."""
+        costs = rho * self.size**-2.0
+        return np.concatenate([costs, np.zeros((*costs.shape[:-1], 1))], axis=-1) if self.intercept else costs
 
     def rows(self, matrix: Floats) -> Floats:
         """Features ``[rows, r (+ 1)]``."""
@@ -871,7 +898,9 @@ class Solution:
         return coefficients
 
 
-def solve(case: Given, kept: Indices, close: float, queries: Floats | None = None) -> Solution | None:
+def solve(
+    case: Given, kept: Indices, close: float, queries: Floats | None = None, rho: Floats | None = None
+) -> Solution | None:
     """The minimum for some of the records; ``None`` if it cannot be found.
 
     Args:
@@ -879,12 +908,16 @@ def solve(case: Given, kept: Indices, close: float, queries: Floats | None = Non
         kept: the records ``[n]``.
         close: largest error of a log-probability.
         queries: what will be asked besides the records ``[queries, d]``.
+        rho: what coefficients of the features cost ``[d]``; by default 1.
     """
     matrix, labels = case.matrix[kept], case.labels[kept]
     present, y = np.unique(labels, return_inverse=True)
     coordinates = Coordinates.of(matrix, case.estimator.fit_intercept)
     # With two classes scikit-learn has one vector w, penalised as a whole; here it is w / 2 and -w / 2.
-    penalty = coordinates.penalty * (2 if len(present) == 2 else 1)
+    if rho is not None and coordinates.turn is not None:
+        return None  # what the features cost is no diagonal on their principal axes
+    penalty = coordinates.penalty if rho is None else coordinates.penalties(rho)
+    penalty = penalty * (2 if len(present) == 2 else 1)
     try:
         cost = float(case.estimator.C) * class_weights(case, labels)[labels]
         fit = minimum(SoftmaxProblem(coordinates.rows(matrix), y, cost, penalty, len(present)))
@@ -932,7 +965,9 @@ def _displacements(case: Given, whole: Solution, close: float) -> Floats:
 
 def _alone(case: Given, model: Any, close: float, queries: Floats | None) -> Solution | None:
     """The minimum without one record, by Newton's method."""
-    return solve(case, np.delete(np.arange(len(case.labels)), case.removed[model]), close, queries)
+    record = case.removed[model]
+    rho = None if case.fitted is None else case.fitted.without(np.array([record])).rho[0]
+    return solve(case, np.delete(np.arange(len(case.labels)), record), close, queries, rho)
 
 
 def _moves(case: Given, whole: Solution, close: float, reach: Floats) -> Iterator[tuple[Indices, Floats, Flags]]:
@@ -946,8 +981,12 @@ def _moves(case: Given, whole: Solution, close: float, reach: Floats) -> Iterato
         members = case.counts[whole.present][own]
         factors *= (n - 1) / n
         factors[np.arange(len(removed)), own] *= members / (members - 1)
-    records = np.arange(len(case.labels))
-    for part, moves, failed in displaced(whole.fit, removed, factors, goals):
+    records, penalties = np.arange(len(case.labels)), None
+    if case.fitted is not None:
+        rho = case.fitted.without(removed).rho
+        penalties = whole.coordinates.penalties(rho)
+        goals = goals * rho.min(axis=1, initial=1.0)  # second derivatives keep that share at least
+    for part, moves, failed in displaced(whole.fit, removed, factors, goals, penalties):
         yield stay[part], moves, failed | (_kept(whole.fit, records != removed[part, None], moves) < LEAST_KEPT)
 
 
@@ -972,6 +1011,10 @@ def unsupported(case: Given) -> Refusal | None:
     refusal = no_multinomial_minimum(case)
     if refusal is not None:
         return refusal
+    if case.fitted is not None and not case.estimator.fit_intercept:
+        return Refusal(RefusalKind.SETTING, NO_INTERCEPT)
+    if case.fitted is not None and case.fitted.filled:
+        return Refusal(RefusalKind.SETTING, MOVING_VALUES)
     try:
         weights = class_weights(case, case.labels)
     except ValueError as error:

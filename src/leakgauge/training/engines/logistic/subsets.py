@@ -10,16 +10,17 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from leakgauge.arrays import Flags, Floats, Indices, Members
 from leakgauge.models import AnswerKind
-from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Refusal
+from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Refusal, RefusalKind
+from leakgauge.training.engines.fitted import fitted_steps
 from leakgauge.training.engines.logistic.wanted import Unsupported, given_logistic_regression
 from leakgauge.training.engines.refit import train_each
-from leakgauge.training.engines.stateless import Given
+from leakgauge.training.engines.stateless import FittingSteps, Given
 from leakgauge.training.job import Job
 from leakgauge.training.subsets import everything
 from leakgauge.training.table import EachModel
@@ -56,6 +57,11 @@ class Pool(ABC):
     """
 
     known: dict[int, Any] = field(default_factory=dict, repr=False, kw_only=True)
+
+    @property
+    def fitted(self) -> bool:
+        """Whether what the last step sees of queries was fitted on the records."""
+        return False
 
     @abstractmethod
     def trainable(self, members: Members) -> Flags:
@@ -109,6 +115,8 @@ class LogisticSubsets(Engine):
     tolerance = LOG_PROBABILITY_TOLERANCE_NATS
     trains = True
     converges = True
+    takes_fitted: ClassVar[bool] = False
+    """Whether earlier steps may be fitted on the records; see :mod:`leakgauge.training.engines.fitted`."""
 
     def prepare(self, job: Job) -> OnSubsets | Refusal:
         """Another learner, another penalty or solver and more numbers than fit are refused."""
@@ -117,14 +125,21 @@ class LogisticSubsets(Engine):
             return pool
         if isinstance(job.queries, EachModel):
             return OnSubsets(self, job, pool, None)
-        asked = _given_all(job, job.records[:1], job.queries, lambda _: None)
+        steps = fitted_steps if self.takes_fitted else None
+        records = job.records if pool.fitted else job.records[:1]
+        asked = _given_all(job, records, job.queries, lambda _: None, steps)
         queries = asked if isinstance(asked, Refusal) else self.queries(asked)
         return queries if isinstance(queries, Refusal) else OnSubsets(self, job, pool, queries)
 
     def pool(self, job: Job) -> Pool | Refusal:
         """The pool of a job; or why it cannot be done, of which its queries are no part."""
-        case = _given_all(job, job.records, job.records.features[:1], self.unsupported)
-        return case if isinstance(case, Refusal) else self.pool_of(case)
+        steps = fitted_steps if self.takes_fitted else None
+        case = _given_all(job, job.records, job.records.features[:1], self.unsupported, steps)
+        if isinstance(case, Refusal):
+            return case
+        if case.fitted is not None and case.fitted.one_less:
+            return Refusal(RefusalKind.SETTING, "of its earlier steps only StandardScaler is known on any subset")
+        return self.pool_of(case)
 
     @abstractmethod
     def unsupported(self, case: Given) -> Refusal | None:
@@ -178,10 +193,12 @@ class OnSubsets(PreparedJob):
         return found.with_others(lost, replace(train_each(job, lost), n_unconverged=len(lost))) if len(lost) else found
 
 
-def _given_all(job: Job, records: Records, queries: Floats, unsupported: Unsupported) -> Given | Refusal:
+def _given_all(
+    job: Job, records: Records, queries: Floats, unsupported: Unsupported, fitted: FittingSteps | None
+) -> Given | Refusal:
     """What the last step sees of records and queries; or why it cannot be done."""
     whole = replace(job, records=records, subsets=everything(len(records)), queries=queries, places=None)
-    return given_logistic_regression(whole, unsupported)
+    return given_logistic_regression(whole, unsupported, fitted=fitted)
 
 
 def one_class(job: Job, members: Flags) -> str:

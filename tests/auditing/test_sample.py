@@ -1,0 +1,135 @@
+"""Which records are left out where not all can be: the screen finds who matters, the rest is a fair sample."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from leakgauge import ReleaseRule, Settings, audit
+from leakgauge.auditing import Verdict
+from leakgauge.auditing.influence.findings import unshared_noise
+from leakgauge.auditing.influence.sample import Sample, affordable
+from leakgauge.auditing.pace import Pace
+from leakgauge.influence import pdtp
+from leakgauge.models import FunctionProbabilities
+from leakgauge.records import Records
+from leakgauge.training import FunctionLearner
+
+IDS = np.arange(600.0)[:, None]
+LABELS = np.arange(600) % 2
+DATA = {"train": (IDS[:300], LABELS[:300]), "holdout": (IDS[300:], LABELS[300:])}
+INFLUENCE = ReleaseRule(advantage=None)
+
+
+def remembering(moved, *, by=2.0):
+    """A learner whose answers about some people move by so much with them, and about nobody else."""
+
+    def fit(records, seed):
+        known = set(records.features[:, 0]) & set(moved)
+
+        def probabilities(asked):
+            p = 1 / (1 + np.exp(2 - by * np.isin(asked[:, 0], list(known))))
+            return np.stack([1 - p, p], axis=1)
+
+        return FunctionProbabilities(probabilities, records.schema)
+
+    return FunctionLearner(fit, randomised=False)
+
+
+def direct(result):
+    return next(one for one in result.findings if one.measure.startswith("largest PDTP"))
+
+
+def test_the_screen_finds_the_one_record_that_matters():
+    """40 of 300 records are left out; at random the one of influence 1.3 would be among them once in eight audits."""
+    for person in (3.0, 150.0, 299.0):
+        settings = Settings(n_influence=40, n_shadows=16, attacks=("gap", "lira"), rule=INFLUENCE)
+        found = audit(remembering([person]), **DATA, settings=settings)
+        assert direct(found).verdict is Verdict.FAILS
+        assert (found.influence.n_measured, found.influence.n_at_random) == (40, 20)
+
+
+def test_a_pass_needs_enough_records_at_random_and_says_what_it_leaves_open():
+    nobody = remembering([])
+    few, many = (
+        audit(nobody, **DATA, settings=Settings(n_influence=n, n_shadows=0, attacks=("gap",), rule=INFLUENCE))
+        for n in (100, 120)
+    )
+    assert direct(few).verdict is Verdict.CANNOT_TELL
+    assert "not every record was measured" in direct(few).reason
+    assert direct(many).verdict is Verdict.PASSES
+    assert "Of the other 180 at most 9 exceed the limit (95 % confidence)" in direct(many).reason
+    assert many.influence.most_above == 9
+    assert any("180 training records, at most 9" in said for said in many.not_tested)
+
+
+def test_a_proof_is_asked_for_all_records():
+    settings = Settings(n_influence=200, n_shadows=0, attacks=("gap",), rule=ReleaseRule(advantage=None, queries="any"))
+    assert direct(audit(remembering([]), **DATA, settings=settings)).verdict is Verdict.CANNOT_TELL
+
+
+@pytest.mark.parametrize("n_moved", [15, 60])
+def test_the_bound_on_the_rest_holds(n_moved):
+    """Samples of which nobody is ranked rightly: in 19 of 20 audits the bound is no less than the truth."""
+    rng = np.random.default_rng(n_moved)
+    held = 0
+    for _ in range(300):
+        moved = rng.choice(300, n_moved, replace=False)
+        rows = rng.choice(300, 80, replace=False)
+        sample = Sample(np.sort(rows), np.sort(rows[40:]), 300)
+        above = np.isin(sample.at_random, moved).sum()
+        held += sample.most_above(int(above)) >= n_moved - np.isin(rows, moved).sum()
+    assert held / 300 >= 0.93
+
+
+def test_all_records_are_measured_where_there_is_time():
+    def many(seconds, **more):
+        return affordable(120, Pace(0.0, 0.0, seconds, None, 0), 1000, **{"n_each": 1, "n_others": 56} | more)
+
+    assert many(0.01) == 1000
+    assert many(0.25) == 256
+    assert many(0.25, n_each=2) == 128
+    assert many(60.0) == 16
+
+
+def test_a_small_budget_measures_fewer():
+    settings = Settings(budget=1e-6, n_shadows=0, attacks=("gap",), rule=INFLUENCE)
+    assert audit(remembering([]), **DATA, settings=settings).influence.n_measured == 16
+    everyone = Settings(budget=None, n_shadows=0, attacks=("gap",), rule=INFLUENCE)
+    assert audit(remembering([]), **DATA, settings=everyone).influence.n_measured == 300
+
+
+def test_noise_that_pairs_share_does_not_count():
+    """Other seeds move every answer, but the two models of a pair share theirs: values are 0, the floor is not."""
+    records = Records.from_arrays(IDS[:40], LABELS[:40])
+
+    def fit(given, seed):
+        offset = np.random.default_rng(seed).normal()
+
+        def probabilities(asked):
+            p = np.full(len(asked), 1 / (1 + np.exp(-offset)))
+            return np.stack([1 - p, p], axis=1)
+
+        return FunctionProbabilities(probabilities, given.schema)
+
+    found = pdtp(FunctionLearner(fit), records, seed=0)
+    assert (found.noise_floor > 0.3).all()
+    assert (unshared_noise(found) == 0).all()
+
+
+def test_infinite_values_leave_the_noise_unknown():
+    records = Records.from_arrays(IDS[:40], LABELS[:40])
+
+    def fit(given, seed):
+        known = given.features[:, 0]
+        shift = np.random.default_rng(seed).normal()
+
+        def probabilities(asked):
+            p = np.where(np.isin(asked[:, 0], known), 1 / (1 + np.exp(-shift)), 1.0)
+            return np.stack([1 - p, p], axis=1)
+
+        return FunctionProbabilities(probabilities, given.schema)
+
+    found = pdtp(FunctionLearner(fit), records, seed=0)
+    assert np.isinf(found.values).all()
+    assert not np.isnan(unshared_noise(found)).any()
