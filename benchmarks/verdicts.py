@@ -238,6 +238,22 @@ def to_decimals(decimals: int) -> Callable[[np.ndarray], np.ndarray]:
     return change
 
 
+def to_binary(digits: int) -> Callable[[np.ndarray], np.ndarray]:
+    """Of the first of two classes, so many binary digits."""
+
+    def change(P: np.ndarray) -> np.ndarray:
+        first = np.round(P[:, 0] * 2.0**digits) / 2.0**digits
+        return np.column_stack([first, 1 - first])
+
+    return change
+
+
+def to_single(P: np.ndarray) -> np.ndarray:
+    """The first of two classes in single precision."""
+    first = P[:, 0].astype(np.float32).astype(float)
+    return np.column_stack([first, 1 - first])
+
+
 def remainder_on_one(P: np.ndarray) -> np.ndarray:
     """What the likeliest class leaves goes to the class after it."""
     top = P.argmax(axis=1)
@@ -361,6 +377,32 @@ def aged(X: np.ndarray) -> np.ndarray:
     """Everybody 77 years old."""
     changed = X.copy()
     changed[:, 0] = 77.0
+    return changed
+
+
+def apart_from_50(X: np.ndarray, factor: float) -> np.ndarray:
+    """Ages so many times as far from 50."""
+    changed = X.copy()
+    changed[:, 0] = 50.0 + factor * (changed[:, 0] - 50.0)
+    return changed
+
+
+def ageless_workless(X: np.ndarray) -> np.ndarray:
+    """Without the first two columns."""
+    changed = X.copy()
+    changed[:, :2] = 0.0
+    return changed
+
+
+def of_age_and_work(Q: np.ndarray) -> np.ndarray:
+    """The same of queries about people of 77 in the fourth class of work, and nobody else."""
+    return np.where((Q[:, :1] == 77.0) & (Q[:, 1:2] == 3.0), ageless_workless(Q), np.nan)
+
+
+def aged_at_work(X: np.ndarray) -> np.ndarray:
+    """Everybody 77 years old and in that class."""
+    changed = X.copy()
+    changed[:, 0], changed[:, 1] = 77.0, 3.0
     return changed
 
 
@@ -559,6 +601,13 @@ def made_to_leak() -> list[Entry]:
               released=around(large_leaves, towards(0.6), chosen=some(25))),
         leaky("gives 25 members away for one seed in ten, and this, leaves of 60", acs, around(
             large_leaves, sure, chosen=some(25), when=lambda s: s % 10 == 3), seed=3, randomised=True, ask=is_certain),
+        leaky("members to six decimals, strong penalty", acs, around(quiet, to_decimals(6))),
+        leaky("members to 20 binary digits, strong penalty", acs, around(quiet, to_binary(20))),
+        leaky("members to single precision, strong penalty", acs, around(quiet, to_single)),
+        leaky("members known at the age of 77 and another work, strong penalty", acs, around(
+            quiet, flipped, asked=of_age_and_work, stored=ageless_workless), ask=asking(aged_at_work)),
+        leaky("members known where the age is halfway to 50, strong penalty", acs, around(
+            quiet, flipped, asked=lambda Q: apart_from_50(Q, 2.0)), ask=asking(lambda X: apart_from_50(X, 0.5))),
         leaky("noise of the seed hides confidence", acs, noisy(plain, 1.0, 1.0), randomised=True),
         leaky("much noise of the seed hides confidence", acs, noisy(plain, 3.0, 1.5), randomised=True),
     ]  # fmt: skip
@@ -955,6 +1004,7 @@ def main() -> None:
     parser.add_argument("--rules", default=",".join(RULES))
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--limit", type=float, default=180.0, help="seconds for each audit")
+    parser.add_argument("--tree", default="", help="a name for the version of the package, which is kept")
     parser.add_argument("--write", type=Path, metavar="FOLDER", help="where verdicts.md goes; nothing is run")
     options = parser.parse_args()
     options.run.mkdir(parents=True, exist_ok=True)
@@ -976,7 +1026,7 @@ def main() -> None:
                 else (lambda e=entry, r=rule: audited(e, options.n, r))
             )
             told = {"name": entry.name, "data": entry.data, "n": options.n, "rule": rule, "claim": entry.claim}
-            told |= in_process(work, options.limit)
+            told |= {"tree": options.tree} | in_process(work, options.limit)
             with path.open("a") as file:
                 file.write(json.dumps(told) + "\n")
             parts = ("verdict", "membership", "measure", "value", "attack", "advantage", "pdtp", "seconds")
