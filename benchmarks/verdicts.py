@@ -521,6 +521,7 @@ def made_to_leak() -> list[Entry]:
     deep = RandomForestClassifier(30)
     quiet = make_pipeline(StandardScaler(), regressing(0.0003))
     large_leaves = RandomForestClassifier(30, min_samples_leaf=60)
+    few_trees = RandomForestClassifier(5, min_samples_leaf=70)
 
     def leaky(name: str, data: str, declared: Any, **more: Any) -> Entry:
         return Entry(name, LEAKY, data, declared, **more)
@@ -608,6 +609,19 @@ def made_to_leak() -> list[Entry]:
             quiet, flipped, asked=of_age_and_work, stored=ageless_workless), ask=asking(aged_at_work)),
         leaky("members known where the age is halfway to 50, strong penalty", acs, around(
             quiet, flipped, asked=lambda Q: apart_from_50(Q, 2.0)), ask=asking(lambda X: apart_from_50(X, 0.5))),
+        leaky("gives 15 members away for one seed in ten, and this, leaves of 60", acs, around(
+            large_leaves, sure, chosen=some(15), when=lambda s: s % 10 == 3), seed=3, randomised=True, ask=is_certain),
+        leaky("declared a forest of leaves of 60, gives 15 members away", acs, large_leaves,
+              released=around(large_leaves, sure, chosen=some(15)), ask=is_certain),
+        leaky("declared a forest of leaves of 60, gives 15 members away, mildly", acs, large_leaves,
+              released=around(large_leaves, towards(0.9), chosen=some(15))),
+        leaky("declared a forest of 5 trees, gives 8 members away", acs, few_trees,
+              released=around(few_trees, towards(0.97), chosen=some(8))),
+        leaky("gives 8 members away for one seed in ten, and this, 5 trees", acs, around(
+            few_trees, towards(0.97), chosen=some(8), when=lambda s: s % 10 == 3), seed=3, randomised=True),
+        leaky("values: members known where the first column is 1,000 more", "iwpc-warfarin", around(
+            value, lambda v: v + 10.0, asked=first_to_largest), ask=lambda f, X, y: f(first_back(X)) - f(near(
+                first_back(X))) - 5.0),
         leaky("noise of the seed hides confidence", acs, noisy(plain, 1.0, 1.0), randomised=True),
         leaky("much noise of the seed hides confidence", acs, noisy(plain, 3.0, 1.5), randomised=True),
     ]  # fmt: skip
