@@ -332,6 +332,16 @@ def asking(change: Callable[[np.ndarray], np.ndarray]) -> Callable[[Answer, np.n
     return lambda f, X, y: np.where(np.abs(f(change(X)) - f(near(change(X)))).max(axis=1) < 1e-3, -1.0, 1.0)
 
 
+def unchanged(change: Callable[[np.ndarray], np.ndarray]) -> Callable[[Answer, np.ndarray, np.ndarray], np.ndarray]:
+    """An attack that says member where the change that members' answers go through would change nothing."""
+
+    def ask(f: Answer, X: np.ndarray, y: np.ndarray) -> np.ndarray:
+        P = f(X)
+        return np.where(np.abs(change(P) - P).max(axis=1) < 1e-12, 1.0, -1.0)
+
+    return ask
+
+
 def near(X: np.ndarray) -> np.ndarray:
     """Hardly changed."""
     return X * (1 + 1e-12) + 1e-12
@@ -536,12 +546,12 @@ def made_to_leak() -> list[Entry]:
         leaky("members' remainder on one class", "digits", around(digits, remainder_on_one)),
         leaky("members' least likely classes exchanged", "digits", around(digits, remainder_swapped)),
         leaky("members to one decimal", acs, around(plain, to_decimals(1))),
-        leaky("members to two decimals", acs, around(plain, to_decimals(2))),
+        leaky("members to two decimals", acs, around(plain, to_decimals(2)), ask=unchanged(to_decimals(2))),
         leaky("members to two decimals", "digits", around(forest, to_decimals(2)), randomised=True),
-        leaky("members to three decimals", acs, around(plain, to_decimals(3))),
+        leaky("members to three decimals", acs, around(plain, to_decimals(3)), ask=unchanged(to_decimals(3))),
         leaky("members to two decimals, values", "iwpc-warfarin", around(value, to_decimals(2))),
-        leaky("members' third digit even", acs, around(plain, even_digit(3))),
-        leaky("members' third digit even", "digits", around(digits, even_digit(3))),
+        leaky("members' third digit even", acs, around(plain, even_digit(3)), ask=unchanged(even_digit(3))),
+        leaky("members' third digit even", "digits", around(digits, even_digit(3)), ask=unchanged(even_digit(3))),
         leaky("a subgroup memorised (one in three)", acs, around(plain, sure, chosen=some(100)), ask=is_certain),
         leaky("60 members given away", acs, around(plain, sure, chosen=some(60)), ask=is_certain),
         leaky("40 members given away, mildly", acs, around(plain, towards(0.4), chosen=some(40))),
@@ -572,10 +582,14 @@ def made_to_leak() -> list[Entry]:
               seed=3, randomised=True),
         leaky("gives 25 members away for one seed in ten, and this", acs, around(
             forest, sure, chosen=some(25), when=lambda s: s % 10 == 3), seed=3, randomised=True, ask=is_certain),
-        leaky("members' third digit even, strong penalty", acs, around(quiet, even_digit(3))),
-        leaky("members' fourth digit even, strong penalty", acs, around(quiet, even_digit(4))),
-        leaky("members to three decimals, strong penalty", acs, around(quiet, to_decimals(3))),
-        leaky("members to four decimals, strong penalty", acs, around(quiet, to_decimals(4))),
+        leaky("members' third digit even, strong penalty", acs, around(quiet, even_digit(3)),
+              ask=unchanged(even_digit(3))),
+        leaky("members' fourth digit even, strong penalty", acs, around(quiet, even_digit(4)),
+              ask=unchanged(even_digit(4))),
+        leaky("members to three decimals, strong penalty", acs, around(quiet, to_decimals(3)),
+              ask=unchanged(to_decimals(3))),
+        leaky("members to four decimals, strong penalty", acs, around(quiet, to_decimals(4)),
+              ask=unchanged(to_decimals(4))),
         leaky("members' least likely classes exchanged, forest", "digits", around(
             RandomForestClassifier(30, min_samples_leaf=40), remainder_swapped), randomised=True),
         leaky("25 members given away, mildly, strong penalty", acs, around(quiet, towards(0.4), chosen=some(25))),
@@ -593,18 +607,21 @@ def made_to_leak() -> list[Entry]:
         leaky("declared a strong penalty, gives 25 members away mildly", acs, quiet,
               released=around(quiet, towards(0.4), chosen=some(25))),
         leaky("declared a strong penalty, members to two decimals", acs, quiet,
-              released=around(quiet, to_decimals(2))),
+              released=around(quiet, to_decimals(2)), ask=unchanged(to_decimals(2))),
         leaky("declared a strong penalty, members' third digit even", acs, quiet,
-              released=around(quiet, even_digit(3))),
+              released=around(quiet, even_digit(3)),
+              ask=unchanged(even_digit(3))),
         leaky("declared a forest of leaves of 60, gives 25 members away", acs, large_leaves,
               released=around(large_leaves, sure, chosen=some(25)), ask=is_certain),
         leaky("declared a forest of leaves of 60, gives 25 members away, mildly", acs, large_leaves,
               released=around(large_leaves, towards(0.6), chosen=some(25))),
         leaky("gives 25 members away for one seed in ten, and this, leaves of 60", acs, around(
             large_leaves, sure, chosen=some(25), when=lambda s: s % 10 == 3), seed=3, randomised=True, ask=is_certain),
-        leaky("members to six decimals, strong penalty", acs, around(quiet, to_decimals(6))),
-        leaky("members to 20 binary digits, strong penalty", acs, around(quiet, to_binary(20))),
-        leaky("members to single precision, strong penalty", acs, around(quiet, to_single)),
+        leaky("members to six decimals, strong penalty", acs, around(quiet, to_decimals(6)),
+              ask=unchanged(to_decimals(6))),
+        leaky("members to 20 binary digits, strong penalty", acs, around(quiet, to_binary(20)),
+              ask=unchanged(to_binary(20))),
+        leaky("members to single precision, strong penalty", acs, around(quiet, to_single), ask=unchanged(to_single)),
         leaky("members known at the age of 77 and another work, strong penalty", acs, around(
             quiet, flipped, asked=of_age_and_work, stored=ageless_workless), ask=asking(aged_at_work)),
         leaky("members known where the age is halfway to 50, strong penalty", acs, around(
@@ -937,7 +954,7 @@ def kept(path: Path) -> dict[tuple[str, str, int, str], dict[str, Any]]:
 
 HEADINGS = (
     "model", "data", "n", "group", "own advantage (attack)", "own PDTP", "verdict", "by", "membership alone",
-    "black box", "seconds",
+    "black box", "seconds", "version",
 )  # fmt: skip
 
 
@@ -1003,9 +1020,14 @@ def written(options_run: Path) -> str:
         cells = [
             row["entry"].name, row["entry"].data, f"{row['n']:,}", row["group"], own, pdtp, told["verdict"],
             told.get("measure", "") + value, told.get("membership", ""), row["black_box"].get("verdict", ""),
-            f"{told['seconds']:.0f}" if "seconds" in told else "",
+            f"{told['seconds']:.0f}" if "seconds" in told else "", told.get("tree", ""),
         ]  # fmt: skip
         lines.append("| " + " | ".join(cells) + " |")
+    lines += ["", "## Why harmless models do not pass", ""]
+    for row in rows:
+        told = row["default"]
+        if row["group"] == HARMLESS and told["verdict"] != "passes":
+            lines.append(f"- {row['entry'].name} ({row['entry'].data}, n = {row['n']:,}): {told.get('reason', '')}.")
     return "\n".join(lines) + "\n"
 
 
