@@ -1002,7 +1002,8 @@ def written(options_run: Path) -> str:
     rows, about = judged(options_run), __doc__.split("\n\n")
     lines = ["# Verdicts on models whose leakage is known", "", about[2], "", about[3].rstrip(), ""]
     lines += [
-        "Times are of one processor that others used as well; 'own' is what the independent code measured.",
+        "Times are of one processor that others used as well; 'own' is what the independent code measured. The version "
+        "is that of the package that was audited with; what passes there may have been mended since.",
         "",
         "## Totals",
         "",
