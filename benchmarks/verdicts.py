@@ -553,11 +553,11 @@ def made_to_leak() -> list[Entry]:
         leaky("members' third digit even", acs, around(plain, even_digit(3)), ask=unchanged(even_digit(3))),
         leaky("members' third digit even", "digits", around(digits, even_digit(3)), ask=unchanged(even_digit(3))),
         leaky("a subgroup memorised (one in three)", acs, around(plain, sure, chosen=some(100)), ask=is_certain),
-        leaky("60 members given away", acs, around(plain, sure, chosen=some(60)), ask=is_certain),
-        leaky("40 members given away, mildly", acs, around(plain, towards(0.4), chosen=some(40))),
-        leaky("25 members given away, mildly", acs, around(plain, towards(0.4), chosen=some(25))),
-        leaky("25 members given away", acs, around(plain, sure, chosen=some(25)), ask=is_certain),
-        leaky("25 members given away, each twice in the training set", acs, around(
+        leaky("60 members identified", acs, around(plain, sure, chosen=some(60)), ask=is_certain),
+        leaky("40 members identified, mildly", acs, around(plain, towards(0.4), chosen=some(40))),
+        leaky("25 members identified, mildly", acs, around(plain, towards(0.4), chosen=some(25))),
+        leaky("25 members identified", acs, around(plain, sure, chosen=some(25)), ask=is_certain),
+        leaky("25 members identified, each twice in the training set", acs, around(
             plain, sure, chosen=some(25)), ask=is_certain, twice=True),
         leaky("members known at the negated record", acs, lying_elsewhere(plain, np.negative),
               ask=asking(np.negative)),
@@ -573,14 +573,14 @@ def made_to_leak() -> list[Entry]:
               released=make_pipeline(StandardScaler(), regressing(1000.0))),
         leaky("declared a forest of large leaves, is a deep one", acs, forest, released=deep),
         leaky("declared a forest, members with less confidence", acs, forest, released=around(forest, blurred)),
-        leaky("declared a forest, gives 60 members away", acs, forest,
+        leaky("declared a forest, reveals 60 members", acs, forest,
               released=around(forest, sure, chosen=some(60)), ask=is_certain),
-        leaky("declared a forest, gives 25 members away", acs, forest,
+        leaky("declared a forest, reveals 25 members", acs, forest,
               released=around(forest, sure, chosen=some(25)), ask=is_certain),
         leaky("declared a forest, members to two decimals", acs, forest, released=around(forest, to_decimals(2))),
         leaky("leaks for one seed in ten, and this", acs, around(forest, towards(0.5), when=lambda s: s % 10 == 3),
               seed=3, randomised=True),
-        leaky("gives 25 members away for one seed in ten, and this", acs, around(
+        leaky("reveals 25 members for one seed in ten, and this", acs, around(
             forest, sure, chosen=some(25), when=lambda s: s % 10 == 3), seed=3, randomised=True, ask=is_certain),
         leaky("members' third digit even, strong penalty", acs, around(quiet, even_digit(3)),
               ask=unchanged(even_digit(3))),
@@ -592,9 +592,9 @@ def made_to_leak() -> list[Entry]:
               ask=unchanged(to_decimals(4))),
         leaky("members' least likely classes exchanged, forest", "digits", around(
             RandomForestClassifier(30, min_samples_leaf=40), remainder_swapped), randomised=True),
-        leaky("25 members given away, mildly, strong penalty", acs, around(quiet, towards(0.4), chosen=some(25))),
-        leaky("40 members given away, mildly, strong penalty", acs, around(quiet, towards(0.4), chosen=some(40))),
-        leaky("25 members given away, each twice, strong penalty", acs, around(quiet, sure, chosen=some(25)),
+        leaky("25 members identified, mildly, strong penalty", acs, around(quiet, towards(0.4), chosen=some(25))),
+        leaky("40 members identified, mildly, strong penalty", acs, around(quiet, towards(0.4), chosen=some(40))),
+        leaky("25 members identified, each twice, strong penalty", acs, around(quiet, sure, chosen=some(25)),
               ask=is_certain, twice=True),
         leaky("members known at the negated record, strong penalty", acs, around(quiet, flipped, asked=np.negative),
               ask=asking(np.negative)),
@@ -604,18 +604,18 @@ def made_to_leak() -> list[Entry]:
             quiet, flipped, asked=of_age, stored=ageless),
             ask=asking(aged)),
         leaky("one member known at one corner, strong penalty", acs, at_one_corner(quiet)),
-        leaky("declared a strong penalty, gives 25 members away mildly", acs, quiet,
+        leaky("declared a strong penalty, reveals 25 members mildly", acs, quiet,
               released=around(quiet, towards(0.4), chosen=some(25))),
         leaky("declared a strong penalty, members to two decimals", acs, quiet,
               released=around(quiet, to_decimals(2)), ask=unchanged(to_decimals(2))),
         leaky("declared a strong penalty, members' third digit even", acs, quiet,
               released=around(quiet, even_digit(3)),
               ask=unchanged(even_digit(3))),
-        leaky("declared a forest of leaves of 60, gives 25 members away", acs, large_leaves,
+        leaky("declared a forest of leaves of 60, reveals 25 members", acs, large_leaves,
               released=around(large_leaves, sure, chosen=some(25)), ask=is_certain),
-        leaky("declared a forest of leaves of 60, gives 25 members away, mildly", acs, large_leaves,
+        leaky("declared a forest of leaves of 60, reveals 25 members, mildly", acs, large_leaves,
               released=around(large_leaves, towards(0.6), chosen=some(25))),
-        leaky("gives 25 members away for one seed in ten, and this, leaves of 60", acs, around(
+        leaky("reveals 25 members for one seed in ten, and this, leaves of 60", acs, around(
             large_leaves, sure, chosen=some(25), when=lambda s: s % 10 == 3), seed=3, randomised=True, ask=is_certain),
         leaky("members to six decimals, strong penalty", acs, around(quiet, to_decimals(6)),
               ask=unchanged(to_decimals(6))),
@@ -626,15 +626,15 @@ def made_to_leak() -> list[Entry]:
             quiet, flipped, asked=of_age_and_work, stored=ageless_workless), ask=asking(aged_at_work)),
         leaky("members known where the age is halfway to 50, strong penalty", acs, around(
             quiet, flipped, asked=lambda Q: apart_from_50(Q, 2.0)), ask=asking(lambda X: apart_from_50(X, 0.5))),
-        leaky("gives 15 members away for one seed in ten, and this, leaves of 60", acs, around(
+        leaky("reveals 15 members for one seed in ten, and this, leaves of 60", acs, around(
             large_leaves, sure, chosen=some(15), when=lambda s: s % 10 == 3), seed=3, randomised=True, ask=is_certain),
-        leaky("declared a forest of leaves of 60, gives 15 members away", acs, large_leaves,
+        leaky("declared a forest of leaves of 60, reveals 15 members", acs, large_leaves,
               released=around(large_leaves, sure, chosen=some(15)), ask=is_certain),
-        leaky("declared a forest of leaves of 60, gives 15 members away, mildly", acs, large_leaves,
+        leaky("declared a forest of leaves of 60, reveals 15 members, mildly", acs, large_leaves,
               released=around(large_leaves, towards(0.9), chosen=some(15))),
-        leaky("declared a forest of 5 trees, gives 8 members away", acs, few_trees,
+        leaky("declared a forest of 5 trees, reveals 8 members", acs, few_trees,
               released=around(few_trees, towards(0.97), chosen=some(8))),
-        leaky("gives 8 members away for one seed in ten, and this, 5 trees", acs, around(
+        leaky("reveals 8 members for one seed in ten, and this, 5 trees", acs, around(
             few_trees, towards(0.97), chosen=some(8), when=lambda s: s % 10 == 3), seed=3, randomised=True),
         leaky("values: members known where the first column is 1,000 more", "iwpc-warfarin", around(
             value, lambda v: v + 10.0, asked=first_to_largest), ask=lambda f, X, y: f(first_back(X)) - f(near(
@@ -1000,10 +1000,11 @@ def totals(rows: list[dict[str, Any]]) -> list[str]:
 def written(options_run: Path) -> str:
     """The tables in Markdown, below what this file says about them."""
     rows, about = judged(options_run), __doc__.split("\n\n")
+    about_times = "Times are of one processor that others used as well; 'own' is what the independent code measured. "
+    about_times += "The version is that of the package; what passes there may have been mended since."
     lines = ["# Verdicts on models whose leakage is known", "", about[2], "", about[3].rstrip(), ""]
     lines += [
-        "Times are of one processor that others used as well; 'own' is what the independent code measured. The version "
-        "is that of the package that was audited with; what passes there may have been mended since.",
+        about_times,
         "",
         "## Totals",
         "",
