@@ -186,7 +186,7 @@ def released_finding(
     remedy = ""
     if together.low > limit:
         verdict = Verdict.FAILS
-        reason = f"the audited model itself gives away more than the limit by {value}"
+        reason = f"the audited model itself reveals more than the limit allows by {value}"
         remedy = advice("membership", verdict, situation)
     elif withheld_low(size) > limit:
         verdict = Verdict.CANNOT_TELL
@@ -207,7 +207,7 @@ def released_finding(
         verdict = Verdict.CANNOT_TELL
         reason = (
             f"the audited model differs from the learner's other models as only {100 * outlier:.2g} % of them do, so "
-            "what these give away does not stand for it"
+            "what these reveal does not stand for it"
         )
         remedy = (
             "give the learner and the records that the model was trained with, and a holdout drawn from the same "
