@@ -154,7 +154,7 @@ def test_labels_are_asked_for_about_changed_records():
 def test_label_only_models_are_audited_by_their_labels():
     result = audit(LinearSVC(tol=1e-8, max_iter=100_000), train=TRAIN, holdout=HOLDOUT, settings=FAST)
     assert result.description.answers == "labels"
-    assert [a.name for a in result.attacks] == ["gap", "noise-robustness", "frequency", "distance"]
+    assert [a.name for a in result.attacks] == ["gap", "noise-robustness", "frequency", "distance", "learned"]
     assert any("labels only" in note for note in result.notes)
 
 
@@ -173,7 +173,7 @@ def test_regressors_are_attacked_by_their_errors():
     y = X[:, 0] + rng.normal(size=400)
     deep = audit(DecisionTreeRegressor(random_state=0), train=(X[:200], y[:200]), holdout=(X[200:], y[200:]))
     assert deep.verdict is Verdict.FAILS
-    assert {a.name for a in deep.attacks} == {"error-both-known", "error-below-training-error", "lira"}
+    assert {a.name for a in deep.attacks} == {"error-both-known", "error-below-training-error", "lira", "learned"}
     # No error at all: every member stands out from a holdout of which nobody has none.
     assert deep.exposed.n == 200
     assert {record.exposed for record in deep.records if record.member} == {True}
@@ -323,7 +323,7 @@ def test_influence_on_a_sample_never_passes():
     y = (codes.sum(axis=1) > 2).astype(int)
     result = audit(BernoulliNB(), train=(codes[:2000], y[:2000]), holdout=(codes[2000:], y[2000:]), settings=settings)
     assert finding(result, "largest PDTP").verdict is Verdict.CANNOT_TELL
-    assert any("1,980 training records not drawn" in line for line in result.not_tested)
+    assert any("1,980 training records, at most" in line for line in result.not_tested)
 
 
 def test_influence_that_is_unknown_for_everybody_is_not_zero():
@@ -378,7 +378,7 @@ def test_one_equal_record_is_one_record_that_equals_another(tmp_path):
     y = (X[:, 0] > 0).astype(int)
     X[-1], y[-1] = X[0], y[0]
     result = audit(GaussianNB(), train=(X[:200], y[:200]), holdout=(X[200:], y[200:]), settings=FAST)
-    (note,) = (note for note in result.notes if "holdout record" in note)
+    (note,) = (note for note in result.notes if "also in the training set" in note)
     assert note.startswith("1 holdout record is also in the training set")
     page = result.to_html(tmp_path / "report.html").read_text(encoding="utf-8")
     assert "200, 1 of them equal to a training record" in page

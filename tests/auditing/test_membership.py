@@ -18,7 +18,7 @@ from leakgauge.auditing.membership.findings import MEMBERSHIP_TAIL_MEASURE, tail
 from leakgauge.auditing.overlap import Overlap, holdout_repeats
 from leakgauge.defences import Unchanged
 from leakgauge.errors import ConfigError
-from leakgauge.membership import ATTACKS
+from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS
 from leakgauge.models import (
     FunctionProbabilities,
     FunctionRegression,
@@ -212,10 +212,10 @@ def test_a_model_with_an_interval_around_zero_passes_either_way_round() -> None:
 def test_attacks_that_the_settings_leave_out_are_told() -> None:
     train, holdout = records()
     model = Answering(train.features[:48, 1], 1 - 1e-9, unsure)
-    for names, left in ((("gap",), ("confidence", "loss-threshold")), (None, ())):
+    for names, left in ((("gap",), ("confidence", "loss-threshold", "learned")), (None, ())):
         result = audit(model, train=train, holdout=holdout, settings=replace(QUICK, attacks=names))
         told = " ".join(line for line in result.not_tested if line.startswith("Membership attacks that the settings"))
-        titles = {attack.name: attack.title for attack in ATTACKS}
+        titles = {attack.name: attack.title for attack in ATTACKS + AUDITOR_ATTACKS}
         assert told.count("“") == len(left)
         assert all(titles[name] in told for name in left)
 

@@ -84,7 +84,7 @@ def test_the_bound_on_the_rest_holds(n_moved):
 
 def test_all_records_are_measured_where_there_is_time():
     def many(seconds, **more):
-        return affordable(120, Pace(0.0, 0.0, seconds, None, 0), 1000, **{"n_each": 1, "n_others": 56} | more)
+        return affordable(120, Pace(0.0, 0.0, seconds, None, 0), n=1000, **{"n_each": 1, "n_others": 56} | more)
 
     assert many(0.01) == 1000
     assert many(0.25) == 256

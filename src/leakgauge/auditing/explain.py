@@ -155,6 +155,7 @@ def explain_subject(what: Subject, settings: Settings) -> Explanation:
             if any(question.asks_model(outline) for question in questions):
                 again = "the model again, more queries"
                 steps.append(replace(audited, what=again, n_models=1, n_trained=1, engine=Refit.name, refusals={}))
+        steps += _trial(outline)
         steps += [step for question in questions for step in question.plan(outline)]
         paces: dict[tuple[object, ...], Pace] = {}
         steps = [replace(step, seconds=_seconds(step, cost, paces)) for step in steps]
@@ -176,6 +177,19 @@ def explain_subject(what: Subject, settings: Settings) -> Explanation:
         + most,
         warnings=tuple(_warnings(outline)),
     )
+
+
+def _trial(outline: Outline) -> list[PlannedStep]:
+    """The model by which an audit sees how many records its budget allows to leave out."""
+    given, settings = outline.settings, outline.settings
+    planned = plan(outline.leaving_out(np.arange(len(outline.what.train))))
+    if given.budget is None or settings.n_influence is not None or not planned.engine.trains:
+        return []
+    return [
+        PlannedStep.of(
+            "a model without one record, to see how long it takes", outline.leaving_out(np.zeros(1, dtype=np.int64))
+        )
+    ]
 
 
 @dataclass(frozen=True)

@@ -193,7 +193,8 @@ def _nearest(answers: Floats, others: Floats, width: float) -> float:
         others: of r models ``[r, m, k]``.
         width: of the bins in which they are compared, so that a probability of 0 is no infinity.
     """
-    ratios = known_log_ratio(binned_logs(answers[None], width), binned_logs(others, width)).max(axis=2)
+    one = np.broadcast_to(binned_logs(answers, width), others.shape)
+    ratios = known_log_ratio(one, binned_logs(others, width)).max(axis=2)
     return float(np.nan_to_num(ratios, nan=0.0).min(axis=0).max(initial=0.0))
 
 

@@ -8,17 +8,19 @@ how many of the records that were not measured may lie above the limit.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from leakgauge.arrays import Floats, Indices
-from leakgauge.auditing.pace import Pace, pace
+from leakgauge.auditing.pace import Pace, elapsed, pace
 from leakgauge.models import AnswerKind
 from leakgauge.statistics import clopper_pearson
 from leakgauge.streams import AuditStream
 from leakgauge.training import plan
 from leakgauge.training.engines.refit import Refit
+from leakgauge.training.threads import one_thread
 
 if TYPE_CHECKING:
     from leakgauge.auditing.case import Case
@@ -111,18 +113,25 @@ def n_within_budget(outline: Outline) -> int:
     planned = plan(outline.leaving_out(np.arange(n)))
     if settings.budget is None or not planned.engine.trains:
         return n
-    assert planned.prepared is not None
+    prepared = planned.prepared
+    assert prepared is not None
     twice = planned.engine.name == Refit.name and outline.learner.with_converged_solver() is not None
-    return affordable(
+    allowed = partial(
+        affordable,
         settings.budget,
-        pace(planned.prepared),
-        n,
+        n=n,
         n_each=settings.n_repeats * (1 + twice),
         n_others=settings.n_shadows + (N_RANDOMISED_FITS if outline.learner.randomised else N_OTHER_FITS),
     )
+    with one_thread():
+        alone = elapsed(prepared.share) + elapsed(partial(prepared.answers, np.zeros(1, dtype=np.int64)))
+    # One model takes more than each of many: where there is time for all at its pace, nothing else is tried.
+    if allowed(Pace(0.0, 0.0, alone, None, 0)) == n:
+        return n
+    return allowed(pace(prepared))
 
 
-def affordable(budget: float, paced: Pace, n: int, *, n_each: int, n_others: int) -> int:
+def affordable(budget: float, paced: Pace, *, n: int, n_each: int, n_others: int) -> int:
     """How many of n records can be left out within a budget.
 
     Args:
@@ -132,7 +141,7 @@ def affordable(budget: float, paced: Pace, n: int, *, n_each: int, n_others: int
         n_each: models for each record.
         n_others: models that are trained besides.
 
-    >>> affordable(120, Pace(0.0, 0.0, 0.25, None, 0), 1000, n_each=1, n_others=56)
+    >>> affordable(120, Pace(0.0, 0.0, 0.25, None, 0), n=1000, n_each=1, n_others=56)
     256
     """
     left = max(SMALLEST_SHARE * budget, budget - n_others * paced.model)

@@ -51,6 +51,9 @@ if TYPE_CHECKING:
 
 SHADOWS = "shadow models"
 
+FEWEST_TO_LEARN = 20
+"""Members, and others, from which the auditor's attack learns anything: ten in each half."""
+
 
 @dataclass(frozen=True, eq=False)
 class MembershipAnswer(Answer):
@@ -234,6 +237,8 @@ class Membership(Question):
         chosen = possible_attacks(
             case.kind, settings.attacks, shadows=table is not None, population=case.n_population > 0
         )
+        fewest = min(int(case.is_member.sum()), int((~case.is_member).sum()))
+        chosen = tuple(one for one in chosen if not one.knows_members or fewest >= FEWEST_TO_LEARN)
         games = NO_GAMES if table is None else play(table, case.candidates.labels, chosen, settings)
         attacked = carry_out(
             chosen,
