@@ -258,11 +258,13 @@ def test_whoever_faces_fewer_attacks_has_no_shorter_intervals():
     settings = Settings(n_shadows=4, n_influence=0, rule=ReleaseRule(dtp=None, advantage=0.2))
     tree = subject(DecisionTreeClassifier(max_depth=3), TRAIN, HOLDOUT)
     found = by_name(protect(tree, settings, [LabelsOnly(), StrongerPenalty(5)]))
-    attacks = {name: {a.name: a.advantage for a in one.result.attacks} for name, one in found.items()}
+    attacks = {name: {a.name: a for a in one.result.attacks} for name, one in found.items()}
     assert len(attacks["unchanged"]) > len(attacks["labels-only"]) + 2
-    confidences = {gained.confidence for one in attacks.values() for gained in one.values()}
+    confidences = {gained.together.confidence for one in attacks.values() for gained in one.values()}
     assert len(confidences) == 1
-    assert attacks["labels-only"]["gap"] == attacks["unchanged"]["gap"]  # the same labels are attacked
+    labels, unchanged = attacks["labels-only"]["gap"], attacks["unchanged"]["gap"]
+    assert labels.advantage == unchanged.advantage  # the same labels are attacked
+    assert labels.together.half_width >= unchanged.together.half_width
     alone = audit_subject(
         tree,
         replace(
@@ -271,7 +273,7 @@ def test_whoever_faces_fewer_attacks_has_no_shorter_intervals():
             rule=replace(settings.rule, confidence=found["unchanged"].error.confidence),
         ),
     )
-    assert alone.attacks[0].advantage.half_width < attacks["labels-only"]["gap"].half_width
+    assert alone.attacks[0].together.half_width < labels.together.half_width
 
 
 # What is tried and what is not.

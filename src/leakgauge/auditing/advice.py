@@ -207,7 +207,7 @@ def settled_by_models(advantage: Estimate, limit: float, n_games: int) -> str:
         A sentence; empty where the advantage is so near the limit that it would take more than 20 times as many.
 
     >>> settled_by_models(Estimate(0.04, 0.0, 0.11, 0.95, "games", 300), 0.1, 32)
-    'train about 83 shadow models (shadow_models), which narrows the interval, or give 2.6 times as many records'
+    'train about 89 shadow models (shadow_models), which narrows the interval, or give 2.8 times as many records'
     """
     error = (advantage.high - advantage.value) / normal_quantile(advantage.confidence)
     room = abs(limit - advantage.value) / detectable(1.0, advantage.confidence)
