@@ -8,9 +8,9 @@ again. Two audits of each model: by the default rule with the learner, whose fin
 verdict of a rule without a limit on DTP; and of the model without its learner, by a limit on the advantage alone.
 
 --check measures each model by independent code: 64 models on random halves play the target (16 of leaky ones), for a
-loss threshold, a likelihood ratio of normal distributions in and out, the signal relative to other models and other records, and
-a forest that learned on one half of the models what members of the other half have in common; the largest mean
-advantage counts, or that of the attack that a model was made for. PDTP is that of plain refits without each of 100
+loss threshold, a likelihood ratio of normal distributions in and out, the signal relative to other models and other
+records, and a forest that learned on one half of the models what members of the other half have in common; the largest
+mean advantage counts, or that of the attack that a model was made for. PDTP is that of plain refits without each of 100
 records; of regressors the change of the prediction over the root mean square error of models on halves, outside.
 Harmless: no advantage above 0.05 and no PDTP above 0.5. Leaky: an advantage above 0.15, or a PDTP above 1. What is
 neither is in between; what was not checked counts as it was meant.

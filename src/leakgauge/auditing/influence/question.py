@@ -114,8 +114,7 @@ class InfluenceAnswer(Answer):
         elif self.measured is None:
             said.append("The influence of single records.")
         elif self.measured.bound is None or not np.isfinite(self.measured.bound.values).any():
-            direct = case.settings.rule.queries is Queries.DIRECT
-            word = "the rule accepts this" if direct else "this is undecided"
+            word = "this is undecided" if case.settings.rule.queries.needs_bound else "the rule accepts this"
             n_searched = 0 if self.measured.indirect is None else len(self.measured.indirect.which)
             tried = f"; queries were searched for {n_searched} records" if self.measured.indirect is not None else ""
             said.append(
