@@ -124,7 +124,7 @@ def test_one_record_far_off_is_seen_where_a_mean_is_not() -> None:
 
 def test_a_forest_with_other_settings_is_not_taken_for_the_learners() -> None:
     settings = Settings(n_shadows=0, attacks=("gap",), n_influence=60)
-    stump = RandomForestClassifier(20, max_depth=1).fit(*SCALED["train"])
+    stump = RandomForestClassifier(20, max_depth=1, random_state=0).fit(*SCALED["train"])
     other = audit(stump, learner=RandomForestClassifier(20), **SCALED, settings=settings)
     assert other.influence is None
     assert "does not reproduce the audited model" in other.findings[0].reason

@@ -163,8 +163,8 @@ def _apart(learner: Learner, found: Pdtp, own: OwnModels, model: Model, settings
 
     The largest log ratio over the records. Of a learner with random numbers the mean, with binned probabilities, beyond
     a quarter more than the largest between its own models with other seeds. A mean does not show that a few records are
-    answered as by none of these: infinite where the released answer about some record is further than the limit from
-    all of them, and further than any of them is from the others about any record.
+    answered as by none of these: infinite where the released answer about some record is more than twice as far from
+    all of them as the limit, and as any of them is from the others about any record.
     """
     asked, k = own.records.features[found.which], found.with_record.shape[2]
     answers = answered(model, asked, k)
@@ -179,7 +179,7 @@ def _apart(learner: Learner, found: Pdtp, own: OwnModels, model: Model, settings
     if len(refits) > 1:
         nearest = [_nearest(one, np.delete(refits, r, axis=0), found.width) for r, one in enumerate(refits)]
         furthest = _nearest(settings.release(answers), refits, found.width)
-        if furthest > max(settings.rule.dtp or 1.0, *nearest):
+        if furthest > 2 * max(settings.rule.dtp or 1.0, *nearest):
             return np.inf
     here = between(found.with_record[0], settings.release(answers))
     return here if here > 1.25 * seeds else 0.0
