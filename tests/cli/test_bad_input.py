@@ -384,6 +384,17 @@ def test_options_out_of_range(cli: Callable, config: Written, arguments: list[st
     refused(cli(*arguments), *words)
 
 
+@pytest.mark.parametrize(("budget", "words"), [("2x", "'2x'"), ("-3", "'-3'"), ("", "''"), ("0s", "above 0")])
+@pytest.mark.parametrize("command", ["audit", "explain"])
+def test_budgets_that_are_no_time(cli: Callable, config: Written, command: str, budget: str, words: str) -> None:
+    refused(cli(command, config(), f"--budget={budget}"), "budget", words)
+
+
+@pytest.mark.parametrize("budget", ["none", "90s", "1.5m", "2 h", "40"])
+def test_budgets_that_are_a_time(cli: Callable, config: Written, budget: str) -> None:
+    assert cli("explain", config(), "--budget", budget).code == 0
+
+
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [

@@ -17,7 +17,7 @@ from leakgauge.auditing.advice import (
     unmeasured_influence,
 )
 from leakgauge.auditing.finding import Finding, Verdict, judge
-from leakgauge.auditing.influence.measurement import CERTAIN, MeasuredInfluence
+from leakgauge.auditing.influence.measurement import CERTAIN, N_SEARCHED, MeasuredInfluence
 from leakgauge.auditing.settings import Queries, Settings
 from leakgauge.influence import EVERY_QUERY, Changes, DtpBound, Pdtp
 from leakgauge.statistics import Estimate
@@ -262,11 +262,14 @@ def _searched(measured: MeasuredInfluence, direct: Finding, limit: float, situat
         method="largest log ratio found, " + ("direct queries" if found is None else "direct queries and a search"),
     )
     verdict = judge(estimate, limit)
-    if verdict is Verdict.PASSES and found is None and not measured.found.learner.randomised:
+    n_sought = 0 if measured.found.learner.randomised else min(N_SEARCHED, len(measured.found.which))
+    n_done = 0 if found is None else len(found.which) - len(found.failures.keys() & set(found.which.tolist()))
+    if verdict is Verdict.PASSES and n_done < n_sought:
         return Finding(
             "influence", MEASURE_FOUND, None, 0.0, limit, Verdict.CANNOT_TELL,
-            "the search over queries other than the record itself failed, as a model could not be trained to the end",
-            CONVERGE,
+            f"the search over queries other than the record itself failed for {n_sought - n_done} of "
+            f"{_records(n_sought)}: a model could not be trained to the end, or did not answer some query",
+            f"let the model answer every query within the range of the training records, or {CONVERGE}",
         )  # fmt: skip
     if verdict is Verdict.FAILS:
         reason, remedy = _exceeded(measured, direct, limit), advice("influence", verdict, situation)

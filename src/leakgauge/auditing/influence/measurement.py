@@ -166,10 +166,12 @@ def _apart(learner: Learner, found: Pdtp, own: OwnModels, model: Model, settings
     answered as by none of these: infinite where the released answer about some record is more than twice as far from
     all of them as the limit, and as any of them is from the others about any record.
     """
-    asked, k = own.records.features[found.which], found.with_record.shape[2]
-    answers = answered(model, asked, k)
-    if not learner.randomised:
-        return float(np.nan_to_num(own.log_ratios(learner, asked, answers), nan=np.inf, posinf=np.inf).max(initial=0.0))
+    k = found.with_record.shape[2]
+    if not learner.randomised:  # all records can be compared, whichever were left out
+        answers = answered(model, own.records.features, k)
+        ratios = own.log_ratios(learner, own.records.features, answers)
+        return float(np.nan_to_num(ratios, nan=np.inf, posinf=np.inf).max(initial=0.0))
+    answers = answered(model, own.records.features[found.which], k)
 
     def between(a: Floats, b: Floats) -> float:
         return float(known_log_ratio(binned_logs(a, found.width), binned_logs(b, found.width)).max(axis=1).mean())
@@ -179,7 +181,7 @@ def _apart(learner: Learner, found: Pdtp, own: OwnModels, model: Model, settings
     if len(refits) > 1:
         nearest = [_nearest(one, np.delete(refits, r, axis=0), found.width) for r, one in enumerate(refits)]
         furthest = _nearest(settings.release(answers), refits, found.width)
-        if furthest > 2 * max(settings.rule.dtp or 1.0, *nearest):
+        if furthest > 2 * max(settings.rule.dtp or 1.0, *filter(np.isfinite, nearest)):
             return np.inf
     here = between(found.with_record[0], settings.release(answers))
     return here if here > 1.25 * seeds else 0.0
@@ -195,7 +197,7 @@ def _nearest(answers: Floats, others: Floats, width: float) -> float:
     """
     one = np.broadcast_to(binned_logs(answers, width), others.shape)
     ratios = known_log_ratio(one, binned_logs(others, width)).max(axis=2)
-    return float(np.nan_to_num(ratios, nan=0.0).min(axis=0).max(initial=0.0))
+    return float(np.nan_to_num(ratios, nan=np.inf, posinf=np.inf).min(axis=0).max(initial=0.0))  # unknown is not near
 
 
 def _indirect(learner: Learner, train: Records, found: Pdtp, settings: Settings) -> QuerySearch | None:

@@ -33,8 +33,8 @@ class Influence:
         engine: how the models without each record were had.
         n_unconverged: models whose solver did not converge.
         histogram: of PDTP.
-        n_at_random: of the records measured, how many were drawn at random; the others were ranked highest by a screen.
-            0 where all were measured.
+        n_at_random: of the records measured, how many were drawn at random, while the rest were ranked highest by a
+            screen; all of them where all records were measured.
         most_above: of the records that were not measured, how many lie above the limit at most, with 95 % confidence.
     """
 
@@ -87,8 +87,8 @@ class PredictionChange:
         engine: how the models without each record were had.
         n_unconverged: models whose solver did not converge.
         histogram: of the changes.
-        n_at_random: of the records measured, how many were drawn at random; the others were ranked highest by a screen.
-            0 where all were measured.
+        n_at_random: of the records measured, how many were drawn at random, while the rest were ranked highest by a
+            screen; all of them where all records were measured.
         most_above: of the records that were not measured, how many lie above the limit at most, with 95 % confidence.
     """
 

@@ -34,7 +34,8 @@ WITHHOLDING_CONFIDENCE = 0.9
 """Of the two-sided interval on an advantage of the audited model that may not lie above the limit for a pass."""
 
 GIVE_LEARNER = (
-    "or give the learner: its other models are then attacked as well, which makes intervals three to six times narrower"
+    "or give the learner: its other models are then attacked as well, which makes intervals about two to four times "
+    "narrower"
 )
 
 OUTLIER_LEVEL = 0.05

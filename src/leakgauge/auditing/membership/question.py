@@ -154,6 +154,8 @@ class MembershipAnswer(Answer):
             said.append(f"Membership attacks that the settings leave out: {named}.")
         if self.shadows is None:
             said.append("Attacks with shadow models.")
+        if self.contamination is None:
+            said.append("Whether holdout records were trained on, beyond those that equal a training record.")
         if min(len(case.what.train), len(case.what.holdout)) < SMALLEST_GROUP:
             said.append(
                 f"Tail odds: they need at least {SMALLEST_GROUP} training and {SMALLEST_GROUP} holdout records."

@@ -455,3 +455,22 @@ def test_the_bound_holds_for_any_weights_and_is_not_far_off_for_one_feature(inte
             assert error <= bound[0]
             tightest = min(tightest, bound[0] / error)
     assert tightest < 300
+
+
+@pytest.mark.timeout(60)
+def test_newton_steps_that_go_in_circles_come_to_an_end(monkeypatch):
+    """A gradient that shrinks wherever a step leads, at a value that stays: by the old metric each step gains."""
+    calls = []
+
+    def objective(pool, X, y, cost, w):
+        calls.append(w)
+        return 1.0, np.full(X.shape[1], 1.0 if len(calls) % 2 else 0.1), np.full(len(X), 0.25)
+
+    class Pool:
+        penalty = np.ones(2)
+
+    monkeypatch.setattr(logistic_subsets, "_objective", objective)
+    X, y = np.random.default_rng(0).normal(size=(20, 2)), np.arange(20) % 2 == 0
+    found = logistic_subsets._newton(Pool(), X, y, np.ones(20), np.zeros(2), enough=0.0)
+    assert len(calls) <= 20 * logistic_subsets.MAX_NEWTON_STEPS + 1
+    assert np.isfinite(found.weights).all()

@@ -1,0 +1,228 @@
+"""The games of an audit, and the audited model among its siblings: nothing where nothing leaks, and who stands out."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+from sklearn.tree import DecisionTreeClassifier
+
+from leakgauge.auditing import Description, MembershipAttackResult, ReleaseRule, RocCurve, Settings, Verdict, audit
+from leakgauge.auditing.membership.findings import RELEASED_MEASURE, findings
+from leakgauge.auditing.membership.games import NO_GAMES, Games, play
+from leakgauge.auditing.membership.result import AttackGames
+from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, Contamination
+from leakgauge.membership.game import RecordSuccess
+from leakgauge.models import AnswerKind, FunctionProbabilities
+from leakgauge.records import Records
+from leakgauge.statistics import Estimate
+from leakgauge.training import (
+    DenseSubsets,
+    FunctionLearner,
+    PredictionTable,
+    SklearnLearner,
+    balanced_subsets,
+    train_many,
+)
+
+N, N_GAMES = 120, 20
+PLAYED = tuple(one for one in ATTACKS + AUDITOR_ATTACKS if not (one.needs_population or one.needs_copies))
+
+
+def table_of(answers, members):
+    return PredictionTable(answers, AnswerKind.PROBABILITIES, DenseSubsets(members), np.arange(len(members)), "made")
+
+
+def played_on(p, members, labels):
+    """What all attacks come to on models that give class 1 the probability p ``[games, n]``."""
+    table = table_of(np.log(np.stack([1 - p, p], axis=-1)), members)
+    attacks = [one for one in PLAYED if AnswerKind.PROBABILITIES in one.kinds]
+    return play(table, labels, attacks, Settings())
+
+
+def test_null_no_attack_finds_anything_in_answers_that_do_not_depend_on_membership():
+    """15 tables of 20 models: mean advantage of each attack within four standard errors of 0, and no failure."""
+    values, beyond = {}, 0
+    for seed in range(15):
+        rng = np.random.default_rng(seed)
+        members = balanced_subsets(N, N // 2, N_GAMES, rng).members
+        p = 1 / (1 + np.exp(-rng.normal(size=N) - 0.5 * rng.normal(size=(N_GAMES, N))))
+        found = played_on(p, members, rng.integers(0, 2, N)).results(0.95, None, among=1)
+        for name, one in found.items():
+            values.setdefault(name, []).append(one.pool.value)
+        beyond += any(one.together.magnitude.low > 0.1 for one in found.values())
+    assert len(values) == 9
+    for name, gained in values.items():
+        assert abs(np.mean(gained)) < 4 * np.std(gained) / np.sqrt(15) + 1e-3, name
+    assert beyond == 0
+
+
+def test_models_that_remember_are_found_by_every_attack_that_looks_at_more_than_the_label():
+    rng = np.random.default_rng(1)
+    members = balanced_subsets(N, N // 2, N_GAMES, rng).members
+    labels = rng.integers(0, 2, N)
+    own = 1 / (1 + np.exp(-0.5 - 2.5 * members - 0.3 * rng.normal(size=members.shape)))
+    p = np.where(labels == 1, own, 1 - own)
+    found = played_on(p, members, labels).results(0.95, None, among=1)
+    assert all(one.together.low > 0.1 for name, one in found.items() if name not in ("gap", "confidence"))
+    assert found["lira"].pool.high >= found["lira"].pool.value > 0.7
+
+
+def test_games_are_not_played_where_models_failed_or_are_too_few():
+    rng = np.random.default_rng(2)
+    members = balanced_subsets(N, N // 2, 8, rng).members
+    answers = np.log(np.full((8, N, 2), 0.5))
+    whole = table_of(answers, members)
+    assert play(whole, np.zeros(N, dtype=int), PLAYED[:1], Settings()).played
+    assert play(whole.rows(np.arange(6)), np.zeros(N, dtype=int), PLAYED[:1], Settings()) is NO_GAMES
+    failed = dataclasses.replace(whole, failures={3: "no model"})
+    assert play(failed, np.zeros(N, dtype=int), PLAYED[:1], Settings()) is NO_GAMES
+
+
+def siblings(rng, shift=0.0, n_games=39):
+    """Decisions of models on random halves, the last of which gives its members away by ``shift`` more."""
+    members = np.stack([rng.permutation(np.arange(N) < N // 2) for _ in range(n_games + 1)])
+    more = np.zeros((n_games + 1, 1))
+    more[-1] = shift
+    called = (rng.random(members.shape) < 0.5 + (0.1 + more) * np.where(members, 1, -1)).astype(float)
+    success = RecordSuccess("any", np.zeros(N), n_games, called[:-1] - 0.5, members[:-1], np.arange(n_games))
+    return Games({"any": success}, members[:-1]).outlier({"any": called[-1]}, members[-1])
+
+
+def test_null_a_model_like_its_siblings_is_no_outlier():
+    """Of 400 models at most 5 % are called different, to within three standard errors."""
+    rng = np.random.default_rng(3)
+    found = np.array([siblings(rng) for _ in range(400)])
+    assert np.mean(found <= 0.05) <= 0.05 + 3 * np.sqrt(0.05 * 0.95 / 400)
+
+
+def test_a_model_that_gives_more_away_is_an_outlier():
+    rng = np.random.default_rng(4)
+    assert np.mean([siblings(rng, 0.3) <= 0.05 for _ in range(50)]) > 0.9
+
+
+def estimate(value, half):
+    return Estimate(value, value - half, value + half, 0.95, "example", 600)
+
+
+def result(own):
+    games, shown, line = estimate(0.02, 0.02), estimate(0.5, 0.1), RocCurve((0.0, 1.0), (0.0, 1.0))
+    return MembershipAttackResult(
+        "loss-threshold", "Loss threshold", "source", estimate(own, 0.05), estimate(own, 0.06),
+        AttackGames(games, games, games), shown, shown, 0.01, line,
+    )  # fmt: skip
+
+
+def released(own, outlier=0.5, contamination=None):
+    score = Estimate(0.9, 0.8, 1.0, 0.95, "example", 5)
+    audited = Description("m", "L", "as is", "probabilities", 5, 5, 0, 3, ("a", "b"), score, score, 0)
+    found = findings(
+        [result(own)], audited, ReleaseRule(dtp=None), n_games=32, outlier=outlier, contamination=contamination
+    )
+    return next(one for one in found if one.measure == RELEASED_MEASURE)
+
+
+@pytest.mark.parametrize(
+    ("own", "verdict"),
+    [
+        (0.02, Verdict.PASSES),
+        (-0.02, Verdict.PASSES),
+        (0.13, Verdict.PASSES),  # within 1.645 standard errors of the limit
+        (0.15, Verdict.CANNOT_TELL),
+        (-0.15, Verdict.CANNOT_TELL),
+        (0.3, Verdict.FAILS),
+        (-0.3, Verdict.FAILS),
+    ],
+)
+def test_the_audited_model_can_fail_and_withhold_a_pass_whichever_way_it_points(own, verdict):
+    assert released(own).verdict is verdict
+
+
+def test_what_is_unlike_or_contaminated_or_not_known_does_not_pass():
+    assert released(0.0, outlier=0.05).verdict is Verdict.CANNOT_TELL
+    assert released(0.0, outlier=0.06).verdict is Verdict.PASSES
+    assert released(0.0, outlier=None).verdict is Verdict.CANNOT_TELL
+    gross, none = (Contamination(0.5, 0.2, p, 0.5, 32) for p in (0.03, 0.4))
+    assert released(0.0, contamination=gross).verdict is Verdict.CANNOT_TELL
+    assert released(0.0, contamination=none).verdict is Verdict.PASSES
+    assert released(0.3, outlier=0.01, contamination=gross).verdict is Verdict.FAILS
+
+
+def test_a_harmless_model_passes_and_a_deep_tree_declared_as_a_stump_does_not():
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(600, 5))
+    y = (X[:, 0] + rng.normal(size=600) > 0).astype(int)
+    data = {"train": (X[:300], y[:300]), "holdout": (X[300:], y[300:])}
+    rule = Settings(rule=ReleaseRule(dtp=None), n_influence=0)
+    assert audit(LogisticRegression(C=1e-3).fit(*data["train"]), **data, settings=rule).verdict is Verdict.PASSES
+    deep = DecisionTreeClassifier(random_state=0).fit(*data["train"])
+    declared = audit(deep, learner=DecisionTreeClassifier(max_depth=1, random_state=0), **data, settings=rule)
+    assert declared.verdict is Verdict.FAILS
+    assert next(one for one in declared.findings if one.measure == RELEASED_MEASURE).verdict is Verdict.FAILS
+
+
+# What the learner's own models say of the released one.
+
+
+IDS, LABELS = np.arange(600.0)[:, None], np.arange(600) % 2
+PEOPLE = {"train": (IDS[:300], LABELS[:300]), "holdout": (IDS[300:], LABELS[300:])}
+
+
+def noisy(pushed=()):
+    """A learner whose models differ by e^0.1 or so for other seeds, and know some people by e^4."""
+
+    def fit(records, seed):
+        offset = np.random.default_rng(seed).normal(0, 0.1, 600)
+
+        def probabilities(asked):
+            people = asked[:, 0].astype(int) % 600
+            p = 1 / (1 + np.exp(2 - offset[people] - 6 * np.isin(people, pushed)))
+            return np.stack([1 - p, p], axis=1)
+
+        return FunctionProbabilities(probabilities, records.schema)
+
+    return FunctionLearner(fit)
+
+
+def test_a_released_model_that_knows_eight_people_is_not_taken_for_its_learners():
+    """A mean over 300 records does not show them."""
+    people = Records.from_arrays(*PEOPLE["train"], ids=np.arange(300))
+    settings = Settings(n_shadows=0, attacks=("gap",), rule=ReleaseRule(advantage=None))
+    honest = noisy().fit(people, seed=77).model
+    leaky = noisy(tuple(range(0, 80, 10))).fit(people, seed=77).model
+    holdout = Records.from_arrays(*PEOPLE["holdout"], ids=np.arange(300, 600))
+    for model, known in ((honest, True), (leaky, False)):
+        found = audit(model, learner=noisy(), train=people, holdout=holdout, settings=settings)
+        assert (found.influence is not None) is known
+
+
+def test_a_search_that_could_not_be_carried_out_is_no_search_that_found_nothing():
+    """Models that stop at what a search asks: nothing is known of any query, and the eight records are named."""
+
+    def fit(records, seed):
+        def probabilities(asked):
+            if len(np.unique(asked[:, 0])) < len(asked):  # a search asks about the same row more than once
+                raise ValueError
+            return np.full((len(asked), 2), 0.5)
+
+        return FunctionProbabilities(probabilities, records.schema)
+
+    settings = Settings(n_shadows=0, attacks=("gap",), n_influence=None, rule=ReleaseRule(advantage=None))
+    found = audit(FunctionLearner(fit, randomised=False), **PEOPLE, settings=settings)
+    direct, anything = (one for one in found.findings if one.question == "influence")
+    assert direct.verdict is Verdict.PASSES
+    assert anything.verdict is Verdict.CANNOT_TELL
+    assert "failed for 8 of 8 records" in anything.reason
+
+
+def test_a_table_of_real_models_is_played():
+    rng = np.random.default_rng(6)
+    X = rng.normal(size=(80, 3))
+    records = Records.from_arrays(X, (X[:, 0] + rng.normal(size=80) > 0).astype(int))
+    learner = SklearnLearner(DecisionTreeClassifier(random_state=0))
+    subsets = balanced_subsets(80, 40, 12, rng)
+    table = train_many(learner, records, subsets, X, seed=0)
+    found = play(table, records.labels, PLAYED[:1], Settings()).results(0.95, None, among=1)
+    assert found["gap"].pool.low > 0.1
