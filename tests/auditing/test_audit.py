@@ -104,9 +104,13 @@ def test_a_learner_that_did_not_make_the_model_is_found_out():
 
 
 def test_a_randomised_learner_is_not_taken_for_another_one():
-    forest = RandomForestClassifier(20).fit(*TRAIN)
+    """At 20 records about 1 forest of 100 is; each of these has a seed of its own."""
     settings = Settings(n_shadows=4, n_influence=20)
-    assert audit(forest, train=TRAIN, holdout=HOLDOUT, settings=settings).influence is not None
+    for seed in range(3):
+        forest = RandomForestClassifier(20, random_state=seed).fit(*TRAIN)
+        learner = RandomForestClassifier(20)
+        result = audit(forest, learner=learner, train=TRAIN, holdout=HOLDOUT, settings=settings)
+        assert result.influence is not None
 
 
 def test_noise_alone_never_fails():
