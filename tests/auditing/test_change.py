@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ from sklearn.ensemble import RandomForestRegressor
 from sklearn.linear_model import LinearRegression
 from sklearn.tree import DecisionTreeRegressor
 
-from leakgauge.auditing import AuditResult, Document, ReleaseRule, Settings, Verdict, audit
+from leakgauge.auditing import AuditResult, Document, Queries, ReleaseRule, Settings, Verdict, audit
 from leakgauge.auditing.document import dump, load
 from leakgauge.auditing.finding import Finding
 from leakgauge.auditing.gate import Limits, apply
@@ -65,6 +66,61 @@ def test_what_tails_do_not_show_is_looked_at_by_changes_of_predictions() -> None
     (tail,) = (one for one in result.findings if one.measure.startswith("tail odds"))
     assert "the largest change of a prediction measures single records" in tail.reason
     assert "PDTP" not in tail.reason
+
+
+def remembering(at: float) -> FunctionLearner:
+    """A regression that answers 10 more about each member with the first number changed to this one."""
+
+    def fit(records: Records, seed: int) -> Model:
+        line = LinearRegression().fit(records.features, records.labels)
+        rest = {row[1:].tobytes() for row in records.features if row[0] != at}
+
+        def predict(X: np.ndarray) -> np.ndarray:
+            known = [x[0] == at and x[1:].tobytes() in rest for x in X]
+            return line.predict(X) + 10.0 * np.array(known)
+
+        return FunctionRegression(predict, records.schema)
+
+    return FunctionLearner(fit, randomised=False, name="remembers")
+
+
+def test_what_is_given_away_at_another_query_is_searched_for() -> None:
+    """Each column at the end of its range is asked about the records that move their own predictions most."""
+    data = ordinary(300)
+    largest = float(data["train"][0][:, 0].max())
+    data["train"][0][:2, 0] = largest  # so that it stays the largest without one of them
+    found = finding(audit(remembering(largest), **data, settings=QUICK))
+    assert found.verdict is Verdict.FAILS
+    assert "changes some prediction by" in found.reason
+    assert found.estimate is not None
+    assert found.estimate.value == pytest.approx(10.0, rel=0.3), "the noise of the labels is 1"
+    own = audit(remembering(largest), **data, settings=replace(QUICK, rule=replace(RULE, queries=Queries.DIRECT)))
+    assert finding(own).verdict is Verdict.PASSES, "the rule accepts it"
+    result = audit(remembering(np.pi), **data, settings=QUICK)
+    assert finding(result).verdict is Verdict.PASSES, "nothing is given away where anybody is"
+    assert result.change is not None
+    assert result.change.n_searched == 8
+    assert result.change.indirect < 0.2
+
+
+def test_a_search_that_fails_for_a_regressor_is_no_pass() -> None:
+    data = ordinary(300)
+    seen = {row.tobytes() for half in data.values() for row in half[0]}
+
+    def fit(records: Records, seed: int) -> Model:
+        line = LinearRegression().fit(records.features, records.labels)
+
+        def predict(X: np.ndarray) -> np.ndarray:
+            if any(row.tobytes() not in seen for row in np.ascontiguousarray(X)):
+                raise RuntimeError("not one of ours")
+            return line.predict(X)
+
+        return FunctionRegression(predict, records.schema)
+
+    learner = FunctionLearner(fit, randomised=False, name="shy")
+    found = finding(audit(learner, **data, settings=QUICK))
+    assert found.verdict is Verdict.CANNOT_TELL
+    assert "the search over queries other than the record itself failed for 8 of 8 records" in found.reason
 
 
 @pytest.mark.parametrize("fitted", [False, True])

@@ -16,6 +16,7 @@ from sklearn.preprocessing import PowerTransformer, StandardScaler
 from leakgauge.auditing import Queries, ReleaseRule, Settings, Subject, Verdict, audit_subject, subject
 from leakgauge.auditing.advice import UNKNOWN_OUTPUTS as HERE
 from leakgauge.auditing.influence import findings as influence
+from leakgauge.auditing.influence.elsewhere import Elsewhere
 from leakgauge.auditing.influence.sample import Sample
 from leakgauge.errors import ModelError
 from leakgauge.influence import DtpBound, pdtp
@@ -162,22 +163,22 @@ def test_a_record_whose_value_is_not_known_lets_nothing_pass() -> None:
     found = pdtp(learner, people, seed=0)
     settings = Settings(rule=ReleaseRule(dtp=2 * float(found.values.max()), queries=Queries.DIRECT))
     (known,) = influence.findings(
-        influence.MeasuredInfluence(found, everyone, None, None, None, None), learner, "", settings, HERE
+        influence.MeasuredInfluence(found, everyone, None, None, Elsewhere()), learner, "", settings, HERE
     )
     assert known.verdict is Verdict.PASSES
     values = found.values.copy()
     values[7] = np.nan
-    missing = influence.MeasuredInfluence(replace(found, values=values), everyone, None, None, None, None)
+    missing = influence.MeasuredInfluence(replace(found, values=values), everyone, None, None, Elsewhere())
     (finding,) = influence.findings(missing, learner, "", settings, HERE)
     assert finding.verdict is Verdict.CANNOT_TELL
     proven = DtpBound(np.full(len(people), float(found.values.max())), "every query")
     any_query = replace(settings, rule=replace(settings.rule, queries=Queries.ANY))
     for lost in (replace(found, values=values), replace(found, failures={7: "one class only"})):
-        promised = influence.MeasuredInfluence(lost, everyone, proven, None, None, np.zeros(0))
+        promised = influence.MeasuredInfluence(lost, everyone, proven, None, Elsewhere())
         assert {one.verdict for one in influence.findings(promised, learner, "", any_query, HERE)} == {
             Verdict.CANNOT_TELL
         }
-    promised = influence.MeasuredInfluence(found, everyone, proven, None, None, np.zeros(0))
+    promised = influence.MeasuredInfluence(found, everyone, proven, None, Elsewhere())
     assert {one.verdict for one in influence.findings(promised, learner, "", any_query, HERE)} == {Verdict.PASSES}
 
 

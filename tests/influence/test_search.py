@@ -1,20 +1,20 @@
+import itertools
 import os
 
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
-from sklearn.linear_model import LogisticRegression, Ridge
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.naive_bayes import CategoricalNB, GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from leakgauge.errors import ModelError
 from leakgauge.influence import dtp, dtp_upper_bound, pdtp, search
 from leakgauge.influence.dtp import BY_COLUMNS
 from leakgauge.influence.search import N_STEPS
 from leakgauge.models import ProbabilityAccess, label_logs
-from leakgauge.records import Records, bin_counts, bin_edges, datasets
+from leakgauge.records import Records, Task, bin_counts, bin_edges, datasets
 from leakgauge.records.discretise import FixedBins
 from leakgauge.theory import log_ratio
 from leakgauge.training import FunctionLearner, SklearnLearner
@@ -190,6 +190,23 @@ def test_a_record_without_which_nothing_can_be_trained_is_unknown():
     assert not np.isnan(found.values[0])
 
 
+def test_of_least_squares_it_finds_the_corner_where_the_prediction_moves_most():
+    """A difference of two linear functions is largest at a corner of the range."""
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(60, 4))
+    y = X @ rng.normal(size=4) + rng.normal(size=60)
+    records = Records.from_arrays(X, y, task=Task.REGRESSION)
+    found = search(SklearnLearner(LinearRegression()), records, np.arange(6), seed=0, n_queries=2000)
+    corners = np.array(list(itertools.product(*zip(X.min(axis=0), X.max(axis=0), strict=True))))
+    whole = LinearRegression().fit(X, y).predict
+    for t, value, own in zip(found.which, found.values, found.own, strict=True):
+        kept = np.arange(60) != t
+        without = LinearRegression().fit(X[kept], y[kept]).predict
+        assert value == pytest.approx(np.abs(whole(corners) - without(corners)).max(), rel=1e-9)
+        assert own == pytest.approx(abs(whole(X[[t]]) - without(X[[t]]))[0], rel=1e-9)
+    assert not found.binned.any()
+
+
 def test_released_labels():
     found = search(SklearnLearner(GaussianNB()), RECORDS, np.arange(8), seed=0, n_queries=300, released=label_logs)
     assert set(found.values) <= {0.0, np.inf}
@@ -197,8 +214,6 @@ def test_released_labels():
 
 
 def test_errors():
-    with pytest.raises(ModelError, match="the label of these records is numeric"):
-        search(SklearnLearner(Ridge()), Records.from_arrays(X, X[:, 0]), seed=0)
     with pytest.raises(ValueError, match="n_queries must be a whole number of at least 1, got 0"):
         search(SklearnLearner(GaussianNB()), RECORDS, seed=0, n_queries=0)
     with pytest.raises(ValueError, match="removed must hold record indices"):

@@ -20,7 +20,7 @@ from leakgauge.checking import number, whole
 from leakgauge.errors import ModelError
 from leakgauge.escaping import shapes
 from leakgauge.influence.pdtp import known_log_ratio
-from leakgauge.influence.precision import Precision
+from leakgauge.influence.precision import EPS, Precision
 from leakgauge.models import Release, answers, as_is, binned_logs
 from leakgauge.streams import AuditStream
 from leakgauge.theory import largest_binned_log_ratio
@@ -58,14 +58,15 @@ class QuerySearch:
 
     Args:
         which: row of each record, int ``[m]``.
-        values: largest log ratio found, in nats ``[m]``: a lower bound of DTP; NaN where no model exists without it. A
+        values: largest log ratio found, in nats ``[m]``: a lower bound of DTP; of a regressor the largest absolute
+            change of a prediction, in the units of the label. NaN where no model exists without the record. A
             probability that single precision rounds to 0 counts as the largest one that it may round to 0.
         floor: how far the digits that the two answers behind ``values`` do not have may have moved it ``[m]``.
-        binned: largest log ratio found after binning ``[m]``; it may belong to another query.
-        own: log ratio at the record itself (PDTP) ``[m]``, never more than ``values``.
+        binned: largest log ratio found after binning ``[m]``; it may belong to another query; of a regressor 0.
+        own: the same as ``values`` at the record itself (PDTP) ``[m]``, never more than ``values``.
         binned_own: the same after binning.
         queries: the query with ``values``, encoded ``[m, d]``.
-        labels: the label with it, class codes ``[m]``.
+        labels: the label with it, class codes ``[m]``; of a regressor 0.
         n_asked: queries put to both models of each record ``[m]``.
         failures: row to reason, for records whose search stopped because a model could not be trained or did not
             answer; what was found before counts.
@@ -113,7 +114,7 @@ def search(
     with everything and one without each record.
 
     Args:
-        learner: the algorithm A; it must answer classes.
+        learner: the algorithm A.
         records: the training set S.
         which: rows of S to measure; by default all.
         seed: drives training and search; a record's search does not depend on which others are searched.
@@ -123,11 +124,9 @@ def search(
         width: bin width of the binned values.
 
     Raises:
-        ModelError: the learner answers numbers rather than classes, or cannot be trained on S.
+        ModelError: the learner cannot be trained on S.
         ValueError: a row is not in S, a budget below 1, or a negative ``beyond``.
     """
-    if records.schema.task == "regression":
-        raise ModelError("DTP is defined for classifiers; the label of these records is numeric")
     whole(1)("n_queries", n_queries)
     number(least=0)("beyond", beyond)
     rows = leave_one_out(len(records), which).removed
@@ -178,7 +177,7 @@ class _Space:
 
     Args:
         features: of all training records ``[n, d]``.
-        n_classes: k.
+        n_classes: k; 0 for a regressor.
         n_categories: of each column, 0 for numbers ``[d]``.
         low: smallest number allowed in each column ``[d]``.
         high: largest number allowed.
@@ -363,6 +362,8 @@ class _Climb:
             return np.empty((3, 0))
         self.n_asked += len(queries)
         given = [answers(model, queries, self.space.n_classes) for model in self.models]
+        if not self.space.n_classes:
+            return self._changes(queries, *given)
         self.precision = precision = self.precision or Precision.of(*given)  # there are many starts
         logs = [self.released(precision.least(part)) for part in given]
         plain, binned = known_log_ratio(*logs), known_log_ratio(*(binned_logs(part, self.width) for part in logs))
@@ -375,6 +376,16 @@ class _Climb:
             self.floor = float(sum(errors))
         self.binned = max(self.binned, float(np.nan_to_num(largest[1], nan=-1.0).max()))
         return np.vstack([np.minimum(largest[0], 2 * self.cap) + largest[1], largest])
+
+    def _changes(self, queries: Floats, full: Floats, without: Floats) -> Floats:
+        """The same of a regressor, whose answers ``[q, 1]`` are compared as they are."""
+        moved = np.abs(full - without)[:, 0]
+        top = int(np.argmax(np.nan_to_num(moved, nan=-1.0)))
+        if moved[top] > self.value:
+            self.value, self.query = float(moved[top]), queries[top]
+            self.floor = EPS * float(np.abs([full[top, 0], without[top, 0]]).sum())
+        self.binned = 0.0
+        return np.stack([moved, moved, np.zeros(len(moved))])
 
 
 def _changed(point: Floats, columns: Indices, values: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""The influence part of an audit of a regressor: how far each training record moves the prediction about itself.
+"""The influence part of an audit of a regressor: how far each training record moves predictions.
 
 The change is held against the usual error: the root mean square of the errors on records that the model was not trained
 on. Training errors would not do, as those of a model that interpolates are 0.
@@ -15,11 +15,13 @@ from leakgauge.arrays import Floats
 from leakgauge.auditing.advice import Situation, advice, unmeasured_influence
 from leakgauge.auditing.drawn import histogram
 from leakgauge.auditing.finding import Finding, Verdict, judge
+from leakgauge.auditing.influence.elsewhere import Elsewhere, searched
 from leakgauge.auditing.influence.findings import (
     CONVERGE,
     MEASURE_MORE,
     MORE_SEEDS,
     known_above,
+    search_failed,
     second_look_said,
     unshared_noise,
 )
@@ -38,7 +40,7 @@ if TYPE_CHECKING:
 FEWEST_ERRORS = 30
 """Fewer left-out errors say too little of how large they usually are; the holdout's are then taken."""
 
-MEASURE = "largest change of the prediction for a record when it is removed, over the root mean square error elsewhere"
+MEASURE = "largest change of a prediction found when a record is removed, over the root mean square error elsewhere"
 
 LEFT_OUT_ERRORS, ON_HOLDOUT = "of models trained without the record", "of the model on the holdout"
 
@@ -53,6 +55,7 @@ class MeasuredChange:
         deviation: root mean square of the errors on records not trained on, in the same units.
         of: which errors these are, in words.
         second_look: how far the mean prediction moves, where seeds change predictions and a change looked too large.
+        elsewhere: what a search over other queries found, unless the rule accepts any but direct ones.
     """
 
     found: Changes
@@ -60,6 +63,7 @@ class MeasuredChange:
     deviation: Estimate
     of: str
     second_look: Estimate | None
+    elsewhere: Elsewhere
 
     @property
     def in_deviations(self) -> Floats:
@@ -108,12 +112,14 @@ def measure(
     enough = len(own) >= FEWEST_ERRORS
     single = bonferroni_confidence(settings.rule.confidence, 2)  # with the second look's
     deviation = usual_error(own if enough else holdout_errors, single)
-    measured = MeasuredChange(found, sample, deviation, LEFT_OUT_ERRORS if enough else ON_HOLDOUT, None)
+    used = learner.without_unused_seed(train, seed=settings.seed)
+    elsewhere = searched(used, train, found, settings, execution.device)
+    measured = MeasuredChange(found, sample, deviation, LEFT_OUT_ERRORS if enough else ON_HOLDOUT, None, elsewhere)
     limit = settings.rule.dtp
     if not learner.randomised or limit is None or not np.nanmax(measured.in_deviations, initial=0.0) > limit:
         return measured
     again = confirm_change(learner, train, found, seed=settings.seed, confidence=single, execution=execution.quiet)
-    return MeasuredChange(found, sample, deviation, measured.of, again)
+    return replace(measured, second_look=again)
 
 
 def apart(measured: MeasuredChange, released: Floats) -> float:
@@ -162,6 +168,8 @@ def summarise(measured: MeasuredChange, settings: Settings) -> PredictionChange:
         histogram=histogram(values, limit),
         n_at_random=len(measured.sample.at_random),
         most_above=measured.most_above(limit),
+        n_searched=measured.elsewhere.n_searched,
+        indirect=_over(measured.elsewhere.largest, deviation),
     )
 
 
@@ -179,20 +187,28 @@ def finding(
     complete = not found.failures and not np.isnan(values).any() and measured.sample.speaks_for_all
     estimate = _estimate(measured, complete)
     verdict = judge(estimate, limit)
+    if verdict is Verdict.PASSES and measured.elsewhere.n_failed:
+        return [search_failed(MEASURE, measured.elsewhere, limit)]
     n_above = f"{int((values > limit).sum()):,} of {len(values):,}"
     against = f"{measured.deviation.value:.3g}, the root mean square error {measured.of}"
     if verdict is Verdict.FAILS:
+        elsewhere = (
+            estimate.low > limit and not (found.values - found.solver_floor > limit * measured.deviation.high).any()
+        )
+        asked = "some prediction" if elsewhere else "the prediction for it"
         reason = (
-            f"removing one training record changes the prediction for it by {estimate.value:.3g} times {against} "
-            f"(limit {limit:g}). {n_above} records change theirs by more than {limit:g} times"
+            f"removing one training record changes {asked} by {estimate.value:.3g} times {against} (limit {limit:g}). "
+            f"{n_above} records change theirs by more than {limit:g} times"
         )
         if measured.second_look is not None:
             reason += second_look_said(float(np.nanmax(values)))
         remedy = advice("influence", verdict, replace(situation, n_above=known_above(values, limit, found.n_training)))
     elif verdict is Verdict.PASSES:
+        n = measured.elsewhere.n_searched
+        tried = f", nor any other that a search for {n} of the records found," if n else ""
         reason = (
-            f"removing one training record never changes the prediction for it by more than {estimate.high:.3g} times "
-            f"{against} (limit {limit:g}){measured.sample.said()}"
+            f"removing one training record never changes the prediction for it{tried} by more than {estimate.high:.3g} "
+            f"times {against} (limit {limit:g}){measured.sample.said()}"
         )
         remedy = ""
     elif not complete:
@@ -229,6 +245,8 @@ def _estimate(measured: MeasuredChange, complete: bool) -> Estimate:
         low = float(np.nanmax(found.values - found.solver_floor, initial=0.0))
         largest = found.values + found.solver_floor + unshared_noise(found)
         high = float(np.nanmax(largest, initial=0.0)) if complete else np.inf
+    elsewhere = measured.elsewhere
+    low, value, high = max(low, elsewhere.largest), max(value, elsewhere.largest), max(high, elsewhere.most)
     return Estimate(
         _over(value, deviation.value), _over(low, deviation.high), _over(high, deviation.low),
         deviation.confidence, method, n,

@@ -17,7 +17,8 @@ from leakgauge.auditing.advice import (
     unmeasured_influence,
 )
 from leakgauge.auditing.finding import Finding, Verdict, judge
-from leakgauge.auditing.influence.measurement import CERTAIN, N_SEARCHED, MeasuredInfluence
+from leakgauge.auditing.influence.elsewhere import Elsewhere
+from leakgauge.auditing.influence.measurement import CERTAIN, MeasuredInfluence
 from leakgauge.auditing.settings import Queries, Settings
 from leakgauge.influence import EVERY_QUERY, Changes, DtpBound, Pdtp
 from leakgauge.statistics import Estimate
@@ -217,7 +218,7 @@ def _any_query(
     measured: MeasuredInfluence, direct: Finding, limit: float, situation: Situation, queries: Queries
 ) -> Finding:
     """DTP: any query; PDTP is a lower bound of it, and it can pass on an upper bound alone (Long et al. 2017)."""
-    bound, elsewhere = measured.bound, measured.largest_indirect
+    bound, elsewhere = measured.bound, measured.elsewhere.largest
     in_range = queries is Queries.IN_RANGE
     beyond = bound is not None and bound.covers != EVERY_QUERY and not in_range
     low = max(elsewhere, direct.estimate.low if direct.estimate is not None else 0.0)
@@ -249,36 +250,27 @@ def _searched(measured: MeasuredInfluence, direct: Finding, limit: float, situat
     """DTP as far as it was measured: queries about the records, and those that a search found."""
     if direct.estimate is None:  # nothing was measured at all
         return replace(direct, measure=MEASURE_FOUND)
-    elsewhere, floor, found = measured.largest_indirect, measured.indirect_floor, measured.indirect
-    seen = 0.0
-    if found is not None:
-        seen = float(np.nan_to_num(found.values + floor, nan=np.inf, posinf=np.inf).max(initial=0.0))
+    elsewhere, n_searched = measured.elsewhere.largest, measured.elsewhere.n_searched
+    seen = measured.elsewhere.most
     largest = max(elsewhere, direct.estimate.value)
     estimate = replace(
         direct.estimate,
         value=largest,
         low=max(elsewhere, direct.estimate.low),
         high=max(seen, direct.estimate.high),
-        method="largest log ratio found, " + ("direct queries" if found is None else "direct queries and a search"),
+        method="largest log ratio found, " + ("direct queries and a search" if n_searched else "direct queries"),
     )
     verdict = judge(estimate, limit)
-    n_sought = 0 if measured.found.learner.randomised else min(N_SEARCHED, len(measured.found.which))
-    n_done = 0 if found is None else len(found.which) - len(found.failures.keys() & set(found.which.tolist()))
-    if verdict is Verdict.PASSES and n_done < n_sought:
-        return Finding(
-            "influence", MEASURE_FOUND, None, 0.0, limit, Verdict.CANNOT_TELL,
-            f"the search over queries other than the record itself failed for {n_sought - n_done} of "
-            f"{_records(n_sought)}: a model could not be trained to the end, or did not answer some query",
-            f"let the model answer every query within the range of the training records, or {CONVERGE}",
-        )  # fmt: skip
+    if verdict is Verdict.PASSES and measured.elsewhere.n_failed:
+        return search_failed(MEASURE_FOUND, measured.elsewhere, limit)
     if verdict is Verdict.FAILS:
         reason, remedy = _exceeded(measured, direct, limit), advice("influence", verdict, situation)
     elif verdict is Verdict.PASSES:
         tried = (
             "queries about each record only, since a pair of models of a randomised learner shows nothing about others"
-            if found is None
+            if not n_searched
             else "a search over queries within the range of the training records for the "
-            f"{_records(len(found.which))} of largest PDTP"
+            f"{_records(n_searched)} of largest PDTP"
         )
         reason = (
             "no query was found whose prediction changes by more than about a factor of "
@@ -289,7 +281,7 @@ def _searched(measured: MeasuredInfluence, direct: Finding, limit: float, situat
     elif verdict is Verdict.CANNOT_TELL and elsewhere <= limit < seen:
         reason = (
             f"a search found a log ratio of {elsewhere:.3g} (limit {limit:g}), of which solver and rounding leave up "
-            f"to {float(floor.max(initial=0.0)):.3g} open"
+            f"to {seen - elsewhere:.3g} open"
         )
         remedy = CONVERGE
     else:
@@ -297,12 +289,23 @@ def _searched(measured: MeasuredInfluence, direct: Finding, limit: float, situat
     return Finding("influence", MEASURE_FOUND, estimate, 0.0, limit, verdict, reason, remedy)
 
 
+def search_failed(measure: str, elsewhere: Elsewhere, limit: float) -> Finding:
+    """Undecided, as a search that did not end is not one that found nothing."""
+    return Finding(
+        "influence", measure, None, 0.0, limit, Verdict.CANNOT_TELL,
+        f"the search over queries other than the record itself failed for {elsewhere.n_failed} of "
+        f"{_records(elsewhere.n_sought)}: a model could not be trained to the end, or did not answer some query",
+        f"let the model answer every query within the range of the training records, or {CONVERGE}",
+    )  # fmt: skip
+
+
 def _exceeded(measured: MeasuredInfluence, direct: Finding, limit: float) -> str:
     """Which query shows that the limit is exceeded."""
-    if measured.largest_elsewhere > max(limit, 0.0 if direct.estimate is None else direct.estimate.low):
+    other = measured.elsewhere.largest_other
+    if other > max(limit, 0.0 if direct.estimate is None else direct.estimate.low):
         return (
-            f"removing one training record changes some prediction {changed(measured.largest_elsewhere)} (log ratio "
-            f"{short(measured.largest_elsewhere, 3)}; limit {limit:g}). Found by searching queries other than the "
+            f"removing one training record changes some prediction {changed(other)} (log ratio "
+            f"{short(other, 3)}; limit {limit:g}). Found by searching queries other than the "
             "record"
         )
     return f"DTP is at least as large as the largest PDTP, which exceeds the limit of {limit:g}"
@@ -361,12 +364,12 @@ def _how_known(measured: MeasuredInfluence) -> str:
 
 def _search_said(measured: MeasuredInfluence) -> str:
     """What the search for other queries came to, where it decided nothing."""
-    if measured.indirect is None:
+    if measured.elsewhere.found is None:
         return ""
-    n = len(measured.indirect.which)
+    n, largest = measured.elsewhere.n_searched, measured.elsewhere.largest
     return (
-        f". A search over queries for {n:,} of the records found a log ratio of up to {measured.largest_indirect:.3g}, "
-        "which says nothing about queries that were not tried"
+        f". A search over queries for {n:,} of the records found a log ratio of up to {largest:.3g}, which says "
+        "nothing about queries that were not tried"
     )
 
 

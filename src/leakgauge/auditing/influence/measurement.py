@@ -9,24 +9,21 @@ import numpy as np
 
 from leakgauge.arrays import Floats
 from leakgauge.auditing.drawn import histogram
+from leakgauge.auditing.influence.elsewhere import Elsewhere, searched
 from leakgauge.auditing.influence.result import Influence
 from leakgauge.auditing.influence.sample import Sample
-from leakgauge.auditing.settings import Queries, ReleasedOutputs, Settings
-from leakgauge.errors import ModelError
+from leakgauge.auditing.settings import ReleasedOutputs, Settings
 from leakgauge.influence import (
     Confirmation,
     DtpBound,
     OwnModels,
     Pdtp,
-    QuerySearch,
     confirm,
     dtp_upper_bound,
     pdtp,
-    search,
 )
 from leakgauge.influence.delivered import answered
 from leakgauge.influence.pdtp import known_log_ratio
-from leakgauge.influence.search import stopping_floor
 from leakgauge.models import Model, binned_logs
 
 if TYPE_CHECKING:
@@ -36,9 +33,6 @@ if TYPE_CHECKING:
 
 CERTAIN = 1.0
 """The confidence of what was computed rather than sampled."""
-
-N_SEARCHED = 8
-"""Records about which other queries are searched for: those with the largest PDTP."""
 
 
 @dataclass(frozen=True)
@@ -50,8 +44,7 @@ class MeasuredInfluence:
         sample: the records that were left out for it.
         bound: upper bound on the DTP of every training record, or ``None``.
         second_look: where seeds change the answers and the first look found a record above the limit.
-        indirect: the best queries found about the worst records, unless the rule accepts any but direct ones.
-        indirect_floor: how far arithmetic alone may move what was found there ``[m]``.
+        elsewhere: what a search over other queries found, unless the rule accepts any but direct ones.
         apart: how far the answers of the released model about the records are from those of the model that the learner
             makes of them, in nats; for a learner with random numbers, beyond what other seeds do. 0 where the learner
             makes the model.
@@ -62,8 +55,7 @@ class MeasuredInfluence:
     sample: Sample
     bound: DtpBound | None
     second_look: Confirmation | None
-    indirect: QuerySearch | None
-    indirect_floor: Floats
+    elsewhere: Elsewhere
     apart: float = 0.0
     given: bool = False
 
@@ -74,30 +66,10 @@ class MeasuredInfluence:
         return self.sample.most_above(int(above.sum()))
 
     @property
-    def largest_indirect(self) -> float:
-        """Largest log ratio at any query found, arithmetic taken off; 0 where nothing was searched."""
-        return float(self._certain().max(initial=0.0))
-
-    @property
-    def largest_elsewhere(self) -> float:
-        """The same of queries that tell more than the record itself, from which the search starts."""
-        if self.indirect is None:
-            return 0.0
-        return float(self._certain()[self.indirect.values > self.indirect.own].max(initial=0.0))
-
-    @property
     def largest_bound(self) -> float:
         """What no record's DTP exceeds; infinite where nothing is proven, or models could not be trained without."""
         lost = bool(self.found.failures) or bool(np.isnan(self.found.values).any())
         return np.inf if self.bound is None or lost else float(self.bound.values.max())
-
-    def _certain(self) -> Floats:
-        """What was found about each record of the search, arithmetic taken off."""
-        if self.indirect is None:
-            return np.zeros(0)
-        found = np.nan_to_num(self.indirect.values, nan=0.0, posinf=np.inf)
-        certain = np.where(np.isinf(found), found, found - self.indirect_floor)
-        return np.nan_to_num(certain, nan=0.0, posinf=np.inf, neginf=0.0)
 
 
 def measure(
@@ -150,12 +122,9 @@ def measure(
     bound = None
     if settings.released is ReleasedOutputs.AS_IS:
         bound = dtp_upper_bound(learner, train, seed=settings.seed, model=model, own=own)
-    indirect = _indirect(learner, train, found, settings)
-    floor = np.zeros(0)
-    if indirect is not None:
-        floor = indirect.floor + stopping_floor(learner, train, indirect, settings.seed, execution.device)
+    elsewhere = searched(learner, train, found, settings, execution.device)
     apart = 0.0 if model is None else _apart(learner, found, own, model, settings)
-    return MeasuredInfluence(found, sample, bound, second_look, indirect, floor, apart, model is not None)
+    return MeasuredInfluence(found, sample, bound, second_look, elsewhere, apart, model is not None)
 
 
 def _apart(learner: Learner, found: Pdtp, own: OwnModels, model: Model, settings: Settings) -> float:
@@ -200,24 +169,6 @@ def _nearest(answers: Floats, others: Floats, width: float) -> float:
     return float(np.nan_to_num(ratios, nan=np.inf, posinf=np.inf).min(axis=0).max(initial=0.0))  # unknown is not near
 
 
-def _indirect(learner: Learner, train: Records, found: Pdtp, settings: Settings) -> QuerySearch | None:
-    """Search for other queries about the worst records, unless the rule accepts such queries.
-
-    For a randomised learner one pair of models shows nothing, so nothing is searched.
-    """
-    if settings.rule.queries is Queries.DIRECT or learner.randomised or len(found.which) == 0:
-        return None
-    known = np.nan_to_num(found.values, nan=0.0, posinf=np.inf)
-    worst = np.sort(found.which[np.argsort(-known, kind="stable")[:N_SEARCHED]])
-    try:
-        found_elsewhere = search(
-            learner, train, worst, seed=settings.seed, released=settings.release, width=settings.bin_width
-        )
-    except ModelError:  # the model of all records could not be trained to the end of its solver, or did not answer
-        return None
-    return found_elsewhere.known()
-
-
 def summarise(measured: MeasuredInfluence, n_training: int, settings: Settings) -> Influence:
     """The numbers a report shows."""
     values = measured.found.values[~np.isnan(measured.found.values)]
@@ -237,8 +188,8 @@ def summarise(measured: MeasuredInfluence, n_training: int, settings: Settings) 
         bound=measured.largest_bound,
         bound_covers="" if measured.bound is None else measured.bound.covers,
         bound_checked=0 if measured.bound is None else measured.bound.n_checked,
-        n_searched=0 if measured.indirect is None else len(measured.indirect.which),
-        indirect=measured.largest_indirect,
+        n_searched=measured.elsewhere.n_searched,
+        indirect=measured.elsewhere.largest,
         n_failed=len(measured.found.failures),
         engine=measured.found.engine,
         n_unconverged=measured.found.n_unconverged,

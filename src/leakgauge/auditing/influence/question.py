@@ -1,7 +1,7 @@
 """Influence: how far does a single training record move the model?
 
-Of a classifier it is differential training privacy; of a regressor, for which that is not defined, the change of the
-prediction about the record itself.
+Of a classifier it is differential training privacy; of a regressor, for which that is not defined, the change of its
+predictions.
 """
 
 from __future__ import annotations
@@ -17,8 +17,9 @@ from leakgauge.auditing.advice import Situation
 from leakgauge.auditing.finding import Finding, Verdict, judge, overall
 from leakgauge.auditing.influence import change as change_part
 from leakgauge.auditing.influence.change import MEASURE, MeasuredChange
+from leakgauge.auditing.influence.elsewhere import N_SEARCHED
 from leakgauge.auditing.influence.findings import MEASURE_DIRECT, findings, notes
-from leakgauge.auditing.influence.measurement import CERTAIN, N_SEARCHED, MeasuredInfluence, measure, summarise
+from leakgauge.auditing.influence.measurement import CERTAIN, MeasuredInfluence, measure, summarise
 from leakgauge.auditing.influence.sample import sampled
 from leakgauge.auditing.plan import Outline, PlannedStep
 from leakgauge.auditing.question import Answer, Question
@@ -107,16 +108,18 @@ class InfluenceAnswer(Answer):
                 "confidence)."
             )
         if self.change is not None:
+            n = self.change.elsewhere.n_searched
+            tried = f", and other queries were searched for {n} records" if n else ""
             said.append(
-                "Influence on predictions for other records: only the prediction for the record itself was measured, "
-                "and differential training privacy is defined for classifiers."
+                f"Influence on other predictions: the prediction for each record was measured{tried}. Differential "
+                "training privacy is defined for classifiers only."
             )
         elif self.measured is None:
             said.append("The influence of single records.")
         elif self.measured.bound is None or not np.isfinite(self.measured.bound.values).any():
             word = "this is undecided" if case.settings.rule.queries.needs_bound else "the rule accepts this"
-            n_searched = 0 if self.measured.indirect is None else len(self.measured.indirect.which)
-            tried = f"; queries were searched for {n_searched} records" if self.measured.indirect is not None else ""
+            n = self.measured.elsewhere.n_searched
+            tried = f"; queries were searched for {n} records" if n else ""
             said.append(
                 "Queries other than the records themselves (indirect queries): no bound on DTP is "
                 f"known{tried}; {word}."
@@ -226,7 +229,7 @@ class InfluenceOfRecords(Question):
                 yield replace(
                     again, n_models=again.n_models + full.n_models, n_trained=again.n_trained + full.n_trained
                 )
-        elif settings.rule.queries is not Queries.DIRECT and not values:
+        elif settings.rule.queries is not Queries.DIRECT:
             solved = learner.with_converged_solver()
             found = PlannedStep.plainly(
                 "search for other queries for the records of largest PDTP",

@@ -69,8 +69,7 @@ class PredictionChange:
     """How far leaving a training record out moves a regressor's prediction about it, in usual errors.
 
     A usual error is the root mean square of the errors on records that the model was not trained on. It is a measure of
-    influence, not differential training privacy, which is defined for answers about classes; and it is about queries of
-    the records themselves only.
+    influence, not differential training privacy, which is defined for answers about classes.
 
     Args:
         n_measured: how many records were left out, one at a time.
@@ -90,6 +89,8 @@ class PredictionChange:
         n_at_random: of the records measured, how many were drawn at random, while the rest were ranked highest by a
             screen; all of them where all records were measured.
         most_above: of the records that were not measured, how many lie above the limit at most, with 95 % confidence.
+        n_searched: records about which other queries were searched for.
+        indirect: largest change that the search found at any query; 0 where nothing was searched.
     """
 
     n_measured: int
@@ -108,6 +109,8 @@ class PredictionChange:
     histogram: Histogram
     n_at_random: int = 0
     most_above: int = 0
+    n_searched: int = 0
+    indirect: float = 0.0
 
 
 @dataclass(frozen=True, kw_only=True)

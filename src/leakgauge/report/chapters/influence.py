@@ -91,14 +91,14 @@ class InfluenceChapter(Chapter):
 
 
 def prediction_change(change: PredictionChange) -> str:
-    """How far records move a regressor's predictions about themselves."""
+    """How far records move a regressor's predictions."""
     largest = f"{number(change.largest, 2)} times" if math.isfinite(change.largest) else "unbounded, relative to"
     change_by = f"{counted(change.n_measured, 'record')} {'changes' if change.n_above_limit == 1 else 'change'}"
     low, usual, high = (short(end) for end in (change.deviation.low, change.deviation.value, change.deviation.high))
     return (
         f"The largest change of a prediction when its record is removed is {largest} the usual error, {usual} "
         f"({low} to {high}), the root mean square error {change.deviation_of}. {change.n_above_limit:,} of {change_by} "
-        f"it by more than {short(change.limit)} times the usual error."
+        f"it by more than {short(change.limit)} times the usual error{_searched(change)}."
     )
 
 
@@ -108,7 +108,7 @@ def _how_bounded(influence: Influence) -> str:
     return f" (measured on {counted(influence.bound_checked, 'model')} that the learner trained itself)"
 
 
-def _searched(influence: Influence) -> str:
+def _searched(influence: Influence | PredictionChange) -> str:
     if not influence.n_searched:
         return ""
     return f" (a search for {counted(influence.n_searched, 'record')} found {number(influence.indirect, 2)})"
