@@ -63,6 +63,7 @@ class AuditStream(Stream):
     ATTRIBUTE_TAIL = b"attribute tail"
     PROBES = b"probes"
     SEARCH = b"search"  # one for each record
+    QUERIES = b"queries"  # training records that models without another are asked about
 
 
 class GameStream(Stream):

@@ -6,9 +6,10 @@ import sys
 import numpy as np
 import pytest
 
+from leakgauge.auditing import ReleaseRule, Settings, Verdict, audit
 from leakgauge.errors import ConfigError, MissingExtra, ModelError
-from leakgauge.models import AnswerKind, kind_of
-from leakgauge.models.torch import ASKED_AT_ONCE, device_named, wrap_module
+from leakgauge.models import AnswerKind, FunctionProbabilities, kind_of
+from leakgauge.models.torch import ASKED_AT_ONCE, device_named, trained_module, wrap_module
 from leakgauge.records import Records
 from leakgauge.training import FixedDesign
 
@@ -120,3 +121,75 @@ def test_without_torch_the_message_says_how_to_get_it(monkeypatch):
     monkeypatch.setitem(sys.modules, "torch", None)
     with pytest.raises(MissingExtra, match=r"pip install 'leakgauge\[torch\]'"):
         device_named("cpu")
+
+
+@pytest.mark.parametrize(
+    ("last", "meaning"),
+    [
+        ([], "logits"),
+        ([torch.nn.Softmax(dim=1)], "probabilities"),
+        ([torch.nn.LogSoftmax(dim=1)], "log-probabilities"),
+    ],
+)
+def test_what_outputs_mean_is_read_off_the_answers(last, meaning):
+    weights = linear(np.random.default_rng(0).normal(size=(3, 3)).tolist(), [0.5, 0.0, -0.5])
+    model = trained_module(torch.nn.Sequential(weights, *last), RECORDS)
+    assert model.meaning == meaning
+    plain = wrap_module(weights, RECORDS.schema).log_probabilities(X)
+    np.testing.assert_allclose(model.log_probabilities(X), plain, atol=2e-6)
+    assert model.note == f"The outputs of Sequential were taken for {meaning}."
+
+
+@pytest.mark.parametrize(
+    ("last", "meaning"),
+    [
+        ([], "one logit"),
+        ([torch.nn.Sigmoid()], "one probability"),
+        ([torch.nn.Sigmoid(), torch.nn.Flatten(0)], "one probability"),
+    ],
+)
+@pytest.mark.parametrize("scale", [2.0, 1e-3])  # logits of the latter are all near 0.5, as probabilities might be
+def test_a_single_output_is_for_the_second_of_two_classes(last, meaning, scale):
+    module = torch.nn.Sequential(linear([[scale, 0.0, 0.0]], [0.5]), *last)
+    model = trained_module(module, Records.from_arrays(X, (X[:, 0] > 0).astype(int)))
+    assert model.meaning == meaning
+    p = 1 / (1 + np.exp(-(scale * X[:, 0] + 0.5)))
+    np.testing.assert_allclose(np.exp(model.log_probabilities(X)), np.c_[1 - p, p], atol=1e-6)
+
+
+def test_a_trained_module_of_values_or_of_another_width():
+    assert trained_module(linear([[2.0, 0.0, 0.0]], [1.0]), VALUES).predict(X) == pytest.approx(
+        2 * X[:, 0] + 1, abs=1e-6
+    )
+    with pytest.raises(ModelError, match=r"Linear gave outputs of shape \(40, 2\); expected \(40, 3\), one logit"):
+        trained_module(torch.nn.Linear(3, 2), RECORDS)
+    with pytest.raises(ModelError, match="Linear raised RuntimeError in forward"):
+        trained_module(torch.nn.Linear(4, 1), Records.from_arrays(X, (X[:, 0] > 0).astype(int)))
+
+
+@pytest.mark.parametrize("last", [[], [torch.nn.Softmax(dim=1)]])
+def test_an_audit_of_a_module_is_that_of_its_answers(last):
+    """A network that has learned 100 of 200 records by heart, given as it is and as a function."""
+    torch.manual_seed(0)
+    features, labels = rng.normal(size=(200, 3)).astype(np.float32), rng.integers(0, 2, 200)
+    net = torch.nn.Sequential(torch.nn.Linear(3, 200), torch.nn.ReLU(), torch.nn.Linear(200, 2))
+    steps = torch.optim.Adam(net.parameters(), 0.02)
+    for _ in range(400):
+        steps.zero_grad()
+        answered = net(torch.tensor(features[:100]))
+        torch.nn.functional.cross_entropy(answered, torch.tensor(labels[:100])).backward()
+        steps.step()
+    sides = {"train": (features[:100], labels[:100]), "holdout": (features[100:], labels[100:])}
+    settings = Settings(rule=ReleaseRule(dtp=None))
+    result = audit(torch.nn.Sequential(*net, *last), **sides, settings=settings)
+    assert result.verdict is Verdict.FAILS
+    assert f"The outputs of Sequential were taken for {'probabilities' if last else 'logits'}." in result.notes
+    schema = Records.from_arrays(*sides["train"]).schema
+
+    def answers(table):
+        with torch.no_grad():
+            return torch.softmax(net(torch.tensor(np.asarray(table, dtype=np.float32))), dim=1).double().numpy()
+
+    other = audit(FunctionProbabilities(answers, schema), **sides, settings=settings)
+    for one, twin in zip(result.attacks, other.attacks, strict=True):
+        assert one.advantage.value == pytest.approx(twin.advantage.value, abs=0.02)

@@ -46,8 +46,8 @@ def audit(
 
     Args:
         model: a fitted scikit-learn classifier, regressor or pipeline; an unfitted one or a
-            :class:`~leakgauge.training.Learner`, which is then trained on ``train``; or any model of
-            :mod:`leakgauge.models`.
+            :class:`~leakgauge.training.Learner`, which is then trained on ``train``; a trained ``torch.nn.Module``,
+            which is asked about the encoded features; or any model of :mod:`leakgauge.models`.
         train: the records it was trained on: ``Records``, ``(X, y)``, or a data frame with the label column.
         holdout: records of the same population that it was not trained on, in the same form.
         target: name of the label column of data frames.
@@ -106,6 +106,7 @@ def _result(case: Case) -> AuditResult:
     rows, ids = records_table(case)
     notes = [
         note(case.description.overlap, case.description.n_duplicates, case.description.n_holdout),
+        getattr(case.what.model, "note", ""),
         *repeats_note(case.n_repeats, len(case.given.holdout) + case.n_repeats),
         *(said for one in found for said in one.notes(case)),
     ]

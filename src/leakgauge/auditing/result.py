@@ -63,6 +63,8 @@ class ExposedRecord:
             joined by semicolons; ``None`` where no column was inferred, or it was not in the training set.
         change: of a regressor, how far its prediction moves without the record, in usual errors
             (:class:`PredictionChange`); ``None`` where that was not measured.
+        dtp_on_train: the largest log ratio of an answer about any training record without it, in nats; ``None`` where
+            that was not measured.
     """
 
     record: str
@@ -76,3 +78,4 @@ class ExposedRecord:
     exposed: bool | None
     exposed_attributes: str | None = None
     change: float | None = None
+    dtp_on_train: float | None = None

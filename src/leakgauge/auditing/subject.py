@@ -10,7 +10,7 @@ import numpy as np
 from leakgauge.checking import optional, text
 from leakgauge.errors import DataError, ModelError, user_code
 from leakgauge.escaping import shapes
-from leakgauge.models import LabelAccess, Model, RegressionAccess, wrap
+from leakgauge.models import LabelAccess, Model, RegressionAccess, is_module, trained_module, wrap
 from leakgauge.models.access import MAX_ABSOLUTE_VALUE
 from leakgauge.models.sklearn import name_of, refuse_class
 from leakgauge.records import Column, Kind, Records, Role, Schema, Task, from_pair
@@ -86,8 +86,8 @@ def subject(
 
     Args:
         model: a fitted scikit-learn classifier, regressor or pipeline (its learner by cloning); an unfitted one, or
-            any :class:`~leakgauge.training.Learner`, which is then trained on ``train``; or a model of
-            :mod:`leakgauge.models`.
+            any :class:`~leakgauge.training.Learner`, which is then trained on ``train``; a trained
+            ``torch.nn.Module``, which is asked about the encoded features; or a model of :mod:`leakgauge.models`.
         train: the records the model was trained on.
         holdout: records of the same population that it was not trained on.
         target: name of the label column where ``train`` and ``holdout`` are data frames.
@@ -111,10 +111,12 @@ def subject(
         return Subject(name or model.name, members, others, None, how or model)
     if isinstance(model, LabelAccess | RegressionAccess):
         return Subject(name or type(model).__name__, members, others, model, how)
+    if is_module(model):
+        return Subject(name or type(model).__name__, members, others, trained_module(model, members), how)
     if not hasattr(model, "fit") or not hasattr(model, "predict"):
         raise ModelError(
-            f"a {type(model).__name__} cannot be audited; expected a scikit-learn estimator, a learner, "
-            "or a model of leakgauge.models"
+            f"a {type(model).__name__} cannot be audited; expected a scikit-learn estimator, a torch.nn.Module, a "
+            "learner, or a model of leakgauge.models"
         )
     how = how or SklearnLearner(model)
     with user_code(name_of(model), "__sklearn_is_fitted__ or predict_proba"):

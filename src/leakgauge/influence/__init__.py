@@ -4,7 +4,7 @@ from leakgauge.influence.bounds import EVERY_QUERY, DtpBound, dtp_upper_bound, l
 from leakgauge.influence.change import Changes, confirm_change, prediction_change
 from leakgauge.influence.confirmation import Confirmation, confirm
 from leakgauge.influence.delivered import OwnModels
-from leakgauge.influence.dtp import Dtp, dtp
+from leakgauge.influence.dtp import Dtp, dtp, dtp_on_train
 from leakgauge.influence.pdtp import Pdtp, own_influence, pairwise_floor, pdtp
 from leakgauge.influence.removal import Cells, largest_left
 from leakgauge.influence.screening import MostInfluential, most_influential
@@ -24,6 +24,7 @@ __all__ = [
     "confirm",
     "confirm_change",
     "dtp",
+    "dtp_on_train",
     "dtp_upper_bound",
     "largest_left",
     "linear_bound",

@@ -37,6 +37,7 @@ ENUMERATED = "enumerated"
 BAYES_INFERENCE = "Bayes inference: no other query moves"
 BY_COLUMNS = "naive Bayes, by columns"
 SEARCHED = "searched"
+ON_TRAIN = "queries of training records"
 
 GIVEN_VALUES = "every combination of the given values"
 
@@ -83,6 +84,14 @@ class Dtp:
     def exact(self) -> NDArray[np.bool_]:
         """Whether ``values`` is DTP itself, for each record ``[m]``."""
         return np.asarray(self.values == self.upper)
+
+    @property
+    def ratios(self) -> Floats:
+        """The binned values as a plain ratio of probabilities ``[m]``, at least 1.
+
+        Of :func:`dtp_on_train` with bins of 0.01 it is what the Adversarial Robustness Toolbox calls PDTP.
+        """
+        return np.exp(self.binned)
 
     def release(
         self, limit: float = 1.0, *, binned: bool = False, in_range: bool = False
@@ -157,6 +166,55 @@ def dtp(
         return found
     unknown = np.full(len(rows), np.inf)
     return replace(found, upper=unknown, binned_upper=np.minimum(unknown, largest_binned_log_ratio(width)))
+
+
+def dtp_on_train(
+    learner: Learner,
+    records: Records,
+    which: Indices | None = None,
+    *,
+    seed: int,
+    queries: Indices | None = None,
+    released: Release = as_is,
+    width: float = 0.01,
+    execution: Execution = HERE,
+) -> Dtp:
+    """The largest change of an answer about any training record, the record itself or another, when one is left out.
+
+    It lies between PDTP, which asks about the record itself, and DTP, which asks about anything: its ``upper`` is
+    infinite. Both models of a record share their seed, so that of a randomised learner it is that of one seed. The
+    Adversarial Robustness Toolbox calls this number PDTP, in plain ratios (:attr:`Dtp.ratios`).
+
+    Args:
+        learner: the algorithm A; it must answer classes.
+        records: the training set S.
+        which: rows of S to leave out; by default all.
+        seed: drives training.
+        queries: rows of S that are asked about; by default all, so that time grows with the square of their number.
+        released: what becomes of the answers before anyone sees them.
+        width: bin width of the binned values.
+        execution: where and how models are trained.
+
+    Raises:
+        ModelError: the learner answers numbers rather than classes, or cannot be trained on S.
+        ValueError: a row is not in S.
+
+    >>> from sklearn.naive_bayes import GaussianNB
+    >>> from leakgauge.records import Records
+    >>> from leakgauge.training import SklearnLearner
+    >>> people = Records.from_arrays([[0.0], [1.0], [3.0], [2.0], [4.0], [5.0]], [0, 0, 0, 1, 1, 1])
+    >>> dtp_on_train(SklearnLearner(GaussianNB()), people, seed=0).ratios.round(1).tolist()
+    [4.2, 2.6, 65.0, 65.0, 2.6, 4.2]
+    """
+    if records.schema.task == "regression":
+        raise ModelError("DTP is defined for classifiers; the label of these records is numeric")
+    rows = leave_one_out(len(records), which).removed
+    asked = records.features if queries is None else records.features[leave_one_out(len(records), queries).removed]
+    found = _Case(learner, records, rows, seed, released, width, execution.quiet).enumerated(asked, ON_TRAIN)
+    ceiling = largest_binned_log_ratio(width)
+    return replace(
+        found, upper=np.full(len(rows), np.inf), binned_upper=np.full(len(rows), ceiling), how=ON_TRAIN,
+    )  # fmt: skip
 
 
 def _found(case: _Case, max_enumeration: int, domains: Sequence[ArrayLike] | None, n_queries: int) -> Dtp:

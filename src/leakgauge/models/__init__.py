@@ -14,7 +14,7 @@ from leakgauge.models.files import load_estimator, load_factory
 from leakgauge.models.function import FunctionProbabilities, FunctionRegression
 from leakgauge.models.release import Bins, LabelOnly, Release, Tempered, as_is, binned_logs, label_logs
 from leakgauge.models.sklearn import wrap
-from leakgauge.models.torch import wrap_module
+from leakgauge.models.torch import is_module, trained_module, wrap_module
 
 __all__ = [
     "AnswerKind",
@@ -31,11 +31,13 @@ __all__ = [
     "answers",
     "as_is",
     "binned_logs",
+    "is_module",
     "kind_of",
     "label_logs",
     "labels_of",
     "load_estimator",
     "load_factory",
+    "trained_module",
     "wrap",
     "wrap_module",
 ]

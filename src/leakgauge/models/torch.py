@@ -5,6 +5,8 @@ torch is an optional extra (``pip install 'leakgauge[torch]'``) and is imported 
 
 from __future__ import annotations
 
+import sys
+from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -21,7 +23,7 @@ from leakgauge.models.access import (
 )
 
 if TYPE_CHECKING:
-    from leakgauge.records import Schema
+    from leakgauge.records import Records, Schema
 
 Module: TypeAlias = Any
 """A ``torch.nn.Module`` from float32 features ``[m, p]`` to outputs: logits ``[m, k]``, or numbers ``[m, 1]``."""
@@ -31,6 +33,36 @@ Design: TypeAlias = Any
 
 ASKED_AT_ONCE = 1024
 """Queries in one pass: bounds the memory of what the layers in between answer."""
+
+
+SUM_SLACK = 1e-3
+"""How far probabilities that a module answers may add up to something other than 1."""
+
+
+class Outputs(StrEnum):
+    """What the outputs of a classifier mean, one for each class, or a single one for the second of two classes."""
+
+    LOGITS = "logits"
+    LOG_PROBABILITIES = "log-probabilities"
+    PROBABILITIES = "probabilities"
+    LOGIT = "one logit"
+    PROBABILITY = "one probability"
+
+    @property
+    def single(self) -> bool:
+        """Whether there is one number for each record."""
+        return self in (Outputs.LOGIT, Outputs.PROBABILITY)
+
+    def log_probabilities(self, answered: Floats) -> Floats:
+        """Outputs ``[m, k]``, or ``[m, 1]`` where there is one, as log-probabilities ``[m, k]``."""
+        if self is Outputs.LOGIT:
+            return np.hstack([-np.logaddexp(0.0, answered), -np.logaddexp(0.0, -answered)])
+        if self is Outputs.PROBABILITY:
+            answered = np.hstack([1 - answered, answered])
+        with np.errstate(invalid="ignore", divide="ignore"):
+            logits = np.log(answered) if self in (Outputs.PROBABILITIES, Outputs.PROBABILITY) else answered
+            shifted = logits - logits.max(axis=1, keepdims=True)
+            return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
 
 
 class _Trained:
@@ -53,15 +85,30 @@ class _Trained:
 
 
 class ModuleProbabilities(_Trained, ProbabilityAccess):
-    """A trained classifier."""
+    """A trained classifier.
+
+    Args:
+        module: see :class:`_Trained`.
+        schema: of the records.
+        design: see :func:`features_of`.
+        meaning: what the outputs mean.
+    """
+
+    def __init__(
+        self, module: Module, schema: Schema, design: Design | None = None, meaning: Outputs = Outputs.LOGITS
+    ) -> None:
+        super().__init__(module, schema, design)
+        self.meaning = meaning
+
+    @property
+    def note(self) -> str:
+        """What a reader should know of it."""
+        return f"The outputs of {name_of(self.module)} were taken for {self.meaning.value}."
 
     def log_probabilities(self, X: Floats) -> Floats:
-        """Log-probabilities ``[m, k]``: the softmax of the logits, in double precision."""
+        """Log-probabilities ``[m, k]``, in double precision; of logits their softmax."""
         n_classes = len(self.schema.classes)
-        logits = self._outputs(X, n_classes)
-        with np.errstate(invalid="ignore"):
-            shifted = logits - logits.max(axis=1, keepdims=True)
-        logs = shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True))
+        logs = self.meaning.log_probabilities(self._outputs(X, 1 if self.meaning.single else n_classes))
         return checked_log_probabilities(logs, len(X), n_classes, name_of(self.module))
 
 
@@ -92,7 +139,59 @@ def wrap_module(module: Module, schema: Schema, design: Design | None = None) ->
         raise ModelError(
             f"expected a torch.nn.Module, got {type(module).__name__}; see leakgauge.models.wrap for others"
         )
-    return (ModuleProbabilities if schema.classes else ModuleRegression)(module, schema, design)
+    return ModuleProbabilities(module, schema, design) if schema.classes else ModuleRegression(module, schema, design)
+
+
+def is_module(given: Any) -> bool:
+    """Whether it is a ``torch.nn.Module``; torch is not imported for it."""
+    torch = sys.modules.get("torch")
+    return torch is not None and isinstance(given, torch.nn.Module)
+
+
+def trained_module(module: Module, records: Records) -> ModuleModel:
+    """A trained module of which nothing else is known: what its outputs mean is read off its answers about records.
+
+    Probabilities are what adds up to 1, or a single number in [0, 1] from anything but a linear layer.
+
+    Args:
+        module: takes the encoded rows; answers one output for each class in the schema's order, or one for the second
+            of two classes; numbers for regression. It is put into evaluation mode.
+        records: of the schema that it was trained with.
+
+    Raises:
+        ModelError: it cannot take these records, or answers another shape.
+    """
+    module, n_classes = module.eval(), len(records.schema.classes)
+    if not n_classes:
+        return ModuleRegression(module, records.schema)
+    features = features_of(records.features[:ASKED_AT_ONCE], records.schema, None)
+    if n_classes == 2 and width_of(module, features) == 1:
+        given = outputs(module, features, 1)
+        inside = bool(((given >= 0) & (given <= 1)).all())
+        linear = isinstance(list(module.modules())[-1], imported().nn.Linear)
+        meaning = Outputs.PROBABILITY if inside and not linear else Outputs.LOGIT
+    else:
+        given = outputs(module, features, n_classes)
+        if (given >= 0).all() and (np.abs(given.sum(axis=1) - 1) <= SUM_SLACK).all():
+            meaning = Outputs.PROBABILITIES
+        elif (given <= 0).all() and (np.abs(np.exp(given).sum(axis=1) - 1) <= SUM_SLACK).all():
+            meaning = Outputs.LOG_PROBABILITIES
+        else:
+            meaning = Outputs.LOGITS
+    return ModuleProbabilities(module, records.schema, meaning=meaning)
+
+
+def width_of(module: Module, features: NDArray[np.float32]) -> int:
+    """How many numbers a module answers for each record; 0 where that is no table of numbers.
+
+    Raises:
+        ModelError: the module cannot take these features.
+    """
+    torch = imported()
+    device = next((parameter.device for parameter in module.parameters()), torch.device("cpu"))
+    with torch.no_grad(), user_code(name_of(module), f"forward, given 1 row of {features.shape[1]} features"):
+        shape = tuple(getattr(module(torch.tensor(features[:1], device=device)), "shape", ()))
+    return 1 if shape == (1,) else shape[1] if len(shape) == 2 else 0
 
 
 def features_of(X: Floats, schema: Schema, design: Design | None) -> NDArray[np.float32]:
@@ -150,6 +249,8 @@ def answered_by(module: Module, batch: Any, width: int) -> Any:
     with user_code(name_of(module), f"forward, given {len(batch)} rows of {batch.shape[1]} features"):
         answered = module(batch)
     shape = tuple(getattr(answered, "shape", ()))
+    if width == 1 and shape == (len(batch),):
+        return answered[:, None]
     if shape != (len(batch), width):
         meaning = "one number for each row" if width == 1 else "one logit for each row and class"
         what = f"shape {shape}" if shape else f"type {type(answered).__name__}"

@@ -15,7 +15,7 @@ from leakgauge.arrays import Floats
 from leakgauge.auditing.advice import Situation, advice, unmeasured_influence
 from leakgauge.auditing.drawn import histogram
 from leakgauge.auditing.finding import Finding, Verdict, judge
-from leakgauge.auditing.influence.elsewhere import Elsewhere, searched
+from leakgauge.auditing.influence.elsewhere import Elsewhere, elsewhere
 from leakgauge.auditing.influence.findings import (
     CONVERGE,
     MEASURE_MORE,
@@ -113,8 +113,8 @@ def measure(
     single = bonferroni_confidence(settings.rule.confidence, 2)  # with the second look's
     deviation = usual_error(own if enough else holdout_errors, single)
     used = learner.without_unused_seed(train, seed=settings.seed)
-    elsewhere = searched(used, train, found, settings, execution.device)
-    measured = MeasuredChange(found, sample, deviation, LEFT_OUT_ERRORS if enough else ON_HOLDOUT, None, elsewhere)
+    asked = elsewhere(used, train, found, settings, execution.device)
+    measured = MeasuredChange(found, sample, deviation, LEFT_OUT_ERRORS if enough else ON_HOLDOUT, None, asked)
     limit = settings.rule.dtp
     if not learner.randomised or limit is None or not np.nanmax(measured.in_deviations, initial=0.0) > limit:
         return measured

@@ -272,10 +272,12 @@ def _searched(measured: MeasuredInfluence, direct: Finding, limit: float, situat
             else "a search over queries within the range of the training records for the "
             f"{_records(n_searched)} of largest PDTP"
         )
+        n_asked = measured.elsewhere.n_asked
+        about = f"queries about {_records(n_asked)} and " if n_asked else ""
         reason = (
             "no query was found whose prediction changes by more than about a factor of "
             f"{factor(estimate.high)} when one training record is removed (log ratio at most {estimate.high:.3g}; "
-            f"limit {limit:g}). Measured by {tried}; no bound proves it for every other query"
+            f"limit {limit:g}). Measured by {about}{tried}; no bound proves it for every other query"
         )
         remedy = ""
     elif verdict is Verdict.CANNOT_TELL and elsewhere <= limit < seen:
@@ -301,12 +303,16 @@ def search_failed(measure: str, elsewhere: Elsewhere, limit: float) -> Finding:
 
 def _exceeded(measured: MeasuredInfluence, direct: Finding, limit: float) -> str:
     """Which query shows that the limit is exceeded."""
-    other = measured.elsewhere.largest_other
-    if other > max(limit, 0.0 if direct.estimate is None else direct.estimate.low):
+    beyond = max(limit, 0.0 if direct.estimate is None else direct.estimate.low)
+    searched, on_train = measured.elsewhere.largest_searched, measured.elsewhere.largest_on_train
+    largest = max(searched, on_train)
+    if largest > beyond:
+        how = (
+            "searching queries other than the record" if searched > on_train else "asking about other training records"
+        )
         return (
-            f"removing one training record changes some prediction {changed(other)} (log ratio "
-            f"{short(other, 3)}; limit {limit:g}). Found by searching queries other than the "
-            "record"
+            f"removing one training record changes some prediction {changed(largest)} (log ratio "
+            f"{short(largest, 3)}; limit {limit:g}). Found by {how}"
         )
     return f"DTP is at least as large as the largest PDTP, which exceeds the limit of {limit:g}"
 

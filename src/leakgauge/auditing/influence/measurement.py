@@ -9,7 +9,7 @@ import numpy as np
 
 from leakgauge.arrays import Floats
 from leakgauge.auditing.drawn import histogram
-from leakgauge.auditing.influence.elsewhere import Elsewhere, searched
+from leakgauge.auditing.influence.elsewhere import Elsewhere, elsewhere
 from leakgauge.auditing.influence.result import Influence
 from leakgauge.auditing.influence.sample import Sample
 from leakgauge.auditing.settings import ReleasedOutputs, Settings
@@ -122,9 +122,9 @@ def measure(
     bound = None
     if settings.released is ReleasedOutputs.AS_IS:
         bound = dtp_upper_bound(learner, train, seed=settings.seed, model=model, own=own)
-    elsewhere = searched(learner, train, found, settings, execution.device)
+    asked = elsewhere(learner, train, found, settings, execution.device)
     apart = 0.0 if model is None else _apart(learner, found, own, model, settings)
-    return MeasuredInfluence(found, sample, bound, second_look, elsewhere, apart, model is not None)
+    return MeasuredInfluence(found, sample, bound, second_look, asked, apart, model is not None)
 
 
 def _apart(learner: Learner, found: Pdtp, own: OwnModels, model: Model, settings: Settings) -> float:
@@ -189,6 +189,8 @@ def summarise(measured: MeasuredInfluence, n_training: int, settings: Settings) 
         bound_covers="" if measured.bound is None else measured.bound.covers,
         bound_checked=0 if measured.bound is None else measured.bound.n_checked,
         n_searched=measured.elsewhere.n_searched,
+        n_asked_on_train=measured.elsewhere.n_asked,
+        n_above_on_train=measured.elsewhere.n_above_on_train(limit),
         indirect=measured.elsewhere.largest,
         n_failed=len(measured.found.failures),
         engine=measured.found.engine,

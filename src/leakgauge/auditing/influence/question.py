@@ -17,7 +17,7 @@ from leakgauge.auditing.advice import Situation
 from leakgauge.auditing.finding import Finding, Verdict, judge, overall
 from leakgauge.auditing.influence import change as change_part
 from leakgauge.auditing.influence.change import MEASURE, MeasuredChange
-from leakgauge.auditing.influence.elsewhere import N_SEARCHED
+from leakgauge.auditing.influence.elsewhere import N_SEARCHED, asked_on_train
 from leakgauge.auditing.influence.findings import MEASURE_DIRECT, findings, notes
 from leakgauge.auditing.influence.measurement import CERTAIN, MeasuredInfluence, measure, summarise
 from leakgauge.auditing.influence.sample import sampled
@@ -33,6 +33,7 @@ from leakgauge.influence.pdtp import N_SEED_TRIED_RECORDS as N_PROBED
 from leakgauge.influence.search import N_CALLS
 from leakgauge.models import AnswerKind
 from leakgauge.training import Learner, everything, plan
+from leakgauge.training.engines import STOPPING
 from leakgauge.training.engines.logistic.binary import LogisticRegressionNewton
 from leakgauge.training.engines.refit import Refit
 
@@ -51,6 +52,8 @@ N_LARGEST_REMEASURED, N_SEEDS = 8, 16
 """A second look: 16 models on all records, and 16 without each of the 8 records that looked worst."""
 
 NOISE_FLOOR_STEP = "other seeds, for the noise floor"
+
+ON_TRAIN_STEP = "the model on all records, asked about all of them"
 
 
 @dataclass(frozen=True, eq=False)
@@ -157,6 +160,9 @@ class InfluenceAnswer(Answer):
             "noise_floor": found.noise_floor,
             "solver_floor": found.solver_floor,
         }
+        on_train = self.measured.elsewhere.on_train
+        if on_train is not None:
+            numbers["dtp_on_train"] = on_train.values
         return {name: of_all(found.which, values) for name, values in numbers.items()}
 
 
@@ -230,9 +236,13 @@ class InfluenceOfRecords(Question):
                     again, n_models=again.n_models + full.n_models, n_trained=again.n_trained + full.n_trained
                 )
         elif settings.rule.queries is not Queries.DIRECT:
+            on_train = asked_on_train(learner, self.what.train, rows, settings)
+            if len(on_train):
+                asked = self.what.train.features[on_train]
+                yield PlannedStep.of(ON_TRAIN_STEP, outline.job(everything(n), asked), engines=STOPPING)
             solved = learner.with_converged_solver()
             found = PlannedStep.plainly(
-                "search for other queries for the records of largest PDTP",
+                "search for other queries for the records of largest influence",
                 outline.with_learner(solved or learner).leaving_out(rows[:N_SEARCHED]),
             )
             n_trained = found.n_models + 1 + (0 if solved is None else 2)  # how far its solver stops from the end

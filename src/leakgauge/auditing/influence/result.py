@@ -28,7 +28,8 @@ class Influence:
         bound_checked: models that the learner trained itself to see how far its solver stops from the minimum that the
             bound is about; 0 where the bound is a proof about what is delivered.
         n_searched: records about which other queries were searched for.
-        indirect: largest log ratio that the search found at any query; DTP is no less. 0 where nothing was searched.
+        indirect: largest log ratio found at any query, of the search or about any training record; DTP is no less. 0
+            where nothing was asked.
         n_failed: records without which no model could be trained.
         engine: how the models without each record were had.
         n_unconverged: models whose solver did not converge.
@@ -36,6 +37,9 @@ class Influence:
         n_at_random: of the records measured, how many were drawn at random, while the rest were ranked highest by a
             screen; all of them where all records were measured.
         most_above: of the records that were not measured, how many lie above the limit at most, with 95 % confidence.
+        n_asked_on_train: training records about which the models without each record were asked as well; 0 where these
+            would have to be trained for it.
+        n_above_on_train: records that change the answer about one of them by more than the limit.
     """
 
     n_measured: int
@@ -58,6 +62,8 @@ class Influence:
     bound_checked: int = 0
     n_at_random: int = 0
     most_above: int = 0
+    n_asked_on_train: int = 0
+    n_above_on_train: int = 0
 
     def proves(self, limit: float) -> bool:
         """Whether a bound keeps a limit on DTP for every query."""

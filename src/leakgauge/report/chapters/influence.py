@@ -77,7 +77,7 @@ class InfluenceChapter(Chapter):
         return [
             (
                 f"The largest PDTP is {largest}. {influence.n_above_limit:,} of {have} a PDTP above "
-                f"{short(influence.limit)}; {bound}."
+                f"{short(influence.limit)}; {bound}.{_on_train(influence)}"
             ),
             *said,
         ]
@@ -112,3 +112,13 @@ def _searched(influence: Influence | PredictionChange) -> str:
     if not influence.n_searched:
         return ""
     return f" (a search for {counted(influence.n_searched, 'record')} found {number(influence.indirect, 2)})"
+
+
+def _on_train(influence: Influence) -> str:
+    """What answers about other training records come to, which lies between PDTP and DTP."""
+    if not influence.n_asked_on_train:
+        return ""
+    n, of = influence.n_above_on_train, counted(influence.n_asked_on_train, "training record")
+    return (
+        f" {counted(n, 'record')} {'changes' if n == 1 else 'change'} the answer about one of {of} by more than that."
+    )
