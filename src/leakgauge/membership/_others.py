@@ -134,7 +134,8 @@ class AllowedModels(OtherModels):
         self._members, self._allowed = members, ~barred & (np.arange(len(members)) != targets[:, None])
         for allowed in self._allowed:
             refuse_one_sided_records(members[allowed])
-        self.size = np.stack([np.count_nonzero(self._groups(t)[0], axis=0) for t in range(len(targets))])
+        n_in, n_out = (self._allowed.astype(np.float64) @ kind for kind in (members, ~members))
+        self.size = np.minimum(n_in, n_out).astype(np.int64)
 
     def _groups(self, t: int) -> Mask:
         """The shadow models of a target with and without each record, bool [2, models, records]."""
