@@ -141,12 +141,12 @@ def seeds_of(seed: int, places: NDArray[np.int64]) -> NDArray[np.int64]:
     def hashed(word: NDArray[np.uint32]) -> NDArray[np.uint32]:
         mixed = word ^ multipliers[-1]
         multipliers.append(multipliers[-1] * _HASH_FACTOR)
-        mixed = mixed * multipliers[-1]
-        return mixed ^ mixed >> _HALF
+        mixed *= multipliers[-1]
+        return np.asarray(mixed ^ mixed >> _HALF)
 
     def together(one: NDArray[np.uint32], other: NDArray[np.uint32]) -> NDArray[np.uint32]:
         mixed = _LEFT * one - _RIGHT * other
-        return mixed ^ mixed >> _HALF
+        return np.asarray(mixed ^ mixed >> _HALF)
 
     with np.errstate(over="ignore"):
         none = np.zeros(1, dtype=np.uint32)
@@ -158,7 +158,7 @@ def seeds_of(seed: int, places: NDArray[np.int64]) -> NDArray[np.int64]:
         for word in entropy[_POOL:]:
             pool = [together(part, hashed(word)) for part in pool]
         state = (pool[0] ^ _FIRST_OUTPUT) * (_FIRST_OUTPUT * _OUTPUT_FACTOR)
-        return (state ^ state >> _HALF).astype(np.int64)
+        return np.asarray(state ^ state >> _HALF).astype(np.int64)
 
 
 _POOL, _HALF = 4, np.uint32(16)

@@ -96,7 +96,7 @@ class Job:
         place = model if self.places is None else int(self.places[model])
         return seed_of(self.seed) if self.randomness is Randomness.COMMON else seed_of(self.seed, place)
 
-    def seeds(self, models: Indices) -> NDArray[np.int64]:
+    def seeds_of(self, models: Indices) -> NDArray[np.int64]:
         """:meth:`seed_of` of each of some models ``[m]``."""
         if self.randomness is Randomness.COMMON:
             return np.full(len(models), seed_of(self.seed))
@@ -154,7 +154,7 @@ class Job:
     def chunk_name(self, models: range, engine: str) -> str:
         """The hash of all that determines the answers of some of the models."""
         digest = hashlib.sha256(self._common_digest + engine.encode())
-        for model, seed in zip(models, self.seeds(np.array(models)).tolist(), strict=True):
+        for model, seed in zip(models, self.seeds_of(np.array(models)).tolist(), strict=True):
             digest.update(np.packbits(self.subsets.row(model)).tobytes())
             digest.update(seed.to_bytes(8, "little"))
             if isinstance(self.queries, EachModel):

@@ -71,7 +71,7 @@ class Plan:
             answers=outcome.answers,
             kind=outcome.kind,
             subsets=job.subsets,
-            seeds=job.seeds(np.arange(len(job.subsets))),
+            seeds=job.seeds_of(np.arange(len(job.subsets))),
             engine=self.engine.name,
             query_index=job.queries.index if isinstance(job.queries, EachModel) else None,
             failures=outcome.failures,
