@@ -529,26 +529,28 @@ def grown(
     ]
 
 
-def ask(sample: Sample, weights: Counts, rules: Rules, roots: Keys, asked: Codes) -> Floats:
+def ask(sample: Sample, weights: Iterable[Counts], rules: Rules, roots: Keys, asked: Codes) -> Floats:
     """The shares of the classes in the leaves that queries reach, added up over trees ``[q, k]``.
 
     Of each tree only the nodes on the way of the queries are grown.
 
     Args:
         sample: the records.
-        weights: how often each record counts in each tree ``[trees, n]``.
+        weights: how often each record counts ``[n]``, one after the other for each tree.
         rules: how nodes are split.
         roots: the key of each tree's root ``[trees]``.
         asked: the queries ``[q, d]``.
     """
-    library = compiled()
+    library, weights = compiled(), iter(weights)
     if library is None:
         return added(shares_reached(grown(sample, weights, rules, roots.tolist(), asked), asked))
-    total = np.zeros((len(asked), sample.n_classes))
-    counts, queries = np.ascontiguousarray(weights, dtype=np.int32), np.ascontiguousarray(asked)
-    told = [*arguments(sample, rules, int(counts.sum(axis=1).max())), ctypes.c_int64(len(roots)), pointer(counts)]
-    told += [pointer(roots), ctypes.c_int64(len(queries)), pointer(queries), pointer(total)]
-    call(library.leakgauge_trees_ask_weighted, *told)
+    total, queries = np.zeros((len(asked), sample.n_classes)), np.ascontiguousarray(asked)
+    together = max(1, BLOCK_CELLS // len(sample.labels))
+    for group in (roots[start : start + together] for start in range(0, len(roots), together)):
+        counts = np.stack([one.astype(np.int32) for one in islice(weights, len(group))])
+        told = [*arguments(sample, rules, int(counts.sum(axis=1).max())), ctypes.c_int64(len(group)), pointer(counts)]
+        told += [pointer(group), ctypes.c_int64(len(queries)), pointer(queries), pointer(total)]
+        call(library.leakgauge_trees_ask_weighted, *told)
     return total
 
 

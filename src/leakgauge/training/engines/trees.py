@@ -155,9 +155,9 @@ class Asked(PreparedJob):
         job, growth, row = self.job, self.growth, self.job.subsets.row(model)
         asked = self.asked[job.queries.index[model]] if isinstance(job.queries, EachModel) else self.asked
         sample = replace(self.sample, codes=self.sample.codes[row], labels=self.sample.labels[row])
-        weights = np.stack(list(growth.weights(sample, job.seed_of(model))))
-        total = ask(sample, weights, growth.rules, root_keys(job.seed_of(model), growth.n_trees), asked)
-        return log_mean(total, growth.n_trees)
+        seed = job.seed_of(model)
+        roots = root_keys(seed, growth.n_trees)
+        return log_mean(ask(sample, growth.weights(sample, seed), growth.rules, roots, asked), growth.n_trees)
 
 
 @dataclass(frozen=True)
