@@ -19,6 +19,7 @@ from leakgauge.streams import (
     TrainingStream,
     generator_of,
     seed_of,
+    seeds_of,
 )
 
 GROUPS = (AuditStream, GameStream, ReproductionStream, TrainingStream)
@@ -55,6 +56,12 @@ def test_streams_in_use_are_as_they_were():
     assert generator_of(8, 2).random() == np.random.default_rng([8, 2]).random()
     assert seed_of(8) == np.random.SeedSequence(8).generate_state(1)[0]
     assert Retraining.CONFIRMATION.seed(8, 1) == 32_452_852
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2**32 - 1, 2**32, 2**63 - 1, 2**64 + 3, 3**120])
+def test_seeds_of_many_places_are_those_of_each(seed):
+    places = np.array([0, 1, 2, 999, 2**31, 2**32 - 1])
+    assert seeds_of(seed, places).tolist() == [seed_of(seed, place) for place in places.tolist()]
 
 
 def test_no_repetition_has_the_seed_of_another_training():

@@ -17,6 +17,7 @@ import secrets
 from enum import Enum, IntEnum
 
 import numpy as np
+from numpy.typing import NDArray
 
 SEED_BITS = 256
 """Of entropy in each source of a release."""
@@ -124,3 +125,44 @@ def seed_of(seed: int, *place: int) -> int:
         place: of the part in it; none for the whole as one part.
     """
     return int(np.random.SeedSequence([seed, *place]).generate_state(1, np.uint32)[0])
+
+
+def seeds_of(seed: int, places: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return ``seed_of(seed, place)`` for many places ``[m]``, below 2^32 each, at the cost of a few.
+
+    ``numpy.random.SeedSequence`` on arrays; NumPy promises that its numbers stay.
+
+    >>> seeds_of(7, np.arange(2)).tolist() == [seed_of(7, 0), seed_of(7, 1)]
+    True
+    """
+    words = [np.array([seed >> shift & 2**32 - 1]) for shift in range(0, max(1, seed.bit_length()), 32)]
+    entropy = [word.astype(np.uint32) for word in (*words, places)]
+    multipliers = [_FIRST_HASH]
+
+    def hashed(word: NDArray[np.uint32]) -> NDArray[np.uint32]:
+        mixed = word ^ multipliers[-1]
+        multipliers.append(multipliers[-1] * _HASH_FACTOR)
+        mixed *= multipliers[-1]
+        return np.asarray(mixed ^ mixed >> _HALF)
+
+    def together(one: NDArray[np.uint32], other: NDArray[np.uint32]) -> NDArray[np.uint32]:
+        mixed = _LEFT * one - _RIGHT * other
+        return np.asarray(mixed ^ mixed >> _HALF)
+
+    with np.errstate(over="ignore"):
+        none = np.zeros(1, dtype=np.uint32)
+        pool = [hashed(entropy[i] if i < len(entropy) else none) for i in range(_POOL)]
+        for source in range(_POOL):
+            for target in range(_POOL):
+                if source != target:
+                    pool[target] = together(pool[target], hashed(pool[source]))
+        for word in entropy[_POOL:]:
+            pool = [together(part, hashed(word)) for part in pool]
+        state = (pool[0] ^ _FIRST_OUTPUT) * (_FIRST_OUTPUT * _OUTPUT_FACTOR)
+        return np.asarray(state ^ state >> _HALF).astype(np.int64)
+
+
+_POOL, _HALF = 4, np.uint32(16)
+_FIRST_HASH, _HASH_FACTOR = np.uint32(0x43B0D7E5), np.uint32(0x931E8875)
+_FIRST_OUTPUT, _OUTPUT_FACTOR = np.uint32(0x8B51F9DD), np.uint32(0x58F38DED)
+_LEFT, _RIGHT = np.uint32(0xCA01F9DD), np.uint32(0x4973F715)

@@ -54,6 +54,8 @@ CASES: list[tuple[str, Learner, Subsets, int]] = [
     ("logistic-regression-subsets", SklearnLearner(LogisticRegression()), RANDOM, 2),
     ("trees", TREE, LEAVE_OUT, 2),
     ("trees", FOREST, LEAVE_OUT, 2),
+    ("trees-asked", TREE, RANDOM, 2),
+    ("trees-asked", FOREST, RANDOM, 3),
     ("forests", SklearnLearner(RandomForestClassifier(5)), LEAVE_OUT, 2),
     ("forests", SklearnLearner(RandomForestClassifier(5)), RANDOM, 3),
     ("forests-voting", Ensemble(3).apply(SklearnLearner(RandomForestClassifier(5))), LEAVE_OUT, 2),

@@ -10,7 +10,8 @@ import pytest
 from leakgauge.errors import InputError, ModelError
 from leakgauge.membership import ATTACKS, OFFLINE_ATTACKS, MembershipEvidence, PopulationRecords, everyone_as_target
 from leakgauge.membership._checks import thinned_groups
-from leakgauge.membership._others import OtherModels
+from leakgauge.membership._others import AllowedModels, OtherModels
+from leakgauge.membership.game import _opposed
 from leakgauge.models import AnswerKind, label_logs
 from leakgauge.training import DenseSubsets, PredictionTable, balanced_subsets, random_subsets
 
@@ -228,13 +229,34 @@ def test_sums_over_others_are_those_over_thinned_groups(seed):
             assert np.array_equal(group.sum(axis=0), others.size[t])
 
 
-@pytest.mark.parametrize("subsets", ["halves", "shares", "many"])
+@pytest.mark.parametrize("seed", range(4))
+def test_sums_over_allowed_models_are_those_over_thinned_groups(seed):
+    rng = np.random.default_rng(seed)
+    members = rng.random((14, 40)) < 0.5
+    members[:3], members[-3:] = True, False
+    values, targets, barred = rng.normal(size=(14, 40, 2)), np.array([3, 7, 10]), rng.random((3, 14)) < 0.2
+    barred[:, [0, 1, -2, -1]] = False
+    others = AllowedModels(members, targets, barred)
+    sum_in, sum_out = others.sums(values)
+    for t, target in enumerate(targets):
+        rest = ~barred[t] & (np.arange(14) != target)
+        for group, found in zip(thinned_groups(members[rest]), (sum_in[t], sum_out[t]), strict=True):
+            np.testing.assert_allclose(found, np.where(group[..., None], values[rest], 0).sum(axis=0), atol=1e-12)
+            assert np.array_equal(group.sum(axis=0), others.size[t])
+
+
+@pytest.mark.parametrize("subsets", ["halves", "shares", "many", "opposed"])
 @pytest.mark.parametrize(("attack", "kind"), TOGETHER, ids=named)
 def test_all_targets_at_once_equal_one_target_at_a_time(attack, kind, subsets):
     """Complementary halves, unequal random sets, and enough models for variances of each record's own."""
     rng = np.random.default_rng(9)
     n_models = 70 if subsets == "many" else 14
     drawn = random_subsets(30, 18, n_models, rng) if subsets == "shares" else balanced_subsets(30, 15, n_models, rng)
+    if subsets == "opposed":
+        members = random_subsets(30, 15, 14, rng).members
+        members[5] = ~members[0] ^ (np.arange(30) == 3)  # but one record is in both or in neither
+        drawn = DenseSubsets(members)
+        assert _opposed(members, np.array([0, 5]))[0].sum() == 2
     table, labels = table_of(rng, kind, drawn.members), np.zeros(30, dtype=float if kind is AnswerKind.VALUES else int)
     targets = np.array([0, 5, n_models - 1])
     for playing in (None, targets):

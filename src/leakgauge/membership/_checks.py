@@ -110,9 +110,11 @@ def thinned_groups(members: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArr
         Two tables of the shape of ``members``, bool: used as "with" and used as "without". Columns of records
         that lack either kind are False throughout.
     """
-    n_in = np.count_nonzero(members, axis=0)
-    size = np.minimum(n_in, members.shape[0] - n_in)
-    return members & (np.cumsum(members, axis=0) <= size), ~members & (np.cumsum(~members, axis=0) <= size)
+    n_models = np.int32(len(members))
+    n_in = np.count_nonzero(members, axis=0).astype(np.int32)
+    size, so_far = np.minimum(n_in, n_models - n_in), np.cumsum(members, axis=0, dtype=np.int32)
+    others_so_far = np.arange(1, n_models + 1, dtype=np.int32)[:, None] - so_far
+    return members & (so_far <= size), ~members & (others_so_far <= size)
 
 
 def refuse_one_sided_records(members: NDArray[np.bool_]) -> None:

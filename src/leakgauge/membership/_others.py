@@ -3,6 +3,7 @@
 The shadow models of a target are all the others but one trained on its complement, thinned to equally many trained
 with and without each record (`leakgauge.membership._checks.thinned_groups`). Sums over them are sums over all less the
 terms of the target and of its complement, so all targets together cost a few passes over the table and not one each.
+Where more models are left aside there is a pass for each target, over what was computed once.
 
 A model trained on the target's complement is not a shadow model: it was trained without a record exactly if the target
 was trained with it, so it is among the models "without" for members and among those "with" for others, and it deviates
@@ -114,6 +115,41 @@ class OtherModels:
         alone = OtherModels(self._members, self.targets).combined(over, own, complement)
         paired = self._paired.reshape((-1,) + (1,) * (own.ndim - 1))
         return np.where(paired, in_pair[0], alone[0]), np.where(paired, in_pair[1], alone[1])
+
+
+class AllowedModels(OtherModels):
+    """The thinned groups where any models may be barred from being a target's shadow models: one target after another.
+
+    Args:
+        members: [models, records], bool.
+        targets: [t], the models that play the target.
+        barred: [t, models], bool; a target is no shadow model of its own in any case.
+
+    Raises:
+        DataError: a target leaves some record without shadow models of both kinds.
+    """
+
+    def __init__(self, members: Mask, targets: NDArray[np.int64], barred: Mask) -> None:
+        self.inside, self.targets, self.complements = members[targets], targets, np.full(len(targets), -1)
+        self._members, self._allowed = members, ~barred & (np.arange(len(members)) != targets[:, None])
+        for allowed in self._allowed:
+            refuse_one_sided_records(members[allowed])
+        n_in, n_out = (self._allowed.astype(np.float64) @ kind for kind in (members, ~members))
+        self.size = np.minimum(n_in, n_out).astype(np.int64)
+
+    def _groups(self, t: int) -> Mask:
+        """The shadow models of a target with and without each record, bool [2, models, records]."""
+        groups = np.zeros((2, *self._members.shape), dtype=bool)
+        groups[:, self._allowed[t]] = thinned_groups(self._members[self._allowed[t]])
+        return groups
+
+    def combined(self, over: Callable[[Mask], Floats], own: Floats, complement: Floats) -> tuple[Floats, Floats]:
+        """Any sum over both groups of shadow models, twice [t, records, ...]; see :meth:`OtherModels.combined`."""
+        found = np.empty((2, *own.shape))
+        for t in range(len(self.targets)):
+            for kind, group in enumerate(self._groups(t)):
+                found[kind, t] = np.broadcast_to(over(group), own.shape)[t]
+        return found[0], found[1]
 
 
 def _wide(table: Mask, like: Floats) -> Mask:

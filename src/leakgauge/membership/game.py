@@ -287,8 +287,8 @@ def everyone_as_target(
     clusters, chance = np.where(complements >= 0, np.minimum(playing, complements), playing), None
     if attack.train is not None:
         scores = _by_halves(attack.train, table, labels, playing, width, seed)
-    elif attack.together is not None and opposed.sum() == (complements >= 0).sum():
-        scores = attack.together(SharedTableGame(table, labels, playing, width, complements))
+    elif attack.together is not None:
+        scores = attack.together(SharedTableGame(table, labels, playing, width, complements, opposed))
     else:
 
         def others(t: int, model: int) -> PredictionTable | None:

@@ -20,7 +20,7 @@ parameters", The Econometrics Journal 21 (2018).
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+import math
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -32,6 +32,8 @@ from leakgauge.membership.attack import MembershipAttack
 from leakgauge.membership.evidence import MembershipEvidence
 from leakgauge.models import AnswerKind
 from leakgauge.statistics import Estimate, advantage_of_decisions
+from leakgauge.training.engines.forests import Forest, acceptance
+from leakgauge.training.trees import NO_LIMIT, Criterion, Rules, Sample, drawn
 
 N_TREES = 20
 MIN_LEAF_RECORDS = 5
@@ -221,33 +223,35 @@ def _first_fold(is_member: Flags, order: NDArray[np.int64]) -> Flags:
 def _cross_fitted(features: Floats, is_member: Flags, first: Flags, rng: np.random.Generator) -> Floats:
     """Probability of being a member ``[n]``, each fold judged by the forest of the other.
 
-    The forest is scikit-learn's trees on bootstrap samples: its own forest takes four times as long for the few records
-    of most audits.
+    The forest is one of scikit-learn's in distribution, grown by our trainer along the records judged.
     """
-    from sklearn.tree import DecisionTreeClassifier
-
-    single, found = np.ascontiguousarray(features, dtype=np.float32), np.zeros(len(features))
+    single = np.ascontiguousarray(features, dtype=np.float32)
+    ranked = [np.unique(column, return_inverse=True) for column in single.T]
+    codes = np.column_stack([ranks for _, ranks in ranked]).astype(np.int32)
+    n_values, values = np.array([len(one) for one, _ in ranked]), np.concatenate([one for one, _ in ranked])
+    found = np.zeros(len(features))
     for fold in (first, ~first):
-        others, judged = np.flatnonzero(~fold), single[fold]
-        known = is_member[others]
-        chances = np.where(known, 0.5 / known.sum(), 0.5 / (~known).sum())  # as many of either kind are drawn
-        for _ in range(N_TREES):
-            drawn = rng.choice(len(others), min(MAX_TREE_RECORDS, len(others)), p=chances)
-            counts = np.bincount(drawn, minlength=len(others))  # leaves count records, not how often they were drawn
-            some = np.flatnonzero(counts)
-            rows = others[some]
-            tree = DecisionTreeClassifier(
-                max_features="sqrt", min_samples_leaf=MIN_LEAF_RECORDS, random_state=int(rng.integers(2**31))
-            )
-            tree.fit(single[rows], is_member[rows], sample_weight=counts[some].astype(np.float64), check_input=False)
-            found[fold] += _share_of_members(tree, judged)
+        known = is_member[~fold].astype(np.int64)
+        n_draws = min(MAX_TREE_RECORDS, len(known))
+        forest = Forest(_rules(codes.shape[1]), n_draws, drawn(int(rng.integers(2**63)), np.arange(N_TREES)))
+        learned_from = Sample(codes[~fold], known, n_values, 2, values)
+        chances = acceptance(1 / np.bincount(known))[known]  # as many of either kind are drawn
+        found[fold] = forest.ask(learned_from, chances, codes[fold])[:, 1]
     return found / N_TREES
 
 
-def _share_of_members(tree: Any, features: NDArray[np.float32]) -> Floats:
-    """What a tree takes for the probability of a member ``[m]``; a sample may have had members only, or none."""
-    leaves = tree.predict_proba(features, check_input=False)
-    return np.asarray(leaves[:, list(tree.classes_).index(True)]) if True in tree.classes_ else np.zeros(len(leaves))
+def _rules(n_features: int) -> Rules:
+    """Those of scikit-learn's random forests; leaves count records, not how often they were drawn."""
+    return Rules(
+        max_features=math.isqrt(n_features),
+        max_depth=NO_LIMIT,
+        min_samples_split=2 * MIN_LEAF_RECORDS,
+        min_samples_leaf=MIN_LEAF_RECORDS,
+        criterion=Criterion.GINI,
+        looks_on=False,
+        drawn_ties=True,
+        sizes_by_record=True,
+    )
 
 
 def _score(evidence: MembershipEvidence) -> Floats:

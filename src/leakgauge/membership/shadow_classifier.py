@@ -19,7 +19,7 @@ exactly ``score > 0``.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -30,7 +30,9 @@ from leakgauge.checking import optional, whole
 from leakgauge.errors import DataError, ModelError
 from leakgauge.membership._checks import checked_labels, checked_members, checked_probabilities, thinned_groups
 from leakgauge.membership.attack import PROBABILITIES, MembershipAttack
-from leakgauge.models.sklearn import fit as fit_quietly
+from leakgauge.training.engines.networks import batched, native
+from leakgauge.training.engines.networks.draws import drawn
+from leakgauge.training.engines.networks.group import Network
 
 if TYPE_CHECKING:
     from leakgauge.membership.evidence import MembershipEvidence
@@ -99,7 +101,7 @@ class ShadowClassifier:
         output_bias: constant of the logit.
         n_rows: rows of shadow answers it was trained on.
         seed: the seed given to `fit`.
-        training_loss: negative log-likelihood per row in the last epoch, in nats; ln 2 = 0.693 means that
+        training_loss: negative log-likelihood per row after the last epoch, in nats; ln 2 = 0.693 means that
             nothing was learned.
     """
 
@@ -144,7 +146,11 @@ class ShadowClassifier:
                 f"record_features must have the {self.n_record_features} columns the attack model was fitted "
                 f"with, got {n_given}."
             )
-        hidden = np.maximum((given - self.centre) / self.spread @ self.hidden_weights + self.hidden_bias, 0.0)
+        return self.logits(given)
+
+    def logits(self, rows: Floats) -> Floats:
+        """Scores of rows of :func:`features` ``[m, 2k + d]``, ``[m]``."""
+        hidden = np.maximum((rows - self.centre) / self.spread @ self.hidden_weights + self.hidden_bias, 0.0)
         return hidden @ self.output_weights + self.output_bias
 
 
@@ -245,29 +251,27 @@ def _trained(
     rng: np.random.Generator,
 ) -> ShadowClassifier:
     """The attack model after exactly `EPOCHS` passes over the rows."""
-    from sklearn.neural_network import MLPClassifier
-
     centre = rows.mean(axis=0)
     deviation = rows.std(axis=0)
     # The deviation of a constant column is 0 up to rounding; dividing by that would blow up other values.
     spread = np.where(deviation > 1e-12 * (1.0 + np.abs(centre)), deviation, 1.0)
-    network = MLPClassifier(
-        hidden_layer_sizes=(HIDDEN_UNITS,),
+    network = Network(
+        widths=(rows.shape[1], HIDDEN_UNITS, 1),
         activation="relu",
         solver="adam",
         alpha=0.0,
         batch_size=min(max(MIN_BATCH_ROWS, len(rows) // N_BATCHES), len(rows)),
-        learning_rate_init=LEARNING_RATE,
-        max_iter=EPOCHS,
-        tol=0.0,
-        n_iter_no_change=EPOCHS + 1,
-        random_state=int(rng.integers(2**31)),
+        learning_rate=LEARNING_RATE,
+        n_epochs=EPOCHS,
+        patience=np.inf,
     )
-    # The number of epochs is part of the attack; stopping before convergence is meant.
-    fit_quietly(network, (rows - centre) / spread, is_member)
-    hidden_weights, output_weights = network.coefs_
-    hidden_bias, output_bias = network.intercepts_
-    return ShadowClassifier(
+    inputs, places = ((rows - centre) / spread).astype(np.float32), np.arange(len(rows), dtype=np.int32)
+    group = drawn(network, inputs, is_member.astype(np.int32), [int(rng.integers(2**31))], places[None])
+    trained = native.train(group) if native.available() else batched.train(group)
+    (hidden_weights, output_weights), (hidden_bias, output_bias) = (
+        [layer[0].astype(np.float64) for layer in layers] for layers in (trained.weights, trained.biases)
+    )
+    fitted = ShadowClassifier(
         n_classes=n_classes,
         n_record_features=n_record_features,
         centre=centre,
@@ -278,8 +282,10 @@ def _trained(
         output_bias=float(output_bias[0]),
         n_rows=len(rows),
         seed=seed,
-        training_loss=float(network.loss_curve_[-1]),
+        training_loss=np.nan,
     )
+    wrong_by = np.where(is_member, -1.0, 1.0) * fitted.logits(rows)
+    return replace(fitted, training_loss=float(np.logaddexp(0.0, wrong_by).mean()))
 
 
 def _checked_record_features(values: ArrayLike, n_records: int) -> NDArray[np.float64]:

@@ -1,8 +1,7 @@
 """Attacks with shadow models when every model of a table plays the target in turn: all targets at once.
 
-An attack may bring a function of the whole game, which equals the attack played target by target, with all other models
-but the target's complement as shadow models, up to rounding; it takes a few passes over the table where the loop takes
-one for each target.
+An attack may bring a function of the whole game, which equals the attack played target by target up to rounding; what
+it needs of the table it computes once, where the loop does so for each target.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.arrays import Floats
-from leakgauge.membership._others import OtherModels
+from leakgauge.membership._others import AllowedModels, OtherModels
 from leakgauge.theory import bin_centres
 from leakgauge.training import PredictionTable
 
@@ -24,7 +23,7 @@ _BLOCK = 8_000_000
 
 @dataclass(frozen=True)
 class SharedTableGame:
-    """Models of a table that play the target, each against all the others.
+    """Models of a table that play the target, each against all the others but those opposed to it.
 
     Args:
         table: answers about the pool, none of them of a model that could not be trained.
@@ -33,6 +32,7 @@ class SharedTableGame:
         width: bin width.
         complements: int ``[t]``, for each target a model trained on exactly the other records, which plays no shadow;
             -1 for none.
+        opposed: bool ``[t, models]``, all models that play no shadow for each target, its complement among them.
     """
 
     table: PredictionTable
@@ -40,10 +40,14 @@ class SharedTableGame:
     targets: NDArray[np.int64]
     width: float
     complements: NDArray[np.int64]
+    opposed: NDArray[np.bool_]
 
     def others(self, records: slice = slice(None)) -> OtherModels:
         """The shadow models of each target, for some of the records."""
-        return OtherModels(self.table.members[:, records], self.targets, self.complements)
+        members = self.table.members[:, records]
+        if self.opposed.sum() > (self.complements >= 0).sum():
+            return AllowedModels(members, self.targets, self.opposed)
+        return OtherModels(members, self.targets, self.complements)
 
     def by_records(self, score: Callable[[Floats, OtherModels], Floats], n_numbers: int) -> Floats:
         """Scores ``[t, n]`` of an attack that looks at each record on its own, a block of records at a time.

@@ -9,11 +9,12 @@ from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leakgauge._version import __version__
 from leakgauge.arrays import Floats, Indices
 from leakgauge.escaping import shapes
-from leakgauge.streams import seed_of
+from leakgauge.streams import seed_of, seeds_of
 from leakgauge.training.learners import Learner, identity
 from leakgauge.training.subsets import DenseSubsets, LeaveOneOut, Subsets, everything
 from leakgauge.training.table import EachModel
@@ -95,6 +96,12 @@ class Job:
         place = model if self.places is None else int(self.places[model])
         return seed_of(self.seed) if self.randomness is Randomness.COMMON else seed_of(self.seed, place)
 
+    def seeds_of(self, models: Indices) -> NDArray[np.int64]:
+        """:meth:`seed_of` of each of some models ``[m]``."""
+        if self.randomness is Randomness.COMMON:
+            return np.full(len(models), seed_of(self.seed))
+        return seeds_of(self.seed, models if self.places is None else self.places[models])
+
     @property
     def asked_shape(self) -> tuple[int, ...]:
         """``(queries,)`` where all models are asked the same, ``(models, queries)`` where each is asked its own."""
@@ -147,9 +154,9 @@ class Job:
     def chunk_name(self, models: range, engine: str) -> str:
         """The hash of all that determines the answers of some of the models."""
         digest = hashlib.sha256(self._common_digest + engine.encode())
-        for model in models:
+        for model, seed in zip(models, self.seeds_of(np.array(models)).tolist(), strict=True):
             digest.update(np.packbits(self.subsets.row(model)).tobytes())
-            digest.update(self.seed_of(model).to_bytes(8, "little"))
+            digest.update(seed.to_bytes(8, "little"))
             if isinstance(self.queries, EachModel):
                 digest.update(np.ascontiguousarray(self.queries.index[model], dtype="<i8").tobytes())
         return digest.hexdigest()[:40]

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
 from leakgauge.errors import ModelError
 from leakgauge.models.torch import device_named
@@ -72,7 +71,7 @@ class Plan:
             answers=outcome.answers,
             kind=outcome.kind,
             subsets=job.subsets,
-            seeds=_seeds(job),
+            seeds=job.seeds_of(np.arange(len(job.subsets))),
             engine=self.engine.name,
             query_index=job.queries.index if isinstance(job.queries, EachModel) else None,
             failures=outcome.failures,
@@ -160,9 +159,3 @@ def _run(prepared: PreparedJob, execution: Execution) -> JobOutcome:
         done += len(models)
         execution.tell(done, n_models)
     return JobOutcome(answers.whole(), kind, dict(sorted(failures.items())), n_unconverged)
-
-
-def _seeds(job: Job) -> NDArray[np.int64]:
-    if job.randomness is Randomness.COMMON:
-        return np.full(len(job.subsets), job.seed_of(0), dtype=np.int64)
-    return np.array([job.seed_of(model) for model in range(len(job.subsets))], dtype=np.int64)

@@ -183,13 +183,17 @@ class Growth:
         It should be the case that a sample without a record has the weights of the whole sample, without one of the
         records like it (:attr:`Sample.representatives`).
         """
-        keys = sample.keys
-        for tree in range(self.n_trees):
-            if self.bootstrap:
-                drawn_numbers = drawn(keys, np.uint64(drawn(tree_key(seed, tree), 1)))
-                yield np.searchsorted(_POISSON, drawn_numbers, side="right").astype(np.int64)
-            else:
-                yield np.ones(len(keys), dtype=np.int64)
+        keys, trees = sample.keys, tree_keys(seed, self.n_trees)
+        if not self.bootstrap:
+            yield from np.ones((self.n_trees, len(keys)), dtype=np.int64)
+            return
+        together = max(1, BLOCK_CELLS // len(keys))
+        for start in range(0, self.n_trees, together):
+            chance = drawn(keys, drawn(trees[start : start + together], 1)[:, None])
+            counts = np.zeros(chance.shape, dtype=np.int64)
+            for bound in _POISSON[: np.searchsorted(_POISSON, chance.max(), side="right")]:
+                counts += chance >= bound
+            yield from counts
 
 
 @dataclass(frozen=True)
@@ -450,14 +454,16 @@ def drawn(key: Any, place: Any) -> Any:
         return z ^ (z >> np.uint64(31))
 
 
-def tree_key(seed: int, tree: int) -> int:
-    """The key of all random choices of one tree."""
-    return int(drawn(drawn(seed % 2**64, 0), tree))
+def tree_keys(seed: int, n_trees: int) -> Keys:
+    """The key of all random choices of each tree ``[trees]``."""
+    keys: Keys = drawn(drawn(seed % 2**64, 0), np.arange(n_trees))
+    return keys
 
 
-def root_key(seed: int, tree: int) -> int:
-    """The key of the root of one tree."""
-    return int(drawn(tree_key(seed, tree), 0))
+def root_keys(seed: int, n_trees: int) -> Keys:
+    """The key of the root of each tree ``[trees]``."""
+    keys: Keys = drawn(tree_keys(seed, n_trees), 0)
+    return keys
 
 
 def child_keys(keys: Any, n_columns: int) -> Any:
@@ -496,8 +502,7 @@ _POISSON = np.array(
 
 def grow(sample: Sample, growth: Growth, seed: int) -> list[Tree]:
     """All trees."""
-    roots = [root_key(seed, tree) for tree in range(growth.n_trees)]
-    return grown(sample, growth.weights(sample, seed), growth.rules, roots)
+    return grown(sample, growth.weights(sample, seed), growth.rules, root_keys(seed, growth.n_trees).tolist())
 
 
 def grown(
@@ -522,6 +527,31 @@ def grown(
         for group in groups
         for tree in _grow_in_numpy(sample, np.stack(list(islice(weights, len(group)))), rules, group, asked)
     ]
+
+
+def ask(sample: Sample, weights: Iterable[Counts], rules: Rules, roots: Keys, asked: Codes) -> Floats:
+    """The shares of the classes in the leaves that queries reach, added up over trees ``[q, k]``.
+
+    Of each tree only the nodes on the way of the queries are grown.
+
+    Args:
+        sample: the records.
+        weights: how often each record counts ``[n]``, one after the other for each tree.
+        rules: how nodes are split.
+        roots: the key of each tree's root ``[trees]``.
+        asked: the queries ``[q, d]``.
+    """
+    library, weights = compiled(), iter(weights)
+    if library is None:
+        return added(shares_reached(grown(sample, weights, rules, roots.tolist(), asked), asked))
+    total, queries = np.zeros((len(asked), sample.n_classes)), np.ascontiguousarray(asked)
+    together = max(1, BLOCK_CELLS // len(sample.labels))
+    for group in (roots[start : start + together] for start in range(0, len(roots), together)):
+        counts = np.stack([one.astype(np.int32) for one in islice(weights, len(group))])
+        told = [*arguments(sample, rules, int(counts.sum(axis=1).max())), ctypes.c_int64(len(group)), pointer(counts)]
+        told += [pointer(group), ctypes.c_int64(len(queries)), pointer(queries), pointer(total)]
+        call(library.leakgauge_trees_ask_weighted, *told)
+    return total
 
 
 def _grow_in_numpy(sample: Sample, weights: Counts, rules: Rules, roots: list[int], asked: Codes | None) -> list[Tree]:
@@ -821,7 +851,7 @@ def log_mean(total: Floats, n_trees: int) -> Floats:
 def compiled() -> ctypes.CDLL | None:
     """The compiled loops of trees, where there are any."""
     library = kernels()
-    return library if library is not None and hasattr(library, "leakgauge_trees_ask") else None
+    return library if library is not None and hasattr(library, "leakgauge_trees_ask_weighted") else None
 
 
 def arguments(sample: Sample, rules: Rules, total: int) -> list[Any]:

@@ -19,7 +19,7 @@ from leakgauge.training import (
 )
 from leakgauge.training.engines.base import PreparedJob
 from leakgauge.training.engines.refit import Refit
-from leakgauge.training.engines.trees import TreesWithout
+from leakgauge.training.engines.trees import TreesAsked, TreesWithout
 from leakgauge.training.native import kernels
 from leakgauge.training.trees import DecisionTree, RandomForest, public_thresholds
 
@@ -164,6 +164,31 @@ def test_the_walk_equals_the_plain_loop(name, data, asked):
     np.testing.assert_array_equal(TreesWithout().prepare(job).all().answers, Refit().prepare(job).all().answers)
 
 
+@pytest.mark.usefixtures("loops")
+@pytest.mark.parametrize("randomness", Randomness)
+@pytest.mark.parametrize("data", DATA)
+@pytest.mark.parametrize("name", LEARNERS)
+def test_trees_grown_along_queries_equal_the_plain_loop(name, data, randomness):
+    records = DATA[data]
+    learner = LEARNERS[name](public_thresholds(records, 12))
+    halves = DenseSubsets(np.arange(len(records)) % 2 == np.arange(2)[:, None])
+    asked = EachModel(queries_of("others", records).index[:2])
+    jobs = [job_of(learner, records, randomness=randomness)]
+    jobs += [job_of(learner, records, queries, halves, 2, randomness) for queries in (records.features, asked)]
+    for job in jobs:
+        found = TreesAsked().prepare(job).all()
+        np.testing.assert_array_equal(found.answers, Refit().prepare(job).all().answers)
+        assert not found.failures
+
+
+@pytest.mark.usefixtures("loops")
+def test_a_part_of_the_trees_grown_along_queries_has_the_rows_of_the_whole():
+    records = DATA["binary"]
+    job = job_of(LEARNERS["forest"](public_thresholds(records)), records, randomness=Randomness.INDEPENDENT)
+    which, whole = np.array([44, 3, 17, 0]), TreesAsked().prepare(job).all().answers
+    np.testing.assert_array_equal(TreesAsked().prepare(job.part(which)).all().answers, whole[which])
+
+
 @pytest.mark.skipif(not COMPILED, reason="the loops are not compiled")
 @pytest.mark.parametrize("name", ["tree", "forest"])
 def test_the_compiled_walk_equals_that_of_numpy(name, monkeypatch):
@@ -234,3 +259,5 @@ def test_refusals_say_why():
         found = str(TreesWithout().prepare(job))
         assert found is not None
         assert message in found
+    for job, message in (refused[0], (refused[3][0], "no tree to grow"), refused[4], refused[5]):
+        assert message in str(TreesAsked().prepare(job))

@@ -21,7 +21,7 @@ from leakgauge.training.engines.naive_bayes.engines import (
 )
 from leakgauge.training.engines.nearest_neighbours import NearestNeighbours
 from leakgauge.training.engines.networks.engine import NETWORKS
-from leakgauge.training.engines.trees import TreesWithout
+from leakgauge.training.engines.trees import TreesAsked, TreesWithout
 
 EXACT: tuple[Engine, ...] = (
     GaussianNaiveBayes(),
@@ -46,6 +46,7 @@ FAST: tuple[Engine, ...] = (
     LogisticRegressionSubsets(),
     MultinomialLogisticRegressionSubsets(),
     Forests(),
+    TreesAsked(),
     *NETWORKS,
     Modules(),
 )

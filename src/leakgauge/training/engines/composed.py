@@ -453,6 +453,10 @@ class _Seeded(Job):
         """The seed given."""
         return int(self.seeds[model])
 
+    def seeds_of(self, models: Indices) -> Indices:
+        """Those given."""
+        return self.seeds[models]
+
     def part(self, models: Indices) -> _Seeded:
         """The same for some of the models, with the same seeds."""
         part = super().part(models)

@@ -8,13 +8,15 @@ record's class and bin. Queries that agree on split and side go on together with
 at a leaf. A model for which the record went another way than the query needs nothing taken out from there on.
 
 In a forest a record counts in about 63 of 100 trees, by the numbers drawn for it; the others do not change without it.
+
+Models that share no random numbers, or are trained on other sets, are grown one by one along their queries.
 """
 
 from __future__ import annotations
 
 import math
 from ctypes import c_int64, c_uint64
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -35,6 +37,7 @@ from leakgauge.training.trees import (
     Sample,
     TreeLearner,
     arguments,
+    ask,
     call,
     child_keys,
     column_batches,
@@ -43,11 +46,12 @@ from leakgauge.training.trees import (
     log_mean,
     pointer,
     purity,
-    root_key,
+    root_keys,
     shares,
 )
 
 NO_RECORD = -1
+NOT_OURS = "{} is not leakgauge's own DecisionTree or RandomForest"
 
 
 class TreesWithout(Engine):
@@ -61,9 +65,7 @@ class TreesWithout(Engine):
     def prepare(self, job: Job) -> Followed | Refusal:
         """Another learner or sort of job and forests that share no random numbers are refused."""
         if not isinstance(job.learner, TreeLearner):
-            return Refusal(
-                RefusalKind.LEARNER, f"{job.learner.name} is not leakgauge's own DecisionTree or RandomForest"
-            )
+            return Refusal(RefusalKind.LEARNER, NOT_OURS.format(job.learner.name))
         if not isinstance(job.subsets, LeaveOneOut) and not job.trains_on_all:
             return Refusal(RefusalKind.JOB, "not a leave-one-out job")
         if job.learner.randomised and job.randomness is Randomness.INDEPENDENT:
@@ -97,12 +99,65 @@ class Followed(PreparedJob):
     def answers(self, models: Indices) -> JobOutcome:
         """The answers ``[m, queries, k]``, to the last bit those of the plain loop."""
         job, growth, sample = self.job.part(models), self.growth, self.sample
-        items = _items(job, growth, sample)
+        items, seed = _items(job, growth, sample), job.seed_of(0)
         total = np.zeros((len(items.removed), sample.n_classes))
-        for tree, weights in enumerate(growth.weights(sample, job.seed_of(0))):
-            follow(sample, weights, growth, root_key(job.seed_of(0), tree), items, total)
+        for root, weights in zip(root_keys(seed, growth.n_trees).tolist(), growth.weights(sample, seed), strict=True):
+            follow(sample, weights, growth, root, items, total)
         answers = log_mean(total, growth.n_trees).reshape(-1, job.n_queries, sample.n_classes)
         return self._outcome(np.repeat(answers, len(models), axis=0) if job.trains_on_all else answers)
+
+
+class TreesAsked(Engine):
+    """The same learners on any sets of records, each forest with random numbers of its own or all with the same."""
+
+    name = "trees-asked"
+    method = "growing each tree along the queries"
+    tolerance = 0.0
+    trains = True
+    chunk = 16
+
+    def prepare(self, job: Job) -> Asked | Refusal:
+        """Another learner and records that it cannot be trained on are refused."""
+        if not isinstance(job.learner, TreeLearner):
+            return Refusal(RefusalKind.LEARNER, NOT_OURS.format(job.learner.name))
+        if len(job.records) < 2 or not len(job.subsets):
+            return Refusal(RefusalKind.JOB, "there is no tree to grow")
+        growth = job.learner.growth
+        try:
+            sample = growth.sample(job.records)
+            asked = sample.codes if isinstance(job.queries, EachModel) else growth.codes(job.queries)
+        except ModelError as error:
+            return Refusal(RefusalKind.DATA, str(error))
+        return Asked(self, job, growth, sample, asked)
+
+
+class Asked(PreparedJob):
+    """A job whose records and queries are sorted into bins.
+
+    Args:
+        engine: what does it.
+        job: the whole job.
+        growth: how trees grow.
+        sample: the records as trees see them.
+        asked: codes of what all models are asked, or of the records that each names.
+    """
+
+    def __init__(self, engine: Engine, job: Job, growth: Growth, sample: Sample, asked: Codes) -> None:
+        super().__init__(engine, job)
+        self.growth, self.sample, self.asked = growth, sample, asked
+
+    def answers(self, models: Indices) -> JobOutcome:
+        """The answers ``[m, queries, k]``, to the last bit those of the plain loop."""
+        return self._outcome(np.stack([self._of(model) for model in models.tolist()]))
+
+    def _of(self, model: int) -> Floats:
+        """The answers ``[queries, k]`` of one model."""
+        job, growth, row = self.job, self.growth, self.job.subsets.row(model)
+        asked = self.asked[job.queries.index[model]] if isinstance(job.queries, EachModel) else self.asked
+        sample = replace(self.sample, codes=self.sample.codes[row], labels=self.sample.labels[row])
+        seed = job.seed_of(model)
+        roots = root_keys(seed, growth.n_trees)
+        return log_mean(ask(sample, growth.weights(sample, seed), growth.rules, roots, asked), growth.n_trees)
 
 
 @dataclass(frozen=True)

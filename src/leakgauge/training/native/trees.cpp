@@ -693,6 +693,23 @@ extern "C" std::int64_t leakgauge_trees_ask(SAMPLE, const std::uint64_t* accepte
     });
 }
 
+// Adds to the answers [queries, classes] the class shares of the leaves that queries reach in trees whose roots have these
+// keys [trees] and whose records count so often [trees, rows]. Returns 0, or -1 without memory.
+extern "C" std::int64_t leakgauge_trees_ask_weighted(SAMPLE, std::int64_t n_trees, const std::int32_t* weights,
+                                                     const std::uint64_t* keys, std::int64_t n_queries,
+                                                     const void* asked, double* answers) {
+    return with_codes(n_bytes, [&](auto code) {
+        using Code = decltype(code);
+        auto sample = SAMPLE_OF(Code, weights);
+        Node<Code> node(sample, *rules);
+        for (std::int64_t tree = 0; tree < n_trees; ++tree) {
+            sample.weights = weights + tree * n_rows;
+            ask(sample, *rules, node, keys[tree], n_queries, static_cast<const Code*>(asked), answers);
+        }
+        return std::int64_t{0};
+    });
+}
+
 // Adds to the answers [items, classes] the class shares of the leaf that each item's query reaches in the tree grown
 // without the item's record (-1: with all). Returns 0, or -1 without memory.
 extern "C" std::int64_t leakgauge_trees_walk(SAMPLE, const std::int32_t* weights, std::uint64_t key,
