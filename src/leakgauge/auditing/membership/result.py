@@ -11,20 +11,48 @@ from leakgauge.statistics import Estimate, TailOdds
 
 
 @dataclass(frozen=True)
+class GamesTpr:
+    """The true-positive rate of one attack at a low false-positive rate, in the games of an audit.
+
+    Args:
+        fpr: the false-positive rate; one threshold for all games.
+        pool: of the learner on random shares of these records; ``None``, as the next two, where it is not resolved.
+        together: the same, the intervals of all attacks holding together.
+        population: of the learner on data like these.
+        n_false: false positives over all games; at least 100 resolve the rate,
+        n_false_records: if they are of at least 10 records.
+    """
+
+    fpr: float
+    pool: Estimate | None
+    together: Estimate | None
+    population: Estimate | None
+    n_false: int
+    n_false_records: int
+
+
+@dataclass(frozen=True)
 class AttackGames:
     """One attack in the games of an audit, in which every shadow model plays the target.
 
-    All are advantages, corrected for records that stand twice among the candidates.
+    Advantages are corrected for records that stand twice among the candidates, and nothing else is.
 
     Args:
-        pool: of the learner on random shares of these records; what a pass is judged by.
+        pool: advantage of the learner on random shares of these records; what a pass is judged by.
         together: the same, the intervals of all attacks holding together; what a failure is judged by.
         population: of the learner on data like these.
+        auc: area under the ROC curve, of the learner on random shares of these records; ``None``, as the next, and no
+            rates, in documents of schema versions before 2.1.
+        auc_population: the same of the learner on data like these.
+        tpr: true-positive rates at 1 % and 0.1 %.
     """
 
     pool: Estimate
     together: Estimate
     population: Estimate
+    auc: Estimate | None = None
+    auc_population: Estimate | None = None
+    tpr: tuple[GamesTpr, ...] = ()
 
     @property
     def judged(self) -> tuple[Estimate, Estimate]:

@@ -91,12 +91,23 @@ def games(audit: AuditDocument) -> list[str]:
     best, found = max(played, key=lambda one: one[1].pool.magnitude.value)
     shown = shown_with_power(found.pool, found.together)
     power = f"They would have shown an advantage of {number(shown)} with {100 * DETECTION_POWER:.0f} % power."
+    at_rates = "".join(
+        f"; true-positive rate {value_and_interval(rate.pool)} at FPR {short(rate.fpr)}"
+        for rate in found.tpr
+        if rate.pool is not None
+    )
+    area = "" if found.auc is None else f" Its AUC there is {value_and_interval(found.auc)}{at_rates}."
     said = (
         f"In games, in which each of {counted(audit.n_games, 'shadow model')} was the target in turn, the largest "
         f"membership advantage of the learner on these records is {value_and_interval(found.pool)}, by {best.title} "
-        f"({value_and_interval(found.population)} on data like these). {power}"
+        f"({value_and_interval(found.population)} on data like these).{area} {power}"
     )
     return [said]
+
+
+def rates_in_games(audit: AuditDocument) -> list[MembershipAttackResult]:
+    """The attacks of which the games have an AUC and true-positive rates; none in documents of earlier versions."""
+    return [one for one in audit.attacks if one.games is not None and one.games.auc is not None]
 
 
 def tail_odds(audit: AuditDocument) -> str:
