@@ -60,6 +60,8 @@ class ReleaseRule(PropertyLimits, MembershipLimits, InfluenceLimits):
         dtp: largest differential training privacy, in nats; ``None`` leaves it out.
         queries: which queries the limit on DTP covers.
         advantage: largest advantage of any membership or attribute attack, in (0, 1); ``None`` leaves it out.
+        tpr_ratio: largest true-positive rate at a false-positive rate of 1 % in games, over 1 %, of any membership
+            attack, in (1, 100); ``None``, the default, reports it and does not judge it.
         confidence: simultaneous confidence of all intervals of one kind.
         property: largest attack accuracy of distinguishing two frequencies of a target property, in (0.5, 1); ``None``,
             the default, reports it and does not judge it.
@@ -75,7 +77,7 @@ class ReleaseRule(PropertyLimits, MembershipLimits, InfluenceLimits):
     where = "rule."
 
     def __post_init__(self) -> None:
-        if self.dtp is None and self.advantage is None and self.property is None:
+        if all(limit is None for limit in (self.dtp, self.advantage, self.tpr_ratio, self.property)):
             raise ConfigError("the release rule has no limit at all; set dtp, advantage, or both")
         super().__post_init__()
 
@@ -86,6 +88,7 @@ class RulePart(Part):
     dtp: Annotated[float | None, Or("none", ReleaseRule, "dtp")] = said_of(ReleaseRule, "dtp")
     queries: Queries = said_of(ReleaseRule, "queries")
     advantage: Annotated[float | None, Or("none", ReleaseRule, "advantage")] = said_of(ReleaseRule, "advantage")
+    tpr_ratio: Annotated[float | None, Or("none", ReleaseRule, "tpr_ratio")] = said_of(ReleaseRule, "tpr_ratio")
     confidence: float = said_of(ReleaseRule, "confidence")
     property: Annotated[float | None, Or("none", ReleaseRule, "property")] = said_of(ReleaseRule, "property")
     poisoned: float = said_of(ReleaseRule, "poisoned")

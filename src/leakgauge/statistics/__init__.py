@@ -33,6 +33,8 @@ from leakgauge.statistics.exposure import (
     outside_p_values,
 )
 from leakgauge.statistics.games import (
+    FEWEST_FALSE_POSITIVES,
+    FEWEST_FALSE_RECORDS,
     GameMean,
     GameTpr,
     as_correlation,
@@ -57,6 +59,8 @@ from leakgauge.statistics.roc import (
 from leakgauge.statistics.tail import SMALLEST_GROUP, TailOdds, smallest_sure_tail, tail_odds
 
 __all__ = [
+    "FEWEST_FALSE_POSITIVES",
+    "FEWEST_FALSE_RECORDS",
     "SMALLEST_GROUP",
     "Correlation",
     "Dependence",

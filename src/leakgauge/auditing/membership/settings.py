@@ -24,12 +24,19 @@ class MembershipLimits(Checked):
 
     Args:
         advantage: largest advantage of any membership or attribute attack, in (0, 1); ``None`` leaves it out.
+        tpr_ratio: largest true-positive rate at a false-positive rate of 1 % in games, over 1 %, of any membership
+            attack, in (1, 100); ``None``, the default, reports it and does not judge it.
     """
 
     advantage: float | None = setting(
         0.1,
         optional(number(above=0, below=1, hint="0.1 is the default")),
         'largest advantage of a membership or attribute attack, or "none"',
+    )
+    tpr_ratio: float | None = setting(
+        None,
+        optional(number(above=1, below=100, hint="1 is chance level, try 10")),
+        'largest true-positive rate at a false-positive rate of 1 %, over 1 %, in games, or "none"',
     )
 
 

@@ -21,8 +21,16 @@ class MembershipChapter(Chapter):
     def rule(self, audit: AuditDocument) -> list[str]:
         """The limits on advantages and tails."""
         rule = audit.rule
+        at_low_fpr = []
+        if rule.tpr_ratio is not None:
+            at_low_fpr = [
+                (
+                    f"No attack may identify more than {short(rule.tpr_ratio)} % of members where it takes 1 % of "
+                    "non-members for members, in games between models of the learner."
+                )
+            ]
         if rule.advantage is None:
-            return []
+            return at_low_fpr
         return [
             (
                 "No attack, reversed or not, may distinguish members from non-members with a membership advantage "
@@ -32,6 +40,7 @@ class MembershipChapter(Chapter):
                 "Among the records with the most extreme scores of an attack, the odds of membership may not be shown "
                 f"to exceed {factor(1.0 if rule.dtp is None else rule.dtp)} times those among all records."
             ),
+            *at_low_fpr,
         ]
 
     def tested(self, audit: AuditDocument) -> list[str]:
