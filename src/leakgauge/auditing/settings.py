@@ -124,6 +124,7 @@ class Settings(PropertySettings, AttributeSettings, MembershipSettings, Influenc
             evaluated on them. ``None``: a fifth where an attack that needs them is named, where no shadow models can be
             trained, or where sensitive attributes are inferred, and otherwise none.
         n_attacks: least number of attacks among which the confidence is divided; by default those carried out.
+        groups: categorical columns by whose categories the membership advantage is reported, as it is by class.
         n_influence: how many training records to measure influence of, drawn at random; ``None`` for all, 0 for none.
         n_repeats: seeds that PDTP of a randomised learner is averaged over.
         attributes: the sensitive attributes, by name or as :class:`SensitiveColumn`; by default the columns whose

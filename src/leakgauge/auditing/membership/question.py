@@ -20,6 +20,7 @@ from leakgauge.auditing.membership.findings import (
     unsteady_finding,
 )
 from leakgauge.auditing.membership.games import NO_GAMES, Games, play, tested_holdout
+from leakgauge.auditing.membership.groups import by_groups, check_groups
 from leakgauge.auditing.membership.low_fpr import TPR_MEASURE, tpr_findings
 from leakgauge.auditing.membership.measurement import (
     Attacked,
@@ -37,6 +38,8 @@ from leakgauge.auditing.membership.measurement import (
 from leakgauge.auditing.membership.result import ExposedRecords
 from leakgauge.auditing.plan import Outline, PlannedStep
 from leakgauge.auditing.question import Answer, Question
+from leakgauge.auditing.settings import Settings
+from leakgauge.auditing.subject import Subject
 from leakgauge.escaping import shapes
 from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, Contamination
 from leakgauge.membership.error_law import SHUFFLED_FOLDS_FROM_RECORDS
@@ -101,6 +104,7 @@ class MembershipAnswer(Answer):
             "n_games": len(self.games.members) if self.games.played else 0,
             "outlier": self.outlier,
             "contamination": self.contamination,
+            "membership_by_group": by_groups(case, self.attacked, self.games),
         }
 
     def findings(self, case: Case, situation: Situation) -> list[Finding]:
@@ -214,6 +218,10 @@ class Membership(Question):
 
     name = "membership"
     limit = "advantage"
+
+    def __init__(self, what: Subject, settings: Settings) -> None:
+        super().__init__(what, settings)
+        check_groups(what.own_schema, settings.groups)
 
     def asks_model(self, outline: Outline) -> bool:
         """Some attacks ask about changed copies of the candidates."""
