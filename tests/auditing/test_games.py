@@ -6,6 +6,7 @@ import dataclasses
 
 import numpy as np
 import pytest
+from scipy.special import ndtr
 from sklearn.linear_model import LogisticRegression
 from sklearn.tree import DecisionTreeClassifier
 
@@ -68,6 +69,23 @@ def test_models_that_remember_are_found_by_every_attack_that_looks_at_more_than_
     found = played_on(p, members, labels).results(0.95, None, among=1)
     assert all(one.together.low > 0.1 for name, one in found.items() if name not in ("gap", "confidence"))
     assert found["lira"].pool.high >= found["lira"].pool.value > 0.7
+
+
+def test_rates_at_other_thresholds_stand_beside_the_advantage():
+    """Members score higher by 1.5 standard deviations: the area is known, and a rate of 0.1 % is not resolved."""
+    rng = np.random.default_rng(21)
+    members = balanced_subsets(400, 200, 52, rng).members
+    scores = rng.normal(size=members.shape) + 1.5 * members
+    success = RecordSuccess("any", np.zeros(400), 52, scores, members, np.arange(52))
+    (found,) = Games({"any": success}, members).results(0.95, None, among=4).values()
+    assert found.auc.low < ndtr(1.5 / np.sqrt(2)) < found.auc.high
+    assert found.auc_population.half_width >= found.auc.half_width
+    low, very_low = found.tpr
+    assert (low.fpr, low.n_false, very_low.fpr, very_low.n_false) == (0.01, 104, 0.001, 10)
+    truth = ndtr(1.5 - 2.3263)
+    assert low.together.low < truth < low.together.high
+    assert low.together.low < low.pool.low < low.pool.high < low.together.high  # of four attacks at once
+    assert (very_low.pool, very_low.together, very_low.population) == (None, None, None)
 
 
 def test_games_are_not_played_where_models_failed_or_are_too_few():

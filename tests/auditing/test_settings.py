@@ -21,7 +21,7 @@ from leakgauge.protecting import protect
 NOT_NUMBERS = (float("nan"), float("inf"), -float("inf"), "1", True, [1.0], (), object())
 
 NUMBERS = [
-    (ReleaseRule, {}, ("dtp", "advantage", "confidence", "property", "poisoned")),
+    (ReleaseRule, {}, ("dtp", "advantage", "tpr_ratio", "confidence", "property", "poisoned")),
     (Settings, {}, ("seed", "bin_width", "n_shadows", "population", "n_influence", "n_repeats", "n_attacks", "budget")),
     (PropertyGames, {}, ("n_shadow", "n_targets", "n_records")),
     (TargetProperty, {"column": "age", "above": 1.0}, ("above", "below")),

@@ -8,14 +8,17 @@ from scipy import special, stats
 
 from leakgauge.statistics import (
     as_correlation,
+    auc,
     census_advantage,
     census_mean_difference,
+    game_auc,
     game_mean,
+    game_tpr,
     joint_correlation,
     joint_quantile,
     outlier_p_value,
 )
-from leakgauge.training import complementary_pairs, random_subsets
+from leakgauge.training import balanced_subsets, complementary_pairs, random_subsets
 
 SETS = [{0, 1}, {0, 2}, {0, 3}, {1, 2}, {1, 3}, {2, 3}]
 MEMBERS = np.array([[i in one for i in range(4)] for one in SETS])
@@ -129,6 +132,104 @@ def test_a_difference_of_every_record_is_found():
     found = game_mean(said, members).pool()
     assert found.low > 0.1
     assert found.value == pytest.approx(truth, abs=0.05)
+
+
+def scores_of(rng, n, n_games, shift, *, pairs=False):
+    """Standard normal scores of non-members, which records and games share in part; those of members are shifted."""
+    subsets = complementary_pairs(n, n_games // 2, rng) if pairs else balanced_subsets(n, n // 2, n_games, rng)
+    members = subsets.members
+    noise = rng.normal(0, np.sqrt(0.76), members.shape)
+    return rng.normal(0, np.sqrt(0.2), n) + rng.normal(0, 0.2, (n_games, 1)) + noise + shift * members, members
+
+
+@pytest.mark.parametrize("pairs", [False, True])
+@pytest.mark.parametrize("shift", [0.0, 1.0])
+def test_area_and_rate_of_shifted_normal_scores_are_inside_their_intervals(shift, pairs):
+    """Nothing leaks, and a known answer: the area is P(N(0, 1) < shift / sqrt 2), the rate P(N(shift, 1) > z).
+
+    200 tables each. Of an interval that covers 0.95 fewer than 0.90 of them cover with probability 0.001; one that
+    covers 0.85 gets there with probability 0.03. Means over tables are within 0.004 of the truth.
+    """
+    rng, rate = np.random.default_rng(19), 0.02
+    truth = special.ndtr(shift / np.sqrt(2)), special.ndtr(shift + special.ndtri(rate))
+    values, hits = np.empty((200, 2)), np.empty((200, 2, 2))
+    for r in range(200):
+        scores, members = scores_of(rng, 300, 32, shift, pairs=pairs)
+        clusters = np.arange(32) // 2 if pairs else None
+        for i, found in enumerate((game_auc(scores, members, clusters), game_tpr(scores, members, rate, clusters).tpr)):
+            values[r, i] = found.value
+            hits[r, i] = [one.low <= truth[i] <= one.high for one in (found.pool(), found.population())]
+    assert values.mean(axis=0) == pytest.approx(truth, abs=0.004)
+    assert hits.mean(axis=0).min() >= 0.90
+
+
+def test_area_and_rate_are_those_of_the_slow_twin():
+    rng = np.random.default_rng(20)
+    scores, members = scores_of(rng, 12, 10, 0.7)
+    scores = np.round(scores)  # with ties
+    inside = [(g, i) for g in range(10) for i in range(12) if members[g, i]]
+    outside = [(g, i) for g in range(10) for i in range(12) if not members[g, i]]
+
+    def below(score, others):
+        return sum((scores[other] < score) + 0.5 * (scores[other] == score) for other in others) / len(others)
+
+    def called(k):
+        """By going down the list of non-members, the tied in equal parts."""
+        said, left = np.zeros(scores.shape), k
+        for level in sorted({float(score) for score in scores.ravel()}, reverse=True):
+            n_tied = sum(scores[one] == level for one in outside)
+            said[scores == level] = 1.0 if n_tied <= left and n_tied < left + 1 else left / n_tied
+            if n_tied > left:
+                return said
+            left -= n_tied
+        return said
+
+    area, rate = game_auc(scores, members), game_tpr(scores, members, 0.1)
+    values = np.empty(scores.shape)
+    for g in range(10):
+        for i in range(12):
+            values[g, i] = below(scores[g, i], outside if members[g, i] else inside)
+    theta, of_records, of_models, of_one = twin(values, members)
+    assert area.value == pytest.approx((1 + theta) / 2)
+    assert area.value == pytest.approx(np.mean([below(scores[one], outside) for one in inside]))
+    assert area.record_variance == pytest.approx(of_records - 2 / (12 * 13))
+    assert (area.model_variance, area.one_model_variance) == (pytest.approx(of_models), pytest.approx(of_one))
+
+    k, few, many = (int(share * len(outside)) for share in (0.1, 0.025, 0.4))
+    tpr = {j: np.mean([called(j)[one] for one in inside]) for j in (k, few, many)}
+    slope = (tpr[many] - tpr[few]) / ((many - few) / len(outside))
+    theta, of_records, of_models, _ = twin(np.where(members, 1.0, slope) * called(k), members)
+    assert rate.tpr.value == pytest.approx(theta + slope * k / len(outside))
+    assert rate.tpr.value == pytest.approx(tpr[k])
+    assert rate.tpr.record_variance == pytest.approx(of_records - 2 / (12 * 13))
+    assert rate.tpr.model_variance == pytest.approx(of_models)
+
+
+def test_equal_separated_and_infinite_scores():
+    members = complementary_pairs(300, 16, np.random.default_rng(0)).members
+    constant = np.zeros(members.shape)
+    assert game_auc(constant, members).value == 0.5
+    assert game_tpr(constant, members, 0.01).tpr.value == pytest.approx(0.01)  # the attacker tosses a coin
+    apart = np.where(members, np.inf, -np.inf)
+    assert game_auc(apart, members).value == 1.0
+    assert game_tpr(apart, members, 0.01).tpr.value == 1.0
+    assert game_auc(-apart, members).value == 0.0
+    assert game_tpr(-apart, members, 0.01).tpr.value == 0.0
+    with pytest.raises(ValueError, match="NaN"):
+        game_tpr(np.where(members, np.nan, 0.0), members, 0.01)
+    scores, members = scores_of(np.random.default_rng(1), 300, 32, 1.0)
+    assert game_auc(scores, members).value == pytest.approx(auc(scores[members], scores[~members]).value)
+
+
+def test_a_rate_is_resolved_by_enough_false_positives_of_enough_records():
+    rng = np.random.default_rng(2)
+    scores, members = scores_of(rng, 650, 32, 0.0)
+    enough, few = game_tpr(scores, members, 0.01), game_tpr(scores, members, 0.001)
+    assert (enough.n_false, enough.is_resolved) == (104, True)
+    assert (few.n_false, few.is_resolved) == (10, False)
+    scores[:, :9] += 100.0  # always the same nine records
+    assert game_tpr(scores, members, 0.01).n_false_records == 9
+    assert not game_tpr(scores, members, 0.01).is_resolved
 
 
 @pytest.mark.parametrize(("correlation", "quantile"), [(0.0, 2.72), (0.3, 2.70), (0.6, 2.61), (0.9, 2.35)])

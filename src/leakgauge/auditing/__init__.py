@@ -13,7 +13,7 @@ from leakgauge.auditing.drawn import Histogram, RocCurve
 from leakgauge.auditing.explain import Explanation, explain, explain_subject
 from leakgauge.auditing.finding import Finding, Verdict, judge, overall
 from leakgauge.auditing.influence.result import Influence, PredictionChange
-from leakgauge.auditing.membership.result import Association, ExposedRecords, MembershipAttackResult
+from leakgauge.auditing.membership.result import Association, ExposedRecords, GroupedAdvantages, MembershipAttackResult
 from leakgauge.auditing.properties.result import InferredProperty, PropertyGame, PropertyMitigation
 from leakgauge.auditing.result import Description, ExposedRecord
 from leakgauge.auditing.run import Run
@@ -42,6 +42,7 @@ __all__ = [
     "ExposedValue",
     "ExposedValues",
     "Finding",
+    "GroupedAdvantages",
     "Histogram",
     "InferredColumn",
     "InferredProperty",

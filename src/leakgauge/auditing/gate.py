@@ -46,6 +46,7 @@ class Limits:
         dtp: largest differential training privacy in nats, or ``None`` to leave it out.
         advantage: largest advantage of an attack, or ``None`` to leave it out.
         property: largest accuracy of telling a property's frequency, or ``None`` to leave it out.
+        tpr_ratio: largest true-positive rate of an attack at 1 %, over 1 %, or ``None`` to leave it out.
 
     Raises:
         ConfigError: a limit is out of range, or all are left out.
@@ -54,6 +55,7 @@ class Limits:
     dtp: float | Kept | None = KEPT
     advantage: float | Kept | None = KEPT
     property: float | Kept | None = KEPT
+    tpr_ratio: float | Kept | None = KEPT
 
     def __post_init__(self) -> None:
         self.over(ReleaseRule())  # refuses what is out of range, and no limit at all
@@ -95,15 +97,15 @@ def _apply_one(audit: AuditDocument, limits: Limits) -> AuditDocument:
 def _strictest(audit: AuditDocument) -> ReleaseRule:
     """The rule of the audit; where rule and findings do not agree, with the strictest of what is written."""
     strictest: dict[str, Any] = {}
-    for name in dict.fromkeys(question.limit for question in QUESTIONS):
+    asked = {question.name: question for question in QUESTIONS}
+    by_limit: dict[str, list[float]] = {}
+    for finding in audit.findings:
+        question = asked.get(finding.question)
+        if question is not None and question.is_limited(finding):
+            by_limit.setdefault(question.limit_of(finding), []).append(finding.threshold)
+    for name, applied in by_limit.items():
         given = getattr(audit.rule, name)
-        asked = {question.name: question for question in QUESTIONS if question.limit == name}
-        applied = [
-            finding.threshold
-            for finding in audit.findings
-            if finding.question in asked and asked[finding.question].is_limited(finding)
-        ]
-        if applied and given not in applied:
+        if given not in applied:
             known = [limit for limit in (given, *applied) if limit is not None and not math.isnan(limit)]
             strictest[name] = min(known, default=None)
     return replace(audit.rule, **strictest)
@@ -161,11 +163,12 @@ class Written:
         """
         made, left = list(made), {(one.measure, one.threshold): one for one in self.of(question.name)}
         found = [_worse(one, left.pop((one.measure, one.threshold), one)) for one in made]
-        measures, limit = {one.measure for one in made}, self.limit(question)
-        others = [one for one in left.values() if one.measure not in measures]
-        if limit is None:
-            return found
-        return found + [self.rejudge(one, limit if one.estimate is None else one.threshold) for one in others]
+        measures = {one.measure for one in made}
+        for one in left.values():
+            limit: float | None = getattr(self.rule, question.limit_of(one))
+            if one.measure not in measures and limit is not None:
+                found.append(self.rejudge(one, limit if one.estimate is None else one.threshold))
+        return found
 
     def rejudge(self, finding: Finding, limit: float) -> Finding:
         """A finding judged by its own estimate, which a written verdict can only make worse."""

@@ -102,6 +102,11 @@ class Question(ABC):
         return written.judged_alone(cls)
 
     @classmethod
+    def limit_of(cls, finding: Finding) -> str:
+        """The field of the release rule that asks for a finding of this question, where it has several."""
+        return cls.limit
+
+    @classmethod
     def is_limited(cls, finding: Finding) -> bool:
         """Whether the threshold of a finding of this question is the limit of the rule, and not derived of another."""
         return True

@@ -60,6 +60,8 @@ class ReleaseRule(PropertyLimits, MembershipLimits, InfluenceLimits):
         dtp: largest differential training privacy, in nats; ``None`` leaves it out.
         queries: which queries the limit on DTP covers.
         advantage: largest advantage of any membership or attribute attack, in (0, 1); ``None`` leaves it out.
+        tpr_ratio: largest true-positive rate at a false-positive rate of 1 % in games, over 1 %, of any membership
+            attack, in (1, 100); ``None``, the default, reports it and does not judge it.
         confidence: simultaneous confidence of all intervals of one kind.
         property: largest attack accuracy of distinguishing two frequencies of a target property, in (0.5, 1); ``None``,
             the default, reports it and does not judge it.
@@ -75,7 +77,7 @@ class ReleaseRule(PropertyLimits, MembershipLimits, InfluenceLimits):
     where = "rule."
 
     def __post_init__(self) -> None:
-        if self.dtp is None and self.advantage is None and self.property is None:
+        if all(limit is None for limit in (self.dtp, self.advantage, self.tpr_ratio, self.property)):
             raise ConfigError("the release rule has no limit at all; set dtp, advantage, or both")
         super().__post_init__()
 
@@ -86,6 +88,7 @@ class RulePart(Part):
     dtp: Annotated[float | None, Or("none", ReleaseRule, "dtp")] = said_of(ReleaseRule, "dtp")
     queries: Queries = said_of(ReleaseRule, "queries")
     advantage: Annotated[float | None, Or("none", ReleaseRule, "advantage")] = said_of(ReleaseRule, "advantage")
+    tpr_ratio: Annotated[float | None, Or("none", ReleaseRule, "tpr_ratio")] = said_of(ReleaseRule, "tpr_ratio")
     confidence: float = said_of(ReleaseRule, "confidence")
     property: Annotated[float | None, Or("none", ReleaseRule, "property")] = said_of(ReleaseRule, "property")
     poisoned: float = said_of(ReleaseRule, "poisoned")
@@ -121,6 +124,7 @@ class Settings(PropertySettings, AttributeSettings, MembershipSettings, Influenc
             evaluated on them. ``None``: a fifth where an attack that needs them is named, where no shadow models can be
             trained, or where sensitive attributes are inferred, and otherwise none.
         n_attacks: least number of attacks among which the confidence is divided; by default those carried out.
+        groups: categorical columns by whose categories the membership advantage is reported, as it is by class.
         n_influence: how many training records to measure influence of, drawn at random; ``None`` for all, 0 for none.
         n_repeats: seeds that PDTP of a randomised learner is averaged over.
         attributes: the sensitive attributes, by name or as :class:`SensitiveColumn`; by default the columns whose

@@ -39,6 +39,14 @@ def gate(
             show_default="the audit's",
         ),
     ] = None,
+    tpr_ratio: Annotated[
+        str | None,
+        typer.Option(
+            metavar="RATIO|none",
+            help="Another limit on true-positive rates at a false-positive rate of 1 %, over 1 %.",
+            show_default="the audit's",
+        ),
+    ] = None,
 ) -> int:
     """Apply the release rule to a finished audit: one line for each finding, the verdict, and the exit code.
 
@@ -61,7 +69,7 @@ def gate(
 
     with Run(run).as_read():
         written = Run(run).written()
-        document = apply(written, _limits(dtp, advantage, property))
+        document = apply(written, _limits(dtp, advantage, property, tpr_ratio))
         if (judged := apply(written, Limits()).verdict) is not written.verdict:
             remark(f"result.json states “{written.verdict}”, but its estimates imply “{judged}”; the estimates count")
         console = results()
@@ -75,10 +83,10 @@ def gate(
     return document.verdict.exit_code
 
 
-def _limits(dtp: str | None, advantage: str | None, accuracy: str | None) -> Limits:
+def _limits(dtp: str | None, advantage: str | None, accuracy: str | None, ratio: str | None) -> Limits:
     from leakgauge.auditing.gate import KEPT, Limits
 
-    given = {"--dtp": dtp, "--advantage": advantage, "--property": accuracy}
+    given = {"--dtp": dtp, "--advantage": advantage, "--property": accuracy, "--tpr-ratio": ratio}
     return Limits(*(KEPT if text is None else _limit(option, text) for option, text in given.items()))
 
 

@@ -26,7 +26,7 @@ from leakgauge.membership.evidence import MembershipEvidence
 from leakgauge.membership.together import SharedTableGame
 from leakgauge.models import AnswerKind
 from leakgauge.records import Records
-from leakgauge.statistics import Estimate, GameMean, game_mean, mean
+from leakgauge.statistics import Estimate, GameMean, GameTpr, game_auc, game_mean, game_tpr, mean
 from leakgauge.training import (
     HERE,
     DenseSubsets,
@@ -224,6 +224,15 @@ class RecordSuccess:
             ValueError: some record is not in two training sets and out of two.
         """
         return game_mean(self.called, self.members, self.clusters)
+
+    @property
+    def auc(self) -> GameMean:
+        """Area under the ROC curve of one threshold for all games; raises as `advantage`."""
+        return game_auc(self.scores, self.members, self.clusters)
+
+    def tpr(self, fpr: float) -> GameTpr:
+        """True-positive rate at a low false-positive rate, one threshold for all games; raises as `advantage`."""
+        return game_tpr(self.scores, self.members, fpr, self.clusters)
 
     @property
     def decisions(self) -> NDArray[np.bool_]:

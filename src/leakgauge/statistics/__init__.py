@@ -33,9 +33,14 @@ from leakgauge.statistics.exposure import (
     outside_p_values,
 )
 from leakgauge.statistics.games import (
+    FEWEST_FALSE_POSITIVES,
+    FEWEST_FALSE_RECORDS,
     GameMean,
+    GameTpr,
     as_correlation,
+    game_auc,
     game_mean,
+    game_tpr,
     joint_correlation,
     joint_quantile,
     outlier_p_value,
@@ -54,11 +59,14 @@ from leakgauge.statistics.roc import (
 from leakgauge.statistics.tail import SMALLEST_GROUP, TailOdds, smallest_sure_tail, tail_odds
 
 __all__ = [
+    "FEWEST_FALSE_POSITIVES",
+    "FEWEST_FALSE_RECORDS",
     "SMALLEST_GROUP",
     "Correlation",
     "Dependence",
     "Estimate",
     "GameMean",
+    "GameTpr",
     "GuessGrid",
     "IdentifiedRecords",
     "RankGrid",
@@ -82,7 +90,9 @@ __all__ = [
     "epsilon_of_guesses",
     "epsilon_one_run",
     "exposed_records",
+    "game_auc",
     "game_mean",
+    "game_tpr",
     "joint_correlation",
     "joint_quantile",
     "mean",

@@ -16,18 +16,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import special
 
-from leakgauge.statistics._checks import check_fraction
+from leakgauge.statistics._checks import check_fraction, check_values
 from leakgauge.statistics.estimate import Estimate
+from leakgauge.statistics.roc import placements
 
 FEWEST_GAMES = 4
 """Models from which a variance between models is estimated."""
+
+FEWEST_FALSE_POSITIVES = 100
+"""Scores of non-members above a threshold from which a true-positive rate there is quoted: a rule of thumb."""
+
+FEWEST_FALSE_RECORDS = 10
+"""Records that these belong to, at least: more games of the same records are no other records."""
 
 _DRAWS = 100_000
 """Normal draws that a joint quantile is read from."""
@@ -50,6 +57,7 @@ class GameMean:
         n_games: models.
         n_records: records.
         freedom: degrees of freedom of the model variance.
+        bounds: between which the value lies.
     """
 
     value: float
@@ -60,6 +68,7 @@ class GameMean:
     n_games: int
     n_records: int
     freedom: int
+    bounds: tuple[float, float] = (-1.0, 1.0)
 
     @property
     def pool_error(self) -> float:
@@ -77,7 +86,7 @@ class GameMean:
         return math.sqrt(self.pool_error**2 + between)
 
     def pool(self, *, confidence: float = 0.95) -> Estimate:
-        """The mean for this learner on random shares of these records, in [-1, 1].
+        """The mean for this learner on random shares of these records, within the bounds.
 
         On the conservative side: at 95 % it covered in 96 to 100 % of 78 repetitions, over the settings of
         ``docs/benchmarks/coverage.md``.
@@ -85,12 +94,12 @@ class GameMean:
         return self._interval(self.pool_error, confidence, "games, two-way clustered")
 
     def population(self, *, confidence: float = 0.95) -> Estimate:
-        """The mean for this learner on data like these, in [-1, 1]; there it covered in 91 to 100 %."""
+        """The mean for this learner on data like these, within the bounds; there it covered in 91 to 100 %."""
         return self._interval(self.population_error, confidence, "games, any training set")
 
     def _interval(self, error: float, confidence: float, method: str) -> Estimate:
         half = float(special.stdtrit(self.freedom, (1 + check_fraction("confidence", confidence)) / 2)) * error
-        low, high = max(-1.0, self.value - half), min(1.0, self.value + half)
+        low, high = max(self.bounds[0], self.value - half), min(self.bounds[1], self.value + half)
         return Estimate(self.value, low, high, confidence, method, self.n_records)
 
 
@@ -141,6 +150,96 @@ def game_mean(
         n,
         n_games - 1 if alone else len(np.unique(groups)),
     )
+
+
+def game_auc(
+    scores: NDArray[np.float64], members: NDArray[np.bool_], clusters: NDArray[np.integer] | None = None
+) -> GameMean:
+    """The area under the ROC curve over the games of a table: one threshold at a time for all games.
+
+    The value of a member is the share of all scores of non-members below its own, and that of a non-member the share
+    of all scores of members below, ties counting one half. Their mean difference is twice the area less 1, and has the
+    standard error of the area (Hoeffding's projection, as in DeLong's variance). No records are added to those that
+    the variance is taken of: the interval of scores that separate all members has width 0.
+
+    Args:
+        scores: of each record in each game ``[games, n]``; higher means member. NaN is refused.
+        members: as for `game_mean`.
+        clusters: as for `game_mean`.
+
+    Raises:
+        ValueError: too few games, or a record that is not twice in and twice out.
+    """
+    inside, outside = check_values("scores", scores[members]), check_values("scores", scores[~members])
+    values = np.empty(scores.shape)
+    values[members], values[~members] = placements(inside, outside), placements(outside, inside)
+    found = game_mean(values, members, clusters, decisions=False)
+    return replace(found, value=min(1.0, max(0.0, (1 + found.value) / 2)), bounds=(0.0, 1.0))
+
+
+@dataclass(frozen=True)
+class GameTpr:
+    """The true-positive rate at one threshold for all games of a table.
+
+    Args:
+        fpr: the false-positive rate.
+        tpr: the true-positive rate.
+        n_false: scores of non-members that are called members, over all games.
+        n_false_records: records that they may belong to.
+    """
+
+    fpr: float
+    tpr: GameMean
+    n_false: int
+    n_false_records: int
+
+    @property
+    def is_resolved(self) -> bool:
+        """Whether there are enough false positives, of enough records, to quote the rate (a rule of thumb)."""
+        return self.n_false >= FEWEST_FALSE_POSITIVES and self.n_false_records >= FEWEST_FALSE_RECORDS
+
+
+def game_tpr(
+    scores: NDArray[np.float64],
+    members: NDArray[np.bool_],
+    fpr: float,
+    clusters: NDArray[np.integer] | None = None,
+) -> GameTpr:
+    """The true-positive rate at a low false-positive rate over the games of a table.
+
+    The threshold lies just below the ``floor(fpr N)`` highest of all N scores of non-members; of scores tied there the
+    attacker calls as many as are missing, drawn at random. The value of a member is whether it is called, and that of
+    a non-member the same times the slope of the ROC curve, read off between a quarter of the rate and four times the
+    rate: so much the true-positive rate moves where the threshold does.
+
+    Args:
+        scores: of each record in each game ``[games, n]``; higher means member. NaN is refused.
+        members: as for `game_mean`.
+        fpr: in (0, 1).
+        clusters: as for `game_mean`.
+
+    Raises:
+        ValueError: too few games, or a record that is not twice in and twice out.
+    """
+    check_fraction("fpr", fpr)
+    check_values("scores", scores[members])
+    falling = np.sort(check_values("scores", scores[~members]))[::-1]
+    n = len(falling)
+
+    def called(n_false: int) -> NDArray[np.float64]:
+        """The probability of being called where so many non-members are ``[games, n]``."""
+        threshold = falling[n_false]
+        above = np.searchsorted(-falling, -threshold, "left")
+        tied = np.searchsorted(-falling, -threshold, "right") - above
+        return np.asarray(np.where(scores == threshold, (n_false - above) / tied, scores > threshold))
+
+    least, k, most = (min(n - 1, math.floor(rate * n + 1e-9)) for rate in (fpr / 4, fpr, 4 * fpr))
+    rise = float(called(most)[members].mean() - called(least)[members].mean())
+    slope = rise * n / (most - least) if most > least else 0.0
+    said = called(k)
+    found = game_mean(np.where(members, said, slope * said), members, clusters, decisions=False)
+    tpr = replace(found, value=min(1.0, max(0.0, found.value + slope * k / n)), bounds=(0.0, 1.0))
+    return GameTpr(fpr, tpr, k, int(((said > 0) & ~members).any(axis=0).sum()))
 
 
 def joint_correlation(

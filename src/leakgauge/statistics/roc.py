@@ -113,7 +113,7 @@ def auc(member_scores: ArrayLike, nonmember_scores: ArrayLike, *, confidence: fl
     value = int(_twice_beaten(members, nonmembers).sum()) / (2 * members.size * nonmembers.size)
     ends = [-math.inf, math.inf]
     a, b = np.append(members, ends), np.append(nonmembers, ends)
-    centre = float(_placements(a, b).mean())
+    centre = float(placements(a, b).mean())
     variance_members, variance_nonmembers = delong_variances(a, b)
     half = welch_half_width(variance_members, a.size, variance_nonmembers, b.size, confidence)
     low, high = max(0.0, min(value, centre - half)), min(1.0, max(value, centre + half))
@@ -138,8 +138,8 @@ def delong_variances(member_scores: ArrayLike, nonmember_scores: ArrayLike) -> t
     Source: DeLong et al. 1988; in its letters S10 / m and S01 / n.
     """
     members, nonmembers = _check_scores(member_scores, nonmember_scores, at_least=2)
-    of_members = _placements(members, nonmembers)
-    of_nonmembers = _placements(nonmembers, members)
+    of_members = placements(members, nonmembers)
+    of_nonmembers = placements(nonmembers, members)
     return float(of_members.var(ddof=1) / members.size), float(of_nonmembers.var(ddof=1) / nonmembers.size)
 
 
@@ -230,7 +230,7 @@ def _twice_beaten(scores: Floats, others: Floats) -> NDArray[np.int64]:
     return np.asarray(np.searchsorted(others, scores, "left") + np.searchsorted(others, scores, "right"))
 
 
-def _placements(scores: Floats, others: Floats) -> Floats:
+def placements(scores: Floats, others: Floats) -> Floats:
     """Return for each score the share of the others below it, ties counting one half."""
     return _twice_beaten(scores, others) / (2 * others.size)
 

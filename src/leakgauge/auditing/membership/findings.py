@@ -193,32 +193,43 @@ def released_finding(
         verdict = Verdict.CANNOT_TELL
         reason = f"other models of the learner were attacked as well, but the audited one seems to leak more by {value}"
         remedy = "give more holdout records, or release a model trained anew with another seed or on other records"
-    elif contamination is not None and contamination.p_value <= OUTLIER_LEVEL:
+    elif (doubt := unlike_siblings(outlier, contamination)) is not None:
         verdict = Verdict.CANNOT_TELL
-        reason = (
-            "the answers about the holdout look as if part of it had been trained on, which hides a leak (p = "
-            f"{contamination.p_value:.2g})"
-        )
-        remedy = FRESH_HOLDOUT
-    elif outlier is None:
-        verdict = Verdict.CANNOT_TELL
-        reason = "the result does not say how the audited model compares with other models of its learner"
-        remedy = "audit the model again with this version"
-    elif outlier <= OUTLIER_LEVEL:
-        verdict = Verdict.CANNOT_TELL
-        reason = (
-            f"the audited model differs from the learner's other models as only {100 * outlier:.2g} % of them do, so "
-            "what these reveal does not stand for it"
-        )
-        remedy = (
-            "give the learner and the records that the model was trained with, and a holdout drawn from the same "
-            "records at random"
-        )
+        reason, remedy = doubt
     else:
         verdict = Verdict.PASSES
         reason = f"nothing shows that the audited model leaks more than other models of its learner; largest by {value}"
     return Finding(
         "membership", RELEASED_MEASURE, estimate, 0.0, limit, verdict, reason + allowance(description.overlap), remedy
+    )
+
+
+def unlike_siblings(outlier: float | None, contamination: Contamination | None) -> tuple[str, str] | None:
+    """Why games between the learner's other models do not stand for the audited one, and what to do about it."""
+    if contamination is not None and contamination.p_value <= OUTLIER_LEVEL:
+        return (
+            (
+                "the answers about the holdout look as if part of it had been trained on, which hides a leak (p = "
+                f"{contamination.p_value:.2g})"
+            ),
+            FRESH_HOLDOUT,
+        )
+    if outlier is None:
+        return (
+            "the result does not say how the audited model compares with other models of its learner",
+            "audit the model again with this version",
+        )
+    if outlier > OUTLIER_LEVEL:
+        return None
+    return (
+        (
+            f"the audited model differs from the learner's other models as only {100 * outlier:.2g} % of them do, so "
+            "what these reveal does not stand for it"
+        ),
+        (
+            "give the learner and the records that the model was trained with, and a holdout drawn from the same "
+            "records at random"
+        ),
     )
 
 

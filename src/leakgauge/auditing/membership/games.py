@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from leakgauge.arrays import Flags, Floats
-from leakgauge.auditing.membership.result import AttackGames
+from leakgauge.auditing.membership.result import AttackGames, GamesTpr
 from leakgauge.auditing.overlap import Overlap
 from leakgauge.auditing.settings import Settings
 from leakgauge.errors import DataError, ModelError
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
 FEWEST_GAMES = 8
 """Shadow models with which games are played: with fewer, attacks are blunt and intervals wide."""
 
+
+QUOTED_RATES = (0.01, 0.001)
+"""False-positive rates at which true-positive rates in games are quoted."""
 
 FEWEST_OF_A_KIND = 3
 """Shadow models with each record, and without it: one plays the target, and two are left for the attacks."""
@@ -63,12 +66,23 @@ class Games:
         if not self.played:
             return {}
         successes = list(self.played.values())
-        means = [one.advantage for one in successes]
+        means, areas = [one.advantage for one in successes], [one.auc for one in successes]
         signs = np.where([one.value < 0 for one in means], -1.0, 1.0)
         called = [sign * one.called for sign, one in zip(signs, successes, strict=True)]
         level = (1 - confidence) / 4
         quantile = shared_quantile(joint_correlation(called, self.members, successes[0].clusters), level, among)
         each = 2 * float(ndtr(quantile)) - 1
+
+        # Bonferroni: how the rates hang together is not looked at.
+        each_rate = 1 - 2 * level / max(len(successes), among)
+
+        def rate(success: RecordSuccess, fpr: float) -> GamesTpr:
+            found = success.tpr(fpr)
+            if not found.is_resolved:
+                return GamesTpr(fpr, None, None, None, found.n_false, found.n_false_records)
+            pool, population = found.tpr.pool(confidence=confidence), found.tpr.population(confidence=confidence)
+            together = replace(found.tpr.pool(confidence=each_rate), confidence=1 - 2 * level)
+            return GamesTpr(fpr, pool, together, population, found.n_false, found.n_false_records)
 
         def corrected(estimate: Estimate) -> Estimate:
             return estimate if overlap is None else overlap.corrected(estimate)
@@ -78,8 +92,11 @@ class Games:
                 corrected(mean.pool(confidence=confidence)),
                 replace(corrected(mean.pool(confidence=each)), confidence=1 - 2 * level),
                 corrected(mean.population(confidence=confidence)),
+                area.pool(confidence=confidence),
+                area.population(confidence=confidence),
+                tuple(rate(success, fpr) for fpr in QUOTED_RATES),
             )
-            for name, mean in zip(self.played, means, strict=True)
+            for (name, success), mean, area in zip(self.played.items(), means, areas, strict=True)
         }
 
     def outlier(self, called: Mapping[str, Floats], is_member: Flags) -> float:

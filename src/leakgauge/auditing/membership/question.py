@@ -20,6 +20,8 @@ from leakgauge.auditing.membership.findings import (
     unsteady_finding,
 )
 from leakgauge.auditing.membership.games import NO_GAMES, Games, play, tested_holdout
+from leakgauge.auditing.membership.groups import by_groups, check_groups
+from leakgauge.auditing.membership.low_fpr import TPR_MEASURE, tpr_findings
 from leakgauge.auditing.membership.measurement import (
     Attacked,
     PerRecord,
@@ -36,6 +38,8 @@ from leakgauge.auditing.membership.measurement import (
 from leakgauge.auditing.membership.result import ExposedRecords
 from leakgauge.auditing.plan import Outline, PlannedStep
 from leakgauge.auditing.question import Answer, Question
+from leakgauge.auditing.settings import Settings
+from leakgauge.auditing.subject import Subject
 from leakgauge.escaping import shapes
 from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, Contamination
 from leakgauge.membership.error_law import SHUFFLED_FOLDS_FROM_RECORDS
@@ -100,6 +104,7 @@ class MembershipAnswer(Answer):
             "n_games": len(self.games.members) if self.games.played else 0,
             "outlier": self.outlier,
             "contamination": self.contamination,
+            "membership_by_group": by_groups(case, self.attacked, self.games),
         }
 
     def findings(self, case: Case, situation: Situation) -> list[Finding]:
@@ -107,6 +112,15 @@ class MembershipAnswer(Answer):
         rule, results = case.settings.rule, [one.result for one in self.attacked]
         return [
             *findings(
+                results,
+                case.description,
+                rule,
+                situation,
+                n_games=len(self.games.members),
+                outlier=self.outlier,
+                contamination=self.contamination,
+            ),
+            *tpr_findings(
                 results,
                 case.description,
                 rule,
@@ -205,6 +219,10 @@ class Membership(Question):
     name = "membership"
     limit = "advantage"
 
+    def __init__(self, what: Subject, settings: Settings) -> None:
+        super().__init__(what, settings)
+        check_groups(what.own_schema, settings.groups)
+
     def asks_model(self, outline: Outline) -> bool:
         """Some attacks ask about changed copies of the candidates."""
         return wants_copies(outline.kind, self.settings)
@@ -271,11 +289,27 @@ class Membership(Question):
             outlier=audit.outlier,
             contamination=audit.contamination,
         )
+        titles, carried_out = [one.title for one in audit.attacks], audit.method.get("attacks")
+        made += tpr_findings(
+            audit.attacks,
+            audit.description,
+            written.rule,
+            written.situation,
+            n_games=audit.n_games,
+            outlier=audit.outlier,
+            contamination=audit.contamination,
+            lost=[one for one in carried_out if one not in titles] if isinstance(carried_out, list | tuple) else [],
+        )
         made += shadows_finding(audit.no_shadows, written.rule)
         made += unsteady_finding(audit.n_moved, audit.n_asked_again, written.rule)
         if audit.attacks:  # without any, the finding says so
-            made += written.unanswered(cls, "attacks", [one.title for one in audit.attacks], advantage_measure)
+            made += written.unanswered(cls, "attacks", titles, advantage_measure)
         return written.worse_of(made, cls)
+
+    @classmethod
+    def limit_of(cls, finding: Finding) -> str:
+        """True-positive rates have a limit of their own."""
+        return "tpr_ratio" if finding.measure == TPR_MEASURE else cls.limit
 
     @classmethod
     def is_limited(cls, finding: Finding) -> bool:

@@ -11,20 +11,48 @@ from leakgauge.statistics import Estimate, TailOdds
 
 
 @dataclass(frozen=True)
+class GamesTpr:
+    """The true-positive rate of one attack at a low false-positive rate, in the games of an audit.
+
+    Args:
+        fpr: the false-positive rate; one threshold for all games.
+        pool: of the learner on random shares of these records; ``None``, as the next two, where it is not resolved.
+        together: the same, the intervals of all attacks holding together.
+        population: of the learner on data like these.
+        n_false: false positives over all games; at least 100 resolve the rate,
+        n_false_records: if they are of at least 10 records.
+    """
+
+    fpr: float
+    pool: Estimate | None
+    together: Estimate | None
+    population: Estimate | None
+    n_false: int
+    n_false_records: int
+
+
+@dataclass(frozen=True)
 class AttackGames:
     """One attack in the games of an audit, in which every shadow model plays the target.
 
-    All are advantages, corrected for records that stand twice among the candidates.
+    Advantages are corrected for records that stand twice among the candidates, and nothing else is.
 
     Args:
-        pool: of the learner on random shares of these records; what a pass is judged by.
+        pool: advantage of the learner on random shares of these records; what a pass is judged by.
         together: the same, the intervals of all attacks holding together; what a failure is judged by.
         population: of the learner on data like these.
+        auc: area under the ROC curve, of the learner on random shares of these records; ``None``, as the next, and no
+            rates, in documents of schema versions before 2.1.
+        auc_population: the same of the learner on data like these.
+        tpr: true-positive rates at 1 % and 0.1 %.
     """
 
     pool: Estimate
     together: Estimate
     population: Estimate
+    auc: Estimate | None = None
+    auc_population: Estimate | None = None
+    tpr: tuple[GamesTpr, ...] = ()
 
     @property
     def judged(self) -> tuple[Estimate, Estimate]:
@@ -114,6 +142,46 @@ class Association:
         require(all(0 <= share <= 1 for share in self.success), "success is in [0, 1]")
 
 
+@dataclass(frozen=True)
+class GroupAdvantage:
+    """How an attack fares among the records of one group.
+
+    Args:
+        name: of the class or category; its place where fewer than 5 training and holdout records hold it.
+        n_members: how many members there are; ``None``, as all that follows, where members or others are fewer than 20.
+        n_others: how many others.
+        advantage: true-positive less false-positive rate among them; its interval is by itself.
+    """
+
+    name: str
+    n_members: int | None
+    n_others: int | None
+    advantage: Estimate | None
+
+
+@dataclass(frozen=True)
+class GroupedAdvantages:
+    """Membership advantage by class, or by the categories of a column; not corrected for shared records.
+
+    Args:
+        column: whose values make the groups.
+        attack: title of the attack, that with the largest advantage over all records.
+        in_games: whether the advantages are of the learner in games, and not of the audited model.
+        groups: the largest, in the order of the column's values.
+        n_left_out: smaller groups that were not looked at.
+        most_exposed: name of the group with the largest advantage in size; ``None`` where no group is large enough.
+        together: its advantage, with an interval of simultaneous confidence over all groups told (Bonferroni).
+    """
+
+    column: str
+    attack: str
+    in_games: bool
+    groups: tuple[GroupAdvantage, ...]
+    n_left_out: int
+    most_exposed: str | None
+    together: Estimate | None
+
+
 @dataclass(frozen=True, kw_only=True)
 class MembershipPart:
     """The part of a document about membership.
@@ -130,6 +198,7 @@ class MembershipPart:
         outlier: of how few of the learner's models one differs as much from the others as the audited one does, as a
             p-value; ``None`` where no games were played.
         contamination: whether part of the holdout seems to have been trained on; ``None`` where that was not tested.
+        membership_by_group: advantages within classes, and within the categories of columns that the settings name.
     """
 
     attacks: tuple[MembershipAttackResult, ...] = ()
@@ -141,3 +210,4 @@ class MembershipPart:
     n_games: int = 0
     outlier: float | None = None
     contamination: Contamination | None = None
+    membership_by_group: tuple[GroupedAdvantages, ...] = ()

@@ -24,12 +24,19 @@ class MembershipLimits(Checked):
 
     Args:
         advantage: largest advantage of any membership or attribute attack, in (0, 1); ``None`` leaves it out.
+        tpr_ratio: largest true-positive rate at a false-positive rate of 1 % in games, over 1 %, of any membership
+            attack, in (1, 100); ``None``, the default, reports it and does not judge it.
     """
 
     advantage: float | None = setting(
         0.1,
         optional(number(above=0, below=1, hint="0.1 is the default")),
         'largest advantage of a membership or attribute attack, or "none"',
+    )
+    tpr_ratio: float | None = setting(
+        None,
+        optional(number(above=1, below=100, hint="1 is chance level, try 10")),
+        'largest true-positive rate at a false-positive rate of 1 %, over 1 %, in games, or "none"',
     )
 
 
@@ -46,6 +53,7 @@ class MembershipSettings(Checked):
         n_attacks: least number of attacks among which the confidence is divided; by default those carried out. Where
             models that answer in different forms are compared it is the same for all, as a model that faces fewer
             attacks would otherwise have shorter intervals.
+        groups: categorical columns by whose categories the membership advantage is reported, as it is by class.
     """
 
     attacks: tuple[str, ...] | None = setting(
@@ -61,6 +69,9 @@ class MembershipSettings(Checked):
         "needs it, no shadow models can be trained or columns are inferred, otherwise none",
     )
     n_attacks: int | None = setting(None, optional(whole(1)), "among how many attacks the confidence is divided")
+    groups: tuple[str, ...] = setting(
+        (), many(text), "categorical columns by whose categories membership advantages are reported"
+    )
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -95,11 +106,12 @@ class MembershipSettings(Checked):
 
 
 class AttacksPart(Part):
-    """[attacks]: membership inference, and by which groups attribute inference is reported."""
+    """[attacks]: membership inference, and by which groups it and attribute inference are reported."""
 
     sets: ClassVar[dict[str, str]] = {"names": "attacks", "shadow_models": "n_shadows"}
 
     names: tuple[str, ...] | None = said_of(MembershipSettings, "attacks", min_length=1)
     shadow_models: int = said_of(MembershipSettings, "n_shadows")
     population: float | None = said_of(MembershipSettings, "population")
+    groups: tuple[str, ...] = said_of(MembershipSettings, "groups")
     group_by: str | None = said_of(AttributeSettings, "group_by")

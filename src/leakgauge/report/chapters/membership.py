@@ -21,8 +21,16 @@ class MembershipChapter(Chapter):
     def rule(self, audit: AuditDocument) -> list[str]:
         """The limits on advantages and tails."""
         rule = audit.rule
+        at_low_fpr = []
+        if rule.tpr_ratio is not None:
+            at_low_fpr = [
+                (
+                    f"No attack may identify more than {short(rule.tpr_ratio)} % of members where it takes 1 % of "
+                    "non-members for members, in games between models of the learner."
+                )
+            ]
         if rule.advantage is None:
-            return []
+            return at_low_fpr
         return [
             (
                 "No attack, reversed or not, may distinguish members from non-members with a membership advantage "
@@ -32,6 +40,7 @@ class MembershipChapter(Chapter):
                 "Among the records with the most extreme scores of an attack, the odds of membership may not be shown "
                 f"to exceed {factor(1.0 if rule.dtp is None else rule.dtp)} times those among all records."
             ),
+            *at_low_fpr,
         ]
 
     def tested(self, audit: AuditDocument) -> list[str]:
@@ -91,12 +100,23 @@ def games(audit: AuditDocument) -> list[str]:
     best, found = max(played, key=lambda one: one[1].pool.magnitude.value)
     shown = shown_with_power(found.pool, found.together)
     power = f"They would have shown an advantage of {number(shown)} with {100 * DETECTION_POWER:.0f} % power."
+    at_rates = "".join(
+        f"; true-positive rate {value_and_interval(rate.pool)} at FPR {short(rate.fpr)}"
+        for rate in found.tpr
+        if rate.pool is not None
+    )
+    area = "" if found.auc is None else f" Its AUC there is {value_and_interval(found.auc)}{at_rates}."
     said = (
         f"In games, in which each of {counted(audit.n_games, 'shadow model')} was the target in turn, the largest "
         f"membership advantage of the learner on these records is {value_and_interval(found.pool)}, by {best.title} "
-        f"({value_and_interval(found.population)} on data like these). {power}"
+        f"({value_and_interval(found.population)} on data like these).{area} {power}"
     )
     return [said]
+
+
+def rates_in_games(audit: AuditDocument) -> list[MembershipAttackResult]:
+    """The attacks of which the games have an AUC and true-positive rates; none in documents of earlier versions."""
+    return [one for one in audit.attacks if one.games is not None and one.games.auc is not None]
 
 
 def tail_odds(audit: AuditDocument) -> str:

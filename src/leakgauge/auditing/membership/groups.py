@@ -1,0 +1,124 @@
+"""Membership advantage among the records of each class, and of each category of columns that the user names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakgauge.auditing.membership.games import Games
+from leakgauge.auditing.membership.measurement import Attacked
+from leakgauge.auditing.membership.result import GroupAdvantage, GroupedAdvantages
+from leakgauge.auditing.naming import shown_names
+from leakgauge.errors import ConfigError
+from leakgauge.records import Schema
+from leakgauge.statistics import Estimate, bonferroni_confidence, census_advantage, census_mean_difference, game_mean
+
+if TYPE_CHECKING:
+    from leakgauge.auditing.case import Case
+
+FEWEST_IN_GROUP = 20
+"""Members, and others, of a group whose advantage is told: of fewer, little is known and much is about persons."""
+
+MOST_CLASSES, MOST_CATEGORIES = 10, 20
+"""Groups that are looked at, the largest."""
+
+
+def check_groups(schema: Schema, columns: Sequence[str]) -> None:
+    """Refuse columns that make no groups.
+
+    Raises:
+        DataError: there is no such column, or it is the target.
+        ConfigError: a column is numeric, or named twice.
+    """
+    for place, name in enumerate(columns):
+        if not schema.columns[schema.index(name)].is_categorical:
+            raise ConfigError(f"groups: column {name!r} is numeric and has no groups; name a categorical one")
+        if name in columns[:place]:
+            raise ConfigError(f"groups: column {name!r} is named twice; name it once")
+
+
+def by_groups(case: Case, attacked: Sequence[Attacked], games: Games) -> tuple[GroupedAdvantages, ...]:
+    """The advantage of the strongest attack within each class, and within each category of the columns named.
+
+    The strongest is that with the largest advantage over all records: in games, where there are any, else of the
+    audited model among attacks that do not know the members. Nothing where there is none.
+
+    Args:
+        case: what was audited.
+        attacked: the attacks.
+        games: the same in games.
+    """
+    able = [one for one in attacked if (one.result.games is not None if games.played else not one.attack.knows_members)]
+    if not able:
+        return ()
+    best = max(able, key=_overall)
+    schema, candidates = case.what.own_schema, case.candidates
+    found = []
+    if schema.classes:
+        found.append(_grouped(case, best, games, schema.target.name, schema.classes, candidates.labels, MOST_CLASSES))
+    for name in case.settings.groups:
+        place = schema.index(name)
+        codes, values = candidates.features[:, place], schema.columns[place].categories
+        found.append(_grouped(case, best, games, name, values, codes, MOST_CATEGORIES))
+    return tuple(found)
+
+
+def _overall(one: Attacked) -> float:
+    """The size of the advantage over all records."""
+    return (one.result.advantage if one.result.games is None else one.result.games.pool).magnitude.value
+
+
+def _grouped(
+    case: Case,
+    best: Attacked,
+    games: Games,
+    column: str,
+    values: Sequence[Any],
+    codes: NDArray[np.generic],
+    most: int,
+) -> GroupedAdvantages:
+    """One column: its largest groups, in the order of its values."""
+    masks = [codes == code for code in range(len(values))]
+    n_members = [int((mask & case.is_member).sum()) for mask in masks]
+    n_all = [int(mask.sum()) for mask in masks]
+    names, confidence = shown_names(values, n_all), case.settings.rule.confidence
+    largest = sorted(np.argsort([-n for n in n_all], kind="stable")[:most].tolist())
+    held = [place for place in largest if n_all[place]]
+    known = [place for place in held if min(n_members[place], n_all[place] - n_members[place]) >= FEWEST_IN_GROUP]
+
+    def advantage(place: int, confidence: float) -> Estimate:
+        return _advantage(best, games, masks[place], case.is_member, confidence)
+
+    alone = {place: advantage(place, confidence) for place in known}
+    most_exposed = max(alone, key=lambda place: alone[place].magnitude.value, default=None)
+    return GroupedAdvantages(
+        column,
+        best.attack.title,
+        bool(games.played),
+        tuple(
+            GroupAdvantage(names[place], n_members[place], n_all[place] - n_members[place], alone[place])
+            if place in alone
+            else GroupAdvantage(names[place], None, None, None)
+            for place in held
+        ),
+        sum(n > 0 for n in n_all) - len(held),
+        None if most_exposed is None else names[most_exposed],
+        None if most_exposed is None else advantage(most_exposed, bonferroni_confidence(confidence, len(known))),
+    )
+
+
+def _advantage(
+    best: Attacked, games: Games, group: NDArray[np.bool_], is_member: NDArray[np.bool_], confidence: float
+) -> Estimate:
+    """Of an attack within a group, bool ``[n]``: in games, where there are any, else of the audited model."""
+    if games.played:
+        success = games.played[best.attack.name]
+        mean = game_mean(success.called[:, group], success.members[:, group], success.clusters)
+        return mean.pool(confidence=confidence)
+    inside, outside = best.called[group & is_member], best.called[group & ~is_member]
+    if best.attack.member_probability is None:
+        return census_advantage(inside > 0, outside > 0, confidence=confidence)
+    return census_mean_difference(inside, outside, confidence=confidence)
