@@ -722,10 +722,14 @@ def harmless() -> list[Entry]:
 # The audits.
 
 
+def n_members(entry: Entry, n: int) -> int:
+    """As many as there may be: half of the data set at most."""
+    return min(n, len(codes(entry.data)) // 2)
+
+
 def drawn(entry: Entry, n: int) -> tuple[Records, Records]:
     """Members and holdout."""
-    records = codes(entry.data)
-    n = min(n, len(records) // 2)
+    records, n = codes(entry.data), n_members(entry, n)
     train, holdout = split(records, n, n, rng=1)
     if entry.twice:
         rows = np.concatenate([np.arange(n // 2)] * 2)
@@ -979,30 +983,33 @@ HEADINGS = (
 def judged(options_run: Path) -> list[dict[str, Any]]:
     """What is known of each model at each n, false passes first."""
     found, rows = kept(options_run), []
-    for n in sorted({key[2] for key in found}):
+    sizes = sorted({key[2] for key in found})
+    for n in sizes:
         for entry in entries():
             told = {rule: found.get((entry.name, entry.data, n, rule), {}) for rule in ("check", *RULES)}
-            if told["default"]:
-                kind = group(entry, told["check"])
-                rows.append(
-                    {
-                        "entry": entry,
-                        "n": n,
-                        "group": kind,
-                        **{name.replace(" ", "_"): one for name, one in told.items()},
-                    }
-                )
+            n_here = n_members(entry, n)
+            if told["default"] and n == min(size for size in sizes if size >= n_here):  # a small table once
+                answers = {name.replace(" ", "_"): one for name, one in told.items()}
+                rows.append({"entry": entry, "n": n_here, "most": n, "group": group(entry, told["check"]), **answers})
     return sorted(rows, key=lambda row: not (row["group"] == LEAKY and row["default"]["verdict"] == "passes"))
 
 
 def totals(rows: list[dict[str, Any]]) -> list[str]:
     """Verdicts by group."""
     three = "passes, cannot tell, fails"
-    headings = ("n", "group", "models", *three.split(", "), f"membership alone: {three}", f"black box: {three}", "none")
+    headings = (
+        "n at most",
+        "group",
+        "models",
+        *three.split(", "),
+        f"membership alone: {three}",
+        f"black box: {three}",
+        "none",
+    )
     lines = ["| " + " | ".join(headings) + " |", "|" + "---|" * len(headings)]
-    for n in sorted({row["n"] for row in rows}):
+    for n in sorted({row["most"] for row in rows}):
         for kind in (LEAKY, BETWEEN, HARMLESS):
-            of = [row for row in rows if row["n"] == n and row["group"] == kind]
+            of = [row for row in rows if row["most"] == n and row["group"] == kind]
             verdicts = ("passes", "cannot tell", "fails")
             counts = [sum(row["default"]["verdict"] == one for row in of) for one in verdicts]
             alone = [sum(row["default"].get("membership") == one for row in of) for one in verdicts]
