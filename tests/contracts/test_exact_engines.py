@@ -445,6 +445,22 @@ TABLE = [
     ("neighbours", KNeighborsRegressor(3), "grid_values", None),
     ("neighbours", KNeighborsRegressor(3, weights="distance", algorithm="kd_tree"), "grid_values", None),
     ("neighbours", KNeighborsRegressor(39, weights="distance"), "wide", None),
+    # Nearest neighbours behind scalers and encoders that are fitted on the records
+    ("neighbours", make_pipeline(StandardScaler(), KNeighborsClassifier()), "breast_cancer", SOME),
+    ("neighbours", make_pipeline(StandardScaler(), KNeighborsClassifier(7, weights="distance")), "scales", None),
+    ("neighbours", make_pipeline(StandardScaler(with_std=False), KNeighborsClassifier(3)), "offset", None),
+    ("neighbours", make_pipeline(StandardScaler(), KNeighborsClassifier(3, p=1)), "heavy", None),
+    ("neighbours", make_pipeline(MinMaxScaler((-1, 3)), KNeighborsClassifier(algorithm="kd_tree")), "smooth", None),
+    ("neighbours", make_pipeline(MaxAbsScaler(), KNeighborsClassifier(4, algorithm="ball_tree")), "grid", None),
+    ("neighbours", make_pipeline(RobustScaler(), KNeighborsClassifier(5, p=np.inf)), "rare_classes", None),
+    ("neighbours", make_pipeline(RobustScaler(), KNeighborsClassifier(78, weights="distance")), "rare_classes", None),
+    ("neighbours", scaled(KNeighborsClassifier(3)), "words", None),
+    ("neighbours", scaled(KNeighborsClassifier(3, weights="distance"), words="error"), "words", None),
+    ("neighbours", make_pipeline(OneHotEncoder(handle_unknown="ignore"), KNeighborsClassifier(59)), "odd", None),
+    ("neighbours", make_pipeline(StandardScaler(), KNeighborsRegressor()), "diabetes", SOME),
+    ("neighbours", make_pipeline(StandardScaler(), KNeighborsRegressor(4, weights="distance")), "scale_values", None),
+    ("neighbours", make_pipeline(MinMaxScaler(), KNeighborsRegressor(4, weights="distance", p=1)), "area", SOME),
+    ("neighbours", scaled(KNeighborsRegressor(6), RobustScaler()), "word_values", None),
     # Least squares
     ("least_squares", LinearRegression(), "diabetes", None),
     ("least_squares", LinearRegression(fit_intercept=False), "diabetes", SOME),
@@ -935,6 +951,8 @@ def some_pipeline(rng):
         Ridge(alpha=1 / C),
         LinearDiscriminantAnalysis(solver=str(rng.choice(["svd", "lsqr", "eigen"]))),
         QuadraticDiscriminantAnalysis(),
+        KNeighborsClassifier(3, weights=["uniform", "distance"][rng.integers(2)], p=int(rng.integers(1, 3))),
+        KNeighborsRegressor(4, weights=["uniform", "distance"][rng.integers(2)], p=int(rng.integers(1, 3))),
     ]
     return make_pipeline(scalers[rng.integers(len(scalers))], learners[rng.integers(len(learners))])
 
@@ -948,7 +966,7 @@ def test_whatever_is_thrown_at_it_behind_fitted_steps(seed):
     for _ in range(40):
         n, estimator = int(rng.choice([6, 15, 25, 40])), some_pipeline(rng)
         X, y = some_features(rng, n, int(rng.choice([1, 2, 5, 12]))), rng.integers(0, rng.integers(2, 4), n)
-        values = isinstance(estimator[-1], LinearRegression | Ridge)
+        values = isinstance(estimator[-1], LinearRegression | Ridge | KNeighborsRegressor)
         y = rng.normal(size=n) + X[:, 0] * rng.integers(0, 2) if values else y
         if len(np.unique(y)) < 2:
             continue
@@ -985,6 +1003,8 @@ EASY = [
     (make_pipeline(StandardScaler(), Ridge(alpha=100)), "scale_values"),
     (make_pipeline(StandardScaler(), LinearDiscriminantAnalysis()), "counts"),
     (make_pipeline(MinMaxScaler(), QuadraticDiscriminantAnalysis()), "smooth"),
+    (make_pipeline(StandardScaler(), KNeighborsClassifier(weights="distance")), "breast_cancer"),
+    (make_pipeline(MinMaxScaler(), KNeighborsRegressor(p=1)), "diabetes"),
 ]
 
 
