@@ -477,6 +477,7 @@ def _pipeline_rows() -> list[Row]:
     add("scaler and ridge", values, {(1000, 30): 1000, (1000, 100): 350}, estimator=scaled(Ridge()))
     bare = {(1000, 30): None}
     add("scaler and least squares", values, bare, estimator=scaled(LinearRegression()))
+    add("scaler and Gaussian naive Bayes", people.skewed, bare, estimator=scaled(GaussianNB()))
     neighbours = {(1000, 30): 150, (1000, 100): 100, (10_000, 30): 100}
     add("scaler and 5 nearest neighbours", people.skewed, neighbours, estimator=scaled(KNeighborsClassifier()))
     by_distance = scaled(KNeighborsRegressor(weights="distance", p=1))

@@ -138,6 +138,10 @@ def _two():
     return Records.from_arrays(np.array([[0.0], [1.0], [3.0]]), [0, 1, 0])
 
 
+def _one_short():
+    return Records.from_arrays(np.array([[0.0], [1.0]]), [0, 1])
+
+
 def _odd():
     """Text labels in no order, classes of none, one and two members, constant and lonely features, copies."""
     rng = np.random.default_rng(1)
@@ -371,6 +375,16 @@ TABLE = [
     ("gaussian", nested(GaussianNB()), "breast_cancer", SOME),
     ("gaussian", make_pipeline(one_hot(False), GaussianNB()), "categories", None),
     ("gaussian", make_pipeline(FunctionTransformer(np.log1p), GaussianNB()), "breast_cancer", SOME),
+    # Gaussian behind scalers and encoders that are fitted on the records
+    ("gaussian", make_pipeline(StandardScaler(), GaussianNB()), "breast_cancer", SOME),
+    ("gaussian", make_pipeline(StandardScaler(), GaussianNB(var_smoothing=0.1)), "scales", None),
+    ("gaussian", make_pipeline(StandardScaler(), GaussianNB(var_smoothing=0.01)), "rare_classes", None),
+    ("gaussian", make_pipeline(StandardScaler(with_std=False), GaussianNB(var_smoothing=0.1)), "smooth", None),
+    ("gaussian", make_pipeline(MinMaxScaler((-1, 3)), GaussianNB(var_smoothing=0.1)), "smooth", None),
+    ("gaussian", make_pipeline(MaxAbsScaler(), GaussianNB(var_smoothing=0.1)), "heavy", None),
+    ("gaussian", make_pipeline(RobustScaler(), GaussianNB(priors=[0.2, 0.5, 0.3], var_smoothing=0.1)), "smooth", None),
+    ("gaussian", scaled(GaussianNB(var_smoothing=0.1)), "words", None),
+    ("gaussian", scaled(GaussianNB(var_smoothing=0.1), MinMaxScaler(), words="error"), "words", None),
     # Bernoulli
     ("bernoulli", BernoulliNB(), "binary", None),
     ("bernoulli", BernoulliNB(binarize=None), "binary", None),
@@ -951,6 +965,7 @@ def some_pipeline(rng):
         Ridge(alpha=1 / C),
         LinearDiscriminantAnalysis(solver=str(rng.choice(["svd", "lsqr", "eigen"]))),
         QuadraticDiscriminantAnalysis(),
+        GaussianNB(var_smoothing=float(rng.choice([1e-9, 1e-3, 1]))),
         KNeighborsClassifier(3, weights=["uniform", "distance"][rng.integers(2)], p=int(rng.integers(1, 3))),
         KNeighborsRegressor(4, weights=["uniform", "distance"][rng.integers(2)], p=int(rng.integers(1, 3))),
     ]
@@ -1003,8 +1018,9 @@ EASY = [
     (make_pipeline(StandardScaler(), Ridge(alpha=100)), "scale_values"),
     (make_pipeline(StandardScaler(), LinearDiscriminantAnalysis()), "counts"),
     (make_pipeline(MinMaxScaler(), QuadraticDiscriminantAnalysis()), "smooth"),
-    (make_pipeline(StandardScaler(), KNeighborsClassifier(weights="distance")), "breast_cancer"),
+    (make_pipeline(StandardScaler(), KNeighborsRegressor(weights="distance")), "diabetes"),
     (make_pipeline(MinMaxScaler(), KNeighborsRegressor(p=1)), "diabetes"),
+    (make_pipeline(StandardScaler(), GaussianNB(var_smoothing=0.1)), "smooth"),
 ]
 
 
@@ -1222,7 +1238,8 @@ def reason(engine, estimator, records, which=None):
 REFUSED = [
     ("gaussian", Mine(), "two", "Mine is not GaussianNB"),
     ("gaussian", LogisticRegression(), "two", "LogisticRegression is not GaussianNB"),
-    ("gaussian", make_pipeline(StandardScaler(), GaussianNB()), "two", "^StandardScaler is fitted on the data$"),
+    ("bernoulli", make_pipeline(StandardScaler(), BernoulliNB()), "two", "^StandardScaler is fitted on the data$"),
+    ("gaussian", make_pipeline(StandardScaler(), GaussianNB()), "one_short", "supported for 3 records or more"),
     ("gaussian", GaussianNB(priors=[1.0]), "two", "priors must be one number of at least 0 for each class"),
     ("gaussian", GaussianNB(priors=[-1.0, 2.0]), "two", "priors must be one number of at least 0 for each class"),
     ("gaussian", GaussianNB(priors=[0.5, 0.6]), "two", "priors must sum to 1"),
@@ -1405,12 +1422,12 @@ def test_refusals_say_why(row):
 def test_what_is_refused_is_trained():
     """Through the door a refusal costs time, never an answer."""
     records = data_set("breast_cancer")
-    estimator = make_pipeline(StandardScaler(), GaussianNB())
+    estimator = make_pipeline(PolynomialFeatures(), GaussianNB())
     which = np.arange(5)
     job = job_of(estimator, records, which)
     chosen = plan(job)
     assert chosen.engine.name == "refit"
-    assert chosen.refusals["gaussian-naive-bayes"].words == "StandardScaler is fitted on the data"
+    assert chosen.refusals["gaussian-naive-bayes"].words == "PolynomialFeatures is fitted on the data"
     assert set(chosen.refusals) >= set(ENGINES)
     table = train_many(job.learner, records, job.subsets, job.queries, seed=0)
     np.testing.assert_allclose(table.answers[:, 0], trained(estimator, records, which))
@@ -1451,6 +1468,6 @@ def test_other_steps_are_refused():
     for step, message in (
         (PolynomialFeatures(), "PolynomialFeatures is fitted on the data"),
         (FunctionTransformer(lambda X: X / X.max()), "may look at several records at once"),
-        (OneHotEncoder(), "looks for its categories in the data"),
+        (OrdinalEncoder(), "looks for its categories in the data"),
     ):
         assert message in reason("gaussian", make_pipeline(step, GaussianNB()), records)
