@@ -40,7 +40,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB, MultinomialNB
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
@@ -499,6 +499,11 @@ def _pipeline_rows() -> list[Row]:
     add("scaler and ridge", values, {(1000, 30): 1000, (1000, 100): 350}, estimator=scaled(Ridge()))
     bare = {(1000, 30): None}
     add("scaler and least squares", values, bare, estimator=scaled(LinearRegression()))
+    add("scaler and Gaussian naive Bayes", people.skewed, bare, estimator=scaled(GaussianNB()))
+    neighbours = {(1000, 30): 150, (1000, 100): 100, (10_000, 30): 100}
+    add("scaler and 5 nearest neighbours", people.skewed, neighbours, estimator=scaled(KNeighborsClassifier()))
+    by_distance = scaled(KNeighborsRegressor(weights="distance", p=1))
+    add("scaler and 5 nearest neighbours, values by distance, p = 1", values, bare, estimator=by_distance)
     add("scaler and linear discriminants", people.skewed, bare, estimator=scaled(LinearDiscriminantAnalysis()))
     add("scaler and quadratic discriminants", people.skewed, bare, estimator=scaled(QuadraticDiscriminantAnalysis()))
     return found

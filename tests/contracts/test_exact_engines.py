@@ -138,6 +138,10 @@ def _two():
     return Records.from_arrays(np.array([[0.0], [1.0], [3.0]]), [0, 1, 0])
 
 
+def _one_short():
+    return Records.from_arrays(np.array([[0.0], [1.0]]), [0, 1])
+
+
 def _odd():
     """Text labels in no order, classes of none, one and two members, constant and lonely features, copies."""
     rng = np.random.default_rng(1)
@@ -371,6 +375,16 @@ TABLE = [
     ("gaussian", nested(GaussianNB()), "breast_cancer", SOME),
     ("gaussian", make_pipeline(one_hot(False), GaussianNB()), "categories", None),
     ("gaussian", make_pipeline(FunctionTransformer(np.log1p), GaussianNB()), "breast_cancer", SOME),
+    # Gaussian behind scalers and encoders that are fitted on the records
+    ("gaussian", make_pipeline(StandardScaler(), GaussianNB()), "breast_cancer", SOME),
+    ("gaussian", make_pipeline(StandardScaler(), GaussianNB(var_smoothing=0.1)), "scales", None),
+    ("gaussian", make_pipeline(StandardScaler(), GaussianNB(var_smoothing=0.01)), "rare_classes", None),
+    ("gaussian", make_pipeline(StandardScaler(with_std=False), GaussianNB(var_smoothing=0.1)), "smooth", None),
+    ("gaussian", make_pipeline(MinMaxScaler((-1, 3)), GaussianNB(var_smoothing=0.1)), "smooth", None),
+    ("gaussian", make_pipeline(MaxAbsScaler(), GaussianNB(var_smoothing=0.1)), "heavy", None),
+    ("gaussian", make_pipeline(RobustScaler(), GaussianNB(priors=[0.2, 0.5, 0.3], var_smoothing=0.1)), "smooth", None),
+    ("gaussian", scaled(GaussianNB(var_smoothing=0.1)), "words", None),
+    ("gaussian", scaled(GaussianNB(var_smoothing=0.1), MinMaxScaler(), words="error"), "words", None),
     # Bernoulli
     ("bernoulli", BernoulliNB(), "binary", None),
     ("bernoulli", BernoulliNB(binarize=None), "binary", None),
@@ -445,6 +459,22 @@ TABLE = [
     ("neighbours", KNeighborsRegressor(3), "grid_values", None),
     ("neighbours", KNeighborsRegressor(3, weights="distance", algorithm="kd_tree"), "grid_values", None),
     ("neighbours", KNeighborsRegressor(39, weights="distance"), "wide", None),
+    # Nearest neighbours behind scalers and encoders that are fitted on the records
+    ("neighbours", make_pipeline(StandardScaler(), KNeighborsClassifier()), "breast_cancer", SOME),
+    ("neighbours", make_pipeline(StandardScaler(), KNeighborsClassifier(7, weights="distance")), "scales", None),
+    ("neighbours", make_pipeline(StandardScaler(with_std=False), KNeighborsClassifier(3)), "offset", None),
+    ("neighbours", make_pipeline(StandardScaler(), KNeighborsClassifier(3, p=1)), "heavy", None),
+    ("neighbours", make_pipeline(MinMaxScaler((-1, 3)), KNeighborsClassifier(algorithm="kd_tree")), "smooth", None),
+    ("neighbours", make_pipeline(MaxAbsScaler(), KNeighborsClassifier(4, algorithm="ball_tree")), "grid", None),
+    ("neighbours", make_pipeline(RobustScaler(), KNeighborsClassifier(5, p=np.inf)), "rare_classes", None),
+    ("neighbours", make_pipeline(RobustScaler(), KNeighborsClassifier(78, weights="distance")), "rare_classes", None),
+    ("neighbours", scaled(KNeighborsClassifier(3)), "words", None),
+    ("neighbours", scaled(KNeighborsClassifier(3, weights="distance"), words="error"), "words", None),
+    ("neighbours", make_pipeline(OneHotEncoder(handle_unknown="ignore"), KNeighborsClassifier(59)), "odd", None),
+    ("neighbours", make_pipeline(StandardScaler(), KNeighborsRegressor()), "diabetes", SOME),
+    ("neighbours", make_pipeline(StandardScaler(), KNeighborsRegressor(4, weights="distance")), "scale_values", None),
+    ("neighbours", make_pipeline(MinMaxScaler(), KNeighborsRegressor(4, weights="distance", p=1)), "area", SOME),
+    ("neighbours", scaled(KNeighborsRegressor(6), RobustScaler()), "word_values", None),
     # Least squares
     ("least_squares", LinearRegression(), "diabetes", None),
     ("least_squares", LinearRegression(fit_intercept=False), "diabetes", SOME),
@@ -935,6 +965,9 @@ def some_pipeline(rng):
         Ridge(alpha=1 / C),
         LinearDiscriminantAnalysis(solver=str(rng.choice(["svd", "lsqr", "eigen"]))),
         QuadraticDiscriminantAnalysis(),
+        GaussianNB(var_smoothing=float(rng.choice([1e-9, 1e-3, 1]))),
+        KNeighborsClassifier(3, weights=["uniform", "distance"][rng.integers(2)], p=int(rng.integers(1, 3))),
+        KNeighborsRegressor(4, weights=["uniform", "distance"][rng.integers(2)], p=int(rng.integers(1, 3))),
     ]
     return make_pipeline(scalers[rng.integers(len(scalers))], learners[rng.integers(len(learners))])
 
@@ -948,7 +981,7 @@ def test_whatever_is_thrown_at_it_behind_fitted_steps(seed):
     for _ in range(40):
         n, estimator = int(rng.choice([6, 15, 25, 40])), some_pipeline(rng)
         X, y = some_features(rng, n, int(rng.choice([1, 2, 5, 12]))), rng.integers(0, rng.integers(2, 4), n)
-        values = isinstance(estimator[-1], LinearRegression | Ridge)
+        values = isinstance(estimator[-1], LinearRegression | Ridge | KNeighborsRegressor)
         y = rng.normal(size=n) + X[:, 0] * rng.integers(0, 2) if values else y
         if len(np.unique(y)) < 2:
             continue
@@ -985,6 +1018,9 @@ EASY = [
     (make_pipeline(StandardScaler(), Ridge(alpha=100)), "scale_values"),
     (make_pipeline(StandardScaler(), LinearDiscriminantAnalysis()), "counts"),
     (make_pipeline(MinMaxScaler(), QuadraticDiscriminantAnalysis()), "smooth"),
+    (make_pipeline(StandardScaler(), KNeighborsRegressor(weights="distance")), "diabetes"),
+    (make_pipeline(MinMaxScaler(), KNeighborsRegressor(p=1)), "diabetes"),
+    (make_pipeline(StandardScaler(), GaussianNB(var_smoothing=0.1)), "smooth"),
 ]
 
 
@@ -1202,7 +1238,8 @@ def reason(engine, estimator, records, which=None):
 REFUSED = [
     ("gaussian", Mine(), "two", "Mine is not GaussianNB"),
     ("gaussian", LogisticRegression(), "two", "LogisticRegression is not GaussianNB"),
-    ("gaussian", make_pipeline(StandardScaler(), GaussianNB()), "two", "^StandardScaler is fitted on the data$"),
+    ("bernoulli", make_pipeline(StandardScaler(), BernoulliNB()), "two", "^StandardScaler is fitted on the data$"),
+    ("gaussian", make_pipeline(StandardScaler(), GaussianNB()), "one_short", "supported for 3 records or more"),
     ("gaussian", GaussianNB(priors=[1.0]), "two", "priors must be one number of at least 0 for each class"),
     ("gaussian", GaussianNB(priors=[-1.0, 2.0]), "two", "priors must be one number of at least 0 for each class"),
     ("gaussian", GaussianNB(priors=[0.5, 0.6]), "two", "priors must sum to 1"),
@@ -1385,12 +1422,12 @@ def test_refusals_say_why(row):
 def test_what_is_refused_is_trained():
     """Through the door a refusal costs time, never an answer."""
     records = data_set("breast_cancer")
-    estimator = make_pipeline(StandardScaler(), GaussianNB())
+    estimator = make_pipeline(PolynomialFeatures(), GaussianNB())
     which = np.arange(5)
     job = job_of(estimator, records, which)
     chosen = plan(job)
     assert chosen.engine.name == "refit"
-    assert chosen.refusals["gaussian-naive-bayes"].words == "StandardScaler is fitted on the data"
+    assert chosen.refusals["gaussian-naive-bayes"].words == "PolynomialFeatures is fitted on the data"
     assert set(chosen.refusals) >= set(ENGINES)
     table = train_many(job.learner, records, job.subsets, job.queries, seed=0)
     np.testing.assert_allclose(table.answers[:, 0], trained(estimator, records, which))
@@ -1431,6 +1468,6 @@ def test_other_steps_are_refused():
     for step, message in (
         (PolynomialFeatures(), "PolynomialFeatures is fitted on the data"),
         (FunctionTransformer(lambda X: X / X.max()), "may look at several records at once"),
-        (OneHotEncoder(), "looks for its categories in the data"),
+        (OrdinalEncoder(), "looks for its categories in the data"),
     ):
         assert message in reason("gaussian", make_pipeline(step, GaussianNB()), records)

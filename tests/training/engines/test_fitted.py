@@ -23,7 +23,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from leakgauge.training.engines.fitted import fitted_steps
+from leakgauge.training.engines.fitted import alone_in_a_column, fitted_steps
 
 WORKED = np.column_stack([[0.0, 1, 2, 4, 5, 9], [0.0, 0, 0, 0, 0, 3]])
 """Two columns, the second constant without the last record."""
@@ -136,6 +136,29 @@ def test_columns_on_the_edge_of_being_constant_are_not_judged():
     X = np.column_stack([np.arange(30) == 3, np.full(30, 0.0)]).astype(float)
     X[4, 0] = 3e-15  # a range that RobustScaler, MinMaxScaler and MaxAbsScaler may take for 0
     assert np.flatnonzero(known(MinMaxScaler(), X)[2].without(np.arange(30)).unknown).tolist() == [3]
+
+
+def test_records_that_are_alone_in_a_column():
+    """The last record of the second column; a lowest or a highest value; nobody in a column that is constant."""
+    assert np.flatnonzero(alone_in_a_column(WORKED)).tolist() == [5]
+    columns = np.column_stack([[1.0, 1, 0, 1], [2.0, 2, 2, 2], [0.0, 0, 1, 1], [7.0, 5, 5, 5]])
+    assert np.flatnonzero(alone_in_a_column(columns)).tolist() == [0, 2]
+    assert alone_in_a_column(WORKED[:1]).all()
+    assert alone_in_a_column(WORKED[:2]).all()
+
+
+@pytest.mark.parametrize("scaler", SCALERS, ids=str)
+def test_sizes_bound_what_the_steps_make_with_and_without_a_record(scaler):
+    """Values far from 0 have a size of their own on any scale, also where something was subtracted."""
+    X = odd_columns()
+    transform, _, steps = known(scaler, X)
+    whole, rho = transform(X), steps.without(np.arange(len(X))).rho
+    sizes = steps.sizes(whole)
+    assert (sizes >= np.abs(whole).max(axis=0)).all()
+    for t in (0, 7, 39):
+        others = np.delete(np.arange(len(X)), t)
+        made = design_without(scaler, X, t)[others]
+        assert (np.abs(made) <= sizes / np.minimum(np.sqrt(rho[t]), 1) + 1e-9).all()
 
 
 def with_holes():

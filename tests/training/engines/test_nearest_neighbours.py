@@ -3,6 +3,8 @@
 import numpy as np
 import pytest
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from leakgauge.records import Records
 from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, leave_one_out
@@ -108,3 +110,41 @@ def test_level_means_within_rounding():
 def test_few_records_are_not_probed_for_ties():
     records = Records.from_arrays(np.zeros((20, 2)), [0, 1] * 10)
     assert isinstance(NearestNeighbours().prepare(job_of(KNeighborsClassifier(3), records)), PreparedJob)
+
+
+def test_the_scale_without_the_record_decides_who_is_nearest():
+    """On the scale of all records the nearest to (20, 4) is (4, 5), without it (8, 9) (scikit-learn 1.9.1)."""
+    X = np.array([[4.0, 5], [7, 9], [0, 1], [8, 9], [2, 3], [20, 4]])
+    records = Records.from_arrays(X, [10.5, 20, 30, 40, 50, 60])
+    whole = KNeighborsRegressor(1).fit(StandardScaler().fit_transform(X)[:5], [10.5, 20, 30, 40, 50])
+    assert whole.predict(StandardScaler().fit(X).transform(X[5:])) == [10.5]
+    job = job_of(make_pipeline(StandardScaler(), KNeighborsRegressor(1)), records)
+    prepared = NearestNeighbours().prepare(job)
+    assert isinstance(prepared, PreparedJob)
+    values, open_ = prepared.solved.own(np.array([5]))
+    assert values.tolist() == [[40.0]]
+    assert not open_.any()
+
+
+def test_neighbours_beyond_the_candidates_of_the_common_scale_are_found():
+    """A record that makes up the scale of the first column: without it that column decides, and not the second."""
+    rng = np.random.default_rng(3)
+    X = np.column_stack([np.r_[1e3, rng.normal(size=299)], rng.normal(size=300)])
+    records = Records.from_arrays(X, rng.normal(size=300))
+    estimator = make_pipeline(StandardScaler(), KNeighborsRegressor(3, weights="distance"))
+    query = X[5:6] + 0.03
+    search = NearestNeighbours().prepare(job_of(estimator, records)).solved
+    search.unclear[:] = False  # to see the number itself, which is trained where lengths change that much
+    alone = search.asked(np.array([0]), StandardScaler().fit(X).transform(query))[0]
+    expected = estimator.fit(X[1:], records.labels[1:]).predict(query)
+    np.testing.assert_allclose(alone.ravel(), expected, rtol=1e-8)
+
+
+def test_without_the_only_record_of_a_category_its_model_is_trained():
+    """Its column is not there without it: distances are others."""
+    X = np.array([["a"], ["b"], ["a"], ["b"], ["c"], ["a"], ["b"]])
+    records = Records.from_arrays(X, [0, 1, 0, 1, 1, 0, 1])
+    estimator = make_pipeline(OneHotEncoder(handle_unknown="ignore"), KNeighborsClassifier(2, weights="distance"))
+    with np.errstate(divide="ignore"):
+        _, open_ = NearestNeighbours().prepare(job_of(estimator, records)).solved.own(np.arange(7))
+    assert open_[4]

@@ -126,6 +126,24 @@ class FittedSteps:
             missing[:, columns] = part.missing
         return missing
 
+    def sizes(self, matrix: Floats) -> Floats:
+        """Bounds on the values of each column, before and after anything is subtracted, in units of the design matrix.
+
+        What rounding of the steps is relative to; without record t over ``sqrt(rho_tj)`` where that is below 1.
+
+        Args:
+            matrix: the design matrix of all records ``[records, columns]``.
+
+        Returns:
+            ``[columns]``.
+        """
+        sizes = np.asarray(2 * np.abs(matrix).max(axis=0))  # a centre moves to no more than another value
+        for columns, scaler in self.scaled:
+            spans, before = np.ptp(matrix[:, columns], axis=0), np.ptp(scaler.X, axis=0)
+            unit = np.where(before > 0, spans / np.where(before > 0, before, 1.0), 1.0)
+            sizes[columns] += 2 * np.abs(scaler.X).max(axis=0) * unit
+        return sizes
+
     def without(self, records: Indices) -> Change:
         """How the output changes without each of some records ``[m]``."""
         rho, unknown = np.ones((len(records), self.width)), self.marked[records]
@@ -140,6 +158,21 @@ class FittedSteps:
             fill[:, columns] = imputer.less(records) / imputer.scale
         fill[unknown] = 0.0
         return Change(rho, unknown, fill)
+
+
+def alone_in_a_column(matrix: Floats) -> Flags:
+    """Without which records a column is constant that is not constant with them, bool ``[records]``.
+
+    Such a column is divided by 1 or is not there at all in the model without the record, so that ``rho`` is right only
+    for learners that do not see what all other records share.
+    """
+    if len(matrix) < 2:
+        return np.ones(len(matrix), dtype=bool)
+    ordered = np.sort(matrix, axis=0)
+    lowest = (ordered[0] != ordered[1]) & (ordered[1] == ordered[-1])
+    highest = (ordered[-1] != ordered[-2]) & (ordered[0] == ordered[-2])
+    alone = (lowest & (matrix == ordered[0])) | (highest & (matrix == ordered[-1]))
+    return np.asarray(alone.any(axis=1))
 
 
 # ---------------------------------------------------------------- scalers

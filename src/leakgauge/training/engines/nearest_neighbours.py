@@ -5,18 +5,25 @@ several records are as far away as the k-th neighbour, which of them scikit-lear
 search, and so on the whole table. Where they have the same label it does not matter; where they differ the model
 is trained, so that the answer is scikit-learn's in every case. Distances closer together than their own rounding
 count as equal.
+
+Behind steps that are fitted on the records (see :mod:`leakgauge.training.engines.fitted`) each model has a metric of
+its own: differences in column j are divided by ``sqrt(rho_tj)``. A distance then is at least the one on the scale of
+all records over ``max_j sqrt(rho_tj)``, so few candidates of one search hold the neighbours of nearly every query.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 
 from leakgauge.arrays import Flags, Floats, Indices
-from leakgauge.training.engines.closed_form import UNIT_ROUNDOFF, Answers, ClosedForm, Solved
+from leakgauge.training.engines.closed_form import BLOCK_NUMBERS, UNIT_ROUNDOFF, Answers, ClosedForm, Solved
+from leakgauge.training.engines.fitted import FittedSteps, alone_in_a_column
 from leakgauge.training.engines.stateless import Given
 
 ANSWER_TOLERANCE = 1e-9
@@ -27,6 +34,12 @@ METRICS = ("minkowski", "euclidean", "l2", "manhattan", "l1", "cityblock", "cheb
 
 NEIGHBOURS_AT_ONCE = 2**22
 """Neighbours held in memory while looking further."""
+
+N_SPARE_CANDIDATES = 8
+"""Candidates beyond the neighbours wanted and the record itself, where each model has a metric of its own."""
+
+LARGEST_DISTORTION = 1e4
+"""By how much squared lengths may change on the scale of a model before its distances lose digits that count."""
 
 N_RECORDS_PROBED = 64
 """Records looked at beforehand, to see whether ties would leave most models to be trained anyway."""
@@ -66,13 +79,14 @@ class NearestNeighbours(ClosedForm):
     method = "one search over all records in which each skips itself; ties that matter are trained"
     tolerance: ClassVar[float] = ANSWER_TOLERANCE
     takes_sparse = True
+    takes_fitted = True
 
     def solve(self, case: Given) -> NeighbourSearch | str:
         """Unusual metrics and weights, too few records and ties throughout are refused."""
         reason = _unsupported(case)
         if reason:
             return reason
-        search = NeighbourSearch(case)
+        search = NeighbourSearch(case) if case.fitted is None else RescaledSearch(case, case.fitted)
         return _why_tied(search, case) or search
 
 
@@ -132,14 +146,17 @@ class NeighbourSearch(Solved):
         from sklearn.utils.extmath import row_norms
 
         norms = row_norms(queries)
-        found = self._others(queries, norms, without, self.k + 1)
+        return self._decided(lambda at, k: self._others(queries[at], norms[at], without[at], k), len(without))
+
+    def _decided(self, look: Callable[[Indices, int], Neighbours], n_pairs: int) -> Answers:
+        """The same from a search of so many neighbours for some of the pairs, by their places ``[m]``."""
+        found = look(np.arange(n_pairs), self.k + 1)
         open_, unseen = _matters(found, self.labels, self.k)
         n_seen = self.k + 1
         while unseen.any():  # look further, until all that are level with the k-th are seen or two differ
             n_seen, again = 4 * n_seen + 64, np.flatnonzero(unseen)
-            for part in np.array_split(again, 1 + len(again) * n_seen // NEIGHBOURS_AT_ONCE):
-                further = self._others(queries[part], norms[part], without[part], n_seen)
-                open_[part], unseen[part] = _matters(further, self.labels, self.k)
+            for at in np.array_split(again, 1 + len(again) * n_seen // NEIGHBOURS_AT_ONCE):
+                open_[at], unseen[at] = _matters(look(at, n_seen), self.labels, self.k)
         nearest = Neighbours(found.index[:, : self.k], found.distances[:, : self.k], found.slack)
         weights, imprecise = _weights(nearest, self.by_distance)
         if self.n_classes:
@@ -172,6 +189,107 @@ class NeighbourSearch(Solved):
         from scipy.sparse import csr_matrix
 
         return queries if isinstance(self.matrix, np.ndarray) else csr_matrix(queries)
+
+
+class RescaledSearch(NeighbourSearch):
+    """The same behind steps that are fitted on the records: each model measures distances on its own scale.
+
+    Args:
+        case: what is given.
+        fitted: the steps.
+    """
+
+    def __init__(self, case: Given, fitted: FittedSteps) -> None:
+        scales_all = sum(len(columns) for columns, _ in fitted.scaled) == case.matrix.shape[1]
+        may_be_sparse = not (isinstance(case.matrix, np.ndarray) and scales_all)  # by what an encoder makes of others
+        case = case.dense()
+        super().__init__(case)
+        self.power = _power(case.estimator)
+        change = fitted.without(np.arange(len(case.labels)))
+        self.rho, distorted = change.rho, change.distortion > LARGEST_DISTORTION
+        self.sizes = fitted.sizes(case.matrix)
+        self.expands |= may_be_sparse and _is_euclidean(case.estimator)
+        self.unclear = alone_in_a_column(case.matrix) | distorted
+
+    def own(self, rows: Indices) -> Answers:
+        """Log-probabilities ``[m, classes]`` or values ``[m, 1]``."""
+        table, open_ = super().own(rows)
+        return table, open_ | self.unclear[rows]
+
+    def asked(self, rows: Indices, queries: Floats) -> Answers:
+        """Log-probabilities ``[m, q, classes]`` or values ``[m, q, 1]``."""
+        if queries.ndim == 3:
+            table, open_ = super().asked(rows, queries)
+            return table, open_ | self.unclear[rows]
+        answers = [self._decided(partial(self._on_scale, query[None], rows), len(rows)) for query in queries]
+        table = np.stack([values for values, _ in answers], axis=1)
+        return table, np.any([open_ for _, open_ in answers], axis=0) | self.unclear[rows]
+
+    def _others(self, queries: Any, norms: Floats, without: Indices, k: int) -> Neighbours:
+        """The k nearest records (all, if there are fewer) other than the one that is left out."""
+        return self._on_scale(queries, without, np.arange(len(without)), k)
+
+    def _on_scale(self, queries: Floats, rows: Indices, at: Indices, k: int) -> Neighbours:
+        """The k nearest records on the scale of the model without each record ``rows[at]``, but for the record.
+
+        Args:
+            queries: one for all ``[1, columns]``, or one for each ``[m, columns]``.
+            rows: the records that are left out.
+            at: the places ``[m]`` among them.
+            k: how many.
+        """
+        without, n = rows[at], len(self.labels)
+        wanted, rho = min(k, n - 1), self.rho[without]
+        n_candidates = min(k + 1 + N_SPARE_CANDIDATES, n)
+        reach, index = self.model.kneighbors(queries, n_candidates)
+        index = np.broadcast_to(index, (len(at), n_candidates))
+        index, distances = self._nearest(queries, without, index, wanted)
+        # Error of the differences, of which each column carries its own; and of the terms if squares are expanded.
+        stretched = (self.sizes + np.abs(queries)) / np.minimum(np.sqrt(rho), 1.0)
+        differences = 8 * UNIT_ROUNDOFF * stretched.sum(axis=1)
+        slack = 2 * differences * (distances[:, -1] + differences)
+        if self.expands:
+            slack += (4 + np.sqrt(rho.shape[1])) * UNIT_ROUNDOFF * 4 * (stretched**2).sum(axis=1)
+        if n_candidates < n:
+            further = reach[:, -1] ** 2 / rho.max(axis=1)  # no other record is nearer than this
+            unsure = np.flatnonzero(~(distances[:, -1] ** 2 * (1 + 1e-9) + 4 * slack < further))
+            everyone = np.broadcast_to(np.arange(n), (len(unsure), n))
+            again = queries if len(queries) == 1 else queries[unsure]
+            index[unsure], distances[unsure] = self._nearest(again, without[unsure], everyone, wanted)
+        return Neighbours(index, distances, slack)
+
+    def _nearest(self, queries: Floats, without: Indices, index: Indices, k: int) -> tuple[Indices, Floats]:
+        """The k nearest of candidates ``[m, candidates]`` but for the one left out: places and distances ``[m, k]``."""
+        nearest, distances = np.empty((len(without), k), dtype=np.int64), np.empty((len(without), k))
+        step = max(1, BLOCK_NUMBERS // 8 // max(1, index.shape[1] * self.rho.shape[1]))
+        for start in range(0, len(without), step):
+            block = slice(start, start + step)
+            asked = queries if len(queries) == 1 else queries[block]
+            away = self.matrix[index[block]]
+            away -= asked[:, None, :]
+            away /= np.sqrt(self.rho[without[block]])[:, None, :]
+            found = _lengths(away, self.power)
+            found[index[block] == without[block, None]] = np.inf
+            order = np.argsort(found, axis=1, kind="stable")[:, :k]
+            nearest[block] = np.take_along_axis(index[block], order, axis=1)
+            distances[block] = np.take_along_axis(found, order, axis=1)
+        return nearest, distances
+
+
+def _lengths(away: Floats, power: float) -> Floats:
+    """Minkowski lengths of ``[..., columns]``."""
+    if power == 2:
+        return np.asarray(np.sqrt(np.einsum("...j,...j->...", away, away)))
+    if np.isinf(power):
+        return np.asarray(np.abs(away).max(axis=-1))
+    away = np.abs(away)
+    return np.asarray(away.sum(axis=-1) if power == 1 else (away**power).sum(axis=-1) ** (1 / power))
+
+
+def _power(estimator: Any) -> float:
+    """The power of the metric as a Minkowski distance."""
+    named = {"euclidean": 2.0, "l2": 2.0, "manhattan": 1.0, "l1": 1.0, "cityblock": 1.0, "chebyshev": np.inf}
+    return named.get(estimator.metric, float(estimator.p))
 
 
 def _matters(found: Neighbours, labels: Any, k: int) -> tuple[Flags, Flags]:

@@ -69,12 +69,13 @@ class GaussianNaiveBayes(NaiveBayesEngine):
     learners = ("naive_bayes.GaussianNB",)
     name = "gaussian-naive-bayes"
     method = "closed form: means and variances of the classes with the record taken out"
+    takes_fitted = True
 
     def likelihoods(self, case: Given, classes: Classes) -> Likelihoods | str:
         """Moments; a negative ``var_smoothing`` is refused, as by scikit-learn."""
         smoothing = case.estimator.var_smoothing
         if isinstance(smoothing, Real) and float(smoothing) >= 0:
-            return Gaussians(case.matrix, classes, float(smoothing))
+            return Gaussians(case.matrix, classes, float(smoothing), case.fitted)
         return f"var_smoothing={smoothing!r} is not a number of at least 0"
 
     def tables(self, estimator: Any) -> Floats:

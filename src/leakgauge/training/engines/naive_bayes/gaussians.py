@@ -8,6 +8,7 @@ import numpy as np
 
 from leakgauge.arrays import Floats, Indices
 from leakgauge.training.engines.closed_form import ROUNDING_DEVIATION_SHARE, UNIT_ROUNDOFF, products
+from leakgauge.training.engines.fitted import FittedSteps, alone_in_a_column
 from leakgauge.training.engines.naive_bayes.models import Classes, Likelihoods, Scores, parts
 
 LOST_DIGIT_SHARE = 0.1
@@ -21,15 +22,21 @@ class Gaussians(Likelihoods):
     M into M - (x - m)^2 n / (n - 1). All values are centred first, and where hardly anything of M is left the
     others are summed anew: at most one record for each class and feature.
 
+    Behind steps that are fitted on the records (see :mod:`leakgauge.training.engines.fitted`) the variances of the
+    model without t are those here over ``rho_tj``: the largest is of these, and what is added to them is, in the units
+    here, ``rho_tj`` times as much. The change of units is the same factor of all classes.
+
     Args:
         X: ``[records, features]``.
         classes: who is in which.
         smoothing: the share of the largest variance of all features, over all records left, added to variances.
+        fitted: the steps before; ``None`` if they learn nothing.
     """
 
-    def __init__(self, X: Floats, classes: Classes, smoothing: float) -> None:
-        self.classes, self.smoothing = classes, smoothing
-        self.size = np.maximum(X.max(axis=0), -X.min(axis=0))
+    def __init__(self, X: Floats, classes: Classes, smoothing: float, fitted: FittedSteps | None = None) -> None:
+        self.classes, self.smoothing, self.fitted = classes, smoothing, fitted
+        self.size = np.maximum(X.max(axis=0), -X.min(axis=0)) if fitted is None else fitted.sizes(X)
+        self.alone = np.zeros(len(X), dtype=bool) if fitted is None else alone_in_a_column(X)
         self.centre = X.mean(axis=0)
         self.X = X - self.centre
         again = self.X.mean(axis=0)
@@ -56,7 +63,7 @@ class Gaussians(Likelihoods):
             density = _log_density(stretched, spread.variances_without(which) + added, self.size)
             at = np.arange(len(which))
             values[part][at, own], rounding[part][at, own] = density
-        return Scores(values, rounding)
+        return Scores(values, rounding * self._distortion(rows)[:, None])
 
     def asked(self, rows: Indices, queries: Floats) -> Scores:
         """Log densities, as sums of squares that are multiplied out: products of queries and models."""
@@ -81,7 +88,7 @@ class Gaussians(Likelihoods):
             terms = 16 * (2 * (squares + rest) + np.abs(widths) + n_features) + 8 * lost
             noisy = (variances <= (ROUNDING_DEVIATION_SHARE * size) ** 2).any(axis=1)
             rounding[:, :, c] = np.where(noisy[:, None], np.nan, UNIT_ROUNDOFF * terms)
-        return Scores(values, rounding)
+        return Scores(values, rounding * self._distortion(rows)[:, None, None])
 
     def moves(self, rows: Indices) -> Floats:
         """Means of the own class; variances of all classes, as the smoothing is of the whole table."""
@@ -94,8 +101,18 @@ class Gaussians(Likelihoods):
         return np.concatenate([means, variances], axis=2)
 
     def _added(self, rows: Indices) -> Floats:
-        """What smoothing adds to all variances, ``[m, 1]``."""
-        return np.asarray(self.smoothing * self.everyone.variances_without(rows).max(axis=1, keepdims=True))
+        """What smoothing adds to the variances, ``[m, 1]``, or ``[m, features]`` behind fitted steps."""
+        left = self.everyone.variances_without(rows)
+        if self.fitted is None:
+            return np.asarray(self.smoothing * left.max(axis=1, keepdims=True))
+        rho = self.fitted.without(rows).rho
+        return np.asarray(self.smoothing * (left / rho).max(axis=1, keepdims=True) * rho)
+
+    def _distortion(self, rows: Indices) -> Floats:
+        """By how much fitted steps stretch rounding errors ``[m]``; infinite where their closed form does not hold."""
+        if self.fitted is None:
+            return np.ones(len(rows))
+        return np.where(self.alone[rows], np.inf, self.fitted.without(rows).distortion)
 
     def _shifts(self, rows: Indices) -> Floats:
         """How far the mean of the own class moves, ``[m, features]``."""
