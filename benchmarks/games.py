@@ -2,7 +2,7 @@
 
     python benchmarks/games.py [--repetitions 100] [--only WORD] [--write docs/benchmarks]
 
-Made records: normal columns, and labels from a logistic law whose coefficients have length 2. Every repetition draws
+Made records: normal columns, and labels from a logistic model whose coefficients have length 2. Every repetition draws
 records anew.
 
 Games: on each pool two tables of 64 models are trained, each on other random shares. The pool interval covers where the

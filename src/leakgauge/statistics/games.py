@@ -212,6 +212,10 @@ def game_tpr(
     a non-member the same times the slope of the ROC curve, read off between a quarter of the rate and four times the
     rate: so much the true-positive rate moves where the threshold does.
 
+    Where the curve is steep that slope is too small, and so are the intervals: of normal scores that are shifted by one
+    standard deviation, 64 games of 400 records, the pool interval of 95 % covered the rate at 1 % in 0.89 to 0.92 of
+    200 repetitions (its upper end was too low in 0.035), and of scores that are not shifted in 0.96 or more.
+
     Args:
         scores: of each record in each game ``[games, n]``; higher means member. NaN is refused.
         members: as for `game_mean`.
