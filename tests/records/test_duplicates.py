@@ -16,6 +16,16 @@ def test_distinct_records_have_codes_of_their_own():
     assert len({*codes.train.tolist(), *codes.holdout.tolist()}) == 60
 
 
+def test_neighbouring_codes_of_categories_are_not_nearly_equal():
+    """Categories differ or do not, however their codes lie; a number beside them may be rounded."""
+    towns = Records.from_arrays(np.c_[np.arange(400), np.linspace(0, 1, 400)], np.zeros(400), categorical=[0])
+    codes = record_codes(towns[:200], towns[200:], tolerance=0.01)
+    assert len({*codes.train.tolist(), *codes.holdout.tolist()}) == 400
+    moved = Records(towns.features + np.array([0.0, 1e-5]), towns.labels, towns.schema, towns.ids)
+    codes = record_codes(towns, moved, tolerance=0.01)
+    assert (codes.train == codes.holdout).mean() > 0.9
+
+
 def test_all_records_equal():
     records = Records.from_arrays(np.ones((6, 2)), [0] * 6)
     codes = record_codes(records[:4], records[4:])

@@ -17,6 +17,7 @@ from leakgauge.auditing.membership.result import Association, ExposedRecords, Gr
 from leakgauge.auditing.properties.result import InferredProperty, PropertyGame, PropertyMitigation
 from leakgauge.auditing.result import Description, ExposedRecord
 from leakgauge.auditing.run import Run
+from leakgauge.auditing.scores import audit_scores
 from leakgauge.auditing.settings import (
     PropertyGames,
     Queries,
@@ -63,6 +64,7 @@ __all__ = [
     "TargetProperty",
     "Verdict",
     "audit",
+    "audit_scores",
     "audit_subject",
     "explain",
     "explain_subject",

@@ -48,6 +48,7 @@ class Case(Outline):
         answers: what is released about the candidates ``[n, k]``: log-probabilities, or numbers.
         is_member: which candidates are members, bool ``[n]``.
         given: the subject with the whole holdout, without rows that repeat others.
+        judged: places of the candidates among all records of that subject, training records first, int ``[n]``.
         n_repeats: holdout records that were left out for repeating others.
         n_moved: records that got another answer when the model was asked again, of `n_asked_again`.
         n_asked_again: how many it was asked about again.
@@ -63,6 +64,7 @@ class Case(Outline):
     answers: Floats
     is_member: Flags
     given: Subject
+    judged: Indices
     n_repeats: int
     n_moved: int
     n_asked_again: int
@@ -131,10 +133,11 @@ def open_case(
         kind=kind,
         candidates=candidates,
         n_population=len(aside),
-        shadows=wants_shadows(kind, settings, learner=what.learner is not None),
+        shadows=wants_shadows(kind, settings, learner=what.learner is not None or what.shadows is not None),
         answers=told[judged],
         is_member=is_member,
         given=what,
+        judged=judged,
         n_repeats=int(repeats.sum()),
         n_moved=n_moved,
         n_asked_again=n_again,
@@ -206,6 +209,7 @@ def _n_moved(kind: AnswerKind, before: Floats, after: Floats) -> int:
 
 def _set_aside(what: Subject, kind: AnswerKind, settings: Settings, *, attributes: bool) -> Indices:
     """Rows of training and holdout records together: part of the holdout, which the attacker is to hold."""
-    n = n_set_aside(kind, settings, len(what.holdout), learner=what.learner is not None, attributes=attributes)
+    shadows = what.learner is not None or what.shadows is not None
+    n = n_set_aside(kind, settings, len(what.holdout), learner=shadows, attributes=attributes)
     rng = AuditStream.SET_ASIDE.generator(settings.seed)
     return len(what.train) + np.sort(rng.choice(len(what.holdout), n, replace=False)).astype(np.int64)

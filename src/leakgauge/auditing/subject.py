@@ -14,7 +14,7 @@ from leakgauge.models import LabelAccess, Model, RegressionAccess, is_module, tr
 from leakgauge.models.access import MAX_ABSOLUTE_VALUE
 from leakgauge.models.sklearn import name_of, refuse_class
 from leakgauge.records import Column, Kind, Records, Role, Schema, Task, from_pair
-from leakgauge.training import Learner, SklearnLearner
+from leakgauge.training import Learner, PredictionTable, SklearnLearner
 
 Data: TypeAlias = Any
 """Records, a pair ``(X, y)`` of arrays, or a data frame that holds the label column."""
@@ -31,6 +31,8 @@ class Subject:
         model: the released model, or ``None`` where the learner is to train it on ``train``.
         learner: the algorithm, or ``None`` where the model can only be queried.
         original: the schema in the user's own words, where the records have codes in place of categories.
+        shadows: what reference models answered about training and holdout records, in this order, where there is no
+            learner to train shadow models with.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Subject:
     model: Model | None
     learner: Learner | None
     original: Schema | None = None
+    shadows: PredictionTable | None = None
 
     __repr__ = shapes
 
@@ -66,7 +69,7 @@ class Subject:
                 f"column {self.train.schema.target.name!r} holds numbers of more than 1e150 in size, whose squares are "
                 "infinite; correct them, or give the column in larger units"
             )
-        if classes and (labels == labels[0]).all():
+        if classes and self.learner is not None and (labels == labels[0]).all():
             raise DataError(
                 f"the training set has one class only in column {self.train.schema.target.name!r}; a classifier needs "
                 "records of at least two classes"

@@ -36,6 +36,7 @@ class MembershipAttack:
             ``[n]``; ``None`` where the answer is "member" exactly if the score is above 0.
         needs_population: whether it needs records known to be non-members, apart from the candidates.
         needs_copies: whether the target must be asked about changed copies of the candidates.
+        reads_features: whether it looks at the records themselves, and not only at answers about them.
         knows_members: whether it is the auditor's, who knows which candidates are members: it learns from one half of
             the records and judges the other.
         train: for an attack that trains a model of its own on shadow models: from evidence, whose target it does not
@@ -55,6 +56,7 @@ class MembershipAttack:
     member_probability: Callable[[MembershipEvidence], Floats] | None = None
     needs_population: bool = False
     needs_copies: bool = False
+    reads_features: bool = False
     knows_members: bool = False
     train: Callable[[MembershipEvidence], Callable[[MembershipEvidence], Floats]] | None = None
     together: Callable[[SharedTableGame], Floats] | None = None

@@ -122,4 +122,5 @@ ATTACK = MembershipAttack(
     False,
     _score,
     needs_population=True,
+    reads_features=True,
 )

@@ -57,22 +57,32 @@ def record_codes(train: Records, holdout: Records, *, tolerance: float = 0.0) ->
     features = np.concatenate([train.features, holdout.features])
     labels = np.concatenate([train.labels, holdout.labels])
     if tolerance:
+        numeric = train.schema.n_categories == 0
         if train.schema.classes:
-            features = _in_steps(features, tolerance)
+            features = _in_steps(features, tolerance, numeric)
         else:
-            *columns, labels = _in_steps(np.column_stack([features, labels]), tolerance).T
+            *columns, labels = _in_steps(np.column_stack([features, labels]), tolerance, np.append(numeric, True)).T
             features = np.stack(columns, axis=1)
     _, label = np.unique(labels + 0.0, return_inverse=True)
     _, code = np.unique(_row_groups(features) * (label.max(initial=0) + 1) + label, return_inverse=True)
     return Codes(code[: len(train)], code[len(train) :])
 
 
-def _in_steps(table: npt.NDArray[np.float64], tolerance: float) -> npt.NDArray[np.float64]:
-    """Columns in steps so wide that rows which differ by up to the tolerance mostly become equal."""
-    many = [len(np.unique(column)) > len(table) / 10 for column in table.T]
+def _in_steps(
+    table: npt.NDArray[np.float64], tolerance: float, numeric: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.float64]:
+    """Numeric columns in steps so wide that rows which differ by up to the tolerance mostly become equal."""
+    many = [
+        bool(number) and len(np.unique(column)) > len(table) / 10
+        for column, number in zip(table.T, numeric, strict=True)
+    ]
     step = min(_STEPS_PER_COLUMN * sum(many) * tolerance, _LARGEST_STEP)
-    columns = zip(table.T, many, strict=True)
-    return np.column_stack([_rounded(column, step if varies else tolerance) for column, varies in columns])
+    return np.column_stack(
+        [
+            _rounded(column, step if varies else tolerance) if number else column
+            for column, varies, number in zip(table.T, many, numeric, strict=True)
+        ]
+    )
 
 
 def _rounded(column: npt.NDArray[np.float64], step: float) -> npt.NDArray[np.float64]:

@@ -97,3 +97,9 @@ class PredictionTable:
             query_index=None if self.query_index is None else self.query_index[models],
             failures={i: self.failures[int(m)] for i, m in enumerate(models) if int(m) in self.failures},
         )
+
+    def about(self, queries: Indices) -> PredictionTable:
+        """The part of the table about some of the records, where every model was asked about each record in order."""
+        from leakgauge.training.subsets import DenseSubsets
+
+        return replace(self, answers=self.answers[:, queries], subsets=DenseSubsets(self.members[:, queries]))

@@ -63,7 +63,7 @@ def by_groups(case: Case, attacked: Sequence[Attacked], games: Games) -> tuple[G
         place = schema.index(name)
         codes, values = candidates.features[:, place], schema.columns[place].categories
         found.append(_grouped(case, best, games, name, values, codes, MOST_CATEGORIES))
-    return tuple(found)
+    return tuple(one for one in found if len(one.groups) > 1)
 
 
 def _overall(one: Attacked) -> float:

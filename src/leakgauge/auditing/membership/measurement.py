@@ -457,6 +457,8 @@ def train_shadows(case: Case) -> tuple[PredictionTable | None, str]:
     settings = case.settings
     if not case.shadows:
         return None, ""
+    if case.what.shadows is not None:
+        return case.what.shadows.about(case.judged), ""
     job = case.shadow_job
     try:
         # The attacker's models are trained as the target was, even where that does not come to the end of its solver.

@@ -1,0 +1,249 @@
+"""Audits of scores alone: what a model answered about members and others, without the model and without the records.
+
+A language model, or a network that was trained elsewhere, need not be brought here. What it answered about each record
+is enough for the attacks that look at nothing else; with the answers of reference models, of which it is known who was
+in their training sets, the attacks with shadow models and the games are carried out as for any other model.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from leakgauge.arrays import Flags, Floats, Indices
+from leakgauge.auditing.audit import audit_subject
+from leakgauge.auditing.document import AuditResult
+from leakgauge.auditing.settings import Settings
+from leakgauge.auditing.subject import Subject
+from leakgauge.errors import DataError
+from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS
+from leakgauge.models import AnswerKind, ProbabilityAccess
+from leakgauge.records import Column, Kind, Records, Role, Schema
+from leakgauge.training import DenseSubsets, PredictionTable
+
+SUM_SLACK = 1e-3
+"""How far the probabilities of a record may add up to something other than 1."""
+
+FEWEST_OF_A_KIND = 2
+"""Reference models with each record, and without it."""
+
+OF_FEATURES = tuple(attack.name for attack in ATTACKS if attack.reads_features)
+
+OWN_CLASS, OTHERS = "own class", "all others"
+
+RECORD, LABEL = "record", "label"
+"""Columns that are made here."""
+
+
+def audit_scores(
+    member: ArrayLike,
+    *,
+    probabilities: ArrayLike | None = None,
+    loss: ArrayLike | None = None,
+    logit: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    shadow_members: ArrayLike | None = None,
+    shadow_scores: ArrayLike | None = None,
+    groups: Mapping[str, ArrayLike] | None = None,
+    name: str = "scores",
+    settings: Settings | None = None,
+) -> AuditResult:
+    """Measure what a model reveals about its training records by what it answered about these and about others.
+
+    Give one of probabilities, loss and logit. A loss in nats is the negative logarithm of the probability of what is
+    true, such as the cross-entropy of a record or the mean of a sequence's; a logit is the logarithm of the odds of it.
+    From either, attacks that look at the other classes learn nothing more. Attacks that read features are left out.
+    Without the learner the influence of single records is not known: the limit on DTP has to be taken out of the rule,
+    ``Settings(rule=ReleaseRule(dtp=None))``, for a verdict other than *cannot tell*.
+
+    Args:
+        member: whether each record was in the training set, bool ``[n]``.
+        probabilities: of each class ``[n, k]``; ``labels`` are needed.
+        loss: ``[n]``, in nats, at least 0; lower where the model is more sure of what is true.
+        logit: ``[n]``, higher where it is.
+        labels: true classes ``[n]``, whole numbers from 0 to k - 1.
+        shadow_members: whether each record was in the training set of each reference model, bool ``[models, n]``; they
+            are trained as the model was, on other sets of these records of the same size.
+        shadow_scores: what these answered about all records, in the same form, ``[models, n, k]`` or ``[models, n]``.
+        groups: categories of the records by which the advantage is told as well, such as ``{"site": sites}``.
+        name: how the report calls the model.
+        settings: what to do, and the release rule.
+
+    Raises:
+        DataError: the arrays do not fit together, or hold something that cannot be used.
+
+    >>> import numpy as np
+    >>> from leakgauge.auditing import ReleaseRule, Settings, audit_scores
+    >>> member = np.arange(400) < 200
+    >>> loss = np.where(member, 0.1, 2.0) * np.random.default_rng(0).exponential(size=400)
+    >>> result = audit_scores(member, loss=loss, settings=Settings(rule=ReleaseRule(dtp=None)))
+    >>> result.verdict.value
+    'fails'
+    """
+    settings = settings or Settings()
+    inside = _flags("member", member, 1)
+    n = len(inside)
+    if inside.all() or not inside.any():
+        raise DataError(f"member must name members and others; {int(inside.sum()):,} of {n:,} records are members")
+    given = {"probabilities": probabilities, "loss": loss, "logit": logit}
+    held = [form for form, values in given.items() if values is not None]
+    if len(held) != 1:
+        raise DataError(f"give one of probabilities, loss and logit; got {', '.join(held) or 'none of them'}")
+    (form,) = held
+    own = _logs(form, form, given[form], (n,))
+    codes, classes = _classes(form, labels, own)
+    columns, features = _groups(groups or {}, n)
+    if (shadow_members is None) != (shadow_scores is None):
+        raise DataError("reference models take both shadow_members and shadow_scores; one of them is missing")
+    shadows, covered = None, np.ones(n, dtype=bool)
+    if shadow_members is not None:
+        shadows, covered = _shadows(form, shadow_members, shadow_scores, own.shape, inside)
+    order = np.concatenate([np.flatnonzero(inside & covered), np.flatnonzero(~inside & covered)])
+    shadows = None if shadows is None else shadows.about(order)
+    record = Column(RECORD, Kind.CATEGORICAL, categories=tuple(range(len(order))))  # no two are alike
+    schema = Schema((record, *columns), Column(LABEL, Kind.CATEGORICAL, Role.TARGET, classes))
+    ids = np.arange(len(order))
+    table = Records(np.column_stack([ids, features[order]]), codes[order], schema, ids)
+    is_member = inside[order]
+    named = settings.attacks or tuple(one.name for one in ATTACKS + AUDITOR_ATTACKS if not _left_out(one, shadows))
+    settings = replace(
+        settings,
+        attacks=tuple(one for one in named if one not in OF_FEATURES),
+        attributes=(),
+        n_influence=0,
+        groups=tuple(groups or ()),
+    )
+    model = _Answered(own[order], schema, n - len(order))
+    what = Subject(name, table[is_member], table[~is_member], model, None, shadows=shadows)
+    return audit_subject(what, settings)
+
+
+class _Answered(ProbabilityAccess):
+    """Answers that are known already, by the number of the record, the first column."""
+
+    def __init__(self, logs: Floats, schema: Schema, n_uncovered: int) -> None:
+        self.logs, self.schema = logs, schema
+        self.note = (
+            "Only scores were given: attacks that read the records themselves were not carried out, and whether "
+            "holdout records are also in the training set, or are there twice, cannot be seen."
+        )
+        if n_uncovered:
+            self.note += (
+                f" {n_uncovered:,} records were left out, as they are not in {FEWEST_OF_A_KIND} of the reference "
+                f"models and out of {FEWEST_OF_A_KIND}."
+            )
+
+    def log_probabilities(self, X: Floats) -> Floats:
+        """Log-probabilities ``[m, k]``."""
+        known: Floats = self.logs[X[:, 0].astype(np.int64)]
+        return known
+
+
+def _left_out(attack: Any, shadows: PredictionTable | None) -> bool:
+    """Whether an attack is not among those by default."""
+    return bool(attack.reads_features or (shadows is not None and attack.needs_population))
+
+
+def _logs(form: str, what: str, values: Any, shape: tuple[int, ...]) -> Floats:
+    """Log-probabilities ``[..., k]`` of scores, of two classes where only the record's own is known."""
+    found = _numbers(what, values, len(shape) + (form == "probabilities"))
+    if found.shape[: len(shape)] != shape:
+        raise DataError(f"{what} must have the shape {shape}, as member says; got {found.shape}")
+    if form == "probabilities":
+        if found.shape[-1] < 2:
+            raise DataError(f"{what} must be of at least two classes; got {found.shape[-1]}")
+        off = (found < 0).any(axis=-1) | (np.abs(found.sum(axis=-1) - 1) > SUM_SLACK)
+        if off.any():
+            raise DataError(f"{what} must be at least 0 and add up to 1; not so in {int(off.sum()):,} rows")
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(found / found.sum(axis=-1, keepdims=True)))
+    if form == "loss" and (found < 0).any():
+        raise DataError(
+            f"{what} must be at least 0, a negative logarithm of a probability; {int((found < 0).sum()):,} are below"
+        )
+    with np.errstate(divide="ignore"):
+        of_own = -found if form == "loss" else -np.logaddexp(0.0, -found)
+        others = np.log(-np.expm1(-found)) if form == "loss" else -np.logaddexp(0.0, found)
+    return np.stack([of_own, others], axis=-1)
+
+
+def _classes(form: str, labels: ArrayLike | None, own: Floats) -> tuple[Indices, tuple[Any, ...]]:
+    """The class of each record ``[n]``, and the names of the classes."""
+    n, k = own.shape
+    if form != "probabilities":  # the record's own class is the first of two
+        codes = np.zeros(n, dtype=np.int64)
+        return codes, (OWN_CLASS, OTHERS)
+    if labels is None:
+        raise DataError("probabilities need labels, the true class of each record; or give loss or logit")
+    codes = np.asarray(labels)
+    if codes.shape != (n,) or not np.issubdtype(codes.dtype, np.integer) or codes.min() < 0 or codes.max() >= k:
+        raise DataError(f"labels must be {n:,} whole numbers from 0 to {k - 1}, the places of the true classes")
+    return codes.astype(np.int64), tuple(range(k))
+
+
+def _shadows(
+    form: str, members: ArrayLike, scores: Any, shape: tuple[int, ...], audited: Flags
+) -> tuple[PredictionTable, Flags]:
+    """What reference models answered, and which records enough of them were trained with and without ``[n]``.
+
+    A model that was trained on the audited one's own set, or on all other records, would tell an attack the truth: it
+    deviates as the audited model does, or the other way round. It is no reference model (:mod:`leakgauge.membership`).
+    """
+    inside = _flags("shadow_members", members, 2)
+    if inside.shape[1] != shape[0]:
+        raise DataError(f"shadow_members must have {shape[0]:,} columns, one for each record; got {inside.shape[1]:,}")
+    useful = ~((inside == audited).all(axis=1) | (inside != audited).all(axis=1))
+    of_kinds = inside[useful].sum(axis=0), (~inside[useful]).sum(axis=0)
+    covered = np.minimum(*of_kinds) >= FEWEST_OF_A_KIND
+    if 2 * covered.sum() < len(covered):
+        raise DataError(
+            f"records must be in at least {FEWEST_OF_A_KIND} and out of at least {FEWEST_OF_A_KIND} of the reference "
+            f"models; not so for {int((~covered).sum()):,} of {len(covered):,}"
+        )
+    logs = _logs(form, "shadow_scores", scores, inside.shape)
+    if logs.shape[2] != shape[1]:
+        raise DataError(f"shadow_scores must be of {shape[1]} classes, as probabilities are; got {logs.shape[2]}")
+    seeds = np.arange(len(inside), dtype=np.int64)
+    table = PredictionTable(logs, AnswerKind.PROBABILITIES, DenseSubsets(inside), seeds, "given")
+    return table.rows(np.flatnonzero(useful)), covered
+
+
+def _groups(groups: Mapping[str, ArrayLike], n: int) -> tuple[tuple[Column, ...], Floats]:
+    """Columns of categories, and their codes ``[n, columns]``."""
+    columns, codes = [], []
+    for name, values in groups.items():
+        if name in (RECORD, LABEL):
+            raise DataError(f"groups: the name {name!r} is taken; choose another")
+        found = np.asarray(values).astype(str)
+        if found.shape != (n,):
+            raise DataError(f"groups: {name!r} must have a value for each of {n:,} records")
+        categories, own = np.unique(found, return_inverse=True)
+        columns.append(Column(name, Kind.CATEGORICAL, Role.FEATURE, tuple(categories.tolist())))
+        codes.append(own.astype(np.float64))
+    return tuple(columns), np.column_stack(codes) if codes else np.empty((n, 0))
+
+
+def _flags(what: str, values: ArrayLike, n_axes: int) -> Flags:
+    """Booleans, or 0 and 1."""
+    found = np.asarray(values)
+    if found.ndim != n_axes or found.size == 0 or not np.isin(found, (0, 1)).all():
+        axes = "one for each record" if n_axes == 1 else "a row for each model, a column for each record"
+        raise DataError(f"{what} must be true or false, {axes}")
+    return found.astype(bool)
+
+
+def _numbers(what: str, values: Any, n_axes: int) -> Floats:
+    """Finite numbers."""
+    try:
+        found = np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise DataError(f"{what} must be numbers") from None
+    if found.ndim != n_axes:
+        raise DataError(f"{what} must be of {n_axes} dimension{'s' * (n_axes > 1)}; got {found.ndim}")
+    if not np.isfinite(found).all():
+        raise DataError(f"{what} must be finite; {int((~np.isfinite(found)).sum()):,} are not")
+    return found
