@@ -3,10 +3,13 @@
 import numpy as np
 import pytest
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from leakgauge.records import Records
 from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, leave_one_out
-from leakgauge.training.engines.base import PreparedJob
+from leakgauge.training.engines.base import PreparedJob, Refusal
+from leakgauge.training.engines.fitted import fitted_steps
 from leakgauge.training.engines.nearest_neighbours import NearestNeighbours, Neighbours, NeighbourSearch
 from leakgauge.training.engines.stateless import given
 
@@ -27,7 +30,8 @@ def job_of(estimator, records):
 
 def answered(estimator, records):
     """Answers, and which of them are left open."""
-    case = given(job_of(estimator, records), (type(estimator),), sparse=True)
+    kinds = (KNeighborsClassifier, KNeighborsRegressor)
+    case = given(job_of(estimator, records), kinds, sparse=True, fitted=fitted_steps)
     with np.errstate(divide="ignore"):
         return NeighbourSearch(case).own(case.removed)
 
@@ -97,14 +101,80 @@ def test_distances_by_products_are_not_trusted_at_0():
 
 
 def test_level_means_within_rounding():
-    found = Neighbours(np.zeros((1, 4), dtype=int), np.array([[1.0, 2.0, 2.0 + 1e-13, 2.1]]), np.array([0.0]))
+    far = np.array([3.0])
+    found = Neighbours(np.zeros((1, 4), dtype=int), np.array([[1.0, 2.0, 2.0 + 1e-13, 2.1]]), np.array([0.0]), far)
     assert found.level_with(2).tolist() == [[False, True, True, False]]
-    blurred = Neighbours(found.index, found.distances, np.array([0.3]))
+    blurred = Neighbours(found.index, found.distances, np.array([0.3]), far)
     assert blurred.level_with(2).tolist() == [[False, True, True, True]]
-    unknown = Neighbours(found.index, np.array([[1.0, 2.0, np.inf, np.inf]]), np.array([0.0]))
+    unknown = Neighbours(found.index, np.array([[1.0, 2.0, np.inf, np.inf]]), np.array([0.0]), far)
     assert unknown.level_with(3)[0, 2], "infinite distances cannot be told apart"
 
 
 def test_few_records_are_not_probed_for_ties():
     records = Records.from_arrays(np.zeros((20, 2)), [0, 1] * 10)
     assert isinstance(NearestNeighbours().prepare(job_of(KNeighborsClassifier(3), records)), PreparedJob)
+
+
+# ---------------------------------------------------------------- behind steps that are fitted without the record too
+
+
+def test_another_record_is_nearest_on_the_scale_without_the_record():
+    """By hand: with (20, 4) record 0 is nearest to it, on the scale of the other four record 3."""
+    X = np.array([[4.0, 5], [7, 9], [0, 1], [8, 9], [2, 3], [20, 4]])
+    records = Records.from_arrays(X, list("abaaab"), task="classification")
+    with_it = (X - X.mean(axis=0)) / X.std(axis=0)
+    without = (X - X[:5].mean(axis=0)) / X[:5].std(axis=0)
+    assert [np.linalg.norm(Z[:5] - Z[5], axis=1).argmin() for Z in (with_it, without)] == [0, 3]
+    assert np.linalg.norm(without[3] - without[5]) == pytest.approx(4.302654392514993, abs=1e-12)
+    values = Records.from_arrays(X, [0.5, 1.0, 2.0, 3.0, 4.0, 5.0])
+    found, open_ = answered(make_pipeline(StandardScaler(), KNeighborsRegressor(1)), values)
+    assert (found[5, 0], open_[5]) == (3.0, False)
+    logs, _ = answered(make_pipeline(StandardScaler(), KNeighborsClassifier(1)), records)
+    np.testing.assert_array_equal(np.exp(logs[5]), [1.0, 0.0])
+
+
+def test_those_far_away_may_become_the_nearest():
+    """Without the one record that is far out, 30 that were further away than 40 others are nearer than these."""
+    far = np.array([[0.0, 1e3]])
+    near = np.column_stack([np.linspace(1.0, 1.1, 40), np.full(40, 1e-3) + np.linspace(0, 1e-4, 40)])
+    others = np.column_stack([np.linspace(2.0, 2.1, 30), np.full(30, 900.0) + np.linspace(0, 1, 30)])
+    X = np.vstack([far, near, others])
+    records = Records.from_arrays(X, [0.5] + [1.0] * 40 + [2.0] * 30)
+    for scaler in (StandardScaler(), MinMaxScaler()):
+        for p in (1, 2):
+            estimator = make_pipeline(scaler, KNeighborsRegressor(3, p=p))
+            found, open_ = answered(estimator, records)
+            for t in np.flatnonzero(~open_):
+                rest = np.arange(len(X)) != t
+                values = records.labels[rest]
+                assert found[t, 0] == pytest.approx(estimator.fit(X[rest], values).predict(X[[t]])[0], rel=1e-12)
+            assert open_.sum() <= 3
+
+
+def test_a_column_that_is_constant_without_a_record():
+    """It adds the same to all distances: the model is trained where that is seen, or where the column is scaled."""
+    rng = np.random.default_rng(3)
+    records = Records.from_arrays(
+        np.column_stack([np.arange(30) == 4, rng.normal(size=30)]), rng.integers(0, 2, 30), task="classification"
+    )
+    for weights in ("uniform", "distance"):
+        _, open_ = answered(make_pipeline(StandardScaler(), KNeighborsClassifier(3, weights=weights)), records)
+        assert np.flatnonzero(open_).tolist() == [4]
+
+
+def test_ties_on_the_other_scale_are_open():
+    """Without the last record a square of (0, 0), (1, 1) and so on is scaled alike: its corners stay level."""
+    X = np.array([[0.0, 0], [1, 0], [0, 1], [1, 1], [0.5, 0.5]])
+    _, open_ = answered(make_pipeline(MinMaxScaler(), KNeighborsClassifier(1)), Records.from_arrays(X, list("abaaa")))
+    assert open_[4]
+    _, open_ = answered(make_pipeline(MinMaxScaler(), KNeighborsClassifier(1)), Records.from_arrays(X, list("aaaab")))
+    assert not open_[4]
+
+
+def test_other_metrics_behind_fitted_steps_are_refused():
+    records = Records.from_arrays(np.random.default_rng(5).normal(size=(30, 2)), [0, 1] * 15)
+    for settings in ({"p": 3}, {"metric": "chebyshev"}, {"p": np.inf}):
+        job = job_of(make_pipeline(StandardScaler(), KNeighborsClassifier(3, **settings)), records)
+        refusal = NearestNeighbours().prepare(job)
+        assert isinstance(refusal, Refusal)
+        assert "p=1 and p=2 are supported only" in str(refusal)

@@ -118,6 +118,14 @@ class FittedSteps:
             unknown |= ~certain.all(axis=1)
         return Change(rho, unknown)
 
+    @cached_property
+    def sizes(self) -> Floats:
+        """The largest absolute value before each column was scaled, on its scale ``[width]``; 0 where it was not."""
+        sizes = np.zeros(self.width)
+        for columns, scaler in self.scaled:
+            sizes[columns] = np.abs(scaler.X).max(axis=0) * scaler.factor
+        return sizes
+
     @property
     def missing(self) -> Flags:
         """Where values were filled in that move without a record, bool ``[records, columns]``."""
@@ -161,6 +169,11 @@ class Scaled(ABC):
     @abstractmethod
     def scale(self) -> Floats:
         """With all records ``[columns]``."""
+
+    @property
+    def factor(self) -> Floats:
+        """What the values are multiplied by ``[columns]``."""
+        return np.asarray(1 / self.step.scale_)
 
     @abstractmethod
     def others(self, records: Indices) -> tuple[Floats, Flags]:
@@ -252,6 +265,12 @@ def _varies(mean: Floats, variance: Floats, n: Any) -> Flags:
 
 class Ranged(Scaled):
     """By ``MinMaxScaler``."""
+
+    @property
+    def factor(self) -> Floats:
+        """That of the scaler, which multiplies."""
+        factor: Floats = self.step.scale_
+        return factor
 
     @cached_property
     def scale(self) -> Floats:
