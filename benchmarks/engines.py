@@ -40,7 +40,7 @@ from sklearn.impute import SimpleImputer
 from sklearn.kernel_ridge import KernelRidge
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB, MultinomialNB
-from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from threadpoolctl import threadpool_limits
@@ -476,6 +476,10 @@ def _pipeline_rows() -> list[Row]:
     )
     add("scaler and ridge", values, {(1000, 30): 1000, (1000, 100): 350}, estimator=scaled(Ridge()))
     bare = {(1000, 30): None}
+    neighbours = {(1000, 30): 150, (1000, 100): 100, (10_000, 30): 100}
+    add("scaler and 5 nearest neighbours", people.skewed, neighbours, estimator=scaled(KNeighborsClassifier()))
+    by_distance = KNeighborsRegressor(weights="distance")
+    add("scaler and 5 weighted neighbours", values, {(1000, 30): 150}, estimator=scaled(by_distance))
     add("scaler and least squares", values, bare, estimator=scaled(LinearRegression()))
     add("scaler and linear discriminants", people.skewed, bare, estimator=scaled(LinearDiscriminantAnalysis()))
     add("scaler and quadratic discriminants", people.skewed, bare, estimator=scaled(QuadraticDiscriminantAnalysis()))

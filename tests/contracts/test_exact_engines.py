@@ -956,6 +956,8 @@ def some_pipeline(rng):
         Ridge(alpha=1 / C),
         LinearDiscriminantAnalysis(solver=str(rng.choice(["svd", "lsqr", "eigen"]))),
         QuadraticDiscriminantAnalysis(),
+        KNeighborsClassifier(3, weights=["uniform", "distance"][rng.integers(2)], p=int(rng.integers(1, 3))),
+        KNeighborsRegressor(2, weights=["uniform", "distance"][rng.integers(2)]),
     ]
     return make_pipeline(scalers[rng.integers(len(scalers))], learners[rng.integers(len(learners))])
 
@@ -969,7 +971,7 @@ def test_whatever_is_thrown_at_it_behind_fitted_steps(seed):
     for _ in range(40):
         n, estimator = int(rng.choice([6, 15, 25, 40])), some_pipeline(rng)
         X, y = some_features(rng, n, int(rng.choice([1, 2, 5, 12]))), rng.integers(0, rng.integers(2, 4), n)
-        values = isinstance(estimator[-1], LinearRegression | Ridge)
+        values = isinstance(estimator[-1], LinearRegression | Ridge | KNeighborsRegressor)
         y = rng.normal(size=n) + X[:, 0] * rng.integers(0, 2) if values else y
         if len(np.unique(y)) < 2:
             continue
