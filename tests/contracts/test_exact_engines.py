@@ -30,6 +30,7 @@ from sklearn.preprocessing import (
     OneHotEncoder,
     OrdinalEncoder,
     PolynomialFeatures,
+    PowerTransformer,
     RobustScaler,
     StandardScaler,
 )
@@ -346,6 +347,12 @@ def nested(last):
     return Pipeline([("first", make_pipeline("passthrough", Normalizer())), ("then", None), ("last", last)])
 
 
+def found_words(last, *, words="ignore", sparse=False):
+    """Words through an encoder that finds its categories, before a learner."""
+    encode = OneHotEncoder(handle_unknown=words, sparse_output=sparse)
+    return make_pipeline(ColumnTransformer([("words", encode, [0, 1])]), last)
+
+
 def scaled(last, scaler=None, *, words="ignore"):
     """Numbers through a scaler and words through an encoder that finds its categories, before a learner."""
     encode = OneHotEncoder(handle_unknown=words, sparse_output=False)
@@ -369,6 +376,17 @@ TABLE = [
     ("gaussian", GaussianNB(var_smoothing=1e-15), "heavy", None),
     ("gaussian", GaussianNB(), "offset", None),
     ("gaussian", nested(GaussianNB()), "breast_cancer", SOME),
+    ("gaussian", make_pipeline(StandardScaler(), GaussianNB()), "breast_cancer", None),
+    ("gaussian", make_pipeline(StandardScaler(), GaussianNB(var_smoothing=0.1)), "smooth", None),
+    ("gaussian", make_pipeline(MinMaxScaler((-2, 7)), GaussianNB(var_smoothing=1e-2)), "smooth", None),
+    ("gaussian", make_pipeline(MaxAbsScaler(), GaussianNB(var_smoothing=0.5)), "rare_classes", None),
+    ("gaussian", make_pipeline(RobustScaler(), GaussianNB(var_smoothing=0.3)), "heavy", None),
+    ("gaussian", make_pipeline(RobustScaler(unit_variance=True), GaussianNB()), "scales", None),
+    ("gaussian", make_pipeline(StandardScaler(with_mean=False), GaussianNB(var_smoothing=0.2)), "offset", None),
+    ("gaussian", make_pipeline(StandardScaler(), GaussianNB(var_smoothing=0.2)), "odd", None),
+    ("gaussian", make_pipeline(StandardScaler(with_std=False), GaussianNB(var_smoothing=1e-3)), "odd", None),
+    ("gaussian", scaled(GaussianNB(var_smoothing=0.1)), "words", None),
+    ("gaussian", scaled(GaussianNB(), words="error"), "words", None),
     ("gaussian", make_pipeline(one_hot(False), GaussianNB()), "categories", None),
     ("gaussian", make_pipeline(FunctionTransformer(np.log1p), GaussianNB()), "breast_cancer", SOME),
     # Bernoulli
@@ -420,6 +438,13 @@ TABLE = [
         None,
     ),
     ("categorical", make_pipeline(FixedBins(((0.0, 1.0, 2.0),) * 6), CategoricalNB(min_categories=2)), "odd", None),
+    # Naive Bayes behind encoders that find their categories
+    ("bernoulli", found_words(BernoulliNB()), "words", None),
+    ("bernoulli", found_words(BernoulliNB(alpha=0.1), words="error", sparse=True), "words", None),
+    ("multinomial", found_words(MultinomialNB(), sparse=True), "words", None),
+    ("multinomial", found_words(MultinomialNB(alpha=0.3)), "words", None),
+    ("complement", found_words(ComplementNB()), "words", None),
+    ("categorical", found_words(CategoricalNB()), "words", None),
     # Nearest neighbours
     ("neighbours", KNeighborsClassifier(), "breast_cancer", None),
     ("neighbours", KNeighborsClassifier(7, weights="distance"), "breast_cancer", SOME),
@@ -958,6 +983,7 @@ def some_pipeline(rng):
         QuadraticDiscriminantAnalysis(),
         KNeighborsClassifier(3, weights=["uniform", "distance"][rng.integers(2)], p=int(rng.integers(1, 3))),
         KNeighborsRegressor(2, weights=["uniform", "distance"][rng.integers(2)]),
+        GaussianNB(var_smoothing=float(rng.choice([1e-9, 1e-3, 0.3]))),
     ]
     return make_pipeline(scalers[rng.integers(len(scalers))], learners[rng.integers(len(learners))])
 
@@ -1225,7 +1251,11 @@ def reason(engine, estimator, records, which=None):
 REFUSED = [
     ("gaussian", Mine(), "two", "Mine is not GaussianNB"),
     ("gaussian", LogisticRegression(), "two", "LogisticRegression is not GaussianNB"),
-    ("gaussian", make_pipeline(StandardScaler(), GaussianNB()), "two", "^StandardScaler is fitted on the data$"),
+    ("gaussian", make_pipeline(PowerTransformer(), GaussianNB()), "two", "^PowerTransformer is fitted on the data$"),
+    ("bernoulli", make_pipeline(StandardScaler(), BernoulliNB()), "binary", "BernoulliNB counts, and what it counts"),
+    ("bernoulli", make_pipeline(StandardScaler(with_std=False), BernoulliNB()), "binary", "counts, and what it counts"),
+    ("multinomial", make_pipeline(MinMaxScaler(), MultinomialNB()), "binary", "MultinomialNB counts, and what it"),
+    ("categorical", make_pipeline(MaxAbsScaler(), CategoricalNB()), "binary", "CategoricalNB counts, and what it"),
     ("gaussian", GaussianNB(priors=[1.0]), "two", "priors must be one number of at least 0 for each class"),
     ("gaussian", GaussianNB(priors=[-1.0, 2.0]), "two", "priors must be one number of at least 0 for each class"),
     ("gaussian", GaussianNB(priors=[0.5, 0.6]), "two", "priors must sum to 1"),
@@ -1408,12 +1438,12 @@ def test_refusals_say_why(row):
 def test_what_is_refused_is_trained():
     """Through the door a refusal costs time, never an answer."""
     records = data_set("breast_cancer")
-    estimator = make_pipeline(StandardScaler(), GaussianNB())
+    estimator = make_pipeline(PowerTransformer(), GaussianNB())
     which = np.arange(5)
     job = job_of(estimator, records, which)
     chosen = plan(job)
     assert chosen.engine.name == "refit"
-    assert chosen.refusals["gaussian-naive-bayes"].words == "StandardScaler is fitted on the data"
+    assert chosen.refusals["gaussian-naive-bayes"].words == "PowerTransformer is fitted on the data"
     assert set(chosen.refusals) >= set(ENGINES)
     table = train_many(job.learner, records, job.subsets, job.queries, seed=0)
     np.testing.assert_allclose(table.answers[:, 0], trained(estimator, records, which))

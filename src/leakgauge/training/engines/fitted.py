@@ -100,6 +100,7 @@ class FittedSteps:
         learns: whether anything about the steps depends on the records.
         filled: which columns have values filled in that move without a record, each group with what fills them in.
         one_less: whether this is known without one record only, not on any subset of the records.
+        moves: whether a constant may be added to columns without a record.
     """
 
     width: int
@@ -108,6 +109,7 @@ class FittedSteps:
     learns: bool
     filled: tuple[tuple[Indices, Filled], ...] = ()
     one_less: bool = False
+    moves: bool = False
 
     def on(self, members: Members) -> Change:
         """How the output changes on subsets of the records, bool ``[models, records]``; see ``one_less``."""
@@ -125,6 +127,34 @@ class FittedSteps:
         for columns, scaler in self.scaled:
             sizes[columns] = np.abs(scaler.X).max(axis=0) * scaler.factor
         return sizes
+
+    def scale_error(self, rho: Floats) -> Floats:
+        """How far squared scales may be off, as a share of them, by rounding ``[m]``, for some ``rho [m, width]``.
+
+        A scale carries the rounding of its sums, and loses the digits that the record takes with it.
+        """
+        n = len(self.marked)
+        return np.asarray(8 * EPS * np.sqrt(n) * ((1 + self.sizes) / rho).max(axis=1, initial=0.0))
+
+    def constant_without(self, matrix: Any, *, scaled: bool) -> Flags:
+        """Without which records a column of the output becomes constant, bool ``[records]``.
+
+        Such a column may be one that is then not there, or that is not divided by its scale.
+
+        Args:
+            matrix: the output, dense or CSR ``[records, columns]``, at least 3 records. Of a sparse one columns are
+                looked at that are 0 without the record.
+            scaled: whether this matters for columns only that were scaled.
+        """
+        n = len(self.marked)
+        looked_at = self.sizes > 0 if scaled else np.ones(self.width, dtype=bool)
+        if not isinstance(matrix, np.ndarray):
+            there = matrix != 0
+            alone = (np.asarray(there.sum(axis=0)).ravel() == 1) & looked_at
+            return np.asarray(there @ alone.astype(np.float64)).ravel() > 0
+        common = np.sort(matrix[:3], axis=0)[1]
+        alone = ((matrix == common).sum(axis=0) == n - 1) & looked_at
+        return np.asarray((matrix[:, alone] != common[alone]).any(axis=1))
 
     @property
     def missing(self) -> Flags:
@@ -479,7 +509,7 @@ def _after(first: FittedSteps, then: FittedSteps, name: str) -> FittedSteps:
         case (), ((columns, filled),), ((_, Standardised() as scaler),):
             filled = replace(filled, scale=scaler.scale)
             scaled = ((columns, replace(scaler, filled=filled)),)
-            return replace(first, marked=marked, scaled=scaled, filled=((columns, filled),))
+            return replace(first, marked=marked, scaled=scaled, filled=((columns, filled),), moves=True)
     raise NotCoveredError(f"{name} is given what a fitted step makes")
 
 
@@ -492,7 +522,7 @@ def _side_by_side(transformer: Any, table: Any) -> FittedSteps:
         raise NotCoveredError(reason)
     scaled: list[tuple[Indices, Scaled]] = []
     filled: list[tuple[Indices, Filled]] = []
-    marked, width, one_less = np.zeros(table.shape[0], dtype=bool), 0, False
+    marked, width, one_less, moves = np.zeros(table.shape[0], dtype=bool), 0, False, False
     for name, part, columns in transformer.transformers_:
         place = transformer.output_indices_[name]
         if place.start == place.stop:
@@ -502,8 +532,9 @@ def _side_by_side(transformer: Any, table: Any) -> FittedSteps:
         filled += [(place.start + own, imputer) for own, imputer in block.filled]
         marked |= block.marked
         one_less |= block.one_less
+        moves |= block.moves
         width = max(width, place.stop)
-    return FittedSteps(width, tuple(scaled), marked, True, tuple(filled), one_less)
+    return FittedSteps(width, tuple(scaled), marked, True, tuple(filled), one_less, moves)
 
 
 def _frozen(encoder: Any, table: Any) -> FittedSteps:
@@ -537,13 +568,13 @@ def _scaled(kind: type[Scaled], scaler: Any, table: Any, *, uses_scale: str | No
     if getattr(scaler, "clip", False):
         raise NotCoveredError(f"{name}(clip=True) clips a record that is not among those it is fitted on")
     if uses_scale is not None and not getattr(scaler, uses_scale):
-        return _unchanged(scaler, table, learns=True)
+        return replace(_unchanged(scaler, table, learns=True), moves=True)
     dense = X if isinstance(X, np.ndarray) else X.toarray()
     if np.isnan(dense).any():
         raise NotCoveredError(f"{name} is given missing values")
     scaled = ((np.arange(dense.shape[1]), kind(dense, scaler)),)
     marked = np.zeros(len(dense), dtype=bool)
-    return FittedSteps(dense.shape[1], scaled, marked, learns=True, one_less=kind is not Standardised)
+    return FittedSteps(dense.shape[1], scaled, marked, learns=True, one_less=kind is not Standardised, moves=True)
 
 
 def _filled(imputer: Any, table: Any) -> FittedSteps:

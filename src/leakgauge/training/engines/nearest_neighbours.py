@@ -259,11 +259,7 @@ class Rescaling:
         unless the column is large.
         """
         wanted, matrix = case.estimator, dense(case.matrix)
-        common = np.sort(matrix[:3], axis=0)[1]
-        alone = (matrix == common).sum(axis=0) == len(matrix) - 1
-        if wanted.weights != "distance":
-            alone &= steps.sizes > 0
-        undone = np.asarray((matrix[:, alone] != common[alone]).any(axis=1))
+        undone = steps.constant_without(matrix, scaled=wanted.weights != "distance")
         return cls(matrix, steps, 2 if _is_euclidean(wanted) else 1, expands, undone)
 
     def without(self, records: Indices) -> Lengths:
@@ -326,10 +322,9 @@ class Lengths:
 
     def _slack(self, queries: Floats, distances: Floats) -> Floats:
         """What rounding may do to the square of a distance ``[m]``, here and in scikit-learn."""
-        rescaling, n = self.rescaling, len(self.rescaling.matrix)
+        rescaling = self.rescaling
         largest, sizes, roots = rescaling.largest, rescaling.steps.sizes, 1 / np.sqrt(self.rho)
-        # A scale is off by the rounding of its sums, and loses the digits that the record takes with it.
-        share = 16 * UNIT_ROUNDOFF * np.sqrt(n) * ((1 + sizes) / self.rho).max(axis=1)
+        share = rescaling.steps.scale_error(self.rho)
         values = 8 * UNIT_ROUNDOFF * ((np.abs(queries) + largest + sizes) * roots).sum(axis=1)
         slack = 2 * distances * (distances * share + values)
         if rescaling.expands:
