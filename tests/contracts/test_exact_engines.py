@@ -13,6 +13,7 @@ import pytest
 from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_breast_cancer, load_diabetes
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
+from sklearn.feature_selection import VarianceThreshold
 from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel, DotProduct, Matern, PairwiseKernel, WhiteKernel
 from sklearn.impute import SimpleImputer
@@ -347,9 +348,15 @@ def nested(last):
     return Pipeline([("first", make_pipeline("passthrough", Normalizer())), ("then", None), ("last", last)])
 
 
-def found_words(last, *, words="ignore", sparse=False):
+def numbered(last, *steps):
+    """Words as numbers, before a learner."""
+    encode = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=9)
+    return make_pipeline(ColumnTransformer([("words", encode, [0, 1])]), *steps, last)
+
+
+def found_words(last, *, words="ignore", sparse=False, **keywords):
     """Words through an encoder that finds its categories, before a learner."""
-    encode = OneHotEncoder(handle_unknown=words, sparse_output=sparse)
+    encode = OneHotEncoder(handle_unknown=words, sparse_output=sparse, **keywords)
     return make_pipeline(ColumnTransformer([("words", encode, [0, 1])]), last)
 
 
@@ -445,6 +452,13 @@ TABLE = [
     ("multinomial", found_words(MultinomialNB(alpha=0.3)), "words", None),
     ("complement", found_words(ComplementNB()), "words", None),
     ("categorical", found_words(CategoricalNB()), "words", None),
+    ("categorical", numbered(CategoricalNB()), "words", None),
+    ("neighbours", numbered(KNeighborsClassifier(3, p=1), StandardScaler()), "words", None),
+    ("gaussian", make_pipeline(VarianceThreshold(0.01), StandardScaler(), GaussianNB(var_smoothing=0.1)), "odd", None),
+    ("ridge", make_pipeline(VarianceThreshold(), StandardScaler(), Ridge()), "scale_values", None),
+    ("logistic", make_pipeline(VarianceThreshold(), LogisticRegression(**TIGHT)), "scales", None),
+    ("logistic", found_words(LogisticRegression(**TIGHT), max_categories=3), "words", None),
+    ("bernoulli", found_words(BernoulliNB(), words="infrequent_if_exist", min_frequency=30), "words", None),
     # Nearest neighbours
     ("neighbours", KNeighborsClassifier(), "breast_cancer", None),
     ("neighbours", KNeighborsClassifier(7, weights="distance"), "breast_cancer", SOME),

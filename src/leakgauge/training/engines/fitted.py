@@ -14,7 +14,8 @@ Values that an imputer fills in may move too: where record i has none in column 
 fill_tj`` in place of ``matrix_ij``.
 
 An encoder that looks for its categories is frozen: a category that record t alone has becomes a column that is constant
-without t.
+without t. So is a step that numbers categories, that puts infrequent ones together or that leaves columns out by their
+variance: records without which it would do otherwise are marked.
 
 Steps for which this says nothing are refused. Where it says nothing about single records, these are marked, and their
 models are trained.
@@ -27,6 +28,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -450,9 +452,17 @@ def _known(step: Any, table: Any) -> FittedSteps:
         NotCoveredError: what it makes without a record has no closed form here.
     """
     from sklearn.compose import ColumnTransformer
+    from sklearn.feature_selection import VarianceThreshold
     from sklearn.impute import SimpleImputer
     from sklearn.pipeline import Pipeline
-    from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, OneHotEncoder, RobustScaler, StandardScaler
+    from sklearn.preprocessing import (
+        MaxAbsScaler,
+        MinMaxScaler,
+        OneHotEncoder,
+        OrdinalEncoder,
+        RobustScaler,
+        StandardScaler,
+    )
 
     reason = why_not_fixed(step)
     if reason is None:
@@ -461,6 +471,8 @@ def _known(step: Any, table: Any) -> FittedSteps:
         Pipeline: _in_turn,
         ColumnTransformer: _side_by_side,
         OneHotEncoder: _frozen,
+        OrdinalEncoder: _numbered,
+        VarianceThreshold: _selected,
         StandardScaler: partial(_scaled, Standardised, uses_scale="with_std"),
         MinMaxScaler: partial(_scaled, Ranged),
         MaxAbsScaler: partial(_scaled, ByLargest),
@@ -541,18 +553,82 @@ def _frozen(encoder: Any, table: Any) -> FittedSteps:
     """A fitted ``OneHotEncoder``: a category that one record alone has is missing without it.
 
     Its column is then 0 throughout, and so is the block of that record, if unknown categories are ignored. Where they
-    are errors, or a category is dropped, such records are marked.
+    are errors, or a category is dropped, such records are marked. Where infrequent categories share a column, records
+    are marked without which others share it, and those that alone have a category.
     """
+    grouped = encoder.min_frequency is not None or encoder.max_categories is not None
+    if not grouped and (
+        not isinstance(encoder.categories, str) or (encoder.handle_unknown != "error" and encoder.drop is None)
+    ):
+        return _unchanged(encoder, table, learns=True)
+    held, counts = _held(encoder, table)
+    alone = np.concatenate(counts) == 1
+    changes = alone
+    if grouped:
+        shared = [0 if own is None else len(own) for own in encoder.infrequent_categories_]
+        if shared != [int(_infrequent(encoder, own, int(own.sum())).sum()) for own in counts]:
+            raise NotCoveredError("OneHotEncoder of this release of scikit-learn finds other categories infrequent")
+        changes = alone | np.concatenate([_regrouping(encoder, own) for own in counts])
+    return _unchanged(encoder, table, np.asarray(held @ changes.astype(np.float64)) > 0, learns=True)
+
+
+def _held(encoder: Any, table: Any) -> tuple[Any, list[Indices]]:
+    """Who has which category, CSR ``[records, categories of all columns]``; how many have each, column by column."""
     from sklearn.preprocessing import OneHotEncoder
 
+    held = OneHotEncoder(categories=encoder.categories_, handle_unknown="ignore").fit_transform(own_table(table))
+    counts = np.asarray(held.sum(axis=0)).ravel().astype(np.int64)
+    return held, np.split(counts, np.cumsum([len(own) for own in encoder.categories_])[:-1])
+
+
+def _regrouping(encoder: Any, counts: Indices) -> Flags:
+    """Whether other categories are infrequent without a record of each category ``[categories]``."""
+    less = counts - np.eye(len(counts), dtype=np.int64)
+    with_it = _infrequent(encoder, counts, int(counts.sum()))
+    return np.array([(_infrequent(encoder, left, int(left.sum())) != with_it).any() for left in less], dtype=bool)
+
+
+def _infrequent(encoder: Any, counts: Indices, n: int) -> Flags:
+    """Which categories of a column share one, of how many times they occur in n records ``[categories]``."""
+    rare = np.zeros(len(counts), dtype=bool)
+    if encoder.min_frequency is not None:
+        share = not isinstance(encoder.min_frequency, Integral)
+        rare = counts < (encoder.min_frequency * n if share else encoder.min_frequency)
+    if encoder.max_categories is not None and encoder.max_categories < len(counts) - int(rare.sum()) + 1:
+        n_frequent = encoder.max_categories - 1  # the last column is for the others; ties go by their order
+        rare[np.argsort(counts, kind="stable")[: len(counts) - n_frequent]] = True
+    return rare
+
+
+def _numbered(encoder: Any, table: Any) -> FittedSteps:
+    """A fitted ``OrdinalEncoder``: without a record that alone has a category the later ones have other numbers."""
     for parameter in ("min_frequency", "max_categories"):
         if getattr(encoder, parameter) is not None:
-            raise NotCoveredError(f"OneHotEncoder({parameter}=...) is fitted on the data")
-    if not isinstance(encoder.categories, str) or (encoder.handle_unknown != "error" and encoder.drop is None):
-        return _unchanged(encoder, table, learns=True)
-    held = OneHotEncoder(categories=encoder.categories_, handle_unknown="ignore").fit_transform(own_table(table))
-    alone = np.asarray(held.sum(axis=0)).ravel() == 1
+            raise NotCoveredError(f"OrdinalEncoder({parameter}=...) is fitted on the data")
+    held, counts = _held(encoder, table)
+    alone = np.concatenate(counts) == 1
     return _unchanged(encoder, table, np.asarray(held @ alone.astype(np.float64)) > 0, learns=True)
+
+
+def _selected(selector: Any, table: Any) -> FittedSteps:
+    """A fitted ``VarianceThreshold``: records are marked without which other columns may be left."""
+    from sklearn.utils import check_array
+
+    X = check_array(table, accept_sparse="csr", dtype=np.float64, ensure_all_finite="allow-nan")
+    X = X if isinstance(X, np.ndarray) else X.toarray()
+    n = len(X)
+    if np.isnan(X).any():
+        raise NotCoveredError("VarianceThreshold is given missing values")
+    if n < 3:
+        raise NotCoveredError("VarianceThreshold is supported for 3 records or more")
+    low, high = Ranged(X, None).extremes(np.arange(n))
+    variance, threshold = X.var(axis=0), float(selector.threshold)
+    left = np.maximum(n * variance - (X - X.mean(axis=0)) ** 2 * (n / (n - 1)), 0.0) / (n - 1)
+    size = np.abs(X).max(axis=0)
+    rounding = CERTAIN_FACTOR * n * EPS * (variance + threshold + np.sqrt(variance) * size) + (n * EPS * size) ** 2
+    constant = (low == high) & (threshold == 0)  # which scikit-learn tells by the range
+    kept, unclear = ~constant & (left > threshold), ~constant & (np.abs(left - threshold) <= rounding)
+    return _unchanged(selector, table, ((kept != selector.get_support()) | unclear).any(axis=1), learns=True)
 
 
 def _scaled(kind: type[Scaled], scaler: Any, table: Any, *, uses_scale: str | None = None) -> FittedSteps:
