@@ -250,6 +250,21 @@ def test_records_without_which_other_categories_are_infrequent(settings, marked,
     assert set(np.unique(table[found, 0])) <= set(marked)
 
 
+def test_marks_of_a_block_without_columns():
+    """All categories are infrequent, and the column that they share is dropped: without a record it may still fail."""
+    encoder = OneHotEncoder(drop="first", min_frequency=2)
+    table = np.column_stack([np.arange(20.0), np.arange(20) % 2])
+    blocks = [
+        ("codes", encoder, [0]),
+        ("none", "drop", [1]),
+        ("nothing", StandardScaler(), []),
+        ("rest", MinMaxScaler(), [1]),
+    ]
+    transform, _, steps = known(ColumnTransformer(blocks), table)
+    assert transform(table).shape == (20, 1)
+    assert steps.without(np.arange(20)).unknown.all()
+
+
 def test_numbers_of_categories():
     """Without the only e, f has its number, and e has none."""
     found = same_without(OrdinalEncoder(), letters(), np.arange(20))

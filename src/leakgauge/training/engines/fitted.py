@@ -537,11 +537,12 @@ def _side_by_side(transformer: Any, table: Any) -> FittedSteps:
     marked, width, one_less, moves = np.zeros(table.shape[0], dtype=bool), 0, False, False
     for name, part, columns in transformer.transformers_:
         place = transformer.output_indices_[name]
-        if place.start == place.stop:
+        own = None if isinstance(part, str) and part == "drop" else _safe_indexing(table, columns, axis=1)
+        if own is None or not own.shape[1]:
             continue
-        block = _known(part, _safe_indexing(table, columns, axis=1))
-        scaled += [(place.start + own, scaler) for own, scaler in block.scaled]
-        filled += [(place.start + own, imputer) for own, imputer in block.filled]
+        block = _known(part, own)  # without a column it may still be one that fails, or has one, without a record
+        scaled += [(place.start + at, scaler) for at, scaler in block.scaled]
+        filled += [(place.start + at, imputer) for at, imputer in block.filled]
         marked |= block.marked
         one_less |= block.one_less
         moves |= block.moves
