@@ -42,7 +42,7 @@ from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.naive_bayes import BernoulliNB, CategoricalNB, GaussianNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from threadpoolctl import threadpool_limits
 
 import people
@@ -498,12 +498,16 @@ def _pipeline_rows() -> list[Row]:
     )
     add("scaler and ridge", values, {(1000, 30): 1000, (1000, 100): 350}, estimator=scaled(Ridge()))
     bare = {(1000, 30): None}
-    add("scaler and least squares", values, bare, estimator=scaled(LinearRegression()))
-    add("scaler and Gaussian naive Bayes", people.skewed, bare, estimator=scaled(GaussianNB()))
     neighbours = {(1000, 30): 150, (1000, 100): 100, (10_000, 30): 100}
     add("scaler and 5 nearest neighbours", people.skewed, neighbours, estimator=scaled(KNeighborsClassifier()))
-    by_distance = scaled(KNeighborsRegressor(weights="distance", p=1))
-    add("scaler and 5 nearest neighbours, values by distance, p = 1", values, bare, estimator=by_distance)
+    by_distance = KNeighborsRegressor(weights="distance")
+    add("scaler and 5 weighted neighbours", values, {(1000, 30): 150}, estimator=scaled(by_distance))
+    gaussian = {(1000, 30): 400, (10_000, 30): None}
+    add("scaler and Gaussian naive Bayes", people.skewed, gaussian, estimator=scaled(GaussianNB()))
+    codes = lambda n, _: people.codes(n)  # noqa: E731
+    encoded = make_pipeline(OneHotEncoder(handle_unknown="ignore"), BernoulliNB())
+    add("encoder and Bernoulli naive Bayes", codes, {(1000, 14): None, (10_000, 14): None}, estimator=encoded)
+    add("scaler and least squares", values, bare, estimator=scaled(LinearRegression()))
     add("scaler and linear discriminants", people.skewed, bare, estimator=scaled(LinearDiscriminantAnalysis()))
     add("scaler and quadratic discriminants", people.skewed, bare, estimator=scaled(QuadraticDiscriminantAnalysis()))
     return found

@@ -7,7 +7,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.compose import ColumnTransformer, make_column_selector
 from sklearn.decomposition import PCA
-from sklearn.feature_selection import SelectKBest
+from sklearn.feature_selection import SelectKBest, VarianceThreshold
 from sklearn.impute import KNNImputer, SimpleImputer
 from sklearn.linear_model import LinearRegression
 from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
@@ -23,7 +23,7 @@ from sklearn.preprocessing import (
     StandardScaler,
 )
 
-from leakgauge.training.engines.fitted import alone_in_a_column, fitted_steps
+from leakgauge.training.engines.fitted import fitted_steps
 
 WORKED = np.column_stack([[0.0, 1, 2, 4, 5, 9], [0.0, 0, 0, 0, 0, 3]])
 """Two columns, the second constant without the last record."""
@@ -138,29 +138,6 @@ def test_columns_on_the_edge_of_being_constant_are_not_judged():
     assert np.flatnonzero(known(MinMaxScaler(), X)[2].without(np.arange(30)).unknown).tolist() == [3]
 
 
-def test_records_that_are_alone_in_a_column():
-    """The last record of the second column; a lowest or a highest value; nobody in a column that is constant."""
-    assert np.flatnonzero(alone_in_a_column(WORKED)).tolist() == [5]
-    columns = np.column_stack([[1.0, 1, 0, 1], [2.0, 2, 2, 2], [0.0, 0, 1, 1], [7.0, 5, 5, 5]])
-    assert np.flatnonzero(alone_in_a_column(columns)).tolist() == [0, 2]
-    assert alone_in_a_column(WORKED[:1]).all()
-    assert alone_in_a_column(WORKED[:2]).all()
-
-
-@pytest.mark.parametrize("scaler", SCALERS, ids=str)
-def test_sizes_bound_what_the_steps_make_with_and_without_a_record(scaler):
-    """Values far from 0 have a size of their own on any scale, also where something was subtracted."""
-    X = odd_columns()
-    transform, _, steps = known(scaler, X)
-    whole, rho = transform(X), steps.without(np.arange(len(X))).rho
-    sizes = steps.sizes(whole)
-    assert (sizes >= np.abs(whole).max(axis=0)).all()
-    for t in (0, 7, 39):
-        others = np.delete(np.arange(len(X)), t)
-        made = design_without(scaler, X, t)[others]
-        assert (np.abs(made) <= sizes / np.minimum(np.sqrt(rho[t]), 1) + 1e-9).all()
-
-
 def with_holes():
     rng = np.random.default_rng(2)
     X = np.column_stack([rng.normal(size=(30, 2)), rng.lognormal(size=30), rng.integers(0, 3, 30), np.arange(30) % 2])
@@ -235,6 +212,86 @@ def test_blocks_of_columns_side_by_side(drop, handle_unknown):
         np.testing.assert_allclose((found - expected) - (found - expected)[0], 0, atol=1e-12)
 
 
+def same_without(step, table, some):
+    """Records without which the step is known to make of all others and of these what it makes with them."""
+    transform, _, steps = known(step, table)
+    change, whole = steps.without(np.arange(len(table))), transform(table)
+    whole = whole.toarray() if hasattr(whole, "toarray") else whole
+    assert (change.rho == 1).all()
+    for t in np.setdiff1d(some, np.flatnonzero(change.unknown)):
+        np.testing.assert_array_equal(design_without(step, table, t), whole)
+    return change.unknown
+
+
+def letters():
+    """Column one: a 6 times, b 4, c 4, d 3, e 1, f 2; column two: x 12, y 8."""
+    return np.column_stack([list("aaaaaabbbbccccdddeff"), list("xxxxxxyyyyyyyyxxxxxx")])
+
+
+@pytest.mark.parametrize(
+    ("settings", "marked"),
+    [
+        ({"min_frequency": 4}, "bce"),  # without one of 4 these are infrequent too
+        ({"min_frequency": 3}, "de"),
+        ({"min_frequency": 0.2}, "bce"),  # 4 of 20, and 3.8 of 19: neither a count of 4 nor one of 3 changes sides
+        ({"max_categories": 3}, "bce"),  # a and c are left: without a c, of 3 left, it would be b; ties go by order
+        ({"max_categories": 2}, "e"),  # a is 2 ahead
+        ({"max_categories": 4, "min_frequency": 2}, "cdeb"),
+        ({"max_categories": 6}, "e"),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("unknown", ["infrequent_if_exist", "ignore", "error"])
+def test_records_without_which_other_categories_are_infrequent(settings, marked, unknown):
+    """As found by fitting without each record; those alone in a category are marked besides."""
+    table, step = letters(), OneHotEncoder(handle_unknown=unknown, **settings)
+    found = same_without(step, table, np.arange(20))
+    assert found[17], "e is there once"
+    assert set(np.unique(table[found, 0])) <= set(marked)
+
+
+def test_marks_of_a_block_without_columns():
+    """All categories are infrequent, and the column that they share is dropped: without a record it may still fail."""
+    encoder = OneHotEncoder(drop="first", min_frequency=2)
+    table = np.column_stack([np.arange(20.0), np.arange(20) % 2])
+    blocks = [
+        ("codes", encoder, [0]),
+        ("none", "drop", [1]),
+        ("nothing", StandardScaler(), []),
+        ("rest", MinMaxScaler(), [1]),
+    ]
+    transform, _, steps = known(ColumnTransformer(blocks), table)
+    assert transform(table).shape == (20, 1)
+    assert steps.without(np.arange(20)).unknown.all()
+
+
+def test_numbers_of_categories():
+    """Without the only e, f has its number, and e has none."""
+    found = same_without(OrdinalEncoder(), letters(), np.arange(20))
+    assert np.flatnonzero(found).tolist() == [17]
+    unknown = OrdinalEncoder(handle_unknown="use_encoded_value", unknown_value=-1)
+    assert np.flatnonzero(same_without(unknown, letters(), np.arange(20))).tolist() == [17]
+
+
+@pytest.mark.parametrize("threshold", [0.0, 1e-12, 0.05, 0.2, 0.24, 0.6])
+def test_columns_that_are_near_the_threshold_without_a_record(threshold):
+    X = odd_columns()[:, [0, 2, 3, 4, 5, 6, 9]]
+    found = same_without(VarianceThreshold(threshold), X, np.arange(40))
+    expected = [
+        VarianceThreshold(threshold).fit(np.delete(X, t, axis=0)).get_support().tolist()
+        != VarianceThreshold(threshold).fit(X).get_support().tolist()
+        for t in range(40)
+    ]
+    assert (found >= expected).all()
+    assert found.mean() < 0.5
+
+
+def test_a_variance_at_the_threshold_is_not_judged():
+    X = np.column_stack([np.arange(20.0), np.arange(20) % 2])
+    exact = float(np.delete(X, 4, axis=0).var(axis=0)[1])
+    assert known(VarianceThreshold(exact), X)[2].without(np.arange(20)).unknown[4]
+
+
 def test_listed_categories_depend_on_nobody():
     table = table_of_people()[["colour"]]
     encoder = OneHotEncoder(categories=[["blue", "green", "mauve", "red"]], drop="first")
@@ -281,11 +338,11 @@ class MyPipeline(Pipeline):
         (make_pipeline(SimpleImputer(), StandardScaler(with_std=False)), "StandardScaler is given what a fitted step"),
         (KNNImputer(), "KNNImputer is fitted on the data"),
         (PolynomialFeatures(), "PolynomialFeatures is fitted on the data"),
-        (OrdinalEncoder(), "OrdinalEncoder looks for its categories in the data"),
+        (OrdinalEncoder(min_frequency=2), "OrdinalEncoder(min_frequency=...) is fitted"),
+        (OrdinalEncoder(max_categories=2), "OrdinalEncoder(max_categories=...) is fitted"),
+        (make_pipeline(StandardScaler(), VarianceThreshold()), "VarianceThreshold is given what a fitted step makes"),
         (SelectKBest(k=1), "cannot be given this table"),
         (MinMaxScaler(clip=True), "MinMaxScaler(clip=True) clips"),
-        (OneHotEncoder(min_frequency=2), "OneHotEncoder(min_frequency=...) is fitted"),
-        (OneHotEncoder(max_categories=2), "OneHotEncoder(max_categories=...) is fitted"),
         (make_pipeline(StandardScaler(), Normalizer()), "Normalizer is given what a fitted step makes"),
         (make_pipeline(StandardScaler(), MinMaxScaler()), "MinMaxScaler is given what a fitted step makes"),
         (make_pipeline(OneHotEncoder(), Binarizer()), "Binarizer is given what a fitted step makes"),

@@ -4,11 +4,12 @@ import numpy as np
 import pytest
 from sklearn.neighbors import KNeighborsClassifier, KNeighborsRegressor
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.preprocessing import MinMaxScaler, StandardScaler
 
 from leakgauge.records import Records
 from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, leave_one_out
-from leakgauge.training.engines.base import PreparedJob
+from leakgauge.training.engines.base import PreparedJob, Refusal
+from leakgauge.training.engines.fitted import fitted_steps
 from leakgauge.training.engines.nearest_neighbours import NearestNeighbours, Neighbours, NeighbourSearch
 from leakgauge.training.engines.stateless import given
 
@@ -29,7 +30,8 @@ def job_of(estimator, records):
 
 def answered(estimator, records):
     """Answers, and which of them are left open."""
-    case = given(job_of(estimator, records), (type(estimator),), sparse=True)
+    kinds = (KNeighborsClassifier, KNeighborsRegressor)
+    case = given(job_of(estimator, records), kinds, sparse=True, fitted=fitted_steps)
     with np.errstate(divide="ignore"):
         return NeighbourSearch(case).own(case.removed)
 
@@ -99,11 +101,12 @@ def test_distances_by_products_are_not_trusted_at_0():
 
 
 def test_level_means_within_rounding():
-    found = Neighbours(np.zeros((1, 4), dtype=int), np.array([[1.0, 2.0, 2.0 + 1e-13, 2.1]]), np.array([0.0]))
+    far = np.array([3.0])
+    found = Neighbours(np.zeros((1, 4), dtype=int), np.array([[1.0, 2.0, 2.0 + 1e-13, 2.1]]), np.array([0.0]), far)
     assert found.level_with(2).tolist() == [[False, True, True, False]]
-    blurred = Neighbours(found.index, found.distances, np.array([0.3]))
+    blurred = Neighbours(found.index, found.distances, np.array([0.3]), far)
     assert blurred.level_with(2).tolist() == [[False, True, True, True]]
-    unknown = Neighbours(found.index, np.array([[1.0, 2.0, np.inf, np.inf]]), np.array([0.0]))
+    unknown = Neighbours(found.index, np.array([[1.0, 2.0, np.inf, np.inf]]), np.array([0.0]), far)
     assert unknown.level_with(3)[0, 2], "infinite distances cannot be told apart"
 
 
@@ -112,39 +115,66 @@ def test_few_records_are_not_probed_for_ties():
     assert isinstance(NearestNeighbours().prepare(job_of(KNeighborsClassifier(3), records)), PreparedJob)
 
 
-def test_the_scale_without_the_record_decides_who_is_nearest():
-    """On the scale of all records the nearest to (20, 4) is (4, 5), without it (8, 9) (scikit-learn 1.9.1)."""
+# ---------------------------------------------------------------- behind steps that are fitted without the record too
+
+
+def test_another_record_is_nearest_on_the_scale_without_the_record():
+    """By hand: with (20, 4) record 0 is nearest to it, on the scale of the other four record 3."""
     X = np.array([[4.0, 5], [7, 9], [0, 1], [8, 9], [2, 3], [20, 4]])
-    records = Records.from_arrays(X, [10.5, 20, 30, 40, 50, 60])
-    whole = KNeighborsRegressor(1).fit(StandardScaler().fit_transform(X)[:5], [10.5, 20, 30, 40, 50])
-    assert whole.predict(StandardScaler().fit(X).transform(X[5:])) == [10.5]
-    job = job_of(make_pipeline(StandardScaler(), KNeighborsRegressor(1)), records)
-    prepared = NearestNeighbours().prepare(job)
-    assert isinstance(prepared, PreparedJob)
-    values, open_ = prepared.solved.own(np.array([5]))
-    assert values.tolist() == [[40.0]]
-    assert not open_.any()
+    records = Records.from_arrays(X, list("abaaab"), task="classification")
+    with_it = (X - X.mean(axis=0)) / X.std(axis=0)
+    without = (X - X[:5].mean(axis=0)) / X[:5].std(axis=0)
+    assert [np.linalg.norm(Z[:5] - Z[5], axis=1).argmin() for Z in (with_it, without)] == [0, 3]
+    assert np.linalg.norm(without[3] - without[5]) == pytest.approx(4.302654392514993, abs=1e-12)
+    values = Records.from_arrays(X, [0.5, 1.0, 2.0, 3.0, 4.0, 5.0])
+    found, open_ = answered(make_pipeline(StandardScaler(), KNeighborsRegressor(1)), values)
+    assert (found[5, 0], open_[5]) == (3.0, False)
+    logs, _ = answered(make_pipeline(StandardScaler(), KNeighborsClassifier(1)), records)
+    np.testing.assert_array_equal(np.exp(logs[5]), [1.0, 0.0])
 
 
-def test_neighbours_beyond_the_candidates_of_the_common_scale_are_found():
-    """A record that makes up the scale of the first column: without it that column decides, and not the second."""
+def test_those_far_away_may_become_the_nearest():
+    """Without the one record that is far out, 30 that were further away than 40 others are nearer than these."""
+    far = np.array([[0.0, 1e3]])
+    near = np.column_stack([np.linspace(1.0, 1.1, 40), np.full(40, 1e-3) + np.linspace(0, 1e-4, 40)])
+    others = np.column_stack([np.linspace(2.0, 2.1, 30), np.full(30, 900.0) + np.linspace(0, 1, 30)])
+    X = np.vstack([far, near, others])
+    records = Records.from_arrays(X, [0.5] + [1.0] * 40 + [2.0] * 30)
+    for scaler in (StandardScaler(), MinMaxScaler()):
+        for p in (1, 2):
+            estimator = make_pipeline(scaler, KNeighborsRegressor(3, p=p))
+            found, open_ = answered(estimator, records)
+            for t in np.flatnonzero(~open_):
+                rest = np.arange(len(X)) != t
+                values = records.labels[rest]
+                assert found[t, 0] == pytest.approx(estimator.fit(X[rest], values).predict(X[[t]])[0], rel=1e-12)
+            assert open_.sum() <= 3
+
+
+def test_a_column_that_is_constant_without_a_record():
+    """It adds the same to all distances: the model is trained where that is seen, or where the column is scaled."""
     rng = np.random.default_rng(3)
-    X = np.column_stack([np.r_[1e3, rng.normal(size=299)], rng.normal(size=300)])
-    records = Records.from_arrays(X, rng.normal(size=300))
-    estimator = make_pipeline(StandardScaler(), KNeighborsRegressor(3, weights="distance"))
-    query = X[5:6] + 0.03
-    search = NearestNeighbours().prepare(job_of(estimator, records)).solved
-    search.unclear[:] = False  # to see the number itself, which is trained where lengths change that much
-    alone = search.asked(np.array([0]), StandardScaler().fit(X).transform(query))[0]
-    expected = estimator.fit(X[1:], records.labels[1:]).predict(query)
-    np.testing.assert_allclose(alone.ravel(), expected, rtol=1e-8)
+    records = Records.from_arrays(
+        np.column_stack([np.arange(30) == 4, rng.normal(size=30)]), rng.integers(0, 2, 30), task="classification"
+    )
+    for weights in ("uniform", "distance"):
+        _, open_ = answered(make_pipeline(StandardScaler(), KNeighborsClassifier(3, weights=weights)), records)
+        assert np.flatnonzero(open_).tolist() == [4]
 
 
-def test_without_the_only_record_of_a_category_its_model_is_trained():
-    """Its column is not there without it: distances are others."""
-    X = np.array([["a"], ["b"], ["a"], ["b"], ["c"], ["a"], ["b"]])
-    records = Records.from_arrays(X, [0, 1, 0, 1, 1, 0, 1])
-    estimator = make_pipeline(OneHotEncoder(handle_unknown="ignore"), KNeighborsClassifier(2, weights="distance"))
-    with np.errstate(divide="ignore"):
-        _, open_ = NearestNeighbours().prepare(job_of(estimator, records)).solved.own(np.arange(7))
+def test_ties_on_the_other_scale_are_open():
+    """Without the last record a square of (0, 0), (1, 1) and so on is scaled alike: its corners stay level."""
+    X = np.array([[0.0, 0], [1, 0], [0, 1], [1, 1], [0.5, 0.5]])
+    _, open_ = answered(make_pipeline(MinMaxScaler(), KNeighborsClassifier(1)), Records.from_arrays(X, list("abaaa")))
     assert open_[4]
+    _, open_ = answered(make_pipeline(MinMaxScaler(), KNeighborsClassifier(1)), Records.from_arrays(X, list("aaaab")))
+    assert not open_[4]
+
+
+def test_other_metrics_behind_fitted_steps_are_refused():
+    records = Records.from_arrays(np.random.default_rng(5).normal(size=(30, 2)), [0, 1] * 15)
+    for settings in ({"p": 3}, {"metric": "chebyshev"}, {"p": np.inf}):
+        job = job_of(make_pipeline(StandardScaler(), KNeighborsClassifier(3, **settings)), records)
+        refusal = NearestNeighbours().prepare(job)
+        assert isinstance(refusal, Refusal)
+        assert "p=1 and p=2 are supported only" in str(refusal)

@@ -14,7 +14,8 @@ Values that an imputer fills in may move too: where record i has none in column 
 fill_tj`` in place of ``matrix_ij``.
 
 An encoder that looks for its categories is frozen: a category that record t alone has becomes a column that is constant
-without t.
+without t. So is a step that numbers categories, that puts infrequent ones together or that leaves columns out by their
+variance: records without which it would do otherwise are marked.
 
 Steps for which this says nothing are refused. Where it says nothing about single records, these are marked, and their
 models are trained.
@@ -27,6 +28,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -100,6 +102,7 @@ class FittedSteps:
         learns: whether anything about the steps depends on the records.
         filled: which columns have values filled in that move without a record, each group with what fills them in.
         one_less: whether this is known without one record only, not on any subset of the records.
+        moves: whether a constant may be added to columns without a record.
     """
 
     width: int
@@ -108,6 +111,7 @@ class FittedSteps:
     learns: bool
     filled: tuple[tuple[Indices, Filled], ...] = ()
     one_less: bool = False
+    moves: bool = False
 
     def on(self, members: Members) -> Change:
         """How the output changes on subsets of the records, bool ``[models, records]``; see ``one_less``."""
@@ -118,6 +122,42 @@ class FittedSteps:
             unknown |= ~certain.all(axis=1)
         return Change(rho, unknown)
 
+    @cached_property
+    def sizes(self) -> Floats:
+        """The largest absolute value before each column was scaled, on its scale ``[width]``; 0 where it was not."""
+        sizes = np.zeros(self.width)
+        for columns, scaler in self.scaled:
+            sizes[columns] = np.abs(scaler.X).max(axis=0) * scaler.factor
+        return sizes
+
+    def scale_error(self, rho: Floats) -> Floats:
+        """How far squared scales may be off, as a share of them, by rounding ``[m]``, for some ``rho [m, width]``.
+
+        A scale carries the rounding of its sums, and loses the digits that the record takes with it.
+        """
+        n = len(self.marked)
+        return np.asarray(8 * EPS * np.sqrt(n) * ((1 + self.sizes) / rho).max(axis=1, initial=0.0))
+
+    def constant_without(self, matrix: Any, *, scaled: bool) -> Flags:
+        """Without which records a column of the output becomes constant, bool ``[records]``.
+
+        Such a column may be one that is then not there, or that is not divided by its scale.
+
+        Args:
+            matrix: the output, dense or CSR ``[records, columns]``, at least 3 records. Of a sparse one columns are
+                looked at that are 0 without the record.
+            scaled: whether this matters for columns only that were scaled.
+        """
+        n = len(self.marked)
+        looked_at = self.sizes > 0 if scaled else np.ones(self.width, dtype=bool)
+        if not isinstance(matrix, np.ndarray):
+            there = matrix != 0
+            alone = (np.asarray(there.sum(axis=0)).ravel() == 1) & looked_at
+            return np.asarray(there @ alone.astype(np.float64)).ravel() > 0
+        common = np.sort(matrix[:3], axis=0)[1]
+        alone = ((matrix == common).sum(axis=0) == n - 1) & looked_at
+        return np.asarray((matrix[:, alone] != common[alone]).any(axis=1))
+
     @property
     def missing(self) -> Flags:
         """Where values were filled in that move without a record, bool ``[records, columns]``."""
@@ -125,24 +165,6 @@ class FittedSteps:
         for columns, part in self.filled:
             missing[:, columns] = part.missing
         return missing
-
-    def sizes(self, matrix: Floats) -> Floats:
-        """Bounds on the values of each column, before and after anything is subtracted, in units of the design matrix.
-
-        What rounding of the steps is relative to; without record t over ``sqrt(rho_tj)`` where that is below 1.
-
-        Args:
-            matrix: the design matrix of all records ``[records, columns]``.
-
-        Returns:
-            ``[columns]``.
-        """
-        sizes = np.asarray(2 * np.abs(matrix).max(axis=0))  # a centre moves to no more than another value
-        for columns, scaler in self.scaled:
-            spans, before = np.ptp(matrix[:, columns], axis=0), np.ptp(scaler.X, axis=0)
-            unit = np.where(before > 0, spans / np.where(before > 0, before, 1.0), 1.0)
-            sizes[columns] += 2 * np.abs(scaler.X).max(axis=0) * unit
-        return sizes
 
     def without(self, records: Indices) -> Change:
         """How the output changes without each of some records ``[m]``."""
@@ -158,21 +180,6 @@ class FittedSteps:
             fill[:, columns] = imputer.less(records) / imputer.scale
         fill[unknown] = 0.0
         return Change(rho, unknown, fill)
-
-
-def alone_in_a_column(matrix: Floats) -> Flags:
-    """Without which records a column is constant that is not constant with them, bool ``[records]``.
-
-    Such a column is divided by 1 or is not there at all in the model without the record, so that ``rho`` is right only
-    for learners that do not see what all other records share.
-    """
-    if len(matrix) < 2:
-        return np.ones(len(matrix), dtype=bool)
-    ordered = np.sort(matrix, axis=0)
-    lowest = (ordered[0] != ordered[1]) & (ordered[1] == ordered[-1])
-    highest = (ordered[-1] != ordered[-2]) & (ordered[0] == ordered[-2])
-    alone = (lowest & (matrix == ordered[0])) | (highest & (matrix == ordered[-1]))
-    return np.asarray(alone.any(axis=1))
 
 
 # ---------------------------------------------------------------- scalers
@@ -194,6 +201,11 @@ class Scaled(ABC):
     @abstractmethod
     def scale(self) -> Floats:
         """With all records ``[columns]``."""
+
+    @property
+    def factor(self) -> Floats:
+        """What the values are multiplied by ``[columns]``."""
+        return np.asarray(1 / self.step.scale_)
 
     @abstractmethod
     def others(self, records: Indices) -> tuple[Floats, Flags]:
@@ -285,6 +297,12 @@ def _varies(mean: Floats, variance: Floats, n: Any) -> Flags:
 
 class Ranged(Scaled):
     """By ``MinMaxScaler``."""
+
+    @property
+    def factor(self) -> Floats:
+        """That of the scaler, which multiplies."""
+        factor: Floats = self.step.scale_
+        return factor
 
     @cached_property
     def scale(self) -> Floats:
@@ -434,9 +452,17 @@ def _known(step: Any, table: Any) -> FittedSteps:
         NotCoveredError: what it makes without a record has no closed form here.
     """
     from sklearn.compose import ColumnTransformer
+    from sklearn.feature_selection import VarianceThreshold
     from sklearn.impute import SimpleImputer
     from sklearn.pipeline import Pipeline
-    from sklearn.preprocessing import MaxAbsScaler, MinMaxScaler, OneHotEncoder, RobustScaler, StandardScaler
+    from sklearn.preprocessing import (
+        MaxAbsScaler,
+        MinMaxScaler,
+        OneHotEncoder,
+        OrdinalEncoder,
+        RobustScaler,
+        StandardScaler,
+    )
 
     reason = why_not_fixed(step)
     if reason is None:
@@ -445,6 +471,8 @@ def _known(step: Any, table: Any) -> FittedSteps:
         Pipeline: _in_turn,
         ColumnTransformer: _side_by_side,
         OneHotEncoder: _frozen,
+        OrdinalEncoder: _numbered,
+        VarianceThreshold: _selected,
         StandardScaler: partial(_scaled, Standardised, uses_scale="with_std"),
         MinMaxScaler: partial(_scaled, Ranged),
         MaxAbsScaler: partial(_scaled, ByLargest),
@@ -493,7 +521,7 @@ def _after(first: FittedSteps, then: FittedSteps, name: str) -> FittedSteps:
         case (), ((columns, filled),), ((_, Standardised() as scaler),):
             filled = replace(filled, scale=scaler.scale)
             scaled = ((columns, replace(scaler, filled=filled)),)
-            return replace(first, marked=marked, scaled=scaled, filled=((columns, filled),))
+            return replace(first, marked=marked, scaled=scaled, filled=((columns, filled),), moves=True)
     raise NotCoveredError(f"{name} is given what a fitted step makes")
 
 
@@ -506,36 +534,102 @@ def _side_by_side(transformer: Any, table: Any) -> FittedSteps:
         raise NotCoveredError(reason)
     scaled: list[tuple[Indices, Scaled]] = []
     filled: list[tuple[Indices, Filled]] = []
-    marked, width, one_less = np.zeros(table.shape[0], dtype=bool), 0, False
+    marked, width, one_less, moves = np.zeros(table.shape[0], dtype=bool), 0, False, False
     for name, part, columns in transformer.transformers_:
         place = transformer.output_indices_[name]
-        if place.start == place.stop:
+        own = None if isinstance(part, str) and part == "drop" else _safe_indexing(table, columns, axis=1)
+        if own is None or not own.shape[1]:
             continue
-        block = _known(part, _safe_indexing(table, columns, axis=1))
-        scaled += [(place.start + own, scaler) for own, scaler in block.scaled]
-        filled += [(place.start + own, imputer) for own, imputer in block.filled]
+        block = _known(part, own)  # without a column it may still be one that fails, or has one, without a record
+        scaled += [(place.start + at, scaler) for at, scaler in block.scaled]
+        filled += [(place.start + at, imputer) for at, imputer in block.filled]
         marked |= block.marked
         one_less |= block.one_less
+        moves |= block.moves
         width = max(width, place.stop)
-    return FittedSteps(width, tuple(scaled), marked, True, tuple(filled), one_less)
+    return FittedSteps(width, tuple(scaled), marked, True, tuple(filled), one_less, moves)
 
 
 def _frozen(encoder: Any, table: Any) -> FittedSteps:
     """A fitted ``OneHotEncoder``: a category that one record alone has is missing without it.
 
     Its column is then 0 throughout, and so is the block of that record, if unknown categories are ignored. Where they
-    are errors, or a category is dropped, such records are marked.
+    are errors, or a category is dropped, such records are marked. Where infrequent categories share a column, records
+    are marked without which others share it, and those that alone have a category.
     """
+    grouped = encoder.min_frequency is not None or encoder.max_categories is not None
+    if not grouped and (
+        not isinstance(encoder.categories, str) or (encoder.handle_unknown != "error" and encoder.drop is None)
+    ):
+        return _unchanged(encoder, table, learns=True)
+    held, counts = _held(encoder, table)
+    alone = np.concatenate(counts) == 1
+    changes = alone
+    if grouped:
+        shared = [0 if own is None else len(own) for own in encoder.infrequent_categories_]
+        if shared != [int(_infrequent(encoder, own, int(own.sum())).sum()) for own in counts]:
+            raise NotCoveredError("OneHotEncoder of this release of scikit-learn finds other categories infrequent")
+        changes = alone | np.concatenate([_regrouping(encoder, own) for own in counts])
+    return _unchanged(encoder, table, np.asarray(held @ changes.astype(np.float64)) > 0, learns=True)
+
+
+def _held(encoder: Any, table: Any) -> tuple[Any, list[Indices]]:
+    """Who has which category, CSR ``[records, categories of all columns]``; how many have each, column by column."""
     from sklearn.preprocessing import OneHotEncoder
 
+    held = OneHotEncoder(categories=encoder.categories_, handle_unknown="ignore").fit_transform(own_table(table))
+    counts = np.asarray(held.sum(axis=0)).ravel().astype(np.int64)
+    return held, np.split(counts, np.cumsum([len(own) for own in encoder.categories_])[:-1])
+
+
+def _regrouping(encoder: Any, counts: Indices) -> Flags:
+    """Whether other categories are infrequent without a record of each category ``[categories]``."""
+    less = counts - np.eye(len(counts), dtype=np.int64)
+    with_it = _infrequent(encoder, counts, int(counts.sum()))
+    return np.array([(_infrequent(encoder, left, int(left.sum())) != with_it).any() for left in less], dtype=bool)
+
+
+def _infrequent(encoder: Any, counts: Indices, n: int) -> Flags:
+    """Which categories of a column share one, of how many times they occur in n records ``[categories]``."""
+    rare = np.zeros(len(counts), dtype=bool)
+    if encoder.min_frequency is not None:
+        share = not isinstance(encoder.min_frequency, Integral)
+        rare = counts < (encoder.min_frequency * n if share else encoder.min_frequency)
+    if encoder.max_categories is not None and encoder.max_categories < len(counts) - int(rare.sum()) + 1:
+        n_frequent = encoder.max_categories - 1  # the last column is for the others; ties go by their order
+        rare[np.argsort(counts, kind="stable")[: len(counts) - n_frequent]] = True
+    return rare
+
+
+def _numbered(encoder: Any, table: Any) -> FittedSteps:
+    """A fitted ``OrdinalEncoder``: without a record that alone has a category the later ones have other numbers."""
     for parameter in ("min_frequency", "max_categories"):
         if getattr(encoder, parameter) is not None:
-            raise NotCoveredError(f"OneHotEncoder({parameter}=...) is fitted on the data")
-    if not isinstance(encoder.categories, str) or (encoder.handle_unknown != "error" and encoder.drop is None):
-        return _unchanged(encoder, table, learns=True)
-    held = OneHotEncoder(categories=encoder.categories_, handle_unknown="ignore").fit_transform(own_table(table))
-    alone = np.asarray(held.sum(axis=0)).ravel() == 1
+            raise NotCoveredError(f"OrdinalEncoder({parameter}=...) is fitted on the data")
+    held, counts = _held(encoder, table)
+    alone = np.concatenate(counts) == 1
     return _unchanged(encoder, table, np.asarray(held @ alone.astype(np.float64)) > 0, learns=True)
+
+
+def _selected(selector: Any, table: Any) -> FittedSteps:
+    """A fitted ``VarianceThreshold``: records are marked without which other columns may be left."""
+    from sklearn.utils import check_array
+
+    X = check_array(table, accept_sparse="csr", dtype=np.float64, ensure_all_finite="allow-nan")
+    X = X if isinstance(X, np.ndarray) else X.toarray()
+    n = len(X)
+    if np.isnan(X).any():
+        raise NotCoveredError("VarianceThreshold is given missing values")
+    if n < 3:
+        raise NotCoveredError("VarianceThreshold is supported for 3 records or more")
+    low, high = Ranged(X, None).extremes(np.arange(n))
+    variance, threshold = X.var(axis=0), float(selector.threshold)
+    left = np.maximum(n * variance - (X - X.mean(axis=0)) ** 2 * (n / (n - 1)), 0.0) / (n - 1)
+    size = np.abs(X).max(axis=0)
+    rounding = CERTAIN_FACTOR * n * EPS * (variance + threshold + np.sqrt(variance) * size) + (n * EPS * size) ** 2
+    constant = (low == high) & (threshold == 0)  # which scikit-learn tells by the range
+    kept, unclear = ~constant & (left > threshold), ~constant & (np.abs(left - threshold) <= rounding)
+    return _unchanged(selector, table, ((kept != selector.get_support()) | unclear).any(axis=1), learns=True)
 
 
 def _scaled(kind: type[Scaled], scaler: Any, table: Any, *, uses_scale: str | None = None) -> FittedSteps:
@@ -551,13 +645,13 @@ def _scaled(kind: type[Scaled], scaler: Any, table: Any, *, uses_scale: str | No
     if getattr(scaler, "clip", False):
         raise NotCoveredError(f"{name}(clip=True) clips a record that is not among those it is fitted on")
     if uses_scale is not None and not getattr(scaler, uses_scale):
-        return _unchanged(scaler, table, learns=True)
+        return replace(_unchanged(scaler, table, learns=True), moves=True)
     dense = X if isinstance(X, np.ndarray) else X.toarray()
     if np.isnan(dense).any():
         raise NotCoveredError(f"{name} is given missing values")
     scaled = ((np.arange(dense.shape[1]), kind(dense, scaler)),)
     marked = np.zeros(len(dense), dtype=bool)
-    return FittedSteps(dense.shape[1], scaled, marked, learns=True, one_less=kind is not Standardised)
+    return FittedSteps(dense.shape[1], scaled, marked, learns=True, one_less=kind is not Standardised, moves=True)
 
 
 def _filled(imputer: Any, table: Any) -> FittedSteps:

@@ -6,24 +6,24 @@ search, and so on the whole table. Where they have the same label it does not ma
 is trained, so that the answer is scikit-learn's in every case. Distances closer together than their own rounding
 count as equal.
 
-Behind steps that are fitted on the records (see :mod:`leakgauge.training.engines.fitted`) each model has a metric of
-its own: differences in column j are divided by ``sqrt(rho_tj)``. A distance then is at least the one on the scale of
-all records over ``max_j sqrt(rho_tj)``, so few candidates of one search hold the neighbours of nearly every query.
+Behind steps that are fitted on the records, all records are on another scale without t, by factors that are known
+(:mod:`leakgauge.training.engines.fitted`). Who is nearest on that scale is looked for among those who are near on the
+scale with t. Whoever is not seen is at least as far as the last one that is, divided by the largest factor; where that
+is not far enough, more are looked at.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property
 from numbers import Integral, Real
 from typing import Any, ClassVar
 
 import numpy as np
 
 from leakgauge.arrays import Flags, Floats, Indices
-from leakgauge.training.engines.closed_form import BLOCK_NUMBERS, UNIT_ROUNDOFF, Answers, ClosedForm, Solved
-from leakgauge.training.engines.fitted import FittedSteps, alone_in_a_column
+from leakgauge.training.engines.closed_form import UNIT_ROUNDOFF, Answers, ClosedForm, Solved, dense
+from leakgauge.training.engines.fitted import FittedSteps
 from leakgauge.training.engines.stateless import Given
 
 ANSWER_TOLERANCE = 1e-9
@@ -35,11 +35,11 @@ METRICS = ("minkowski", "euclidean", "l2", "manhattan", "l1", "cityblock", "cheb
 NEIGHBOURS_AT_ONCE = 2**22
 """Neighbours held in memory while looking further."""
 
-N_SPARE_CANDIDATES = 8
-"""Candidates beyond the neighbours wanted and the record itself, where each model has a metric of its own."""
+NUMBERS_AT_ONCE = 2**15
+"""Differences from neighbours held in memory while lengths on other scales are found: few enough to stay in cache."""
 
-LARGEST_DISTORTION = 1e4
-"""By how much squared lengths may change on the scale of a model before its distances lose digits that count."""
+N_CANDIDATES = 8
+"""Neighbours looked at, beside k, before those on another scale are chosen among them."""
 
 N_RECORDS_PROBED = 64
 """Records looked at beforehand, to see whether ties would leave most models to be trained anyway."""
@@ -53,22 +53,30 @@ class Neighbours:
         index: ``[models, neighbours]``.
         distances: ``[models, neighbours]``.
         slack: ``[models]``: distances whose *squares* differ by no more than this may be equal.
+        beyond: ``[models]``: no record that is not among them is nearer than this.
     """
 
     index: Indices
     distances: Floats
     slack: Floats
-
-    def __getitem__(self, models: Indices) -> Neighbours:
-        return Neighbours(self.index[models], self.distances[models], self.slack[models])
+    beyond: Floats
 
     def level_with(self, k: int) -> Flags:
         """Which neighbours may be as far away as the k-th, bool ``[models, neighbours]``."""
-        squares = self.distances**2
-        last = squares[:, k - 1 : k]
+        last = self.distances[:, k - 1 : k]
         with np.errstate(invalid="ignore"):  # distances that are infinite cannot be told apart
-            level: Flags = ~(np.abs(squares - last) > 2 * self.slack[:, None] + 1e-12 * last)
+            level: Flags = ~(np.abs(self.distances**2 - last**2) > self._blur(last))
         return level
+
+    def more_level_with(self, k: int) -> Flags:
+        """Whether records that are not among them may be as near as the k-th, bool ``[models]``."""
+        last = self.distances[:, k - 1 : k]
+        with np.errstate(invalid="ignore"):
+            level: Flags = ~(self.beyond[:, None] ** 2 - last**2 > self._blur(last))
+        return level[:, 0]
+
+    def _blur(self, distances: Floats) -> Floats:
+        return 2 * self.slack[:, None] + 1e-12 * distances**2
 
 
 class NearestNeighbours(ClosedForm):
@@ -86,7 +94,7 @@ class NearestNeighbours(ClosedForm):
         reason = _unsupported(case)
         if reason:
             return reason
-        search = NeighbourSearch(case) if case.fitted is None else RescaledSearch(case, case.fitted)
+        search = NeighbourSearch(case)
         return _why_tied(search, case) or search
 
 
@@ -107,17 +115,23 @@ class NeighbourSearch(Solved):
             p=wanted.p,
         ).fit(case.matrix)
         self.expands = _is_euclidean(wanted) and not self._uses_tree(wanted.n_neighbors, len(case.labels) - 1)
+        self.rescaling = None if case.fitted is None else Rescaling.of(case, case.fitted, self.expands)
+        self.n_seen = self.k + 1 if self.rescaling is None else self.k + N_CANDIDATES
 
     def own(self, rows: Indices) -> Answers:
         """Log-probabilities ``[m, classes]`` or values ``[m, 1]``."""
-        return self.answers(self.matrix[rows], rows)
+        answers, open_ = self.answers(self.matrix[rows], rows)
+        return answers, open_ | self._undone(rows)
 
     def asked(self, rows: Indices, queries: Floats) -> Answers:
         """Log-probabilities ``[m, q, classes]`` or values ``[m, q, 1]``."""
         matrix = self._like_records(queries.reshape(-1, queries.shape[-1]))
         if queries.ndim == 3:
             table, open_ = self.answers(matrix, np.repeat(rows, queries.shape[1]))
-            return table.reshape(*queries.shape[:2], -1), np.asarray(open_.reshape(queries.shape[:2]).any(axis=1))
+            doubtful = open_.reshape(queries.shape[:2]).any(axis=1) | self._undone(rows)
+            return table.reshape(*queries.shape[:2], -1), np.asarray(doubtful)
+        if self.rescaling is not None:
+            return self._asked_on_other_scales(self.rescaling.without(rows), matrix)
         # A record matters to the queries that have it among their neighbours, or next to them; without any other the
         # answer is that of all records.
         everyone, open_ = self.answers(matrix, np.full(len(queries), -1))
@@ -143,46 +157,73 @@ class NeighbourSearch(Solved):
             ``[m, classes]`` log-probabilities or ``[m, 1]`` values; and bool ``[m]``: where ties or rounding leave
             them open.
         """
-        from sklearn.utils.extmath import row_norms
+        return self._answers_of(self._others(queries, without, self.n_seen), queries, without)
 
-        norms = row_norms(queries)
-        return self._decided(lambda at, k: self._others(queries[at], norms[at], without[at], k), len(without))
-
-    def _decided(self, look: Callable[[Indices, int], Neighbours], n_pairs: int) -> Answers:
-        """The same from a search of so many neighbours for some of the pairs, by their places ``[m]``."""
-        found = look(np.arange(n_pairs), self.k + 1)
+    def _answers_of(self, found: Neighbours, queries: Any, without: Indices) -> Answers:
+        """The same, where some of the neighbours are known."""
         open_, unseen = _matters(found, self.labels, self.k)
-        n_seen = self.k + 1
+        index, distances, slack = found.index[:, : self.k], found.distances[:, : self.k], found.slack
+        n_seen, n_others = found.index.shape[1], len(self.labels) - 1
         while unseen.any():  # look further, until all that are level with the k-th are seen or two differ
-            n_seen, again = 4 * n_seen + 64, np.flatnonzero(unseen)
-            for at in np.array_split(again, 1 + len(again) * n_seen // NEIGHBOURS_AT_ONCE):
-                open_[at], unseen[at] = _matters(look(at, n_seen), self.labels, self.k)
-        nearest = Neighbours(found.index[:, : self.k], found.distances[:, : self.k], found.slack)
-        weights, imprecise = _weights(nearest, self.by_distance)
+            n_seen, again = min(4 * n_seen + 64, n_others), np.flatnonzero(unseen)
+            for part in np.array_split(again, 1 + len(again) * n_seen // NEIGHBOURS_AT_ONCE):
+                further = self._others(queries[part], without[part], n_seen)
+                open_[part], unseen[part] = _matters(further, self.labels, self.k)
+                index[part], distances[part] = further.index[:, : self.k], further.distances[:, : self.k]
+                slack[part] = further.slack
+        weights, imprecise = _weights(distances, slack, self.by_distance)
         if self.n_classes:
-            return _votes(self.labels[nearest.index], weights, self.n_classes), open_ | imprecise
-        values = (self.labels[nearest.index] * weights).sum(axis=1) / weights.sum(axis=1)
+            return _votes(self.labels[index], weights, self.n_classes), open_ | imprecise
+        values = (self.labels[index] * weights).sum(axis=1) / weights.sum(axis=1)
         return values[:, None], open_ | imprecise
+
+    def _asked_on_other_scales(self, lengths: Lengths, queries: Any) -> Answers:
+        """Answers ``[m, q, k]`` of the models without some records to the same queries ``[q, columns]``."""
+        index, beyond = self._near(queries, min(self.n_seen + 1, len(self.labels)))
+        table = np.empty((len(lengths.records), queries.shape[0], max(self.n_classes, 1)))
+        doubtful = self._undone(lengths.records)
+        for query in range(queries.shape[0]):
+            one = queries[np.full(len(lengths.records), query)]
+            found = lengths.nearest(index[[query]], beyond[[query]], dense(queries[[query]]), self.k)
+            table[:, query], open_ = self._answers_of(found, one, lengths.records)
+            doubtful |= open_
+        return table, doubtful
+
+    def _undone(self, rows: Indices) -> Flags:
+        return np.zeros(len(rows), dtype=bool) if self.rescaling is None else self.rescaling.undone[rows]
 
     def _uses_tree(self, k: int, n_left: int) -> bool:
         """Whether the models search by a tree, which subtracts features and does not expand squares."""
         # With k >= n // 2 scikit-learn leaves trees; a release that does not name its method counts as one without.
         return getattr(self.model, "_fit_method", "") in ("kd_tree", "ball_tree") and k < n_left // 2
 
-    def _others(self, queries: Any, norms: Floats, without: Indices, k: int) -> Neighbours:
+    def _near(self, queries: Any, n: int) -> tuple[Indices, Floats]:
+        """The n nearest of all records ``[m, n]``, and ``[m]``: no nearer than this is any other."""
+        distances, index = self.model.kneighbors(queries, n)
+        if n == len(self.labels):
+            return index, np.full(len(index), np.inf)
+        return index, np.sqrt(np.maximum(distances[:, -1] ** 2 - self._slack(queries, distances[:, -1]), 0.0))
+
+    def _others(self, queries: Any, without: Indices, k: int) -> Neighbours:
         """The k nearest records (all, if there are fewer) other than the one that is left out."""
         wanted = min(k + 1, self.matrix.shape[0])
+        if self.rescaling is not None:
+            index, beyond = self._near(queries, wanted)
+            return self.rescaling.without(without).nearest(index, beyond, dense(queries), self.k)
         distances, index = self.model.kneighbors(queries, wanted)
         out = index == without[:, None]
         out[~out.any(axis=1), -1] = True  # further away, or hidden behind that many copies: all of them are level
         index = index[~out].reshape(len(without), wanted - 1)
         distances = distances[~out].reshape(len(without), wanted - 1)
-        slack = np.zeros(len(without))
-        if self.expands:
-            # |x|^2 - 2xy + |y|^2 carries the rounding of its terms, however small the distance; |y| <= |x| + d.
-            terms = 2 * norms + distances[:, -1]
-            slack = (4 + np.sqrt(self.matrix.shape[1])) * UNIT_ROUNDOFF * terms**2
-        return Neighbours(index, distances, slack)
+        return Neighbours(index, distances, self._slack(queries, distances[:, -1]), distances[:, -1])
+
+    def _slack(self, queries: Any, distances: Floats) -> Floats:
+        """What rounding does to the square of a distance, or of a smaller one, to each query ``[m]``."""
+        from sklearn.utils.extmath import row_norms
+
+        if not self.expands:
+            return np.zeros(len(distances))
+        return _expansion_slack(2 * row_norms(queries) + distances, self.matrix.shape[1])  # |y| <= |x| + d
 
     def _like_records(self, queries: Floats) -> Any:
         """Queries in the form of the records, dense or sparse."""
@@ -191,105 +232,111 @@ class NeighbourSearch(Solved):
         return queries if isinstance(self.matrix, np.ndarray) else csr_matrix(queries)
 
 
-class RescaledSearch(NeighbourSearch):
-    """The same behind steps that are fitted on the records: each model measures distances on its own scale.
+@dataclass(frozen=True)
+class Rescaling:
+    """How far records are apart on the scales of steps that are fitted without one of them.
 
     Args:
-        case: what is given.
-        fitted: the steps.
+        matrix: dense, on the scale of the steps that were fitted on all ``[records, columns]``.
+        steps: these.
+        power: of the differences that are summed, 1 or 2.
+        expands: whether scikit-learn finds distances by multiplying squares out.
+        undone: without which records a column becomes constant and that can be seen, so that models are to be trained,
+            bool ``[records]``.
     """
 
-    def __init__(self, case: Given, fitted: FittedSteps) -> None:
-        scales_all = sum(len(columns) for columns, _ in fitted.scaled) == case.matrix.shape[1]
-        may_be_sparse = not (isinstance(case.matrix, np.ndarray) and scales_all)  # by what an encoder makes of others
-        case = case.dense()
-        super().__init__(case)
-        self.power = _power(case.estimator)
-        change = fitted.without(np.arange(len(case.labels)))
-        self.rho, distorted = change.rho, change.distortion > LARGEST_DISTORTION
-        self.sizes = fitted.sizes(case.matrix)
-        self.expands |= may_be_sparse and _is_euclidean(case.estimator)
-        self.unclear = alone_in_a_column(case.matrix) | distorted
+    matrix: Floats
+    steps: FittedSteps
+    power: int
+    expands: bool
+    undone: Flags
 
-    def own(self, rows: Indices) -> Answers:
-        """Log-probabilities ``[m, classes]`` or values ``[m, 1]``."""
-        table, open_ = super().own(rows)
-        return table, open_ | self.unclear[rows]
+    @classmethod
+    def of(cls, case: Given, steps: FittedSteps, expands: bool) -> Rescaling:
+        """That of a case.
 
-    def asked(self, rows: Indices, queries: Floats) -> Answers:
-        """Log-probabilities ``[m, q, classes]`` or values ``[m, q, 1]``."""
-        if queries.ndim == 3:
-            table, open_ = super().asked(rows, queries)
-            return table, open_ | self.unclear[rows]
-        answers = [self._decided(partial(self._on_scale, query[None], rows), len(rows)) for query in queries]
-        table = np.stack([values for values, _ in answers], axis=1)
-        return table, np.any([open_ for _, open_ in answers], axis=0) | self.unclear[rows]
+        A column that is constant without a record adds the same to all distances from it, which votes do not see
+        unless the column is large.
+        """
+        wanted, matrix = case.estimator, dense(case.matrix)
+        undone = steps.constant_without(matrix, scaled=wanted.weights != "distance")
+        return cls(matrix, steps, 2 if _is_euclidean(wanted) else 1, expands, undone)
 
-    def _others(self, queries: Any, norms: Floats, without: Indices, k: int) -> Neighbours:
-        """The k nearest records (all, if there are fewer) other than the one that is left out."""
-        return self._on_scale(queries, without, np.arange(len(without)), k)
+    def without(self, records: Indices) -> Lengths:
+        """The scales without each of some records ``[m]``."""
+        return Lengths(self, records, self.steps.without(records).rho)
 
-    def _on_scale(self, queries: Floats, rows: Indices, at: Indices, k: int) -> Neighbours:
-        """The k nearest records on the scale of the model without each record ``rows[at]``, but for the record.
+    @cached_property
+    def largest(self) -> Floats:
+        """The largest absolute value of each column ``[columns]``."""
+        return np.asarray(np.maximum(self.matrix.max(axis=0), -self.matrix.min(axis=0)))
+
+
+@dataclass(frozen=True)
+class Lengths:
+    """Distances on the scales without some records: ``sum_j |difference_j|^p / rho_tj^(p/2)`` is that to the power p.
+
+    Args:
+        rescaling: what is the same for all.
+        records: ``[m]``.
+        rho: see :mod:`leakgauge.training.engines.fitted`, ``[m, columns]``.
+    """
+
+    rescaling: Rescaling
+    records: Indices
+    rho: Floats
+
+    def nearest(self, index: Indices, beyond: Floats, queries: Floats, k: int) -> Neighbours:
+        """The nearest of some records, without the one that is left out, to a query each or the same one.
 
         Args:
-            queries: one for all ``[1, columns]``, or one for each ``[m, columns]``.
-            rows: the records that are left out.
-            at: the places ``[m]`` among them.
-            k: how many.
+            index: the records ``[m, neighbours]`` or ``[1, neighbours]``.
+            beyond: on the scale of all records, no other record is nearer than this ``[m]`` or ``[1]``.
+            queries: ``[m, columns]`` or ``[1, columns]``.
+            k: how many are to vote.
         """
-        without, n = rows[at], len(self.labels)
-        wanted, rho = min(k, n - 1), self.rho[without]
-        n_candidates = min(k + 1 + N_SPARE_CANDIDATES, n)
-        reach, index = self.model.kneighbors(queries, n_candidates)
-        index = np.broadcast_to(index, (len(at), n_candidates))
-        index, distances = self._nearest(queries, without, index, wanted)
-        # Error of the differences, of which each column carries its own; and of the terms if squares are expanded.
-        stretched = (self.sizes + np.abs(queries)) / np.minimum(np.sqrt(rho), 1.0)
-        differences = 8 * UNIT_ROUNDOFF * stretched.sum(axis=1)
-        slack = 2 * differences * (distances[:, -1] + differences)
-        if self.expands:
-            slack += (4 + np.sqrt(rho.shape[1])) * UNIT_ROUNDOFF * 4 * (stretched**2).sum(axis=1)
-        if n_candidates < n:
-            further = reach[:, -1] ** 2 / rho.max(axis=1)  # no other record is nearer than this
-            unsure = np.flatnonzero(~(distances[:, -1] ** 2 * (1 + 1e-9) + 4 * slack < further))
-            everyone = np.broadcast_to(np.arange(n), (len(unsure), n))
-            again = queries if len(queries) == 1 else queries[unsure]
-            index[unsure], distances[unsure] = self._nearest(again, without[unsure], everyone, wanted)
-        return Neighbours(index, distances, slack)
+        power = self.rescaling.power
+        distances = self._powers(index, queries) ** (1 / power)
+        distances[index == self.records[:, None]] = np.inf
+        order = np.argsort(distances, axis=1, kind="stable")
+        distances = np.take_along_axis(distances, order, axis=1)
+        index = np.take_along_axis(np.broadcast_to(index, distances.shape), order, axis=1)
+        far = beyond * (1 - 1e-9) / np.sqrt(self.rho.max(axis=1))
+        slack = self._slack(queries, distances[:, k - 1])
+        return Neighbours(index[:, :-1], distances[:, :-1], slack, np.minimum(far, distances[:, -1]))
 
-    def _nearest(self, queries: Floats, without: Indices, index: Indices, k: int) -> tuple[Indices, Floats]:
-        """The k nearest of candidates ``[m, candidates]`` but for the one left out: places and distances ``[m, k]``."""
-        nearest, distances = np.empty((len(without), k), dtype=np.int64), np.empty((len(without), k))
-        step = max(1, BLOCK_NUMBERS // 8 // max(1, index.shape[1] * self.rho.shape[1]))
-        for start in range(0, len(without), step):
-            block = slice(start, start + step)
-            asked = queries if len(queries) == 1 else queries[block]
-            away = self.matrix[index[block]]
-            away -= asked[:, None, :]
-            away /= np.sqrt(self.rho[without[block]])[:, None, :]
-            found = _lengths(away, self.power)
-            found[index[block] == without[block, None]] = np.inf
-            order = np.argsort(found, axis=1, kind="stable")[:, :k]
-            nearest[block] = np.take_along_axis(index[block], order, axis=1)
-            distances[block] = np.take_along_axis(found, order, axis=1)
-        return nearest, distances
+    def _powers(self, index: Indices, queries: Floats) -> Floats:
+        """Distances to the power of p ``[m, neighbours]``."""
+        matrix, power = self.rescaling.matrix, self.rescaling.power
+        weights = self.rho ** (-power / 2)
+        if len(index) == 1:
+            return np.asarray(weights @ (np.abs(matrix[index[0]] - queries) ** power).T)
+        found = np.empty(index.shape)
+        step = max(1, NUMBERS_AT_ONCE // max(1, index.shape[1] * matrix.shape[1]))
+        for part in (slice(start, start + step) for start in range(0, len(index), step)):
+            away = matrix.take(index[part], axis=0)  # in place from here on, which is several times faster
+            away -= queries[part, None]
+            np.multiply(away, away, out=away) if power == 2 else np.abs(away, out=away)
+            found[part] = np.matmul(away, weights[part, :, None])[:, :, 0]
+        return found
 
-
-def _lengths(away: Floats, power: float) -> Floats:
-    """Minkowski lengths of ``[..., columns]``."""
-    if power == 2:
-        return np.asarray(np.sqrt(np.einsum("...j,...j->...", away, away)))
-    if np.isinf(power):
-        return np.asarray(np.abs(away).max(axis=-1))
-    away = np.abs(away)
-    return np.asarray(away.sum(axis=-1) if power == 1 else (away**power).sum(axis=-1) ** (1 / power))
+    def _slack(self, queries: Floats, distances: Floats) -> Floats:
+        """What rounding may do to the square of a distance ``[m]``, here and in scikit-learn."""
+        rescaling = self.rescaling
+        largest, sizes, roots = rescaling.largest, rescaling.steps.sizes, 1 / np.sqrt(self.rho)
+        share = rescaling.steps.scale_error(self.rho)
+        values = 8 * UNIT_ROUNDOFF * ((np.abs(queries) + largest + sizes) * roots).sum(axis=1)
+        slack = 2 * distances * (distances * share + values)
+        if rescaling.expands:
+            # Other records are no further from 0 than twice the largest, wherever a scaler puts that.
+            terms = 4 * np.sqrt(((largest * roots) ** 2).sum(axis=1)) + distances
+            slack = slack + _expansion_slack(terms, len(largest))
+        return np.asarray(slack)
 
 
-def _power(estimator: Any) -> float:
-    """The power of the metric as a Minkowski distance."""
-    named = {"euclidean": 2.0, "l2": 2.0, "manhattan": 1.0, "l1": 1.0, "cityblock": 1.0, "chebyshev": np.inf}
-    return named.get(estimator.metric, float(estimator.p))
+def _expansion_slack(terms: Floats, n_columns: int) -> Floats:
+    """Rounding of ``|x|^2 - 2xy + |y|^2``, however small that is, with terms ``|x| + |y|``."""
+    return np.asarray((4 + np.sqrt(n_columns)) * UNIT_ROUNDOFF * terms**2)
 
 
 def _matters(found: Neighbours, labels: Any, k: int) -> tuple[Flags, Flags]:
@@ -304,21 +351,20 @@ def _matters(found: Neighbours, labels: Any, k: int) -> tuple[Flags, Flags]:
         return np.zeros(len(found.index), dtype=bool), np.zeros(len(found.index), dtype=bool)
     level = found.level_with(k)
     differ = (level & (labels[found.index] != labels[found.index[:, k - 1 : k]])).any(axis=1)
-    choice = level[:, k]
-    more = level[:, -1] & (n_seen < n_others)
-    return choice & differ, choice & ~differ & more
+    choice = level[:, k] & differ
+    return choice, ~choice & found.more_level_with(k) & (n_seen < n_others)
 
 
-def _weights(nearest: Neighbours, by_distance: bool) -> tuple[Floats, Flags]:
+def _weights(distances: Floats, slack: Floats, by_distance: bool) -> tuple[Floats, Flags]:
     """Weights of the neighbours ``[models, k]`` as scikit-learn has them, and where rounding could be seen in them."""
     if not by_distance:
-        return np.ones(nearest.distances.shape), np.zeros(len(nearest.distances), dtype=bool)
-    inverse = 1.0 / nearest.distances
+        return np.ones(distances.shape), np.zeros(len(distances), dtype=bool)
+    inverse = 1.0 / distances
     infinite = np.isinf(inverse)
     copies = np.asarray(infinite.any(axis=1))  # neighbours at distance 0 share all of the weight
-    imprecise = ~(nearest.slack <= ANSWER_TOLERANCE * nearest.distances[:, 0] ** 2)
+    imprecise = ~(slack <= ANSWER_TOLERANCE * distances[:, 0] ** 2)
     # A distance of exactly 0 is trusted only where it was not found by subtracting large numbers.
-    imprecise = (imprecise | copies) & (nearest.slack != 0)
+    imprecise = (imprecise | copies) & (slack != 0)
     return np.where(copies[:, None], infinite, inverse), imprecise
 
 
@@ -335,6 +381,11 @@ def _is_euclidean(estimator: Any) -> bool:
     return estimator.metric in ("euclidean", "l2") or (estimator.metric == "minkowski" and estimator.p == 2)
 
 
+def _is_manhattan(estimator: Any) -> bool:
+    named = estimator.metric in ("manhattan", "l1", "cityblock")
+    return named or (estimator.metric == "minkowski" and estimator.p == 1)
+
+
 def _unsupported(case: Given) -> str | None:
     wanted = case.estimator
     if wanted.weights not in (None, "uniform", "distance"):
@@ -349,6 +400,8 @@ def _unsupported(case: Given) -> str | None:
         return f"algorithm={wanted.algorithm!r} is not known"
     if not isinstance(wanted.n_neighbors, Integral) or int(wanted.n_neighbors) < 1:
         return f"n_neighbors={wanted.n_neighbors!r} is not a whole number of at least 1"
+    if case.fitted is not None and not _is_euclidean(wanted) and not _is_manhattan(wanted):
+        return "behind steps that are fitted on the data, distances with p=1 and p=2 are supported only"
     left = len(case.labels) - 1
     if int(wanted.n_neighbors) > left:
         return f"n_neighbors={wanted.n_neighbors} is more than the {left} records that each model is trained on"

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from leakgauge.arrays import Codes, Floats, Indices
+from leakgauge.arrays import Codes, Flags, Floats, Indices
 from leakgauge.training.engines.closed_form import Displacing
 from leakgauge.training.engines.naive_bayes.counts import (
     Bernoullis,
@@ -32,11 +32,16 @@ class NaiveBayesEngine(Displacing):
     """What all naive Bayes models share: the prior, and classes that vanish with their last member."""
 
     tolerance: ClassVar[float] = LOG_PROBABILITY_RELATIVE_TOLERANCE
+    takes_fitted = True
     uses_prior: ClassVar[bool] = True
+    sees_scale: ClassVar[bool] = True
+    """Whether a feature matters otherwise if it is multiplied by a number, or one is added to it."""
 
     def solve(self, case: Given) -> NaiveBayesModels | str:
         """Counts or moments of all records; parameters without a closed form are refused."""
         reason = _why_bad_prior(case)
+        if reason is None and case.fitted is not None and case.fitted.moves and self.sees_scale:
+            reason = f"{type(case.estimator).__name__} counts, and what it counts depends on a scale fitted on the data"
         if reason:
             return reason
         classes = Classes(case.labels, case.counts)
@@ -44,7 +49,8 @@ class NaiveBayesEngine(Displacing):
         if isinstance(likelihoods, str):
             return likelihoods
         from_counts = bool(getattr(case.estimator, "fit_prior", True))  # GaussianNB has no such parameter
-        return NaiveBayesModels(classes, likelihoods, _given_prior(case), from_counts, self.uses_prior)
+        prior = _given_prior(case)
+        return NaiveBayesModels(classes, likelihoods, prior, from_counts, self.uses_prior, _undone(case))
 
     @abstractmethod
     def likelihoods(self, case: Given, classes: Classes) -> Likelihoods | str:
@@ -69,7 +75,7 @@ class GaussianNaiveBayes(NaiveBayesEngine):
     learners = ("naive_bayes.GaussianNB",)
     name = "gaussian-naive-bayes"
     method = "closed form: means and variances of the classes with the record taken out"
-    takes_fitted = True
+    sees_scale = False
 
     def likelihoods(self, case: Given, classes: Classes) -> Likelihoods | str:
         """Moments; a negative ``var_smoothing`` is refused, as by scikit-learn."""
@@ -174,12 +180,20 @@ class CategoricalNaiveBayes(NaiveBayesEngine):
             return "CategoricalNB takes no negative codes"
         if (asked.max(axis=0, initial=0) >= np.maximum(last + 1, fewest)).any():
             return "a query has a category that no record has; set min_categories"
-        reason = _why_no_category_left(codes, last, case.removed, fewest)
+        known = case.removed[~(_undone(case)[case.removed] | case.unknown(np.arange(len(case.removed))))]
+        reason = _why_no_category_left(codes, last, known, fewest)
         return reason or Categories(codes, classes, alpha, np.maximum(last + 1, fewest))
 
     def tables(self, estimator: Any) -> Floats:
         """Of all features, one after another."""
         return np.hstack(estimator.feature_log_prob_)
+
+
+def _undone(case: Given) -> Flags:
+    """Without which records the features are others, since a step before makes a column less, bool ``[records]``."""
+    if case.fitted is None:
+        return np.zeros(len(case.labels), dtype=bool)
+    return case.fitted.constant_without(case.matrix, scaled=False)
 
 
 def _matrices(case: Given) -> list[Any]:

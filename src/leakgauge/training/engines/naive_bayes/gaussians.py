@@ -8,7 +8,7 @@ import numpy as np
 
 from leakgauge.arrays import Floats, Indices
 from leakgauge.training.engines.closed_form import ROUNDING_DEVIATION_SHARE, UNIT_ROUNDOFF, products
-from leakgauge.training.engines.fitted import FittedSteps, alone_in_a_column
+from leakgauge.training.engines.fitted import FittedSteps
 from leakgauge.training.engines.naive_bayes.models import Classes, Likelihoods, Scores, parts
 
 LOST_DIGIT_SHARE = 0.1
@@ -22,21 +22,21 @@ class Gaussians(Likelihoods):
     M into M - (x - m)^2 n / (n - 1). All values are centred first, and where hardly anything of M is left the
     others are summed anew: at most one record for each class and feature.
 
-    Behind steps that are fitted on the records (see :mod:`leakgauge.training.engines.fitted`) the variances of the
-    model without t are those here over ``rho_tj``: the largest is of these, and what is added to them is, in the units
-    here, ``rho_tj`` times as much. The change of units is the same factor of all classes.
+    On another scale without the record (:mod:`leakgauge.training.engines.fitted`), all densities of a feature are
+    multiplied by the same number, and the largest variance is another one.
 
     Args:
         X: ``[records, features]``.
         classes: who is in which.
         smoothing: the share of the largest variance of all features, over all records left, added to variances.
-        fitted: the steps before; ``None`` if they learn nothing.
+        steps: what scaled the features; ``None`` if nothing that is fitted on the records did.
     """
 
-    def __init__(self, X: Floats, classes: Classes, smoothing: float, fitted: FittedSteps | None = None) -> None:
-        self.classes, self.smoothing, self.fitted = classes, smoothing, fitted
-        self.size = np.maximum(X.max(axis=0), -X.min(axis=0)) if fitted is None else fitted.sizes(X)
-        self.alone = np.zeros(len(X), dtype=bool) if fitted is None else alone_in_a_column(X)
+    def __init__(self, X: Floats, classes: Classes, smoothing: float, steps: FittedSteps | None = None) -> None:
+        self.classes, self.smoothing, self.steps = classes, smoothing, steps
+        self.size = np.maximum(X.max(axis=0), -X.min(axis=0))
+        if steps is not None:
+            self.size = self.size + steps.sizes
         self.centre = X.mean(axis=0)
         self.X = X - self.centre
         again = self.X.mean(axis=0)
@@ -53,22 +53,23 @@ class Gaussians(Likelihoods):
         rounding = np.zeros_like(values)
         for part in parts(len(rows), self.X.shape[1]):
             which = rows[part]
-            X, own, added = self.X[which], classes.labels[which], self._added(which)
+            X, own, (added, blur) = self.X[which], classes.labels[which], self._added(which)
             for c in np.flatnonzero(classes.counts):
                 at = np.flatnonzero(own != c)
-                density = _log_density(X[at] - spread.means[c], spread.variances[c] + added[at], self.size)
+                others = None if blur is None else blur[at]
+                density = _log_density(X[at] - spread.means[c], spread.variances[c] + added[at], self.size, others)
                 values[part][at, c], rounding[part][at, c] = density
             members = classes.counts[own][:, None]
             stretched = (X - spread.means[own]) * (members / np.maximum(members - 1, 1))
-            density = _log_density(stretched, spread.variances_without(which) + added, self.size)
+            density = _log_density(stretched, spread.variances_without(which) + added, self.size, blur)
             at = np.arange(len(which))
             values[part][at, own], rounding[part][at, own] = density
-        return Scores(values, rounding * self._distortion(rows)[:, None])
+        return Scores(values, rounding)
 
     def asked(self, rows: Indices, queries: Floats) -> Scores:
         """Log densities, as sums of squares that are multiplied out: products of queries and models."""
         classes, spread = self.classes, self.spread
-        own, added = classes.labels[rows], self._added(rows)
+        own, (added, blur) = classes.labels[rows], self._added(rows)
         size = np.maximum(self.size, np.abs(queries).max(axis=tuple(range(queries.ndim - 1))))
         queries = queries - self.centre
         without, shift = spread.variances_without(rows) + added, self._shifts(rows)
@@ -88,31 +89,28 @@ class Gaussians(Likelihoods):
             terms = 16 * (2 * (squares + rest) + np.abs(widths) + n_features) + 8 * lost
             noisy = (variances <= (ROUNDING_DEVIATION_SHARE * size) ** 2).any(axis=1)
             rounding[:, :, c] = np.where(noisy[:, None], np.nan, UNIT_ROUNDOFF * terms)
-        return Scores(values, rounding * self._distortion(rows)[:, None, None])
+            if blur is not None:
+                rounding[:, :, c] += (blur / variances).max(axis=1, keepdims=True) * (squares + rest + n_features)
+        return Scores(values, rounding)
 
     def moves(self, rows: Indices) -> Floats:
         """Means of the own class; variances of all classes, as the smoothing is of the whole table."""
         own, at = self.classes.labels[rows], np.arange(len(rows))
-        added = self._added(rows) - self.smoothing * self.everyone.variances.max()
+        added = self._added(rows)[0] - self.smoothing * self.everyone.variances.max()
         variances = np.repeat(added[:, None, :], len(self.classes.counts), axis=1) + np.zeros(self.X.shape[1])
         means = np.zeros_like(variances)
         means[at, own] = self._shifts(rows)
         variances[at, own] += self.spread.variances_without(rows) - self.spread.variances[own]
         return np.concatenate([means, variances], axis=2)
 
-    def _added(self, rows: Indices) -> Floats:
-        """What smoothing adds to the variances, ``[m, 1]``, or ``[m, features]`` behind fitted steps."""
-        left = self.everyone.variances_without(rows)
-        if self.fitted is None:
-            return np.asarray(self.smoothing * left.max(axis=1, keepdims=True))
-        rho = self.fitted.without(rows).rho
-        return np.asarray(self.smoothing * (left / rho).max(axis=1, keepdims=True) * rho)
-
-    def _distortion(self, rows: Indices) -> Floats:
-        """By how much fitted steps stretch rounding errors ``[m]``; infinite where their closed form does not hold."""
-        if self.fitted is None:
-            return np.ones(len(rows))
-        return np.where(self.alone[rows], np.inf, self.fitted.without(rows).distortion)
+    def _added(self, rows: Indices) -> tuple[Floats, Floats | None]:
+        """What smoothing adds to variances, and how far that may be off, ``[m, 1]`` or ``[m, features]`` each."""
+        variances = self.everyone.variances_without(rows)
+        if self.steps is None:
+            return self.smoothing * variances.max(axis=1, keepdims=True), None
+        rho = self.steps.without(rows).rho
+        added = self.smoothing * (variances / rho).max(axis=1, keepdims=True) * rho
+        return added, self.steps.scale_error(rho)[:, None] * added
 
     def _shifts(self, rows: Indices) -> Floats:
         """How far the mean of the own class moves, ``[m, features]``."""
@@ -161,7 +159,7 @@ class ClassMoments:
         return left / np.maximum(members - 1, 1)
 
 
-def _log_density(deviations: Floats, variances: Floats, size: Floats) -> tuple[Floats, Floats]:
+def _log_density(deviations: Floats, variances: Floats, size: Floats, blur: Floats | None) -> tuple[Floats, Floats]:
     """Log of a product of Gaussian densities ``[rows]``, and what rounding may do to it.
 
     Args:
@@ -169,6 +167,7 @@ def _log_density(deviations: Floats, variances: Floats, size: Floats) -> tuple[F
         variances: ``[rows, features]``.
         size: the largest absolute value of each feature before centring, ``[features]``: scikit-learn does not
             centre, so its means carry an error of that size.
+        blur: how far variances may be off otherwise ``[rows, features]``, if they may.
     """
     n_features = deviations.shape[1]
     scaled = deviations / variances
@@ -177,6 +176,8 @@ def _log_density(deviations: Floats, variances: Floats, size: Floats) -> tuple[F
     lost = np.abs(scaled) @ size
     values = -0.5 * (n_features * np.log(2 * np.pi) + widths + squares)
     rounding = UNIT_ROUNDOFF * (16 * (squares + np.abs(widths) + n_features) + 8 * lost)
+    if blur is not None:
+        rounding += (blur / variances).max(axis=1) * (squares + n_features)
     noise = (ROUNDING_DEVIATION_SHARE * size) ** 2
     if variances.min(initial=np.inf) <= noise.max():
         rounding[(variances <= noise).any(axis=1)] = np.nan

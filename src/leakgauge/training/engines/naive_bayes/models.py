@@ -115,28 +115,32 @@ class NaiveBayesModels(Moving):
         fixed: given priors ``[classes]``, NaN for a class without members; ``None`` if there are none.
         from_counts: whether priors are shares of the classes.
         uses_prior: whether priors enter into answers at all.
+        undone: records without which the features are others, so that models are to be trained, bool ``[records]``.
     """
 
     def __init__(
-        self, classes: Classes, likelihoods: Likelihoods, fixed: Floats | None, from_counts: bool, uses_prior: bool
+        self,
+        classes: Classes,
+        likelihoods: Likelihoods,
+        fixed: Floats | None,
+        from_counts: bool,
+        uses_prior: bool,
+        undone: Flags,
     ) -> None:
         self.classes = classes
         self.likelihoods = likelihoods
-        self.fixed, self.from_counts, self.uses_prior = fixed, from_counts, uses_prior
+        self.fixed, self.from_counts, self.uses_prior, self.undone = fixed, from_counts, uses_prior, undone
 
     def own(self, rows: Indices) -> Answers:
         """Log-probabilities ``[m, classes]``."""
-        alike = self.likelihoods.alike(rows)
-        if alike is None:
-            return posterior(self.likelihoods.own(rows), self._weighted(rows))
-        first, place = alike
+        first, place = self.likelihoods.alike(rows) or (slice(None), slice(None))
         logs, doubtful = posterior(self.likelihoods.own(rows[first]), self._weighted(rows[first]))
-        return logs[place], doubtful[place]
+        return logs[place], doubtful[place] | self.undone[rows]
 
     def asked(self, rows: Indices, queries: Floats) -> Answers:
         """Log-probabilities ``[m, q, classes]``."""
         logs, doubtful = posterior(self.likelihoods.asked(rows, queries), self._weighted(rows))
-        return logs, np.asarray(doubtful.any(axis=1))
+        return logs, np.asarray(doubtful.any(axis=1)) | self.undone[rows]
 
     def moves(self, rows: Indices) -> Answers:
         """For each class that has members: the log prior, then its parameters."""
