@@ -123,6 +123,13 @@ def test_a_search_that_fails_for_a_regressor_is_no_pass() -> None:
     assert "the search over queries other than the record itself failed for 8 of 8 records" in found.reason
 
 
+def test_a_rule_that_asks_for_proof_passes_no_regressor() -> None:
+    rule = replace(RULE, queries=Queries.ANY)
+    found = finding(audit(LinearRegression(), **ordinary(400), settings=replace(QUICK, rule=rule)))
+    assert found.verdict is Verdict.CANNOT_TELL
+    assert "no bound on this change is known for regressors" in found.reason
+
+
 @pytest.mark.parametrize("fitted", [False, True])
 def test_people_alone_in_their_town_fail_it(fitted: bool) -> None:
     """15 of 300: the model of their town is their own value, so that they move its prediction all the way."""

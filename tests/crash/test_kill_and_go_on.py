@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from leakgauge.auditing.influence.measurement import N_SEARCHED
+from leakgauge.auditing.influence.elsewhere import N_SEARCHED
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups")
 

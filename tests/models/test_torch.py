@@ -148,12 +148,12 @@ def test_what_outputs_mean_is_read_off_the_answers(last, meaning):
         ([torch.nn.Sigmoid(), torch.nn.Flatten(0)], "one probability"),
     ],
 )
-@pytest.mark.parametrize("scale", [2.0, 1e-3])  # logits of the latter are all near 0.5, as probabilities might be
-def test_a_single_output_is_for_the_second_of_two_classes(last, meaning, scale):
-    module = torch.nn.Sequential(linear([[scale, 0.0, 0.0]], [0.5]), *last)
+@pytest.mark.parametrize("bias", [0.5, 3.0])
+def test_a_single_output_is_for_the_second_of_two_classes(last, meaning, bias):
+    module = torch.nn.Sequential(linear([[2.0, 0.0, 0.0]], [bias]), *last)
+    p = 1 / (1 + np.exp(-(2.0 * X[:, 0] + bias)))
     model = trained_module(module, Records.from_arrays(X, (X[:, 0] > 0).astype(int)))
     assert model.meaning == meaning
-    p = 1 / (1 + np.exp(-(scale * X[:, 0] + 0.5)))
     np.testing.assert_allclose(np.exp(model.log_probabilities(X)), np.c_[1 - p, p], atol=1e-6)
 
 
@@ -192,4 +192,31 @@ def test_an_audit_of_a_module_is_that_of_its_answers(last):
 
     other = audit(FunctionProbabilities(answers, schema), **sides, settings=settings)
     for one, twin in zip(result.attacks, other.attacks, strict=True):
-        assert one.advantage.value == pytest.approx(twin.advantage.value, abs=0.02)
+        if one.name != "learned":  # it looks at the last digits, which are those of another precision
+            assert one.advantage.value == pytest.approx(twin.advantage.value, abs=0.02), one.name
+
+
+def test_a_sigmoid_that_is_no_layer_is_a_probability():
+    """The last layer that was registered is linear; what it was trained for says how its answers are meant."""
+
+    class Sure(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = linear([[20.0, 0.0, 0.0]], [0.0])
+
+        def forward(self, x):
+            return torch.sigmoid(self.layer(x))
+
+    model = trained_module(Sure(), Records.from_arrays(X, (X[:, 0] > 0).astype(int)))
+    assert model.meaning == "one probability"
+
+
+@pytest.mark.parametrize("precision", [torch.float64, torch.bfloat16])
+def test_modules_are_asked_in_their_own_precision(precision):
+    weights = linear(np.random.default_rng(0).normal(size=(3, 3)).tolist(), [0.5, 0.0, -0.5])
+    plain = wrap_module(weights, RECORDS.schema).log_probabilities(X)
+    for last, meaning in (([], "logits"), ([torch.nn.Softmax(dim=1)], "probabilities")):
+        model = trained_module(torch.nn.Sequential(weights, *last).to(precision), RECORDS)
+        assert model.meaning == meaning
+        np.testing.assert_allclose(np.exp(model.log_probabilities(X)), np.exp(plain), atol=0.02)
+        weights.float()

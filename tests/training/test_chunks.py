@@ -13,7 +13,16 @@ from sklearn.naive_bayes import GaussianNB
 
 from leakgauge.errors import MissingExtra, WorkerError
 from leakgauge.records import Records
-from leakgauge.training import Execution, Job, Randomness, SklearnLearner, chunks, random_subsets, train_many
+from leakgauge.training import (
+    Execution,
+    Job,
+    Randomness,
+    SklearnLearner,
+    chunks,
+    leave_one_out,
+    random_subsets,
+    train_many,
+)
 from leakgauge.training.engines.refit import Loop, Refit
 
 
@@ -38,6 +47,20 @@ def test_a_part_answers_as_those_models_of_the_whole(randomness: Randomness) -> 
     twice = whole.part(np.arange(10, 20)).part(np.array([7]))
     assert twice.seed_of(0) == whole.seed_of(17)
     np.testing.assert_array_equal(Refit().prepare(part).all().answers, Refit().prepare(whole).all().answers[which])
+
+
+def test_no_model_with_a_seed_of_its_own_has_the_seed_in_common():
+    """NumPy's seed sequences do not tell [5] from [5, 0]: the first shadow model was trained like the audited one."""
+    records = Records.from_arrays(np.arange(20.0)[:, None], np.arange(20) % 2)
+    subsets = leave_one_out(20)
+    for seed in (0, 5, 2**40):
+        own, shared = (
+            Job(SklearnLearner(GaussianNB()), records, subsets, records.features, seed, how)
+            for how in (Randomness.INDEPENDENT, Randomness.COMMON)
+        )
+        seeds = [own.seed_of(model) for model in range(20)]
+        assert len({*seeds, shared.seed_of(0)}) == 21
+        assert own.seeds_of(np.arange(20)).tolist() == seeds
 
 
 def test_the_name_of_a_chunk_hangs_on_all_that_makes_it() -> None:

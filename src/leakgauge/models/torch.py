@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from leakgauge.arrays import Floats
+from leakgauge.arrays import Floats, Indices
 from leakgauge.errors import ConfigError, MissingExtra, ModelError, user_code
 from leakgauge.models.access import (
     ProbabilityAccess,
@@ -35,8 +35,8 @@ ASKED_AT_ONCE = 1024
 """Queries in one pass: bounds the memory of what the layers in between answer."""
 
 
-SUM_SLACK = 1e-3
-"""How far probabilities that a module answers may add up to something other than 1."""
+SUM_SLACK = 0.02
+"""How far probabilities that a module answers may add up to something other than 1: in half precision they do."""
 
 
 class Outputs(StrEnum):
@@ -151,7 +151,8 @@ def is_module(given: Any) -> bool:
 def trained_module(module: Module, records: Records) -> ModuleModel:
     """A trained module of which nothing else is known: what its outputs mean is read off its answers about records.
 
-    Probabilities are what adds up to 1, or a single number in [0, 1] from anything but a linear layer.
+    Probabilities are what adds up to 1. A single number in [0, 1] is one where a sigmoid is among the last layers, and
+    else where the labels of these records, which the module learned from, are likelier by that.
 
     Args:
         module: takes the encoded rows; answers one output for each class in the schema's order, or one for the second
@@ -167,9 +168,12 @@ def trained_module(module: Module, records: Records) -> ModuleModel:
     features = features_of(records.features[:ASKED_AT_ONCE], records.schema, None)
     if n_classes == 2 and width_of(module, features) == 1:
         given = outputs(module, features, 1)
-        inside = bool(((given >= 0) & (given <= 1)).all())
-        linear = isinstance(list(module.modules())[-1], imported().nn.Linear)
-        meaning = Outputs.PROBABILITY if inside and not linear else Outputs.LOGIT
+        meaning = Outputs.LOGIT
+        if ((given >= 0) & (given <= 1)).all():
+            labels = np.asarray(records.labels[:ASKED_AT_ONCE], dtype=np.int64)
+            sigmoid = any(isinstance(layer, imported().nn.Sigmoid) for layer in list(module.modules())[-2:])
+            either = (Outputs.PROBABILITY,) if sigmoid else (Outputs.PROBABILITY, Outputs.LOGIT)
+            meaning = max(either, key=lambda one: _likelihood(one, given, labels))
     else:
         given = outputs(module, features, n_classes)
         if (given >= 0).all() and (np.abs(given.sum(axis=1) - 1) <= SUM_SLACK).all():
@@ -181,17 +185,34 @@ def trained_module(module: Module, records: Records) -> ModuleModel:
     return ModuleProbabilities(module, records.schema, meaning=meaning)
 
 
+def _likelihood(meaning: Outputs, given: Floats, labels: Indices) -> float:
+    """The mean log-probability of the labels; single answers of 0 count as hardly possible."""
+    logs = meaning.log_probabilities(given)
+    return float(np.maximum(logs[np.arange(len(labels)), labels], -20.0).mean())
+
+
 def width_of(module: Module, features: NDArray[np.float32]) -> int:
     """How many numbers a module answers for each record; 0 where that is no table of numbers.
 
     Raises:
         ModelError: the module cannot take these features.
     """
+    some = features[:2]
+    with (
+        imported().no_grad(),
+        user_code(name_of(module), f"forward, given {len(some)} rows of {some.shape[1]} features"),
+    ):
+        shape = tuple(getattr(module(_given_to(module, some)), "shape", ()))
+    return 1 if shape == (len(some),) else shape[1] if len(shape) == 2 else 0
+
+
+def _given_to(module: Module, features: NDArray[np.float32]) -> Any:
+    """The features as a tensor where the module's parameters are, and in their precision."""
     torch = imported()
-    device = next((parameter.device for parameter in module.parameters()), torch.device("cpu"))
-    with torch.no_grad(), user_code(name_of(module), f"forward, given 1 row of {features.shape[1]} features"):
-        shape = tuple(getattr(module(torch.tensor(features[:1], device=device)), "shape", ()))
-    return 1 if shape == (1,) else shape[1] if len(shape) == 2 else 0
+    first = next((one for one in module.parameters() if one.is_floating_point()), None)
+    if first is None:
+        return torch.tensor(features)
+    return torch.tensor(features, device=first.device, dtype=first.dtype)
 
 
 def features_of(X: Floats, schema: Schema, design: Design | None) -> NDArray[np.float32]:
@@ -231,11 +252,10 @@ def outputs(module: Module, features: NDArray[np.float32], width: int) -> Floats
     """
     torch = imported()
     found = np.empty((len(features), width))
-    device = next((parameter.device for parameter in module.parameters()), torch.device("cpu"))
     with torch.no_grad():
         for start in range(0, len(features), ASKED_AT_ONCE):
             some = np.ascontiguousarray(features[start : start + ASKED_AT_ONCE])
-            answered = answered_by(module, torch.tensor(some, device=device), width)
+            answered = answered_by(module, _given_to(module, some), width)
             found[start : start + len(some)] = answered.double().cpu().numpy()
     return found
 

@@ -24,6 +24,10 @@ if TYPE_CHECKING:
 
 Queries: TypeAlias = Floats | EachModel
 
+FIRST_PLACE = 2**32 - 1
+"""What stands for the first place of a job: numpy's seed sequences do not tell a last 0 from nothing, so that the first
+of the models with seeds of their own would share its random numbers with models that have the job's seed in common."""
+
 CHUNK_FORMAT = 2
 """Raised when stored chunks of an older form must not be read again."""
 
@@ -94,13 +98,16 @@ class Job:
     def seed_of(self, model: int) -> int:
         """The model's seed, a function of its place in the job and of nothing that happens while running."""
         place = model if self.places is None else int(self.places[model])
-        return seed_of(self.seed) if self.randomness is Randomness.COMMON else seed_of(self.seed, place)
+        if self.randomness is Randomness.COMMON:
+            return seed_of(self.seed)
+        return seed_of(self.seed, place or FIRST_PLACE)
 
     def seeds_of(self, models: Indices) -> NDArray[np.int64]:
         """:meth:`seed_of` of each of some models ``[m]``."""
         if self.randomness is Randomness.COMMON:
             return np.full(len(models), seed_of(self.seed))
-        return seeds_of(self.seed, models if self.places is None else self.places[models])
+        places = models if self.places is None else self.places[models]
+        return seeds_of(self.seed, np.where(places == 0, FIRST_PLACE, places))
 
     @property
     def asked_shape(self) -> tuple[int, ...]:

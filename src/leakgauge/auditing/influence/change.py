@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from leakgauge.arrays import Floats
-from leakgauge.auditing.advice import Situation, advice, unmeasured_influence
+from leakgauge.auditing.advice import ACCEPT_MEASURED, Situation, advice, unmeasured_influence
 from leakgauge.auditing.drawn import histogram
 from leakgauge.auditing.finding import Finding, Verdict, judge
 from leakgauge.auditing.influence.elsewhere import Elsewhere, elsewhere
@@ -187,6 +187,12 @@ def finding(
     complete = not found.failures and not np.isnan(values).any() and measured.sample.speaks_for_all
     estimate = _estimate(measured, complete)
     verdict = judge(estimate, limit)
+    if verdict is Verdict.PASSES and settings.rule.queries.needs_bound:
+        reason = (
+            "removing one training record may change predictions for other queries, and no bound on this change is "
+            "known for regressors"
+        )
+        return [Finding("influence", MEASURE, None, 0.0, limit, Verdict.CANNOT_TELL, reason, ACCEPT_MEASURED)]
     if verdict is Verdict.PASSES and measured.elsewhere.n_failed:
         return [search_failed(MEASURE, measured.elsewhere, limit)]
     n_above = f"{int((values > limit).sum()):,} of {len(values):,}"
