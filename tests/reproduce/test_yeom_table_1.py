@@ -22,7 +22,9 @@ from leakgauge.reproduce.yeom_table_1 import (
     success,
 )
 from leakgauge.statistics import Estimate
+from leakgauge.streams import seed_of
 from leakgauge.training import EachModel, Execution, TorchLearner, everything, train_many
+from leakgauge.training.job import FIRST_PLACE
 
 N = 100
 
@@ -226,7 +228,7 @@ def test_the_networks_share_no_image_and_are_those_of_the_plain_loop(digits):
         learner, pool, everything(80), EachModel(np.arange(80)[None]), seed=0, engines=[OneByOne()]
     )  # its seed is that of the first network
     for model, start in enumerate((0, 40)):
-        seed = int(np.random.SeedSequence([0, model]).generate_state(1, np.uint32)[0])
+        seed = seed_of(0, model or FIRST_PLACE)
         assert model or seed == table.seeds[0]
         fitted = learner.fit(pool[start : start + 20], seed=seed).model
         asked = pool[start : start + 40]
