@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from sklearn.base import clone
@@ -12,6 +14,7 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 
 from leakgauge.auditing import Queries, ReleaseRule, Settings, Verdict, audit
+from leakgauge.auditing.influence.elsewhere import Elsewhere
 from leakgauge.errors import ModelError
 from leakgauge.influence import dtp_on_train, pdtp, search
 from leakgauge.records import Records, Task
@@ -102,3 +105,11 @@ def test_an_audit_fails_on_an_answer_about_somebody_else():
     assert result.verdict is Verdict.PASSES
     assert result.influence is not None
     assert result.influence.n_asked_on_train == 0
+
+
+def test_an_answer_about_others_that_is_not_known_is_no_small_one():
+    found = dtp_on_train(SklearnLearner(GaussianNB()), PEOPLE, seed=0)
+    assert Elsewhere(on_train=found, n_asked=120).most == found.values.max()
+    values = found.values.copy()
+    values[3] = np.nan
+    assert Elsewhere(on_train=replace(found, values=values), n_asked=120).most == np.inf

@@ -72,9 +72,11 @@ class Elsewhere:
 
     @property
     def most(self) -> float:
-        """The largest value found, arithmetic added; 0 where nothing was asked."""
+        """The largest value found, arithmetic added; 0 where nothing was asked, and unknown is not small."""
         told = self.on_train
-        most = 0.0 if told is None else float(np.nanmax(told.values + told.floor, initial=0.0))
+        most = 0.0
+        if told is not None:
+            most = float(np.nan_to_num(told.values + told.floor, nan=np.inf, posinf=np.inf).max(initial=0.0))
         if self.found is None or self.floor is None:
             return most
         return float(np.nan_to_num(self.found.values + self.floor, nan=np.inf, posinf=np.inf).max(initial=most))
