@@ -10,11 +10,22 @@ from functools import cache
 import numpy as np
 import pytest
 from scipy.stats import norm
+from sklearn.base import clone
 from sklearn.compose import ColumnTransformer
+from sklearn.decomposition import PCA
+from sklearn.feature_selection import SelectKBest
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.neural_network import MLPClassifier
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import FunctionTransformer, Normalizer, OneHotEncoder, StandardScaler
+from sklearn.pipeline import Pipeline, make_pipeline
+from sklearn.preprocessing import (
+    FunctionTransformer,
+    MinMaxScaler,
+    Normalizer,
+    OneHotEncoder,
+    RobustScaler,
+    StandardScaler,
+)
 
 from leakgauge.models import AnswerKind
 from leakgauge.records import Records
@@ -89,12 +100,37 @@ def _colours():
     return Records.from_arrays(X, (X[:, 0] == "red") ^ (rng.random(90) < 0.2))
 
 
+def _rare_colours():
+    """A category that record 4 alone has, and one that three have."""
+    common = data_set("colours")
+    X, labels = common.schema.decode(common.features), common.labels
+    X[4, 0] = "ochre"
+    X[[4, 5, 60], 1] = "umber"
+    return Records.from_arrays(X, labels)
+
+
+def _holes():
+    """Missing numbers; column 2 has them at record 8 alone."""
+    rng = np.random.default_rng(4)
+    X = rng.normal(size=(100, 4))
+    labels = X[:, 0] + rng.normal(size=100) > 0
+    X[rng.random(100) < 0.3, 1] = np.nan
+    X[8, 2] = np.nan
+    return Records.from_arrays(X, labels)
+
+
 COLOURS = ["blue", "green", "red"]
 
 
 def one_hot(sparse):
     encode = OneHotEncoder(categories=[COLOURS, COLOURS], sparse_output=sparse)
     return ColumnTransformer([("colours", encode, [0, 1])], remainder="passthrough", sparse_threshold=float(sparse))
+
+
+def looking(**settings):
+    """Encodes the categories that it finds, of which shadow models lack one or the other."""
+    encode = OneHotEncoder(handle_unknown="infrequent_if_exist", **settings)
+    return ColumnTransformer([("colours", encode, [0, 1])], remainder=StandardScaler(), sparse_threshold=1.0)
 
 
 def few(**settings):
@@ -144,7 +180,16 @@ TABLE = [
     (make_pipeline(FunctionTransformer(np.arctan), few()), "three"),
     (make_pipeline(one_hot(True), few()), "colours"),
     (make_pipeline(one_hot(False), few()), "colours"),
+    (make_pipeline(StandardScaler(), few()), "two"),
+    (make_pipeline(FunctionTransformer(np.arctan), make_pipeline(MinMaxScaler(), few(solver="sgd"))), "three"),
+    (make_pipeline(SelectKBest(k=2), StandardScaler(), few(max_iter=100, tol=1e-2, n_iter_no_change=2)), "three"),
+    (make_pipeline(PCA(3, svd_solver="randomized"), few()), "two"),
+    (make_pipeline(SimpleImputer(add_indicator=True), RobustScaler(), few()), "holes"),
+    (make_pipeline(looking(sparse_output=True), few()), "rare_colours"),
+    (make_pipeline(looking(sparse_output=False, min_frequency=5), StandardScaler(), few()), "rare_colours"),
 ]
+
+FITTED = TABLE[-7:]
 
 
 @pytest.mark.parametrize("randomness", [COMMON, INDEPENDENT])
@@ -164,11 +209,16 @@ def test_the_table_holds_models_that_stop_early(engine):
     assert engine.prepare(stalled).all().n_unconverged < 4
 
 
-@pytest.mark.parametrize("data", ["two", "three"])
-def test_left_out_models_are_refits_where_all_records_are_one_batch(engine, data):
+ONE_BATCH = [(few(), "two"), (few(), "three"), *FITTED]
+
+
+@pytest.mark.parametrize(("estimator", "data"), ONE_BATCH, ids=lambda value: re.sub(r"\s+", " ", str(value))[:60])
+def test_left_out_models_are_refits_where_all_records_are_one_batch(engine, estimator, data):
     """Then there is no order: with the same first weights, skipping a record is training on the others."""
+    name = next(name for name in estimator.get_params() if name.endswith("batch_size"))
+    alone = clone(estimator).set_params(**{name: 500})
     for randomness in (COMMON, INDEPENDENT):
-        job = left_out_job(few(batch_size=500, max_iter=100), data_set(data), [0, 1, 60, 119], randomness)
+        job = left_out_job(alone, data_set(data), [0, 1, 4, 8, 60, 89], randomness)
         assert difference(engine.prepare(job).all().answers, Refit().prepare(job).all().answers) < engine.tolerance
 
 
@@ -444,6 +494,10 @@ class Mine(MLPClassifier):
     """A subclass may do anything."""
 
 
+class TunedPipeline(Pipeline):
+    """So may one of a pipeline."""
+
+
 def _offset():
     return Records.from_arrays(np.random.default_rng(0).normal(loc=[0, 1e6], size=(30, 2)), np.arange(30) % 2)
 
@@ -473,7 +527,8 @@ REFUSED = [
     (LogisticRegression(), "two", "LogisticRegression is not MLPClassifier"),
     (few(solver="lbfgs"), "two", "does not train in batches"),
     (few(early_stopping=True), "two", "takes a validation set out"),
-    (make_pipeline(StandardScaler(), few()), "two", "StandardScaler is fitted on the data"),
+    (TunedPipeline([("scaler", StandardScaler()), ("network", few())]), "two", "not scikit-learn's own Pipeline"),
+    (make_pipeline(OneHotEncoder(categories=[["red"]] * 3), few()), "colours", "cannot be given this table"),
     (few(), "colours", "cannot be given this table"),
     (few(), "offset", "single precision rounds column 1 of what reaches .* centre and scale it"),
     (make_pipeline(one_hot(True), few()), "far_colours", "single precision rounds column 6"),
@@ -505,6 +560,21 @@ def test_without_an_accelerator_the_processor_does_it():
     assert chosen.refusals["networks-torch"].words == "device='cpu' is not an accelerator"
     assert isinstance(chosen.engine, NativeNetworks if native.available() else NumpyNetworks)
     assert chosen.n_trained == 4
+
+
+def test_an_accelerator_refuses_networks_that_share_no_matrix(monkeypatch):
+    monkeypatch.setattr(TorchNetworks, "unavailable", lambda self, job: None)
+    refusal = TorchNetworks().prepare(shadow_job(make_pipeline(StandardScaler(), few()), data_set("two")))
+    assert "a matrix of its own" in str(refusal)
+
+
+def test_models_whose_records_the_steps_refuse_fail_as_in_the_plain_loop(engine):
+    """The encoder refuses a category that it did not see: the model without record 4 cannot be asked about it."""
+    strict = ColumnTransformer([("colours", OneHotEncoder(), [0, 1])], remainder="passthrough")
+    job = left_out_job(make_pipeline(strict, few()), data_set("rare_colours"), [3, 4, 5])
+    found, expected = engine.prepare(job).all(), Refit().prepare(job).all()
+    assert found.failures == expected.failures
+    assert list(found.failures) == [1]
 
 
 def test_an_accelerator_that_is_not_there_is_refused():

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from itertools import pairwise
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,14 +21,14 @@ from numpy.typing import NDArray
 from leakgauge.arrays import Flags, Floats, Indices, Rows
 from leakgauge.errors import ModelError
 from leakgauge.models import AnswerKind
-from leakgauge.models.sklearn import name_of
+from leakgauge.records import Records
 from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Refusal, RefusalKind
 from leakgauge.training.engines.networks import batched, native
 from leakgauge.training.engines.networks.draws import drawn, nudged
-from leakgauge.training.engines.networks.group import Network, NetworkGroup, Trained
+from leakgauge.training.engines.networks.group import SKIPPED, Network, NetworkGroup, Trained
 from leakgauge.training.engines.networks.settings import fitted_to, network_of
 from leakgauge.training.engines.refit import train_each
-from leakgauge.training.engines.stateless import Transform, of_another_kind, split
+from leakgauge.training.engines.stateless import of_another_kind, split, why_no_plain_pipeline
 from leakgauge.training.job import Job
 from leakgauge.training.learners import SklearnLearner
 from leakgauge.training.subsets import LeaveOneOut
@@ -41,6 +41,9 @@ LARGEST_FEATURE_ROUNDING_SD = 1e-3
 NEGLIGIBLE_FEATURE_ROUNDING = 1e-6
 """A rounding error of a feature that is lost in that of its product with a weight."""
 
+TAKEN: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32], "order": "C"}
+"""Tables that scikit-learn's networks take."""
+
 HUGE = float(np.finfo(np.float32).max)
 
 MAX_GROUP_WEIGHTS = 1 << 26
@@ -51,10 +54,11 @@ N_ROUNDING_TWINS = 16
 
 
 class Networks(Engine):
-    """``MLPClassifier``, alone or after steps that learn nothing, on any subsets; each subclass is a trainer.
+    """``MLPClassifier``, alone or after other steps of a pipeline, on any subsets; each subclass is a trainer.
 
-    A model whose training set lacks a class of the pool has another shape, which leaves it nothing in common with the
-    others but the seed; it is trained by the plain loop.
+    Steps that are fitted are fitted to the records of each model, which then has a matrix of its own: that takes little
+    beside the training of a network. A model whose training set lacks a class of the pool has another shape, which
+    leaves it nothing in common with the others but the seed; it is trained by the plain loop.
 
     Where a model sees the batches of the plain loop it equals that one's to ``tolerance``, unless training amplifies
     the rounding errors beyond it: :meth:`rounding` says by how much it does.
@@ -66,6 +70,8 @@ class Networks(Engine):
     tolerance = 1e-4
     trains = True
     chunk = 64
+    shares_matrix: ClassVar[bool] = False
+    """Whether networks must be trained on rows of one matrix to be trained fast."""
 
     def prepare(self, job: Job) -> ManyNetworks | Refusal:
         """No trainer, another learner, preprocessing that is fitted and settings that are not supported: refused."""
@@ -75,7 +81,10 @@ class Networks(Engine):
         reason = self.unavailable(job)
         if reason:
             return Refusal(RefusalKind.MACHINE, reason)
-        case = _case(job, *parts)
+        steps, last = parts
+        if steps.learns and self.shares_matrix:
+            return Refusal(RefusalKind.SETTING, "steps that are fitted give each network a matrix of its own")
+        case = _case(job, steps, last)
         return case if isinstance(case, Refusal) else ManyNetworks(self, job, case)
 
     @abstractmethod
@@ -119,6 +128,7 @@ class TorchNetworks(Networks):
 
     name = "networks-torch"
     chunk = 1024
+    shares_matrix = True
 
     def unavailable(self, job: Job) -> str | None:
         """Where no accelerator is asked for, or torch finds none."""
@@ -162,21 +172,25 @@ class ManyNetworks(PreparedJob):
         table = np.full((len(models), job.n_queries, job.n_answers), np.nan)
         failures: dict[int, str] = {}
         n_unconverged = 0
+        others = _lacks_a_class(job, case)
         with one_thread():
-            for some, group in _groups(job, case):
+            for some, own, group in _groups(job, case, np.flatnonzero(~others)):
+                if group is None:
+                    others[some] = True
+                    continue
                 trained = self.engine.train(group, job.device)
                 for place, model in enumerate(some):
                     if _is_finite(trained, place):
-                        table[model] = _answers(case, trained, place, job, model)
+                        table[model] = _answers(own, trained, place, job, model)
                         # Where the number of epochs is fixed, training that ends with them has come to its end.
                         n_unconverged += bool(np.isfinite(group.network.patience)) and not trained.converged[place]
                     else:
                         n = int(job.subsets.row(model).sum())
                         failures[model] = f"{job.learner.name} raised ValueError in fit on {n} records"
-        others = np.flatnonzero(_lacks_a_class(job, case))
         kind = AnswerKind.PROBABILITIES if len(failures) < len(table) else None
         found = JobOutcome(table, kind, dict(sorted(failures.items())), n_unconverged)
-        return found.with_others(others, train_each(job, others)) if len(others) else found
+        left = np.flatnonzero(others)
+        return found.with_others(left, train_each(job, left)) if len(left) else found
 
     def floor(self, n_twins: int = N_ROUNDING_TWINS) -> Floats:
         """How far rounding alone moves the log-probabilities of the model trained on all records.
@@ -204,7 +218,7 @@ class ManyNetworks(PreparedJob):
         """
         job, case = self.job, self.case
         rows = np.arange(len(case.y), dtype=np.int32)[None]
-        group = nudged(case.drawn([job.of_everyone().seed_of(0)] * n_twins, rows))
+        group = nudged(case.drawn([_seed(job)] * n_twins, rows))
         with one_thread():
             trained = self.engine.train(group, job.device)
         if not all(_is_finite(trained, twin) for twin in range(n_twins)):
@@ -226,6 +240,7 @@ class _Case:
         y: the network's class of each record, int32 ``[records]``.
         columns: the schema's code of each of the network's classes.
         queries: float32 like X, what all models are asked; ``None`` where each is asked about records of its own.
+        steps: the earlier steps of the pipeline. Where they are fitted, the matrices are those of all records.
     """
 
     network: Network
@@ -234,6 +249,7 @@ class _Case:
     y: NDArray[np.int32]
     columns: Indices
     queries: Any
+    steps: _Steps
 
     def drawn(self, seeds: list[int], rows: Rows, skipped: Indices | None = None) -> NetworkGroup:
         """Networks trained on these rows; see :func:`leakgauge.training.engines.networks.draws.drawn`."""
@@ -241,43 +257,91 @@ class _Case:
         return drawn(network, self.X, self.y, seeds, rows, shuffle=self.shuffle, skipped=skipped)
 
 
-def _parts(job: Job) -> tuple[Transform, Any] | Refusal:
+@dataclass(frozen=True)
+class _Steps:
+    """The steps before a network.
+
+    Args:
+        pipeline: not fitted; ``None`` where the network stands alone.
+        learns: whether they depend on the records that they are fitted to.
+    """
+
+    pipeline: Any
+    learns: bool
+
+    def matrices(self, records: Records, features: Floats | None, seed: int) -> tuple[Any, Any] | str:
+        """What reaches the network, dense or CSR; or the reason why nothing does, which the plain loop says at length.
+
+        Args:
+            records: to which the steps are fitted, as ``Pipeline.fit`` does it.
+            features: encoded queries ``[q, d]``; ``None``: none.
+            seed: of steps that draw random numbers.
+        """
+        from sklearn.base import clone
+        from sklearn.utils import check_array
+
+        schema = records.schema
+        table, asked = (None if rows is None else schema.decode(rows) for rows in (records.features, features))
+        try:
+            if self.pipeline is not None:
+                pipeline = clone(self.pipeline)
+                drawing = [name for name in pipeline.get_params() if name.endswith("__random_state")]
+                pipeline.set_params(**dict.fromkeys(drawing, seed))
+                table = pipeline.fit_transform(table, schema.decode_labels(records.labels))
+                asked = None if asked is None else pipeline.transform(asked)
+            checked = [None if one is None else check_array(one, **TAKEN) for one in (table, asked)]
+        except Exception as error:  # a transformer may raise anything at all
+            return f"MLPClassifier cannot be given this table ({type(error).__name__})"
+        deviation = _deviation(checked[0])
+        for matrix in checked:
+            if matrix is not None and len(rounded := _rounded_columns(matrix, deviation)):
+                return (
+                    f"single precision rounds column {rounded[0]} of what reaches MLPClassifier by more than "
+                    f"{LARGEST_FEATURE_ROUNDING_SD} of its standard deviation; centre and scale it"
+                )
+        first, second = (None if matrix is None else matrix.astype(np.float32) for matrix in checked)
+        return first, second
+
+
+def _parts(job: Job) -> tuple[_Steps, Any] | Refusal:
     """What the earlier steps do, and the network; the table is not looked at yet, which may cost something."""
     if not job.records.schema.classes:
         return Refusal(RefusalKind.DATA, "networks are supported for classification only")
     if type(job.learner) is not SklearnLearner:
         return Refusal(RefusalKind.LEARNER, f"{job.learner.name} is not a scikit-learn estimator")
     from sklearn.neural_network import MLPClassifier
+    from sklearn.pipeline import Pipeline
 
-    refusal = of_another_kind(job.learner.estimator, (MLPClassifier,))
+    estimator = job.learner.estimator
+    refusal = of_another_kind(estimator, (MLPClassifier,))
     if refusal:
         return refusal
-    parts = split(job.learner.estimator)
-    if isinstance(parts, str):
-        return Refusal(RefusalKind.SETTING, parts)
-    reason = network_of(parts[1], 1, len(np.unique(job.records.labels)))
-    return Refusal(RefusalKind.SETTING, reason) if isinstance(reason, str) else parts
+    learns, steps, last = isinstance(split(estimator), str), list[Any](), estimator
+    while hasattr(last, "steps"):
+        no_pipeline = why_no_plain_pipeline(last)
+        if no_pipeline:
+            return Refusal(RefusalKind.SETTING, no_pipeline)
+        steps += last.steps[:-1]
+        last = last.steps[-1][1]
+    pipeline = Pipeline([(str(place), step) for place, (_, step) in enumerate(steps)]) if steps else None
+    reason = network_of(last, 1, len(np.unique(job.records.labels)))
+    return Refusal(RefusalKind.SETTING, reason) if isinstance(reason, str) else (_Steps(pipeline, learns), last)
 
 
-def _case(job: Job, transform: Transform, last: Any) -> _Case | Refusal:
+def _case(job: Job, steps: _Steps, last: Any) -> _Case | Refusal:
     y, columns = _network_classes(job)
-    X = _matrix(job, transform, last, job.records.features)
-    queries = None if isinstance(job.queries, EachModel) else _matrix(job, transform, last, job.queries)
-    if isinstance(X, str) or isinstance(queries, str):
-        return Refusal(RefusalKind.DATA, X if isinstance(X, str) else str(queries))
-    deviation = _deviation(X)
-    for matrix in (X, X if queries is None else queries):
-        rounded = _rounded_columns(matrix, deviation)
-        if len(rounded):
-            return Refusal(
-                RefusalKind.DATA,
-                f"single precision rounds column {rounded[0]} of what reaches {name_of(last)} by more than "
-                f"{LARGEST_FEATURE_ROUNDING_SD} of its standard deviation; centre and scale it",
-            )
+    made = steps.matrices(job.records, None if isinstance(job.queries, EachModel) else job.queries, _seed(job))
+    if isinstance(made, str):
+        return Refusal(RefusalKind.DATA, made)
+    X, queries = made
     network = network_of(last, X.shape[1], len(columns))
     assert isinstance(network, Network)
-    singles = [None if matrix is None else matrix.astype(np.float32) for matrix in (X, queries)]
-    return _Case(network, bool(last.shuffle), singles[0], y, columns, singles[1])
+    return _Case(network, bool(last.shuffle), X, y, columns, queries, steps)
+
+
+def _seed(job: Job) -> int:
+    """Of the model of all records."""
+    return job.of_everyone().seed_of(0)
 
 
 def _network_classes(job: Job) -> tuple[NDArray[np.int32], Indices]:
@@ -290,17 +354,6 @@ def _network_classes(job: Job) -> tuple[NDArray[np.int32], Indices]:
     place = np.empty(len(job.records.schema.classes), dtype=np.int32)
     place[columns] = np.arange(len(columns))
     return place[job.records.labels], columns
-
-
-def _matrix(job: Job, transform: Any, last: Any, features: Floats) -> Any:
-    """The matrix, dense or CSR, or the reason why there is none; the plain loop then says it at more length."""
-    from sklearn.utils import check_array
-
-    try:
-        table = transform(job.records.schema.decode(features))
-        return check_array(table, accept_sparse="csr", dtype=[np.float64, np.float32], order="C")
-    except Exception as error:  # a transformer may raise anything at all
-        return f"{name_of(last)} cannot be given this table ({type(error).__name__})"
 
 
 def _deviation(matrix: Any) -> Floats:
@@ -325,15 +378,41 @@ def _rounded_columns(matrix: Any, deviation: Floats) -> Indices:
     )
 
 
-def _groups(job: Job, case: _Case) -> Iterator[tuple[Indices, NetworkGroup]]:
-    """The models that have every class, those trained on equally many records together, few enough for the memory."""
-    models = np.flatnonzero(~_lacks_a_class(job, case))
+def _groups(job: Job, case: _Case, models: Indices) -> Iterator[tuple[Indices, _Case, NetworkGroup | None]]:
+    """Some of the models, with their case: those trained on equally many records together, few enough for the memory.
+
+    One by one where steps are fitted; ``None`` for one whose records they do not bring into a matrix.
+    """
+    if case.steps.learns:
+        for model in models:
+            own = _own(job, case, int(model))
+            yield np.array([model]), own or case, None if own is None else _drawn_alone(job, own, int(model))
+        return
     sizes = np.array([np.count_nonzero(job.subsets.row(model)) for model in models.tolist()])
     at_once = max(1, MAX_GROUP_WEIGHTS // sum(inputs * outputs for inputs, outputs in pairwise(case.network.widths)))
     for size in np.unique(sizes):
         same = models[sizes == size]
         for start in range(0, len(same), at_once):
-            yield (some := same[start : start + at_once]), _drawn(job, case, some)
+            yield (some := same[start : start + at_once]), case, _drawn(job, case, some)
+
+
+def _own(job: Job, case: _Case, model: int) -> _Case | None:
+    """The records of one model alone, and what it is asked, after steps that were fitted to these records."""
+    members = job.subsets.row(model)
+    made = case.steps.matrices(job.records[members], job.queries_of(model), job.seed_of(model))
+    if isinstance(made, str):
+        return None
+    X, queries = made
+    network = replace(case.network, widths=(X.shape[1], *case.network.widths[1:]))
+    return replace(case, network=network, X=X, y=case.y[members], queries=queries)
+
+
+def _drawn_alone(job: Job, own: _Case, model: int) -> NetworkGroup:
+    """One model, on rows of its own matrix; without one record, in the order of all of them."""
+    rows = np.arange(len(own.y), dtype=np.int32)
+    if isinstance(job.subsets, LeaveOneOut):
+        rows = np.insert(rows, job.subsets.removed[model], SKIPPED)
+    return own.drawn([job.seed_of(model)], rows[None])
 
 
 def _drawn(job: Job, case: _Case, models: Indices) -> NetworkGroup:
@@ -365,7 +444,9 @@ def _is_finite(trained: Trained, place: int) -> bool:
 
 def _answers(case: _Case, trained: Trained, place: int, job: Job, model: int) -> Floats:
     """Log-probabilities ``[queries, classes of the schema]`` of one model."""
-    asked = case.X[job.queries.index[model]] if isinstance(job.queries, EachModel) else case.queries
+    asked = case.queries
+    if asked is None and isinstance(job.queries, EachModel):
+        asked = case.X[job.queries.index[model]]
     logs = np.full((job.n_queries, job.n_answers), -np.inf)
     logs[:, case.columns] = _log_probabilities(_scores(case, trained, place, asked))
     return logs
