@@ -223,7 +223,7 @@ def _seconds(step: PlannedStep, cost: _Cost, paces: dict[tuple[object, ...], Pac
     size = np.count_nonzero(job.subsets.row(0)) // max(1, len(job.records) // 20)
     like = (step.engine, id(job.learner), id(job.records), size, job.n_queries, step.engine == Refit.name or step.what)
     if like not in paces:
-        paces[like] = pace(prepared)
+        paces[like] = pace(prepared, memory=True)
     n = len(job.subsets)
     asked = step.n_trained * max(0, step.asked_of_all - 1) * cost.everyone + step.n_calls * (
         cost.call + SECONDS_PER_CALL

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 import tracemalloc
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -35,7 +35,8 @@ class Pace:
         chunk: seconds for each chunk of models, however many there are in it.
         model: seconds for each model.
         chunk_size: models in a chunk; ``None`` for all of them.
-        n_bytes: largest memory while there was one model, without that of libraries that do not tell Python.
+        n_bytes: largest memory while there was one model, without that of libraries that do not tell Python; 0 where
+            it was not looked at.
     """
 
     once: float
@@ -50,19 +51,24 @@ class Pace:
         return self.once + n_chunks * self.chunk + n_models * self.model
 
 
-def pace(prepared: PreparedJob) -> Pace:
-    """Measure it: with one model, whose memory is seen and which may load libraries, then with more and more of them.
+def pace(prepared: PreparedJob, *, memory: bool) -> Pace:
+    """Measure it: with one model, which may load libraries, then with more and more of them.
 
     Models are taken from all over the job. In a small job all of them may be had, and the pace is that of the whole. A
     model of the plain loop that takes long is not trained again.
+
+    Args:
+        prepared: the job.
+        memory: whether to look at that of the first model, which slows it down.
     """
     n, size, alone = len(prepared.job.subsets), prepared.engine.chunk, prepared.engine.name == Refit.name
     with one_thread():
         once = elapsed(prepared.share)
-        with _traced() as traced:
+        with _traced() if memory else nullcontext([0]) as traced:
             first = _of(prepared, 1)
+        fewest = 4 if not alone else 3 if memory else 2
         tried, m = [(0, 0.0), (1, first)], 1
-        while tried[-1][1] < ENOUGH_SECONDS or (tried[-1][1] < LONG_SECONDS and len(tried) < (3 if alone else 4)):
+        while tried[-1][1] < ENOUGH_SECONDS or (tried[-1][1] < LONG_SECONDS and len(tried) < fewest):
             tried.append((m, _of(prepared, m)))
             if m == n:
                 break

@@ -128,7 +128,7 @@ def n_within_budget(outline: Outline) -> int:
     # One model takes more than each of many: where there is time for all at its pace, nothing else is tried.
     if allowed(Pace(0.0, 0.0, alone, None, 0)) == n:
         return n
-    return allowed(pace(prepared))
+    return allowed(pace(prepared, memory=False))
 
 
 def affordable(budget: float, paced: Pace, *, n: int, n_each: int, n_others: int) -> int:
