@@ -123,6 +123,39 @@ def test_arrow_in_several_chunks_is_read_in_order():
         assert Records.from_frame(table, target="t").features.ravel().tolist() == [0, 1, 2, 0]
 
 
+@pytest.mark.parametrize(
+    "city",
+    [
+        pd.Series(["Ulm", None, "Bonn"], dtype=pd.StringDtype()),
+        pd.Series(["Ulm", None, "Bonn"]),
+        pd.Series(["Ulm", None, "Bonn"], dtype=object),
+        pd.Series(["Ulm", np.nan, "Bonn"], dtype=object),
+        pd.Series(["Ulm", pd.NA, 7], dtype=object),
+        pd.Series(["Ulm", None, "Bonn"], dtype="category"),
+    ],
+    ids=lambda city: f"{city.dtype}, {city[1]}",
+)
+def test_a_missing_category_comes_back_as_what_it_was_whoever_else_is_asked_about(city):
+    """An imputer that was fitted on one sort of missing value passes over another."""
+    frame = pd.DataFrame({"city": city, "age": [1.5, 2.5, 3.5], "ill": ["yes", "no", "no"]})
+    schema = Records.from_frame(frame, target="ill").schema
+    encoded = schema.encode(frame.drop(columns="ill"))
+    for some in ([0, 1, 2], [1], [2], [1, 0]):
+        expected = frame.drop(columns="ill").iloc[some].reset_index(drop=True)
+        back = schema.decode(encoded[some])
+        pd.testing.assert_frame_equal(back, expected)
+        assert [type(value) for value in back.city] == [type(value) for value in expected.city]
+
+
+@pytest.mark.parametrize("hole", [None, np.nan])
+def test_so_does_that_of_an_array(hole):
+    table = np.array([["Ulm", 1.5], [hole, 2.5], ["Bonn", 3.5]], dtype=object)
+    records = Records.from_arrays(table, [0, 1, 0])
+    for some in ([0, 1, 2], [1], [2]):
+        back = records.schema.decode(records.features[some])
+        assert [type(value) for value in back[:, 0]] == [type(value) for value in table[some, 0]]
+
+
 def test_every_sort_of_missing_is_the_same_category():
     objects = np.array([["a"], [None], [np.nan], [pd.NA], [pd.NaT]], dtype=object)
     made = Records.from_arrays(objects, [0, 1, 0, 1, 0])
@@ -189,8 +222,8 @@ def test_any_table_goes_there_and_back_through_every_table_type(rows, random):
 
 def _as_lists(table, names) -> list[list]:
     if isinstance(table, np.ndarray):
-        return table.tolist()
-    if isinstance(table, pa.Table):
+        columns = [column.tolist() for column in table.T]
+    elif isinstance(table, pa.Table):
         columns = [table[name].to_pylist() for name in names]
     else:
         columns = [table[name].to_list() for name in names]

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from leakgauge.errors import DataError, MissingExtra
-from leakgauge.records.columns import INTEGERS, Column, Kind, Native, Value
+from leakgauge.records.columns import INTEGERS, Column, Hole, Kind, Native, Value
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -71,11 +71,14 @@ def as_array(values: Sequence[Value]) -> npt.NDArray[Any]:
 
 
 def _to_numpy(schema: Schema, matrix: npt.NDArray[np.float64]) -> npt.NDArray[Any]:
-    decoded = [_values(column, matrix[:, j]) for j, column in enumerate(schema.columns) if column.is_categorical]
+    holes = [_hole(column) for column in schema.columns]
+    decoded = [
+        _values(column, matrix[:, j], holes[j]) for j, column in enumerate(schema.columns) if column.is_categorical
+    ]
     if schema.codes_are_values:  # all columns numeric, or categories 0, 1, 2, …; the codes were just checked
         return matrix
     if len(decoded) < schema.n_features:
-        decoded = [_values(column, matrix[:, j]) for j, column in enumerate(schema.columns)]
+        decoded = [_values(column, matrix[:, j], holes[j]) for j, column in enumerate(schema.columns)]
     kinds = {values.dtype.kind for values in decoded}
     if kinds <= set("iuf"):
         return np.column_stack(decoded).astype(np.float64)
@@ -87,10 +90,13 @@ def _to_numpy(schema: Schema, matrix: npt.NDArray[np.float64]) -> npt.NDArray[An
     return table
 
 
-def _values(column: Column, numbers: FloatVector) -> npt.NDArray[Any]:
-    """Original values [m] of one column."""
+def _values(column: Column, numbers: FloatVector, hole: object = None) -> npt.NDArray[Any]:
+    """Original values [m] of one column; `hole` stands for a missing one."""
     if column.is_categorical:
-        return as_array(column.categories)[as_codes(column, numbers)]
+        values = as_array(column.categories)
+        if hole is not None and None in column.categories:
+            values[column.categories.index(None)] = hole
+        return values[as_codes(column, numbers)]
     if column.dtype == "bool":
         return numbers.astype(bool) if np.isin(numbers, (0.0, 1.0)).all() else numbers
     if column.dtype in INTEGERS:
@@ -117,17 +123,28 @@ def _pandas_series(pandas: ModuleType, column: Column, numbers: FloatVector) -> 
     if column.is_categorical and column.dtype in ("categorical", "enum"):
         levels, codes = _levels(column, numbers)
         return pandas.Categorical.from_codes(codes, levels, ordered=column.kind is Kind.ORDINAL)
-    values = _values(column, numbers)
+    values = _values(column, numbers, _hole(column))
     if values.dtype.kind == "U":  # let pandas choose its own text type
         values = values.tolist()
-    return pandas.Series(values, dtype=_pandas_dtype(column))
+    return pandas.Series(values, dtype=_pandas_dtype(pandas, column))
 
 
-def _pandas_dtype(column: Column) -> Any:
+def _hole(column: Column) -> object:
+    """What stands for a missing category in tables of pandas and NumPy."""
+    if column.hole is Hole.NA:
+        return _import("pandas").NA
+    return None if column.hole is Hole.NONE else float("nan")
+
+
+def _pandas_dtype(pandas: ModuleType, column: Column) -> Any:
     if column.dtype == "object" and column.is_categorical:
         return object
-    if not column.is_categorical or column.dtype == "string":
+    if not column.is_categorical:
         return None
+    if column.dtype == "string":  # not left to pandas, which would take missing values alone for numbers
+        if column.hole is Hole.NA:
+            return pandas.StringDtype()
+        return pandas.Series(["text"]).dtype
     if None not in column.categories:
         return column.dtype
     # NumPy's bool and integers have no missing value; pandas' own do, and are called Int64, UInt8, boolean

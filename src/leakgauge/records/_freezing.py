@@ -147,10 +147,10 @@ def _freeze_feature(raws: Sequence[RawColumn], wishes: Wishes) -> Column:
     if kind is Kind.NUMERIC:
         return Column(name, kind, role, dtype=dtype)
     if declared and declared.categories:
-        return Column(name, kind, role, declared.categories, dtype)
+        return Column(name, kind, role, declared.categories, dtype, known[0].hole)
     if kind is Kind.ORDINAL:
         _require_order(known)
-    return Column(name, kind, role, _frozen_categories(raws), dtype)
+    return Column(name, kind, role, _frozen_categories(raws), dtype, known[0].hole)
 
 
 def _inferred_kind(raws: Sequence[RawColumn], named_categorical: bool) -> Kind:

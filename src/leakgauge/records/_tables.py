@@ -18,7 +18,7 @@ import numpy.typing as npt
 from leakgauge.errors import DataError
 from leakgauge.escaping import shapes
 from leakgauge.records._messages import counted, repeated, shortened
-from leakgauge.records.columns import FLOATS, INTEGERS, Native, Value, plain_value
+from leakgauge.records.columns import FLOATS, INTEGERS, Hole, Native, Value, plain_value
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -58,6 +58,16 @@ class RawColumn:
             DataError: If the values are neither numbers, nor text, nor true/false, nor categories.
         """
         return _array_dtype(self) if isinstance(self.values, np.ndarray) else _series_dtype(self)
+
+    @cached_property
+    def hole(self) -> Hole:
+        """What stands for a missing category: of pandas and NumPy the first that there is, of other tables NaN."""
+        native = self.values if isinstance(self.values, np.ndarray) else self.values.to_native()
+        if _holds_objects(self.values):
+            first = next((value for value in native if _is_missing(value)), math.nan)
+            return Hole.NONE if first is None else Hole.NAN if isinstance(first, float) else Hole.NA
+        na_value = getattr(getattr(native, "dtype", None), "na_value", math.nan)
+        return Hole.NAN if isinstance(na_value, float) else Hole.NA
 
     @property
     def is_number(self) -> bool:

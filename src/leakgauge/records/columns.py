@@ -47,6 +47,14 @@ class Task(StrEnum):
     REGRESSION = "regression"
 
 
+class Hole(StrEnum):
+    """What stands for a missing value among categories in tables of pandas and NumPy, which know several."""
+
+    NONE = "None"
+    NAN = "NaN"
+    NA = "NA"
+
+
 class Native(StrEnum):
     """The table type that a model is asked with."""
 
@@ -68,6 +76,7 @@ class Column:
             missing value. Empty for numeric columns, and for columns whose categories are still to be frozen.
         dtype: How the column is written back into a table; one of `DTYPES`. An integer column comes back as
             integers, a categorical one as its original values.
+        hole: What stands for a missing category in tables of pandas and NumPy; other tables have their own.
 
     Raises:
         DataError: If the name is empty, the dtype unknown, or the categories repeat, are no plain values, or are
@@ -82,6 +91,7 @@ class Column:
     role: Role = Role.FEATURE
     categories: tuple[Value, ...] = ()
     dtype: str = "float64"
+    hole: Hole = Hole.NAN
 
     __repr__ = shapes
 

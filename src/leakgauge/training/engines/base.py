@@ -151,7 +151,7 @@ class Engine(ABC):
         redraws: whether its models are the learner's in distribution only, and none is the one that the learner trains
             with the same seed: what a seed releases is never taken from it.
         chunk: how many models are done, stored and handed to a worker together; ``None`` for all at once.
-        takes_missing: whether quantities may be missing (NaN) in records and queries.
+        takes_missing: whether quantities may be missing (NaN) in records and queries, which earlier steps fill in.
     """
 
     name: ClassVar[str]

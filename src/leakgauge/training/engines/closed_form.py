@@ -78,6 +78,7 @@ class ClosedForm(Engine):
 
     learners: ClassVar[tuple[str, ...]]
     """The classes of scikit-learn that it is for, such as ``linear_model.Ridge``; a subclass is another learner."""
+    takes_missing = True
     takes_sparse: ClassVar[bool] = False
     takes_fitted: ClassVar[bool] = False
     """Whether earlier steps may be fitted on the records; see :mod:`leakgauge.training.engines.fitted`."""

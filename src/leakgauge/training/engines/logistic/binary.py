@@ -109,6 +109,7 @@ class LogisticRegressionNewton(Engine):
     tolerance = SCORE_TOLERANCE_NATS
     converges = True
     chunk = 4096
+    takes_missing = True
 
     def prepare(self, job: Job) -> PreparedNewton | Refusal:
         """Another learner or sort of job, more than two classes and another penalty are refused."""

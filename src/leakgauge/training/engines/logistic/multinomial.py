@@ -95,6 +95,7 @@ class MultinomialLogisticRegression(Engine):
     tolerance = LOG_PROBABILITY_TOLERANCE_NATS
     converges = True
     chunk = 128
+    takes_missing = True
 
     def prepare(self, job: Job) -> PreparedLbfgs | Refusal:
         """Another learner or sort of job, two classes, another penalty or solver, more numbers than fit: refused."""

@@ -115,6 +115,7 @@ class LogisticSubsets(Engine):
     tolerance = LOG_PROBABILITY_TOLERANCE_NATS
     trains = True
     converges = True
+    takes_missing = True
     takes_fitted: ClassVar[bool] = False
     """Whether earlier steps may be fitted on the records; see :mod:`leakgauge.training.engines.fitted`."""
 

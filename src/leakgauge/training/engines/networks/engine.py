@@ -70,6 +70,7 @@ class Networks(Engine):
     tolerance = 1e-4
     trains = True
     chunk = 64
+    takes_missing = True
     shares_matrix: ClassVar[bool] = False
     """Whether networks must be trained on rows of one matrix to be trained fast."""
 
