@@ -7,8 +7,9 @@ import pytest
 
 from leakgauge import ReleaseRule, Settings, audit
 from leakgauge.auditing import Verdict
+from leakgauge.auditing.budget import affordable
 from leakgauge.auditing.influence.findings import unshared_noise
-from leakgauge.auditing.influence.sample import Sample, affordable
+from leakgauge.auditing.influence.sample import Sample
 from leakgauge.auditing.pace import Pace
 from leakgauge.influence import pdtp
 from leakgauge.models import FunctionProbabilities
@@ -21,19 +22,20 @@ DATA = {"train": (IDS[:300], LABELS[:300]), "holdout": (IDS[300:], LABELS[300:])
 INFLUENCE = ReleaseRule(advantage=None)
 
 
-def remembering(moved, *, by=2.0):
-    """A learner whose answers about some people move by so much with them, and about nobody else."""
+def remembering(moved, *, by=2.0, noise=0.0):
+    """A learner whose answers about some people move by so much with them, and about nobody else; all with the seed."""
 
     def fit(records, seed):
         known = set(records.features[:, 0]) & set(moved)
+        shrunk = 1 - noise * np.random.default_rng(seed).random()
 
         def probabilities(asked):
-            p = 1 / (1 + np.exp(2 - by * np.isin(asked[:, 0], list(known))))
+            p = shrunk / (1 + np.exp(2 - by * np.isin(asked[:, 0], list(known))))
             return np.stack([1 - p, p], axis=1)
 
         return FunctionProbabilities(probabilities, records.schema)
 
-    return FunctionLearner(fit, randomised=False)
+    return FunctionLearner(fit, randomised=noise > 0)
 
 
 def direct(result):
@@ -133,3 +135,24 @@ def test_infinite_values_leave_the_noise_unknown():
     found = pdtp(FunctionLearner(fit), records, seed=0)
     assert np.isinf(found.values).all()
     assert not np.isnan(unshared_noise(found)).any()
+
+
+def test_a_small_budget_trains_fewer_shadow_models_and_says_so():
+    """8 at least, so that there are games; those that the settings ask for in any case."""
+    small = {"budget": 1e-6, "attacks": ("lira",)}
+    order = np.random.default_rng(0).permutation(600)
+    data = {"train": (IDS[order[:300]], LABELS[:300]), "holdout": (IDS[order[300:]], LABELS[300:])}
+    found = audit(remembering([0.0], noise=0.02), **data, settings=Settings(**small))
+    assert (found.method["shadow_models"], found.n_games) == (8, 8)
+    assert any("24 of 32 shadow models, which the budget does not allow" in line for line in found.not_tested)
+    for asked in ({"n_shadows": 16}, {"budget": None, "n_influence": 16}):
+        found = audit(remembering([0.0], noise=0.02), **data, settings=Settings(**small | asked))
+        assert found.method["shadow_models"] == asked.get("n_shadows", 32)
+        assert not any("which the budget" in line for line in found.not_tested)
+
+
+@pytest.mark.parametrize("budget", [None, 1e-6])
+def test_a_second_look_within_a_budget_fails_what_gives_somebody_away(budget):
+    settings = Settings(budget=budget, n_shadows=8, n_influence=20, attacks=("lira",), rule=INFLUENCE)
+    found = audit(remembering([0.0], noise=0.02), **DATA, settings=settings)
+    assert direct(found).verdict is Verdict.FAILS

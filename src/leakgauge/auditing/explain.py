@@ -16,7 +16,6 @@ import numpy as np
 
 from leakgauge.attributes.imputation import N_TREES
 from leakgauge.auditing.case import released_kind
-from leakgauge.auditing.influence.sample import n_within_budget
 from leakgauge.auditing.membership.measurement import n_set_aside, wants_shadows
 from leakgauge.auditing.pace import Pace, elapsed, pace
 from leakgauge.auditing.plan import Outline, PlannedStep
@@ -143,9 +142,6 @@ def explain_subject(what: Subject, settings: Settings) -> Explanation:
     shadows = wants_shadows(kind, settings, learner=learner)
     outline = Outline(what, settings, kind, judged, n_aside, shadows, converged)
     steps, most = [], 0
-    if learner and settings.n_influence is None:
-        settings = replace(settings, n_influence=n_within_budget(outline))
-        questions = [question(what, settings) for question in QUESTIONS]
     if learner:
         if what.model is None:
             audited = PlannedStep.of(
@@ -160,7 +156,7 @@ def explain_subject(what: Subject, settings: Settings) -> Explanation:
         paces: dict[tuple[object, ...], Pace] = {}
         steps = [replace(step, seconds=_seconds(step, cost, paces)) for step in steps]
         most = max((pace.n_bytes for pace in paces.values()), default=0)
-    n_tables = max(settings.n_shadows if shadows else 1, *(step.asked_of_all for step in steps), 1)
+    n_tables = max(outline.n_shadows, *(step.asked_of_all for step in steps), 1)
     return Explanation(
         model=what.name,
         learner=None if what.learner is None else what.learner.name,
@@ -180,16 +176,11 @@ def explain_subject(what: Subject, settings: Settings) -> Explanation:
 
 
 def _trial(outline: Outline) -> list[PlannedStep]:
-    """The model by which an audit sees how many records its budget allows to leave out."""
-    given, settings = outline.settings, outline.settings
-    planned = plan(outline.leaving_out(np.arange(len(outline.what.train))))
-    if given.budget is None or settings.n_influence is not None or not planned.engine.trains:
+    """The model by which an audit sees how many its budget allows."""
+    if not outline.allowance.measured:
         return []
-    return [
-        PlannedStep.of(
-            "a model without one record, to see how long it takes", outline.leaving_out(np.zeros(1, dtype=np.int64))
-        )
-    ]
+    one = outline.leaving_out(np.zeros(1, dtype=np.int64))
+    return [PlannedStep.of("a model without one record, to see how long it takes", one)]
 
 
 @dataclass(frozen=True)
@@ -233,7 +224,7 @@ def _seconds(step: PlannedStep, cost: _Cost, paces: dict[tuple[object, ...], Pac
 
 def _seconds_of_attacks(outline: Outline, n_answers: int, questions: Sequence[Question]) -> float:
     """What is done with the answers of models, by its size."""
-    n_numbers = (outline.settings.n_shadows if outline.shadows else 1) * len(outline.candidates) * n_answers
+    n_numbers = max(1, outline.n_shadows) * len(outline.candidates) * n_answers
     learned = outline.shadows and outline.kind is AnswerKind.PROBABILITIES
     n_rows = min(PAPER_ROWS, n_numbers // n_answers) if learned else 0
     n_trees = sum(question.n_imputations(outline) for question in questions) * N_TREES

@@ -8,6 +8,7 @@ from functools import cached_property
 
 from leakgauge.arrays import Indices
 from leakgauge.auditing.advice import Outputs, Situation
+from leakgauge.auditing.budget import Allowance, allowance
 from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.errors import ConfigError
@@ -126,14 +127,41 @@ class Outline:
         )
 
     @cached_property
+    def allowance(self) -> Allowance:
+        """How many models the budget allows; found when first asked for."""
+        return allowance(self)
+
+    @property
+    def n_shadows(self) -> int:
+        """How many shadow models are trained."""
+        if not self.shadows or self.settings.n_shadows is not None:
+            return (self.settings.n_shadows or 0) * self.shadows
+        return self.allowance.n_shadows
+
+    @property
+    def _shadow_size(self) -> int:
+        """Candidates that each shadow model is trained on.
+
+        At least a tenth of the candidates stay out of every set, or too few models would be left to compare with.
+        """
+        return min(len(self.what.train), int(0.9 * len(self.candidates)))
+
+    @property
+    def rarer_share(self) -> float:
+        """Of the shadow models that a candidate is in, or out of, whichever is smaller."""
+        return min(self._shadow_size, len(self.candidates) - self._shadow_size) / len(self.candidates)
+
+    @cached_property
     def shadow_job(self) -> Job:
         """Models of the same algorithm on random sets of candidates as large as the training set."""
-        candidates, settings = self.candidates, self.settings
-        # At least a tenth of the candidates stay out of every set, or too few models would be left to compare with.
-        size = min(len(self.what.train), int(0.9 * len(candidates)))
-        _enough_shadows(settings.n_shadows, size, len(candidates))
+        return self.shadow_job_of(self.n_shadows)
+
+    def shadow_job_of(self, n_models: int) -> Job:
+        """The same with so many models."""
+        candidates, settings, size = self.candidates, self.settings, self._shadow_size
+        _enough_shadows(n_models, size, len(candidates))
         rng = AuditStream.SHADOW_SETS.generator(settings.seed)
-        subsets = balanced_subsets(len(candidates), size, settings.n_shadows, rng)
+        subsets = balanced_subsets(len(candidates), size, n_models, rng)
         return Job(
             self.learner, candidates, subsets, candidates.features,
             settings.seed, Randomness.INDEPENDENT, settings.device,

@@ -115,11 +115,12 @@ class Settings(PropertySettings, AttributeSettings, MembershipSettings, Influenc
         bin_width: width of the bins of binned probabilities.
         device: where engines that can use an accelerator run, as torch calls it (``cpu``, ``cuda``).
         budget: processor seconds of this machine for training models, about: where leaving out all training records
-            would take longer, those are left out that a screen ranks highest, and others drawn at random. ``None``:
-            all. How many there were is in the result, and can be asked for by ``n_influence``.
+            would take longer, those are left out that a screen ranks highest, and others drawn at random; where shadow
+            models would take more than half of it, there are 16 or 8. ``None``: all. How many there were is in the
+            result, and can be asked for by ``n_influence`` and ``n_shadows``.
         rule: the release rule.
         attacks: names of the membership attacks; by default all that are possible.
-        n_shadows: shadow models, at least 4; 0 for none.
+        n_shadows: shadow models, at least 4; 0 for none. ``None``: 32, or fewer where the budget does not allow that.
         population: share of the holdout that the attacker is given as known non-members, in [0, 0.9]; no attack is
             evaluated on them. ``None``: a fifth where an attack that needs them is named, where no shadow models can be
             trained, or where sensitive attributes are inferred, and otherwise none.

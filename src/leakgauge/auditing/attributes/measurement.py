@@ -190,7 +190,7 @@ def infer_columns(case: Case, hidden: Sequence[AttributeQuestion]) -> tuple[tupl
 
 def wants_shadows(hidden: Sequence[AttributeQuestion], settings: Settings, *, learner: bool) -> bool:
     """Whether shadow models are to be trained that are asked about the hidden columns."""
-    return learner and bool(hidden) and settings.n_shadows > 0
+    return learner and bool(hidden) and settings.n_shadows != 0
 
 
 def shadow_halves(n_people: int, settings: Settings) -> DenseSubsets:

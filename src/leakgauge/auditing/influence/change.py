@@ -13,6 +13,7 @@ import numpy as np
 
 from leakgauge.arrays import Floats
 from leakgauge.auditing.advice import ACCEPT_MEASURED, Situation, advice, unmeasured_influence
+from leakgauge.auditing.budget import Allowance
 from leakgauge.auditing.drawn import histogram
 from leakgauge.auditing.finding import Finding, Verdict, judge
 from leakgauge.auditing.influence.elsewhere import Elsewhere, elsewhere
@@ -85,6 +86,7 @@ def measure(
     holdout_errors: Floats,
     settings: Settings,
     *,
+    allowed: Allowance,
     model: Model | None,
     execution: Execution,
 ) -> MeasuredChange:
@@ -96,6 +98,7 @@ def measure(
         sample: the records to leave out.
         holdout_errors: label less prediction of the released model on the holdout.
         settings: of the audit.
+        allowed: how many records there is time to look at again.
         model: the released model; ``None``: the learner's.
         execution: where and how models are trained.
     """
@@ -118,7 +121,16 @@ def measure(
     limit = settings.rule.dtp
     if not learner.randomised or limit is None or not np.nanmax(measured.in_deviations, initial=0.0) > limit:
         return measured
-    again = confirm_change(learner, train, found, seed=settings.seed, confidence=single, execution=execution.quiet)
+    again = confirm_change(
+        learner,
+        train,
+        found,
+        seed=settings.seed,
+        n_candidates=allowed.n_looked_again,
+        n_models=allowed.n_seeds,
+        confidence=single,
+        execution=execution.quiet,
+    )
     return replace(measured, second_look=again)
 
 

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from leakgauge.arrays import Floats
+from leakgauge.auditing.budget import Allowance
 from leakgauge.auditing.drawn import histogram
 from leakgauge.auditing.influence.elsewhere import Elsewhere, elsewhere
 from leakgauge.auditing.influence.result import Influence
@@ -78,6 +79,7 @@ def measure(
     sample: Sample,
     settings: Settings,
     *,
+    allowed: Allowance,
     model: Model | None,
     own: OwnModels,
     execution: Execution,
@@ -89,6 +91,7 @@ def measure(
         train: the training set S.
         sample: the records to leave out.
         settings: of the audit.
+        allowed: how many records there is time to look at again.
         own: models that the learner trains itself.
         model: the released model, as it answers before anything is rounded or withheld; ``None``: the learner's.
         execution: where and how models are trained.
@@ -115,6 +118,8 @@ def measure(
             train,
             found,
             seed=settings.seed,
+            n_candidates=allowed.n_looked_again,
+            n_models=allowed.n_seeds,
             released=settings.release,
             confidence=settings.rule.confidence,
             execution=execution.quiet,

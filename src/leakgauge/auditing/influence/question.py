@@ -48,9 +48,6 @@ seeds, at which the learner is said not to have made it."""
 N_NOISE_MODELS = 8
 """Models trained on all records to find the noise floor of a randomised learner."""
 
-N_LARGEST_REMEASURED, N_SEEDS = 8, 16
-"""A second look: 16 models on all records, and 16 without each of the 8 records that looked worst."""
-
 NOISE_FLOOR_STEP = "other seeds, for the noise floor"
 
 ON_TRAIN_STEP = "the model on all records, asked about all of them"
@@ -174,8 +171,7 @@ class InfluenceOfRecords(Question):
 
     def plan(self, outline: Outline) -> Iterator[PlannedStep]:
         """Models on all records, without one record each, with other seeds, and solved to the end."""
-        n = len(self.what.train)
-        n_chosen = n if self.settings.n_influence is None else min(self.settings.n_influence, n)
+        n_chosen = outline.allowance.n_left_out
         yield from self._own_models(outline, n_chosen)
         if n_chosen:
             yield from self._without_records(outline, np.arange(n_chosen, dtype=np.int64))
@@ -197,7 +193,7 @@ class InfluenceOfRecords(Question):
 
     def _without_records(self, outline: Outline, rows: Indices) -> Iterator[PlannedStep]:
         n, asked, settings = len(self.what.train), self.what.train.features[rows], self.settings
-        learner = outline.learner.without_unused_seed(self.what.train, seed=settings.seed)
+        learner, allowed = outline.learner.without_unused_seed(self.what.train, seed=settings.seed), outline.allowance
         if _is_tried(outline.learner, learner):
             yield PlannedStep.plainly(
                 "the model with two seeds, to find out whether seeds matter", outline.job(everything(n, 2), asked)
@@ -228,10 +224,10 @@ class InfluenceOfRecords(Question):
         if learner.randomised:
             yield PlannedStep.of(NOISE_FLOOR_STEP, noise)
             if settings.rule.dtp is not None:
-                removed = np.repeat(rows[:N_LARGEST_REMEASURED], N_SEEDS)
+                removed = np.repeat(rows[: allowed.n_looked_again], allowed.n_seeds)
                 what = "second measurement of the records of largest PDTP"
                 again = PlannedStep.of(what, outline.leaving_out(removed), sometimes=True)
-                full = PlannedStep.of("", outline.job(everything(n, N_SEEDS), asked[:N_LARGEST_REMEASURED]))
+                full = PlannedStep.of("", outline.job(everything(n, allowed.n_seeds), asked[: allowed.n_looked_again]))
                 yield replace(
                     again, n_models=again.n_models + full.n_models, n_trained=again.n_trained + full.n_trained
                 )
@@ -261,13 +257,29 @@ class InfluenceOfRecords(Question):
             if case.kind is AnswerKind.VALUES:
                 errors = np.asarray(case.candidates.labels - case.answers[:, 0], dtype=np.float64)
                 change = change_part.measure(
-                    learner, train, sample, errors[~case.is_member], self.settings, model=model, execution=execution
+                    learner,
+                    train,
+                    sample,
+                    errors[~case.is_member],
+                    self.settings,
+                    allowed=case.allowance,
+                    model=model,
+                    execution=execution,
                 )
                 apart = change_part.apart(change, np.asarray(case.answers[case.is_member, 0]))
                 if apart <= limit:
                     return InfluenceAnswer(None, change, "")
                 return _unknown(_mismatch(f"usual errors {apart:.3g}"))
-            measured = measure(learner, train, sample, self.settings, model=model, own=case.own, execution=execution)
+            measured = measure(
+                learner,
+                train,
+                sample,
+                self.settings,
+                allowed=case.allowance,
+                model=model,
+                own=case.own,
+                execution=execution,
+            )
         except ModelError as error:
             return _unknown(f"training without single records failed, or those models gave no predictions ({error})")
         if measured.apart > (limit * MISMATCH_SHARE_OF_LIMIT if measured.found.learner.randomised else limit):

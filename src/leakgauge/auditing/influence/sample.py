@@ -8,31 +8,17 @@ how many of the records that were not measured may lie above the limit.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from leakgauge.arrays import Floats, Indices
-from leakgauge.auditing.pace import Pace, elapsed, pace
 from leakgauge.models import AnswerKind
 from leakgauge.statistics import clopper_pearson
 from leakgauge.streams import AuditStream
-from leakgauge.training import plan
-from leakgauge.training.engines.refit import Refit
-from leakgauge.training.threads import one_thread
 
 if TYPE_CHECKING:
     from leakgauge.auditing.case import Case
-    from leakgauge.auditing.plan import Outline
-
-SMALLEST_SAMPLE = 16
-
-N_OTHER_FITS, N_RANDOMISED_FITS = 24, 160
-"""Models beside the shadow models and those without one record; more where a second look may be needed."""
-
-SMALLEST_SHARE = 0.4
-"""Of the budget that is left to the models without one record, whatever else is trained."""
 
 FEWEST_AT_RANDOM = 59
 """Records drawn at random from which something can be said of the others: at most 5 % of them are above the limit if
@@ -92,7 +78,7 @@ class Sample:
 def sampled(case: Case) -> Sample:
     """The records to leave out: as many as the settings say, or as the budget allows."""
     n = len(case.what.train)
-    n_chosen = n_within_budget(case) if case.settings.n_influence is None else min(case.settings.n_influence, n)
+    n_chosen = case.allowance.n_left_out
     everyone = np.arange(n)
     if n_chosen >= n:
         return Sample(everyone, everyone, n)
@@ -102,55 +88,6 @@ def sampled(case: Case) -> Sample:
     rng = AuditStream.INFLUENCE_ROWS.generator(case.settings.seed)
     at_random = np.sort(rng.choice(rest, n_chosen - n_screened, replace=False))
     return Sample(np.sort(np.concatenate([screened, at_random])), at_random, n)
-
-
-def n_within_budget(outline: Outline) -> int:
-    """How many records can be left out in the time that is left: all, or a power of 2 times the smallest sample.
-
-    Where no model is trained that is always all. Otherwise a few are trained to see how long one takes.
-    """
-    settings, n = outline.settings, len(outline.what.train)
-    planned = plan(outline.leaving_out(np.arange(n)))
-    if settings.budget is None or not planned.engine.trains:
-        return n
-    prepared = planned.prepared
-    assert prepared is not None
-    twice = planned.engine.name == Refit.name and outline.learner.with_converged_solver() is not None
-    allowed = partial(
-        affordable,
-        settings.budget,
-        n=n,
-        n_each=settings.n_repeats * (1 + twice),
-        n_others=settings.n_shadows + (N_RANDOMISED_FITS if outline.learner.randomised else N_OTHER_FITS),
-    )
-    with one_thread():
-        alone = elapsed(prepared.share) + elapsed(partial(prepared.answers, np.zeros(1, dtype=np.int64)))
-    # One model takes more than each of many: where there is time for all at its pace, nothing else is tried.
-    if allowed(Pace(0.0, 0.0, alone, None, 0)) == n:
-        return n
-    return allowed(pace(prepared, memory=False))
-
-
-def affordable(budget: float, paced: Pace, *, n: int, n_each: int, n_others: int) -> int:
-    """How many of n records can be left out within a budget.
-
-    Args:
-        budget: in seconds of one processor.
-        paced: what the models take.
-        n: training records.
-        n_each: models for each record.
-        n_others: models that are trained besides.
-
-    >>> affordable(120, Pace(0.0, 0.0, 0.25, None, 0), n=1000, n_each=1, n_others=56)
-    256
-    """
-    left = max(SMALLEST_SHARE * budget, budget - n_others * paced.model)
-    if n_each * paced.seconds(n) <= left:
-        return n
-    size = SMALLEST_SAMPLE
-    while n_each * paced.seconds(2 * size) <= left:
-        size *= 2
-    return min(n, size)
 
 
 def screen(case: Case) -> Floats:

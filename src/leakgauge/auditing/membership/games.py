@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr
 
 from leakgauge.arrays import Flags, Floats
+from leakgauge.auditing.budget import FEWEST_OF_A_KIND, FEWEST_SHADOWS
 from leakgauge.auditing.membership.result import AttackGames, GamesTpr
 from leakgauge.auditing.overlap import Overlap
 from leakgauge.auditing.settings import Settings
@@ -29,15 +30,8 @@ from leakgauge.training import PredictionTable
 if TYPE_CHECKING:
     from leakgauge.auditing.case import Case
 
-FEWEST_GAMES = 8
-"""Shadow models with which games are played: with fewer, attacks are blunt and intervals wide."""
-
-
 QUOTED_RATES = (0.01, 0.001)
 """False-positive rates at which true-positive rates in games are quoted."""
-
-FEWEST_OF_A_KIND = 3
-"""Shadow models with each record, and without it: one plays the target, and two are left for the attacks."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,7 +135,7 @@ def play(
     """
     members = table.members
     n_in = members.sum(axis=0)
-    if table.failures or len(table) < FEWEST_GAMES or np.minimum(n_in, len(table) - n_in).min() < FEWEST_OF_A_KIND:
+    if table.failures or len(table) < FEWEST_SHADOWS or np.minimum(n_in, len(table) - n_in).min() < FEWEST_OF_A_KIND:
         return NO_GAMES
     playable = (one for one in attacks if not (one.needs_population or one.needs_copies))
     played = {

@@ -168,14 +168,14 @@ def n_set_aside(kind: AnswerKind, settings: Settings, n_holdout: int, *, learner
     """How many holdout records the attacker is given as known to be outside; none where no attack could use them."""
     if not attributes and not any(attack.needs_population and kind in attack.kinds for attack in ATTACKS):
         return 0
-    shadows = learner and settings.n_shadows > 0
+    shadows = learner and settings.n_shadows != 0
     return min(n_holdout - 1, settings.n_population(n_holdout, shadows=shadows, attributes=attributes))
 
 
 def wants_shadows(kind: AnswerKind, settings: Settings, *, learner: bool) -> bool:
     """Whether shadow models are to be trained."""
     possible = possible_attacks(kind, settings.attacks, shadows=True, population=True)
-    return learner and settings.n_shadows > 0 and any(attack.needs_shadows for attack in possible)
+    return learner and settings.n_shadows != 0 and any(attack.needs_shadows for attack in possible)
 
 
 def per_record(table: PredictionTable, labels: NDArray[np.generic], *, width: float) -> PerRecord | None:
@@ -472,7 +472,7 @@ def train_shadows(case: Case) -> tuple[PredictionTable | None, str]:
             execution=case.telling("shadow models"),
         )
     except ModelError as error:
-        return None, f"none of {settings.n_shadows} shadow models could be trained and predict all records ({error})"
+        return None, f"none of {len(job.subsets)} shadow models could be trained and predict all records ({error})"
     why_not = why_no_shadows(table)
     return (None, why_not) if why_not else (released_answers(table, settings), "")
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from leakgauge.arrays import Flags
 from leakgauge.auditing.advice import Situation
+from leakgauge.auditing.budget import N_SHADOWS
 from leakgauge.auditing.finding import Finding
 from leakgauge.auditing.influence.question import InfluenceAnswer
 from leakgauge.auditing.membership.findings import (
@@ -168,6 +169,11 @@ class MembershipAnswer(Answer):
             said.append(f"Membership attacks that the settings leave out: {named}.")
         if self.shadows is None:
             said.append("Attacks with shadow models.")
+        elif case.n_shadows < N_SHADOWS and case.settings.n_shadows is None:
+            said.append(
+                f"{N_SHADOWS - case.n_shadows} of {N_SHADOWS} shadow models, which the budget does not allow. With all "
+                "of them (shadow_models, or a larger budget) attacks are stronger and intervals narrower."
+            )
         if self.contamination is None:
             said.append("Whether holdout records were trained on, beyond those that equal a training record.")
         if min(len(case.what.train), len(case.what.holdout)) < SMALLEST_GROUP:

@@ -46,7 +46,7 @@ class MembershipSettings(Checked):
 
     Args:
         attacks: names of the membership attacks; by default all that are possible.
-        n_shadows: shadow models, at least 4; 0 for none.
+        n_shadows: shadow models, at least 4; 0 for none. ``None``: 32, or fewer where the budget does not allow that.
         population: share of the holdout that the attacker is given as known non-members, in [0, 0.9]; no attack is
             evaluated on them. ``None``: a fifth where an attack that needs them is named, where no shadow models can be
             trained, or where sensitive attributes are inferred, and otherwise none.
@@ -61,7 +61,11 @@ class MembershipSettings(Checked):
         optional(many(text)),
         f"by default all that are possible: {', '.join(one.name for one in ATTACKS + AUDITOR_ATTACKS)}",
     )
-    n_shadows: int = setting(32, whole(0, hint="32 is the default"), "number of shadow models; 0, or at least 4")
+    n_shadows: int | None = setting(
+        None,
+        optional(whole(0, hint="leave it out for 32")),
+        "number of shadow models, 0 or at least 4; by default 32, fewer where the budget does not allow that",
+    )
     population: float | None = setting(
         None,
         optional(number(least=0, most=0.9, hint="it is a share")),
@@ -79,8 +83,8 @@ class MembershipSettings(Checked):
         unknown = [name for name in self.attacks or () if name not in known]
         if unknown:
             raise ConfigError(f"attack {unknown[0]!r} is not known; expected some of: {', '.join(known)}")
-        if self.n_shadows != 0 and self.n_shadows < 4:
-            raise ConfigError(f"shadow models must be 0 or at least 4, got {self.n_shadows}; 32 is the default")
+        if self.n_shadows is not None and 0 < self.n_shadows < 4:
+            raise ConfigError(f"shadow models must be 0 or at least 4, got {self.n_shadows}; leave it out for 32")
         if self.population == 0 and self._names_population:
             raise ConfigError("population = 0 leaves no known non-members for an attack that is named; try 0.2")
 
@@ -111,7 +115,7 @@ class AttacksPart(Part):
     sets: ClassVar[dict[str, str]] = {"names": "attacks", "shadow_models": "n_shadows"}
 
     names: tuple[str, ...] | None = said_of(MembershipSettings, "attacks", min_length=1)
-    shadow_models: int = said_of(MembershipSettings, "n_shadows")
+    shadow_models: int | None = said_of(MembershipSettings, "n_shadows")
     population: float | None = said_of(MembershipSettings, "population")
     groups: tuple[str, ...] = said_of(MembershipSettings, "groups")
     group_by: str | None = said_of(AttributeSettings, "group_by")
