@@ -1,6 +1,6 @@
 """Coverage of the intervals on membership advantages, and how often the release rule errs, on real data.
 
-    python benchmarks/coverage.py --run FOLDER [--part intervals|audits] [--repetitions 300] [--only WORD]
+    python benchmarks/coverage.py --run FOLDER [--part intervals|audits|power] [--repetitions 300] [--only WORD]
     python benchmarks/coverage.py --run FOLDER --write docs/benchmarks
 
 Every repetition draws its records anew from a large data set; what is finished is kept in FOLDER and not done again.
@@ -16,6 +16,9 @@ attack, no limit on DTP; C = 0.03 is there for comparison and leaks more than th
 although the learner's advantage is below the limit for every attack: a few audits say nothing about how often that is.
 For comparison the same model is judged alone, without siblings, by a census interval of each attack and by an interval
 for two samples with Bonferroni's correction; the latter is had from the former, with equal variances of both rates.
+
+Power: the same for penalties from strong to none, which leak from nothing to a lot: how often a model passes and fails
+by the release rule, and how often it would by two samples and Bonferroni's correction, with nothing but the model.
 """
 
 from __future__ import annotations
@@ -48,6 +51,7 @@ from leakgauge.statistics import census_advantage
 from leakgauge.training import Learner, SklearnLearner, balanced_subsets, recipe, train_many
 from leakgauge.training.recipes import fixed_design
 
+PENALTIES = ("0.0003", "0.003", "0.01", "0.03", "0.1", "0.3", "1", "10")
 N_POOL, N_FRESH, N_AUDITED = 400, 4000, 300
 LIMIT = 0.1
 DATA = ("adult", "acs-income", "census-income", "enron-spam")
@@ -143,6 +147,10 @@ def audits(data: str, C: str, repetition: int) -> dict[str, Any]:
 def cells(part: str) -> Iterator[tuple[str, Callable[[int], dict[str, Any]]]]:
     """What is repeated, by name."""
     for data in DATA:
+        if part == "power":
+            for C in PENALTIES if data in ("adult", "acs-income") else ():
+                yield f"{data}; C = {C}", lambda r, d=data, c=C: audits(d, c, r)
+            continue
         if part == "audits":
             for C in ("0.003", "0.03") if data == "acs-income" else ("0.003",):
                 yield f"{data}; C = {C}", lambda r, d=data, c=C: audits(d, c, r)
@@ -250,6 +258,11 @@ AUDIT_HEADINGS = (
     "passes alone, two samples", "fails alone, two samples", "what withheld the pass",
 )  # fmt: skip
 
+POWER_HEADINGS = (
+    "data", "penalty", "audits", "mean of the largest advantage in games", "passes", "passes alone", "fails",
+    "fails alone",
+)  # fmt: skip
+
 INTERVAL_HEADINGS = (
     "data", "learner", "G", "attack", "R", "mean advantage", "pool: coverage, half-width",
     "population: coverage, half-width", "census: coverage, half-width",
@@ -283,6 +296,16 @@ def audit_rows(found: dict[str, dict[int, dict[str, Any]]]) -> Iterator[list[str
         ]  # fmt: skip
 
 
+def power_rows(found: dict[str, dict[int, dict[str, Any]]]) -> Iterator[list[str]]:
+    """One line for each data set and penalty."""
+    for cell, rows in found.items():
+        largest = [max(one["games"] or 0.0 for one in row["attacks"].values()) for row in rows.values()]
+        verdicts = [np.array([row["verdict"] for row in rows.values()])]
+        verdicts.append(np.array([alone(row, census=False) for row in rows.values()]))
+        shares = [share(one == verdict) for verdict in ("passes", "fails") for one in verdicts]
+        yield [*cell.split("; "), str(len(rows)), f"{np.mean(largest):.3f}", *shares]
+
+
 def markdown(headings: tuple[str, ...], rows: Iterator[list[str]]) -> list[str]:
     """A table."""
     lines = ["| " + " | ".join(headings) + " |", "|" + "---|" * len(headings)]
@@ -305,6 +328,8 @@ def written(folder: Path) -> str:
     lines += ["", *markdown(INTERVAL_HEADINGS, interval_rows(by_cell))]
     lines += ["", "## Audits", "", about[4].rstrip(), ""]
     lines += markdown(AUDIT_HEADINGS, audit_rows(audited))
+    lines += ["", "## Power", "", about[5].rstrip(), ""]
+    lines += markdown(POWER_HEADINGS, power_rows(kept(folder / "power.jsonl")))
     return "\n".join(lines) + "\n"
 
 
@@ -312,7 +337,7 @@ def main() -> None:
     """Repeat what is not finished, or write the tables."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--run", type=Path, required=True, metavar="FOLDER")
-    parser.add_argument("--part", choices=("intervals", "audits"), default="intervals")
+    parser.add_argument("--part", choices=("intervals", "audits", "power"), default="intervals")
     parser.add_argument("--repetitions", type=int, default=300)
     parser.add_argument("--only", default="", metavar="WORD", help="cells whose name has it")
     parser.add_argument("--seconds", type=float, default=1e9, help="after which nothing new is begun")
