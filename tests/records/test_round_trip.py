@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from leakgauge.records import Kind, Native, Records
+from leakgauge.errors import DataError
+from leakgauge.records import Kind, Native, Records, from_pair
 
 PLAIN = {
     "age": [31, 47, 52, 19],
@@ -154,6 +155,48 @@ def test_so_does_that_of_an_array(hole):
     for some in ([0, 1, 2], [1], [2]):
         back = records.schema.decode(records.features[some])
         assert [type(value) for value in back[:, 0]] == [type(value) for value in table[some, 0]]
+
+
+DAYS = ["2001-05-03 10:31:22.123457", None, "1969-12-31", "2049-02-28 23:59:59.999999"]
+TIMES = {
+    "pandas": pd.to_datetime(pd.Series(DAYS), format="ISO8601").astype("datetime64[us]"),
+    "pandas, zone": pd.to_datetime(pd.Series(DAYS), format="ISO8601", utc=True).dt.tz_convert("Europe/Berlin"),
+    "polars": pl.Series(pd.to_datetime(pd.Series(DAYS), format="ISO8601").astype("datetime64[us]").to_numpy()),
+    "polars, zone": pl.Series(["2001-05-03", None, "1969-12-31", "2049-02-28"])
+    .str.to_datetime("%Y-%m-%d")
+    .dt.replace_time_zone("Asia/Tokyo"),
+    "polars, dates": pl.Series(["2001-05-03", None, "1969-12-31", "9999-12-31"]).str.to_date(),
+}
+
+
+@pytest.mark.parametrize("name", TIMES)
+def test_points_of_time_are_days_and_come_back(name):
+    """To the microsecond in our time, alone or with others; in tables of Arrow too."""
+    day = TIMES[name]
+    frame_of = pd.DataFrame if name.startswith("pandas") else pl.DataFrame
+    frame = frame_of({"day": day, "age": [1.0, 2.0, 3.0, 4.0], "ill": ["a", "b", "a", "b"]})
+    records = Records.from_frame(frame, target="ill")
+    assert records.schema.columns[0].kind == "numeric"
+    assert records.features[2, 0] == pytest.approx(-1, abs=0.5)  # but for the zone
+    assert np.isnan(records.features[1, 0])
+    back = records.schema.decode(records.features[[2, 0]])
+    expected = frame[["day", "age"]].iloc[[2, 0]] if name.startswith("pandas") else frame[["day", "age"]][[2, 0]]
+    if name.startswith("pandas"):
+        pd.testing.assert_frame_equal(back, expected.reset_index(drop=True), check_dtype=name == "pandas")
+    else:
+        pl.testing.assert_frame_equal(back, expected)
+        arrow = Records.from_frame(frame.to_arrow(), target="ill")
+        np.testing.assert_array_equal(arrow.features, records.features)
+        assert arrow.schema.decode(arrow.features).column("day").to_pylist() == day.to_list()
+    coded = records.as_codes()
+    np.testing.assert_array_equal(coded.schema.decode(coded.features), records.features)
+
+
+def test_days_and_anything_else_in_the_other_table_are_refused():
+    frame = pd.DataFrame({"day": pd.to_datetime(["2001-05-03", "2002-01-01"]), "ill": [0, 1]})
+    for other in (frame.assign(day=["2001-05-03", "x"]), frame.assign(day=frame.day.dt.tz_localize("UTC"))):
+        with pytest.raises(DataError, match=r"holds datetime values but another table holds .*make both alike"):
+            from_pair(frame, other, target="ill")
 
 
 def test_every_sort_of_missing_is_the_same_category():

@@ -283,8 +283,12 @@ def test_errors_of_from_frame():
         lambda: Records.from_frame(frame.assign(ill=[None, "a", "b"]), target="ill"),
     )
     refuses(
-        "is of type Datetime.*turn it into one of these",
-        lambda: Records.from_frame(frame.assign(day=pd.Timestamp(0)), target="ill"),
+        "is of type Duration.*turn it into one of these",
+        lambda: Records.from_frame(frame.assign(stay=pd.Timedelta(1, "D")), target="ill"),
+    )
+    refuses(
+        "column 'day' of the table holds points of time, expected classes or numbers",
+        lambda: Records.from_frame(frame.assign(day=pd.Timestamp(0)), target="day"),
     )
     refuses(
         "column 'gone' of the table has no values at all",

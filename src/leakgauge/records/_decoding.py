@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from leakgauge.errors import DataError, MissingExtra
-from leakgauge.records.columns import INTEGERS, Column, Hole, Kind, Native, Value
+from leakgauge.records.columns import INTEGERS, MICROSECONDS_A_DAY, Column, Hole, Kind, Native, Value
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -97,11 +97,22 @@ def _values(column: Column, numbers: FloatVector, hole: object = None) -> npt.ND
         if hole is not None and None in column.categories:
             values[column.categories.index(None)] = hole
         return values[as_codes(column, numbers)]
+    if column.is_time:
+        return _times(numbers)
     if column.dtype == "bool":
         return numbers.astype(bool) if np.isin(numbers, (0.0, 1.0)).all() else numbers
     if column.dtype in INTEGERS:
         return numbers.astype(column.dtype) if _fit(numbers, np.dtype(column.dtype)) else numbers
     return numbers.astype("float32" if column.dtype == "float32" else "float64")
+
+
+def _times(days: FloatVector) -> npt.NDArray[np.datetime64]:
+    """Points of time [m], to the microsecond until 2059, NaT where missing."""
+    with np.errstate(invalid="ignore"):
+        ticks = np.round(days * MICROSECONDS_A_DAY)
+        times = np.where(np.isnan(ticks), 0, ticks).astype(np.int64).astype("datetime64[us]")
+    times[np.isnan(days)] = np.datetime64("NaT")
+    return times
 
 
 def _fit(numbers: FloatVector, dtype: np.dtype[Any]) -> bool:
@@ -124,6 +135,9 @@ def _pandas_series(pandas: ModuleType, column: Column, numbers: FloatVector) -> 
         levels, codes = _levels(column, numbers)
         return pandas.Categorical.from_codes(codes, levels, ordered=column.kind is Kind.ORDINAL)
     values = _values(column, numbers, _hole(column))
+    if column.is_time:
+        series = pandas.Series(values)
+        return series if column.time_zone is None else series.dt.tz_localize("UTC").dt.tz_convert(column.time_zone)
     if values.dtype.kind == "U":  # let pandas choose its own text type
         values = values.tolist()
     return pandas.Series(values, dtype=_pandas_dtype(pandas, column))
@@ -158,6 +172,12 @@ def _to_polars(schema: Schema, matrix: npt.NDArray[np.float64]) -> Any:
 
 def _polars_series(polars: ModuleType, column: Column, numbers: FloatVector) -> Any:
     values = _values(column, numbers)
+    if column.is_time:
+        series = polars.Series(column.name, values)
+        if column.dtype == "date":
+            return series.cast(polars.Date)
+        zone = column.time_zone
+        return series if zone is None else series.dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
     if not column.is_categorical:
         return polars.Series(column.name, values)
     return polars.Series(column.name, values.tolist(), dtype=_polars_dtype(polars, column))
@@ -193,6 +213,10 @@ def _arrow_array(pyarrow: ModuleType, column: Column, numbers: FloatVector) -> A
             ordered=column.kind is Kind.ORDINAL,
         )
     values = _values(column, numbers)
+    if column.is_time:
+        array = pyarrow.array(values)
+        kind = pyarrow.date32() if column.dtype == "date" else pyarrow.timestamp("us", tz=column.time_zone)
+        return array.cast(kind, safe=False)  # of a made-up date the hours are lost
     if not column.is_categorical:
         return pyarrow.array(values)
     if column.dtype in ("string", "object"):

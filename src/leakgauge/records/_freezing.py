@@ -156,6 +156,8 @@ def _freeze_feature(raws: Sequence[RawColumn], wishes: Wishes) -> Column:
 def _inferred_kind(raws: Sequence[RawColumn], named_categorical: bool) -> Kind:
     if all(raw.is_number for raw in raws):
         return Kind.CATEGORICAL if named_categorical else Kind.NUMERIC
+    if len({raw.dtype for raw in raws}) == 1 and raws[0].is_time:
+        return Kind.NUMERIC
     if all(raw.dtype == "enum" for raw in raws):
         return Kind.ORDINAL
     for raw in raws:
@@ -165,7 +167,16 @@ def _inferred_kind(raws: Sequence[RawColumn], named_categorical: bool) -> Kind:
                 f"{raw.where} holds numbers but {other.place} holds other values there; make both alike, or declare "
                 "the column categorical."
             )
+        if raw.is_time:
+            raise DataError(
+                f"{raw.where} holds {raw.dtype} values but another table holds {_other(raw, raws)} there; make both "
+                "alike."
+            )
     return Kind.CATEGORICAL
+
+
+def _other(raw: RawColumn, raws: Sequence[RawColumn]) -> str:
+    return next(one.dtype for one in raws if one.dtype != raw.dtype)
 
 
 def _require_order(raws: Sequence[RawColumn]) -> None:
@@ -196,6 +207,10 @@ def _common_dtype(raws: Sequence[RawColumn]) -> str:
 
 def _freeze_target(raws: Sequence[RawColumn], wishes: Wishes) -> Column:
     for raw in raws:
+        if raw.is_time:
+            raise DataError(
+                f"{raw.where} holds points of time, expected classes or numbers; turn it into one of these."
+            )
         _encoding.require_no_missing_label(raw)
     _require_alike(raws)
     name, dtype = raws[0].name, _common_dtype(raws)

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from leakgauge.errors import DataError
 from leakgauge.escaping import shapes
 from leakgauge.records._messages import counted, repeated, shortened
-from leakgauge.records.columns import FLOATS, INTEGERS, Hole, Native, Value, plain_value
+from leakgauge.records.columns import FLOATS, INTEGERS, MICROSECONDS_A_DAY, TIMES, Hole, Native, Value, plain_value
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -74,14 +74,21 @@ class RawColumn:
         """Whether it holds numbers (true/false are categories, not numbers)."""
         return self.dtype in INTEGERS or self.dtype in FLOATS
 
+    @property
+    def is_time(self) -> bool:
+        """Whether it holds points of time."""
+        return self.dtype.partition("[")[0] in TIMES
+
     def numbers(self) -> npt.NDArray[np.float64]:
-        """Its values as float64 [n], NaN where missing.
+        """Its values as float64 [n], NaN where missing; of points of time the days since 1970.
 
         Raises:
             DataError: If it holds text, or whole numbers too large for float64 to tell apart.
         """
         if len(self) == 0 or self.dtype == "null":
             return np.full(len(self), math.nan)
+        if self.is_time:
+            return _as_days(self.values)
         if not (self.is_number or self.dtype == "bool"):
             raise DataError(
                 f"{self.where} is to be numeric but holds {self._described()}; declare it "
@@ -317,7 +324,10 @@ def _series_dtype(column: RawColumn) -> str:
         return str(dtype).lower()
     if dtype.is_float() or dtype.is_decimal():
         return "float32" if dtype == nw.Float32 else "float64"
+    if isinstance(dtype, nw.Datetime):
+        return f"datetime[{dtype.time_zone}]" if dtype.time_zone else "datetime"
     for known, name in (
+        (nw.Date, "date"),
         (nw.Boolean, "bool"),
         (nw.String, "string"),
         (nw.Enum, "enum"),
@@ -365,6 +375,16 @@ def _as_float(values: Any) -> npt.NDArray[np.float64]:
 
     arrow = pc.cast(_arrow(values), pa.float64(), safe=False)
     return np.asarray(arrow.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _as_days(values: Any) -> npt.NDArray[np.float64]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    arrow = _arrow(values)
+    zone = getattr(arrow.type, "tz", None)
+    ticks = pc.cast(pc.cast(arrow, pa.timestamp("us", tz=zone), safe=False), pa.int64())
+    return np.asarray(ticks.to_numpy(zero_copy_only=False), dtype=np.float64) / MICROSECONDS_A_DAY
 
 
 def _arrow(values: Any) -> Any:

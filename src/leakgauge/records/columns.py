@@ -18,7 +18,12 @@ Value: TypeAlias = str | int | bool | float | None
 
 INTEGERS = frozenset({"int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"})
 FLOATS = frozenset({"float32", "float64"})
-DTYPES = INTEGERS | FLOATS | {"bool", "string", "categorical", "enum", "object"}
+TIMES = frozenset({"date", "datetime"})
+"""Points of time, which are quantities: days since 1970. Those of a time zone are called ``datetime[zone]``."""
+
+MICROSECONDS_A_DAY = 86_400_000_000
+
+DTYPES = INTEGERS | FLOATS | TIMES | {"bool", "string", "categorical", "enum", "object"}
 """The ways in which a column is written back into a table, whatever the table type."""
 
 
@@ -101,7 +106,7 @@ class Column:
         object.__setattr__(self, "kind", Kind(self.kind))
         object.__setattr__(self, "role", Role(self.role))
         object.__setattr__(self, "categories", tuple(plain_value(value, self.name) for value in self.categories))
-        if self.dtype not in DTYPES:
+        if self.dtype.partition("[")[0] not in DTYPES:
             raise DataError(
                 f"column {self.name!r}: dtype must be one of {', '.join(sorted(DTYPES))}, got {self.dtype!r}."
             )
@@ -121,6 +126,16 @@ class Column:
     def is_categorical(self) -> bool:
         """Whether the matrix holds codes of categories (categorical and ordinal columns)."""
         return self.kind is not Kind.NUMERIC
+
+    @property
+    def is_time(self) -> bool:
+        """Whether the matrix holds days since 1970, and the table points of time."""
+        return self.dtype.partition("[")[0] in TIMES
+
+    @property
+    def time_zone(self) -> str | None:
+        """Of a column of points of time."""
+        return self.dtype.partition("[")[2].rstrip("]") or None
 
     @property
     def is_feature(self) -> bool:

@@ -189,6 +189,8 @@ class Schema:
         columns = tuple(
             dataclasses.replace(column, categories=tuple(range(len(column.categories))), dtype="int64")
             if column.is_categorical
+            else dataclasses.replace(column, dtype="float64")
+            if column.is_time
             else column
             for column in self.columns
         )
@@ -197,7 +199,7 @@ class Schema:
     @cached_property
     def codes_are_values(self) -> bool:
         """Whether the matrix is already what the columns hold: categories, if any, are the numbers 0, 1, 2, ..."""
-        return all(
+        return not any(column.is_time for column in self.columns) and all(
             not column.is_categorical
             or all(type(v) in (int, float) and v == code for code, v in enumerate(column.categories))
             for column in self.columns
