@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from typing import TYPE_CHECKING
 
 from leakgauge.escaping import one_line
@@ -73,11 +71,6 @@ def remark(message: str) -> None:
     from rich.text import Text
 
     asides().print(Text(one_line(message)), soft_wrap=True)
-
-
-def is_watched() -> bool:
-    """Whether somebody looks at stderr: a terminal, and no pipeline."""
-    return sys.stderr.isatty() and not os.environ.get("CI")
 
 
 def marked(verdict: Verdict) -> str:

@@ -67,8 +67,8 @@ def audit(
     from leakgauge.auditing.batch import audit_config
     from leakgauge.auditing.document import dump
     from leakgauge.cli._console import complain, remark, results
-    from leakgauge.cli._progress import progress
     from leakgauge.cli._summary import show
+    from leakgauge.progress import reported
     from leakgauge.report import write_html
 
     if dask is not None and workers != 1:
@@ -77,7 +77,7 @@ def audit(
     if allow_pickle:
         remark("Pickles are opened: code in the model files runs with your rights.")
     try:
-        with progress() as tell:
+        with reported(True, first="reading") as tell:
             outcome = audit_config(
                 config, folder=run, workers=dask or workers, allow_pickle=allow_pickle, progress=tell
             )

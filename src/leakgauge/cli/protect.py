@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,7 +13,6 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.table import Table
 
-    from leakgauge.auditing.batch import BatchStage
     from leakgauge.protecting import Protection, Tried
     from leakgauge.statistics import Estimate
 
@@ -65,7 +63,7 @@ def protect(
     """
     from leakgauge.auditing.finding import overall
     from leakgauge.cli._console import complain, remark, results
-    from leakgauge.cli._progress import progress
+    from leakgauge.progress import of_part, reported
     from leakgauge.protecting import named_defence
     from leakgauge.protecting import protect as protected
     from leakgauge.protecting.trying import kept_folder
@@ -80,14 +78,14 @@ def protect(
     kept = None if run is None else kept_folder(run)
     try:
         for place, (what, defences, folder) in enumerate(zip(subjects, chosen, folders, strict=True)):
-            with progress() as tell:
+            with reported(True) as tell:
                 found = protected(
                     what,
                     settings,
                     defences,
                     run=None if kept is None else kept / f"model-{place}",
                     workers=workers,
-                    progress=_told(tell, what.name),
+                    progress=of_part(what.name, tell),
                 )
             _show(found, console)
             if folder is not None:
@@ -98,10 +96,6 @@ def protect(
         complain(f"stopped; {again}")
         raise typer.Exit(130) from None
     return overall(reached).exit_code
-
-
-def _told(tell: BatchStage | None, name: str) -> Callable[[str, int, int], None] | None:
-    return None if tell is None else lambda stage, done, total: tell(name, stage, done, total)
 
 
 def _folders(out: Path | None, n: int) -> list[Path | None]:

@@ -255,19 +255,36 @@ class InfluenceOfRecords(Question):
         if self.settings.n_influence == 0:
             return _unknown("the settings switch the measurement of influence off")
         limit, execution = self.settings.rule.dtp or 1.0, case.telling("leave-one-out models")
+        searching = case.telling("search for other queries")
         learner, train, model = case.what.learner, case.what.train, case.what.model
         try:
             sample = sampled(case)
             if case.kind is AnswerKind.VALUES:
                 errors = np.asarray(case.candidates.labels - case.answers[:, 0], dtype=np.float64)
                 change = change_part.measure(
-                    learner, train, sample, errors[~case.is_member], self.settings, model=model, execution=execution
+                    learner,
+                    train,
+                    sample,
+                    errors[~case.is_member],
+                    self.settings,
+                    model=model,
+                    execution=execution,
+                    searching=searching,
                 )
                 apart = change_part.apart(change, np.asarray(case.answers[case.is_member, 0]))
                 if apart <= limit:
                     return InfluenceAnswer(None, change, "")
                 return _unknown(_mismatch(f"usual errors {apart:.3g}"))
-            measured = measure(learner, train, sample, self.settings, model=model, own=case.own, execution=execution)
+            measured = measure(
+                learner,
+                train,
+                sample,
+                self.settings,
+                model=model,
+                own=case.own,
+                execution=execution,
+                searching=searching,
+            )
         except ModelError as error:
             return _unknown(f"training without single records failed, or those models gave no predictions ({error})")
         if measured.apart > (limit * MISMATCH_SHARE_OF_LIMIT if measured.found.learner.randomised else limit):
