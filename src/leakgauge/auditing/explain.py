@@ -23,8 +23,10 @@ from leakgauge.auditing.plan import Outline, PlannedStep
 from leakgauge.auditing.question import Question
 from leakgauge.auditing.questions import QUESTIONS
 from leakgauge.auditing.settings import Settings
+from leakgauge.auditing.shown import Shown
 from leakgauge.auditing.subject import Data, Subject, subject
 from leakgauge.checking import instance, optional
+from leakgauge.escaping import one_line
 from leakgauge.membership.shadow_classifier import PAPER_ROWS
 from leakgauge.models import AnswerKind, answers, kind_of
 from leakgauge.records import concatenate
@@ -51,8 +53,8 @@ SECONDS_PER_CALL, ROWS_PER_CALL = 6e-4, 150
 """What the search for other queries takes for each call of a model beside the call, and about how many it asks."""
 
 
-@dataclass(frozen=True)
-class Explanation:
+@dataclass(frozen=True, repr=False)
+class Explanation(Shown):
     """What an audit of one model would do.
 
     Args:
@@ -81,6 +83,17 @@ class Explanation:
     seconds_attacks: float
     n_bytes: int
     warnings: tuple[str, ...]
+
+    @property
+    def headline(self) -> str:
+        """The model, and how many are trained for its audit."""
+        n_trained = sum(step.n_trained for step in self.steps if not step.sometimes)
+        return f"{one_line(self.model)}, {n_trained:,} models to train, about {self.seconds:,.3g} s"
+
+    @property
+    def described(self) -> Explanation:
+        """What can be said in words, without the prepared work of the engines."""
+        return replace(self, steps=tuple(replace(step, prepared=None) for step in self.steps))
 
 
 def explain(

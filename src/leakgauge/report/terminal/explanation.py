@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -26,7 +25,7 @@ def show_explanation(found: Explanation, console: Console) -> None:
         found: what the audit would do.
         console: where to print.
     """
-    found = every_line(replace(found, steps=tuple(replace(step, prepared=None) for step in found.steps)))
+    found = every_line(found.described)
     learner = f"learner {found.learner}" if found.learner else "no learner"
     console.print(Text.assemble((found.model, "bold"), f"  {learner}; outputs {found.answers.value}"))
     if found.steps:
@@ -36,7 +35,7 @@ def show_explanation(found: Explanation, console: Console) -> None:
             console.print(f"Trained one after another: {_why(step.refusals, found.learner or 'it')}.", markup=False)
     for sentence in found.questions:
         console.print(sentence, markup=False)
-    console.print(_cost(found), markup=False)
+    console.print(cost(found), markup=False)
     for warning in found.warnings:
         console.print(Text.assemble(("Warning: ", "bold yellow"), warning))
 
@@ -51,7 +50,7 @@ def _table(steps: tuple[PlannedStep, ...]) -> Table:
     for step in steps:
         what = f"{step.what} (if one is above the limit)" if step.sometimes else step.what
         engine = "plain refit" if step.engine == "refit" else step.engine
-        took = _duration(step.seconds) if step.seconds else "–"
+        took = duration(step.seconds) if step.seconds else "–"
         table.add_row(Text(what), f"{step.n_models:,}", f"{step.n_trained:,}", Text(engine), took)
     return table
 
@@ -63,20 +62,22 @@ def _why(refusals: dict[str, Refusal], learner: str) -> str:
     return "; ".join(telling) or f"no faster way is known for {learner}"
 
 
-def _cost(found: Explanation) -> str:
+def cost(found: Explanation) -> str:
+    """Time and memory, in sentences."""
     memory = f"Memory for it: {_size(found.n_bytes)}."
     if found.seconds_per_fit is None:
         return f"Nothing is trained. {memory}"
-    more = f", and {_duration(found.seconds_more)} more if a second measurement is needed" if found.seconds_more else ""
+    more = f", and {duration(found.seconds_more)} more if a second measurement is needed" if found.seconds_more else ""
     return (
-        f"About {_duration(found.seconds)} of training on one worker{more}; a rough estimate from a few models "
-        f"trained now, the first in {_duration(found.seconds_per_fit)}. "
-        f"The attacks take about {_duration(found.seconds_attacks)}. "
+        f"About {duration(found.seconds)} of training on one worker{more}; a rough estimate from a few models "
+        f"trained now, the first in {duration(found.seconds_per_fit)}. "
+        f"The attacks take about {duration(found.seconds_attacks)}. "
         f"{memory}"
     )
 
 
-def _duration(seconds: float) -> str:
+def duration(seconds: float) -> str:
+    """A time in the unit that suits it."""
     if seconds < 1:
         return f"{max(seconds, 0.001) * 1000:.0f} ms"
     if seconds < 90:
