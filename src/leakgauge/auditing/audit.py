@@ -70,7 +70,11 @@ def audit(
     >>> from sklearn.naive_bayes import GaussianNB
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> result = audit(GaussianNB().fit(X[:300], y[:300]), train=(X[:300], y[:300]), holdout=(X[300:], y[300:]))
-    >>> result.verdict.value
+    >>> result
+    <AuditResult: fails, GaussianNB, 300 training and 269 holdout records>
+    >>> print(result.summary(width=80).splitlines()[0])
+    ✗ Fails the release rule  GaussianNB
+    >>> result.to_frame("findings").verdict.iloc[0]
     'fails'
     """
     settings = optional(instance(Settings))("settings", settings) or Settings()

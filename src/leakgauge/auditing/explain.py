@@ -126,6 +126,8 @@ def explain(
     >>> found = explain(GaussianNB(), train=(X[:300], y[:300]), holdout=(X[300:], y[300:]))
     >>> [(step.n_models, step.n_trained) for step in found.steps if step.what == "models without one record"]
     [(300, 0)]
+    >>> found.to_frame().columns[:3].tolist()
+    ['what', 'n_models', 'n_trained']
     """
     settings = optional(instance(Settings))("settings", settings) or Settings()
     return explain_subject(subject(model, train, holdout, target=target, learner=learner, name=name), settings)

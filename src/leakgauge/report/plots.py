@@ -214,8 +214,9 @@ class ProtectionPlots:
             if one.risk is None:
                 continue
             best = ", cheapest that passes" if one.name == document.cheapest else ""
+            level = None if one.name == "unchanged" else _around(one.cost)  # without a defence the cost is 0
             ax.errorbar(
-                one.cost.value, one.risk.value, xerr=_around(one.cost), yerr=_around(one.risk),
+                one.cost.value, one.risk.value, xerr=level, yerr=_around(one.risk),
                 fmt=MARKERS[one.verdict.value], color=f"C{i % 10}", capsize=2, elinewidth=0.8,
                 label=f"{MARKS[one.verdict]} {label_of(one.name)}{best}",
             )  # fmt: skip
