@@ -69,6 +69,12 @@ def test_an_audit_on_a_terminal_says_what_it_does(monkeypatch):
         assert stage in terminal.getvalue()
 
 
+def test_an_explanation_says_that_it_measures(monkeypatch):
+    terminal = watched(monkeypatch)
+    lg.explain(GaussianNB(), **GIVEN)
+    assert "measuring the pace of models" in terminal.getvalue()
+
+
 @pytest.mark.parametrize("quiet", [False, None])
 def test_it_can_be_turned_off(quiet, monkeypatch):
     terminal = watched(monkeypatch)

@@ -31,8 +31,8 @@ def on_terminal() -> bool:
 
 def in_notebook() -> bool:
     """Whether this process is the kernel of a notebook; IPython on a terminal is none."""
-    ipython = sys.modules.get("IPython")
-    return getattr(ipython.get_ipython(), "kernel", None) is not None if ipython else False
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return getattr(shell, "kernel", None) is not None
 
 
 @contextmanager

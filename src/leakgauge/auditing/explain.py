@@ -29,6 +29,7 @@ from leakgauge.checking import instance, optional
 from leakgauge.escaping import one_line
 from leakgauge.membership.shadow_classifier import PAPER_ROWS
 from leakgauge.models import AnswerKind, answers, kind_of
+from leakgauge.progress import ShownProgress, Stage, reported
 from leakgauge.records import concatenate
 from leakgauge.training import coarse_tolerance, everything, plan
 from leakgauge.training.engines import STOPPING
@@ -105,6 +106,7 @@ def explain(
     learner: Any = None,
     name: str | None = None,
     settings: Settings | None = None,
+    progress: ShownProgress = True,
 ) -> Explanation:
     """Say what :func:`leakgauge.audit` would do, which takes the same: models, engines, time and memory.
 
@@ -116,6 +118,7 @@ def explain(
         learner: how the model was trained, if the model does not say.
         name: how the report would call the model.
         settings: what the audit would do.
+        progress: as in :func:`leakgauge.audit`, while the pace of the models is measured.
 
     Raises:
         InputError: records, model or settings cannot be used; the message says what to change.
@@ -130,15 +133,18 @@ def explain(
     ['what', 'n_models', 'n_trained']
     """
     settings = optional(instance(Settings))("settings", settings) or Settings()
-    return explain_subject(subject(model, train, holdout, target=target, learner=learner, name=name), settings)
+    what = subject(model, train, holdout, target=target, learner=learner, name=name)
+    with reported(progress) as tell:
+        return explain_subject(what, settings, progress=tell)
 
 
-def explain_subject(what: Subject, settings: Settings) -> Explanation:
+def explain_subject(what: Subject, settings: Settings, *, progress: Stage | None = None) -> Explanation:
     """The same for a subject that has been brought into form.
 
     Args:
         what: the model and its data.
         settings: what the audit would do.
+        progress: called while the pace of the models is measured.
 
     Raises:
         ModelError: the learner cannot be trained on the training records, or the model does not answer.
@@ -173,7 +179,12 @@ def explain_subject(what: Subject, settings: Settings) -> Explanation:
         steps += _trial(outline)
         steps += [step for question in questions for step in question.plan(outline)]
         paces: dict[tuple[object, ...], Pace] = {}
-        steps = [replace(step, seconds=_seconds(step, cost, paces)) for step in steps]
+        measured: list[PlannedStep] = []
+        for step in steps:
+            if progress is not None:
+                progress("measuring the pace of models", len(measured), len(steps))
+            measured.append(replace(step, seconds=_seconds(step, cost, paces)))
+        steps = measured
         most = max((pace.n_bytes for pace in paces.values()), default=0)
     n_tables = max(settings.n_shadows if shadows else 1, *(step.asked_of_all for step in steps), 1)
     return Explanation(

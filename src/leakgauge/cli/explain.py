@@ -44,11 +44,15 @@ def explain(
     from leakgauge.auditing.explain import explain_subject
     from leakgauge.cli._console import results
     from leakgauge.escaping import one_line
+    from leakgauge.progress import of_part, reported
     from leakgauge.report.terminal import show_explanation
 
     config = configured(source, model, seed, train_records, holdout_records, attribute, property, budget)
     subjects = config.subjects(allow_pickle=allow_pickle)
-    explanations = [explain_subject(what, config.settings()) for what in subjects]
+    with reported(True) as tell:
+        explanations = [
+            explain_subject(what, config.settings(), progress=of_part(what.name, tell)) for what in subjects
+        ]
     console = results()
     console.print(one_line(_data(config.name, subjects[0])), style="bold", markup=False)
     for found in explanations:
