@@ -8,9 +8,9 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy.sparse import csr_matrix
-from sklearn.base import BaseEstimator, ClassifierMixin, clone
+from sklearn.base import BaseEstimator, ClassifierMixin, RegressorMixin, clone
 from sklearn.compose import make_column_selector, make_column_transformer
-from sklearn.dummy import DummyClassifier
+from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.model_selection import (
@@ -56,6 +56,17 @@ class Fixed(ClassifierMixin, BaseEstimator):
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
 
+class FixedRegressor(RegressorMixin, BaseEstimator):
+    """The same for numbers."""
+
+    def fit(self, X, y):
+        self.is_fitted_ = True
+        return self
+
+    def predict(self, X):
+        return X[:, 0]
+
+
 @pytest.mark.parametrize("learner", [Fixed(), DummyClassifier(strategy="constant", constant=0)])
 @pytest.mark.parametrize("attack", ["confidence", "gap", "loss-threshold"])
 def test_a_learner_that_ignores_the_records_scores_chance_level(learner, attack):
@@ -69,6 +80,15 @@ def test_a_learner_that_ignores_the_records_scores_chance_level(learner, attack)
     assert abs(scores.mean()) < 0.01
     areas = cross_val_score(learner, X, y, cv=cv, scoring=negative_membership_auc(X, y, cv=cv, attack=attack))
     assert abs(areas.mean() + 0.5) < 0.01
+
+
+def test_a_regressor_that_ignores_the_records_scores_chance_level():
+    """As above; the threshold is the error on the training folds."""
+    target = X[:, 0] + rng.normal(size=240)
+    cv = RepeatedKFold(n_splits=5, n_repeats=20, random_state=0)
+    for learner in (DummyRegressor(strategy="constant", constant=0.0), FixedRegressor()):
+        scores = cross_val_score(learner, X, target, cv=cv, scoring=negative_membership_advantage(X, target, cv=cv))
+        assert abs(scores.mean()) < 0.01
 
 
 def test_a_tree_that_knows_all_labels_by_heart_scores_its_error():
