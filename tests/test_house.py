@@ -1,5 +1,6 @@
 """The house stands as it was drawn: imports point downwards, and opening the door is quick."""
 
+import dataclasses
 import importlib
 import pkgutil
 import re
@@ -76,3 +77,19 @@ def test_the_documentation_imports_public_names_only():
             assert set(names.split(", ")) <= known.get(module, set()), (path.name, module, names)
         for name in re.findall(r"\blg\.(\w+)", path.read_text()):
             assert name in known["leakgauge"], (path.name, name)
+
+
+def test_no_repr_of_a_public_value_holds_an_array():
+    """A notebook shows the last value of a cell, and keeps it: shapes are shown, and no numbers of single records.
+
+    Statistics know nothing of ours, and mechanisms of noise hold no records.
+    """
+    arrays = re.compile(r"^(Floats|Flags|Indices|Labels|Members|NDArray|Records)\b")
+    others = ("leakgauge.statistics", "leakgauge.defences.mip")
+    for room in [one for one in rooms() if one.__name__ not in others]:
+        for name in room.__all__:
+            value = getattr(room, name)
+            if isinstance(value, type) and dataclasses.is_dataclass(value) and "__repr__" in vars(value):
+                held = [one.name for one in dataclasses.fields(value) if one.repr and arrays.search(str(one.type))]
+                generated = vars(value)["__repr__"].__module__ != "leakgauge.escaping"
+                assert not (held and generated), (room.__name__, name, held)

@@ -10,10 +10,11 @@ import pytest
 from rich.console import Console
 
 from leakgauge.auditing import Finding, MembershipAttackResult, RocCurve, Verdict
-from leakgauge.cli import protect, reproduce
-from leakgauge.cli._console import plain_table, show_table
+from leakgauge.cli import reproduce
 from leakgauge.defences import Binning, Ensemble, StrongerPenalty, Unchanged
 from leakgauge.protecting import Protection, Tried
+from leakgauge.report.terminal import plain_table, show_table
+from leakgauge.report.terminal import protection as protect
 from leakgauge.reproduce.result import COMPUTED, READ_OFF, Reproduction, Row, compared, sentence
 from leakgauge.statistics import Estimate
 

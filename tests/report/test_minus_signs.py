@@ -17,13 +17,13 @@ from sklearn.linear_model import Ridge
 from leakgauge import Settings, audit
 from leakgauge.auditing import Document
 from leakgauge.auditing.gate import Limits, apply
-from leakgauge.cli._summary import show
 from leakgauge.escaping import csv_table
 from leakgauge.report import junit
 from leakgauge.report.frontier import frontier_svg
 from leakgauge.report.model_card import markdown
 from leakgauge.report.page import render_html
 from leakgauge.report.protection import render_protection
+from leakgauge.report.terminal import show_audits
 from leakgauge.statistics import Estimate
 from leakgauge.statistics.numerals import MINUS, number, short
 
@@ -66,9 +66,7 @@ def every_text(documents, measured) -> dict[str, str]:
         "all", [*(getattr(documents, name)() for name in ("passing", "failing", "telling")), measured]
     )
     console = Console(file=io.StringIO(), width=120)
-    from pathlib import Path
-
-    show(everything, Path("run"), console)
+    show_audits(everything, console)
     return {
         "page": "\n".join(Text(render_html(everything)).said),
         "markdown": markdown(everything),

@@ -25,6 +25,7 @@ from numpy.typing import NDArray
 from leakgauge.arrays import Codes, Floats
 from leakgauge.attributes.guesses import Guesses, likeliest
 from leakgauge.errors import ModelError
+from leakgauge.escaping import shapes
 from leakgauge.training import PredictionTable
 
 Signals: TypeAlias = NDArray[np.float64]
@@ -54,6 +55,8 @@ class Shadows:
     answers: Floats
     members: NDArray[np.bool_]
     values: Codes
+
+    __repr__ = shapes
 
 
 def without_lost_pairs(table: PredictionTable) -> PredictionTable:

@@ -10,7 +10,7 @@ import numpy as np
 import sklearn
 
 from leakgauge._version import __version__
-from leakgauge.auditing.case import Case, Stage, open_case
+from leakgauge.auditing.case import Case, open_case
 from leakgauge.auditing.document import N_LISTED, AuditResult
 from leakgauge.auditing.finding import overall
 from leakgauge.auditing.overlap import note, repeats_note
@@ -19,7 +19,7 @@ from leakgauge.auditing.questions import QUESTIONS
 from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import Data, Subject, subject
 from leakgauge.checking import either, instance, optional, whole
-from leakgauge.errors import ConfigError
+from leakgauge.progress import ShownProgress, Stage, reported
 from leakgauge.training import Execution, Workers
 
 OUT_OF_REACH = (
@@ -40,7 +40,7 @@ def audit(
     settings: Settings | None = None,
     run: str | Path | None = None,
     workers: Workers = 1,
-    progress: Stage | None = None,
+    progress: ShownProgress = True,
 ) -> AuditResult:
     """Measure what a model reveals about its training records, and decide whether it may be released.
 
@@ -57,7 +57,8 @@ def audit(
         settings: what to do, and the release rule.
         run: folder that keeps finished training, so that an interrupted audit goes on where it stopped.
         workers: processes, or the address of a Dask scheduler; results do not depend on it.
-        progress: called while models are trained.
+        progress: a bar with the stage and the remaining time, on a terminal or in a notebook; ``False`` for none, or a
+            function that is called with the name of the stage, the models done and the models in all.
 
     Returns:
         Verdict, findings with intervals, attacks, influence, and the table of records, most exposed first.
@@ -69,12 +70,17 @@ def audit(
     >>> from sklearn.naive_bayes import GaussianNB
     >>> X, y = load_breast_cancer(return_X_y=True)
     >>> result = audit(GaussianNB().fit(X[:300], y[:300]), train=(X[:300], y[:300]), holdout=(X[300:], y[300:]))
-    >>> result.verdict.value
+    >>> result
+    <AuditResult: fails, GaussianNB, 300 training and 269 holdout records>
+    >>> print(result.summary(width=80).splitlines()[0])
+    ✗ Fails the release rule  GaussianNB
+    >>> result.to_frame("findings").verdict.iloc[0]
     'fails'
     """
     settings = optional(instance(Settings))("settings", settings) or Settings()
     what = subject(model, train, holdout, target=target, learner=learner, name=name)
-    return audit_subject(what, settings, run=run, workers=workers, progress=progress)
+    with reported(progress) as tell:
+        return audit_subject(what, settings, run=run, workers=workers, progress=tell)
 
 
 def audit_subject(
@@ -88,8 +94,6 @@ def audit_subject(
     """The same for a subject that has been brought into form."""
     either(str, otherwise=whole(1))("workers", workers)
     optional(instance(str, PathLike))("run", run)
-    if progress is not None and not callable(progress):
-        raise ConfigError(f"progress must be a function, got a value of type {type(progress).__name__}")
     execution = Execution(None if run is None else Path(run), workers, settings.device)
     questions = [question(what, settings) for question in QUESTIONS]
     population = any(question.wants_population for question in questions)

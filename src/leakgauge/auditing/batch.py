@@ -11,22 +11,19 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
 from leakgauge._version import __version__
 from leakgauge.auditing.audit import audit_subject
 from leakgauge.auditing.config import Config
 from leakgauge.auditing.document import Document
 from leakgauge.auditing.run import Run
-from leakgauge.auditing.subject import Subject
 from leakgauge.errors import InputError
+from leakgauge.progress import Stage, of_part
 from leakgauge.training import Workers
 
 RUNS = "leakgauge-runs"
 """The folder of run folders, in the working directory."""
-
-BatchStage: TypeAlias = Callable[[str, str, int, int], None]
-"""Progress: called with the model, the stage, the models done and the models in all."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +45,7 @@ def audit_config(
     folder: str | Path | None = None,
     workers: Workers = 1,
     allow_pickle: bool = False,
-    progress: BatchStage | None = None,
+    progress: Stage | None = None,
     opened: Callable[[Run], None] | None = None,
 ) -> AuditOutcome:
     """Audit every model of a configuration; stopped and started again, it goes on where it was.
@@ -58,7 +55,7 @@ def audit_config(
         folder: the run folder; by default one whose name follows from all that the numbers depend on.
         workers: processes, or the address of a Dask scheduler; they change no number.
         allow_pickle: open model files that are pickles.
-        progress: called while models are trained.
+        progress: called while models are trained, the audited model's name before the stage.
         opened: called once the run folder is there.
 
     Raises:
@@ -74,7 +71,9 @@ def audit_config(
     with run.alone():
         try:
             results = [
-                audit_subject(what, config.settings(), run=run.folder, workers=workers, progress=_told(progress, what))
+                audit_subject(
+                    what, config.settings(), run=run.folder, workers=workers, progress=of_part(what.name, progress)
+                )
                 for what in subjects
             ]
         except InputError:
@@ -91,12 +90,6 @@ def default_folder(name: str, inputs: dict[str, Any]) -> Path:
     digest = hashlib.sha256(json.dumps(inputs, sort_keys=True).encode()).hexdigest()
     plain = re.sub(r"[^\w.-]+", "-", name).strip("-.") or "audit"
     return Path(RUNS) / f"{plain}-{digest[:8]}"
-
-
-def _told(progress: BatchStage | None, what: Subject) -> Callable[[str, int, int], None] | None:
-    if progress is None:
-        return None
-    return lambda stage, done, total: progress(what.name, stage, done, total)
 
 
 def _circumstances(began: datetime, seconds: float, workers: Workers) -> dict[str, Any]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
-from typing import TypeAlias, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
@@ -23,15 +23,13 @@ from leakgauge.auditing.subject import Subject
 from leakgauge.errors import ModelError, UserCodeError
 from leakgauge.influence import OwnModels
 from leakgauge.models import AnswerKind, Model, answers, kind_of
+from leakgauge.progress import Stage
 from leakgauge.records import Records, concatenate
 from leakgauge.streams import AuditStream
 from leakgauge.training import Execution, PredictionTable, Randomness, everything, train_many
 from leakgauge.training.engines import STOPPING
 
 A = TypeVar("A", bound=Answer)
-
-Stage: TypeAlias = Callable[[str, int, int], None]
-"""Progress: called with the name of a stage, the models done and the models in all."""
 
 N_ASKED_AGAIN = 200
 """Records that the released model is asked about a second time, in another order."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields
-from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from pydantic import ConfigDict
 
@@ -14,7 +14,11 @@ from leakgauge.auditing.form import DocumentFormat
 from leakgauge.auditing.questions import Parts
 from leakgauge.auditing.result import Description, ExposedRecord
 from leakgauge.auditing.settings import ReleaseRule
-from leakgauge.escaping import every_line
+from leakgauge.auditing.shown import Reported
+from leakgauge.escaping import every_line, one_line
+
+if TYPE_CHECKING:
+    from leakgauge.report.plots import AuditPlots
 
 SCHEMA_VERSION = "2.1"
 """Of ``result.json``: the first number changes when a reader of the old form would be misled."""
@@ -23,8 +27,8 @@ N_LISTED = 20
 """How many of the most exposed records a document lists."""
 
 
-@dataclass(frozen=True, kw_only=True)
-class AuditDocument(Parts):
+@dataclass(frozen=True, kw_only=True, repr=False)
+class AuditDocument(Reported, Parts):
     """The part of an :class:`AuditResult` that may leave the run folder.
 
     Args:
@@ -47,8 +51,26 @@ class AuditDocument(Parts):
     not_tested: tuple[str, ...]
     method: dict[str, Any]
 
+    @property
+    def headline(self) -> str:
+        """The verdict, the model and the numbers of records."""
+        about = self.description
+        records = f"{about.n_train:,} training and {about.n_holdout:,} holdout records"
+        return f"{self.verdict}, {one_line(about.model)}, {records}"
 
-@dataclass(frozen=True, kw_only=True)
+    @property
+    def plot(self) -> AuditPlots:
+        """Pictures of the result, drawn by matplotlib: ``result.plot.roc()``.
+
+        Raises:
+            MissingExtra: matplotlib is not installed.
+        """
+        from leakgauge.report.plots import AuditPlots
+
+        return AuditPlots(self)
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
 class AuditResult(AuditDocument):
     """All that an audit of one model found; see :class:`AuditDocument` for what of it goes into ``result.json``.
 
@@ -69,16 +91,9 @@ class AuditResult(AuditDocument):
         """The text of a ``result.json`` that holds this audit alone."""
         return dump(Document.of("audit", [self]))
 
-    def to_html(self, path: str | Path) -> Path:
-        """Write the report as one self-contained page and return its path."""
-        # The one import that points upwards: a convenience door, so that a user needs no second package to look.
-        from leakgauge.report import write_html
 
-        return write_html(Document.of("audit", [self]), path)
-
-
-@dataclass(frozen=True)
-class Document:
+@dataclass(frozen=True, repr=False)
+class Document(Reported):
     """A whole ``result.json``.
 
     Args:
@@ -97,17 +112,26 @@ class Document:
     verdict: Verdict
     audits: tuple[AuditDocument, ...]
 
+    @property
+    def headline(self) -> str:
+        """The verdict, and the number of models."""
+        return f"{self.verdict}, {one_line(self.name)}, {len(self.audits):,} models"
+
     @classmethod
-    def of(cls, name: str, results: list[AuditResult]) -> Document:
+    def of(cls, name: str, results: Sequence[AuditDocument]) -> Document:
         """The document of one run; what does not print in a name stands in it as its escape."""
         document = cls(
             schema_version=SCHEMA_VERSION,
             leakgauge=__version__,
             name=name,
             verdict=overall([result.verdict for result in results]),
-            audits=tuple(result.document for result in results),
+            audits=tuple(_without_table(result) for result in results),
         )
         return every_line(document)
+
+
+def _without_table(result: AuditDocument) -> AuditDocument:
+    return result.document if isinstance(result, AuditResult) else result
 
 
 FORM = DocumentFormat(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from leakgauge.arrays import Floats
+from leakgauge.escaping import shapes
 
 N_BARS = 40
 
@@ -30,6 +31,8 @@ class RocCurve:
     fpr: tuple[float, ...]
     tpr: tuple[float, ...]
 
+    __repr__ = shapes
+
     def __post_init__(self) -> None:
         require(len(self.fpr) == len(self.tpr), "an ROC curve needs as many rates of either kind")
         require(all(0 <= rate <= 1 for rate in (*self.fpr, *self.tpr)), "rates are in [0, 1]")
@@ -42,6 +45,8 @@ class Histogram:
     edges: tuple[float, ...]
     counts: tuple[int, ...]
     n_infinite: int
+
+    __repr__ = shapes
 
     def __post_init__(self) -> None:
         n_edges = len(self.counts) + 1 if self.counts else 0

@@ -22,10 +22,13 @@ from leakgauge.auditing.plan import Outline, PlannedStep
 from leakgauge.auditing.question import Question
 from leakgauge.auditing.questions import QUESTIONS
 from leakgauge.auditing.settings import Settings
+from leakgauge.auditing.shown import Shown
 from leakgauge.auditing.subject import Data, Subject, subject
 from leakgauge.checking import instance, optional
+from leakgauge.escaping import one_line
 from leakgauge.membership.shadow_classifier import PAPER_ROWS
 from leakgauge.models import AnswerKind, answers, kind_of
+from leakgauge.progress import ShownProgress, Stage, reported
 from leakgauge.records import concatenate
 from leakgauge.training import coarse_tolerance, everything, plan
 from leakgauge.training.engines import STOPPING
@@ -50,8 +53,8 @@ SECONDS_PER_CALL, ROWS_PER_CALL = 6e-4, 150
 """What the search for other queries takes for each call of a model beside the call, and about how many it asks."""
 
 
-@dataclass(frozen=True)
-class Explanation:
+@dataclass(frozen=True, repr=False)
+class Explanation(Shown):
     """What an audit of one model would do.
 
     Args:
@@ -81,6 +84,17 @@ class Explanation:
     n_bytes: int
     warnings: tuple[str, ...]
 
+    @property
+    def headline(self) -> str:
+        """The model, and how many are trained for its audit."""
+        n_trained = sum(step.n_trained for step in self.steps if not step.sometimes)
+        return f"{one_line(self.model)}, {n_trained:,} models to train, about {self.seconds:,.3g} s"
+
+    @property
+    def described(self) -> Explanation:
+        """What can be said in words, without the prepared work of the engines."""
+        return replace(self, steps=tuple(replace(step, prepared=None) for step in self.steps))
+
 
 def explain(
     model: Any,
@@ -91,6 +105,7 @@ def explain(
     learner: Any = None,
     name: str | None = None,
     settings: Settings | None = None,
+    progress: ShownProgress = True,
 ) -> Explanation:
     """Say what :func:`leakgauge.audit` would do, which takes the same: models, engines, time and memory.
 
@@ -102,6 +117,7 @@ def explain(
         learner: how the model was trained, if the model does not say.
         name: how the report would call the model.
         settings: what the audit would do.
+        progress: as in :func:`leakgauge.audit`, while the pace of the models is measured.
 
     Raises:
         InputError: records, model or settings cannot be used; the message says what to change.
@@ -112,17 +128,22 @@ def explain(
     >>> found = explain(GaussianNB(), train=(X[:300], y[:300]), holdout=(X[300:], y[300:]))
     >>> [(step.n_models, step.n_trained) for step in found.steps if step.what == "models without one record"]
     [(300, 0)]
+    >>> found.to_frame().columns[:3].tolist()
+    ['what', 'n_models', 'n_trained']
     """
     settings = optional(instance(Settings))("settings", settings) or Settings()
-    return explain_subject(subject(model, train, holdout, target=target, learner=learner, name=name), settings)
+    what = subject(model, train, holdout, target=target, learner=learner, name=name)
+    with reported(progress) as tell:
+        return explain_subject(what, settings, progress=tell)
 
 
-def explain_subject(what: Subject, settings: Settings) -> Explanation:
+def explain_subject(what: Subject, settings: Settings, *, progress: Stage | None = None) -> Explanation:
     """The same for a subject that has been brought into form.
 
     Args:
         what: the model and its data.
         settings: what the audit would do.
+        progress: called while the pace of the models is measured.
 
     Raises:
         ModelError: the learner cannot be trained on the training records, or the model does not answer.
@@ -154,7 +175,12 @@ def explain_subject(what: Subject, settings: Settings) -> Explanation:
         steps += _trial(outline)
         steps += [step for question in questions for step in question.plan(outline)]
         paces: dict[tuple[object, ...], Pace] = {}
-        steps = [replace(step, seconds=_seconds(step, cost, paces)) for step in steps]
+        measured: list[PlannedStep] = []
+        for step in steps:
+            if progress is not None:
+                progress("measuring the pace of models", len(measured), len(steps))
+            measured.append(replace(step, seconds=_seconds(step, cost, paces)))
+        steps = measured
         most = max((pace.n_bytes for pace in paces.values()), default=0)
     n_tables = max(outline.n_shadows, *(step.asked_of_all for step in steps), 1)
     return Explanation(

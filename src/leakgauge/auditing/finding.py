@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from leakgauge.escaping import one_line
 from leakgauge.statistics import Estimate
 
 
@@ -44,6 +45,10 @@ class Finding:
     verdict: Verdict
     reason: str
     remedy: str
+
+    def __repr__(self) -> str:
+        value = "not measured" if self.estimate is None else self.estimate
+        return f"<Finding: {self.verdict}, {one_line(self.measure)}, {value}, limit {self.threshold:g}>"
 
 
 def judge(estimate: Estimate, threshold: float) -> Verdict:

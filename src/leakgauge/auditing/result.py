@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from leakgauge.statistics import Estimate
 
@@ -67,7 +67,7 @@ class ExposedRecord:
             that was not measured.
     """
 
-    record: str
+    record: str = field(repr=False)
     member: bool
     pdtp: float | None
     pdtp_binned: float | None

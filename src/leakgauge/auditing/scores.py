@@ -22,6 +22,7 @@ from leakgauge.auditing.subject import Subject
 from leakgauge.errors import DataError
 from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS
 from leakgauge.models import AnswerKind, ProbabilityAccess
+from leakgauge.progress import ShownProgress, reported
 from leakgauge.records import Column, Kind, Records, Role, Schema
 from leakgauge.training import DenseSubsets, PredictionTable
 
@@ -51,6 +52,7 @@ def audit_scores(
     groups: Mapping[str, ArrayLike] | None = None,
     name: str = "scores",
     settings: Settings | None = None,
+    progress: ShownProgress = True,
 ) -> AuditResult:
     """Measure what a model reveals about its training records by what it answered about these and about others.
 
@@ -72,6 +74,7 @@ def audit_scores(
         groups: categories of the records by which the advantage is told as well, such as ``{"site": sites}``.
         name: how the report calls the model.
         settings: what to do, and the release rule.
+        progress: as in :func:`leakgauge.audit`.
 
     Raises:
         DataError: the arrays do not fit together, or hold something that cannot be used.
@@ -119,7 +122,8 @@ def audit_scores(
     )
     model = _Answered(own[order], schema, n - len(order))
     what = Subject(name, table[is_member], table[~is_member], model, None, shadows=shadows)
-    return audit_subject(what, settings)
+    with reported(progress) as tell:
+        return audit_subject(what, settings, progress=tell)
 
 
 class _Answered(ProbabilityAccess):

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-import os
-import sys
 from typing import TYPE_CHECKING
 
 from leakgauge.escaping import one_line
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
-
-    from leakgauge.auditing import Verdict
-
-STYLES = {"passes": "green", "fails": "red", "cannot tell": "yellow"}
-MARKS = {"passes": "✓", "fails": "✗", "cannot tell": "?"}
 
 
 def results() -> Console:
@@ -23,33 +15,6 @@ def results() -> Console:
     from rich.console import Console
 
     return Console(highlight=False, soft_wrap=False)
-
-
-def plain_table(*, show_header: bool = True) -> Table:
-    """A table without lines."""
-    from rich.table import Table
-
-    return Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="dim", show_header=show_header)
-
-
-def show_table(table: Table, console: Console) -> None:
-    """Print a table and lose no character of it.
-
-    Long words are broken where a column is too narrow for them; where the terminal is too narrow even for the longest
-    words, lines run on beyond its edge, for the terminal to break.
-    """
-    from rich.measure import Measurement
-
-    wide = console.options.update(max_width=10_000)
-    for column in table.columns:
-        column.overflow = "fold"
-        if column.no_wrap:
-            whole = (column.header, *column.cells) if table.show_header else tuple(column.cells)
-            column.min_width = max((Measurement.get(console, wide, one).maximum for one in whole), default=0)
-    least = Measurement.get(console, wide, table).minimum
-    if least > console.width:
-        table.width = least
-    console.print(table, crop=False)
 
 
 def asides() -> Console:
@@ -73,13 +38,3 @@ def remark(message: str) -> None:
     from rich.text import Text
 
     asides().print(Text(one_line(message)), soft_wrap=True)
-
-
-def is_watched() -> bool:
-    """Whether somebody looks at stderr: a terminal, and no pipeline."""
-    return sys.stderr.isatty() and not os.environ.get("CI")
-
-
-def marked(verdict: Verdict) -> str:
-    """A verdict with its mark, so that it does not depend on colour."""
-    return f"{MARKS[verdict.value]} {verdict.value}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -20,6 +20,9 @@ from leakgauge.cli._options import (
     at_least,
     configured,
 )
+
+if TYPE_CHECKING:
+    from rich.text import Text
 
 
 def audit(
@@ -67,9 +70,9 @@ def audit(
     from leakgauge.auditing.batch import audit_config
     from leakgauge.auditing.document import dump
     from leakgauge.cli._console import complain, remark, results
-    from leakgauge.cli._progress import progress
-    from leakgauge.cli._summary import show
+    from leakgauge.progress import reported
     from leakgauge.report import write_html
+    from leakgauge.report.terminal import show_audits
 
     if dask is not None and workers != 1:
         raise typer.BadParameter("give either --workers or --dask: a cluster has its own workers")
@@ -77,7 +80,7 @@ def audit(
     if allow_pickle:
         remark("Pickles are opened: code in the model files runs with your rights.")
     try:
-        with progress() as tell:
+        with reported(True, first="reading") as tell:
             outcome = audit_config(
                 config, folder=run, workers=dask or workers, allow_pickle=allow_pickle, progress=tell
             )
@@ -88,5 +91,21 @@ def audit(
     if json:
         typer.echo(dump(outcome.document), nl=False)
     else:
-        show(outcome.document, outcome.run.folder, results())
+        console = results()
+        show_audits(outcome.document, console)
+        console.print(_where(outcome.run.folder), soft_wrap=True)
     return outcome.document.verdict.exit_code
+
+
+def _where(folder: Path) -> Text:
+    """Where to read on."""
+    from rich.text import Text
+
+    from leakgauge.escaping import one_line
+
+    return Text.assemble(
+        ("\nReport             ", "bold"),
+        one_line(str(folder / "report.html")),
+        ("\nExposed records    ", "bold"),
+        one_line(f"leakgauge records {folder}"),
+    )

@@ -63,8 +63,9 @@ def gate(
     """
     from leakgauge.auditing import Run
     from leakgauge.auditing.gate import Limits, apply
-    from leakgauge.cli._console import STYLES, remark, results
+    from leakgauge.cli._console import remark, results
     from leakgauge.report.statement import headline
+    from leakgauge.report.terminal import STYLES
     from leakgauge.report.words import HEADLINES, UNSIGNED
 
     with Run(run).as_read():
@@ -106,8 +107,7 @@ def _all(document: Document) -> list[tuple[str, Finding]]:
 
 
 def _line(model: str, finding: Finding) -> str:
-    from leakgauge.cli._console import marked
-    from leakgauge.report.words import against_limit
+    from leakgauge.report.words import against_limit, marked
 
     return f"{marked(finding.verdict):<13}  {model}: {finding.measure}: {against_limit(finding)}"
 

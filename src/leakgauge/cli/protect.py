@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,12 +10,7 @@ import typer
 from leakgauge.cli._options import AllowPickle, HoldoutRecords, Models, Seed, Source, TrainRecords, at_least, configured
 
 if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
-    from leakgauge.auditing.batch import BatchStage
-    from leakgauge.protecting import Protection, Tried
-    from leakgauge.statistics import Estimate
+    from leakgauge.protecting import Protection
 
 
 def protect(
@@ -65,10 +59,11 @@ def protect(
     """
     from leakgauge.auditing.finding import overall
     from leakgauge.cli._console import complain, remark, results
-    from leakgauge.cli._progress import progress
+    from leakgauge.progress import of_part, reported
     from leakgauge.protecting import named_defence
     from leakgauge.protecting import protect as protected
     from leakgauge.protecting.trying import kept_folder
+    from leakgauge.report.terminal import not_tried, show_protection
 
     config = configured(source, model, seed, train_records, holdout_records, None, None)
     if allow_pickle:
@@ -80,16 +75,19 @@ def protect(
     kept = None if run is None else kept_folder(run)
     try:
         for place, (what, defences, folder) in enumerate(zip(subjects, chosen, folders, strict=True)):
-            with progress() as tell:
+            with reported(True) as tell:
                 found = protected(
                     what,
                     settings,
                     defences,
                     run=None if kept is None else kept / f"model-{place}",
                     workers=workers,
-                    progress=_told(tell, what.name),
+                    progress=of_part(what.name, tell),
                 )
-            _show(found, console)
+            show_protection(found, console)
+            for reason in not_tried(found):
+                remark(reason)
+            console.print()
             if folder is not None:
                 console.print(f"Report: {_written(found, folder)}\n", markup=False, soft_wrap=True)
             reached.append(found.verdict)
@@ -98,10 +96,6 @@ def protect(
         complain(f"stopped; {again}")
         raise typer.Exit(130) from None
     return overall(reached).exit_code
-
-
-def _told(tell: BatchStage | None, name: str) -> Callable[[str, int, int], None] | None:
-    return None if tell is None else lambda stage, done, total: tell(name, stage, done, total)
 
 
 def _folders(out: Path | None, n: int) -> list[Path | None]:
@@ -118,58 +112,3 @@ def _written(found: Protection, folder: Path) -> Path:
     from leakgauge.report.protection import write_protection
 
     return write_protection(write(found, folder), folder)
-
-
-def _show(found: Protection, console: Console) -> None:
-    from leakgauge.cli._console import STYLES, remark, show_table
-    from leakgauge.protecting import ProtectionDocument
-    from leakgauge.report.protection import advice, headline
-
-    document = ProtectionDocument.of(found)
-    console.print(document.model, style="bold", markup=False)
-    show_table(_table(found), console)
-    console.print(f"{headline(document)}.", style=STYLES[found.verdict.value], markup=False)
-    console.print(advice(document), markup=False)
-    for name, refused in document.refused.items():
-        remark(f"Not tried: {name}: {refused.reason} ({refused.error})")
-    console.print()
-
-
-def _table(found: Protection) -> Table:
-    from rich.markup import escape
-
-    from leakgauge.cli._console import plain_table
-
-    table = plain_table()
-    table.add_column("defence")
-    table.add_column("verdict", no_wrap=True)
-    more = "log loss" if found.undefended.calibration is not None else "error"
-    for heading in ("largest\nadvantage", "largest\nPDTP", "error on\nholdout", f"more {more}\nthan without"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for one in found.tried:
-        table.add_row(*_cells(one))
-    for refused in found.refused.values():
-        table.add_row(escape(refused.title), "not tried", *["–"] * 4)
-    return table
-
-
-def _cells(one: Tried) -> tuple[str, ...]:
-    from rich.markup import escape
-
-    from leakgauge.cli._console import STYLES, marked
-    from leakgauge.escaping import one_line
-    from leakgauge.report.words import short
-
-    influence = one.result.influence
-    verdict = f"[{STYLES[one.verdict.value]}]{marked(one.verdict)}[/]"
-    pdtp = "–" if influence is None else short(influence.largest, 3)
-    risk = "–" if one.risk is None else _interval(one.risk)
-    cost = "–" if one.defence.name == "unchanged" else _interval(one.cost)
-    return escape(one_line(one.defence.title)), verdict, risk, pdtp, short(one.error.value, 3), cost
-
-
-def _interval(ours: Estimate) -> str:
-    """A value, and its interval on a line below."""
-    from leakgauge.report.words import number
-
-    return f"{number(ours.value)}\n[dim]{number(ours.low)} to {number(ours.high)}[/]"

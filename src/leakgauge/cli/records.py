@@ -54,8 +54,9 @@ def records(
         leakgauge records leakgauge-runs/adult-1a2b3c4d --show-ids --csv > exposed.csv
     """
     from leakgauge.auditing import Run
-    from leakgauge.cli._console import results, show_table
+    from leakgauge.cli._console import results
     from leakgauge.escaping import one_line
+    from leakgauge.report.terminal import show_table
 
     chosen = _chosen(Run(run), top, model, show_ids)
     if csv:
@@ -100,7 +101,7 @@ def _print_csv(lines: list[dict[str, str]]) -> None:
 def _table(lines: list[dict[str, str]]) -> Table:
     from rich.text import Text
 
-    from leakgauge.cli._console import plain_table
+    from leakgauge.report.terminal import plain_table
 
     table = plain_table()
     shown = [key for key in HEADINGS if any(line.get(key) for line in lines)]

@@ -51,7 +51,8 @@ def reproduce(
         leakgauge reproduce yeom-figure-2-eyedata
         leakgauge reproduce long-table-2 --quick --workers 2
     """
-    from leakgauge.cli._console import complain, remark, results, show_table
+    from leakgauge.cli._console import complain, remark, results
+    from leakgauge.report.terminal import show_table
 
     if name is None:
         show_table(_listed(), results())
@@ -81,7 +82,7 @@ def reproduce(
 
 
 def _listed() -> Table:
-    from leakgauge.cli._console import plain_table
+    from leakgauge.report.terminal import plain_table
     from leakgauge.reproduce import EXPERIMENTS
 
     table = plain_table()
@@ -94,7 +95,7 @@ def _listed() -> Table:
 
 def _table(outcome: Reproduction) -> Table:
     """The rows; a column of printed numbers, or of references, only where there are any."""
-    from leakgauge.cli._console import plain_table
+    from leakgauge.report.terminal import plain_table
 
     columns = [
         name for name in ("published", "reference") if any(getattr(row, name) is not None for row in outcome.rows)

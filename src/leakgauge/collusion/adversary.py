@@ -22,6 +22,7 @@ from leakgauge.collusion.domain import Domain
 from leakgauge.collusion.learner import markers_of
 from leakgauge.collusion.markers import canonical, checked_keys
 from leakgauge.errors import ConfigError, ModelError
+from leakgauge.escaping import shapes
 from leakgauge.models import LabelAccess, labels_of
 from leakgauge.records import Records
 from leakgauge.statistics import Estimate, advantage_exact, clopper_pearson
@@ -41,6 +42,8 @@ class MarkerAgreement:
 
     agrees: NDArray[np.bool_]
     min_matches: int
+
+    __repr__ = shapes
 
     @property
     def matches(self) -> Indices:

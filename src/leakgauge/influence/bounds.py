@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.arrays import Floats
+from leakgauge.escaping import shapes
 from leakgauge.influence.delivered import NEGLIGIBLE_DISTANCE_NATS, OwnModels, unchanged
 from leakgauge.influence.precision import rounded_away
 from leakgauge.models.sklearn import last_step, steps_of
@@ -58,6 +59,8 @@ class DtpBound:
     n_checked: int = 0
     n_unconverged: int = 0
     rounding: float = 0.0
+
+    __repr__ = shapes
 
     @property
     def proven(self) -> bool:

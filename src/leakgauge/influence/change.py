@@ -14,6 +14,7 @@ import numpy as np
 
 from leakgauge.arrays import Floats, Indices
 from leakgauge.errors import ModelError
+from leakgauge.escaping import shapes
 from leakgauge.influence.delivered import OwnModels, answer_errors
 from leakgauge.influence.leaving_out import largest_first, noise_of_pairs, train_again, train_alike, train_pair
 from leakgauge.models import Model
@@ -57,6 +58,8 @@ class Changes:
     failures: dict[int, str]
     n_training: int
     predictions: Floats
+
+    __repr__ = shapes
 
 
 def prediction_change(

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from leakgauge.arrays import Floats, Indices
+from leakgauge.escaping import shapes
 from leakgauge.influence.leaving_out import largest_first, train_again
 from leakgauge.models import Release, as_is
 from leakgauge.statistics import Estimate, bonferroni_confidence
@@ -41,6 +42,8 @@ class Confirmation:
     estimates: tuple[Estimate, ...]
     confidence: float
     n_models: int
+
+    __repr__ = shapes
 
     @property
     def largest(self) -> Estimate:

@@ -9,6 +9,7 @@ import numpy as np
 
 from leakgauge.arrays import Floats, Indices
 from leakgauge.errors import ModelError
+from leakgauge.escaping import shapes
 from leakgauge.training import EachModel, Job, Randomness, leave_one_out
 from leakgauge.training.engines.base import Refusal
 from leakgauge.training.engines.logistic.binary import (
@@ -56,6 +57,8 @@ class MostInfluential:
     guaranteed: bool
     largest_left: float
     unknown: Indices
+
+    __repr__ = shapes
 
 
 def most_influential(learner: Learner, records: Records, k: int, *, most_exact: int | None = None) -> MostInfluential:

@@ -24,7 +24,7 @@ from leakgauge.influence.precision import EPS, Precision
 from leakgauge.models import Release, answers, as_is, binned_logs
 from leakgauge.streams import AuditStream
 from leakgauge.theory import largest_binned_log_ratio
-from leakgauge.training import Job, Randomness, everything, leave_one_out
+from leakgauge.training import HERE, Execution, Job, Randomness, everything, leave_one_out
 from leakgauge.training.engines.refit import Refit
 from leakgauge.training.learners import trained
 from leakgauge.training.threads import one_thread
@@ -102,6 +102,7 @@ def search(
     beyond: float = 0.0,
     released: Release = as_is,
     width: float = 0.01,
+    execution: Execution = HERE,
 ) -> QuerySearch:
     """Look for the query whose answer changes most when a record is left out, for each of some records.
 
@@ -122,6 +123,7 @@ def search(
         beyond: how far numbers may go outside the range of the training records, as a share of that range.
         released: what becomes of the answers before anyone sees them.
         width: bin width of the binned values.
+        execution: whose progress is told how many records were searched for.
 
     Raises:
         ModelError: the learner cannot be trained on S.
@@ -136,7 +138,8 @@ def search(
     failures: dict[int, str] = {}
     with one_thread():
         full = trained(tight, records, seed=seed).model
-        for t in rows.tolist():
+        for n_done, t in enumerate(rows.tolist()):
+            execution.tell(n_done, len(rows))
             climb = _Climb(space, n_queries, AuditStream.SEARCH.generator(seed, t), released, width)
             found.append(climb)
             try:
@@ -146,6 +149,7 @@ def search(
                 failures[t] = str(error)
                 if climb.value < 0:
                     climb.fail()
+    execution.tell(len(rows), len(rows))
     return QuerySearch(
         which=rows,
         values=np.array([climb.value for climb in found], dtype=np.float64),

@@ -15,6 +15,7 @@ import numpy as np
 
 from leakgauge.arrays import Floats
 from leakgauge.errors import ConfigError
+from leakgauge.escaping import shapes
 from leakgauge.models import Model
 from leakgauge.properties.inference import PropertyAttack, asked, find_queries, shadow_sets
 from leakgauge.properties.parameters import GameParameters
@@ -50,6 +51,8 @@ class Ridge:
     centre: Floats
     inverse: Floats
     errors: Floats
+
+    __repr__ = shapes
 
     @classmethod
     def fitted(cls, vectors: Floats, values: Floats) -> Ridge:
@@ -131,6 +134,8 @@ class FractionAttack:
     positive: int
     rule: Ridge
     widen: float
+
+    __repr__ = shapes
 
     def estimate(self, model: Model, *, confidence: float = 0.95) -> Estimate:
         """The share of the model's clean training records that have the property; see :meth:`Ridge.estimate`.

@@ -17,6 +17,7 @@ import numpy as np
 from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.checking import whole
 from leakgauge.errors import ConfigError
+from leakgauge.escaping import shapes
 from leakgauge.models import AnswerKind
 from leakgauge.properties.inference import PreparedAttack, PropertyAttack, prepare
 from leakgauge.properties.parameters import GameParameters
@@ -71,6 +72,8 @@ class Played:
     win_rate: Estimate
     advantage: Estimate
     use: Use | None = None
+
+    __repr__ = shapes
 
 
 @dataclass(frozen=True, eq=False)

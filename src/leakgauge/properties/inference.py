@@ -10,6 +10,7 @@ import numpy as np
 from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.checking import check_fields, flag, instance, number, one_of, optional, whole
 from leakgauge.errors import ConfigError, DataError
+from leakgauge.escaping import shapes
 from leakgauge.models import AnswerKind, Model
 from leakgauge.properties.parameters import GameParameters
 from leakgauge.properties.poisoning import PoisonedRecords, plant
@@ -98,6 +99,8 @@ class LinearRule:
     centre: Floats
     scale: Floats
 
+    __repr__ = shapes
+
     @classmethod
     def fitted(cls, vectors: Floats, is_t1: Flags, penalty: float, *, standardise: bool = False) -> LinearRule:
         """Minimise the mean logistic loss plus `penalty |w|^2 / 2`.
@@ -145,6 +148,8 @@ class PreparedAttack:
     n_drawn: int
     rule: LinearRule
     positive: int
+
+    __repr__ = shapes
 
     def scores(self, responses: Floats) -> Floats:
         """What is made of responses ``[..., q]``: above 0 for `t1`."""

@@ -18,6 +18,7 @@ import numpy as np
 from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.checking import whole
 from leakgauge.errors import ConfigError, ModelError
+from leakgauge.escaping import shapes
 from leakgauge.models import Model
 from leakgauge.models.sklearn import fit, last_step, name_of
 from leakgauge.properties.inference import LinearRule
@@ -41,6 +42,8 @@ class Layer:
 
     weights: Floats
     biases: Floats
+
+    __repr__ = shapes
 
     def __post_init__(self) -> None:
         if self.weights.ndim != 2 or self.biases.shape != (len(self.weights),):
@@ -127,6 +130,8 @@ class WhiteBox:
 
     scores: Callable[[Floats], Floats]
     key: Key
+
+    __repr__ = shapes
 
     def says_t1(self, model: Model) -> bool:
         """Look at a model's parameters and name the coin.

@@ -20,7 +20,7 @@ from leakgauge.auditing.drawn import Histogram, RocCurve
 from leakgauge.auditing.form import DocumentFormat
 from leakgauge.auditing.run import make_private
 from leakgauge.errors import StoreError
-from leakgauge.escaping import every_line
+from leakgauge.escaping import every_line, shapes
 from leakgauge.protecting.outcome import Refused
 from leakgauge.statistics import Estimate
 from leakgauge.training.store import refuse_links
@@ -41,7 +41,7 @@ MEASURED = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class TriedDocument:
     """One defence and what became of the model.
 
@@ -73,6 +73,8 @@ class TriedDocument:
     cost: Estimate
     audit: AuditDocument
 
+    __repr__ = shapes
+
     @classmethod
     def of(cls, one: Tried) -> TriedDocument:
         """What may leave the run folder."""
@@ -97,7 +99,7 @@ class TriedDocument:
         return self.audit.verdict
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class ProtectionDocument:
     """A whole ``protection.json``.
 
@@ -126,6 +128,8 @@ class ProtectionDocument:
     confidence: float
     tried: tuple[TriedDocument, ...]
     refused: dict[str, Refused]
+
+    __repr__ = shapes
 
     @classmethod
     def of(cls, found: Protection) -> ProtectionDocument:

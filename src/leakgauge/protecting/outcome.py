@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from leakgauge.auditing import AuditResult, ReleaseRule, Verdict
+from leakgauge.auditing.shown import Reported
 from leakgauge.defences import Defence
+from leakgauge.escaping import one_line
 from leakgauge.statistics import Estimate
+
+if TYPE_CHECKING:
+    from leakgauge.report.plots import ProtectionPlots
 
 BEST_FIRST = (Verdict.PASSES, Verdict.CANNOT_TELL, Verdict.FAILS)
 
@@ -17,7 +22,7 @@ COST_PLACES = 9
 """Decimals in which costs are compared: what differs further on is rounding."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Tried:
     """One defence and what became of the model.
 
@@ -41,6 +46,9 @@ class Tried:
     log_loss: Estimate | None
     calibration: float | None
     cost: Estimate
+
+    def __repr__(self) -> str:
+        return f"<Tried: {self.defence.name}, {self.verdict}>"
 
     @property
     def verdict(self) -> Verdict:
@@ -75,8 +83,8 @@ class Refused:
     reason: str
 
 
-@dataclass(frozen=True)
-class Protection:
+@dataclass(frozen=True, repr=False)
+class Protection(Reported):
     """The defences tried on one model, the undefended one first.
 
     Args:
@@ -92,6 +100,23 @@ class Protection:
     refused: dict[str, Refused]
     rule: ReleaseRule
     confidence: float
+
+    @property
+    def headline(self) -> str:
+        """The best verdict, the model, and the cheapest defence that passes."""
+        best = "" if self.cheapest is None else f", cheapest that passes: {self.cheapest.defence.name}"
+        return f"{self.verdict}, {one_line(self.model)}, {len(self.tried) - 1:,} defences{best}"
+
+    @property
+    def plot(self) -> ProtectionPlots:
+        """Pictures of the result, drawn by matplotlib: ``protection.plot.frontier()``.
+
+        Raises:
+            MissingExtra: matplotlib is not installed.
+        """
+        from leakgauge.report.plots import ProtectionPlots
+
+        return ProtectionPlots(self)
 
     @property
     def undefended(self) -> Tried:

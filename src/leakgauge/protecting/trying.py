@@ -21,6 +21,7 @@ from leakgauge.checking import instance, many, optional
 from leakgauge.defences import Binning, Defence, LabelsOnly, OutputDefence, Unchanged
 from leakgauge.errors import ConfigError, InputError, LeakgaugeError, ModelError, StoreError, WorkerError
 from leakgauge.models import AnswerKind, answers, kind_of
+from leakgauge.progress import ShownProgress, of_part, reported
 from leakgauge.protecting.choice import default_defences, n_refits
 from leakgauge.protecting.cost import Quality, estimated_error, increase, quality
 from leakgauge.protecting.outcome import Protection, Refused, Tried
@@ -29,7 +30,6 @@ from leakgauge.statistics import bonferroni_confidence, mean
 from leakgauge.training.store import refuse_links
 
 if TYPE_CHECKING:
-    from leakgauge.auditing.case import Stage
     from leakgauge.training import Workers
 
 MOST_REFITS = 500
@@ -43,7 +43,7 @@ def protect(
     *,
     run: str | Path | None = None,
     workers: Workers = 1,
-    progress: Stage | None = None,
+    progress: ShownProgress = True,
 ) -> Protection:
     """Try defences on a model and its records: what each is worth, and what it costs.
 
@@ -62,7 +62,7 @@ def protect(
         run: folder that keeps finished training, one inside for each defence that trains its own; by default it is
             kept as long as this takes.
         workers: processes, or the address of a Dask scheduler.
-        progress: called while models are trained, the defence's name before the stage.
+        progress: as in :func:`leakgauge.audit`, with the name of the defence before each stage.
 
     Raises:
         InputError: the model without any defence cannot be audited.
@@ -80,7 +80,7 @@ def protect(
     tried: list[Tried] = []
     refused: dict[str, Refused] = {}
     before: Quality | None = None
-    with _kept(run) as folder:
+    with _kept(run) as folder, reported(progress) as tell:
         for defence in chosen:
             try:
                 defended, own = _defended(what, strict, defence)
@@ -91,7 +91,7 @@ def protect(
                     own,
                     run=folder / shared.name,
                     workers=workers,
-                    progress=None if progress is None else _named(progress, defence),
+                    progress=of_part(defence.name, tell),
                 )
                 found = _quality(defended, own)
             except (StoreError, WorkerError):  # of the run, not of the defence
@@ -220,7 +220,3 @@ def _in_our_words(error: Exception) -> str:
                 said = said.replace(part, type(cause).__name__)
         cause = cause.__cause__ or cause.__context__
     return said
-
-
-def _named(progress: Stage, defence: Defence) -> Stage:
-    return lambda stage, done, total: progress(f"{defence.name}: {stage}", done, total)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from leakgauge.escaping import shapes
 from leakgauge.records.table import Records
 
 _ROWS_AT_ONCE = 4096
@@ -36,6 +37,8 @@ class Codes:
 
     train: npt.NDArray[np.int64]
     holdout: npt.NDArray[np.int64]
+
+    __repr__ = shapes
 
 
 def record_codes(train: Records, holdout: Records, *, tolerance: float = 0.0) -> Codes:

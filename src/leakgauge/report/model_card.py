@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from leakgauge.auditing import AuditDocument, Document, Finding, Verdict
+from leakgauge.auditing import AuditDocument, Document, Finding
 from leakgauge.escaping import markdown as escape
 from leakgauge.report.statement import advice, grounds, headline, remedies, statement, tally
 from leakgauge.report.words import (
     ADVICE_FOR_SEVERAL,
     HEADLINES,
+    MARKS,
     REMEDY_TITLES,
     capital,
     interval,
+    marked,
     number,
     places_for,
     sentence,
     short,
 )
-
-_MARKS = {Verdict.PASSES: "✓", Verdict.FAILS: "✗", Verdict.CANNOT_TELL: "?"}
 
 
 def markdown(document: Document) -> str:
@@ -34,7 +34,7 @@ def markdown(document: Document) -> str:
     parts = [f"## Privacy audit: {escape(document.name if several else document.audits[0].description.model)}"]
     if several:
         said = f"{tally(document)} {ADVICE_FOR_SEVERAL[document.verdict]}"
-        parts += [f"**{_MARKS[document.verdict]} {HEADLINES[document.verdict]}.** {said}", _overview(document)]
+        parts += [f"**{MARKS[document.verdict]} {HEADLINES[document.verdict]}.** {said}", _overview(document)]
     for audit in document.audits:
         parts += _audit(audit, document.leakgauge, several=several)
     return "\n\n".join(parts) + "\n"
@@ -42,7 +42,7 @@ def markdown(document: Document) -> str:
 
 def _overview(document: Document) -> str:
     rows = [
-        f"| {escape(audit.description.model)} | {_verdict(audit.verdict)} | {escape(_first_ground(audit))} |"
+        f"| {escape(audit.description.model)} | {marked(audit.verdict)} | {escape(_first_ground(audit))} |"
         for audit in document.audits
     ]
     return "\n".join(["| Model | Verdict | Reason |", "|---|---|---|", *rows])
@@ -56,7 +56,7 @@ def _first_ground(audit: AuditDocument) -> str:
 def _audit(audit: AuditDocument, version: str, *, several: bool) -> list[str]:
     level = "###" if several else "##"
     parts = [f"### {escape(audit.description.model)}"] if several else []
-    parts.append(f"**{_MARKS[audit.verdict]} {headline(audit)}.** {advice(audit)}")
+    parts.append(f"**{MARKS[audit.verdict]} {headline(audit)}.** {advice(audit)}")
     why = [f"- {escape(sentence(ground.clearest.reason))}" for ground in grounds(audit)]
     what = [f"- {REMEDY_TITLES[audit.verdict]}: {escape(sentence(remedy))}" for remedy in remedies(audit)]
     if why or what:
@@ -78,9 +78,5 @@ def _row(finding: Finding) -> str:
     value, around = "not measured", "–"
     if finding.estimate is not None:
         value, around = number(finding.estimate.value, places), interval(finding.estimate, places)
-    cells = [escape(capital(finding.measure)), value, around, short(finding.threshold), _verdict(finding.verdict)]
+    cells = [escape(capital(finding.measure)), value, around, short(finding.threshold), marked(finding.verdict)]
     return f"| {' | '.join(cells)} |"
-
-
-def _verdict(verdict: Verdict) -> str:
-    return f"{_MARKS[verdict]} {verdict.value}"

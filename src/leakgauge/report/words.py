@@ -58,6 +58,9 @@ REMEDY_TITLES = {
 }
 
 
+MARKS = {Verdict.PASSES: "✓", Verdict.FAILS: "✗", Verdict.CANNOT_TELL: "?"}
+
+
 _ANSWERS = {
     "probabilities": "class probabilities",
     "labels": "labels",
@@ -73,6 +76,15 @@ UNSIGNED = (
 GLOSSES = {attack.name: attack.gloss for attack in ATTACKS + AUDITOR_ATTACKS + OFFLINE_ATTACKS}
 GLOSSES |= {attack.name: attack.gloss for attack in ATTRIBUTE_ATTACKS}
 """What each attack does, by its id; that of a custom attack is not known."""
+
+
+def marked(verdict: Verdict) -> str:
+    """A verdict with its mark, so that it does not depend on colour.
+
+    >>> marked(Verdict.FAILS)
+    '✗ fails'
+    """
+    return f"{MARKS[verdict]} {verdict.value}"
 
 
 def places_for(threshold: float) -> int:

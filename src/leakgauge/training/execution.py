@@ -23,7 +23,7 @@ class Execution:
             nothing.
         workers: processes on this machine, or the address of a Dask scheduler.
         device: where engines that can use an accelerator run, as torch calls it (``cpu``, ``cuda``, ``cuda:1``).
-        progress: called after each chunk.
+        progress: called before the first chunk and after each.
     """
 
     run: Path | None = None

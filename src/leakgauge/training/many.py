@@ -140,6 +140,7 @@ def _run(prepared: PreparedJob, execution: Execution) -> JobOutcome:
     """The whole job, chunk by chunk where the engine works in chunks."""
     job, chunk = prepared.job, prepared.engine.chunk
     n_models = len(job.subsets)
+    execution.tell(0, n_models)
     shape = (n_models, job.n_queries, job.n_answers)
     n_bytes = 8 * int(np.prod(shape))
     if chunk is None and n_bytes <= MAX_MEMORY_BYTES:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from leakgauge.arrays import Indices, Members
+from leakgauge.escaping import shapes
 
 
 class Subsets(ABC):
@@ -45,6 +46,8 @@ class DenseSubsets(Subsets):
     """
 
     members: Members
+
+    __repr__ = shapes
 
     def __post_init__(self) -> None:
         if self.members.ndim != 2 or self.members.dtype != np.bool_:
@@ -83,6 +86,8 @@ class LeaveOneOut(Subsets):
 
     n_records: int
     removed: Indices
+
+    __repr__ = shapes
 
     def __post_init__(self) -> None:
         removed = np.asarray(self.removed, dtype=np.int64)

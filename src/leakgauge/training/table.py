@@ -24,6 +24,8 @@ class EachModel:
 
     index: Indices
 
+    __repr__ = shapes
+
     def __post_init__(self) -> None:
         if self.index.ndim != 2:
             raise ValueError(f"index must be [models, queries], got shape {self.index.shape}")

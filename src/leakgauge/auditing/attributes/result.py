@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from leakgauge.escaping import shapes
 from leakgauge.statistics import Estimate, TailOdds
 
 
@@ -69,13 +70,16 @@ class AttributeAttackResult:
     by_group: tuple[AttributePart, ...]
     advantage_alone: Estimate | None = None
 
+    def __repr__(self) -> str:
+        return f"<AttributeAttackResult: {self.name}, advantage {self.advantage}>"
+
 
 @dataclass(frozen=True)
 class ExposedValue:
     """A person whose hidden value the model gives away: its opaque id, and the value."""
 
-    record: str
-    value: str
+    record: str = field(repr=False)
+    value: str = field(repr=False)
 
 
 @dataclass(frozen=True)
@@ -138,6 +142,8 @@ class InferredColumn:
     left_out: dict[str, str]
     exposed: ExposedValues
     tail: TailOdds | None = None
+
+    __repr__ = shapes
 
 
 @dataclass(frozen=True, kw_only=True)

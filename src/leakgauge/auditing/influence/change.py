@@ -89,6 +89,7 @@ def measure(
     allowed: Allowance,
     model: Model | None,
     execution: Execution,
+    searching: Execution,
 ) -> MeasuredChange:
     """Leave every chosen record out, and look again at the worst if seeds may have made them so.
 
@@ -101,6 +102,7 @@ def measure(
         allowed: how many records there is time to look at again.
         model: the released model; ``None``: the learner's.
         execution: where and how models are trained.
+        searching: the same for the search for other queries.
     """
     found = prediction_change(
         learner,
@@ -116,7 +118,7 @@ def measure(
     single = bonferroni_confidence(settings.rule.confidence, 2)  # with the second look's
     deviation = usual_error(own if enough else holdout_errors, single)
     used = learner.without_unused_seed(train, seed=settings.seed)
-    asked = elsewhere(used, train, found, settings, execution.device)
+    asked = elsewhere(used, train, found, settings, searching)
     measured = MeasuredChange(found, sample, deviation, LEFT_OUT_ERRORS if enough else ON_HOLDOUT, None, asked)
     limit = settings.rule.dtp
     if not learner.randomised or limit is None or not np.nanmax(measured.in_deviations, initial=0.0) > limit:

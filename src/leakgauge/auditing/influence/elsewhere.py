@@ -16,7 +16,7 @@ from leakgauge.errors import ModelError
 from leakgauge.influence import Changes, Dtp, Pdtp, QuerySearch, dtp_on_train, search
 from leakgauge.influence.search import stopping_floor
 from leakgauge.streams import AuditStream
-from leakgauge.training import Job, Randomness, leave_one_out, plan
+from leakgauge.training import Execution, Job, Randomness, leave_one_out, plan
 from leakgauge.training.engines import STOPPING
 
 if TYPE_CHECKING:
@@ -106,7 +106,9 @@ class Elsewhere:
         return float(self.least[self.found.values > self.found.own].max(initial=0.0))
 
 
-def elsewhere(learner: Learner, train: Records, found: Pdtp | Changes, settings: Settings, device: str) -> Elsewhere:
+def elsewhere(
+    learner: Learner, train: Records, found: Pdtp | Changes, settings: Settings, execution: Execution
+) -> Elsewhere:
     """Ask about other records, and search for other queries about the worst, unless the rule accepts such queries.
 
     For a randomised learner one pair of models shows nothing, so nothing is asked.
@@ -120,11 +122,17 @@ def elsewhere(learner: Learner, train: Records, found: Pdtp | Changes, settings:
     worst = np.sort(found.which[np.argsort(-known, kind="stable")[:N_SEARCHED]])
     try:
         best = search(
-            learner, train, worst, seed=settings.seed, released=settings.release, width=settings.bin_width
+            learner,
+            train,
+            worst,
+            seed=settings.seed,
+            released=settings.release,
+            width=settings.bin_width,
+            execution=execution,
         ).known()
     except ModelError:  # the model of all records could not be trained to the end of its solver, or did not answer
         return Elsewhere(None, None, len(worst), on_train, asked)
-    floor = best.floor + stopping_floor(learner, train, best, settings.seed, device)
+    floor = best.floor + stopping_floor(learner, train, best, settings.seed, execution.device)
     return Elsewhere(best, floor, len(worst), on_train, asked)
 
 

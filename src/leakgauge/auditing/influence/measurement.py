@@ -83,6 +83,7 @@ def measure(
     model: Model | None,
     own: OwnModels,
     execution: Execution,
+    searching: Execution,
 ) -> MeasuredInfluence:
     """Leave every chosen record out, and look again at the worst if seeds may have made them so.
 
@@ -95,6 +96,7 @@ def measure(
         own: models that the learner trains itself.
         model: the released model, as it answers before anything is rounded or withheld; ``None``: the learner's.
         execution: where and how models are trained.
+        searching: the same for the search for other queries.
     """
     found = pdtp(
         learner,
@@ -127,7 +129,7 @@ def measure(
     bound = None
     if settings.released is ReleasedOutputs.AS_IS:
         bound = dtp_upper_bound(learner, train, seed=settings.seed, model=model, own=own)
-    asked = elsewhere(learner, train, found, settings, execution.device)
+    asked = elsewhere(learner, train, found, settings, searching)
     apart = 0.0 if model is None else _apart(learner, found, own, model, settings)
     return MeasuredInfluence(found, sample, bound, second_look, asked, apart, model is not None)
 

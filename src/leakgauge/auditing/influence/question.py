@@ -251,6 +251,7 @@ class InfluenceOfRecords(Question):
         if self.settings.n_influence == 0:
             return _unknown("the settings switch the measurement of influence off")
         limit, execution = self.settings.rule.dtp or 1.0, case.telling("leave-one-out models")
+        searching = case.telling("search for other queries")
         learner, train, model = case.what.learner, case.what.train, case.what.model
         try:
             sample = sampled(case)
@@ -265,6 +266,7 @@ class InfluenceOfRecords(Question):
                     allowed=case.allowance,
                     model=model,
                     execution=execution,
+                    searching=searching,
                 )
                 apart = change_part.apart(change, np.asarray(case.answers[case.is_member, 0]))
                 if apart <= limit:
@@ -279,6 +281,7 @@ class InfluenceOfRecords(Question):
                 model=model,
                 own=case.own,
                 execution=execution,
+                searching=searching,
             )
         except ModelError as error:
             return _unknown(f"training without single records failed, or those models gave no predictions ({error})")

@@ -25,7 +25,7 @@ from leakgauge.membership import Contamination, MembershipAttack, contamination,
 from leakgauge.membership.game import RecordSuccess
 from leakgauge.statistics import Estimate, joint_correlation, joint_quantile, outlier_p_value
 from leakgauge.statistics.intervals import normal_quantile
-from leakgauge.training import PredictionTable
+from leakgauge.training import HERE, Execution, PredictionTable
 
 if TYPE_CHECKING:
     from leakgauge.auditing.case import Case
@@ -121,7 +121,11 @@ NO_GAMES = Games({}, np.zeros((0, 0), dtype=bool))
 
 
 def play(
-    table: PredictionTable, labels: NDArray[np.generic], attacks: Sequence[MembershipAttack], settings: Settings
+    table: PredictionTable,
+    labels: NDArray[np.generic],
+    attacks: Sequence[MembershipAttack],
+    settings: Settings,
+    execution: Execution = HERE,
 ) -> Games:
     """Let every shadow model play the target of every attack that can be played on a table.
 
@@ -132,16 +136,18 @@ def play(
         labels: of the candidates ``[n]``.
         attacks: to play.
         settings: of the audit.
+        execution: whose progress is told how many attacks were played.
     """
     members = table.members
     n_in = members.sum(axis=0)
     if table.failures or len(table) < FEWEST_SHADOWS or np.minimum(n_in, len(table) - n_in).min() < FEWEST_OF_A_KIND:
         return NO_GAMES
-    playable = (one for one in attacks if not (one.needs_population or one.needs_copies))
-    played = {
-        one.name: everyone_as_target(table, labels, one, width=settings.bin_width, seed=settings.seed)
-        for one in playable
-    }
+    playable = [one for one in attacks if not (one.needs_population or one.needs_copies)]
+    played = {}
+    for n_done, one in enumerate(playable):
+        execution.tell(n_done, len(playable))
+        played[one.name] = everyone_as_target(table, labels, one, width=settings.bin_width, seed=settings.seed)
+    execution.tell(len(playable), len(playable))
     return Games(played, members)
 
 

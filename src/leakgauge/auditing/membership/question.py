@@ -265,7 +265,9 @@ class Membership(Question):
         )
         fewest = min(int(case.is_member.sum()), int((~case.is_member).sum()))
         chosen = tuple(one for one in chosen if not one.knows_members or fewest >= FEWEST_TO_LEARN)
-        games = NO_GAMES if table is None else play(table, case.candidates.labels, chosen, settings)
+        games = NO_GAMES
+        if table is not None:
+            games = play(table, case.candidates.labels, chosen, settings, execution=case.telling("attacks in games"))
         attacked = carry_out(
             chosen,
             gather(case, table, usual),

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from leakgauge.auditing.drawn import RocCurve, require
+from leakgauge.escaping import shapes
 from leakgauge.membership import Contamination
 from leakgauge.statistics import Estimate, TailOdds
 
@@ -94,6 +95,9 @@ class MembershipAttackResult:
     roc: RocCurve
     tail: TailOdds | None = None
 
+    def __repr__(self) -> str:
+        return f"<MembershipAttackResult: {self.name}, advantage {self.advantage}>"
+
 
 @dataclass(frozen=True)
 class ExposedRecords:
@@ -135,6 +139,8 @@ class Association:
     p_value: float
     pdtp: tuple[float, ...]
     success: tuple[float, ...]
+
+    __repr__ = shapes
 
     def __post_init__(self) -> None:
         require(len(self.pdtp) == len(self.success), "PDTP and success are about the same records")
@@ -180,6 +186,8 @@ class GroupedAdvantages:
     n_left_out: int
     most_exposed: str | None
     together: Estimate | None
+
+    __repr__ = shapes
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from leakgauge.escaping import shapes
 from leakgauge.statistics import Estimate
 
 
@@ -96,6 +97,8 @@ class InferredProperty:
     estimated_from: int
     no_estimate: str
     mitigations: tuple[PropertyMitigation, ...] = ()
+
+    __repr__ = shapes
 
 
 @dataclass(frozen=True, kw_only=True)

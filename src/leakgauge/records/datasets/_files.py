@@ -13,7 +13,6 @@ import hashlib
 import http.client
 import lzma
 import os
-import sys
 import tarfile
 import tempfile
 import urllib.error
@@ -26,6 +25,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from leakgauge.errors import DataError, InputError
+from leakgauge.progress import on_terminal
 
 VARIABLE = "LEAKGAUGE_DATA"
 """Environment variable that names a folder with data sets."""
@@ -315,7 +315,7 @@ class _SafeRedirects(urllib.request.HTTPRedirectHandler):
 
 
 def _progress_bar(wanted: bool, what: str) -> AbstractContextManager[Callable[[int], None]]:
-    if not wanted or not sys.stderr.isatty() or os.environ.get("CI"):
+    if not wanted or not on_terminal():
         return nullcontext(lambda n_bytes: None)
     return _rich_bar(what)
 

@@ -1,18 +1,35 @@
-"""A result on the terminal: verdict first, then why, then what to do."""
+"""Audits on the terminal: verdict first, then why, then what to do."""
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from leakgauge.cli._console import MARKS, STYLES, marked, plain_table, show_table
-from leakgauge.escaping import one_line
+from rich.console import Console, RenderableType
+from rich.padding import Padding
+from rich.table import Table
+from rich.text import Text
+
+from leakgauge.report.chapters import CHAPTERS
+from leakgauge.report.statement import advice, headline, remedies, tally
+from leakgauge.report.terminal.tables import STYLES, plain_table, show_table
+from leakgauge.report.words import (
+    ADVICE,
+    ADVICE_FOR_SEVERAL,
+    HEADLINES,
+    MARKS,
+    REMEDY_TITLES,
+    against_limit,
+    counted,
+    interval,
+    marked,
+    number,
+    places_for,
+    released,
+    sentence,
+    short,
+)
 
 if TYPE_CHECKING:
-    from rich.console import Console, RenderableType
-    from rich.table import Table
-    from rich.text import Text
-
     from leakgauge.auditing import AuditDocument, Document, Finding
 
 WIDE_TERMINAL_COLUMNS = 110
@@ -22,12 +39,11 @@ MAX_LINE_COLUMNS = 132
 """Longer lines are hard to read."""
 
 
-def show(document: Document, folder: Path, console: Console) -> None:
-    """Print the verdict, each model's findings with their reasons, and where to read on.
+def show_audits(document: Document, console: Console) -> None:
+    """Print the verdict, and each model's findings with their reasons.
 
     Args:
         document: the result.
-        folder: the run folder.
         console: where to print.
     """
     console.width = min(console.width, MAX_LINE_COLUMNS)
@@ -35,22 +51,14 @@ def show(document: Document, folder: Path, console: Console) -> None:
     for audit in document.audits:
         console.print()
         _show_audit(audit, console, several=len(document.audits) > 1)
-    console.print()
-    console.print(_where(folder), soft_wrap=True)
 
 
 def _headline(document: Document) -> RenderableType:
-    from rich.padding import Padding
-    from rich.text import Text
-
-    from leakgauge.report.statement import advice, headline, tally
-    from leakgauge.report.words import ADVICE, ADVICE_FOR_SEVERAL, HEADLINES
-
     style = STYLES[document.verdict.value]
     models = [audit.description.model for audit in document.audits]
-    name = f"{document.name}: {models[0]}" if len(models) == 1 else document.name
+    name = ": ".join(filter(None, (document.name, *(models if len(models) == 1 else ()))))
     said = headline(document.audits[0]) if len(models) == 1 else HEADLINES[document.verdict]
-    text = Text.assemble((f"{MARKS[document.verdict.value]} {said}", f"bold {style}"))
+    text = Text.assemble((f"{MARKS[document.verdict]} {said}", f"bold {style}"))
     text.append(f"  {name}\n", style="bold")
     if len(document.audits) > 1:
         text.append(f"{tally(document)} {ADVICE_FOR_SEVERAL[document.verdict]}")
@@ -60,12 +68,6 @@ def _headline(document: Document) -> RenderableType:
 
 
 def _show_audit(audit: AuditDocument, console: Console, *, several: bool) -> None:
-    from rich.text import Text
-
-    from leakgauge.report.chapters import CHAPTERS
-    from leakgauge.report.statement import remedies
-    from leakgauge.report.words import REMEDY_TITLES, sentence
-
     if several:
         style = STYLES[audit.verdict.value]
         console.rule(
@@ -85,8 +87,6 @@ def _show_audit(audit: AuditDocument, console: Console, *, several: bool) -> Non
 
 
 def _description(audit: AuditDocument) -> str:
-    from leakgauge.report.words import counted, number, released
-
     what = audit.description
     score = "RMSE" if what.answers == "values" else "accuracy"
     return (
@@ -115,24 +115,14 @@ def _findings(audit: AuditDocument, width: int) -> Table:
 
 
 def _verdict(finding: Finding) -> Text:
-    from rich.text import Text
-
     return Text(marked(finding.verdict), style=STYLES[finding.verdict.value])
 
 
 def _below(finding: Finding) -> Text:
-    from rich.text import Text
-
-    from leakgauge.report.words import against_limit, sentence
-
     return Text.assemble(finding.measure, "\n", against_limit(finding), ("\n" + sentence(finding.reason), "dim"))
 
 
 def _beside(finding: Finding) -> list[Text]:
-    from rich.text import Text
-
-    from leakgauge.report.words import interval, number, places_for, sentence, short
-
     places = places_for(finding.threshold)
     value, around = "–", "not measured"
     if finding.estimate is not None:
@@ -142,22 +132,8 @@ def _beside(finding: Finding) -> list[Text]:
 
 
 def _bullet(text: str) -> Table:
-    from rich.table import Table
-    from rich.text import Text
-
     grid = Table.grid(padding=(0, 1))
     grid.add_column(no_wrap=True)
     grid.add_column(overflow="fold")
     grid.add_row("•", Text(text))
     return grid
-
-
-def _where(folder: Path) -> Text:
-    from rich.text import Text
-
-    return Text.assemble(
-        ("Report             ", "bold"),
-        one_line(str(folder / "report.html")),
-        ("\nExposed records    ", "bold"),
-        one_line(f"leakgauge records {folder}"),
-    )
