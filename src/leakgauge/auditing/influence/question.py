@@ -19,7 +19,8 @@ from leakgauge.auditing.influence import change as change_part
 from leakgauge.auditing.influence.change import MEASURE, MeasuredChange
 from leakgauge.auditing.influence.elsewhere import N_SEARCHED, asked_on_train
 from leakgauge.auditing.influence.findings import MEASURE_DIRECT, findings, notes
-from leakgauge.auditing.influence.measurement import CERTAIN, MeasuredInfluence, measure, summarise
+from leakgauge.auditing.influence.measurement import MeasuredInfluence, measure, summarise
+from leakgauge.auditing.influence.result import CERTAIN
 from leakgauge.auditing.influence.sample import sampled
 from leakgauge.auditing.plan import Outline, PlannedStep
 from leakgauge.auditing.question import Answer, Question
@@ -79,9 +80,9 @@ class InfluenceAnswer(Answer):
 
     def part(self, case: Case) -> Mapping[str, Any]:
         """The summary."""
-        settings, n = case.settings, len(case.what.train)
+        settings = case.settings
         return {
-            "influence": None if self.measured is None else summarise(self.measured, n, settings),
+            "influence": None if self.measured is None else summarise(self.measured, settings),
             "change": None if self.change is None else change_part.summarise(self.change, settings),
         }
 
