@@ -14,6 +14,7 @@ from leakgauge.auditing.advice import Situation
 from leakgauge.auditing.finding import Finding
 from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import Subject
+from leakgauge.statistics import Estimate
 
 if TYPE_CHECKING:
     from leakgauge.auditing.case import Case
@@ -100,6 +101,16 @@ class Question(ABC):
     def judged_again(cls, written: Written) -> list[Finding]:
         """The findings of a stored document under a rule that may be another, made anew from its estimates."""
         return written.judged_alone(cls)
+
+    @classmethod
+    def estimates(cls, written: Written) -> Mapping[str, Estimate | None]:
+        """What the numbers of a stored document come to under the rule of its audit, by measure."""
+        return {}
+
+    @classmethod
+    def contradictions(cls, written: Written) -> Iterator[str]:
+        """What in the numbers of a stored document cannot be, besides findings that are not its :meth:`estimates`."""
+        yield from ()
 
     @classmethod
     def limit_of(cls, finding: Finding) -> str:

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from leakgauge.attributes.imputation import N_FOLDS
 from leakgauge.auditing.advice import Situation
-from leakgauge.auditing.attributes.findings import ATTRIBUTE_TAIL_MEASURE, findings, measure, unknown
+from leakgauge.auditing.attributes.findings import (
+    ATTRIBUTE_TAIL_MEASURE,
+    contradictions,
+    findings,
+    measure,
+    unknown,
+)
 from leakgauge.auditing.attributes.measurement import (
     Inferred,
     hidden_columns,
@@ -21,6 +27,7 @@ from leakgauge.auditing.plan import Outline, PlannedStep
 from leakgauge.auditing.question import Answer, Question
 from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import Subject
+from leakgauge.statistics import Estimate
 from leakgauge.training import Job, Randomness
 
 if TYPE_CHECKING:
@@ -136,6 +143,19 @@ class Attributes(Question):
         made = findings(columns, written.rule, written.situation)
         made += written.unanswered(cls, "hidden_columns", [one.name for one in columns], measure)
         return written.worse_of(made, cls)
+
+    @classmethod
+    def estimates(cls, written: Written) -> dict[str, Estimate | None]:
+        """Those of the columns."""
+        made = findings(written.audit.attributes, written.rule, written.situation)
+        return {one.measure: one.estimate for one in made}
+
+    @classmethod
+    def contradictions(cls, written: Written) -> Iterator[str]:
+        """Of intervals and tails."""
+        audit = written.audit
+        for column in audit.attributes:
+            yield from contradictions(column, audit.description.overlap)
 
     @classmethod
     def is_limited(cls, finding: Finding) -> bool:

@@ -93,6 +93,17 @@ def estimates(found: Influence, rule: ReleaseRule) -> dict[str, Estimate | None]
     return made
 
 
+def other_measures(queries: Queries) -> list[set[str]]:
+    """The findings beside the direct one that an audit makes for such queries, each under one of its names."""
+    match queries:
+        case Queries.DIRECT:
+            return []
+        case Queries.MEASURED:
+            return [{MEASURE_FOUND, any_measure(queries)}]
+        case _:
+            return [{any_measure(queries)}]
+
+
 def any_measure(queries: Queries) -> str:
     """The name of DTP over more queries than were measured."""
     within = queries is Queries.IN_RANGE

@@ -17,8 +17,9 @@ from leakgauge.auditing.advice import Situation
 from leakgauge.auditing.finding import Finding, Verdict, judge, overall
 from leakgauge.auditing.influence import change as change_part
 from leakgauge.auditing.influence.change import MEASURE, MeasuredChange
+from leakgauge.auditing.influence.consistency import contradictions
 from leakgauge.auditing.influence.elsewhere import N_SEARCHED, asked_on_train
-from leakgauge.auditing.influence.findings import MEASURE_DIRECT, findings, notes
+from leakgauge.auditing.influence.findings import MEASURE_DIRECT, estimates, findings, notes, other_measures
 from leakgauge.auditing.influence.measurement import MeasuredInfluence, measure, summarise
 from leakgauge.auditing.influence.result import CERTAIN
 from leakgauge.auditing.influence.sample import sampled
@@ -33,6 +34,7 @@ from leakgauge.influence.pdtp import N_BOOSTING_TWINS
 from leakgauge.influence.pdtp import N_SEED_TRIED_RECORDS as N_PROBED
 from leakgauge.influence.search import N_CALLS
 from leakgauge.models import AnswerKind
+from leakgauge.statistics import Estimate
 from leakgauge.training import Learner, everything, plan
 from leakgauge.training.engines import STOPPING
 from leakgauge.training.engines.logistic.binary import LogisticRegressionNewton
@@ -286,13 +288,26 @@ class InfluenceOfRecords(Question):
             reason = "the audit had no limit on differential training privacy"
             return [written.not_asked(cls, MEASURE if values else MEASURE_DIRECT, reason)]
         judged = [_judged_again(finding, limit, written) for finding in found]
-        unknown = any(finding.estimate is None for finding in found)
-        direct = unknown or values or audit.rule.queries is Queries.DIRECT
-        if len({finding.measure for finding in found}) < (1 if direct else 2):
+        needed = [{MEASURE}] if values else [{MEASURE_DIRECT}, *other_measures(audit.rule.queries)]
+        measures, unknown = {finding.measure for finding in found}, any(finding.estimate is None for finding in found)
+        if not found or not (unknown or all(measures & either for either in needed)):
             judged.append(
                 written.missing(cls, MEASURE if values else "differential training privacy of the training records")
             )
         return judged
+
+    @classmethod
+    def estimates(cls, written: Written) -> dict[str, Estimate | None]:
+        """Of the largest influence."""
+        audit = written.audit
+        if audit.change is not None:
+            return change_part.estimates(audit.change, written.rule)
+        return {} if audit.influence is None else estimates(audit.influence, written.rule)
+
+    @classmethod
+    def contradictions(cls, written: Written) -> Iterator[str]:
+        """Of counts and largest values."""
+        yield from contradictions(written.audit, written.audit.description, written.audit.most_exposed)
 
 
 def _unknown(why_not: str) -> InfluenceAnswer:
