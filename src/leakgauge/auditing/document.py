@@ -16,7 +16,7 @@ from leakgauge.auditing.result import Description, ExposedRecord
 from leakgauge.auditing.settings import ReleaseRule
 from leakgauge.escaping import every_line
 
-SCHEMA_VERSION = "2.1"
+SCHEMA_VERSION = "2.2"
 """Of ``result.json``: the first number changes when a reader of the old form would be misled."""
 
 N_LISTED = 20

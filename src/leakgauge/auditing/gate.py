@@ -2,8 +2,9 @@
 
 Nothing is measured again. What a result says about its own verdicts is not believed: every finding is judged anew from
 the estimates, those that were left out are made again, and where a verdict depends on more than its estimate (a second
-look at a randomised learner) the worse of the written and the new one counts. The estimates themselves, and the rule of
-the audit, are taken as they stand: the file is not signed, and whoever can write to it can change them.
+look at a randomised learner) the worse of the written and the new one counts. Nothing passes in a document that
+contradicts itself: whose findings do not follow from the numbers beside them under the rule of its audit, or whose
+numbers cannot all be true. The file is not signed: whoever can write to it can change all that hang together.
 
 Where another limit would have called for another measurement, the answer is *cannot tell* and says so, rather than a
 guess.
@@ -120,6 +121,8 @@ def _contradictions(question: type[Question], written: Written) -> Iterator[str]
     for finding in written.of(question.name):
         if not _same(finding.estimate, made.get(finding.measure)):
             yield f"its finding on “{finding.measure}” does not follow from its other numbers"
+        elif finding.threshold != question.threshold_of(finding, written.rule):
+            yield f"its finding on “{finding.measure}” is held against another limit than the rule has"
         elif finding.estimate is not None and finding.estimate.confidence < written.rule.confidence - ROUNDING:
             yield f"its finding on “{finding.measure}” has not the confidence of the rule"
 

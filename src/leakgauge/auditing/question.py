@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from leakgauge.auditing.advice import Situation
 from leakgauge.auditing.finding import Finding
-from leakgauge.auditing.settings import Settings
+from leakgauge.auditing.settings import ReleaseRule, Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.statistics import Estimate
 
@@ -116,6 +116,12 @@ class Question(ABC):
     def limit_of(cls, finding: Finding) -> str:
         """The field of the release rule that asks for a finding of this question, where it has several."""
         return cls.limit
+
+    @classmethod
+    def threshold_of(cls, finding: Finding, rule: ReleaseRule) -> float | None:
+        """What a rule holds a finding of this question against."""
+        limit: float | None = getattr(rule, cls.limit_of(finding))
+        return limit
 
     @classmethod
     def is_limited(cls, finding: Finding) -> bool:

@@ -25,8 +25,9 @@ from leakgauge.auditing.attributes.measurement import (
 from leakgauge.auditing.finding import Finding
 from leakgauge.auditing.plan import Outline, PlannedStep
 from leakgauge.auditing.question import Answer, Question
-from leakgauge.auditing.settings import Settings
+from leakgauge.auditing.settings import ReleaseRule, Settings
 from leakgauge.auditing.subject import Subject
+from leakgauge.auditing.tails import largest_odds
 from leakgauge.statistics import Estimate
 from leakgauge.training import Job, Randomness
 
@@ -156,6 +157,11 @@ class Attributes(Question):
         audit = written.audit
         for column in audit.attributes:
             yield from contradictions(column, audit.description.overlap)
+
+    @classmethod
+    def threshold_of(cls, finding: Finding, rule: ReleaseRule) -> float | None:
+        """That of the tails is derived of the limit on DTP."""
+        return super().threshold_of(finding, rule) if cls.is_limited(finding) else largest_odds(rule.dtp)
 
     @classmethod
     def is_limited(cls, finding: Finding) -> bool:

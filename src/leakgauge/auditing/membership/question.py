@@ -43,6 +43,7 @@ from leakgauge.auditing.question import Answer, Question
 from leakgauge.auditing.result import Description
 from leakgauge.auditing.settings import ReleaseRule, Settings
 from leakgauge.auditing.subject import Subject
+from leakgauge.auditing.tails import largest_odds
 from leakgauge.escaping import shapes
 from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, Contamination
 from leakgauge.membership.error_law import SHUFFLED_FOLDS_FROM_RECORDS
@@ -289,6 +290,11 @@ class Membership(Question):
     def limit_of(cls, finding: Finding) -> str:
         """True-positive rates have a limit of their own."""
         return "tpr_ratio" if finding.measure == TPR_MEASURE else cls.limit
+
+    @classmethod
+    def threshold_of(cls, finding: Finding, rule: ReleaseRule) -> float | None:
+        """That of the tails is derived of the limit on DTP."""
+        return super().threshold_of(finding, rule) if cls.is_limited(finding) else largest_odds(rule.dtp)
 
     @classmethod
     def is_limited(cls, finding: Finding) -> bool:
