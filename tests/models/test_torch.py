@@ -220,3 +220,22 @@ def test_modules_are_asked_in_their_own_precision(precision):
         assert model.meaning == meaning
         np.testing.assert_allclose(np.exp(model.log_probabilities(X)), np.exp(plain), atol=0.02)
         weights.float()
+
+
+@pytest.mark.parametrize("records", [RECORDS, VALUES], ids=["classes", "values"])
+def test_a_module_is_asked_in_evaluation_mode_and_left_in_its_own(records):
+    """Dropout of everything in training mode; a part that was frozen before stays so."""
+    outputs = max(1, len(records.schema.classes))
+    module = torch.nn.Sequential(torch.nn.Linear(3, outputs), torch.nn.Dropout(1.0), torch.nn.Dropout(1.0)).train()
+    module[2].eval()
+    for made in (wrap_module(module, records.schema), trained_module(module, records)):
+        answers = made.log_probabilities(X) if records is RECORDS else made.predict(X)
+        assert np.ptp(answers) > 0
+        assert [part.training for part in module.modules()] == [True, True, True, False]
+
+
+def test_a_module_that_fails_is_left_in_its_mode():
+    module = torch.nn.Linear(2, 3).train()
+    with pytest.raises(ModelError):
+        trained_module(module, RECORDS)
+    assert module.training
