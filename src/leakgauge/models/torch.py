@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from leakgauge.arrays import Floats, Indices
 from leakgauge.errors import ConfigError, MissingExtra, ModelError, user_code
 from leakgauge.models.access import (
+    DECLARE_CLASSES,
     ProbabilityAccess,
     RegressionAccess,
     checked_log_probabilities,
@@ -166,6 +167,14 @@ def trained_module(module: Module, records: Records) -> ModuleModel:
         ModelError: it cannot take these records, or answers another shape.
     """
     if not records.schema.classes:
+        with evaluating(module):
+            width = width_of(module, features_of(records.features[:2], records.schema, None))
+        if width > 1:
+            raise ModelError(
+                f"{name_of(module)} gave {width} numbers for each row, as classifiers do, but the label "
+                f"{records.schema.target.name!r} holds {len(np.unique(records.labels))} different numbers and was "
+                f"taken for a quantity; if they are classes, {DECLARE_CLASSES}"
+            )
         return ModuleRegression(module, records.schema)
     with evaluating(module):
         return ModuleProbabilities(module, records.schema, meaning=_meaning(module, records))
