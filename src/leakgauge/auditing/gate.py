@@ -4,7 +4,7 @@ Nothing is measured again. What a result says about its own verdicts is not beli
 the estimates, those that were left out are made again, and where a verdict depends on more than its estimate (a second
 look at a randomised learner) the worse of the written and the new one counts. Nothing passes in a document that
 contradicts itself: whose findings do not follow from the numbers beside them under the rule of its audit, or whose
-numbers cannot all be true. The file is not signed: whoever can write to it can change all that hang together.
+numbers cannot all be true. The file is not signed: whoever can write to it can change all that depend on each other.
 
 Where another limit would have called for another measurement, the answer is *cannot tell* and says so, rather than a
 guess.
@@ -119,12 +119,12 @@ def _contradictions(question: type[Question], written: Written) -> Iterator[str]
     yield from question.contradictions(written)
     made = question.estimates(written)
     for finding in written.of(question.name):
-        if not _same(finding.estimate, made.get(finding.measure)):
+        if made is not None and not _same(finding.estimate, made.get(finding.measure)):
             yield f"its finding on “{finding.measure}” does not follow from its other numbers"
         elif finding.threshold != question.threshold_of(finding, written.rule):
-            yield f"its finding on “{finding.measure}” is held against another limit than the rule has"
+            yield f"its finding on “{finding.measure}” is compared with another limit than that of the rule"
         elif finding.estimate is not None and finding.estimate.confidence < written.rule.confidence - ROUNDING:
-            yield f"its finding on “{finding.measure}” has not the confidence of the rule"
+            yield f"its finding on “{finding.measure}” is of a lower confidence than the rule asks for"
 
 
 def _same(one: Estimate | None, other: Estimate | None) -> bool:

@@ -103,9 +103,12 @@ class Question(ABC):
         return written.judged_alone(cls)
 
     @classmethod
-    def estimates(cls, written: Written) -> Mapping[str, Estimate | None]:
-        """What the numbers of a stored document come to under the rule of its audit, by measure."""
-        return {}
+    def estimates(cls, written: Written) -> Mapping[str, Estimate | None] | None:
+        """What the numbers of a stored document come to under the rule of its audit, by measure.
+
+        ``None`` for a question whose findings hold all that is known.
+        """
+        return None
 
     @classmethod
     def contradictions(cls, written: Written) -> Iterator[str]:

@@ -43,7 +43,7 @@ def contradictions(
             yield f"the tail odds of {attack.title} do not fit their counts"
     played = any(attack.games is not None for attack in part.attacks)
     if played is not (part.n_games > 0):
-        yield f"it counts {part.n_games:,} games"
+        yield f"it counts {part.n_games:,} games, and its attacks say otherwise"
     tested = () if part.contamination is None else (part.contamination.p_value, part.contamination.p_value_of_loss)
     if not all(0 <= p_value <= 1 for p_value in (*tested, part.outlier or 0.0)):
         yield "a p-value is not in [0, 1]"
