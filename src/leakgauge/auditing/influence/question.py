@@ -6,7 +6,7 @@ predictions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -287,7 +287,8 @@ class InfluenceOfRecords(Question):
         if not found and audit.rule.dtp is None:
             reason = "the audit had no limit on differential training privacy"
             return [written.not_asked(cls, MEASURE if values else MEASURE_DIRECT, reason)]
-        judged = [_judged_again(finding, limit, written) for finding in found]
+        untold = {measure for measure, estimate in cls.estimates(written).items() if estimate is None}
+        judged = [_judged_again(finding, limit, written, untold) for finding in found]
         needed = [{MEASURE}] if values else [{MEASURE_DIRECT}, *other_measures(audit.rule.queries)]
         measures, unknown = {finding.measure for finding in found}, any(finding.estimate is None for finding in found)
         if not found or not (unknown or all(measures & either for either in needed)):
@@ -330,8 +331,8 @@ def _is_tried(given: Learner, found: Learner) -> bool:
     return tries and behind.randomised and (found.randomised or found.seed_tried)
 
 
-def _judged_again(finding: Finding, limit: float, written: Written) -> Finding:
-    """A finding on influence, perhaps under another limit."""
+def _judged_again(finding: Finding, limit: float, written: Written, untold: Container[str]) -> Finding:
+    """A finding on influence, perhaps under another limit; `untold` are measures that may fail and not pass."""
     estimate, audit = finding.estimate, written.audit
     if estimate is None:
         return written.rejudge(finding, limit)
@@ -346,5 +347,8 @@ def _judged_again(finding: Finding, limit: float, written: Written) -> Finding:
         return finding if verdict is finding.verdict else written.judged(finding, limit, verdict)
     if hidden or (noisy and not looked_twice and verdict is Verdict.FAILS):
         reason = "the learner is randomised, and the limit decides which records are measured again with fresh seeds"
+        return written.undecided(finding, limit, reason)
+    if finding.measure in untold and verdict is Verdict.PASSES:
+        reason = "no bound is known that the rule asks for, or the search over other queries did not come to its end"
         return written.undecided(finding, limit, reason)
     return written.judged(finding, limit, verdict)

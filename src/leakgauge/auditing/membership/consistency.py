@@ -63,7 +63,8 @@ def _agree(alone: Estimate, together: Estimate, rule: ReleaseRule) -> bool:
     """Whether two intervals on one value have one in common, the first at the confidence of the rule."""
     ends = alone.magnitude, together.magnitude
     same = max(one.low for one in ends) <= min(one.high for one in ends) and max(one.high for one in ends) <= LARGEST
-    return same and math.isclose(alone.confidence, rule.confidence) and together.confidence >= rule.confidence
+    certain = math.isclose(alone.confidence, rule.confidence) or alone.confidence == 1
+    return same and certain and together.confidence >= rule.confidence - ROUNDING
 
 
 def _rates(attack: MembershipAttackResult) -> tuple[GamesTpr, ...]:
