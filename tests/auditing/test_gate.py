@@ -6,11 +6,21 @@ import dataclasses
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LogisticRegression
+from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
-from leakgauge.auditing import AuditDocument, Document, Finding, ReleasedOutputs, ReleaseRule, Settings, Verdict, audit
+from leakgauge.auditing import (
+    AuditDocument,
+    Document,
+    Finding,
+    Queries,
+    ReleasedOutputs,
+    ReleaseRule,
+    Settings,
+    Verdict,
+    audit,
+)
 from leakgauge.auditing.gate import Limits, apply
 from leakgauge.auditing.membership.findings import MEMBERSHIP_TAIL_MEASURE
 from leakgauge.errors import ConfigError
@@ -357,3 +367,20 @@ def test_without_its_games_no_attack_passes() -> None:
         assert judged.verdict is Verdict.CANNOT_TELL
     judged = apply(changed(whole, outlier=None, findings=tuple(found)), Limits(advantage=0.9))
     assert judged.verdict is Verdict.CANNOT_TELL
+
+
+def test_a_looser_limit_does_not_pass_what_only_a_bound_could() -> None:
+    """A regressor that fails where the rule asks for any query: an audit with the other limit cannot tell."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(80, 2))
+    y = X.sum(axis=1) + rng.normal(size=80)
+
+    def documented_at(dtp: float) -> Document:
+        rule = ReleaseRule(dtp=dtp, queries=Queries.ANY, advantage=0.95)
+        settings = Settings(n_shadows=0, rule=rule, attacks=("gap",))
+        return Document.of("x", [audit(Ridge(), train=(X[:40], y[:40]), holdout=(X[40:], y[40:]), settings=settings)])
+
+    failing, twin = documented_at(1e-6), documented_at(50.0)
+    assert verdicts(failing, "influence") == [Verdict.FAILS]
+    assert verdicts(twin, "influence") == verdicts(apply(failing, Limits(dtp=50.0)), "influence")
+    assert verdicts(twin, "influence") == [Verdict.CANNOT_TELL]

@@ -8,7 +8,7 @@ import pytest
 from leakgauge import ReleaseRule, Settings, audit
 from leakgauge.auditing import Verdict
 from leakgauge.auditing.budget import affordable
-from leakgauge.auditing.influence.findings import unshared_noise
+from leakgauge.auditing.influence.measurement import unshared_noise
 from leakgauge.auditing.influence.sample import Sample
 from leakgauge.auditing.pace import Pace
 from leakgauge.influence import pdtp

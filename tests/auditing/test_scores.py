@@ -8,7 +8,7 @@ from sklearn.ensemble import RandomForestClassifier
 
 from leakgauge.auditing import ReleaseRule, Settings, Verdict, audit, audit_scores, subject
 from leakgauge.auditing.case import open_case
-from leakgauge.errors import DataError
+from leakgauge.errors import ConfigError, DataError
 from leakgauge.training import Execution
 
 SETTINGS = Settings(rule=ReleaseRule(dtp=None), n_shadows=16)
@@ -175,3 +175,11 @@ def test_scores_that_do_not_fit_are_errors(scores, message) -> None:
 def test_members_that_are_none_are_errors(member) -> None:
     with pytest.raises(DataError, match="member must"):
         audit_scores(member, loss=np.ones(240), settings=SETTINGS)
+
+
+@pytest.mark.parametrize("attacks", [(), ("quantile",)])
+def test_without_an_attack_there_is_nothing_to_say(attacks: tuple[str, ...]) -> None:
+    """None named is not all; nor is one that reads features."""
+    loss = np.random.default_rng(0).exponential(size=2 * N)
+    with pytest.raises(ConfigError, match="leave it out, or name some of: gap"):
+        audit_scores(MEMBER, loss=loss, settings=Settings(attacks=attacks))

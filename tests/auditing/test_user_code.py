@@ -467,3 +467,23 @@ def test_a_property_that_no_game_can_be_played_about_does_not_end_the_audit():
     assert result.properties == ()
     assert SECRET not in dump(Document.of("x", [result]))
     assert result.method["properties"] == ["x0 is 1"]
+
+
+class OfCodes(LogisticRegression):
+    """As XGBoost, it takes no labels but whole numbers from 0 on."""
+
+    __module__ = "xgboost.sklearn"
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> OfCodes:
+        if not np.array_equal(np.unique(y), [0, 1]):
+            raise ValueError(f"invalid classes {y}")
+        return super().fit(X, y)
+
+
+@pytest.mark.parametrize("classes", [("no", "yes"), (1, 2)])
+def test_learners_that_take_codes_alone_say_so(classes: tuple) -> None:
+    X = np.random.default_rng(0).normal(size=(40, 2))
+    labels = np.array(classes)[np.arange(40) % 2]
+    with pytest.raises(ModelError, match="raised ValueError in fit on 40 records; it takes classes as whole numbers"):
+        SklearnLearner(OfCodes()).fit(Records.from_arrays(X, labels), seed=0)
+    SklearnLearner(OfCodes()).fit(Records.from_arrays(X, np.arange(40) % 2), seed=0)

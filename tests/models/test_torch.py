@@ -5,12 +5,13 @@ import sys
 
 import numpy as np
 import pytest
+from sklearn.linear_model import LinearRegression
 
-from leakgauge.auditing import ReleaseRule, Settings, Verdict, audit
+from leakgauge.auditing import ReleaseRule, Settings, Verdict, audit, subject
 from leakgauge.errors import ConfigError, MissingExtra, ModelError
 from leakgauge.models import AnswerKind, FunctionProbabilities, kind_of
 from leakgauge.models.torch import ASKED_AT_ONCE, device_named, trained_module, wrap_module
-from leakgauge.records import Records
+from leakgauge.records import Records, Task, from_pair
 from leakgauge.training import FixedDesign
 
 if os.environ.get("LEAKGAUGE_REQUIRE_TORCH") == "1":
@@ -220,3 +221,43 @@ def test_modules_are_asked_in_their_own_precision(precision):
         assert model.meaning == meaning
         np.testing.assert_allclose(np.exp(model.log_probabilities(X)), np.exp(plain), atol=0.02)
         weights.float()
+
+
+@pytest.mark.parametrize("records", [RECORDS, VALUES], ids=["classes", "values"])
+def test_a_module_is_asked_in_evaluation_mode_and_left_in_its_own(records):
+    """Dropout of everything in training mode; a part that was frozen before stays so."""
+    outputs = max(1, len(records.schema.classes))
+    module = torch.nn.Sequential(torch.nn.Linear(3, outputs), torch.nn.Dropout(1.0), torch.nn.Dropout(1.0)).train()
+    module[2].eval()
+    for made in (wrap_module(module, records.schema), trained_module(module, records)):
+        answers = made.log_probabilities(X) if records is RECORDS else made.predict(X)
+        assert np.ptp(answers) > 0
+        assert [part.training for part in module.modules()] == [True, True, True, False]
+
+
+def test_a_module_that_fails_is_left_in_its_mode():
+    module = torch.nn.Linear(2, 3).train()
+    with pytest.raises(ModelError):
+        trained_module(module, RECORDS)
+    assert module.training
+
+
+def test_a_classifier_of_many_whole_numbers_is_told_what_they_were_taken_for():
+    """More than 20 whole numbers are a quantity unless somebody says otherwise."""
+    many, labels = np.random.default_rng(0).normal(size=(160, 3)), np.arange(160) % 40
+    train, holdout = (many[:80], labels[:80]), (many[80:], labels[80:])
+    module = torch.nn.Linear(3, 40)
+    with pytest.raises(ModelError, match=r"holds 40 different numbers and was taken for a quantity; .*task=Task"):
+        audit(module, train=train, holdout=holdout)
+    train, holdout = from_pair(train, holdout, task=Task.CLASSIFICATION)
+    told = Settings(attacks=("gap",), rule=ReleaseRule(dtp=None))
+    assert audit(module, train=train, holdout=holdout, settings=told).description.answers == "probabilities"
+    assert subject(module, train, holdout).note == ""
+
+
+def test_a_note_says_that_whole_numbers_were_taken_for_a_quantity():
+    pair = X, np.arange(40) % 25
+    note = subject(torch.nn.Linear(3, 1), pair, pair).note
+    assert note.startswith("The label 'y' has 25 different whole numbers and was taken for a quantity. If they are")
+    assert subject(torch.nn.Linear(3, 1), (X, X[:, 0]), (X, X[:, 0])).note == ""
+    assert subject(LinearRegression(), pair, pair).note == ""

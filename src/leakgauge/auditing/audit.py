@@ -110,6 +110,7 @@ def _result(case: Case) -> AuditResult:
     rows, ids = records_table(case)
     notes = [
         note(case.description.overlap, case.description.n_duplicates, case.description.n_holdout),
+        case.what.note,
         getattr(case.what.model, "note", ""),
         *repeats_note(case.n_repeats, len(case.given.holdout) + case.n_repeats),
         *(said for one in found for said in one.notes(case)),

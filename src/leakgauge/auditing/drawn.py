@@ -54,6 +54,11 @@ class Histogram:
         require(all(map(math.isfinite, self.edges)), "a histogram counts between numbers")
         require(min(self.counts, default=0) >= 0, "counts are at least 0")
 
+    @property
+    def n(self) -> int:
+        """How many values there are."""
+        return sum(self.counts) + self.n_infinite
+
 
 def histogram(values: Floats, limit: float) -> Histogram:
     """Counts of finite values, over the limit at least; infinite ones apart."""

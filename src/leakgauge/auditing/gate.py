@@ -2,8 +2,9 @@
 
 Nothing is measured again. What a result says about its own verdicts is not believed: every finding is judged anew from
 the estimates, those that were left out are made again, and where a verdict depends on more than its estimate (a second
-look at a randomised learner) the worse of the written and the new one counts. The estimates themselves, and the rule of
-the audit, are taken as they stand: the file is not signed, and whoever can write to it can change them.
+look at a randomised learner) the worse of the written and the new one counts. Nothing passes in a document that
+contradicts itself: whose findings do not follow from the numbers beside them under the rule of its audit, or whose
+numbers cannot all be true. The file is not signed: whoever can write to it can change all that depend on each other.
 
 Where another limit would have called for another measurement, the answer is *cannot tell* and says so, rather than a
 guess.
@@ -12,7 +13,7 @@ guess.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Any
@@ -23,10 +24,13 @@ from leakgauge.auditing.finding import Finding, Verdict, judge, overall
 from leakgauge.auditing.question import Question
 from leakgauge.auditing.questions import QUESTIONS
 from leakgauge.auditing.settings import ReleaseRule
+from leakgauge.auditing.tails import ROUNDING
+from leakgauge.statistics import Estimate
 from leakgauge.statistics.numerals import short
 
 AGAIN = "audit the model again with this limit in its release rule"
 NOT_HELD = "audit the model again: the result lacks what its release rule needs"
+CONTRADICTED = "audit the model again with this version: the result was changed, or another version wrote it"
 
 
 class Kept(Enum):
@@ -83,15 +87,58 @@ def apply(document: Document, limits: Limits) -> Document:
 
 
 def _apply_one(audit: AuditDocument, limits: Limits) -> AuditDocument:
-    rule = limits.over(_strictest(audit))
+    own = _strictest(audit)
+    rule = limits.over(own)
     written = Written(audit, rule)
     findings = [
-        *(finding for question in QUESTIONS for finding in question.judged_again(written)),
+        *(finding for question in QUESTIONS for finding in _judged_again(question, written, Written(audit, own))),
         *(written.rejudge(finding, finding.threshold) for finding in written.of_others()),
     ]
     return replace(
         audit, findings=tuple(findings), verdict=overall([finding.verdict for finding in findings]), rule=rule
     )
+
+
+def _judged_again(question: type[Question], written: Written, own: Written) -> list[Finding]:
+    """The findings on a question under a rule; if all of them pass, what the document says under its own has to agree.
+
+    Args:
+        question: whose findings.
+        written: the document, under the rule to apply.
+        own: the document under the rule of its audit.
+    """
+    found = question.judged_again(written)
+    if any(finding.verdict is not Verdict.PASSES for finding in found):
+        return found
+    doubt = next(_contradictions(question, own), None)
+    return found if doubt is None else [_doubted(finding, doubt) for finding in found]
+
+
+def _contradictions(question: type[Question], written: Written) -> Iterator[str]:
+    """What in a document cannot all be true, under the rule of its audit: numbers, and findings that are not theirs."""
+    yield from question.contradictions(written)
+    made = question.estimates(written)
+    for finding in written.of(question.name):
+        if made is not None and not _same(finding.estimate, made.get(finding.measure)):
+            yield f"its finding on “{finding.measure}” does not follow from its other numbers"
+        elif finding.threshold != question.threshold_of(finding, written.rule):
+            yield f"its finding on “{finding.measure}” is compared with another limit than that of the rule"
+        elif finding.estimate is not None and finding.estimate.confidence < written.rule.confidence - ROUNDING:
+            yield f"its finding on “{finding.measure}” is of a lower confidence than the rule asks for"
+
+
+def _same(one: Estimate | None, other: Estimate | None) -> bool:
+    """Whether two estimates have one value and one interval."""
+    if one is None or other is None:
+        return one is other
+    ends = zip((one.value, one.low, one.high), (other.value, other.low, other.high), strict=True)
+    return all(math.isclose(a, b, rel_tol=ROUNDING, abs_tol=ROUNDING) for a, b in ends)
+
+
+def _doubted(finding: Finding, doubt: str) -> Finding:
+    """A finding that would pass in a document which contradicts itself."""
+    reason = f"the result contradicts itself: {doubt}"
+    return replace(finding, verdict=Verdict.CANNOT_TELL, reason=reason, remedy=CONTRADICTED)
 
 
 def _strictest(audit: AuditDocument) -> ReleaseRule:

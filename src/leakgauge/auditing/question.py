@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from leakgauge.auditing.advice import Situation
 from leakgauge.auditing.finding import Finding
-from leakgauge.auditing.settings import Settings
+from leakgauge.auditing.settings import ReleaseRule, Settings
 from leakgauge.auditing.subject import Subject
+from leakgauge.statistics import Estimate
 
 if TYPE_CHECKING:
     from leakgauge.auditing.case import Case
@@ -102,9 +103,28 @@ class Question(ABC):
         return written.judged_alone(cls)
 
     @classmethod
+    def estimates(cls, written: Written) -> Mapping[str, Estimate | None] | None:
+        """What the numbers of a stored document come to under the rule of its audit, by measure.
+
+        ``None`` for a question whose findings hold all that is known.
+        """
+        return None
+
+    @classmethod
+    def contradictions(cls, written: Written) -> Iterator[str]:
+        """What in the numbers of a stored document cannot be, besides findings that are not its :meth:`estimates`."""
+        yield from ()
+
+    @classmethod
     def limit_of(cls, finding: Finding) -> str:
         """The field of the release rule that asks for a finding of this question, where it has several."""
         return cls.limit
+
+    @classmethod
+    def threshold_of(cls, finding: Finding, rule: ReleaseRule) -> float | None:
+        """What a rule holds a finding of this question against."""
+        limit: float | None = getattr(rule, cls.limit_of(finding))
+        return limit
 
     @classmethod
     def is_limited(cls, finding: Finding) -> bool:

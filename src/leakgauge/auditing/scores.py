@@ -19,7 +19,7 @@ from leakgauge.auditing.audit import audit_subject
 from leakgauge.auditing.document import AuditResult
 from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import Subject
-from leakgauge.errors import DataError
+from leakgauge.errors import ConfigError, DataError
 from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS
 from leakgauge.models import AnswerKind, ProbabilityAccess
 from leakgauge.progress import ShownProgress, reported
@@ -78,6 +78,7 @@ def audit_scores(
 
     Raises:
         DataError: the arrays do not fit together, or hold something that cannot be used.
+        ConfigError: the settings name no attack that scores alone allow.
 
     >>> import numpy as np
     >>> from leakgauge.auditing import ReleaseRule, Settings, audit_scores
@@ -112,10 +113,17 @@ def audit_scores(
     ids = np.arange(len(order))
     table = Records(np.column_stack([ids, features[order]]), codes[order], schema, ids)
     is_member = inside[order]
-    named = settings.attacks or tuple(one.name for one in ATTACKS + AUDITOR_ATTACKS if not _left_out(one, shadows))
+    by_default = tuple(one.name for one in ATTACKS + AUDITOR_ATTACKS if not _left_out(one, shadows))
+    attacks = tuple(
+        one for one in (by_default if settings.attacks is None else settings.attacks) if one not in OF_FEATURES
+    )
+    if not attacks:
+        raise ConfigError(
+            "attacks names none that scores alone allow; leave it out, or name some of: " + ", ".join(by_default)
+        )
     settings = replace(
         settings,
-        attacks=tuple(one for one in named if one not in OF_FEATURES),
+        attacks=attacks,
         attributes=(),
         n_influence=0,
         groups=tuple(groups or ()),

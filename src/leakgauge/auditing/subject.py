@@ -11,10 +11,13 @@ from leakgauge.checking import optional, text
 from leakgauge.errors import DataError, ModelError, user_code
 from leakgauge.escaping import shapes
 from leakgauge.models import LabelAccess, Model, RegressionAccess, is_module, trained_module, wrap
-from leakgauge.models.access import MAX_ABSOLUTE_VALUE
+from leakgauge.models.access import DECLARE_CLASSES, MAX_ABSOLUTE_VALUE
 from leakgauge.models.sklearn import name_of, refuse_class
 from leakgauge.records import Column, Kind, Records, Role, Schema, Task, from_pair
 from leakgauge.training import Learner, PredictionTable, SklearnLearner
+
+MANY_VALUES = 100
+"""Whole numbers of more different values are hardly classes."""
 
 Data: TypeAlias = Any
 """Records, a pair ``(X, y)`` of arrays, or a data frame that holds the label column."""
@@ -33,6 +36,7 @@ class Subject:
         original: the schema in the user's own words, where the records have codes in place of categories.
         shadows: what reference models answered about training and holdout records, in this order, where there is no
             learner to train shadow models with.
+        note: what a reader should know about how this form was found.
     """
 
     name: str
@@ -42,6 +46,7 @@ class Subject:
     learner: Learner | None
     original: Schema | None = None
     shadows: PredictionTable | None = None
+    note: str = ""
 
     __repr__ = shapes
 
@@ -110,12 +115,13 @@ def subject(
         task, classes = _task(model), _classes(model)
     members, others = as_records(train, holdout, target=target, task=task, classes=classes)
     how = as_learner(learner) if learner is not None else None
+    note = "" if task is not None or isinstance(train, Records) else _guessed(members)
     if isinstance(model, Learner):
-        return Subject(name or model.name, members, others, None, how or model)
+        return Subject(name or model.name, members, others, None, how or model, note=note)
     if isinstance(model, LabelAccess | RegressionAccess):
-        return Subject(name or type(model).__name__, members, others, model, how)
+        return Subject(name or type(model).__name__, members, others, model, how, note=note)
     if is_module(model):
-        return Subject(name or type(model).__name__, members, others, trained_module(model, members), how)
+        return Subject(name or type(model).__name__, members, others, trained_module(model, members), how, note=note)
     if not hasattr(model, "fit") or not hasattr(model, "predict"):
         raise ModelError(
             f"a {type(model).__name__} cannot be audited; expected a scikit-learn estimator, a torch.nn.Module, a "
@@ -162,6 +168,17 @@ def _task(model: Any) -> Task | None:
     if is_classifier(estimator):
         return Task.CLASSIFICATION
     return Task.REGRESSION if is_regressor(estimator) else None
+
+
+def _guessed(records: Records) -> str:
+    """That few whole numbers were taken for a quantity, where nobody said so; empty where they were not."""
+    values = np.unique(records.labels)
+    if records.schema.classes or len(values) > MANY_VALUES or (values != np.round(values)).any():
+        return ""
+    return (
+        f"The label {records.schema.target.name!r} has {len(values)} different whole numbers and was taken for a "
+        f"quantity. If they are classes, {DECLARE_CLASSES}."
+    )
 
 
 def _classes(model: Any) -> tuple[Any, ...]:

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import math
 
-from leakgauge.statistics import Estimate, TailOdds
+from leakgauge.statistics import Estimate, TailOdds, tail_bound
 
 LARGEST_LIMIT_NATS = 700.0
 """e to a larger power is no number."""
+
+
+ROUNDING = 1e-9
+"""How far odds may be from those of their counts, as a share."""
 
 
 def largest_odds(dtp: float | None) -> float:
@@ -28,3 +32,23 @@ def seen_odds(tail: TailOdds, n_members: int, n_others: int, *, level: float) ->
     seen = tail.n_members / n_outside * n_others / n_members if n_outside else math.inf
     method = "lower bound, Clopper-Pearson"
     return Estimate(max(seen, tail.odds), tail.odds, math.inf, 1 - level, method, n_members + n_others)
+
+
+def fits(tail: TailOdds, n_members: int, n_others: int, shared: Estimate | None, *, n_scores: int = 1) -> bool:
+    """Whether tail odds follow from their counts, as far as a document tells.
+
+    What they were corrected by for shared records, which makes them larger, it does not tell.
+
+    Args:
+        tail: found.
+        n_members: members in all.
+        n_others: non-members in all.
+        shared: share of the holdout that stands in the training set; half of the level is that of this share.
+        n_scores: at most so many scores were tried.
+    """
+
+    def bound(level: float) -> float:
+        return tail_bound(tail.n_members, tail.k, n_members, n_others, level=level)
+
+    least, most = bound(tail.level / n_scores / (1 if shared is None else 2)), math.inf if shared else bound(tail.level)
+    return least * (1 - ROUNDING) <= tail.odds <= most * (1 + ROUNDING)

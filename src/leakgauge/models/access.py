@@ -158,6 +158,9 @@ def one_hot_logs(labels: Labels, n_classes: int) -> Floats:
     return logs
 
 
+DECLARE_CLASSES = "make the records with leakgauge.records.from_pair(train, holdout, task=Task.CLASSIFICATION)"
+"""What to do where a label was taken for a quantity and is none."""
+
 MAX_ABSOLUTE_VALUE = 1e150
 """Of labels and predictions that are numbers: squares of their errors must be finite."""
 

@@ -6,6 +6,8 @@ torch is an optional extra (``pip install 'leakgauge[torch]'``) and is imported 
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -15,6 +17,7 @@ from numpy.typing import NDArray
 from leakgauge.arrays import Floats, Indices
 from leakgauge.errors import ConfigError, MissingExtra, ModelError, user_code
 from leakgauge.models.access import (
+    DECLARE_CLASSES,
     ProbabilityAccess,
     RegressionAccess,
     checked_log_probabilities,
@@ -69,19 +72,20 @@ class _Trained:
     """A trained module, asked in evaluation mode.
 
     Args:
-        module: answers logits ``[m, k]``, one for each class in the schema's order, or numbers ``[m, 1]``; it is put
-            into evaluation mode.
+        module: answers logits ``[m, k]``, one for each class in the schema's order, or numbers ``[m, 1]``; it is left
+            in its mode.
         schema: of the records.
         design: see :func:`features_of`.
     """
 
     def __init__(self, module: Module, schema: Schema, design: Design | None = None) -> None:
-        self.module = module.eval()
+        self.module = module
         self.schema = schema
         self.design = design
 
     def _outputs(self, X: Floats, width: int) -> Floats:
-        return outputs(self.module, features_of(X, self.schema, self.design), width)
+        with evaluating(self.module):
+            return outputs(self.module, features_of(X, self.schema, self.design), width)
 
 
 class ModuleProbabilities(_Trained, ProbabilityAccess):
@@ -124,7 +128,7 @@ ModuleModel: TypeAlias = ModuleProbabilities | ModuleRegression
 
 
 def wrap_module(module: Module, schema: Schema, design: Design | None = None) -> ModuleModel:
-    """A trained module as a model; it is put into evaluation mode.
+    """A trained module as a model, which is asked in evaluation mode and left in its own.
 
     Args:
         module: answers logits ``[m, k]`` in the schema's class order, or numbers ``[m, 1]`` for regression.
@@ -156,39 +160,62 @@ def trained_module(module: Module, records: Records) -> ModuleModel:
 
     Args:
         module: takes the encoded rows; answers one output for each class in the schema's order, or one for the second
-            of two classes; numbers for regression. It is put into evaluation mode.
+            of two classes; numbers for regression. It is asked in evaluation mode and left in its own.
         records: of the schema that it was trained with.
 
     Raises:
         ModelError: it cannot take these records, or answers another shape.
     """
-    module, n_classes = module.eval(), len(records.schema.classes)
-    if not n_classes:
+    if not records.schema.classes:
+        with evaluating(module):
+            width = width_of(module, features_of(records.features[:2], records.schema, None))
+        if width > 1:
+            raise ModelError(
+                f"{name_of(module)} gave {width} numbers for each row, as classifiers do, but the label "
+                f"{records.schema.target.name!r} holds {len(np.unique(records.labels))} different numbers and was "
+                f"taken for a quantity; if they are classes, {DECLARE_CLASSES}"
+            )
         return ModuleRegression(module, records.schema)
+    with evaluating(module):
+        return ModuleProbabilities(module, records.schema, meaning=_meaning(module, records))
+
+
+def _meaning(module: Module, records: Records) -> Outputs:
+    """What the outputs of a classifier seem to mean, by its answers about records."""
+    n_classes = len(records.schema.classes)
     features = features_of(records.features[:ASKED_AT_ONCE], records.schema, None)
     if n_classes == 2 and width_of(module, features) == 1:
         given = outputs(module, features, 1)
-        meaning = Outputs.LOGIT
-        if ((given >= 0) & (given <= 1)).all():
-            labels = np.asarray(records.labels[:ASKED_AT_ONCE], dtype=np.int64)
-            sigmoid = any(isinstance(layer, imported().nn.Sigmoid) for layer in list(module.modules())[-2:])
-            either = (Outputs.PROBABILITY,) if sigmoid else (Outputs.PROBABILITY, Outputs.LOGIT)
-            meaning = max(either, key=lambda one: _likelihood(one, given, labels))
-    else:
-        given = outputs(module, features, n_classes)
-        if (given >= 0).all() and (np.abs(given.sum(axis=1) - 1) <= SUM_SLACK).all():
-            meaning = Outputs.PROBABILITIES
-        elif (given <= 0).all() and (np.abs(np.exp(given).sum(axis=1) - 1) <= SUM_SLACK).all():
-            meaning = Outputs.LOG_PROBABILITIES
-        else:
-            meaning = Outputs.LOGITS
-    return ModuleProbabilities(module, records.schema, meaning=meaning)
+        if not ((given >= 0) & (given <= 1)).all():
+            return Outputs.LOGIT
+        labels = np.asarray(records.labels[:ASKED_AT_ONCE], dtype=np.int64)
+        sigmoid = any(isinstance(layer, imported().nn.Sigmoid) for layer in list(module.modules())[-2:])
+        either = (Outputs.PROBABILITY,) if sigmoid else (Outputs.PROBABILITY, Outputs.LOGIT)
+        return max(either, key=lambda one: _likelihood(one, given, labels))
+    given = outputs(module, features, n_classes)
+    if (given >= 0).all() and (np.abs(given.sum(axis=1) - 1) <= SUM_SLACK).all():
+        return Outputs.PROBABILITIES
+    if (given <= 0).all() and (np.abs(np.exp(given).sum(axis=1) - 1) <= SUM_SLACK).all():
+        return Outputs.LOG_PROBABILITIES
+    return Outputs.LOGITS
 
 
 def _likelihood(meaning: Outputs, given: Floats, labels: Indices) -> float:
     """The mean log-probability of the labels; single answers of 0 count as hardly possible."""
     logs = meaning.log_probabilities(given)
     return float(np.maximum(logs[np.arange(len(labels)), labels], -20.0).mean())
+
+
+@contextmanager
+def evaluating(module: Module) -> Iterator[None]:
+    """With a module in evaluation mode; each of its parts is then left in the mode in which it was."""
+    in_training = [part for part in module.modules() if part.training]
+    module.eval()
+    try:
+        yield
+    finally:
+        for part in in_training:
+            part.training = True
 
 
 def width_of(module: Module, features: NDArray[np.float32]) -> int:

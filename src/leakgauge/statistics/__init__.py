@@ -56,7 +56,7 @@ from leakgauge.statistics.roc import (
     roc,
     tpr_at_fpr,
 )
-from leakgauge.statistics.tail import SMALLEST_GROUP, TailOdds, smallest_sure_tail, tail_odds
+from leakgauge.statistics.tail import SMALLEST_GROUP, TailOdds, smallest_sure_tail, tail_bound, tail_odds
 
 __all__ = [
     "FEWEST_FALSE_POSITIVES",
@@ -108,6 +108,7 @@ __all__ = [
     "shared_share",
     "smallest_sure_tail",
     "spearman",
+    "tail_bound",
     "tail_odds",
     "tpr_at_fpr",
     "wilson",

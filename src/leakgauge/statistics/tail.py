@@ -89,16 +89,34 @@ def tail_odds(
     scores = np.concatenate([inside, outside])
     is_member = np.arange(scores.size) < inside.size
     rising = np.lexsort((rng.random(scores.size), scores))
-    each = level / (2 * len(sizes))  # Bonferroni: each size, at either end
     best: TailOdds | None = None
     for upper in (True, False):
         counts = np.cumsum(is_member[rising[::-1] if upper else rising])
         for k in sizes:
             n = int(counts[k - 1])
-            odds = _lower_odds(n, k, each) * outside.size / inside.size
+            odds = tail_bound(n, k, inside.size, outside.size, level=level)
             if best is None or odds > best.odds:
                 best = TailOdds(odds, k, n, upper, level)
     return best
+
+
+def tail_bound(n: int, k: int, n_members: int, n_nonmembers: int, *, level: float) -> float:
+    """Return the lower bound on the odds of membership in a tail that `tail_odds` gives for these counts.
+
+    Args:
+        n: Members in the tail.
+        k: Records in the tail.
+        n_members: Members tested.
+        n_nonmembers: Non-members tested.
+        level: As in `tail_odds`.
+
+    Returns:
+        Over the odds among all records tested; NaN for counts that no tail has.
+    """
+    sizes = _sizes(n_members, n_nonmembers)
+    if k not in sizes or not 0 <= n <= k:
+        return math.nan
+    return _lower_odds(n, k, level / (2 * len(sizes))) * n_nonmembers / n_members  # Bonferroni: each size, either end
 
 
 def smallest_sure_tail(n_members: int, n_nonmembers: int, *, level: float, odds: float) -> int | None:
@@ -119,9 +137,7 @@ def smallest_sure_tail(n_members: int, n_nonmembers: int, *, level: float, odds:
     True
     """
     sizes = _sizes(n_members, n_nonmembers)
-    ratio = n_nonmembers / n_members
-    shown = (k for k in sizes if _lower_odds(k, k, level / (2 * len(sizes))) * ratio > odds)
-    return next(shown, None)
+    return next((k for k in sizes if tail_bound(k, k, n_members, n_nonmembers, level=level) > odds), None)
 
 
 def _sizes(n_members: int, n_nonmembers: int) -> list[int]:

@@ -218,7 +218,10 @@ class SklearnLearner(Learner):
         schema = records.schema
         X, y = schema.decode(records.features), schema.decode_labels(records.labels)
         missing = "; the records have missing values: put an imputer before it" if records.has_missing else ""
-        with user_code(self.name, f"fit on {len(records)} records{missing}"):
+        coded = type(_last(self.estimator)[1]).__module__.startswith(OF_CODES)
+        wrong = coded and schema.classes and list(schema.classes) != list(range(len(schema.classes)))
+        classes = "; it takes classes as whole numbers from 0 to k - 1: write the label so" if wrong else ""
+        with user_code(self.name, f"fit on {len(records)} records{missing}{classes}"):
             estimator = clone(self.estimator)
             if seed is not None and self._seeded:
                 estimator.set_params(**dict.fromkeys(self._seeded, seed % 2**32))
@@ -475,6 +478,9 @@ MOST_WITHOUT_STOP, MOST_BINNED = 10_000, 200_000
 BOOSTING = ("sklearn.ensemble._hist_gradient_boosting", "xgboost", "lightgbm", "catboost")
 """Modules of boosting that adds up gradients of single precision."""
 
+
+OF_CODES = ("xgboost",)
+"""Modules of classifiers that take no other labels than whole numbers from 0 on."""
 
 OWN_THREADS = ("xgboost", "lightgbm", "catboost")
 """Packages of boosting that start as many threads as their estimators say, whatever limit there is on threads."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from leakgauge.attributes import ATTACKS, N_TAIL_SCORES
@@ -11,7 +11,7 @@ from leakgauge.auditing.attributes.measurement import NO_SHADOWS, SHADOW_ATTACK,
 from leakgauge.auditing.attributes.result import AttributeAttackResult, InferredColumn
 from leakgauge.auditing.finding import Finding, Verdict, judge
 from leakgauge.auditing.settings import ReleaseRule
-from leakgauge.auditing.tails import largest_odds, seen_odds
+from leakgauge.auditing.tails import fits, largest_odds, seen_odds
 from leakgauge.statistics import SMALLEST_GROUP, Estimate, TailOdds, smallest_sure_tail
 from leakgauge.statistics.numerals import interval_name, number
 
@@ -45,6 +45,22 @@ def unknown(lost: Mapping[str, str], limit: float | None) -> list[Finding]:
         for name, reason in lost.items()
         if limit is not None
     ]
+
+
+def contradictions(column: InferredColumn, shared: Estimate | None) -> Iterator[str]:
+    """What in the numbers of a column cannot be, each in a sentence without its stop.
+
+    Args:
+        column: as the document tells it.
+        shared: share of the holdout that stands in the training set.
+    """
+    for attack in column.attacks:
+        alone = (attack.advantage_alone or attack.advantage).magnitude
+        if attack.advantage.magnitude.low > alone.high:
+            yield f"the intervals of {attack.title} on “{column.name}” do not agree with each other"
+    tail = column.tail
+    if tail is not None and not fits(tail, column.n_members, column.n_others, shared, n_scores=N_TAIL_SCORES):
+        yield f"the tail odds of “{column.name}” do not fit their counts"
 
 
 def measure(name: str) -> str:

@@ -8,7 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from leakgauge.attributes.imputation import N_FOLDS
 from leakgauge.auditing.advice import Situation
-from leakgauge.auditing.attributes.findings import ATTRIBUTE_TAIL_MEASURE, findings, measure, unknown
+from leakgauge.auditing.attributes.findings import (
+    ATTRIBUTE_TAIL_MEASURE,
+    contradictions,
+    findings,
+    measure,
+    unknown,
+)
 from leakgauge.auditing.attributes.measurement import (
     Inferred,
     hidden_columns,
@@ -19,8 +25,10 @@ from leakgauge.auditing.attributes.measurement import (
 from leakgauge.auditing.finding import Finding
 from leakgauge.auditing.plan import Outline, PlannedStep
 from leakgauge.auditing.question import Answer, Question
-from leakgauge.auditing.settings import Settings
+from leakgauge.auditing.settings import ReleaseRule, Settings
 from leakgauge.auditing.subject import Subject
+from leakgauge.auditing.tails import largest_odds
+from leakgauge.statistics import Estimate
 from leakgauge.training import Job, Randomness
 
 if TYPE_CHECKING:
@@ -136,6 +144,24 @@ class Attributes(Question):
         made = findings(columns, written.rule, written.situation)
         made += written.unanswered(cls, "hidden_columns", [one.name for one in columns], measure)
         return written.worse_of(made, cls)
+
+    @classmethod
+    def estimates(cls, written: Written) -> dict[str, Estimate | None]:
+        """Those of the columns."""
+        made = findings(written.audit.attributes, written.rule, written.situation)
+        return {one.measure: one.estimate for one in made}
+
+    @classmethod
+    def contradictions(cls, written: Written) -> Iterator[str]:
+        """Of intervals and tails."""
+        audit = written.audit
+        for column in audit.attributes:
+            yield from contradictions(column, audit.description.overlap)
+
+    @classmethod
+    def threshold_of(cls, finding: Finding, rule: ReleaseRule) -> float | None:
+        """That of the tails is derived of the limit on DTP."""
+        return super().threshold_of(finding, rule) if cls.is_limited(finding) else largest_odds(rule.dtp)
 
     @classmethod
     def is_limited(cls, finding: Finding) -> bool:

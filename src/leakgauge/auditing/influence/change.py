@@ -24,11 +24,11 @@ from leakgauge.auditing.influence.findings import (
     known_above,
     search_failed,
     second_look_said,
-    unshared_noise,
 )
-from leakgauge.auditing.influence.result import PredictionChange
+from leakgauge.auditing.influence.measurement import unshared_noise
+from leakgauge.auditing.influence.result import PredictionChange, over
 from leakgauge.auditing.influence.sample import Sample
-from leakgauge.auditing.settings import Settings
+from leakgauge.auditing.settings import ReleaseRule, Settings
 from leakgauge.influence import Changes, confirm_change, prediction_change
 from leakgauge.statistics import Estimate, bonferroni_confidence, mean
 
@@ -72,10 +72,19 @@ class MeasuredChange:
         with np.errstate(divide="ignore", invalid="ignore"):
             return np.where(self.found.values == 0, 0.0, self.found.values / self.deviation.value)
 
+    @property
+    def complete(self) -> bool:
+        """Whether a value is known of every record that was to be left out."""
+        return not self.found.failures and not bool(np.isnan(self.in_deviations).any())
+
+    @property
+    def most(self) -> Floats:
+        """What each change is at most, in the units of the label ``[m]``."""
+        return self.found.values + self.found.solver_floor + unshared_noise(self.found)
+
     def most_above(self, limit: float) -> int:
         """Of the records that were not measured, how many may lie above a limit at most, with 95 % confidence."""
-        found, drawn = self.found, np.isin(self.found.which, self.sample.at_random)
-        most = (found.values + found.solver_floor + unshared_noise(found))[drawn]
+        most = self.most[np.isin(self.found.which, self.sample.at_random)]
         return self.sample.most_above(int((~(most <= limit * self.deviation.low)).sum()))
 
 
@@ -149,8 +158,8 @@ def apart(measured: MeasuredChange, released: Floats) -> float:
     moved = np.abs(released[found.which] - found.predictions)
     beyond = np.maximum(moved - found.solver_floor - found.noise_floor, 0.0)
     if not found.noise_floor.any():
-        return _over(float(moved.max(initial=0.0)), measured.deviation.value)
-    return _over(float(beyond.mean()), measured.deviation.value)
+        return over(float(moved.max(initial=0.0)), measured.deviation.value)
+    return over(float(beyond.mean()), measured.deviation.value)
 
 
 def usual_error(errors: Floats, confidence: float) -> Estimate:
@@ -161,8 +170,8 @@ def usual_error(errors: Floats, confidence: float) -> Estimate:
 
 
 def summarise(measured: MeasuredChange, settings: Settings) -> PredictionChange:
-    """The numbers a report shows."""
-    found, deviation = measured.found, measured.deviation.value
+    """The numbers that are judged, and that a report shows."""
+    found, deviation, elsewhere = measured.found, measured.deviation.value, measured.elsewhere
     values = measured.in_deviations[~np.isnan(measured.in_deviations)]
     limit = settings.rule.dtp or 1.0
     return PredictionChange(
@@ -174,17 +183,35 @@ def summarise(measured: MeasuredChange, settings: Settings) -> PredictionChange:
         limit=limit,
         deviation=measured.deviation,
         deviation_of=measured.of,
-        noise_floor=_over(float(found.noise_floor.max(initial=0.0)), deviation),
-        solver_floor=_over(float(found.solver_floor.max(initial=0.0)), deviation),
+        noise_floor=over(float(found.noise_floor.max(initial=0.0)), deviation),
+        solver_floor=over(float(found.solver_floor.max(initial=0.0)), deviation),
         n_failed=len(found.failures),
         engine=found.engine,
         n_unconverged=found.n_unconverged,
         histogram=histogram(values, limit),
         n_at_random=len(measured.sample.at_random),
         most_above=measured.most_above(limit),
-        n_searched=measured.elsewhere.n_searched,
-        indirect=_over(measured.elsewhere.largest, deviation),
+        n_searched=elsewhere.n_searched,
+        indirect=over(elsewhere.largest, deviation),
+        least=float(np.nanmax(found.values - found.solver_floor, initial=0.0)),
+        most=float(np.nanmax(measured.most, initial=0.0)) if measured.complete else np.inf,
+        indirect_least=elsewhere.largest,
+        indirect_most=elsewhere.most,
+        second_look=measured.second_look,
+        n_unsearched=elsewhere.n_failed,
     )
+
+
+def estimates(found: PredictionChange, rule: ReleaseRule) -> dict[str, Estimate | None]:
+    """What the numbers of a document come to under a rule with a limit on influence, by measure.
+
+    ``None`` stands for what is not told where it would pass: changes that no bound is known for, and the result of a
+    search that did not end.
+    """
+    made, limit = found.judged(), rule.dtp
+    untold = found.n_unsearched or rule.queries.needs_bound
+    passes = limit is not None and judge(made, limit) is Verdict.PASSES
+    return {MEASURE: None if untold and passes else made}
 
 
 def finding(
@@ -198,8 +225,8 @@ def finding(
         remedy = unmeasured_influence(learner=learner is not None, measured=settings.n_influence != 0)
         return [Finding("influence", MEASURE, None, 0.0, limit, Verdict.CANNOT_TELL, why_not, remedy)]
     found, values = measured.found, measured.in_deviations
-    complete = not found.failures and not np.isnan(values).any() and measured.sample.speaks_for_all
-    estimate = _estimate(measured, complete)
+    complete = measured.complete and measured.sample.speaks_for_all
+    estimate = summarise(measured, settings).judged()
     verdict = judge(estimate, limit)
     if verdict is Verdict.PASSES and settings.rule.queries.needs_bound:
         reason = (
@@ -241,39 +268,10 @@ def finding(
         )
         remedy = MORE_SEEDS
     else:
-        floor = _over(float(np.max(found.solver_floor + found.noise_floor, initial=0.0)), measured.deviation.value)
+        floor = over(float(np.max(found.solver_floor + found.noise_floor, initial=0.0)), measured.deviation.value)
         reason = (
             f"the largest change is {estimate.low:.3g} to {estimate.high:.3g} times {against}, and so may be below or "
             f"above the limit of {limit:g}. Seed and solver alone may change a prediction by {floor:.3g} times that"
         )
         remedy = f"give more records, or use a learner with less randomness; if its solver stops early, {CONVERGE}"
     return [Finding("influence", MEASURE, estimate, 0.0, limit, verdict, reason, remedy)]
-
-
-def _estimate(measured: MeasuredChange, complete: bool) -> Estimate:
-    """The largest change, over the deviation, with all that is not known of either.
-
-    Without an upper end where not all records were measured, and after a second look, which is at a few only.
-    """
-    found, deviation = measured.found, measured.deviation
-    method, n = f"largest change over the error {measured.of}, {found.engine}", len(found.values)
-    if measured.second_look is not None:
-        look = measured.second_look
-        low, value, high = look.low, look.value, np.inf
-    else:
-        value = float(np.nanmax(found.values, initial=0.0))
-        low = float(np.nanmax(found.values - found.solver_floor, initial=0.0))
-        largest = found.values + found.solver_floor + unshared_noise(found)
-        high = float(np.nanmax(largest, initial=0.0)) if complete else np.inf
-    elsewhere = measured.elsewhere
-    low, value, high = max(low, elsewhere.largest), max(value, elsewhere.largest), max(high, elsewhere.most)
-    return Estimate(
-        _over(value, deviation.value), _over(low, deviation.high), _over(high, deviation.low),
-        deviation.confidence, method, n,
-    )  # fmt: skip
-
-
-def _over(change: float, deviation: float) -> float:
-    if change == 0:
-        return 0.0
-    return change / deviation if deviation > 0 else np.inf

@@ -18,9 +18,9 @@ from leakgauge.auditing.advice import (
 )
 from leakgauge.auditing.finding import Finding, Verdict, judge
 from leakgauge.auditing.influence.elsewhere import Elsewhere
-from leakgauge.auditing.influence.measurement import CERTAIN, MeasuredInfluence
-from leakgauge.auditing.settings import Queries, Settings
-from leakgauge.influence import EVERY_QUERY, Changes, DtpBound, Pdtp
+from leakgauge.auditing.influence.measurement import MeasuredInfluence, summarise
+from leakgauge.auditing.influence.result import CERTAIN, Influence
+from leakgauge.auditing.settings import Queries, ReleaseRule, Settings
 from leakgauge.statistics import Estimate
 from leakgauge.statistics.numerals import changed, factor, interval_name, short
 from leakgauge.training import Learner, coarse_tolerance
@@ -34,9 +34,6 @@ CONVERGE = (
 MEASURE_MORE = "measure more training records: a larger budget, or more of them by name (records in influence)"
 
 MORE_SEEDS = "average over more seeds (repeats), or use a learner with less randomness, such as more trees"
-
-NEARLY_ALL = 0.95
-"""The share of values that a noise floor covers."""
 
 MEASURE_FOUND = "largest DTP found (direct queries and a search for others)"
 
@@ -67,19 +64,50 @@ def findings(
         largest=float(np.nanmax(measured.found.values, initial=0.0)),
         largest_binned=float(np.nanmax(measured.found.binned, initial=0.0)),
     )
-    direct = _direct(measured, limit, situation, settings.rule.queries)
-    match settings.rule.queries:
+    summary, queries = summarise(measured, settings), settings.rule.queries
+    direct = _direct(measured, summary.direct(queries), limit, situation, queries)
+    match queries:
         case Queries.DIRECT:
             return [direct]
-        case Queries.MEASURED if not proven(measured, limit):
-            return [direct, _searched(measured, direct, limit, situation)]
-        case queries:
-            return [direct, _any_query(measured, direct, limit, situation, queries)]
+        case Queries.MEASURED if not summary.proves(limit):
+            return [direct, _searched(measured, summary.found(queries), direct, limit, situation)]
+        case _:
+            estimate = summary.any_query(queries, settings.rule.confidence)
+            beyond = summary.exceeds_bound(queries)
+            return [direct, _any_query(measured, estimate, direct, limit, situation, beyond, any_measure(queries))]
 
 
-def proven(measured: MeasuredInfluence, limit: float) -> bool:
-    """Whether a bound on every query keeps the limit."""
-    return measured.bound is not None and measured.bound.covers == EVERY_QUERY and measured.largest_bound <= limit
+def estimates(found: Influence, rule: ReleaseRule) -> dict[str, Estimate | None]:
+    """What the numbers of a document come to under a rule with a limit on DTP, by measure.
+
+    ``None`` stands for what is not told where it would pass: the result of a search that did not end.
+    """
+    queries, limit = rule.queries, rule.dtp
+    made: dict[str, Estimate | None] = {MEASURE_DIRECT: found.direct(queries)}
+    if queries is Queries.MEASURED:
+        largest = found.found(queries)
+        untold = limit is not None and found.n_unsearched and judge(largest, limit) is Verdict.PASSES
+        made[MEASURE_FOUND] = None if untold else largest
+    if queries is not Queries.DIRECT:
+        made[any_measure(queries)] = found.any_query(queries, rule.confidence)
+    return made
+
+
+def other_measures(queries: Queries) -> list[set[str]]:
+    """The findings beside the direct one that an audit makes for such queries, each under one of its names."""
+    match queries:
+        case Queries.DIRECT:
+            return []
+        case Queries.MEASURED:
+            return [{MEASURE_FOUND, any_measure(queries)}]
+        case _:
+            return [{any_measure(queries)}]
+
+
+def any_measure(queries: Queries) -> str:
+    """The name of DTP over more queries than were measured."""
+    within = queries is Queries.IN_RANGE
+    return f"largest DTP ({'any query within the range of the training records' if within else 'any query'})"
 
 
 def known_above(values: Floats, limit: float, n_training: int) -> int:
@@ -93,25 +121,14 @@ def known_above(values: Floats, limit: float, n_training: int) -> int:
     return int((values > limit).sum()) if len(values) == n_training else 0
 
 
-def _direct(measured: MeasuredInfluence, limit: float, situation: Situation, queries: Queries) -> Finding:
+def _direct(
+    measured: MeasuredInfluence, estimate: Estimate, limit: float, situation: Situation, queries: Queries
+) -> Finding:
     """PDTP: queries about the record itself."""
-    known, sample = not measured.found.failures and not np.isnan(measured.found.values).any(), measured.sample
-    complete = known and (sample.n_left == 0 or (sample.speaks_for_all and not queries.needs_bound))
+    sample = measured.sample
+    complete = measured.complete and (sample.n_left == 0 or (sample.speaks_for_all and not queries.needs_bound))
     largest = float(np.nanmax(measured.found.values, initial=0.0))
     n_above = int((measured.found.values > limit).sum())
-    if measured.second_look is not None:  # at a few records only, so that nothing is known from above
-        estimate = replace(measured.second_look.largest, high=np.inf)
-    else:
-        low, high = _ends(measured.found)
-        high = min(high, measured.largest_bound) if complete else measured.largest_bound  # what is known of any query
-        estimate = Estimate(
-            min(largest, high),
-            min(low, high),
-            high,
-            CERTAIN,
-            "largest PDTP, " + measured.found.engine,
-            len(measured.found.values),
-        )
     verdict = judge(estimate, limit)
     how_many = f"{n_above:,} of {_records(len(measured.found.values))} {'has' if n_above == 1 else 'have'} a PDTP"
     how_many += f" above {limit:g}"
@@ -193,41 +210,17 @@ def _records(n: int) -> str:
     return "1 record" if n == 1 else f"{n:,} records"
 
 
-def _ends(found: Pdtp) -> tuple[float, float]:
-    """Between what the largest PDTP lies, as far as seeds and solvers let one know.
-
-    Arithmetic may have moved each value by its solver floor, either way, and other seeds by its noise floor; where one
-    of them is infinite nothing is known. Noise that two models do not share is in the values of all records, so that it
-    adds no more than nearly all of these are: a learner whose pairs share their random numbers has values far below its
-    noise floor.
-    """
-    noise = np.where(np.isfinite(found.noise_floor), found.noise_floor, found.least)
-    low = float(np.nanmax(found.least - np.where(np.isfinite(found.least), noise, 0.0), initial=0.0))
-    high = float(np.nanmax(found.values + found.solver_floor + unshared_noise(found), initial=0.0))
-    return low, high
-
-
-def unshared_noise(found: Pdtp | Changes) -> Floats:
-    """How much of each value may be due to seeds that the two models of a pair do not share, at most ``[m]``."""
-    known = found.values[~np.isnan(found.values)]
-    nearly_all = float(np.quantile(known, NEARLY_ALL, method="higher")) if len(known) else np.inf
-    return np.minimum(found.noise_floor, nearly_all)
-
-
 def _any_query(
-    measured: MeasuredInfluence, direct: Finding, limit: float, situation: Situation, queries: Queries
+    measured: MeasuredInfluence,
+    estimate: Estimate,
+    direct: Finding,
+    limit: float,
+    situation: Situation,
+    beyond: bool,
+    measure: str,
 ) -> Finding:
-    """DTP: any query; PDTP is a lower bound of it, and it can pass on an upper bound alone (Long et al. 2017)."""
-    bound, elsewhere = measured.bound, measured.elsewhere.largest
-    in_range = queries is Queries.IN_RANGE
-    beyond = bound is not None and bound.covers != EVERY_QUERY and not in_range
-    low = max(elsewhere, direct.estimate.low if direct.estimate is not None else 0.0)
-    high = max(low, np.inf if beyond else measured.largest_bound)
-    largest = min(max(low, float(np.nanmax(measured.found.values, initial=0.0))), high)
-    confidence = CERTAIN if measured.second_look is None else measured.second_look.confidence
-    method = "largest log ratio found below, " + _bound_said(bound if np.isfinite(high) else None)
-    estimate = Estimate(largest, low, high, confidence, method, len(measured.found.values))
-    verdict = judge(estimate, limit)
+    """DTP: any query, some of them perhaps beyond the bound; it can pass on an upper bound alone (Long et al. 2017)."""
+    bound, high, verdict = measured.bound, estimate.high, judge(estimate, limit)
     doubt, way_out = _doubt(measured, beyond, situation)
     reason = {
         Verdict.FAILS: _exceeded(measured, direct, limit),
@@ -242,24 +235,15 @@ def _any_query(
         Verdict.PASSES: "",
         Verdict.CANNOT_TELL: way_out,
     }[verdict]
-    which = "any query within the range of the training records" if in_range else "any query"
-    return Finding("influence", f"largest DTP ({which})", estimate, 0.0, limit, verdict, reason, remedy)
+    return Finding("influence", measure, estimate, 0.0, limit, verdict, reason, remedy)
 
 
-def _searched(measured: MeasuredInfluence, direct: Finding, limit: float, situation: Situation) -> Finding:
+def _searched(
+    measured: MeasuredInfluence, estimate: Estimate, direct: Finding, limit: float, situation: Situation
+) -> Finding:
     """DTP as far as it was measured: queries about the records, and those that a search found."""
-    if direct.estimate is None:  # nothing was measured at all
-        return replace(direct, measure=MEASURE_FOUND)
     elsewhere, n_searched = measured.elsewhere.largest, measured.elsewhere.n_searched
     seen = measured.elsewhere.most
-    largest = max(elsewhere, direct.estimate.value)
-    estimate = replace(
-        direct.estimate,
-        value=largest,
-        low=max(elsewhere, direct.estimate.low),
-        high=max(seen, direct.estimate.high),
-        method="largest log ratio found, " + ("direct queries and a search" if n_searched else "direct queries"),
-    )
     verdict = judge(estimate, limit)
     if verdict is Verdict.PASSES and measured.elsewhere.n_failed:
         return search_failed(MEASURE_FOUND, measured.elsewhere, limit)
@@ -345,12 +329,6 @@ def _doubt(measured: MeasuredInfluence, beyond: bool, situation: Situation) -> t
             f"if the released model refuses inputs outside the range, or {ACCEPT_MEASURED}"
         )
     return f"the known bound is {high:.3g}", usual
-
-
-def _bound_said(bound: DtpBound | None) -> str:
-    if bound is None:
-        return "no bound known above"
-    return "a proven bound above" if bound.proven else f"a bound above, measured on {bound.n_checked} models"
 
 
 def _how_known(measured: MeasuredInfluence) -> str:

@@ -15,6 +15,7 @@ from leakgauge.auditing.influence.result import Influence
 from leakgauge.auditing.influence.sample import Sample
 from leakgauge.auditing.settings import ReleasedOutputs, Settings
 from leakgauge.influence import (
+    Changes,
     Confirmation,
     DtpBound,
     OwnModels,
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
     from leakgauge.training import Execution, Learner
 
 
-CERTAIN = 1.0
-"""The confidence of what was computed rather than sampled."""
+NEARLY_ALL = 0.95
+"""The share of values that a noise floor covers."""
 
 
 @dataclass(frozen=True)
@@ -69,8 +70,34 @@ class MeasuredInfluence:
     @property
     def largest_bound(self) -> float:
         """What no record's DTP exceeds; infinite where nothing is proven, or models could not be trained without."""
-        lost = bool(self.found.failures) or bool(np.isnan(self.found.values).any())
-        return np.inf if self.bound is None or lost else float(self.bound.values.max())
+        return np.inf if self.bound is None or not self.complete else float(self.bound.values.max())
+
+    @property
+    def complete(self) -> bool:
+        """Whether a value is known of every record that was to be left out."""
+        return not self.found.failures and not bool(np.isnan(self.found.values).any())
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """Between what the largest PDTP lies, as far as seeds and solvers let one know; an unknown one may be any.
+
+        Arithmetic may have moved each value by its solver floor, either way, and other seeds by its noise floor; where
+        one of them is infinite nothing is known. Noise that two models do not share is in the values of all records, so
+        that it adds no more than nearly all of these are: a learner whose pairs share their random numbers has values
+        far below its noise floor.
+        """
+        found = self.found
+        noise = np.where(np.isfinite(found.noise_floor), found.noise_floor, found.least)
+        low = float(np.nanmax(found.least - np.where(np.isfinite(found.least), noise, 0.0), initial=0.0))
+        high = float(np.nanmax(found.values + found.solver_floor + unshared_noise(found), initial=0.0))
+        return low, high if self.complete else np.inf
+
+
+def unshared_noise(found: Pdtp | Changes) -> Floats:
+    """How much of each value may be due to seeds that the two models of a pair do not share, at most ``[m]``."""
+    known = found.values[~np.isnan(found.values)]
+    nearly_all = float(np.quantile(known, NEARLY_ALL, method="higher")) if len(known) else np.inf
+    return np.minimum(found.noise_floor, nearly_all)
 
 
 def measure(
@@ -176,13 +203,13 @@ def _nearest(answers: Floats, others: Floats, width: float) -> float:
     return float(np.nan_to_num(ratios, nan=np.inf, posinf=np.inf).min(axis=0).max(initial=0.0))  # unknown is not near
 
 
-def summarise(measured: MeasuredInfluence, n_training: int, settings: Settings) -> Influence:
-    """The numbers a report shows."""
+def summarise(measured: MeasuredInfluence, settings: Settings) -> Influence:
+    """The numbers that are judged, and that a report shows."""
     values = measured.found.values[~np.isnan(measured.found.values)]
-    limit = settings.rule.dtp or 1.0
+    limit, (least, most) = settings.rule.dtp or 1.0, measured.ends
     return Influence(
         n_measured=len(measured.found.which),
-        n_training=n_training,
+        n_training=measured.found.n_training,
         n_at_random=len(measured.sample.at_random),
         most_above=measured.most_above(limit),
         largest=float(values.max()) if len(values) else np.inf,  # unknown is not zero
@@ -203,4 +230,9 @@ def summarise(measured: MeasuredInfluence, n_training: int, settings: Settings) 
         engine=measured.found.engine,
         n_unconverged=measured.found.n_unconverged,
         histogram=histogram(values, limit),
+        least=least,
+        most=most,
+        indirect_most=measured.elsewhere.most,
+        second_look=None if measured.second_look is None else measured.second_look.largest,
+        n_unsearched=measured.elsewhere.n_failed,
     )

@@ -6,7 +6,7 @@ predictions.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,9 +17,11 @@ from leakgauge.auditing.advice import Situation
 from leakgauge.auditing.finding import Finding, Verdict, judge, overall
 from leakgauge.auditing.influence import change as change_part
 from leakgauge.auditing.influence.change import MEASURE, MeasuredChange
+from leakgauge.auditing.influence.consistency import contradictions
 from leakgauge.auditing.influence.elsewhere import N_SEARCHED, asked_on_train
-from leakgauge.auditing.influence.findings import MEASURE_DIRECT, findings, notes
-from leakgauge.auditing.influence.measurement import CERTAIN, MeasuredInfluence, measure, summarise
+from leakgauge.auditing.influence.findings import MEASURE_DIRECT, estimates, findings, notes, other_measures
+from leakgauge.auditing.influence.measurement import MeasuredInfluence, measure, summarise
+from leakgauge.auditing.influence.result import CERTAIN
 from leakgauge.auditing.influence.sample import sampled
 from leakgauge.auditing.plan import Outline, PlannedStep
 from leakgauge.auditing.question import Answer, Question
@@ -32,6 +34,7 @@ from leakgauge.influence.pdtp import N_BOOSTING_TWINS
 from leakgauge.influence.pdtp import N_SEED_TRIED_RECORDS as N_PROBED
 from leakgauge.influence.search import N_CALLS
 from leakgauge.models import AnswerKind
+from leakgauge.statistics import Estimate
 from leakgauge.training import Learner, everything, plan
 from leakgauge.training.engines import STOPPING
 from leakgauge.training.engines.logistic.binary import LogisticRegressionNewton
@@ -76,9 +79,9 @@ class InfluenceAnswer(Answer):
 
     def part(self, case: Case) -> Mapping[str, Any]:
         """The summary."""
-        settings, n = case.settings, len(case.what.train)
+        settings = case.settings
         return {
-            "influence": None if self.measured is None else summarise(self.measured, n, settings),
+            "influence": None if self.measured is None else summarise(self.measured, settings),
             "change": None if self.change is None else change_part.summarise(self.change, settings),
         }
 
@@ -299,14 +302,28 @@ class InfluenceOfRecords(Question):
         if not found and audit.rule.dtp is None:
             reason = "the audit had no limit on differential training privacy"
             return [written.not_asked(cls, MEASURE if values else MEASURE_DIRECT, reason)]
-        judged = [_judged_again(finding, limit, written) for finding in found]
-        unknown = any(finding.estimate is None for finding in found)
-        direct = unknown or values or audit.rule.queries is Queries.DIRECT
-        if len({finding.measure for finding in found}) < (1 if direct else 2):
+        untold = {measure for measure, estimate in cls.estimates(written).items() if estimate is None}
+        judged = [_judged_again(finding, limit, written, untold) for finding in found]
+        needed = [{MEASURE}] if values else [{MEASURE_DIRECT}, *other_measures(audit.rule.queries)]
+        measures, unknown = {finding.measure for finding in found}, any(finding.estimate is None for finding in found)
+        if not found or not (unknown or all(measures & either for either in needed)):
             judged.append(
                 written.missing(cls, MEASURE if values else "differential training privacy of the training records")
             )
         return judged
+
+    @classmethod
+    def estimates(cls, written: Written) -> dict[str, Estimate | None]:
+        """Of the largest influence."""
+        audit = written.audit
+        if audit.change is not None:
+            return change_part.estimates(audit.change, written.rule)
+        return {} if audit.influence is None else estimates(audit.influence, written.rule)
+
+    @classmethod
+    def contradictions(cls, written: Written) -> Iterator[str]:
+        """Of counts and largest values."""
+        yield from contradictions(written.audit, written.audit.description, written.audit.most_exposed)
 
 
 def _unknown(why_not: str) -> InfluenceAnswer:
@@ -329,8 +346,8 @@ def _is_tried(given: Learner, found: Learner) -> bool:
     return tries and behind.randomised and (found.randomised or found.seed_tried)
 
 
-def _judged_again(finding: Finding, limit: float, written: Written) -> Finding:
-    """A finding on influence, perhaps under another limit."""
+def _judged_again(finding: Finding, limit: float, written: Written, untold: Container[str]) -> Finding:
+    """A finding on influence, perhaps under another limit; `untold` are measures that may fail and not pass."""
     estimate, audit = finding.estimate, written.audit
     if estimate is None:
         return written.rejudge(finding, limit)
@@ -345,5 +362,8 @@ def _judged_again(finding: Finding, limit: float, written: Written) -> Finding:
         return finding if verdict is finding.verdict else written.judged(finding, limit, verdict)
     if hidden or (noisy and not looked_twice and verdict is Verdict.FAILS):
         reason = "the learner is randomised, and the limit decides which records are measured again with fresh seeds"
+        return written.undecided(finding, limit, reason)
+    if finding.measure in untold and verdict is Verdict.PASSES:
+        reason = "no bound is known that the rule asks for, or the search over other queries did not come to its end"
         return written.undecided(finding, limit, reason)
     return written.judged(finding, limit, verdict)

@@ -28,6 +28,25 @@ LARGEST_SIGNAL_NATS = 7.0
 """Beyond which log-probabilities of shadow models count no further."""
 
 
+def most_above(n_above: int, n_at_random: int, n_left: int) -> int:
+    """Of the records that are not measured, how many may lie above a limit at most, with 95 % confidence.
+
+    Args:
+        n_above: of the records at random that do.
+        n_at_random: records measured that were drawn at random.
+        n_left: records that are not measured.
+    """
+    if not n_at_random:
+        return n_left
+    share = clopper_pearson(n_above, n_at_random, confidence=0.9).high
+    return min(n_left, int(np.ceil(share * n_left)))
+
+
+def speaks_for_all(n_at_random: int, n_left: int) -> bool:
+    """Whether what was measured says something of every record: none is left, or enough were drawn at random."""
+    return n_left == 0 or n_at_random >= FEWEST_AT_RANDOM
+
+
 @dataclass(frozen=True)
 class Sample:
     """Training records that are left out, one at a time.
@@ -54,15 +73,12 @@ class Sample:
         Args:
             n_above: of the records at random that do.
         """
-        if not len(self.at_random):
-            return self.n_left
-        share = clopper_pearson(n_above, len(self.at_random), confidence=0.9).high
-        return min(self.n_left, int(np.ceil(share * self.n_left)))
+        return most_above(n_above, len(self.at_random), self.n_left)
 
     @property
     def speaks_for_all(self) -> bool:
         """Whether what was measured says something of every record: all were, or enough drawn at random."""
-        return self.n_left == 0 or len(self.at_random) >= FEWEST_AT_RANDOM
+        return speaks_for_all(len(self.at_random), self.n_left)
 
     def said(self) -> str:
         """What a pass says of the records that were not measured; empty where all were."""

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from leakgauge.auditing.advice import Situation
 from leakgauge.auditing.budget import N_SHADOWS
 from leakgauge.auditing.finding import Finding
 from leakgauge.auditing.influence.question import InfluenceAnswer
+from leakgauge.auditing.membership.consistency import HOLDOUT_NOT_TESTED, contradictions
 from leakgauge.auditing.membership.findings import (
     MEMBERSHIP_TAIL_MEASURE,
     advantage_measure,
@@ -36,16 +38,18 @@ from leakgauge.auditing.membership.measurement import (
     usual_error,
     wants_copies,
 )
-from leakgauge.auditing.membership.result import ExposedRecords
+from leakgauge.auditing.membership.result import ExposedRecords, MembershipPart
 from leakgauge.auditing.plan import Outline, PlannedStep
 from leakgauge.auditing.question import Answer, Question
-from leakgauge.auditing.settings import Settings
+from leakgauge.auditing.result import Description
+from leakgauge.auditing.settings import ReleaseRule, Settings
 from leakgauge.auditing.subject import Subject
+from leakgauge.auditing.tails import largest_odds
 from leakgauge.escaping import shapes
 from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, Contamination
 from leakgauge.membership.error_law import SHUFFLED_FOLDS_FROM_RECORDS
 from leakgauge.models import AnswerKind
-from leakgauge.statistics import SMALLEST_GROUP
+from leakgauge.statistics import SMALLEST_GROUP, Estimate
 from leakgauge.statistics.numerals import number, short
 from leakgauge.training import PredictionTable, plan
 from leakgauge.training.engines import ENGINES, STOPPING
@@ -95,44 +99,27 @@ class MembershipAnswer(Answer):
         """The attacks, who stands out, and PDTP beside the success of attacks."""
         influence = case.answer(InfluenceAnswer)
         pdtp = None if influence is None or influence.measured is None else influence.measured.found
-        return {
-            "attacks": tuple(one.result for one in self.attacked),
+        return vars(self._judged(case)) | {
             "exposed": self.exposed,
             "with_influence": association(pdtp, self.success),
-            "no_shadows": self.no_shadows,
-            "n_moved": case.n_moved,
-            "n_asked_again": case.n_asked_again,
-            "n_games": len(self.games.members) if self.games.played else 0,
-            "outlier": self.outlier,
-            "contamination": self.contamination,
             "membership_by_group": by_groups(case, self.attacked, self.games),
         }
 
+    def _judged(self, case: Case) -> MembershipPart:
+        """What of the part is judged."""
+        return MembershipPart(
+            attacks=tuple(one.result for one in self.attacked),
+            no_shadows=self.no_shadows,
+            n_moved=case.n_moved,
+            n_asked_again=case.n_asked_again,
+            n_games=len(self.games.members) if self.games.played else 0,
+            outlier=self.outlier,
+            contamination=self.contamination,
+        )
+
     def findings(self, case: Case, situation: Situation) -> list[Finding]:
         """The advantages and the tails; what kept attacks from being carried out."""
-        rule, results = case.settings.rule, [one.result for one in self.attacked]
-        return [
-            *findings(
-                results,
-                case.description,
-                rule,
-                situation,
-                n_games=len(self.games.members),
-                outlier=self.outlier,
-                contamination=self.contamination,
-            ),
-            *tpr_findings(
-                results,
-                case.description,
-                rule,
-                situation,
-                n_games=len(self.games.members),
-                outlier=self.outlier,
-                contamination=self.contamination,
-            ),
-            *shadows_finding(self.no_shadows, rule),
-            *unsteady_finding(case.n_moved, case.n_asked_again, rule),
-        ]
+        return _findings(self._judged(case), case.description, case.settings.rule, situation)
 
     def notes(self, case: Case) -> list[str]:
         """What shadow models failed, and what the attacker of a regressor is given."""
@@ -175,7 +162,7 @@ class MembershipAnswer(Answer):
                 "of them (shadow_models, or a larger budget) attacks are stronger and intervals narrower."
             )
         if self.contamination is None:
-            said.append("Whether holdout records were trained on, beyond those that equal a training record.")
+            said.append(HOLDOUT_NOT_TESTED)
         if min(len(case.what.train), len(case.what.holdout)) < SMALLEST_GROUP:
             said.append(
                 f"Tail odds: they need at least {SMALLEST_GROUP} training and {SMALLEST_GROUP} holdout records."
@@ -288,31 +275,24 @@ class Membership(Question):
     def judged_again(cls, written: Written) -> list[Finding]:
         """The advantages and the tails, made anew."""
         audit = written.audit
-        made = findings(
-            audit.attacks,
-            audit.description,
-            written.rule,
-            written.situation,
-            n_games=audit.n_games,
-            outlier=audit.outlier,
-            contamination=audit.contamination,
-        )
         titles, carried_out = [one.title for one in audit.attacks], audit.method.get("attacks")
-        made += tpr_findings(
-            audit.attacks,
-            audit.description,
-            written.rule,
-            written.situation,
-            n_games=audit.n_games,
-            outlier=audit.outlier,
-            contamination=audit.contamination,
-            lost=[one for one in carried_out if one not in titles] if isinstance(carried_out, list | tuple) else [],
-        )
-        made += shadows_finding(audit.no_shadows, written.rule)
-        made += unsteady_finding(audit.n_moved, audit.n_asked_again, written.rule)
+        lost = [one for one in carried_out if one not in titles] if isinstance(carried_out, list | tuple) else []
+        made = _findings(audit, audit.description, written.rule, written.situation, lost)
         if audit.attacks:  # without any, the finding says so
             made += written.unanswered(cls, "attacks", titles, advantage_measure)
         return written.worse_of(made, cls)
+
+    @classmethod
+    def estimates(cls, written: Written) -> dict[str, Estimate | None]:
+        """Those of the attacks."""
+        made = _findings(written.audit, written.audit.description, written.rule, written.situation)
+        return {one.measure: one.estimate for one in made}
+
+    @classmethod
+    def contradictions(cls, written: Written) -> Iterator[str]:
+        """Of intervals, tails and games."""
+        audit = written.audit
+        yield from contradictions(audit, audit.description, written.rule, audit.not_tested)
 
     @classmethod
     def limit_of(cls, finding: Finding) -> str:
@@ -320,6 +300,35 @@ class Membership(Question):
         return "tpr_ratio" if finding.measure == TPR_MEASURE else cls.limit
 
     @classmethod
+    def threshold_of(cls, finding: Finding, rule: ReleaseRule) -> float | None:
+        """That of the tails is derived of the limit on DTP."""
+        return super().threshold_of(finding, rule) if cls.is_limited(finding) else largest_odds(rule.dtp)
+
+    @classmethod
     def is_limited(cls, finding: Finding) -> bool:
         """Those of the tails are derived of the limit on DTP."""
         return finding.measure != MEMBERSHIP_TAIL_MEASURE
+
+
+def _findings(
+    part: MembershipPart, description: Description, rule: ReleaseRule, situation: Situation, lost: Sequence[str] = ()
+) -> list[Finding]:
+    """All that a part of a document comes to under a rule; `lost` are titles of attacks that the part lacks."""
+
+    def of(judge: Callable[..., list[Finding]]) -> list[Finding]:
+        return judge(
+            part.attacks,
+            description,
+            rule,
+            situation,
+            n_games=part.n_games,
+            outlier=part.outlier,
+            contamination=part.contamination,
+        )
+
+    return [
+        *of(findings),
+        *of(partial(tpr_findings, lost=lost)),
+        *shadows_finding(part.no_shadows, rule),
+        *unsteady_finding(part.n_moved, part.n_asked_again, rule),
+    ]

@@ -25,6 +25,7 @@ from leakgauge.auditing.properties.result import InferredProperty
 from leakgauge.auditing.question import Answer, Question
 from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import Subject
+from leakgauge.statistics import Estimate
 
 if TYPE_CHECKING:
     from leakgauge.auditing.case import Case
@@ -125,3 +126,9 @@ class Properties(Question):
                 written.not_asked(cls, "attack accuracy, frequency of a property", "no property was named in the audit")
             )
         return written.worse_of(made, cls)
+
+    @classmethod
+    def estimates(cls, written: Written) -> dict[str, Estimate | None]:
+        """Those of the games."""
+        made = findings(written.audit.properties, written.rule, written.situation)
+        return {one.measure: one.estimate for one in made}

@@ -1,0 +1,76 @@
+"""Whether what a document says about membership agrees with itself.
+
+Estimates are believed as they stand, but not where two numbers of one document cannot both be true.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+
+from leakgauge.auditing.membership.result import GamesTpr, MembershipAttackResult, MembershipPart
+from leakgauge.auditing.result import Description
+from leakgauge.auditing.settings import ReleaseRule
+from leakgauge.auditing.tails import ROUNDING, fits
+from leakgauge.statistics import FEWEST_FALSE_POSITIVES, FEWEST_FALSE_RECORDS, Estimate
+
+HOLDOUT_NOT_TESTED = "Whether holdout records were trained on, beyond those that equal a training record."
+
+
+LARGEST = 1 + ROUNDING
+"""Of advantages and rates."""
+
+
+def contradictions(
+    part: MembershipPart, description: Description, rule: ReleaseRule, not_tested: Sequence[str]
+) -> Iterator[str]:
+    """What cannot be, each in a sentence without its stop.
+
+    Args:
+        part: of the document.
+        description: of what was audited.
+        rule: of the audit.
+        not_tested: what the document says that the audit left out.
+    """
+    for attack in part.attacks:
+        if not all(_agree(alone, together, rule) for alone, together in _intervals(attack)):
+            yield f"the intervals of {attack.title} do not agree with each other or with the confidence of the rule"
+        if not all(_resolved(rate) is (rate.pool is not None and rate.together is not None) for rate in _rates(attack)):
+            yield f"the rates of {attack.title} in games do not fit their numbers of false positives"
+        tail, n_in, n_out = attack.tail, description.n_train, description.n_holdout
+        most = (1 - rule.confidence) / (4 * len(part.attacks)) * (1 + ROUNDING)
+        if tail is not None and not (fits(tail, n_in, n_out, description.overlap) and tail.level <= most):
+            yield f"the tail odds of {attack.title} do not fit their counts"
+    played = any(attack.games is not None for attack in part.attacks)
+    if played is not (part.n_games > 0):
+        yield f"it counts {part.n_games:,} games, and its attacks say otherwise"
+    tested = () if part.contamination is None else (part.contamination.p_value, part.contamination.p_value_of_loss)
+    if not all(0 <= p_value <= 1 for p_value in (*tested, part.outlier or 0.0)):
+        yield "a p-value is not in [0, 1]"
+    if played and part.contamination is None and HOLDOUT_NOT_TESTED not in not_tested:
+        yield "it lacks the test for holdout records that were trained on"
+
+
+def _intervals(attack: MembershipAttackResult) -> Iterator[tuple[Estimate, Estimate]]:
+    """What an attack is judged by: each interval by itself, and the one that holds for all attacks together."""
+    yield attack.advantage, attack.together
+    if attack.games is not None:
+        yield attack.games.judged
+    yield from ((rate.pool, rate.together) for rate in _rates(attack) if rate.pool and rate.together)
+
+
+def _agree(alone: Estimate, together: Estimate, rule: ReleaseRule) -> bool:
+    """Whether two intervals on one value have one in common, the first at the confidence of the rule."""
+    ends = alone.magnitude, together.magnitude
+    same = max(one.low for one in ends) <= min(one.high for one in ends) and max(one.high for one in ends) <= LARGEST
+    certain = math.isclose(alone.confidence, rule.confidence) or alone.confidence == 1
+    return same and certain and together.confidence >= rule.confidence - ROUNDING
+
+
+def _rates(attack: MembershipAttackResult) -> tuple[GamesTpr, ...]:
+    return () if attack.games is None else attack.games.tpr
+
+
+def _resolved(rate: GamesTpr) -> bool:
+    """Whether its false positives resolve a rate."""
+    return rate.n_false >= FEWEST_FALSE_POSITIVES and rate.n_false_records >= FEWEST_FALSE_RECORDS
