@@ -272,7 +272,8 @@ def _axes(ax: Axes | None, size: tuple[float, float]) -> Axes:
         return ax
     import matplotlib.pyplot as plt
 
-    return plt.subplots(figsize=size, layout="constrained")[1]
+    made: Axes = plt.subplots(figsize=size, layout="constrained")[1]
+    return made
 
 
 def _ink() -> Any:
@@ -293,7 +294,7 @@ def _intervals(
 ) -> None:
     """Values as dots with their intervals, one in each row."""
     around = [[_around(one)[end][0] for one in estimates] for end in (0, 1)]
-    look = {"markerfacecolor": "none"} if hollow else {}
+    look: dict[str, Any] = {"markerfacecolor": "none"} if hollow else {}
     ax.errorbar([one.value for one in estimates], rows, xerr=around, fmt=marker, capsize=3, label=label, **look)
 
 
