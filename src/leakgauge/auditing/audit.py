@@ -17,7 +17,7 @@ from leakgauge.auditing.overlap import note, repeats_note
 from leakgauge.auditing.people import records_table
 from leakgauge.auditing.questions import QUESTIONS
 from leakgauge.auditing.settings import Settings
-from leakgauge.auditing.subject import Data, Subject, subject
+from leakgauge.auditing.subject import Data, Subject, possible_settings, subject
 from leakgauge.checking import either, instance, optional, whole
 from leakgauge.errors import ConfigError
 from leakgauge.training import Execution, Workers
@@ -90,6 +90,7 @@ def audit_subject(
     optional(instance(str, PathLike))("run", run)
     if progress is not None and not callable(progress):
         raise ConfigError(f"progress must be a function, got a value of type {type(progress).__name__}")
+    settings = possible_settings(what, settings)
     execution = Execution(None if run is None else Path(run), workers, settings.device)
     questions = [question(what, settings) for question in QUESTIONS]
     population = any(question.wants_population for question in questions)

@@ -23,7 +23,7 @@ from leakgauge.auditing.plan import Outline, PlannedStep
 from leakgauge.auditing.question import Question
 from leakgauge.auditing.questions import QUESTIONS
 from leakgauge.auditing.settings import Settings
-from leakgauge.auditing.subject import Data, Subject, subject
+from leakgauge.auditing.subject import Data, Subject, possible_settings, subject
 from leakgauge.checking import instance, optional
 from leakgauge.membership.shadow_classifier import PAPER_ROWS
 from leakgauge.models import AnswerKind, answers, kind_of
@@ -128,6 +128,7 @@ def explain_subject(what: Subject, settings: Settings) -> Explanation:
     Raises:
         ModelError: the learner cannot be trained on the training records, or the model does not answer.
     """
+    settings = possible_settings(what, settings)
     questions = [question(what, settings) for question in QUESTIONS]
     everyone, learner = concatenate(what.train, what.holdout), what.learner is not None
     n_answers = max(1, len(what.train.schema.classes))
@@ -138,9 +139,12 @@ def explain_subject(what: Subject, settings: Settings) -> Explanation:
         kind, cost, converged = kind_of(what.model), _Cost(0.0, 0.0, 0.0), True
     kind = released_kind(kind, settings)
     population = any(question.wants_population for question in questions)
-    n_aside = n_set_aside(kind, settings, len(what.holdout), learner=learner, attributes=population)
+    attacked_by_shadows = learner or what.shadows is not None
+    n_aside = n_set_aside(kind, settings, len(what.holdout), learner=attacked_by_shadows, attributes=population)
     judged = everyone[: len(everyone) - n_aside]
-    shadows = wants_shadows(kind, settings, learner=learner)
+    shadows = wants_shadows(kind, settings, learner=attacked_by_shadows)
+    if shadows and what.shadows is not None:
+        settings = replace(settings, n_shadows=len(what.shadows))
     outline = Outline(what, settings, kind, judged, n_aside, shadows, converged)
     steps, most = [], 0
     if learner and settings.n_influence is None:
@@ -170,7 +174,7 @@ def explain_subject(what: Subject, settings: Settings) -> Explanation:
         seconds_per_fit=cost.fit if learner else None,
         seconds=sum(step.seconds for step in steps if not step.sometimes),
         seconds_more=sum(step.seconds for step in steps if step.sometimes),
-        seconds_attacks=_seconds_of_attacks(outline, n_answers, questions) if learner else 0.0,
+        seconds_attacks=_seconds_of_attacks(outline, n_answers, questions) if attacked_by_shadows else 0.0,
         n_bytes=TABLES_IN_MEMORY * 8 * n_tables * len(everyone) * n_answers
         + BYTES_PER_RECORD * len(everyone)
         + 2 * everyone.features.nbytes

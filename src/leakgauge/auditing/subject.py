@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from leakgauge.auditing.settings import Settings
 from leakgauge.checking import optional, text
-from leakgauge.errors import DataError, ModelError, user_code
+from leakgauge.errors import ConfigError, DataError, ModelError, user_code
 from leakgauge.escaping import shapes
+from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS
 from leakgauge.models import LabelAccess, Model, RegressionAccess, is_module, trained_module, wrap
 from leakgauge.models.access import MAX_ABSOLUTE_VALUE
 from leakgauge.models.sklearn import name_of, refuse_class
@@ -18,6 +21,9 @@ from leakgauge.training import Learner, PredictionTable, SklearnLearner
 
 Data: TypeAlias = Any
 """Records, a pair ``(X, y)`` of arrays, or a data frame that holds the label column."""
+
+READERS = tuple(attack.name for attack in ATTACKS + AUDITOR_ATTACKS if attack.reads_features or attack.needs_copies)
+"""Attacks that read the records, or ask about changed copies of them."""
 
 
 @dataclass(frozen=True)
@@ -33,6 +39,8 @@ class Subject:
         original: the schema in the user's own words, where the records have codes in place of categories.
         shadows: what reference models answered about training and holdout records, in this order, where there is no
             learner to train shadow models with.
+        only_scores: whether the records hold nothing but what the model answered about them (:mod:`.scores`): no query
+            but the records themselves is possible, and no attack may read their features.
     """
 
     name: str
@@ -42,6 +50,7 @@ class Subject:
     learner: Learner | None
     original: Schema | None = None
     shadows: PredictionTable | None = None
+    only_scores: bool = False
 
     __repr__ = shapes
 
@@ -168,6 +177,38 @@ def _classes(model: Any) -> tuple[Any, ...]:
     """The classes a fitted estimator knows; none where it does not say."""
     known = getattr(model, "classes_", None)
     return tuple(known.tolist()) if isinstance(known, np.ndarray) else ()
+
+
+def possible_settings(what: Subject, settings: Settings) -> Settings:
+    """The settings with what can be asked where only scores are known; others as they are.
+
+    Raises:
+        ConfigError: an attack is named that reads records.
+    """
+    if not what.only_scores:
+        return settings
+    refuse_readers(settings.attacks or ())
+    no_population = what.shadows is not None or settings.population == 0
+    attacks = settings.attacks or tuple(
+        attack.name
+        for attack in ATTACKS + AUDITOR_ATTACKS
+        if attack.name not in READERS and not (no_population and attack.needs_population)
+    )
+    return replace(settings, attacks=attacks, attributes=(), n_influence=0)
+
+
+def refuse_readers(names: Sequence[str]) -> None:
+    """Refuse attacks that read the records, or ask about changed copies of them, where only scores are known.
+
+    Raises:
+        ConfigError: one of them is named.
+    """
+    unable = next((name for name in names if name in READERS), None)
+    if unable is not None:
+        raise ConfigError(
+            f"attack {unable!r} reads the records, and only scores were given; leave it out, or audit the model with "
+            "its records"
+        )
 
 
 def as_learner(given: Any) -> Learner:

@@ -66,6 +66,8 @@ def _data(name: str, what: Subject) -> str:
     from leakgauge.report.words import counted
 
     schema = what.train.schema
+    if what.only_scores:
+        return f"{name}: scores of {len(what.train):,} training and {counted(len(what.holdout), 'holdout record')}"
     predicted = counted(len(schema.classes), "class", "classes") if schema.classes else "a number"
     return (
         f"{name}: {len(what.train):,} training and {counted(len(what.holdout), 'holdout record')}, "
@@ -124,7 +126,8 @@ def _why(refusals: dict[str, Refusal], learner: str) -> str:
 def _cost(found: Explanation) -> str:
     memory = f"Memory for it: {_size(found.n_bytes)}."
     if found.seconds_per_fit is None:
-        return f"Nothing is trained. {memory}"
+        took = f" The attacks take about {_duration(found.seconds_attacks)}." * (found.seconds_attacks > 0)
+        return f"Nothing is trained.{took} {memory}"
     more = f", and {_duration(found.seconds_more)} more if a second measurement is needed" if found.seconds_more else ""
     return (
         f"About {_duration(found.seconds)} of training on one worker{more}; a rough estimate from a few models "
