@@ -135,9 +135,15 @@ def scored_subject(
     columns, features = _groups(groups or {}, n)
     if (shadow_members is None) != (shadow_scores is None):
         raise DataError("reference models take both shadow_members and shadow_scores; one of them is missing")
-    shadows, covered = None, np.ones(n, dtype=bool)
+    shadows, covered, useless = None, np.ones(n, dtype=bool), ""
     if shadow_members is not None:
         shadows, covered = _shadows(form, shadow_members, shadow_scores, own.shape, inside)
+        n_useless = len(np.asarray(shadow_members)) - len(shadows)
+        if n_useless:
+            useless = (
+                f"{n_useless} of the reference models were left out, as they were trained on the audited model's own "
+                "training set or on exactly the other records."
+            )
     order = np.concatenate([np.flatnonzero(inside & covered), np.flatnonzero(~inside & covered)])
     record = Column(RECORD, Kind.CATEGORICAL, categories=tuple(range(len(order))))  # no two are alike
     schema = Schema((record, *columns), Column(LABEL, Kind.CATEGORICAL, Role.TARGET, tuple(classes or names)))
@@ -151,7 +157,7 @@ def scored_subject(
         name,
         table[inside[order]],
         table[~inside[order]],
-        _Answered(own[order], schema, n - len(order), note),
+        _Answered(own[order], schema, n - len(order), " ".join(filter(None, [note, useless]))),
         None,
         shadows=None if shadows is None else shadows.about(order),
         only_scores=True,
