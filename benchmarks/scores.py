@@ -118,7 +118,7 @@ def main() -> None:
     if options.records is not None and not options.references:
         text = text.replace('references = "references.csv"\n', "")
     (folder / "audit.toml").write_text(text)
-    command = [sys.executable, "-m", "leakgauge", "audit", str(folder / "audit.toml"), "--json"]
+    command = [sys.executable, "-m", "leakgauge", "audit", "audit.toml", "--json"]
     start = time.perf_counter()
     done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     took = time.perf_counter() - start
@@ -127,14 +127,16 @@ def main() -> None:
     most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6
     (audit,) = json.loads(done.stdout)["audits"]
     print(f"\n{audit['verdict']}; {took:.1f} s, at most {most:.2f} GB\n")
-    print("| attack | advantage | AUC | TPR at 1 % FPR |\n|---|---|---|---|")
+    print("| attack | advantage of this model | of the learner, in games | AUC |\n|---|---|---|---|")
     for attack in audit["attacks"]:
-        gained, area = attack["advantage"], attack["auc"]
-        tpr = f"{attack['tpr_at_low_fpr']['value']:.3f} (at {attack['low_fpr']:g})"
-        print(
-            f"| {attack['title']} | {gained['value']:.3f} ({gained['low']:.3f} to {gained['high']:.3f}) "
-            f"| {area['value']:.3f} ({area['low']:.3f} to {area['high']:.3f}) | {tpr} |"
-        )
+        games = attack["games"]
+        found = attack["advantage"], None if games is None else games["pool"], attack["auc"]
+        print(" | ".join(["| " + attack["title"], *map(shown, found)]) + " |")
+
+
+def shown(estimate: dict[str, float] | None) -> str:
+    """A number with its interval."""
+    return "–" if estimate is None else "{value:.3f} ({low:.3f} to {high:.3f})".format(**estimate)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,7 @@
     target = "income"
 
     [[models]]
-    kind = "file"                # or "recipe", or "factory"
+    kind = "file"                # or "recipe", or "factory"; "scores" takes no [data]
     path = "model.skops"
 
 Everything else has a default; ``leakgauge schema config`` prints all there is. Unknown keys are refused: a limit that

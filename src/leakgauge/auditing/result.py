@@ -42,6 +42,11 @@ class Description:
     n_duplicates: int
     overlap: Estimate | None = None
 
+    @property
+    def only_scores(self) -> bool:
+        """Whether only scores were given: nothing can be trained, and the model is asked nothing more."""
+        return self.n_features == 0
+
 
 @dataclass(frozen=True)
 class ExposedRecord:

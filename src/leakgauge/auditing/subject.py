@@ -39,7 +39,7 @@ class Subject:
         original: the schema in the user's own words, where the records have codes in place of categories.
         shadows: what reference models answered about training and holdout records, in this order, where there is no
             learner to train shadow models with.
-        only_scores: whether the records hold nothing but what the model answered about them (:mod:`.scores`): no query
+        only_scores: whether the records hold nothing but what the model answered about them: no query
             but the records themselves is possible, and no attack may read their features.
     """
 
@@ -188,7 +188,7 @@ def possible_settings(what: Subject, settings: Settings) -> Settings:
     if not what.only_scores:
         return settings
     refuse_readers(settings.attacks or ())
-    no_population = what.shadows is not None or settings.population == 0
+    no_population = settings.population == 0 or (what.shadows is not None and settings.n_shadows > 0)
     attacks = settings.attacks or tuple(
         attack.name
         for attack in ATTACKS + AUDITOR_ATTACKS
