@@ -428,6 +428,7 @@ def rename(which: int, **names: str) -> Change:
         (set_scores("p_Beriberi", "NA", 3), "column 'p_Beriberi' holds string, expected numbers with a decimal point"),
         (set_scores("label", "Cholera", 3), "column 'label': 1 of 60 rows name a class that has no column"),
         (set_scores("label", None, 3), "column 'label': 1 of 60 rows are empty"),
+        (set_scores("label", 1e300), "column 'label': 60 of 60 rows name a class that has no column"),
         (set_scores("member", 2, 3), "column 'member': 1 of 60 rows are neither .* expected 1 or true for members"),
         (set_scores("member", "yes"), "column 'member' holds string, expected 1 or true for members"),
         (set_scores("member", 1), "column 'member': all records are members, .* was not trained on"),

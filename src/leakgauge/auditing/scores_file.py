@@ -30,6 +30,7 @@ from leakgauge.auditing.subject import Subject
 from leakgauge.errors import DataError
 from leakgauge.records import read_table
 from leakgauge.records._messages import closest_column, counted, quoted
+from leakgauge.records._tables import FIRST_INEXACT
 
 ID, RECORD, MODEL, MEMBER, LABEL, LOSS, LOGIT = "id", "record", "model", "member", "label", "loss", "logit"
 """Names of columns."""
@@ -352,8 +353,10 @@ def _as_text(column: Any) -> Any:
     import pyarrow as pa
     import pyarrow.compute as pc
 
-    if pa.types.is_floating(column.type) and bool(pc.all(pc.equal(column, pc.round(column))).as_py()):
-        column = column.cast(pa.int64())
+    if pa.types.is_floating(column.type):
+        column = column.cast(pa.float64())
+        whole = pc.and_(pc.equal(column, pc.round(column)), pc.less(pc.abs(column), FIRST_INEXACT))
+        column = column.cast(pa.int64()) if pc.all(whole).as_py() else column
     return column.cast(pa.large_string())
 
 
