@@ -124,9 +124,10 @@ def main() -> None:
     took = time.perf_counter() - start
     if done.returncode not in (0, 1, 3):
         raise SystemExit(done.stderr)
-    most = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
     (audit,) = json.loads(done.stdout)["audits"]
-    print(f"\n{audit['verdict']}; {took:.1f} s, at most {most:.2f} GB\n")
+    cpu, gigabytes = used.ru_utime + used.ru_stime, used.ru_maxrss / 1e6
+    print(f"\n{audit['verdict']}; {took:.1f} s, {cpu:.1f} s of processor time, {gigabytes:.2f} GB\n")
     print("| attack | advantage of this model | of the learner, in games | AUC |\n|---|---|---|---|")
     for attack in audit["attacks"]:
         games = attack["games"]

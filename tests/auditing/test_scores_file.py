@@ -192,7 +192,7 @@ def test_answers_about_one_record_are_averaged(tmp_path: Path) -> None:
         assert (len(what.train), len(what.holdout)) == (20, 20)
         logs = what.model.log_probabilities(np.arange(40.0)[:, None])[:, 0]  # type: ignore[union-attr]
         np.testing.assert_allclose(logs, expected[form], atol=1e-12)
-        assert "The 120 answers are about 40 records, 3 to 3 each, and were averaged" in what.model.note  # type: ignore[union-attr]
+        assert "The 120 answers are about 40 records, 3 each, and were averaged" in what.model.note  # type: ignore[union-attr]
 
 
 def test_references_are_averaged_likewise_and_the_report_says_so(tmp_path: Path) -> None:

@@ -99,7 +99,10 @@ def read_scores(path: Path, references: Path | None, *, groups: Sequence[str], n
 
 @dataclass(frozen=True, eq=False)
 class _Named:
-    """The records of a file: the name of each ``[n]``, and whose each row is ``[rows]``."""
+    """The records of a file: the name of each ``[n]``, and whose each row is ``[rows]``.
+
+    ``values`` are the names as Arrow holds them, or ``None`` where the file has none.
+    """
 
     ids: Indices | NDArray[np.str_]
     codes: Indices
@@ -293,9 +296,10 @@ class _Rows:
         if len(self) == len(records):
             return ""
         counts = np.bincount(records.codes)
+        each = f"{counts.min():,} to {counts.max():,}" if counts.min() < counts.max() else f"{counts.max():,}"
         return (
-            f"The {len(self):,} answers are about {len(records):,} records, {counts.min():,} to {counts.max():,} each, "
-            f"and were averaged for each record ({AVERAGES[self.form]})."
+            f"The {len(self):,} answers are about {len(records):,} records, {each} each, and were averaged for each "
+            f"record ({AVERAGES[self.form]})."
         )
 
 
