@@ -136,6 +136,7 @@ def test_a_model_of_all_other_records_does_not_tell_the_truth(seed: int) -> None
     assert {"distance", "lira", "rmia"} <= advantages.keys()
     assert max(advantages.values()) < 0.12
     assert told.method["shadow_models"] == 4
+    assert "2 of the reference models were left out, as they were trained on" in " ".join(told.notes)
 
 
 LOSS = np.ones(2 * N)

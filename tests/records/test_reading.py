@@ -89,6 +89,10 @@ def test_errors_of_csv(tmp_path):
         "line 3: expected 2 cells as in the first line, found 3", write(tmp_path / "f.csv", "a,b\n1,2\nMeyer,3,4\n")
     )
     assert "Meyer" not in message  # a message may be logged, and rows name people
+    refuses("separated by semicolons, expected commas", write(tmp_path / "g.csv", "a;b\n1,5;2\n"))
+    refuses("separated by tabs, expected commas", write(tmp_path / "h.csv", "a\tb\n1\t2\n"))
+    refuses("is in UTF-16, expected UTF-8", write(tmp_path / "i.csv", "a,b\n1,2\n".encode("utf-16")))
+    assert read_table(write(tmp_path / "j.csv", '"a;b",c\n1,2\n')).column_names == ["a;b", "c"]
 
 
 @pytest.mark.parametrize(("name", "pack"), [("t.csv.gz", gzip.compress), ("t.csv.xz", lzma.compress)])

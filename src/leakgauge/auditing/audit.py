@@ -17,7 +17,7 @@ from leakgauge.auditing.overlap import note, repeats_note
 from leakgauge.auditing.people import records_table
 from leakgauge.auditing.questions import QUESTIONS
 from leakgauge.auditing.settings import Settings
-from leakgauge.auditing.subject import Data, Subject, subject
+from leakgauge.auditing.subject import Data, Subject, possible_settings, subject
 from leakgauge.checking import either, instance, optional, whole
 from leakgauge.progress import ShownProgress, Stage, reported
 from leakgauge.training import Execution, Workers
@@ -94,6 +94,7 @@ def audit_subject(
     """The same for a subject that has been brought into form."""
     either(str, otherwise=whole(1))("workers", workers)
     optional(instance(str, PathLike))("run", run)
+    settings = possible_settings(what, settings)
     execution = Execution(None if run is None else Path(run), workers, settings.device)
     questions = [question(what, settings) for question in QUESTIONS]
     population = any(question.wants_population for question in questions)

@@ -8,7 +8,7 @@
     target = "income"
 
     [[models]]
-    kind = "file"                # or "recipe", or "factory"
+    kind = "file"                # or "recipe", or "factory"; "scores" takes no [data]
     path = "model.skops"
 
 Everything else has a default; ``leakgauge schema config`` prints all there is. Unknown keys are refused: a limit that
@@ -39,10 +39,10 @@ from leakgauge.auditing._wording import lines
 from leakgauge.auditing.data_table import ColumnPart, DataPart
 from leakgauge.auditing.influence.settings import InfluencePart
 from leakgauge.auditing.membership.settings import AttacksPart
-from leakgauge.auditing.model_tables import FactoryPart, FilePart, ModelPart, RecipePart
+from leakgauge.auditing.model_tables import FactoryPart, FilePart, ModelPart, RecipePart, ScoresPart
 from leakgauge.auditing.properties.settings import PropertyGames, PropertyGamesPart, PropertyPart
 from leakgauge.auditing.settings import ReleasePart, ReleaseRule, RulePart, Settings
-from leakgauge.auditing.subject import Subject
+from leakgauge.auditing.subject import Subject, refuse_readers
 from leakgauge.auditing.tables import Or, Part, said_of
 from leakgauge.errors import ConfigError
 from leakgauge.models import load_factory
@@ -53,6 +53,9 @@ from leakgauge.training.learners import identity
 NUMBERS = ("seed", "device", "release", "attacks", "influence", "properties", "property_games", "rule")
 """Settings that the numbers depend on, beside the records and the models."""
 
+OF_SCORES: dict[str, Any] = {"kind": {"const": "scores"}}
+"""What models without records are, in the JSON Schema."""
+
 
 class Config(Part):
     """An audit: records, models, what to do, and the rule to decide by.
@@ -62,15 +65,25 @@ class Config(Part):
     (['naive-bayes'], 1.0)
     """
 
-    model_config = ConfigDict(title="leakgauge audit")
+    model_config = ConfigDict(
+        title="leakgauge audit",
+        json_schema_extra={
+            "anyOf": [
+                {"required": ["data"]},
+                {"required": ["models"], "properties": {"models": {"minItems": 1, "items": {"properties": OF_SCORES}}}},
+            ]
+        },
+    )
     sections: ClassVar[Mapping[tuple[str, ...], type[Part]]]
 
     name: str = Field("", description="the name of the audit; by default that of the file")
     seed: int = said_of(Settings, "seed")
     device: str = said_of(Settings, "device")
     budget: Annotated[float | None, Or("none", Settings, "budget")] = said_of(Settings, "budget")
-    data: DataPart = Field(description="the table [data] with the source of the records")
-    models: tuple[Annotated[ModelPart, Field(discriminator="kind")], ...] = Field(
+    data: DataPart | None = Field(
+        None, description="the table [data] with the source of the records; none where all models are scores"
+    )
+    models: tuple[Annotated[ModelPart | ScoresPart, Field(discriminator="kind")], ...] = Field(
         (), description="the models; by default one recipe that suits the task"
     )
     release: ReleasePart = Field(default_factory=ReleasePart)
@@ -88,8 +101,26 @@ class Config(Part):
         twice = next((title for title in titles if titles.count(title) > 1), None)
         if twice is not None:
             raise ValueError(f"models: two are called {twice!r}; give one of them a label")
+        if self.scores:
+            self._scores_alone()
+        elif self.data is None:
+            raise ValueError("data: missing; expected the table [data] with the source of the records")
         self.settings()
         return self
+
+    @property
+    def scores(self) -> tuple[ScoresPart, ...]:
+        """The models of kind ``scores``: all of them, or none."""
+        return tuple(model for model in self.models if isinstance(model, ScoresPart))
+
+    def _scores_alone(self) -> None:
+        """Refuse what takes records or models where there are scores."""
+        if len(self.scores) < len(self.models):
+            raise ValueError("models: some are of kind 'scores' and some are not; audit those in a file of their own")
+        for key, there in (("data", self.data is not None), ("properties", bool(self.properties))):
+            if there:
+                raise ValueError(f"{key}: models of kind 'scores' have no records; leave the table out")
+        refuse_readers(self.attacks.names or ())
 
     @classmethod
     def for_dataset(
@@ -156,7 +187,11 @@ class Config(Part):
         given = self.model_dump(mode="json", exclude_unset=True)
         given["name"] = self.name
         data = {"train_records": train_records, "holdout_records": holdout_records}
-        given["data"] |= {key: value for key, value in data.items() if value is not None}
+        wanted = {key: value for key, value in data.items() if value is not None}
+        if self.data is None and (wanted or attributes):
+            raise ConfigError("models of kind 'scores' have no records to draw and no columns to infer")
+        if wanted:
+            given["data"] |= wanted
         if attributes:
             given["data"]["columns"] = _attacking(given["data"].get("columns", ()), attributes)
         if properties:
@@ -180,7 +215,7 @@ class Config(Part):
             device=self.device,
             budget=self.budget,
             rule=ReleaseRule(**self.rule.as_settings),
-            attributes=self.data.hidden,
+            attributes=() if self.data is None else self.data.hidden,
             properties=tuple(part.secret for part in self.properties),
             games=PropertyGames(**self.property_games.as_settings),
             **{**self.release.as_settings, **self.attacks.as_settings, **self.influence.as_settings},
@@ -200,10 +235,11 @@ class Config(Part):
                 "property_games: no property is named, so there is no game; name one in [[properties]], such as "
                 'column = "sex" and value = "Female", or with --property'
             )
+        if self.data is None:
+            return [part.subject(self._folder, self.attacks.groups) for part in self.scores]
         records = self.data.records(self._folder, self.seed)
-        models: Sequence[ModelPart] = self.models or (
-            RecipePart(kind="recipe", name=default_recipe(records[0].schema)),
-        )
+        models = [model for model in self.models if not isinstance(model, ScoresPart)]
+        models = models or [RecipePart(kind="recipe", name=default_recipe(records[0].schema))]
         return [model.subject(records, self._folder, allow_pickle=allow_pickle) for model in models]
 
     def inputs(self, subjects: Sequence[Subject] | None = None) -> dict[str, Any]:
@@ -231,19 +267,25 @@ class Config(Part):
 
     def _chosen(self) -> dict[str, Any]:
         chosen = self.model_dump(mode="json", include=set(NUMBERS))
-        hidden = self.data.hidden
+        hidden = () if self.data is None else self.data.hidden
         attributes = None if hidden is None else [dataclasses.asdict(column) for column in hidden]
         return {key: chosen[key] for key in NUMBERS} | {"attributes": attributes}
 
     def _source(self, title: str) -> str | None:
-        """Where a model came from: the checksum of its file, the factory and its code, or nothing for a recipe."""
+        """Where a model came from: the checksums of its files, the factory and its code, or nothing for a recipe."""
         for model in self.models:
             if model.title == title and isinstance(model, FilePart):
-                return "sha256 " + hashlib.sha256((self._folder / model.path).read_bytes()).hexdigest()
+                return self._checksum(model.path)
+            if model.title == title and isinstance(model, ScoresPart):
+                return " and ".join(map(self._checksum, model.paths))
             if model.title == title and isinstance(model, FactoryPart):
                 code = _repeatable(fingerprint("code", load_factory(model.factory)))
                 return f"{model.factory} {json.dumps(model.options, sort_keys=True)} {code}"
         return None
+
+    def _checksum(self, path: str) -> str:
+        with (self._folder / path).open("rb") as file:
+            return "sha256 " + hashlib.file_digest(file, "sha256").hexdigest()
 
 
 Config.sections = {
@@ -253,6 +295,7 @@ Config.sections = {
     ("models", "recipe"): RecipePart,
     ("models", "factory"): FactoryPart,
     ("models", "file"): FilePart,
+    ("models", "scores"): ScoresPart,
     ("release",): ReleasePart,
     ("attacks",): AttacksPart,
     ("influence",): InfluencePart,
@@ -273,6 +316,11 @@ def load_config(path: str | Path, *, properties: Sequence[Mapping[str, object]] 
         ConfigError: it is not there, cannot be parsed, or says something impossible; one line for each problem.
     """
     path = Path(path)
+    if path.name.lower().endswith((".csv", ".csv.gz", ".csv.xz", ".parquet", ".npz")):
+        raise ConfigError(
+            f"{path} is a table, expected a TOML file that says what it holds: records in [data], or scores in "
+            '[[models]] with kind = "scores" and this path'
+        )
     try:
         text = path.read_text(encoding="utf-8")
     except FileNotFoundError:

@@ -39,7 +39,7 @@ def describe(case: Case) -> Description:
         n_train=len(what.train),
         n_holdout=len(what.holdout),
         n_population=case.n_population,
-        n_features=what.train.schema.n_features,
+        n_features=0 if what.only_scores else what.train.schema.n_features,
         classes=shown_names(classes, np.bincount(labels, minlength=len(classes)).tolist()) if classes else (),
         train_score=score(case.is_member),
         holdout_score=score(~case.is_member),

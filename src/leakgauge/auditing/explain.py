@@ -23,7 +23,7 @@ from leakgauge.auditing.question import Question
 from leakgauge.auditing.questions import QUESTIONS
 from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.shown import Shown
-from leakgauge.auditing.subject import Data, Subject, subject
+from leakgauge.auditing.subject import Data, Subject, possible_settings, subject
 from leakgauge.checking import instance, optional
 from leakgauge.escaping import one_line
 from leakgauge.membership.shadow_classifier import PAPER_ROWS
@@ -148,6 +148,7 @@ def explain_subject(what: Subject, settings: Settings, *, progress: Stage | None
     Raises:
         ModelError: the learner cannot be trained on the training records, or the model does not answer.
     """
+    settings = possible_settings(what, settings)
     questions = [question(what, settings) for question in QUESTIONS]
     everyone, learner = concatenate(what.train, what.holdout), what.learner is not None
     n_answers = max(1, len(what.train.schema.classes))
@@ -158,9 +159,12 @@ def explain_subject(what: Subject, settings: Settings, *, progress: Stage | None
         kind, cost, converged = kind_of(what.model), _Cost(0.0, 0.0, 0.0), True
     kind = released_kind(kind, settings)
     population = any(question.wants_population for question in questions)
-    n_aside = n_set_aside(kind, settings, len(what.holdout), learner=learner, attributes=population)
+    attacked_by_shadows = learner or what.shadows is not None
+    n_aside = n_set_aside(kind, settings, len(what.holdout), learner=attacked_by_shadows, attributes=population)
     judged = everyone[: len(everyone) - n_aside]
-    shadows = wants_shadows(kind, settings, learner=learner)
+    shadows = wants_shadows(kind, settings, learner=attacked_by_shadows)
+    if shadows and what.shadows is not None:
+        settings = replace(settings, n_shadows=len(what.shadows))
     outline = Outline(what, settings, kind, judged, n_aside, shadows, converged)
     steps, most = [], 0
     if learner:
@@ -192,7 +196,7 @@ def explain_subject(what: Subject, settings: Settings, *, progress: Stage | None
         seconds_per_fit=cost.fit if learner else None,
         seconds=sum(step.seconds for step in steps if not step.sometimes),
         seconds_more=sum(step.seconds for step in steps if step.sometimes),
-        seconds_attacks=_seconds_of_attacks(outline, n_answers, questions) if learner else 0.0,
+        seconds_attacks=_seconds_of_attacks(outline, n_answers, questions) if attacked_by_shadows else 0.0,
         n_bytes=TABLES_IN_MEMORY * 8 * n_tables * len(everyone) * n_answers
         + BYTES_PER_RECORD * len(everyone)
         + 2 * everyone.features.nbytes

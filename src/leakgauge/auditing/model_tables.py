@@ -12,6 +12,7 @@ from pydantic import (
     WithJsonSchema,
 )
 
+from leakgauge.auditing.scores_file import read_scores
 from leakgauge.auditing.subject import Subject, is_fitted, subject
 from leakgauge.auditing.tables import Part
 from leakgauge.errors import ConfigError, ModelError, user_code
@@ -99,7 +100,38 @@ class FilePart(Part):
         return _subject(estimator, records, self.table, self.title)
 
 
+class ScoresPart(Part):
+    """[[models]] of kind ``scores``: what a model answered about members and others, in a file, and no model."""
+
+    kind: Literal["scores"]
+    path: str = Field(
+        min_length=1,
+        description="a table with the columns member, label and p_CLASS for each class, or loss, or logit; "
+        "id names the records, and record those that several rows are about",
+    )
+    references: str | None = Field(
+        None, min_length=1, description="a table of the same columns, and model, with the answers of reference models"
+    )
+    label: str | None = Field(None, min_length=1, description="how the report calls the model")
+
+    @property
+    def title(self) -> str:
+        """How the report calls it."""
+        return self.label or Path(self.path).stem
+
+    @property
+    def paths(self) -> tuple[str, ...]:
+        """Its files."""
+        return (self.path,) if self.references is None else (self.path, self.references)
+
+    def subject(self, folder: Path, groups: tuple[str, ...]) -> Subject:
+        """What the files say, with the columns by whose categories the advantage is told."""
+        references = None if self.references is None else folder / self.references
+        return read_scores(folder / self.path, references, groups=groups, name=self.title)
+
+
 ModelPart: TypeAlias = RecipePart | FactoryPart | FilePart
+"""Models with records."""
 
 
 def _require_parameters(factory: Callable[..., Any], reference: str, options: Mapping[str, Value]) -> None:

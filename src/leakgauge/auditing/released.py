@@ -30,10 +30,10 @@ def released(model: Model, release: Release) -> Model:
     return release.wrap(model) if isinstance(model, needed) else model
 
 
-def released_answers(table: PredictionTable, settings: Settings) -> PredictionTable:
+def released_answers(table: PredictionTable, release: Release) -> PredictionTable:
     """The answers of an attacker's own models, made into what the audited model releases."""
-    kind = AnswerKind.LABELS if settings.release.kind is AnswerKind.LABELS else table.kind
-    return replace(table, answers=settings.release(table.answers), kind=kind)
+    kind = AnswerKind.LABELS if release.kind is AnswerKind.LABELS else table.kind
+    return replace(table, answers=release(table.answers), kind=kind)
 
 
 def _trained(what: Subject, seed: int) -> Model:

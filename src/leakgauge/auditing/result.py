@@ -19,7 +19,7 @@ class Description:
         n_train: members.
         n_holdout: non-members that attacks are judged by.
         n_population: further records of the holdout that the attacker was given as known to be outside.
-        n_features: columns of the queries.
+        n_features: columns of the queries; 0 where only scores were given.
         classes: the labels, places of those that fewer than 5 records have; empty for regression.
         train_score: accuracy on the training set; for a regressor the root mean squared error.
         holdout_score: the same on the holdout.
@@ -41,6 +41,11 @@ class Description:
     holdout_score: Estimate
     n_duplicates: int
     overlap: Estimate | None = None
+
+    @property
+    def only_scores(self) -> bool:
+        """Whether only scores were given: nothing can be trained, and the model is asked nothing more."""
+        return self.n_features == 0
 
 
 @dataclass(frozen=True)

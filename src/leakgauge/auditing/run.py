@@ -18,7 +18,7 @@ import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -121,7 +121,8 @@ class Run:
         """``result.json``, ``records.csv`` and ``ids.csv``."""
         rows = [(one_line(r.description.model), record) for r in results for record in r.records]
         columns = [f.name for f in fields(ExposedRecord)]
-        self.write_text("records.csv", csv_table(["model", *columns], [[m, *asdict(r).values()] for m, r in rows]))
+        table = ([model, *(getattr(record, name) for name in columns)] for model, record in rows)
+        self.write_text("records.csv", csv_table(["model", *columns], table))
         ids = {opaque: own for result in results for opaque, own in result.ids.items()}
         self.write_text("ids.csv", csv_table(["record", "id"], ids.items()))
         self.write_text("result.json", dump(document))

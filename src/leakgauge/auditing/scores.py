@@ -7,23 +7,22 @@ in their training sets, the attacks with shadow models and the games are carried
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.auditing.audit import audit_subject
 from leakgauge.auditing.document import AuditResult
 from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import Subject
-from leakgauge.errors import ConfigError, DataError
-from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS
+from leakgauge.errors import DataError
 from leakgauge.models import AnswerKind, ProbabilityAccess
 from leakgauge.progress import ShownProgress, reported
-from leakgauge.records import Column, Kind, Records, Role, Schema
+from leakgauge.records import Column, Kind, Records, Role, Schema, Value
 from leakgauge.training import DenseSubsets, PredictionTable
 
 SUM_SLACK = 1e-3
@@ -31,8 +30,6 @@ SUM_SLACK = 1e-3
 
 FEWEST_OF_A_KIND = 2
 """Reference models with each record, and without it."""
-
-OF_FEATURES = tuple(attack.name for attack in ATTACKS if attack.reads_features)
 
 OWN_CLASS, OTHERS = "own class", "all others"
 
@@ -58,7 +55,8 @@ def audit_scores(
 
     Give one of probabilities, loss and logit. A loss in nats is the negative logarithm of the probability of what is
     true, such as the cross-entropy of a record or the mean of a sequence's; a logit is the logarithm of the odds of it.
-    From either, attacks that look at the other classes learn nothing more. Attacks that read features are left out.
+    From either, attacks that look at the other classes learn nothing more. Attacks that read features are left out, and
+    refused by name.
     Without the learner the influence of single records is not known: the limit on DTP has to be taken out of the rule,
     ``Settings(rule=ReleaseRule(dtp=None))``, for a verdict other than *cannot tell*.
 
@@ -78,7 +76,7 @@ def audit_scores(
 
     Raises:
         DataError: the arrays do not fit together, or hold something that cannot be used.
-        ConfigError: the settings name no attack that scores alone allow.
+        ConfigError: the settings name an attack that reads features, or none.
 
     >>> import numpy as np
     >>> from leakgauge.auditing import ReleaseRule, Settings, audit_scores
@@ -88,7 +86,45 @@ def audit_scores(
     >>> result.verdict.value
     'fails'
     """
-    settings = settings or Settings()
+    what = scored_subject(
+        member,
+        probabilities=probabilities,
+        loss=loss,
+        logit=logit,
+        labels=labels,
+        shadow_members=shadow_members,
+        shadow_scores=shadow_scores,
+        groups=groups,
+        name=name,
+    )
+    with reported(progress) as tell:
+        return audit_subject(what, replace(settings or Settings(), groups=tuple(groups or ())), progress=tell)
+
+
+def scored_subject(
+    member: ArrayLike,
+    *,
+    probabilities: ArrayLike | None = None,
+    loss: ArrayLike | None = None,
+    logit: ArrayLike | None = None,
+    labels: ArrayLike | None = None,
+    shadow_members: ArrayLike | None = None,
+    shadow_scores: ArrayLike | None = None,
+    groups: Mapping[str, ArrayLike] | None = None,
+    name: str = "scores",
+    classes: Sequence[Value] | None = None,
+    ids: Indices | NDArray[np.str_] | None = None,
+    note: str = "",
+) -> Subject:
+    """Bring scores into the form in which a model is audited; most arguments are those of :func:`audit_scores`.
+
+    ``classes`` are the names of the classes in the order of the probabilities, by default 0, 1, 2, …; ``ids`` are
+    unique names of the records, whole numbers or text ``[n]``, by default their places; and ``note`` is what the report
+    says of the scores beside.
+
+    Raises:
+        DataError: the arrays do not fit together, or hold something that cannot be used.
+    """
     inside = _flags("member", member, 1)
     n = len(inside)
     if inside.all() or not inside.any():
@@ -99,50 +135,50 @@ def audit_scores(
         raise DataError(f"give one of probabilities, loss and logit; got {', '.join(held) or 'none of them'}")
     (form,) = held
     own = _logs(form, form, given[form], (n,))
-    codes, classes = _classes(form, labels, own)
+    codes, names = _classes(form, labels, own)
     columns, features = _groups(groups or {}, n)
     if (shadow_members is None) != (shadow_scores is None):
         raise DataError("reference models take both shadow_members and shadow_scores; one of them is missing")
-    shadows, covered = None, np.ones(n, dtype=bool)
+    shadows, covered, useless = None, np.ones(n, dtype=bool), ""
     if shadow_members is not None:
         shadows, covered = _shadows(form, shadow_members, shadow_scores, own.shape, inside)
+        n_useless = len(np.asarray(shadow_members)) - len(shadows)
+        if n_useless:
+            useless = (
+                f"{n_useless} of the reference models were left out, as they were trained on the audited model's own "
+                "training set or on exactly the other records."
+            )
     order = np.concatenate([np.flatnonzero(inside & covered), np.flatnonzero(~inside & covered)])
-    shadows = None if shadows is None else shadows.about(order)
     record = Column(RECORD, Kind.CATEGORICAL, categories=tuple(range(len(order))))  # no two are alike
-    schema = Schema((record, *columns), Column(LABEL, Kind.CATEGORICAL, Role.TARGET, classes))
-    ids = np.arange(len(order))
-    table = Records(np.column_stack([ids, features[order]]), codes[order], schema, ids)
-    is_member = inside[order]
-    by_default = tuple(one.name for one in ATTACKS + AUDITOR_ATTACKS if not _left_out(one, shadows))
-    attacks = tuple(
-        one for one in (by_default if settings.attacks is None else settings.attacks) if one not in OF_FEATURES
+    schema = Schema((record, *columns), Column(LABEL, Kind.CATEGORICAL, Role.TARGET, tuple(classes or names)))
+    table = Records(
+        np.column_stack([np.arange(len(order)), features[order]]),
+        codes[order],
+        schema,
+        order if ids is None else ids[order],
     )
-    if not attacks:
-        raise ConfigError(
-            "attacks names none that scores alone allow; leave it out, or name some of: " + ", ".join(by_default)
-        )
-    settings = replace(
-        settings,
-        attacks=attacks,
-        attributes=(),
-        n_influence=0,
-        groups=tuple(groups or ()),
+    return Subject(
+        name,
+        table[inside[order]],
+        table[~inside[order]],
+        _Answered(own[order], schema, n - len(order), " ".join(filter(None, [note, useless]))),
+        None,
+        shadows=None if shadows is None else shadows.about(order),
+        only_scores=True,
     )
-    model = _Answered(own[order], schema, n - len(order))
-    what = Subject(name, table[is_member], table[~is_member], model, None, shadows=shadows)
-    with reported(progress) as tell:
-        return audit_subject(what, settings, progress=tell)
 
 
 class _Answered(ProbabilityAccess):
     """Answers that are known already, by the number of the record, the first column."""
 
-    def __init__(self, logs: Floats, schema: Schema, n_uncovered: int) -> None:
+    def __init__(self, logs: Floats, schema: Schema, n_uncovered: int, note: str) -> None:
         self.logs, self.schema = logs, schema
         self.note = (
             "Only scores were given: attacks that read the records themselves were not carried out, and whether "
             "holdout records are also in the training set, or are there twice, cannot be seen."
         )
+        if note:
+            self.note += f" {note}"
         if n_uncovered:
             self.note += (
                 f" {n_uncovered:,} records were left out, as they are not in {FEWEST_OF_A_KIND} of the reference "
@@ -153,11 +189,6 @@ class _Answered(ProbabilityAccess):
         """Log-probabilities ``[m, k]``."""
         known: Floats = self.logs[X[:, 0].astype(np.int64)]
         return known
-
-
-def _left_out(attack: Any, shadows: PredictionTable | None) -> bool:
-    """Whether an attack is not among those by default."""
-    return bool(attack.reads_features or (shadows is not None and attack.needs_population))
 
 
 def _logs(form: str, what: str, values: Any, shape: tuple[int, ...]) -> Floats:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from leakgauge.auditing.settings import Settings
 from leakgauge.checking import optional, text
-from leakgauge.errors import DataError, ModelError, user_code
+from leakgauge.errors import ConfigError, DataError, ModelError, user_code
 from leakgauge.escaping import shapes
+from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS
 from leakgauge.models import LabelAccess, Model, RegressionAccess, is_module, trained_module, wrap
 from leakgauge.models.access import DECLARE_CLASSES, MAX_ABSOLUTE_VALUE
 from leakgauge.models.sklearn import name_of, refuse_class
@@ -21,6 +24,9 @@ MANY_VALUES = 100
 
 Data: TypeAlias = Any
 """Records, a pair ``(X, y)`` of arrays, or a data frame that holds the label column."""
+
+READERS = tuple(attack.name for attack in ATTACKS + AUDITOR_ATTACKS if attack.reads_features or attack.needs_copies)
+"""Attacks that read the records, or ask about changed copies of them."""
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,8 @@ class Subject:
         shadows: what reference models answered about training and holdout records, in this order, where there is no
             learner to train shadow models with.
         note: what a reader should know about how this form was found.
+        only_scores: whether the records hold nothing but what the model answered about them: no query
+            but the records themselves is possible, and no attack may read their features.
     """
 
     name: str
@@ -47,6 +55,7 @@ class Subject:
     original: Schema | None = None
     shadows: PredictionTable | None = None
     note: str = ""
+    only_scores: bool = False
 
     __repr__ = shapes
 
@@ -185,6 +194,43 @@ def _classes(model: Any) -> tuple[Any, ...]:
     """The classes a fitted estimator knows; none where it does not say."""
     known = getattr(model, "classes_", None)
     return tuple(known.tolist()) if isinstance(known, np.ndarray) else ()
+
+
+def possible_settings(what: Subject, settings: Settings) -> Settings:
+    """The settings with what can be asked where only scores are known; others as they are.
+
+    Raises:
+        ConfigError: an attack is named that reads records, or none.
+    """
+    if not what.only_scores:
+        return settings
+    refuse_readers(settings.attacks or ())
+    no_population = settings.population == 0 or (what.shadows is not None and settings.n_shadows != 0)
+    possible = tuple(
+        attack.name
+        for attack in ATTACKS + AUDITOR_ATTACKS
+        if attack.name not in READERS and not (no_population and attack.needs_population)
+    )
+    attacks = possible if settings.attacks is None else settings.attacks
+    if not attacks:
+        raise ConfigError(
+            f"attacks names none that scores alone allow; leave it out, or name some of: {', '.join(possible)}"
+        )
+    return replace(settings, attacks=attacks, attributes=(), n_influence=0)
+
+
+def refuse_readers(names: Sequence[str]) -> None:
+    """Refuse attacks that read the records, or ask about changed copies of them, where only scores are known.
+
+    Raises:
+        ConfigError: one of them is named.
+    """
+    unable = next((name for name in names if name in READERS), None)
+    if unable is not None:
+        raise ConfigError(
+            f"attack {unable!r} reads the records, and only scores were given; leave it out, or audit the model with "
+            "its records"
+        )
 
 
 def as_learner(given: Any) -> Learner:

@@ -64,6 +64,8 @@ def _data(name: str, what: Subject) -> str:
     from leakgauge.report.words import counted
 
     schema = what.train.schema
+    if what.only_scores:
+        return f"{name}: scores of {len(what.train):,} training and {counted(len(what.holdout), 'holdout record')}"
     predicted = counted(len(schema.classes), "class", "classes") if schema.classes else "a number"
     return (
         f"{name}: {len(what.train):,} training and {counted(len(what.holdout), 'holdout record')}, "

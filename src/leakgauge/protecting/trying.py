@@ -15,8 +15,9 @@ import numpy as np
 from leakgauge.auditing import AuditResult, ReleasedOutputs, Settings, Subject, audit_subject
 from leakgauge.auditing.attributes.measurement import hidden_columns
 from leakgauge.auditing.membership import measurement as membership
-from leakgauge.auditing.released import released_model
+from leakgauge.auditing.released import released_answers, released_model
 from leakgauge.auditing.run import make_private
+from leakgauge.auditing.subject import possible_settings
 from leakgauge.checking import instance, many, optional
 from leakgauge.defences import Binning, Defence, LabelsOnly, OutputDefence, Unchanged
 from leakgauge.errors import ConfigError, InputError, LeakgaugeError, ModelError, StoreError, WorkerError
@@ -151,7 +152,9 @@ def _defended(what: Subject, settings: Settings, defence: Defence) -> tuple[Subj
             )
         case OutputDefence():
             model = None if what.model is None else defence.release.wrap(what.model)
-            named = replace(named, model=model, learner=what.learner and defence.apply(what.learner))
+            shadows = None if what.shadows is None else released_answers(what.shadows, defence.release)
+            learner = what.learner and defence.apply(what.learner)
+            named = replace(named, model=model, learner=learner, shadows=shadows)
         case _ if what.learner is None:
             raise ModelError("no training procedure was given, so only the released outputs can be changed")
         case _:
@@ -169,7 +172,8 @@ def _affordable(what: Subject, settings: Settings) -> Settings:
 
 def _most_attacks(what: Subject, settings: Settings) -> int:
     """The most membership attacks that the model or a defended one could face."""
-    learner = what.learner is not None
+    settings = possible_settings(what, settings)
+    learner = what.learner is not None or what.shadows is not None
     is_class = what.train.schema.task is Task.CLASSIFICATION
     kinds = (AnswerKind.PROBABILITIES, AnswerKind.LABELS) if is_class else (AnswerKind.VALUES,)
     hidden = bool(hidden_columns(what, settings))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gzip
 import io
 import lzma
@@ -24,6 +25,9 @@ if TYPE_CHECKING:
 
 MOST_UNPACKED = 64 * 1024**2
 """Bytes to which any file may unpack, however small it is."""
+
+LONGEST_LINE_OF_NAMES = 1 << 20
+"""Bytes of a CSV file's first line that are looked at for what separates its names."""
 
 MOST_TIMES = 100
 """How many times its size a larger one may unpack to; tables of zeros and ones reach about half of that."""
@@ -81,8 +85,17 @@ def _reader(path: Path) -> Callable[[Path], Any]:
 
 def _read_csv(path: Path) -> pa.Table:
     with _opened(path) as stream:
-        if not stream.read(1):
-            raise DataError(f"{path} is empty; expected a line of column names and one line per record.")
+        names = stream.readline(LONGEST_LINE_OF_NAMES)
+    if not names:
+        raise DataError(f"{path} is empty; expected a line of column names and one line per record.")
+    if names.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise DataError(f"{path} is in UTF-16, expected UTF-8; save it in that encoding.")
+    for mark, called in ((b";", "semicolons"), (b"\t", "tabs")):
+        if mark in names and b"," not in names:
+            raise DataError(
+                f"{path}: the names in its first line are separated by {called}, expected commas; save it as CSV with "
+                "commas, and numbers with a decimal point."
+            )
     with _opened(path) as stream:
         return _parsed_csv(stream, path)
 

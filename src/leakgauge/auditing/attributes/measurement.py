@@ -220,7 +220,9 @@ def _shadows(
         )
     except ModelError:  # no pair of halves that models could be trained on
         return nothing
-    told = np.split(released_answers(table, settings).answers, np.cumsum([len(one) for one in asked])[:-1], axis=1)
+    told = np.split(
+        released_answers(table, settings.release).answers, np.cumsum([len(one) for one in asked])[:-1], axis=1
+    )
     return [
         Shadows(
             answers.reshape(len(table), len(people), len(one.attribute), -1),

@@ -38,6 +38,11 @@ GIVE_LEARNER = (
     "narrower"
 )
 
+GIVE_REFERENCES = (
+    "or give the scores of eight or more reference models, each record in the training sets of half of them: they are "
+    "then attacked as well, which makes intervals narrower"
+)
+
 OUTLIER_LEVEL = 0.05
 """A p-value at or below it says that the audited model is not like others of its learner."""
 
@@ -76,6 +81,7 @@ def findings(
         return []
     if not attacks:
         give = ", or give the learner so that shadow models can be trained" * (description.learner is None)
+        give = ", or give the scores of reference models" if description.only_scores else give
         return [
             Finding(
                 "membership", "membership advantage", None, 0.0, advantage, Verdict.CANNOT_TELL,
@@ -124,7 +130,8 @@ def advantage_finding(
     if result.games is None:
         settle = settled_by_records(situation, limit, gained.confidence, n_attacks, census=True)
         if description.learner is None:
-            settle = "; ".join(filter(None, [settle, GIVE_LEARNER]))
+            give = GIVE_REFERENCES if description.only_scores else GIVE_LEARNER
+            settle = "; ".join(filter(None, [settle, "" if n_games else give]))
     else:
         settle = settled_by_models(measured.magnitude, limit, n_games)
     remedy = advice("membership", verdict, situation, settle=settle)

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from leakgauge.auditing.advice import Situation, advice, settled_by_models
 from leakgauge.auditing.finding import Finding, Verdict, judge
-from leakgauge.auditing.membership.findings import GIVE_LEARNER, JUDGED_ALONE, unlike_siblings
+from leakgauge.auditing.membership.findings import GIVE_LEARNER, GIVE_REFERENCES, JUDGED_ALONE, unlike_siblings
 from leakgauge.auditing.membership.result import GamesTpr, MembershipAttackResult
 from leakgauge.auditing.overlap import FRESH_HOLDOUT, allowance
 from leakgauge.auditing.result import Description
@@ -61,7 +61,8 @@ def tpr_findings(
     found += [_undecided(limit, f"the result lacks {title}", AGAIN) for title in lost]
     if not n_games or not found:
         no_games = f"no attack was played in games, in which a rate of {100 * JUDGED_FPR:g} % is measured"
-        remedy = GIVE_LEARNER.removeprefix("or ") if description.learner is None else "train shadow models (32)"
+        give = GIVE_REFERENCES if description.only_scores else GIVE_LEARNER
+        remedy = give.removeprefix("or ") if description.learner is None else "train shadow models (32)"
         return [_undecided(limit, no_games, remedy)]
     worst = max(found, key=lambda one: (GRAVITY.index(one.verdict), 0.0 if one.estimate is None else one.estimate.high))
     if worst.verdict is Verdict.PASSES:

@@ -458,7 +458,7 @@ def train_shadows(case: Case) -> tuple[PredictionTable | None, str]:
     if not case.shadows:
         return None, ""
     if case.what.shadows is not None:
-        return case.what.shadows.about(case.judged), ""
+        return released_answers(case.what.shadows.about(case.judged), settings.release), ""
     job = case.shadow_job
     try:
         # The attacker's models are trained as the target was, even where that does not come to the end of its solver.
@@ -474,7 +474,7 @@ def train_shadows(case: Case) -> tuple[PredictionTable | None, str]:
     except ModelError as error:
         return None, f"none of {len(job.subsets)} shadow models could be trained and predict all records ({error})"
     why_not = why_no_shadows(table)
-    return (None, why_not) if why_not else (released_answers(table, settings), "")
+    return (None, why_not) if why_not else (released_answers(table, settings.release), "")
 
 
 def usual_error(case: Case, table: PredictionTable | None, errors: Floats | None) -> tuple[float, str] | None:

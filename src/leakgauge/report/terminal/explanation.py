@@ -66,7 +66,8 @@ def cost(found: Explanation) -> str:
     """Time and memory, in sentences."""
     memory = f"Memory for it: {_size(found.n_bytes)}."
     if found.seconds_per_fit is None:
-        return f"Nothing is trained. {memory}"
+        took = f" The attacks take about {duration(found.seconds_attacks)}." * (found.seconds_attacks > 0)
+        return f"Nothing is trained.{took} {memory}"
     more = f", and {duration(found.seconds_more)} more if a second measurement is needed" if found.seconds_more else ""
     return (
         f"About {duration(found.seconds)} of training on one worker{more}; a rough estimate from a few models "
