@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
@@ -13,7 +13,7 @@ from leakgauge.checking import optional, text
 from leakgauge.errors import ConfigError, DataError, ModelError, user_code
 from leakgauge.escaping import shapes
 from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS
-from leakgauge.models import LabelAccess, Model, RegressionAccess, is_module, trained_module, wrap
+from leakgauge.models import LabelAccess, Model, RegressionAccess, answering, called, is_module, trained_module, wrap
 from leakgauge.models.access import DECLARE_CLASSES, MAX_ABSOLUTE_VALUE
 from leakgauge.models.sklearn import name_of, refuse_class
 from leakgauge.records import Column, Kind, Records, Role, Schema, Task, from_pair
@@ -104,7 +104,9 @@ def subject(
     Args:
         model: a fitted scikit-learn classifier, regressor or pipeline (its learner by cloning); an unfitted one, or
             any :class:`~leakgauge.training.Learner`, which is then trained on ``train``; a trained
-            ``torch.nn.Module``, which is asked about the encoded features; or a model of :mod:`leakgauge.models`.
+            ``torch.nn.Module``, which is asked about the encoded features; a function from a table to answers, or an
+            object that predicts (see :func:`leakgauge.models.answering`), which are only asked unless ``learner`` is
+            given; or a model of :mod:`leakgauge.models`.
         train: the records the model was trained on.
         holdout: records of the same population that it was not trained on.
         target: name of the label column where ``train`` and ``holdout`` are data frames.
@@ -131,15 +133,40 @@ def subject(
         return Subject(name or type(model).__name__, members, others, model, how, note=note)
     if is_module(model):
         return Subject(name or type(model).__name__, members, others, trained_module(model, members), how, note=note)
-    if not hasattr(model, "fit") or not hasattr(model, "predict"):
-        raise ModelError(
-            f"a {type(model).__name__} cannot be audited; expected a scikit-learn estimator, a torch.nn.Module, a "
-            "learner, or a model of leakgauge.models"
-        )
+    if not (hasattr(model, "fit") and hasattr(model, "predict") and hasattr(model, "get_params")):
+        asked = answering(_function_of(model), members)
+        return Subject(name or called(model), members, others, asked, how, note=note)
     how = how or SklearnLearner(model)
     with user_code(name_of(model), "__sklearn_is_fitted__ or predict_proba"):
         fitted = wrap(model, members.schema) if is_fitted(model) else None
     return Subject(name or name_of(model), members, others, fitted, how)
+
+
+def _function_of(model: Any) -> Callable[[Any], Any]:
+    """What answers queries: a function itself, or what an object predicts with.
+
+    Raises:
+        ModelError: nothing does.
+    """
+    # XGBoost's own boosters predict tables by a method of another name.
+    for method in ("predict_proba", "inplace_predict", "predict"):
+        if callable(getattr(model, method, None)):
+            return _named(getattr(model, method), type(model).__name__)
+    if callable(model):
+        function: Callable[[Any], Any] = model
+        return function
+    raise ModelError(
+        f"a {type(model).__name__} cannot be audited; expected a scikit-learn estimator, a torch.nn.Module, a learner, "
+        "a function from a table to answers, or an object with a method predict_proba or predict"
+    )
+
+
+def _named(method: Callable[[Any], Any], name: str) -> Callable[[Any], Any]:
+    def ask(table: Any) -> Any:
+        return method(table)
+
+    ask.__name__ = name
+    return ask
 
 
 def as_records(

@@ -11,7 +11,7 @@ from leakgauge.models.access import (
     labels_of,
 )
 from leakgauge.models.files import load_estimator, load_factory
-from leakgauge.models.function import FunctionProbabilities, FunctionRegression
+from leakgauge.models.function import FunctionProbabilities, FunctionRegression, answering, called
 from leakgauge.models.release import Bins, LabelOnly, Release, Tempered, as_is, binned_logs, label_logs
 from leakgauge.models.sklearn import wrap
 from leakgauge.models.torch import is_module, trained_module, wrap_module
@@ -28,9 +28,11 @@ __all__ = [
     "RegressionAccess",
     "Release",
     "Tempered",
+    "answering",
     "answers",
     "as_is",
     "binned_logs",
+    "called",
     "is_module",
     "kind_of",
     "label_logs",

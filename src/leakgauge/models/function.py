@@ -1,37 +1,61 @@
-"""Any function as a model: the adapter for everything that is not scikit-learn."""
+"""Any function as a model: the adapter for everything that is not scikit-learn.
+
+What answers a table of queries is a function, whether it is one, a method, or an object of another library that can
+predict: what its answers mean is read off those about records that it was trained on.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from leakgauge.arrays import Floats
-from leakgauge.errors import user_code
+from leakgauge.arrays import Floats, Labels
+from leakgauge.errors import ModelError, UserCodeError, user_code
 from leakgauge.models.access import (
+    LabelAccess,
+    Model,
     ProbabilityAccess,
     RegressionAccess,
+    checked_log_probabilities,
     checked_probabilities,
     checked_values,
     own_table,
 )
+from leakgauge.models.outputs import Outputs, meaning_of
 
 if TYPE_CHECKING:
-    from leakgauge.records import Schema
+    from leakgauge.records import Records, Schema
+
+RECORDS_ASKED = 1000
+"""By which it is found what answers mean."""
 
 
 class _Function:
     def __init__(self, function: Callable[[object], Floats], schema: Schema) -> None:
         self.function = function
         self.schema = schema
-        self.name: str = getattr(function, "__name__", type(function).__name__)
+        self.name = called(function)
 
     def _asked(self, X: Floats, method: str) -> Floats:
         """What the function answers to the decoded queries; an exception of it is told as one of that method."""
-        queries = own_table(self.schema.decode(X))
-        with user_code(self.name, method):
-            return np.asarray(self.function(queries), dtype=np.float64)
+        return _told(self.function, self.schema, X, method, np.float64)
+
+
+def called(function: Any) -> str:
+    """How messages call a function, or what answers like one."""
+    name = str(getattr(function, "__name__", type(function).__name__))
+    return "function" if name == "<lambda>" else name
+
+
+def _told(
+    function: Callable[[object], Any], schema: Schema, X: Floats, method: str, dtype: type | None = None
+) -> NDArray[Any]:
+    queries = own_table(schema.decode(X))
+    with user_code(called(function), method):
+        return np.asarray(function(queries), dtype=dtype)
 
 
 class FunctionProbabilities(_Function, ProbabilityAccess):
@@ -54,3 +78,98 @@ class FunctionRegression(_Function, RegressionAccess):
     def predict(self, X: Floats) -> Floats:
         """Predicted values ``[m]``."""
         return checked_values(self._asked(X, "predict"), len(X), self.name)
+
+
+class FunctionOutputs(_Function, ProbabilityAccess):
+    """A function whose answers were found to mean probabilities, in one form or another.
+
+    Args:
+        function: takes the decoded queries and returns one number for each of ``schema.classes`` ``[m, k]``, or one for
+            the second of two classes, ``[m]`` or ``[m, 1]``.
+        schema: of the records.
+        meaning: what the numbers mean.
+    """
+
+    def __init__(self, function: Callable[[object], Floats], schema: Schema, meaning: Outputs) -> None:
+        super().__init__(function, schema)
+        self.meaning = meaning
+
+    @property
+    def note(self) -> str:
+        """What a reader should know of it."""
+        what = "for the second class" if self.meaning.single else "for the classes in the order of their labels"
+        return f"The answers of {self.name} were taken for {self.meaning.value} {what}."
+
+    def log_probabilities(self, X: Floats) -> Floats:
+        """Log-probabilities ``[m, k]``."""
+        told, k = self._asked(X, "its call"), len(self.schema.classes)
+        width = 1 if self.meaning.single else k
+        if told.shape not in ((len(X), width), (len(X),) * (width == 1)):
+            raise ModelError(
+                f"{self.name} gave an array of shape {told.shape} for {len(X)} queries; expected {width} for each"
+            )
+        logs = self.meaning.log_probabilities(told.reshape(len(X), width))
+        return checked_log_probabilities(logs, len(X), k, self.name)
+
+
+class FunctionLabels(_Function, LabelAccess):
+    """A function from a table of queries to labels ``[m]``, as they stand in the records."""
+
+    @property
+    def note(self) -> str:
+        """What a reader should know of it."""
+        return f"The answers of {self.name} were taken for labels; a function that answers probabilities tells more."
+
+    def labels(self, X: Floats) -> Labels:
+        """Class codes ``[m]``."""
+        told = _told(self.function, self.schema, X, "its call").reshape(-1)
+        codes = _codes(told, self.schema)
+        if len(told) != len(X) or (codes < 0).any():
+            raise ModelError(f"{self.name} gave something other than one label of the classes for each query")
+        return codes
+
+
+def answering(function: Callable[[object], Any], records: Records) -> Model:
+    """A function of which nothing else is known as a model: what it answers is read off its answers about records.
+
+    Args:
+        function: takes a table of queries, of the kind that the records came from, and returns for each row a label, a
+            number for each class in the order of the labels (probabilities, their logarithms or logits), or one number
+            for the second of two classes; for regression a value.
+        records: that it was trained on, some of which it is asked about.
+
+    Raises:
+        ModelError: it raises an exception, or answers something else.
+
+    >>> from leakgauge.records import Records
+    >>> records = Records.from_arrays([[0.0], [1.0], [2.0]], ["a", "b", "b"])
+    >>> answering(lambda table: table[:, 0] / 2, records).note
+    'The answers of function were taken for one probability for the second class.'
+    """
+    schema, some = records.schema, records.features[:RECORDS_ASKED]
+    if not schema.classes:
+        return FunctionRegression(function, schema)
+    n, k, who = len(some), len(schema.classes), called(function)
+    try:
+        told = _told(function, schema, some, "its call")
+    except UserCodeError as error:
+        raise UserCodeError(f"{error}; what does not answer a table of queries cannot be audited") from error
+    single = told.shape in ((n,), (n, 1))
+    if single and (_codes(told.reshape(-1), schema) >= 0).all():
+        return FunctionLabels(function, schema)
+    if told.dtype.kind not in "fiub" or not ((single and k == 2) or told.shape == (n, k)):
+        raise ModelError(
+            f"{who} gave an array of shape {told.shape} and type {told.dtype} for {n} records; expected a label for "
+            f"each, or numbers of shape ({n}, {k}) with one for each class in the order of the labels"
+            + (", or one number each for the second class" if k == 2 else "")
+        )
+    numbers = told.reshape(n, -1).astype(np.float64)
+    if not np.isfinite(numbers[np.isnan(numbers) | (numbers > 0)]).all():
+        raise ModelError(f"{who} gave NaN or infinity; expected labels, probabilities or logits")
+    return FunctionOutputs(function, schema, meaning_of(numbers, records.labels[:RECORDS_ASKED]))
+
+
+def _codes(told: NDArray[Any], schema: Schema) -> Labels:
+    """The place of each label among the classes ``[m]``, -1 where it is none."""
+    place = {value: code for code, value in enumerate(schema.classes)}
+    return np.array([place.get(value, -1) for value in told.tolist()], dtype=np.int64)

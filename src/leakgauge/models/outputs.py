@@ -1,0 +1,73 @@
+"""What the numbers that a classifier answers mean, where nothing but the numbers says so."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from leakgauge.arrays import Floats
+
+SUM_SLACK = 0.02
+"""How far probabilities that a model answers may add up to something other than 1: in half precision they do."""
+
+
+class Outputs(StrEnum):
+    """What the outputs of a classifier mean, one for each class, or a single one for the second of two classes."""
+
+    LOGITS = "logits"
+    LOG_PROBABILITIES = "log-probabilities"
+    PROBABILITIES = "probabilities"
+    LOGIT = "one logit"
+    PROBABILITY = "one probability"
+
+    @property
+    def single(self) -> bool:
+        """Whether there is one number for each record."""
+        return self in (Outputs.LOGIT, Outputs.PROBABILITY)
+
+    def log_probabilities(self, answered: Floats) -> Floats:
+        """Outputs ``[m, k]``, or ``[m, 1]`` where there is one, as log-probabilities ``[m, k]``."""
+        if self is Outputs.LOGIT:
+            return np.hstack([-np.logaddexp(0.0, answered), -np.logaddexp(0.0, -answered)])
+        if self is Outputs.PROBABILITY:
+            answered = np.hstack([1 - answered, answered])
+        with np.errstate(invalid="ignore", divide="ignore"):
+            logits = np.log(answered) if self in (Outputs.PROBABILITIES, Outputs.PROBABILITY) else answered
+            shifted = logits - logits.max(axis=1, keepdims=True)
+            return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
+
+
+def meaning_of(answered: Floats, labels: NDArray[np.generic], *, no_logit: bool = False) -> Outputs:
+    """What outputs seem to mean, by those about records that the model was trained on.
+
+    Probabilities are what adds up to 1. Single numbers in [0, 1] are what makes the labels likelier, which the model
+    learned from; all others are logits.
+
+    Args:
+        answered: ``[m, k]``, or ``[m, 1]`` for two classes.
+        labels: class codes ``[m]`` of these records.
+        no_logit: whether a single number in [0, 1] is known to be a probability.
+
+    >>> meaning_of(np.array([[0.9], [0.2]]), np.array([1, 0])).value
+    'one probability'
+    >>> meaning_of(np.array([[7.0, -1.0]]), np.array([0])).value
+    'logits'
+    """
+    if answered.shape[1] == 1:
+        if not ((answered >= 0) & (answered <= 1)).all():
+            return Outputs.LOGIT
+        either = (Outputs.PROBABILITY,) if no_logit else (Outputs.PROBABILITY, Outputs.LOGIT)
+        return max(either, key=lambda one: _likelihood(one, answered, labels.astype(np.int64)))
+    if (answered >= 0).all() and (np.abs(answered.sum(axis=1) - 1) <= SUM_SLACK).all():
+        return Outputs.PROBABILITIES
+    if (answered <= 0).all() and (np.abs(np.exp(answered).sum(axis=1) - 1) <= SUM_SLACK).all():
+        return Outputs.LOG_PROBABILITIES
+    return Outputs.LOGITS
+
+
+def _likelihood(meaning: Outputs, answered: Floats, labels: NDArray[np.int64]) -> float:
+    """The mean log-probability of the labels; single answers of 0 count as hardly possible."""
+    logs = meaning.log_probabilities(answered)
+    return float(np.maximum(logs[np.arange(len(labels)), labels], -20.0).mean())
