@@ -103,6 +103,8 @@ def interval(estimate: Estimate, places: int = 3) -> str:
     '0.100 to 0.300'
     >>> interval(Estimate(1.2, 1.2, float("inf"), 0.95, "example", 10), 2)
     '1.20 or more'
+    >>> interval(Estimate(1.7, 1.7 - 1e-9, 1.7 + 1e-9, 1, "example", 1))
+    'exact but for rounding'
     """
     if estimate.low == math.inf:
         return "infinite"
@@ -110,7 +112,8 @@ def interval(estimate: Estimate, places: int = 3) -> str:
         return "exact"
     if estimate.high == math.inf and math.isfinite(estimate.low):
         return f"{number(estimate.low, places)} or more"
-    return f"{number(estimate.low, places)} to {number(estimate.high, places)}"
+    low, high = number(estimate.low, places), number(estimate.high, places)
+    return "exact but for rounding" if low == high else f"{low} to {high}"
 
 
 def value_and_interval(estimate: Estimate, places: int = 3) -> str:
