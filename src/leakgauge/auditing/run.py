@@ -27,8 +27,7 @@ from leakgauge.auditing.gate import Limits, apply
 from leakgauge.auditing.result import ExposedRecord
 from leakgauge.errors import LeakgaugeError, StoreError, place_of
 from leakgauge.escaping import csv_rows, csv_table, one_line
-from leakgauge.training import write_atomically
-from leakgauge.training.store import litter, refuse_links
+from leakgauge.storing import litter, refuse_links, write_atomically
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from leakgauge.protecting.cost import Quality, estimated_error, increase, qualit
 from leakgauge.protecting.outcome import Protection, Refused, Tried
 from leakgauge.records import Task
 from leakgauge.statistics import bonferroni_confidence, mean
-from leakgauge.training.store import refuse_links
+from leakgauge.storing import refuse_links
 
 if TYPE_CHECKING:
     from leakgauge.auditing.case import Stage
