@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TypeAlias, TypeVar
 
 import numpy as np
@@ -16,13 +17,13 @@ from leakgauge.auditing.overlap import Overlap, holdout_repeats
 from leakgauge.auditing.people import opaque_ids
 from leakgauge.auditing.plan import Outline
 from leakgauge.auditing.question import Answer
-from leakgauge.auditing.released import released_model
+from leakgauge.auditing.released import Releasing, released_model
 from leakgauge.auditing.result import Description
 from leakgauge.auditing.settings import ReleasedOutputs, Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.errors import ModelError, UserCodeError
 from leakgauge.influence import OwnModels
-from leakgauge.models import AnswerKind, Model, answers, kind_of
+from leakgauge.models import AnswerKind, Model, answers, kind_of, label_logs
 from leakgauge.records import Records, concatenate
 from leakgauge.streams import AuditStream
 from leakgauge.training import Execution, PredictionTable, Randomness, everything, train_many
@@ -150,6 +151,26 @@ def open_case(
     )
 
 
+def opened(
+    what: Subject, run: Path | None = None, progress: Stage | None = None
+) -> Subject:
+    """A subject that can be asked.
+
+    Where a model behind an endpoint outputs labels, the learner's models output labels as well.
+
+    Args:
+        what: the model or learner with its records.
+        run: folder that keeps the answers of an endpoint.
+        progress: called as it answers.
+    """
+    if what.endpoint is None:
+        return what
+    what = what.opened(run, None if progress is None else partial(progress, "queries to the endpoint"))
+    if what.learner is not None and what.model is not None and kind_of(what.model) is AnswerKind.LABELS:
+        what = replace(what, learner=Releasing(what.learner, label_logs))
+    return what
+
+
 def released_kind(kind: AnswerKind, settings: Settings) -> AnswerKind:
     """What the released model answers, of what it would answer as it is.
 
@@ -174,8 +195,9 @@ def _asked(
         try:
             kind, told = kind_of(what.model), answers(what.model, features, n_classes)
             again = AuditStream.ASKED_AGAIN.generator(settings.seed).permutation(len(features))[:N_ASKED_AGAIN]
+            again = again[: what.model.affordable(len(again))]
             n_again = len(again)
-            n_moved = _n_moved(kind, told[again], answers(what.model, features[again], n_classes))
+            n_moved = _n_moved(kind, told[again], answers(what.model.afresh(), features[again], n_classes))
         except UserCodeError as error:
             raise UserCodeError(
                 f"{error}; it must predict all training and holdout records: give its encoder all "
@@ -183,6 +205,7 @@ def _asked(
             ) from error
     else:
         assert what.learner is not None
+        assert what.endpoint is None  # it was opened
         table = train_many(
             what.learner,
             what.train,

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from leakgauge.attributes.imputation import N_TREES
-from leakgauge.auditing.case import released_kind
+from leakgauge.auditing.case import opened, released_kind
 from leakgauge.auditing.influence.sample import n_within_budget
 from leakgauge.auditing.membership.measurement import n_set_aside, wants_shadows
 from leakgauge.auditing.pace import Pace, elapsed, pace
@@ -96,7 +96,8 @@ def explain(
     """Say what :func:`leakgauge.audit` would do, which takes the same: models, engines, time and memory.
 
     Args:
-        model: a fitted or unfitted estimator, a learner, or any model of :mod:`leakgauge.models`.
+        model: a fitted or unfitted estimator, a learner, an endpoint, which is sent one request, or any model of
+            :mod:`leakgauge.models`.
         train: the records it was trained on: ``Records``, ``(X, y)``, or a data frame with the label column.
         holdout: records of the same population that it was not trained on, in the same form.
         target: name of the label column of data frames.
@@ -128,6 +129,7 @@ def explain_subject(what: Subject, settings: Settings) -> Explanation:
     Raises:
         ModelError: the learner cannot be trained on the training records, or the model does not answer.
     """
+    what = opened(what)
     questions = [question(what, settings) for question in QUESTIONS]
     everyone, learner = concatenate(what.train, what.holdout), what.learner is not None
     n_answers = max(1, len(what.train.schema.classes))

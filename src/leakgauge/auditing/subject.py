@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -10,7 +12,16 @@ import numpy as np
 from leakgauge.checking import optional, text
 from leakgauge.errors import DataError, ModelError, user_code
 from leakgauge.escaping import shapes
-from leakgauge.models import LabelAccess, Model, RegressionAccess, is_module, trained_module, wrap
+from leakgauge.models import (
+    Endpoint,
+    LabelAccess,
+    Model,
+    RegressionAccess,
+    is_module,
+    open_endpoint,
+    trained_module,
+    wrap,
+)
 from leakgauge.models.access import MAX_ABSOLUTE_VALUE
 from leakgauge.models.sklearn import name_of, refuse_class
 from leakgauge.records import Column, Kind, Records, Role, Schema, Task, from_pair
@@ -33,6 +44,7 @@ class Subject:
         original: the schema in the user's own words, where the records have codes in place of categories.
         shadows: what reference models answered about training and holdout records, in this order, where there is no
             learner to train shadow models with.
+        endpoint: where the released model is asked, until :meth:`opened` makes a model of it.
     """
 
     name: str
@@ -42,6 +54,7 @@ class Subject:
     learner: Learner | None
     original: Schema | None = None
     shadows: PredictionTable | None = None
+    endpoint: Endpoint | None = None
 
     __repr__ = shapes
 
@@ -50,12 +63,29 @@ class Subject:
         """What the columns hold, as the user knows it."""
         return self.original or self.train.schema
 
+    def opened(self, folder: Path | None, tell: Callable[[int, int], None] | None = None) -> Subject:
+        """The subject with a model that can be asked: one behind an endpoint answers a few queries for it.
+
+        Args:
+            folder: the run folder, which keeps its answers.
+            tell: called as it answers, with the queries that were answered and those in all.
+
+        Raises:
+            InputError: its answers, or the settings of the endpoint, cannot be used.
+            EndpointError: it cannot be reached.
+        """
+        if self.endpoint is None:
+            return self
+        train, holdout = self.in_own_words(self.train), self.in_own_words(self.holdout)
+        model = open_endpoint(self.endpoint, train, holdout, folder=folder, tell=tell)
+        return replace(self, model=model, endpoint=None)
+
     def in_own_words(self, records: Records) -> Records:
         """Records of this subject under that schema; the matrix of their features is the same."""
         return records if self.original is None else replace(records, schema=self.original)
 
     def __post_init__(self) -> None:
-        if self.model is None and self.learner is None:
+        if self.model is None and self.learner is None and self.endpoint is None:
             raise ModelError("there is neither a model nor a learner; give one of them")
         for records, which in ((self.train, "training"), (self.holdout, "holdout")):
             if len(records) == 0:
@@ -90,7 +120,8 @@ def subject(
     Args:
         model: a fitted scikit-learn classifier, regressor or pipeline (its learner by cloning); an unfitted one, or
             any :class:`~leakgauge.training.Learner`, which is then trained on ``train``; a trained
-            ``torch.nn.Module``, which is asked about the encoded features; or a model of :mod:`leakgauge.models`.
+            ``torch.nn.Module``, which is asked about the encoded features; an :class:`~leakgauge.models.Endpoint`; or
+            a model of :mod:`leakgauge.models`.
         train: the records the model was trained on.
         holdout: records of the same population that it was not trained on.
         target: name of the label column where ``train`` and ``holdout`` are data frames.
@@ -110,6 +141,8 @@ def subject(
         task, classes = _task(model), _classes(model)
     members, others = as_records(train, holdout, target=target, task=task, classes=classes)
     how = as_learner(learner) if learner is not None else None
+    if isinstance(model, Endpoint):
+        return Subject(name or model.title, members, others, None, how, endpoint=model)
     if isinstance(model, Learner):
         return Subject(name or model.name, members, others, None, how or model)
     if isinstance(model, LabelAccess | RegressionAccess):
@@ -118,8 +151,8 @@ def subject(
         return Subject(name or type(model).__name__, members, others, trained_module(model, members), how)
     if not hasattr(model, "fit") or not hasattr(model, "predict"):
         raise ModelError(
-            f"a {type(model).__name__} cannot be audited; expected a scikit-learn estimator, a torch.nn.Module, a "
-            "learner, or a model of leakgauge.models"
+            f"a {type(model).__name__} cannot be audited; expected a scikit-learn estimator, a torch.nn.Module, an "
+            "Endpoint, a learner, or a model of leakgauge.models"
         )
     how = how or SklearnLearner(model)
     with user_code(name_of(model), "__sklearn_is_fitted__ or predict_proba"):
@@ -165,7 +198,9 @@ def _task(model: Any) -> Task | None:
 
 
 def _classes(model: Any) -> tuple[Any, ...]:
-    """The classes a fitted estimator knows; none where it does not say."""
+    """The classes a fitted estimator knows, or an endpoint is declared with; none where nothing is said."""
+    if isinstance(model, Endpoint):
+        return model.classes
     known = getattr(model, "classes_", None)
     return tuple(known.tolist()) if isinstance(known, np.ndarray) else ()
 

@@ -6,13 +6,12 @@ torch is an optional extra (``pip install 'leakgauge[torch]'``) and is imported 
 from __future__ import annotations
 
 import sys
-from enum import StrEnum
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leakgauge.arrays import Floats, Indices
+from leakgauge.arrays import Floats
 from leakgauge.errors import ConfigError, MissingExtra, ModelError, user_code
 from leakgauge.models.access import (
     ProbabilityAccess,
@@ -21,6 +20,7 @@ from leakgauge.models.access import (
     checked_values,
     own_table,
 )
+from leakgauge.models.outputs import Outputs, meaning_of_many, meaning_of_single
 
 if TYPE_CHECKING:
     from leakgauge.records import Records, Schema
@@ -33,36 +33,6 @@ Design: TypeAlias = Any
 
 ASKED_AT_ONCE = 1024
 """Queries in one pass: bounds the memory of what the layers in between answer."""
-
-
-SUM_SLACK = 0.02
-"""How far probabilities that a module answers may add up to something other than 1: in half precision they do."""
-
-
-class Outputs(StrEnum):
-    """What the outputs of a classifier mean, one for each class, or a single one for the second of two classes."""
-
-    LOGITS = "logits"
-    LOG_PROBABILITIES = "log-probabilities"
-    PROBABILITIES = "probabilities"
-    LOGIT = "one logit"
-    PROBABILITY = "one probability"
-
-    @property
-    def single(self) -> bool:
-        """Whether there is one number for each record."""
-        return self in (Outputs.LOGIT, Outputs.PROBABILITY)
-
-    def log_probabilities(self, answered: Floats) -> Floats:
-        """Outputs ``[m, k]``, or ``[m, 1]`` where there is one, as log-probabilities ``[m, k]``."""
-        if self is Outputs.LOGIT:
-            return np.hstack([-np.logaddexp(0.0, answered), -np.logaddexp(0.0, -answered)])
-        if self is Outputs.PROBABILITY:
-            answered = np.hstack([1 - answered, answered])
-        with np.errstate(invalid="ignore", divide="ignore"):
-            logits = np.log(answered) if self in (Outputs.PROBABILITIES, Outputs.PROBABILITY) else answered
-            shifted = logits - logits.max(axis=1, keepdims=True)
-            return np.asarray(shifted - np.log(np.exp(shifted).sum(axis=1, keepdims=True)))
 
 
 class _Trained:
@@ -167,28 +137,12 @@ def trained_module(module: Module, records: Records) -> ModuleModel:
         return ModuleRegression(module, records.schema)
     features = features_of(records.features[:ASKED_AT_ONCE], records.schema, None)
     if n_classes == 2 and width_of(module, features) == 1:
-        given = outputs(module, features, 1)
-        meaning = Outputs.LOGIT
-        if ((given >= 0) & (given <= 1)).all():
-            labels = np.asarray(records.labels[:ASKED_AT_ONCE], dtype=np.int64)
-            sigmoid = any(isinstance(layer, imported().nn.Sigmoid) for layer in list(module.modules())[-2:])
-            either = (Outputs.PROBABILITY,) if sigmoid else (Outputs.PROBABILITY, Outputs.LOGIT)
-            meaning = max(either, key=lambda one: _likelihood(one, given, labels))
+        sigmoid = any(isinstance(layer, imported().nn.Sigmoid) for layer in list(module.modules())[-2:])
+        labels = np.asarray(records.labels[:ASKED_AT_ONCE], dtype=np.int64)
+        meaning = meaning_of_single(outputs(module, features, 1), labels, sigmoid=sigmoid)
     else:
-        given = outputs(module, features, n_classes)
-        if (given >= 0).all() and (np.abs(given.sum(axis=1) - 1) <= SUM_SLACK).all():
-            meaning = Outputs.PROBABILITIES
-        elif (given <= 0).all() and (np.abs(np.exp(given).sum(axis=1) - 1) <= SUM_SLACK).all():
-            meaning = Outputs.LOG_PROBABILITIES
-        else:
-            meaning = Outputs.LOGITS
+        meaning = meaning_of_many(outputs(module, features, n_classes))
     return ModuleProbabilities(module, records.schema, meaning=meaning)
-
-
-def _likelihood(meaning: Outputs, given: Floats, labels: Indices) -> float:
-    """The mean log-probability of the labels; single answers of 0 count as hardly possible."""
-    logs = meaning.log_probabilities(given)
-    return float(np.maximum(logs[np.arange(len(labels)), labels], -20.0).mean())
 
 
 def width_of(module: Module, features: NDArray[np.float32]) -> int:
