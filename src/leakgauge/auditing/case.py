@@ -12,7 +12,7 @@ import numpy as np
 
 from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.auditing.description import describe
-from leakgauge.auditing.membership.measurement import n_set_aside, train_shadows, wants_shadows
+from leakgauge.auditing.membership.measurement import n_set_aside, train_shadows, wants_copies, wants_shadows
 from leakgauge.auditing.overlap import Overlap, holdout_repeats
 from leakgauge.auditing.people import opaque_ids
 from leakgauge.auditing.plan import Outline
@@ -23,6 +23,7 @@ from leakgauge.auditing.settings import ReleasedOutputs, Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.errors import ModelError, UserCodeError
 from leakgauge.influence import OwnModels
+from leakgauge.membership.noise_robustness import N_COPIES
 from leakgauge.models import AnswerKind, Model, answers, kind_of, label_logs
 from leakgauge.records import Records, concatenate
 from leakgauge.streams import AuditStream
@@ -92,6 +93,15 @@ class Case(Outline):
         """The released model itself, for questions about records that are in no table of answers."""
         return released_model(self.what, self.settings)
 
+    def affords(self, n_queries: int) -> bool:
+        """Whether the released model may be asked so many more queries."""
+        return self.what.model is None or self.what.model.affordable(n_queries) == n_queries
+
+    @cached_property
+    def asks_copies(self) -> bool:
+        """Whether the released model is asked about changed copies of the candidates."""
+        return wants_copies(self.kind, self.settings) and self.affords(N_COPIES * len(self.candidates))
+
     @cached_property
     def shadow_models(self) -> tuple[PredictionTable | None, str]:
         """Answers of the shadow models about the candidates, or why there are none; trained when first asked for."""
@@ -151,9 +161,7 @@ def open_case(
     )
 
 
-def opened(
-    what: Subject, run: Path | None = None, progress: Stage | None = None
-) -> Subject:
+def opened(what: Subject, run: Path | None = None, progress: Stage | None = None) -> Subject:
     """A subject that can be asked.
 
     Where a model behind an endpoint outputs labels, the learner's models output labels as well.

@@ -8,7 +8,7 @@
     target = "income"
 
     [[models]]
-    kind = "file"                # or "recipe", or "factory"
+    kind = "file"                # or "recipe", "factory", "endpoint"
     path = "model.skops"
 
 Everything else has a default; ``leakgauge schema config`` prints all there is. Unknown keys are refused: a limit that
@@ -39,7 +39,7 @@ from leakgauge.auditing._wording import lines
 from leakgauge.auditing.data_table import ColumnPart, DataPart
 from leakgauge.auditing.influence.settings import InfluencePart
 from leakgauge.auditing.membership.settings import AttacksPart
-from leakgauge.auditing.model_tables import FactoryPart, FilePart, ModelPart, RecipePart
+from leakgauge.auditing.model_tables import EndpointPart, FactoryPart, FilePart, ModelPart, RecipePart
 from leakgauge.auditing.properties.settings import PropertyGames, PropertyGamesPart, PropertyPart
 from leakgauge.auditing.settings import ReleasePart, ReleaseRule, RulePart, Settings
 from leakgauge.auditing.subject import Subject
@@ -52,6 +52,9 @@ from leakgauge.training.learners import identity
 
 NUMBERS = ("seed", "device", "release", "attacks", "influence", "properties", "property_games", "rule")
 """Settings that the numbers depend on, beside the records and the models."""
+
+ASKED = ("url", "protocol", "model", "layout", "template", "answer", "outputs", "classes", "max_queries")
+"""Settings of an endpoint that the numbers depend on; the others are how fast and how patiently it is asked."""
 
 
 class Config(Part):
@@ -243,6 +246,9 @@ class Config(Part):
             if model.title == title and isinstance(model, FactoryPart):
                 code = _repeatable(fingerprint("code", load_factory(model.factory)))
                 return f"{model.factory} {json.dumps(model.options, sort_keys=True)} {code}"
+            if model.title == title and isinstance(model, EndpointPart):
+                asked = model.model_dump_json(include=set(ASKED))
+                return f"endpoint, sha256 {hashlib.sha256(asked.encode()).hexdigest()}"
         return None
 
 
@@ -253,6 +259,10 @@ Config.sections = {
     ("models", "recipe"): RecipePart,
     ("models", "factory"): FactoryPart,
     ("models", "file"): FilePart,
+    ("models", "endpoint"): EndpointPart,
+    ("models", "endpoint", "learner", "recipe"): RecipePart,
+    ("models", "endpoint", "learner", "factory"): FactoryPart,
+    ("models", "endpoint", "learner", "file"): FilePart,
     ("release",): ReleasePart,
     ("attacks",): AttacksPart,
     ("influence",): InfluencePart,

@@ -14,12 +14,13 @@ import numpy as np
 
 from leakgauge.auditing import AuditResult, ReleasedOutputs, Settings, Subject, audit_subject
 from leakgauge.auditing.attributes.measurement import hidden_columns
+from leakgauge.auditing.case import opened
 from leakgauge.auditing.membership import measurement as membership
 from leakgauge.auditing.released import released_model
-from leakgauge.auditing.run import make_private
+from leakgauge.auditing.run import KEPT, make_private
 from leakgauge.checking import instance, many, optional
 from leakgauge.defences import Binning, Defence, LabelsOnly, OutputDefence, Unchanged
-from leakgauge.errors import ConfigError, InputError, LeakgaugeError, ModelError, StoreError, WorkerError
+from leakgauge.errors import ConfigError, EndpointError, InputError, LeakgaugeError, ModelError, StoreError, WorkerError
 from leakgauge.models import AnswerKind, answers, kind_of
 from leakgauge.protecting.choice import default_defences, n_refits
 from leakgauge.protecting.cost import Quality, estimated_error, increase, quality
@@ -81,6 +82,7 @@ def protect(
     refused: dict[str, Refused] = {}
     before: Quality | None = None
     with _kept(run) as folder:
+        what = opened(what, folder, progress)
         for defence in chosen:
             try:
                 defended, own = _defended(what, strict, defence)
@@ -94,7 +96,7 @@ def protect(
                     progress=None if progress is None else _named(progress, defence),
                 )
                 found = _quality(defended, own)
-            except (StoreError, WorkerError):  # of the run, not of the defence
+            except (StoreError, WorkerError, EndpointError):  # of the run, not of the defence
                 raise
             except Exception as error:  # the code of models and libraries may raise anything at all
                 if before is None:
@@ -129,7 +131,7 @@ def kept_folder(folder: str | Path) -> Path:
         raise StoreError(f"run folder {folder} cannot be made ({error.strerror}); choose another") from None
     for inside, _, files in os.walk(folder):
         refuse_links(Path(inside))
-        if files and Path(inside).name != "chunks":
+        if files and Path(inside).name not in KEPT:
             raise StoreError(f"folder {folder} is not empty and holds no finished training; name another with --run")
     make_private(folder)
     return folder
