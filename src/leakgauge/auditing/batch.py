@@ -19,7 +19,7 @@ from leakgauge.auditing.config import Config
 from leakgauge.auditing.document import Document
 from leakgauge.auditing.run import Run
 from leakgauge.auditing.subject import Subject
-from leakgauge.errors import InputError
+from leakgauge.errors import EndpointError, InputError
 from leakgauge.training import Workers
 
 RUNS = "leakgauge-runs"
@@ -63,6 +63,7 @@ def audit_config(
 
     Raises:
         InputError: data, a model or the configuration cannot be used.
+        EndpointError: a model behind an endpoint cannot be reached, or stops answering.
         StoreError: the folder belongs to another audit, is in use, or cannot be written.
     """
     began, clock = datetime.now(UTC), time.perf_counter()
@@ -77,7 +78,7 @@ def audit_config(
                 audit_subject(what, config.settings(), run=run.folder, workers=workers, progress=_told(progress, what))
                 for what in subjects
             ]
-        except InputError:
+        except (InputError, EndpointError):
             run.forget()
             raise
         document = Document.of(config.name, results)

@@ -95,6 +95,7 @@ class Asker:
             except RefusedError as error:
                 if error.status in (401, 403) or form == self.wire.forms[-1]:
                     raise
+                self._asked.clear()
             else:
                 return
 

@@ -28,26 +28,21 @@ class KeptAnswers:
 
     Args:
         identity: of the endpoint and of the way it is asked, hexadecimal digits.
-        folder: made when it is missing (mode 0700); ``None`` keeps nothing on disk.
+        folder: made with the first answer (mode 0700); ``None`` keeps nothing on disk.
 
     Raises:
-        StoreError: the folder cannot be made or read, or is a link.
+        StoreError: the folder cannot be read, or is a link.
     """
 
     def __init__(self, identity: str, folder: Path | None) -> None:
         self.identity, self.folder = identity, folder
         self._answers: dict[str, Any] = {}
-        if folder is None:
-            return
-        if folder.is_symlink():
-            raise StoreError(f"{folder} is a link, and what it points to is not ours; remove it")
-        try:
-            folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-        except OSError as error:
-            raise StoreError(f"folder {folder} cannot be made ({error.strerror}); choose another") from None
-        refuse_links(folder)
-        for path in sorted(folder.glob(f"{identity[:16]}-*.json")):
-            self._answers |= _read(path)
+        if folder is not None:
+            if folder.is_symlink():
+                raise StoreError(f"{folder} is a link, and what it points to is not ours; remove it")
+            refuse_links(folder)
+            for path in sorted(folder.glob(f"{identity[:16]}-*.json")):
+                self._answers |= _read(path)
 
     def __contains__(self, key: str) -> bool:
         """Whether it was answered."""
@@ -58,8 +53,13 @@ class KeptAnswers:
         return self._answers[key]
 
     def keep(self, keys: Sequence[str], answers: Sequence[Any]) -> None:
-        """Keep what was answered to one request; on disk before this returns."""
+        """Keep what was answered to one request; on disk before this returns.
+
+        Raises:
+            StoreError: the folder cannot be made or written.
+        """
         if self.folder is not None:
+            _make(self.folder)
             content = json.dumps({"keys": list(keys), "answers": list(answers)}, separators=(",", ":")).encode()
             name = f"{self.identity[:16]}-{hashlib.sha256(''.join(keys).encode()).hexdigest()[:32]}.json"
             text = hashlib.sha256(content).hexdigest().encode() + b"\n" + content
@@ -70,6 +70,13 @@ class KeptAnswers:
         """Of a row, asked for the first time (0) or again (1)."""
         text = json.dumps([self.identity, turn, row], separators=(",", ":"))
         return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
+    except OSError as error:
+        raise StoreError(f"folder {folder} cannot be made ({error.strerror}); choose another") from None
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -148,7 +148,11 @@ class ProbabilityReading:
         return logs
 
     def _of_probabilities(self, given: Floats) -> Floats:
-        """Logarithms; the sum of rounded probabilities may be off by what rounding each of them does to it."""
+        """Logarithms; the sum of rounded probabilities may be off by what rounding each of them does to it.
+
+        Rounding k numbers to d decimals moves their sum by less than ``k / 2`` times ``10 ** -d``, and to a multiple of
+        that, but for ties.
+        """
         with np.errstate(invalid="ignore"):
             inside = (given >= -SINGLE_PRECISION_SLACK) & (given <= 1 + SINGLE_PRECISION_SLACK)
         outside = int(np.count_nonzero(~inside.all(axis=1)))
@@ -158,7 +162,7 @@ class ProbabilityReading:
                 'answers are probabilities; if they are logits, set outputs = "logits"'
             )
         decimals = n_decimals(given)
-        slack = SINGLE_PRECISION_SLACK + (0.5 * given.shape[1] * 10.0**-decimals if decimals else 0.0)
+        slack = SINGLE_PRECISION_SLACK + ((given.shape[1] - 1) // 2 * 10.0**-decimals if decimals else 0.0)
         sums = given.sum(axis=1)
         off = np.abs(sums - 1) > slack
         if off.any():
