@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from leakgauge.attributes.imputation import N_TREES
-from leakgauge.auditing.case import opened, released_kind
+from leakgauge.auditing.case import N_ASKED_AGAIN, opened, released_kind
 from leakgauge.auditing.influence.sample import n_within_budget
-from leakgauge.auditing.membership.measurement import n_set_aside, wants_shadows
+from leakgauge.auditing.membership.measurement import n_set_aside, wants_copies, wants_shadows
 from leakgauge.auditing.pace import Pace, elapsed, pace
 from leakgauge.auditing.plan import Outline, PlannedStep
 from leakgauge.auditing.question import Question
@@ -25,8 +25,10 @@ from leakgauge.auditing.questions import QUESTIONS
 from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import Data, Subject, subject
 from leakgauge.checking import instance, optional
+from leakgauge.membership.noise_robustness import N_COPIES
 from leakgauge.membership.shadow_classifier import PAPER_ROWS
 from leakgauge.models import AnswerKind, answers, kind_of
+from leakgauge.models.endpoints import RemoteModel
 from leakgauge.records import concatenate
 from leakgauge.training import coarse_tolerance, everything, plan
 from leakgauge.training.engines import STOPPING
@@ -167,7 +169,7 @@ def explain_subject(what: Subject, settings: Settings) -> Explanation:
         model=what.name,
         learner=None if what.learner is None else what.learner.name,
         answers=kind,
-        questions=tuple(filter(None, (question.announce(outline) for question in questions))),
+        questions=tuple(filter(None, (_queries(outline), *(question.announce(outline) for question in questions)))),
         steps=tuple(steps),
         seconds_per_fit=cost.fit if learner else None,
         seconds=sum(step.seconds for step in steps if not step.sometimes),
@@ -179,6 +181,16 @@ def explain_subject(what: Subject, settings: Settings) -> Explanation:
         + most,
         warnings=tuple(_warnings(outline)),
     )
+
+
+def _queries(outline: Outline) -> str:
+    """What an endpoint is asked, which may be paid for; attribute inference says its own."""
+    if not isinstance(outline.what.model, RemoteModel):
+        return ""
+    n = len(outline.candidates)
+    copies = f", and {N_COPIES * n:,} changed copies of records" if wants_copies(outline.kind, outline.settings) else ""
+    again = min(N_ASKED_AGAIN, n + outline.n_population)
+    return f"Queries to the endpoint: {n + outline.n_population:,} records, {again:,} of them twice{copies}."
 
 
 def _trial(outline: Outline) -> list[PlannedStep]:

@@ -100,6 +100,11 @@ class LabelReading:
     codes: dict[Value, int]
     who: str
 
+    @property
+    def of_nothing(self) -> Labels:
+        """Of no answers."""
+        return np.empty(0, dtype=np.int64)
+
     def __call__(self, answers: Sequence[Any]) -> Labels:
         """Class codes ``[m]``."""
         if Form.of_all(answers).width > 1:
@@ -131,6 +136,11 @@ class ProbabilityReading:
     order: tuple[int, ...]
     n_classes: int
     who: str
+
+    @property
+    def of_nothing(self) -> Floats:
+        """Of no answers."""
+        return np.empty((0, self.n_classes))
 
     def __call__(self, answers: Sequence[Any]) -> Floats:
         """Log-probabilities ``[m, k]`` in the schema's order."""
@@ -185,6 +195,11 @@ class ValueReading:
 
     who: str
 
+    @property
+    def of_nothing(self) -> Floats:
+        """Of no answers."""
+        return np.empty(0)
+
     def __call__(self, answers: Sequence[Any]) -> Floats:
         """Predicted values ``[m]``."""
         form = Form.of_all(answers)
@@ -224,6 +239,8 @@ class RemoteModel:
         return f"The model was queried behind an endpoint (protocol {protocol}; {n:,} queries)."
 
     def _answers(self, X: Floats) -> Any:
+        if not len(X):
+            return self.reading.of_nothing
         return self.reading(self.asker.ask(X, self.reading, turn=self.turn))
 
 
