@@ -173,6 +173,38 @@ def test_the_server_says_when_to_come_back(serve, servers):
         answers(model, X[:20], 2)
 
 
+def test_a_server_that_wants_hours_is_not_waited_for(serve, servers):
+    server = serve(servers.mlflow(probabilities))
+    server.made = lambda request, body, fault: (503, {"Retry-After": "7200"}, b"", [])
+    with pytest.raises(
+        EndpointError, match="status 503, and asks to come back in 7,200 seconds; what it answered is kept"
+    ):
+        audited(server)
+    assert server.n_requests == 1
+
+
+def test_a_deadline_is_for_queries_and_not_for_what_is_between(serve, servers):
+    server = serve(servers.mlflow(probabilities))
+    model = open_endpoint(lg.Endpoint(server.url, deadline=1.0), RECORDS[:10], RECORDS[10:20])
+    time.sleep(1.1)
+    answers(model, X[:20], 2)
+    assert server.rows.total() == 20
+
+
+def test_proxies_are_those_of_the_environment_but_for_loopback(serve, servers, monkeypatch):
+    proxy, server = serve(servers.mlflow(probabilities)), serve(servers.mlflow(probabilities))
+    inner = proxy.answer
+    proxy.answer = lambda path, body, headers: inner("/invocations", body, headers)
+    for name in ("http_proxy", "HTTP_PROXY"):
+        monkeypatch.setenv(name, proxy.url)
+    for name in ("no_proxy", "NO_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    open_endpoint(lg.Endpoint(server.url), RECORDS[:10], RECORDS[10:20])
+    assert (server.n_requests, proxy.n_requests) == (1, 0)
+    open_endpoint(lg.Endpoint("http://models.invalid/a", insecure=True), RECORDS[:10], RECORDS[10:20])
+    assert proxy.paths == ["http://models.invalid/a/invocations"]
+
+
 def test_both_forms_of_retry_after():
     assert seconds_of("120") == 120
     assert seconds_of(formatdate(time.time() + 60, usegmt=True)) == pytest.approx(60, abs=2)

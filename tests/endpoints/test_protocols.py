@@ -117,6 +117,15 @@ def test_json_of_any_shape(serve, template, answer, made):
     assert set(server.paths) == {"/score"}
 
 
+def test_kserve_v1_by_the_whole_address(serve):
+    def reply(path, body, headers):
+        assert path == "/v1/models/m:predict"
+        return {"predictions": MODEL.predict_proba(np.array(body["instances"])).tolist()}, body["instances"]
+
+    model = opened(lg.Endpoint(serve(reply).url + "/v1/models/m:predict", layout="instances"))
+    np.testing.assert_allclose(answers(model, X, 3), answers(wrap(MODEL, RECORDS.schema), X, 3), rtol=0, atol=1e-12)
+
+
 def test_a_regressor_by_numbers(serve, servers):
     fitted = LinearRegression().fit(X, X[:, 1])
     server = serve(servers.mlflow(of_table(fitted.predict)))

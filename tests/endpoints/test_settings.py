@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+from pathlib import Path
 
 import jsonschema
 import numpy as np
@@ -147,3 +149,13 @@ def test_pace_and_patience_make_no_other_audit(tmp_path):
     assert inputs("") == inputs('batch_rows = 5\nconnections = 1\ntimeout = 3.0\ntoken_env = "T"\ncache = "c"')
     assert inputs("") != inputs("max_queries = 1000")
     assert "one-of-many" not in json.dumps(inputs("")["models"])
+
+
+def test_the_files_of_the_manual_can_be_read(tmp_path):
+    page = (Path(__file__).parents[2] / "docs" / "quickstart.md").read_text()
+    blocks = [block for block in re.findall(r"```toml\n(.*?)```", page, re.DOTALL) if 'kind = "endpoint"' in block]
+    assert len(blocks) == 2
+    for block in blocks:
+        (tmp_path / "audit.toml").write_text(f'[data]\ndataset = "wine"\n{block}')
+        (part,) = load_config(tmp_path / "audit.toml").models
+        assert part.endpoint(tmp_path).name.startswith("https://models.example.org/")

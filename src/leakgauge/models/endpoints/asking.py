@@ -129,8 +129,7 @@ class Asker:
         batches = list(iter(lambda: dict(islice(waiting, self.wire.batch_rows)), {}))
         if not batches:
             return
-        lock, stopped = threading.Lock(), self.transport.pace.stopped
-        stopped.clear()
+        lock = threading.Lock()
 
         def sent(batch: dict[str, Row]) -> int:
             keys, rows = list(batch), list(batch.values())
@@ -145,11 +144,13 @@ class Asker:
                 self.kept.keep(keys, answers)
             return len(keys)
 
-        with ThreadPoolExecutor(min(self.endpoint.connections, len(batches)), "endpoint") as pool:
+        with (
+            ThreadPoolExecutor(min(self.endpoint.connections, len(batches)), "endpoint") as pool,
+            self.transport.pace.running(),
+        ):
             try:
                 self._collect([pool.submit(sent, batch) for batch in batches], len(missing))
             except BaseException:
-                stopped.set()
                 pool.shutdown(wait=False, cancel_futures=True)
                 raise
 

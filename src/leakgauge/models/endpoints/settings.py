@@ -104,7 +104,7 @@ class Endpoint(Checked):
     result says it. Every answer is kept on disk as it comes, in the run folder or in ``cache``, and no query that was
     answered is sent again; the folder is readable by its owner alone. A request that fails for a reason that may pass
     (time-outs, lost connections, broken answers, statuses 408, 425, 429 and 5xx) is sent again after a growing wait, or
-    after what the server asks for (``Retry-After``).
+    after what the server asks for (``Retry-After``, up to ten minutes).
 
     The token, if there is one, comes from an environment variable and goes into no file, report or message.
     Certificates are verified, redirects followed within the same origin only, and proxies taken from the environment,
@@ -114,7 +114,7 @@ class Endpoint(Checked):
         url: address of the server or of the model; ``/invocations`` (mlflow) or ``/v2/models/NAME/infer`` (oip-v2) is
             added where it is missing. Without TLS (``http``) only on loopback, or with ``insecure``.
         protocol: ``mlflow`` (also KServe v1 and TensorFlow Serving, with ``instances`` and the whole address in
-            ``url``), ``oip-v2`` (MLServer, KServe v2, Triton), or ``json`` with a template.
+            ``url``), ``oip-v2`` (MLServer, KServe v2), or ``json`` with a template.
         model: name of the model in the protocol ``oip-v2``.
         layout: of the rows. mlflow: ``dataframe_split`` (the default), ``dataframe_records``, ``instances``. oip-v2:
             ``tensor`` (one of FP64, the default where all columns are numbers) or ``columns`` (one input for each).
@@ -135,7 +135,7 @@ class Endpoint(Checked):
         requests_per_second: at most; by default not limited.
         timeout: seconds for one request from its start to the last byte of its answer.
         attempts: how often a request is sent, at most.
-        deadline: seconds for all queries of an audit; by default not limited.
+        deadline: seconds for all queries of an audit, without what is done between them; by default not limited.
         max_queries: different queries of an audit, at most, whether answered before or not. Attacks that need more are
             left out, and named in the result.
 
@@ -176,7 +176,7 @@ class Endpoint(Checked):
     batch_rows: int = setting(100, whole(1), "rows in a request, at most")
     connections: int = setting(4, whole(1), "requests at a time, at most")
     requests_per_second: float | None = setting(None, optional(number(above=0)), "at most; by default not limited")
-    timeout: float = setting(30.0, number(above=0), "seconds for one request, from its start to its end")
+    timeout: float = setting(30.0, number(above=0), "seconds for one request with its answer")
     attempts: int = setting(8, whole(1), "how often a request is sent, at most")
     deadline: float | None = setting(None, optional(number(above=0)), "seconds for all queries; by default not limited")
     max_queries: int | None = setting(None, optional(whole(1)), "queries of an audit, at most; by default not limited")

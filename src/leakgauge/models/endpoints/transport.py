@@ -8,6 +8,7 @@ from __future__ import annotations
 import http.client
 import json
 import logging
+import math
 import os
 import socket
 import ssl
@@ -15,8 +16,8 @@ import threading
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from functools import partial
@@ -33,6 +34,9 @@ T = TypeVar("T")
 
 FIRST_WAIT, LONGEST_WAIT = 0.5, 30.0
 """Seconds before the second attempt, doubled before each further one, and what a wait does not exceed."""
+
+LONGEST_PAUSE = 600.0
+"""Seconds that a server may ask for; the audit is stopped for longer ones, and continued by its user."""
 
 LARGEST_BODY, LARGEST_ROW = 2**20, 2**16
 """Bytes that are read of an answer, and more of them for each row: no server fills the memory."""
@@ -74,14 +78,30 @@ class Pace:
 
     Args:
         per_second: requests, at most; ``None`` for no limit.
-        deadline: seconds from now on; ``None`` for no end.
+        deadline: seconds in all, inside of :meth:`running`; ``None`` for no end.
     """
 
     def __init__(self, per_second: float | None, deadline: float | None) -> None:
         self.interval = 0.0 if per_second is None else 1 / per_second
-        self.end = None if deadline is None else time.monotonic() + deadline
+        self.end = None if deadline is None else math.inf
+        self._left = math.inf if deadline is None else deadline
         self.stopped = threading.Event()
         self._lock, self._next, self._held = threading.Lock(), 0.0, 0.0
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        """Time passes inside; what is raised there stops all requests."""
+        began = time.monotonic()
+        self.stopped.clear()
+        if self.end is not None:
+            self.end = began + self._left
+        try:
+            yield
+        except BaseException:
+            self.stopped.set()
+            raise
+        finally:
+            self._left -= time.monotonic() - began
 
     def wait(self) -> bool:
         """Wait for one's turn; ``False`` where there is none before the deadline, or all is stopped."""
@@ -239,6 +259,10 @@ class Transport:
         """Wait before the next attempt; all requests wait where the server asks for it."""
         if self.pace.end is not None and time.monotonic() + seconds > self.pace.end:
             raise self._late(last)
+        if shared and seconds > LONGEST_PAUSE:
+            raise EndpointError(
+                f"endpoint {self.endpoint.name}: {last}, and asks to come back in {seconds:,.0f} seconds; {KEPT}"
+            )
         if shared:
             self.pace.hold(seconds)
         elif self.pace.stopped.wait(seconds):
