@@ -30,14 +30,21 @@ class Server:
     Args:
         answer: from the path, the parsed body and the headers to what is written as JSON, and the rows in it.
         faults: from the number of a request, counted from 0, to what goes wrong with it; empty for nothing.
+        context: of TLS; ``None`` for none.
 
     Attributes:
         rows: how often each row was answered without a fault.
         headers: of the last request.
     """
 
-    def __init__(self, answer: Callable[..., tuple[Any, list]], *, faults: Callable[[int], str] = lambda _: "") -> None:
-        self.answer, self.faults = answer, faults
+    def __init__(
+        self,
+        answer: Callable[..., tuple[Any, list]],
+        *,
+        faults: Callable[[int], str] = lambda _: "",
+        context: Any = None,
+    ) -> None:
+        self.answer, self.faults, self.context = answer, faults, context
         self.rows: Counter[str] = Counter()
         self.n_requests = self.most_at_once = self._at_once = 0
         self.times: list[float] = []
@@ -50,7 +57,7 @@ class Server:
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"http{'s' if self.context else ''}://127.0.0.1:{self.port}"
 
     def start(self) -> None:
         server = self
@@ -75,6 +82,9 @@ class Server:
 
         self._server = Quiet(("127.0.0.1", self.port), Handler)
         self.port = self._server.server_port
+        if self.context is not None:  # the handshake is left to the thread of the request
+            wrap = self.context.wrap_socket
+            self._server.socket = wrap(self._server.socket, server_side=True, do_handshake_on_connect=False)
         threading.Thread(target=self._server.serve_forever, kwargs={"poll_interval": 0.01}, daemon=True).start()
 
     def stop(self) -> None:

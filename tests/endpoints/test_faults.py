@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 import ssl
+import subprocess
 import threading
 import time
 from contextlib import suppress
@@ -13,7 +15,7 @@ import numpy as np
 import pytest
 
 import leakgauge as lg
-from leakgauge.errors import EndpointError
+from leakgauge.errors import EndpointError, ModelError
 from leakgauge.models import answers, open_endpoint
 from leakgauge.models.endpoints.kept import KeptAnswers
 from leakgauge.models.endpoints.transport import seconds_of
@@ -281,31 +283,46 @@ def test_redirects_within_the_origin_alone(serve, servers, code, follows):
     assert elsewhere.n_requests == 0
 
 
-def test_a_certificate_that_cannot_be_verified(servers, serve, tmp_path):
-    server = serve(servers.mlflow(probabilities))
+@pytest.fixture
+def encrypted(serve, servers, tmp_path):
+    """A server with a certificate that it signed itself, and the certificate."""
+    if shutil.which("openssl") is None:
+        pytest.skip("needs openssl to make a certificate")
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-days", "2",
+         "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", certificate],
+        check=True, capture_output=True,
+    )  # fmt: skip
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    certificate = _self_signed(tmp_path)
-    context.load_cert_chain(certificate)
-    server._server.socket = context.wrap_socket(server._server.socket, server_side=True)
+    context.load_cert_chain(certificate, key)
+    return serve(servers.mlflow(probabilities), context=context), certificate
+
+
+def test_a_certificate_that_cannot_be_verified(encrypted):
+    server, _ = encrypted
     with pytest.raises(EndpointError, match="its certificate cannot be verified"):
-        open_endpoint(lg.Endpoint(server.url.replace("http:", "https:")), RECORDS[:10], RECORDS[10:20])
+        open_endpoint(lg.Endpoint(server.url), RECORDS[:10], RECORDS[10:20])
     assert server.n_requests == 0
 
 
-def _self_signed(folder):
-    import shutil
-    import subprocess
+def test_an_encrypted_connection_with_faults(encrypted, monkeypatch):
+    server, certificate = encrypted
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    faults = ("", "loris", "truncated", "loris headers", "reset", "time-out")
+    server.faults = lambda place: faults[place] if place < len(faults) else ""
+    model = open_endpoint(lg.Endpoint(server.url, timeout=1.0, batch_rows=5), RECORDS[:10], RECORDS[10:20])
+    np.testing.assert_allclose(np.exp(answers(model, X[:20], 2)), probabilities(X[:20]), atol=1e-12)
+    assert set(server.rows.values()) == {1}
+    assert server.n_requests == 9
 
-    if shutil.which("openssl") is None:
-        pytest.skip("needs openssl to make a certificate")
-    both = folder / "both.pem"
-    subprocess.run(
-        ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-days", "2",
-         "-keyout", folder / "key.pem", "-out", folder / "cert.pem"],
-        check=True, capture_output=True,
-    )  # fmt: skip
-    both.write_bytes((folder / "key.pem").read_bytes() + (folder / "cert.pem").read_bytes())
-    return both
+
+def test_the_form_of_what_is_released_is_checked_before_queries_are_sent(serve, servers):
+    server = serve(servers.mlflow(lambda rows: probabilities(rows).argmax(axis=1)))
+    settings = lg.Settings(released=lg.ReleasedOutputs.BINNED)
+    with pytest.raises(ModelError, match="released = 'binned' needs probabilities; this model outputs labels only"):
+        lg.audit(lg.Endpoint(server.url), train=(X[:N], Y[:N]), holdout=(X[N:], Y[N:]), settings=settings)
+    assert server.n_requests == 1
 
 
 def test_answers_on_disk_are_private_whole_and_checked(tmp_path, caplog):

@@ -201,7 +201,9 @@ def _asked(
     if what.model is not None:
         n_classes = len(what.train.schema.classes)
         try:
-            kind, told = kind_of(what.model), answers(what.model, features, n_classes)
+            kind = kind_of(what.model)
+            released_kind(kind, settings)  # before queries that may cost something
+            told = answers(what.model, features, n_classes)
             again = AuditStream.ASKED_AGAIN.generator(settings.seed).permutation(len(features))[:N_ASKED_AGAIN]
             again = again[: what.model.affordable(len(again))]
             n_again = len(again)

@@ -114,7 +114,7 @@ class LabelReading:
         if unknown:
             raise ModelError(
                 f"{self.who} gave a label that is not among the classes for {unknown:,} of {len(labels):,} records; "
-                "declare all classes, or check the label column"
+                'declare all classes, check the label column, or set outputs = "probabilities" if these are such'
             )
         return np.array(labels, dtype=np.int64)
 

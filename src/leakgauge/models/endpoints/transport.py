@@ -185,9 +185,13 @@ class _PlainHandler(urllib.request.HTTPHandler):
 
 
 class _EncryptedHandler(urllib.request.HTTPSHandler):
+    def __init__(self) -> None:
+        self.verified = ssl.create_default_context()  # once, as it reads all certificates
+        super().__init__(context=self.verified)
+
     def https_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
         assert isinstance(req, _Request)
-        return self.do_open(partial(_Encrypted, watch=req.watch, context=ssl.create_default_context()), req)
+        return self.do_open(partial(_Encrypted, watch=req.watch, context=self.verified), req)
 
 
 class _SameOrigin(urllib.request.HTTPRedirectHandler):
