@@ -83,7 +83,7 @@ class Pace:
 
     def __init__(self, per_second: float | None, deadline: float | None) -> None:
         self.interval = 0.0 if per_second is None else 1 / per_second
-        self.end = None if deadline is None else math.inf
+        self.end = math.inf
         self._left = math.inf if deadline is None else deadline
         self.stopped = threading.Event()
         self._lock, self._next, self._held = threading.Lock(), 0.0, 0.0
@@ -93,8 +93,7 @@ class Pace:
         """Time passes inside; what is raised there stops all requests."""
         began = time.monotonic()
         self.stopped.clear()
-        if self.end is not None:
-            self.end = began + self._left
+        self.end = began + self._left
         try:
             yield
         except BaseException:
@@ -109,7 +108,7 @@ class Pace:
             with self._lock:
                 now = time.monotonic()
                 turn = max(now, self._next, self._held)
-                if self.end is not None and turn >= self.end:
+                if turn >= self.end:
                     return False
                 if turn == now:
                     self._next = now + self.interval
@@ -124,7 +123,7 @@ class Pace:
 
     def left(self, most: float) -> float:
         """Seconds that a request may take, of at most so many."""
-        return most if self.end is None else max(0.001, min(most, self.end - time.monotonic()))
+        return max(0.001, min(most, self.end - time.monotonic()))
 
 
 class _Watch:
@@ -144,8 +143,14 @@ class _Watch:
         self._timer.cancel()
 
     def over_see(self, connection: http.client.HTTPConnection) -> None:
-        """From now on this is the connection."""
+        """From now on this is the connection.
+
+        Raises:
+            TimeoutError: its time was over before it was there.
+        """
         self._socket = connection.sock
+        if self.over:
+            raise TimeoutError
 
     def _cut(self) -> None:
         self.over = True
@@ -227,21 +232,20 @@ class Transport:
         self._opener = urllib.request.build_opener(_PlainHandler(), _EncryptedHandler(), _SameOrigin(), *proxies)
         self._headers = {"Content-Type": "application/json", "Accept": "application/json", **_token(endpoint)}
 
-    def post(self, body: Any, n_rows: int, read: Callable[[Any], T], *, attempts: int | None = None) -> T:
+    def post(self, body: Any, n_rows: int, read: Callable[[Any], T]) -> T:
         """Send a request until it is answered.
 
         Args:
             body: to be written as JSON.
             n_rows: rows in it.
             read: makes of the parsed answer what is wanted, or raises :class:`UnusableAnswerError`.
-            attempts: at most; by default those of the settings.
 
         Raises:
             RefusedError: the server does not take it.
             EndpointError: no attempt succeeded, or the deadline is over.
         """
         data = json.dumps(body, separators=(",", ":"), allow_nan=False).encode()
-        most, last, endpoint = attempts or self.endpoint.attempts, "", self.endpoint
+        most, last, endpoint = self.endpoint.attempts, "", self.endpoint
         for attempt in range(most):
             if not self.pace.wait():
                 raise self._late(last)
@@ -261,7 +265,7 @@ class Transport:
 
     def _rest(self, seconds: float, last: str, *, shared: bool) -> None:
         """Wait before the next attempt; all requests wait where the server asks for it."""
-        if self.pace.end is not None and time.monotonic() + seconds > self.pace.end:
+        if time.monotonic() + seconds > self.pace.end:
             raise self._late(last)
         if shared and seconds > LONGEST_PAUSE:
             raise EndpointError(
