@@ -34,7 +34,7 @@ if TYPE_CHECKING:
         explain,
         subject,
     )
-    from leakgauge.models import FunctionProbabilities, FunctionRegression
+    from leakgauge.models import Endpoint, FunctionProbabilities, FunctionRegression
     from leakgauge.protecting import Protection, protect
     from leakgauge.records import Records
     from leakgauge.training import FunctionLearner, SklearnLearner, TorchLearner
@@ -54,7 +54,7 @@ _HOMES = {
         ),
         *("Subject", "Verdict", "audit", "audit_scores", "explain", "subject"),
     ),
-    "models": ("FunctionProbabilities", "FunctionRegression"),
+    "models": ("Endpoint", "FunctionProbabilities", "FunctionRegression"),
     "protecting": ("Protection", "protect"),
     "records": ("Records",),
     "training": ("FunctionLearner", "SklearnLearner", "TorchLearner"),
@@ -62,6 +62,7 @@ _HOMES = {
 
 __all__ = [
     "AuditResult",
+    "Endpoint",
     "Explanation",
     "FunctionLearner",
     "FunctionProbabilities",

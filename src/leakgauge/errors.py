@@ -10,7 +10,8 @@
     │   ├── ConfigError       the TOML file or an option
     │   └── MissingExtra      an optional package is not installed
     ├── StoreError            the run folder cannot be read or written
-    └── WorkerError           processes die, or a cluster cannot be reached
+    ├── WorkerError           processes die, or a cluster cannot be reached
+    └── EndpointError         a model behind an endpoint cannot be reached, or stops answering
 
 Every message is one sentence that names what was wrong and where, followed by what was expected and what to do. It
 holds names of columns and files and numbers of rows, and no cell value, id, class or text of somebody else's exception:
@@ -65,6 +66,10 @@ class WorkerError(LeakgaugeError):
     """Processes that train models die again and again, or the cluster they are on cannot be reached."""
 
 
+class EndpointError(LeakgaugeError):
+    """A model behind an endpoint cannot be reached, or stops answering; what it answered before is kept."""
+
+
 @contextmanager
 def user_code(owner: str, step: str) -> Iterator[None]:
     """Turn an exception of the user's code into a :class:`UserCodeError` that names its class alone.
@@ -84,7 +89,7 @@ def user_code(owner: str, step: str) -> Iterator[None]:
     """
     try:
         yield
-    except (ModelError, ConfigError, MissingExtra, StoreError, WorkerError, KeyboardInterrupt):
+    except (ModelError, ConfigError, MissingExtra, StoreError, WorkerError, EndpointError, KeyboardInterrupt):
         raise
     except BaseException as error:  # code of the user's may raise anything at all
         if _was_interrupted(error):

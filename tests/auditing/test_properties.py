@@ -41,7 +41,7 @@ from leakgauge.auditing.properties.measurement import (
 )
 from leakgauge.errors import ConfigError, DataError
 from leakgauge.influence import pdtp
-from leakgauge.models import FunctionProbabilities
+from leakgauge.models import Bins, FunctionProbabilities
 from leakgauge.properties import GameParameters, NoisyLabels, PropertyAttack, Side, Sides, play
 from leakgauge.records import Records
 from leakgauge.statistics import Estimate, bonferroni_confidence
@@ -341,7 +341,7 @@ def test_influence_is_pdtp_of_the_answers_before_they_are_rounded():
     records = people(60)
     plain = pdtp(LEARNER, records, seed=0, floors=False).values
     np.testing.assert_array_equal(influence_inside(LEARNER, records), plain)
-    np.testing.assert_array_equal(influence_inside(part.Releasing(LEARNER, 0.5), records), plain)
+    np.testing.assert_array_equal(influence_inside(part.Releasing(LEARNER, Bins(0.5)), records), plain)
 
 
 def test_records_that_no_model_can_do_without_are_kept():

@@ -22,7 +22,7 @@ from leakgauge.auditing.released import Releasing
 from leakgauge.defences import Binning, Defended, Ensemble, LabelsOnly, Temperature, parts
 from leakgauge.errors import ModelError
 from leakgauge.influence import pdtp
-from leakgauge.models import AnswerKind
+from leakgauge.models import AnswerKind, Bins
 from leakgauge.records import Records
 from leakgauge.training import (
     DecisionTree,
@@ -285,14 +285,14 @@ def test_compositions_of_compositions():
 
 
 def test_rounded_answers_of_an_attackers_own_models():
-    job = job_of(Releasing(LINEAR, 0.1), TWO, SUBSETS, TWO.features, INDEPENDENT)
+    job = job_of(Releasing(LINEAR, Bins(0.1)), TWO, SUBSETS, TWO.features, INDEPENDENT)
     engine = plan(job).engine
     assert engine.name == "logistic-regression-subsets-released"
-    tight = Releasing(LINEAR, 0.1).with_converged_solver()
+    tight = Releasing(LINEAR, Bins(0.1)).with_converged_solver()
     np.testing.assert_array_equal(
         engine.prepare(job).all().answers, Refit().prepare(replace(job, learner=tight)).all().answers
     )
-    assert Releasing(BAYES, 0.1).with_converged_solver() is None
+    assert Releasing(BAYES, Bins(0.1)).with_converged_solver() is None
 
 
 # Parts that have no model.
@@ -453,7 +453,7 @@ def test_what_no_engine_is_for_is_trained_as_ever(learner):
         job = job_of(defence.apply(SklearnLearner(learner)), whole, SUBSETS, whole.features)
         assert plan(job).engine.name == "refit"
     numbers = Records.from_arrays(TWO.features, TWO.features[:, 0])
-    assert plan(job_of(Releasing(SklearnLearner(LinearRegression()), 0.1), numbers)).engine.name == "refit"
+    assert plan(job_of(Releasing(SklearnLearner(LinearRegression()), Bins(0.1)), numbers)).engine.name == "refit"
 
 
 def test_labels_are_said_to_be_labels():

@@ -99,6 +99,7 @@ IRIS = Records.from_arrays(ITEMS, KINDS)
         (lambda table: table[:, :2], r"shape \(150, 2\).*numbers of shape \(150, 3\)"),
         (lambda table: ["setosa"] * len(table), "expected a label"),
         (lambda table: np.full((len(table), 3), np.nan), "gave NaN or infinity"),
+        (lambda table: np.full((len(table), 3), 0.5), "do not add up to 1"),
         (lambda table: None, r"shape \(\)"),
     ],
 )

@@ -12,6 +12,7 @@ from sklearn.svm import SVR, LinearSVC
 from leakgauge.errors import ModelError, StoreError
 from leakgauge.models import AnswerKind
 from leakgauge.records import Records
+from leakgauge.storing import litter
 from leakgauge.training import (
     ChunkStore,
     EachModel,
@@ -24,7 +25,6 @@ from leakgauge.training import (
     leave_one_out,
     train_many,
 )
-from leakgauge.training.store import litter
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(50, 3))

@@ -10,7 +10,7 @@ import numpy as np
 import sklearn
 
 from leakgauge._version import __version__
-from leakgauge.auditing.case import Case, open_case
+from leakgauge.auditing.case import Case, open_case, opened
 from leakgauge.auditing.document import N_LISTED, AuditResult
 from leakgauge.auditing.finding import overall
 from leakgauge.auditing.overlap import note, repeats_note
@@ -47,7 +47,8 @@ def audit(
     Args:
         model: a fitted scikit-learn classifier, regressor or pipeline; an unfitted one or a
             :class:`~leakgauge.training.Learner`, which is then trained on ``train``; a trained ``torch.nn.Module``,
-            which is asked about the encoded features; or any model of :mod:`leakgauge.models`.
+            which is asked about the encoded features; an :class:`~leakgauge.models.Endpoint`, which is only queried;
+            or any model of :mod:`leakgauge.models`.
         train: the records it was trained on: ``Records``, ``(X, y)``, or a data frame with the label column.
         holdout: records of the same population that it was not trained on, in the same form.
         target: name of the label column of data frames.
@@ -96,6 +97,7 @@ def audit_subject(
     optional(instance(str, PathLike))("run", run)
     settings = possible_settings(what, settings)
     execution = Execution(None if run is None else Path(run), workers, settings.device)
+    what = opened(what, execution.run, progress)
     questions = [question(what, settings) for question in QUESTIONS]
     population = any(question.wants_population for question in questions)
     case = open_case(what, settings, wants_population=population, execution=execution, progress=progress)

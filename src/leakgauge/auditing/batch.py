@@ -18,7 +18,7 @@ from leakgauge.auditing.audit import audit_subject
 from leakgauge.auditing.config import Config
 from leakgauge.auditing.document import Document
 from leakgauge.auditing.run import Run
-from leakgauge.errors import InputError
+from leakgauge.errors import EndpointError, InputError
 from leakgauge.progress import Stage, of_part
 from leakgauge.training import Workers
 
@@ -60,6 +60,7 @@ def audit_config(
 
     Raises:
         InputError: data, a model or the configuration cannot be used.
+        EndpointError: a model behind an endpoint cannot be reached, or stops answering.
         StoreError: the folder belongs to another audit, is in use, or cannot be written.
     """
     began, clock = datetime.now(UTC), time.perf_counter()
@@ -76,7 +77,7 @@ def audit_config(
                 )
                 for what in subjects
             ]
-        except InputError:
+        except (InputError, EndpointError):
             run.forget()
             raise
         document = Document.of(config.name, results)

@@ -5,24 +5,26 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
+from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
 from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.auditing.description import describe
-from leakgauge.auditing.membership.measurement import n_set_aside, train_shadows, wants_shadows
+from leakgauge.auditing.membership.measurement import n_set_aside, train_shadows, wants_copies, wants_shadows
 from leakgauge.auditing.overlap import Overlap, holdout_repeats
 from leakgauge.auditing.people import opaque_ids
 from leakgauge.auditing.plan import Outline
 from leakgauge.auditing.question import Answer
-from leakgauge.auditing.released import released_model
+from leakgauge.auditing.released import Releasing, released_model
 from leakgauge.auditing.result import Description
 from leakgauge.auditing.settings import ReleasedOutputs, Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.errors import ModelError, UserCodeError
 from leakgauge.influence import OwnModels
-from leakgauge.models import AnswerKind, Model, answers, kind_of
+from leakgauge.membership.noise_robustness import N_COPIES
+from leakgauge.models import AnswerKind, Model, answers, kind_of, label_logs
 from leakgauge.progress import Stage
 from leakgauge.records import Records, concatenate
 from leakgauge.streams import AuditStream
@@ -89,6 +91,15 @@ class Case(Outline):
         """The released model itself, for questions about records that are in no table of answers."""
         return released_model(self.what, self.settings)
 
+    def affords(self, n_queries: int) -> bool:
+        """Whether the released model may be asked so many more queries."""
+        return self.what.model is None or self.what.model.affordable(n_queries) == n_queries
+
+    @cached_property
+    def asks_copies(self) -> bool:
+        """Whether the released model is asked about changed copies of the candidates."""
+        return wants_copies(self.kind, self.settings) and self.affords(N_COPIES * len(self.candidates))
+
     @cached_property
     def shadow_models(self) -> tuple[PredictionTable | None, str]:
         """Answers of the shadow models about the candidates, or why there are none; trained when first asked for."""
@@ -148,6 +159,24 @@ def open_case(
     )
 
 
+def opened(what: Subject, run: Path | None = None, progress: Stage | None = None) -> Subject:
+    """A subject that can be asked.
+
+    Where a model behind an endpoint outputs labels, the learner's models output labels as well.
+
+    Args:
+        what: the model or learner with its records.
+        run: folder that keeps the answers of an endpoint.
+        progress: called as it answers.
+    """
+    if what.endpoint is None:
+        return what
+    what = what.opened(run, None if progress is None else partial(progress, "queries to the endpoint"))
+    if what.learner is not None and what.model is not None and kind_of(what.model) is AnswerKind.LABELS:
+        what = replace(what, learner=Releasing(what.learner, label_logs))
+    return what
+
+
 def released_kind(kind: AnswerKind, settings: Settings) -> AnswerKind:
     """What the released model answers, of what it would answer as it is.
 
@@ -170,10 +199,13 @@ def _asked(
     if what.model is not None:
         n_classes = len(what.train.schema.classes)
         try:
-            kind, told = kind_of(what.model), answers(what.model, features, n_classes)
+            kind = kind_of(what.model)
+            released_kind(kind, settings)  # before queries that may cost something
+            told = answers(what.model, features, n_classes)
             again = AuditStream.ASKED_AGAIN.generator(settings.seed).permutation(len(features))[:N_ASKED_AGAIN]
+            again = again[: what.model.affordable(len(again))]
             n_again = len(again)
-            n_moved = _n_moved(kind, told[again], answers(what.model, features[again], n_classes))
+            n_moved = _n_moved(kind, told[again], answers(what.model.afresh(), features[again], n_classes))
         except UserCodeError as error:
             raise UserCodeError(
                 f"{error}; it must predict all training and holdout records: give its encoder all "
@@ -181,6 +213,7 @@ def _asked(
             ) from error
     else:
         assert what.learner is not None
+        assert what.endpoint is None  # it was opened
         table = train_many(
             what.learner,
             what.train,

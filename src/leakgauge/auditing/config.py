@@ -8,7 +8,7 @@
     target = "income"
 
     [[models]]
-    kind = "file"                # or "recipe", or "factory"; "scores" takes no [data]
+    kind = "file"                # or "recipe", "factory", "endpoint"; "scores" takes no [data]
     path = "model.skops"
 
 Everything else has a default; ``leakgauge schema config`` prints all there is. Unknown keys are refused: a limit that
@@ -39,7 +39,7 @@ from leakgauge.auditing._wording import lines
 from leakgauge.auditing.data_table import ColumnPart, DataPart
 from leakgauge.auditing.influence.settings import InfluencePart
 from leakgauge.auditing.membership.settings import AttacksPart
-from leakgauge.auditing.model_tables import FactoryPart, FilePart, ModelPart, RecipePart, ScoresPart
+from leakgauge.auditing.model_tables import EndpointPart, FactoryPart, FilePart, ModelPart, RecipePart, ScoresPart
 from leakgauge.auditing.properties.settings import PropertyGames, PropertyGamesPart, PropertyPart
 from leakgauge.auditing.settings import ReleasePart, ReleaseRule, RulePart, Settings
 from leakgauge.auditing.subject import Subject, refuse_readers
@@ -55,6 +55,9 @@ NUMBERS = ("seed", "device", "release", "attacks", "influence", "properties", "p
 
 OF_SCORES: dict[str, Any] = {"kind": {"const": "scores"}}
 """What models without records are, in the JSON Schema."""
+
+ASKED = ("url", "protocol", "model", "layout", "template", "answer", "outputs", "classes", "max_queries")
+"""Settings of an endpoint that the numbers depend on; the others are how fast and how patiently it is asked."""
 
 
 class Config(Part):
@@ -281,6 +284,9 @@ class Config(Part):
             if model.title == title and isinstance(model, FactoryPart):
                 code = _repeatable(fingerprint("code", load_factory(model.factory)))
                 return f"{model.factory} {json.dumps(model.options, sort_keys=True)} {code}"
+            if model.title == title and isinstance(model, EndpointPart):
+                asked = model.model_dump_json(include=set(ASKED))
+                return f"endpoint, sha256 {hashlib.sha256(asked.encode()).hexdigest()}"
         return None
 
     def _checksum(self, path: str) -> str:
@@ -296,6 +302,10 @@ Config.sections = {
     ("models", "factory"): FactoryPart,
     ("models", "file"): FilePart,
     ("models", "scores"): ScoresPart,
+    ("models", "endpoint"): EndpointPart,
+    ("models", "endpoint", "learner", "recipe"): RecipePart,
+    ("models", "endpoint", "learner", "factory"): FactoryPart,
+    ("models", "endpoint", "learner", "file"): FilePart,
     ("release",): ReleasePart,
     ("attacks",): AttacksPart,
     ("influence",): InfluencePart,

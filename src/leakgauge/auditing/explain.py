@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from leakgauge.attributes.imputation import N_TREES
-from leakgauge.auditing.case import released_kind
-from leakgauge.auditing.membership.measurement import n_set_aside, wants_shadows
+from leakgauge.auditing.case import N_ASKED_AGAIN, opened, released_kind
+from leakgauge.auditing.membership.measurement import n_set_aside, wants_copies, wants_shadows
 from leakgauge.auditing.pace import Pace, elapsed, pace
 from leakgauge.auditing.plan import Outline, PlannedStep
 from leakgauge.auditing.question import Question
@@ -26,8 +26,10 @@ from leakgauge.auditing.shown import Shown
 from leakgauge.auditing.subject import Data, Subject, possible_settings, subject
 from leakgauge.checking import instance, optional
 from leakgauge.escaping import one_line
+from leakgauge.membership.noise_robustness import N_COPIES
 from leakgauge.membership.shadow_classifier import PAPER_ROWS
 from leakgauge.models import AnswerKind, answers, kind_of
+from leakgauge.models.endpoints import RemoteModel
 from leakgauge.progress import ShownProgress, Stage, reported
 from leakgauge.records import concatenate
 from leakgauge.training import coarse_tolerance, everything, plan
@@ -110,7 +112,8 @@ def explain(
     """Say what :func:`leakgauge.audit` would do, which takes the same: models, engines, time and memory.
 
     Args:
-        model: a fitted or unfitted estimator, a learner, or any model of :mod:`leakgauge.models`.
+        model: a fitted or unfitted estimator, a learner, an endpoint, which is sent one request, or any model of
+            :mod:`leakgauge.models`.
         train: the records it was trained on: ``Records``, ``(X, y)``, or a data frame with the label column.
         holdout: records of the same population that it was not trained on, in the same form.
         target: name of the label column of data frames.
@@ -148,7 +151,7 @@ def explain_subject(what: Subject, settings: Settings, *, progress: Stage | None
     Raises:
         ModelError: the learner cannot be trained on the training records, or the model does not answer.
     """
-    settings = possible_settings(what, settings)
+    settings, what = possible_settings(what, settings), opened(what)
     questions = [question(what, settings) for question in QUESTIONS]
     everyone, learner = concatenate(what.train, what.holdout), what.learner is not None
     n_answers = max(1, len(what.train.schema.classes))
@@ -191,7 +194,7 @@ def explain_subject(what: Subject, settings: Settings, *, progress: Stage | None
         model=what.name,
         learner=None if what.learner is None else what.learner.name,
         answers=kind,
-        questions=tuple(filter(None, (question.announce(outline) for question in questions))),
+        questions=tuple(filter(None, (_queries(outline), *(question.announce(outline) for question in questions)))),
         steps=tuple(steps),
         seconds_per_fit=cost.fit if learner else None,
         seconds=sum(step.seconds for step in steps if not step.sometimes),
@@ -203,6 +206,16 @@ def explain_subject(what: Subject, settings: Settings, *, progress: Stage | None
         + most,
         warnings=tuple(_warnings(outline)),
     )
+
+
+def _queries(outline: Outline) -> str:
+    """What an endpoint is asked, which may be paid for; attribute inference says its own."""
+    if not isinstance(outline.what.model, RemoteModel):
+        return ""
+    n = len(outline.candidates)
+    copies = f", and {N_COPIES * n:,} changed copies of records" if wants_copies(outline.kind, outline.settings) else ""
+    again = min(N_ASKED_AGAIN, n + outline.n_population)
+    return f"Queries to the endpoint: {n + outline.n_population:,} records, {again:,} of them twice{copies}."
 
 
 def _trial(outline: Outline) -> list[PlannedStep]:

@@ -1,22 +1,24 @@
-"""The tables [[models]] of an audit's file: a recipe, a factory of the user's, or a stored model."""
+"""The tables [[models]] of an audit's file: a recipe, a factory of the user's, a stored model, or an endpoint."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Mapping
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 from pydantic import (
     Field,
     WithJsonSchema,
+    model_validator,
 )
 
 from leakgauge.auditing.scores_file import read_scores
 from leakgauge.auditing.subject import Subject, is_fitted, subject
-from leakgauge.auditing.tables import Part
+from leakgauge.auditing.tables import Part, said_of
 from leakgauge.errors import ConfigError, ModelError, user_code
-from leakgauge.models import load_estimator, load_factory
+from leakgauge.models import Endpoint, EndpointOutputs, Layout, Protocol, load_estimator, load_factory
 from leakgauge.records import (
     Native,
     Records,
@@ -130,7 +132,64 @@ class ScoresPart(Part):
         return read_scores(folder / self.path, references, groups=groups, name=self.title)
 
 
-ModelPart: TypeAlias = RecipePart | FactoryPart | FilePart
+LearnerPart: TypeAlias = RecipePart | FactoryPart | FilePart
+
+
+class EndpointPart(Part):
+    """[[models]] of kind ``endpoint``: a model queried over HTTP; ``[models.learner]`` says how it was trained."""
+
+    kind: Literal["endpoint"]
+    url: str = Field(min_length=1, description="the address of the server or of the model")
+    protocol: Protocol = said_of(Endpoint, "protocol")
+    model: str | None = said_of(Endpoint, "model")
+    layout: Layout | None = said_of(Endpoint, "layout")
+    template: Any = said_of(Endpoint, "template")
+    answer: str = said_of(Endpoint, "answer")
+    outputs: EndpointOutputs | None = said_of(Endpoint, "outputs")
+    classes: tuple[Value, ...] = said_of(Endpoint, "classes")
+    token_env: str | None = said_of(Endpoint, "token_env")
+    token_header: str = said_of(Endpoint, "token_header")
+    insecure: bool = said_of(Endpoint, "insecure")
+    cache: str | None = said_of(Endpoint, "cache")
+    batch_rows: int = said_of(Endpoint, "batch_rows")
+    connections: int = said_of(Endpoint, "connections")
+    requests_per_second: float | None = said_of(Endpoint, "requests_per_second")
+    timeout: float = said_of(Endpoint, "timeout")
+    attempts: int = said_of(Endpoint, "attempts")
+    deadline: float | None = said_of(Endpoint, "deadline")
+    max_queries: int | None = said_of(Endpoint, "max_queries")
+    learner: Annotated[LearnerPart, Field(discriminator="kind")] | None = Field(
+        None,
+        description="how the model was trained: a table like those of the other kinds; trained by the audit itself",
+    )
+    label: str | None = Field(None, min_length=1, description="how the report calls the model")
+
+    @model_validator(mode="after")
+    def _usable(self) -> EndpointPart:
+        self.endpoint(Path())
+        return self
+
+    def endpoint(self, folder: Path) -> Endpoint:
+        """Where the model is; its folder of answers is relative to the file."""
+        said = {one.name: getattr(self, one.name) for one in fields(Endpoint)}
+        return Endpoint(**{**said, "cache": None if self.cache is None else folder / self.cache})
+
+    @property
+    def title(self) -> str:
+        """How the report calls it."""
+        return self.label or self.endpoint(Path()).title
+
+    def subject(self, records: tuple[Records, Records, Records], folder: Path, *, allow_pickle: bool) -> Subject:
+        """The model with its data, and the learner that is said to have made it."""
+        _, train, holdout = records
+        endpoint = self.endpoint(folder)
+        if self.learner is None:
+            return Subject(self.title, train, holdout, None, None, endpoint=endpoint)
+        made = self.learner.subject(records, folder, allow_pickle=allow_pickle)
+        return replace(made, name=self.title, model=None, endpoint=endpoint)
+
+
+ModelPart: TypeAlias = LearnerPart | EndpointPart
 """Models with records."""
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import Subject
-from leakgauge.models import AnswerKind, Bins, LabelAccess, Model, ProbabilityAccess, Release
+from leakgauge.models import AnswerKind, LabelAccess, Model, ProbabilityAccess, Release
 from leakgauge.records import Records
 from leakgauge.training import Fitted, Job, Learner, PredictionTable, Randomness, everything
 from leakgauge.training.fingerprints import fingerprint
@@ -38,7 +38,8 @@ def released_answers(table: PredictionTable, release: Release) -> PredictionTabl
 
 def _trained(what: Subject, seed: int) -> Model:
     """The model that the learner makes of the training records, with the seed of the audited one."""
-    assert what.learner is not None  # a subject has a model or a learner
+    assert what.learner is not None  # a subject has a model or a learner, once its endpoint was opened
+    assert what.endpoint is None
     audited = Job(
         what.learner, what.train, everything(len(what.train)), what.train.features[:0], seed, Randomness.COMMON
     )
@@ -47,18 +48,18 @@ def _trained(what: Subject, seed: int) -> Model:
 
 
 class Releasing(Around):
-    """A learner whose models answer with rounded probabilities: an attacker's own models are released the same way.
+    """A learner whose models answer with less than they know: an attacker's own models are released the same way.
 
     A model that answers labels has nothing to round.
 
     Args:
         learner: what trains.
-        width: of the bins of probabilities, in (0, 0.5].
+        release: what becomes of its models' answers.
     """
 
-    def __init__(self, learner: Learner, width: float) -> None:
+    def __init__(self, learner: Learner, release: Release) -> None:
         self.learner = learner
-        self.release = Bins(width)
+        self.release = release
 
     @property
     def name(self) -> str:
@@ -71,7 +72,7 @@ class Releasing(Around):
         return self.learner.randomised
 
     def fit(self, records: Records, *, seed: int | None) -> Fitted:
-        """Train, and round."""
+        """Train, and say less."""
         fitted = self.learner.fit(records, seed=seed)
         return Fitted(released(fitted.model, self.release), fitted.converged)
 
@@ -81,5 +82,5 @@ class Releasing(Around):
         return PostProcessedLearner(self.learner, self.release)
 
     def fingerprint(self) -> str:
-        """The learner's, and the width."""
-        return fingerprint("binned", self.release.width, identity(self.learner))
+        """The learner's, and the release."""
+        return fingerprint("releasing", self.release, identity(self.learner))

@@ -4,6 +4,7 @@
 
     manifest.json    what was run, by which versions, when and how long; the only file that holds times
     chunks/*.npz     finished training (see :mod:`leakgauge.training.store`)
+    answers/*.json   what a model behind an endpoint answered (see :mod:`leakgauge.models.endpoints`)
     result.json      findings, attacks, influence; opaque ids only
     records.csv      one line for each record, opaque ids
     ids.csv          opaque id to the id in the user's table
@@ -27,8 +28,10 @@ from leakgauge.auditing.gate import Limits, apply
 from leakgauge.auditing.result import ExposedRecord
 from leakgauge.errors import LeakgaugeError, StoreError, place_of
 from leakgauge.escaping import csv_rows, csv_table, one_line
-from leakgauge.training import write_atomically
-from leakgauge.training.store import litter, refuse_links
+from leakgauge.storing import litter, refuse_links, write_atomically
+
+KEPT = ("chunks", "answers")
+"""Folders inside, of what would take long, or cost, to have again."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,8 @@ class Run:
         if known is None and set(run.folder.iterdir()) != set(litter(run.folder)):
             raise StoreError(f"folder {folder} is not empty and holds no audit; name another folder with --run")
         make_private(run.folder)  # not before it is known to be ours
-        refuse_links(run.folder / "chunks")
+        for inside in KEPT:
+            refuse_links(run.folder / inside)
         if known is None:
             run.write_manifest({"inputs": inputs})
         return run
@@ -86,9 +90,9 @@ class Run:
                     f"another audit is running in {self.folder}; wait for it, or name another folder with --run"
                 ) from None
             refuse_links(self.folder)
-            chunks = self.folder / "chunks"
-            for half_written in [*litter(self.folder), *(litter(chunks) if chunks.is_dir() else ())]:
-                half_written.unlink(missing_ok=True)
+            for folder in (self.folder, *(self.folder / inside for inside in KEPT)):
+                for half_written in litter(folder) if folder.is_dir() else ():
+                    half_written.unlink(missing_ok=True)
             yield
         finally:
             os.close(descriptor)

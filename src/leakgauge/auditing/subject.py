@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -13,7 +14,18 @@ from leakgauge.checking import optional, text
 from leakgauge.errors import ConfigError, DataError, ModelError, user_code
 from leakgauge.escaping import shapes
 from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS
-from leakgauge.models import LabelAccess, Model, RegressionAccess, answering, called, is_module, trained_module, wrap
+from leakgauge.models import (
+    Endpoint,
+    LabelAccess,
+    Model,
+    RegressionAccess,
+    answering,
+    called,
+    is_module,
+    open_endpoint,
+    trained_module,
+    wrap,
+)
 from leakgauge.models.access import DECLARE_CLASSES, MAX_ABSOLUTE_VALUE
 from leakgauge.models.sklearn import name_of, refuse_class
 from leakgauge.records import Column, Kind, Records, Role, Schema, Task, from_pair
@@ -45,6 +57,7 @@ class Subject:
         note: what a reader should know about how this form was found.
         only_scores: whether the records hold nothing but what the model answered about them: no query
             but the records themselves is possible, and no attack may read their features.
+        endpoint: where the released model is asked, until :meth:`opened` makes a model of it.
     """
 
     name: str
@@ -56,6 +69,7 @@ class Subject:
     shadows: PredictionTable | None = None
     note: str = ""
     only_scores: bool = False
+    endpoint: Endpoint | None = None
 
     __repr__ = shapes
 
@@ -64,12 +78,29 @@ class Subject:
         """What the columns hold, as the user knows it."""
         return self.original or self.train.schema
 
+    def opened(self, folder: Path | None, tell: Callable[[int, int], None] | None = None) -> Subject:
+        """The subject with a model that can be asked: one behind an endpoint answers a few queries for it.
+
+        Args:
+            folder: the run folder, which keeps its answers.
+            tell: called as it answers, with the queries that were answered and those in all.
+
+        Raises:
+            InputError: its answers, or the settings of the endpoint, cannot be used.
+            EndpointError: it cannot be reached.
+        """
+        if self.endpoint is None:
+            return self
+        train, holdout = self.in_own_words(self.train), self.in_own_words(self.holdout)
+        model = open_endpoint(self.endpoint, train, holdout, folder=folder, tell=tell)
+        return replace(self, model=model, endpoint=None)
+
     def in_own_words(self, records: Records) -> Records:
         """Records of this subject under that schema; the matrix of their features is the same."""
         return records if self.original is None else replace(records, schema=self.original)
 
     def __post_init__(self) -> None:
-        if self.model is None and self.learner is None:
+        if self.model is None and self.learner is None and self.endpoint is None:
             raise ModelError("there is neither a model nor a learner; give one of them")
         for records, which in ((self.train, "training"), (self.holdout, "holdout")):
             if len(records) == 0:
@@ -104,9 +135,9 @@ def subject(
     Args:
         model: a fitted scikit-learn classifier, regressor or pipeline (its learner by cloning); an unfitted one, or
             any :class:`~leakgauge.training.Learner`, which is then trained on ``train``; a trained
-            ``torch.nn.Module``, which is asked about the encoded features; a function from a table to answers, or an
-            object that predicts (see :func:`leakgauge.models.answering`), which are only asked unless ``learner`` is
-            given; or a model of :mod:`leakgauge.models`.
+            ``torch.nn.Module``, which is asked about the encoded features; an :class:`~leakgauge.models.Endpoint`; a
+            function from a table to answers, or an object that predicts (see :func:`leakgauge.models.answering`), which
+            are only asked unless ``learner`` is given; or a model of :mod:`leakgauge.models`.
         train: the records the model was trained on.
         holdout: records of the same population that it was not trained on.
         target: name of the label column where ``train`` and ``holdout`` are data frames.
@@ -127,6 +158,8 @@ def subject(
     members, others = as_records(train, holdout, target=target, task=task, classes=classes)
     how = as_learner(learner) if learner is not None else None
     note = "" if task is not None or isinstance(train, Records) else _guessed(members)
+    if isinstance(model, Endpoint):
+        return Subject(name or model.title, members, others, None, how, endpoint=model, note=note)
     if isinstance(model, Learner):
         return Subject(name or model.name, members, others, None, how or model, note=note)
     if isinstance(model, LabelAccess | RegressionAccess):
@@ -218,7 +251,9 @@ def _guessed(records: Records) -> str:
 
 
 def _classes(model: Any) -> tuple[Any, ...]:
-    """The classes a fitted estimator knows; none where it does not say."""
+    """The classes a fitted estimator knows, or an endpoint is declared with; none where nothing is said."""
+    if isinstance(model, Endpoint):
+        return model.classes
     known = getattr(model, "classes_", None)
     return tuple(known.tolist()) if isinstance(known, np.ndarray) else ()
 

@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 AGREEMENT_THRESHOLD = 0.9
 
+N_COPIES = 50
+"""Changed copies of each record that the model is asked about."""
+
 
 def _spread(population: Floats) -> Floats:
     """Standard deviation of each column ``[d]``, of what is not missing; 0 where all is."""
@@ -70,7 +73,7 @@ def steadiness(
     categorical: ArrayLike,
     *,
     seed: int,
-    n_queries: int = 50,
+    n_queries: int = N_COPIES,
     noise: float = 0.3,
     redrawn: float = 0.1,
 ) -> Floats:

@@ -10,6 +10,7 @@ from leakgauge.models.access import (
     kind_of,
     labels_of,
 )
+from leakgauge.models.endpoints import Endpoint, EndpointOutputs, Layout, Protocol, open_endpoint
 from leakgauge.models.files import load_estimator, load_factory
 from leakgauge.models.function import FunctionProbabilities, FunctionRegression, answering, called
 from leakgauge.models.release import Bins, LabelOnly, Release, Tempered, as_is, binned_logs, label_logs
@@ -19,12 +20,16 @@ from leakgauge.models.torch import is_module, trained_module, wrap_module
 __all__ = [
     "AnswerKind",
     "Bins",
+    "Endpoint",
+    "EndpointOutputs",
     "FunctionProbabilities",
     "FunctionRegression",
     "LabelAccess",
     "LabelOnly",
+    "Layout",
     "Model",
     "ProbabilityAccess",
+    "Protocol",
     "RegressionAccess",
     "Release",
     "Tempered",
@@ -39,6 +44,7 @@ __all__ = [
     "labels_of",
     "load_estimator",
     "load_factory",
+    "open_endpoint",
     "trained_module",
     "wrap",
     "wrap_module",

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import Any, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +26,19 @@ class AnswerKind(StrEnum):
     VALUES = "values"
 
 
-class LabelAccess(ABC):
+class Queried:
+    """What all models have in common: they are asked, which may cost something."""
+
+    def afresh(self) -> Self:
+        """The same model, whose answers are not those that are kept of earlier queries."""
+        return self
+
+    def affordable(self, n_queries: int) -> int:
+        """How many of so many further queries may be asked."""
+        return n_queries
+
+
+class LabelAccess(Queried, ABC):
     """The model answers with the class it holds most likely, and nothing else."""
 
     @abstractmethod
@@ -51,7 +63,7 @@ class ProbabilityAccess(LabelAccess):
         return likeliest
 
 
-class RegressionAccess(ABC):
+class RegressionAccess(Queried, ABC):
     """The model answers with a number."""
 
     @abstractmethod

@@ -166,7 +166,13 @@ def answering(function: Callable[[object], Any], records: Records) -> Model:
     numbers = told.reshape(n, -1).astype(np.float64)
     if not np.isfinite(numbers[np.isnan(numbers) | (numbers > 0)]).all():
         raise ModelError(f"{who} gave NaN or infinity; expected labels, probabilities or logits")
-    return FunctionOutputs(function, schema, meaning_of(numbers, records.labels[:RECORDS_ASKED]))
+    meaning = meaning_of(numbers, records.labels[:RECORDS_ASKED])
+    if meaning is Outputs.LOGITS and (numbers >= 0).all():
+        raise ModelError(
+            f"{who} gave numbers that are not below 0 and do not add up to 1, so that they may be logits or anything "
+            "else; expected probabilities, or logits from which their means are taken off"
+        )
+    return FunctionOutputs(function, schema, meaning)
 
 
 def _codes(told: NDArray[Any], schema: Schema) -> Labels:

@@ -7,7 +7,7 @@ Attacks and influence are measured on the released answers, since those are what
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -216,6 +216,14 @@ class Released(ProbabilityAccess):
         """As they are released, ``[m, k]``."""
         return self.release(self.model.log_probabilities(X))
 
+    def afresh(self) -> Released:
+        """Of the model behind."""
+        return replace(self, model=self.model.afresh())
+
+    def affordable(self, n_queries: int) -> int:
+        """Of the model behind."""
+        return self.model.affordable(n_queries)
+
 
 @dataclass(frozen=True)
 class LabelOnly(LabelAccess):
@@ -230,6 +238,14 @@ class LabelOnly(LabelAccess):
     def labels(self, X: Floats) -> Labels:
         """Class codes ``[m]``."""
         return self.model.labels(X)
+
+    def afresh(self) -> LabelOnly:
+        """Of the model behind."""
+        return replace(self, model=self.model.afresh())
+
+    def affordable(self, n_queries: int) -> int:
+        """Of the model behind."""
+        return self.model.affordable(n_queries)
 
 
 def changing(model: Model, release: Release, what: str) -> Released:

@@ -23,7 +23,7 @@ from leakgauge.errors import StoreError
 from leakgauge.escaping import every_line, shapes
 from leakgauge.protecting.outcome import Refused
 from leakgauge.statistics import Estimate
-from leakgauge.training.store import refuse_links
+from leakgauge.storing import refuse_links
 
 if TYPE_CHECKING:
     from leakgauge.defences import Defence

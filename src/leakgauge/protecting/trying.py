@@ -14,13 +14,14 @@ import numpy as np
 
 from leakgauge.auditing import AuditResult, ReleasedOutputs, Settings, Subject, audit_subject
 from leakgauge.auditing.attributes.measurement import hidden_columns
+from leakgauge.auditing.case import opened
 from leakgauge.auditing.membership import measurement as membership
 from leakgauge.auditing.released import released_answers, released_model
-from leakgauge.auditing.run import make_private
+from leakgauge.auditing.run import KEPT, make_private
 from leakgauge.auditing.subject import possible_settings
 from leakgauge.checking import instance, many, optional
 from leakgauge.defences import Binning, Defence, LabelsOnly, OutputDefence, Unchanged
-from leakgauge.errors import ConfigError, InputError, LeakgaugeError, ModelError, StoreError, WorkerError
+from leakgauge.errors import ConfigError, EndpointError, InputError, LeakgaugeError, ModelError, StoreError, WorkerError
 from leakgauge.models import AnswerKind, answers, kind_of
 from leakgauge.progress import ShownProgress, of_part, reported
 from leakgauge.protecting.choice import default_defences, n_refits
@@ -28,7 +29,7 @@ from leakgauge.protecting.cost import Quality, estimated_error, increase, qualit
 from leakgauge.protecting.outcome import Protection, Refused, Tried
 from leakgauge.records import Task
 from leakgauge.statistics import bonferroni_confidence, mean
-from leakgauge.training.store import refuse_links
+from leakgauge.storing import refuse_links
 
 if TYPE_CHECKING:
     from leakgauge.training import Workers
@@ -82,6 +83,7 @@ def protect(
     refused: dict[str, Refused] = {}
     before: Quality | None = None
     with _kept(run) as folder, reported(progress) as tell:
+        what = opened(what, folder, tell)
         for defence in chosen:
             try:
                 defended, own = _defended(what, strict, defence)
@@ -95,7 +97,7 @@ def protect(
                     progress=of_part(defence.name, tell),
                 )
                 found = _quality(defended, own)
-            except (StoreError, WorkerError):  # of the run, not of the defence
+            except (StoreError, WorkerError, EndpointError):  # of the run, not of the defence
                 raise
             except Exception as error:  # the code of models and libraries may raise anything at all
                 if before is None:
@@ -130,7 +132,7 @@ def kept_folder(folder: str | Path) -> Path:
         raise StoreError(f"run folder {folder} cannot be made ({error.strerror}); choose another") from None
     for inside, _, files in os.walk(folder):
         refuse_links(Path(inside))
-        if files and Path(inside).name != "chunks":
+        if files and Path(inside).name not in KEPT:
             raise StoreError(f"folder {folder} is not empty and holds no finished training; name another with --run")
     make_private(folder)
     return folder

@@ -46,6 +46,16 @@ def decode_labels(schema: Schema, labels: npt.ArrayLike) -> npt.NDArray[Any]:
     return as_array(schema.classes)[as_codes(schema.target, np.asarray(labels, dtype=np.float64))]
 
 
+def plain_rows(schema: Schema, features: npt.ArrayLike) -> list[list[Value]]:
+    """Rows [m][d] of plain values for a matrix [m, d]; None for a missing number."""
+    matrix = np.asarray(features, dtype=np.float64)
+    columns = [_values(column, matrix[:, j]).tolist() for j, column in enumerate(schema.columns)]
+    gaps = np.isnan(matrix).any(axis=0)
+    for j in np.flatnonzero(gaps):
+        columns[j] = [None if value != value else value for value in columns[j]]
+    return [list(row) for row in zip(*columns, strict=True)]
+
+
 def as_codes(column: Column, numbers: FloatVector) -> npt.NDArray[np.int64]:
     """Codes [m] as integers, refused if one is not that of a category."""
     n = len(column.categories)

@@ -153,6 +153,19 @@ class Schema:
         """
         return _decoding.decode(self, features)
 
+    def plain_rows(self, features: npt.ArrayLike) -> list[list[Value]]:
+        """The rows of `decode` as lists of plain values, whatever the table type; None stands for what is missing.
+
+        They can be written as JSON, in which numbers keep all digits.
+
+        Args:
+            features: Float [m, d], as for `decode`.
+
+        Raises:
+            DataError: If a code is not that of a category.
+        """
+        return _decoding.plain_rows(self, features)
+
     def decode_labels(self, labels: npt.ArrayLike) -> npt.NDArray[Any]:
         """The original label values for codes [m]; for regression, the labels themselves as float64.
 

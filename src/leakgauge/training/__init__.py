@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from leakgauge.storing import write_atomically
 from leakgauge.training.execution import HERE, Execution, Progress, Workers
 from leakgauge.training.job import Job, Randomness
 from leakgauge.training.learners import Fitted, FunctionLearner, Learner, SklearnLearner
@@ -14,7 +15,7 @@ from leakgauge.training.many import Plan, plan, train_many
 from leakgauge.training.modules import TorchLearner
 from leakgauge.training.random_trees import ConditionalFrequencies, RandomTrees
 from leakgauge.training.solver import coarse_tolerance
-from leakgauge.training.store import ChunkStore, write_atomically
+from leakgauge.training.store import ChunkStore
 from leakgauge.training.subsets import (
     DenseSubsets,
     LeaveOneOut,

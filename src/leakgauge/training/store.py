@@ -9,9 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import secrets
-from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.errors import StoreError
+from leakgauge.storing import not_through_links, write_atomically
 
 log = logging.getLogger(__name__)
 
@@ -58,73 +56,3 @@ class ChunkStore:
         """Store a chunk: whole or not at all, and on disk before this returns."""
         text = np.frombuffer(json.dumps(notes).encode(), dtype=np.uint8)
         write_atomically(self.path(name), lambda file: np.savez(file, answers=answers, notes=text))
-
-
-def not_through_links(path: str, flags: int) -> int:
-    """An opener of files that refuses a link in place of the file itself."""
-    return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0))
-
-
-def litter(folder: Path) -> list[Path]:
-    """The files that a killed process left half written in a folder, as :func:`write_atomically` names them."""
-    with os.scandir(folder) as entries:
-        return [
-            folder / entry.name
-            for entry in entries
-            if entry.name.startswith(".") and entry.name.endswith(".part") and entry.is_file(follow_symlinks=False)
-        ]
-
-
-def refuse_links(folder: Path) -> None:
-    """Refuse a folder of ours in which somebody has put links, or pipes and devices: reading or writing goes astray.
-
-    Raises:
-        StoreError: there is one in it, or it cannot be listed. A folder that is not there is not refused.
-    """
-    try:
-        with os.scandir(folder) as entries:
-            links = [entry.name for entry in entries if not _is_plain(entry)]
-    except (FileNotFoundError, NotADirectoryError):
-        return
-    except OSError as error:
-        raise StoreError(f"folder {folder} cannot be read ({error.strerror}); choose another") from None
-    if links:
-        raise StoreError(f"{folder / links[0]} is a link or no file at all, and none of ours; remove it")
-
-
-def _is_plain(entry: os.DirEntry[str]) -> bool:
-    return entry.is_file(follow_symlinks=False) or entry.is_dir(follow_symlinks=False)
-
-
-def write_atomically(path: Path, write: Any) -> None:
-    """Write a file through a temporary name, fsynced and renamed, readable by its owner alone.
-
-    Args:
-        path: the file.
-        write: called with the open binary file.
-    """
-    temporary = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
-    try:
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(descriptor, "wb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-        _fsync_folder(path.parent)
-    except BaseException as error:
-        with suppress(OSError):
-            temporary.unlink()
-        if not isinstance(error, OSError):
-            raise
-        raise StoreError(
-            f"{path} cannot be written ({error.strerror or error}); free space or choose another folder"
-        ) from error
-
-
-def _fsync_folder(folder: Path) -> None:
-    descriptor = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)

@@ -159,6 +159,10 @@ def infer_columns(case: Case, hidden: Sequence[AttributeQuestion]) -> tuple[tupl
     answered = _shadows(what, hidden, settings, execution.quiet)
     for place, (column, shadows) in enumerate(zip(hidden, answered, strict=True)):
         execution.tell(place, len(hidden))
+        n_queries = len(column.attribute) * (len(case.candidates) + case.n_population)
+        if not case.affords(n_queries):
+            lost[column.name] = f"this takes {n_queries:,} queries to the endpoint, more than max_queries leaves"
+            continue
         try:
             inference = infer(
                 case.model,

@@ -127,9 +127,9 @@ class PerRecord:
 
 
 def possible_attacks(
-    kind: AnswerKind, names: tuple[str, ...] | None, *, shadows: bool, population: bool = False
+    kind: AnswerKind, names: tuple[str, ...] | None, *, shadows: bool, population: bool = False, copies: bool = True
 ) -> tuple[MembershipAttack, ...]:
-    """The attacks that can be carried out, of those named; any question may be put to the model.
+    """The attacks that can be carried out, of those named; without ``copies`` the model takes no further queries.
 
     By default all but those that need known non-members where there are shadow models, which tell an attacker more.
     """
@@ -137,7 +137,7 @@ def possible_attacks(
         attack
         for attack in ATTACKS + AUDITOR_ATTACKS
         if (not (shadows and attack.needs_population) if names is None else attack.name in names)
-        and attack.possible(kind, shadows=shadows, population=population, copies=True)
+        and attack.possible(kind, shadows=shadows, population=population, copies=copies)
     )
 
 
@@ -530,7 +530,7 @@ def gather(case: Case, table: PredictionTable | None, usual: tuple[float, str] |
         seed=settings.seed,
         features=case.candidates.features,
         population=PopulationRecords(case.population_answers, known.labels, known.features) if len(known) else None,
-        steadiness=steadiness(case.model, case.candidates, settings) if wants_copies(case.kind, settings) else None,
+        steadiness=steadiness(case.model, case.candidates, settings) if case.asks_copies else None,
         members=case.is_member,
     )
     if case.kind is AnswerKind.PROBABILITIES:

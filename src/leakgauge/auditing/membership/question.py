@@ -46,8 +46,9 @@ from leakgauge.auditing.settings import ReleaseRule, Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.auditing.tails import largest_odds
 from leakgauge.escaping import shapes
-from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, Contamination
+from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, Contamination, noise_robustness
 from leakgauge.membership.error_law import SHUFFLED_FOLDS_FROM_RECORDS
+from leakgauge.membership.noise_robustness import N_COPIES
 from leakgauge.models import AnswerKind
 from leakgauge.statistics import SMALLEST_GROUP, Estimate
 from leakgauge.statistics.numerals import number, short
@@ -154,6 +155,13 @@ class MembershipAnswer(Answer):
         if left_out := self._left_out(case):
             named = ", ".join(f"“{title}”" for title in left_out)
             said.append(f"Membership attacks that the settings leave out: {named}.")
+        if wants_copies(case.kind, case.settings) and not case.asks_copies:
+            said.append(
+                f"“{noise_robustness.ATTACK.title}”: this attack takes {N_COPIES * len(case.candidates):,} queries, "
+                "more than max_queries leaves."
+            )
+        if case.what.model is not None and not case.n_asked_again:
+            said.append("Whether a repeated query gets the same output: max_queries leaves no query for this.")
         if self.shadows is None:
             said.append("Attacks with shadow models.")
         elif case.n_shadows < N_SHADOWS and case.settings.n_shadows is None:
@@ -248,7 +256,11 @@ class Membership(Question):
         influence = case.answer(InfluenceAnswer)
         usual = usual_error(case, table, None if influence is None else influence.left_out_errors)
         chosen = possible_attacks(
-            case.kind, settings.attacks, shadows=table is not None, population=case.n_population > 0
+            case.kind,
+            settings.attacks,
+            shadows=table is not None,
+            population=case.n_population > 0,
+            copies=case.asks_copies,
         )
         fewest = min(int(case.is_member.sum()), int((~case.is_member).sum()))
         chosen = tuple(one for one in chosen if not one.knows_members or fewest >= FEWEST_TO_LEARN)

@@ -29,7 +29,7 @@ from leakgauge.auditing.settings import PropertyGames, ReleasedOutputs, Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.errors import DataError, ModelError
 from leakgauge.influence import own_influence
-from leakgauge.models import AnswerKind, Model
+from leakgauge.models import AnswerKind, Bins, Model
 from leakgauge.properties import (
     FixedBand,
     FractionAttack,
@@ -279,7 +279,7 @@ def some_models(side: Side, game: GameParameters, learner: Learner, settings: Se
 
 def released_learner(learner: Learner, settings: Settings) -> Learner:
     """The learner, whose models answer what is released; labels are read off probabilities anyway."""
-    return Releasing(learner, settings.bin_width) if settings.released is ReleasedOutputs.BINNED else learner
+    return Releasing(learner, Bins(settings.bin_width)) if settings.released is ReleasedOutputs.BINNED else learner
 
 
 def _kinds(kind: AnswerKind, games: PropertyGames) -> list[tuple[AnswerKind, float]]:
