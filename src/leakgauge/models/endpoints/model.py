@@ -11,7 +11,7 @@ from typing import Any, Self, TypeAlias
 
 import numpy as np
 
-from leakgauge.arrays import Floats, Labels
+from leakgauge.arrays import Floats, Indices, Labels
 from leakgauge.errors import ConfigError, ModelError
 from leakgauge.models.access import (
     LabelAccess,
