@@ -61,6 +61,9 @@ if TYPE_CHECKING:
 
 SHADOWS = "shadow models"
 
+LARGEST_ERROR_OF_SHARE = 0.5
+"""A share of the holdout that is known no better is none to be printed."""
+
 FEWEST_TO_LEARN = 20
 """Members, and others, from which the auditor's attack learns anything: ten in each half."""
 
@@ -140,10 +143,12 @@ class MembershipAnswer(Answer):
             said.append(f"The attacker is given {error:.3g} as the usual error on other records, measured on {source}.")
         tested = self.contamination
         if tested is not None and tested.share is not None and tested.standard_error is not None:
+            p = f"p = {short(tested.p_value, 2)}"
             said.append(
                 f"A test for holdout records that were trained on estimates a share of {number(tested.share)} "
-                f"(standard error {number(tested.standard_error)}, p = {short(tested.p_value, 2)}). It finds large "
-                "shares only."
+                f"(standard error {number(tested.standard_error)}, {p}). It finds large shares only."
+                if tested.standard_error <= LARGEST_ERROR_OF_SHARE
+                else f"A test for holdout records that were trained on cannot estimate their share here ({p})."
             )
         if self.no_shadows:
             said.append(f"Attacks with shadow models were not carried out: {self.no_shadows}.")
