@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor, RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
+from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
@@ -30,10 +32,9 @@ from leakgauge.training import (
     SklearnLearner,
     leave_one_out,
     plan,
+    random_subsets,
     train_many,
 )
-from leakgauge.training.engines import ENGINES
-from leakgauge.training.engines.base import RefusalKind
 from leakgauge.training.recipes import recipe
 from leakgauge.training.trees import RandomForest, public_thresholds
 
@@ -102,7 +103,8 @@ def test_gaps_in_the_holdout_alone() -> None:
 
 def test_leaving_one_out_is_refitting() -> None:
     records = Records.from_arrays(*TRAIN)
-    for estimator in (BOOSTING, IMPUTED):
+    solved = clone(IMPUTED).set_params(logisticregression__tol=1e-10, logisticregression__max_iter=10_000)
+    for estimator in (BOOSTING, solved):
         found = pdtp(SklearnLearner(estimator), records, np.arange(5), seed=0)
         for t in range(5):
             keep = np.arange(N) != t
@@ -111,16 +113,28 @@ def test_leaving_one_out_is_refitting() -> None:
             assert found.values[t] == pytest.approx(np.abs(full - without).max(), abs=1e-6)
 
 
-def test_no_engine_takes_them_unless_it_says_so() -> None:
+ALONE = [
+    GaussianNB(),
+    KNeighborsClassifier(3),
+    LogisticRegression(),
+    LinearDiscriminantAnalysis(),
+    QuadraticDiscriminantAnalysis(),
+    MLPClassifier(3, max_iter=3),
+    RandomForestClassifier(3),
+]
+
+
+@pytest.mark.parametrize("last", ALONE, ids=lambda last: type(last).__name__)
+@pytest.mark.parametrize("before", [(), (StandardScaler(),)])
+def test_no_engine_computes_with_them(last: Any, before: tuple[Any, ...]) -> None:
+    """Neither where they are in the records nor in the queries alone; what fills them in may stand before."""
     records = Records.from_arrays(*TRAIN)
-    assert not any(engine.takes_missing for engine in ENGINES)
-    job = Job(SklearnLearner(GaussianNB()), records, leave_one_out(N), records.features, 0, Randomness.COMMON)
-    found = plan(job)
-    assert found.engine.name == "refit"
-    assert {refusal.why for refusal in found.refusals.values()} == {RefusalKind.DATA}
     filled = Records.from_arrays(np.nan_to_num(X[:N]), y[:N])
-    asked = Job(SklearnLearner(GaussianNB()), filled, leave_one_out(N), records.features, 0, Randomness.COMMON)
-    assert plan(asked).engine.name == "refit", "they are missing in the queries"
+    learner = SklearnLearner(make_pipeline(*before, last))
+    for one, asked in ((records, records.features), (filled, records.features)):
+        for subsets in (leave_one_out(N), random_subsets(N, N // 2, 4, np.random.default_rng(0))):
+            found = plan(Job(learner, one, subsets, asked, 0, Randomness.COMMON))
+            assert found.engine.name == "refit"
     assert train_many(SklearnLearner(GaussianNB()), filled, leave_one_out(N), seed=0).engine != "refit"
 
 
