@@ -45,7 +45,7 @@ def lines(error: ValidationError, sections: Mapping[tuple[str, ...], type[BaseMo
     meant = set()
     for problem in error.errors(include_url=False):
         path = _path(problem["loc"], tags)
-        found.setdefault(path, _line(problem, path, sections, tags))
+        found.setdefault(path, _line(problem, path, sections))
         if problem["type"] == "extra_forbidden" and (near := _nearest(problem["loc"], sections)):
             meant.add(".".join([*path.split(".")[:-1], near]))
     # A misspelt key is missing under its right name; that goes without saying.
@@ -56,8 +56,9 @@ def _path(loc: tuple[int | str, ...], tags: set[str]) -> str:
     """The place as a user would write it: ``models.0.name``, without the kind that pydantic puts in."""
     kept = [
         part
-        for place, part in enumerate(loc)
-        if not (part in tags and place == 2 and loc[0] == "models") and not _is_of_union(part)
+        for before, part in zip((None, *loc), loc, strict=False)
+        if not (part in tags and loc[0] == "models" and (isinstance(before, int) or before == "learner"))
+        and not _is_of_union(part)
     ]
     return ".".join(str(part) for part in kept)
 
@@ -72,9 +73,7 @@ def _is_of_union(part: int | str) -> bool:
     return part in ("int", "float", "str", "bool", "none") or (isinstance(part, str) and "[" in part)
 
 
-def _line(
-    problem: Mapping[str, Any], path: str, sections: Mapping[tuple[str, ...], type[BaseModel]], tags: set[str]
-) -> str:
+def _line(problem: Mapping[str, Any], path: str, sections: Mapping[tuple[str, ...], type[BaseModel]]) -> str:
     kind, context, given = problem["type"], problem.get("ctx", {}), problem.get("input")
     section = tuple(part for part in problem["loc"][:-1] if isinstance(part, str))
     key = str(problem["loc"][-1]) if problem["loc"] else ""
@@ -86,10 +85,11 @@ def _line(
         described = sections[section].model_fields[key].description or ""
         return f"{path}: missing; expected {described}"
     if kind == "union_tag_not_found":
-        return f"{path}.kind: missing; expected one of {_alternatives(tags)}"
+        return f"{path}.kind: missing; expected one of {_alternatives(_kinds(problem, sections))}"
     if kind == "union_tag_invalid":
-        near = closest(context["tag"], sorted(tags)).rstrip(".")
-        return f"{path}.kind: {context['tag']!r} is not known; expected one of {_alternatives(tags)}; {near}"
+        kinds = _kinds(problem, sections)
+        near = closest(context["tag"], sorted(kinds)).rstrip(".")
+        return f"{path}.kind: {context['tag']!r} is not known; expected one of {_alternatives(kinds)}; {near}"
     if kind in ("enum", "literal_error"):
         return f"{path}: got {given!r}, expected {context['expected']}"
     if kind in _TYPES:
@@ -101,6 +101,12 @@ def _line(
         said = str(context["error"])
         return f"{path}: {said}" if path else said
     return f"{path}: {problem['msg'][:1].lower()}{problem['msg'][1:]}"
+
+
+def _kinds(problem: Mapping[str, Any], sections: Mapping[tuple[str, ...], type[BaseModel]]) -> set[str]:
+    """The kinds of tables that may stand in the place of a problem."""
+    place = tuple(part for part in problem["loc"] if isinstance(part, str))
+    return {path[-1] for path in sections if path[:-1] == place}
 
 
 def _alternatives(tags: set[str]) -> str:

@@ -13,7 +13,18 @@ from leakgauge.checking import optional, text
 from leakgauge.errors import ConfigError, DataError, ModelError, user_code
 from leakgauge.escaping import shapes
 from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS
-from leakgauge.models import LabelAccess, Model, RegressionAccess, answering, called, is_module, trained_module, wrap
+from leakgauge.models import (
+    LabelAccess,
+    Model,
+    RegressionAccess,
+    SessionFunction,
+    answering,
+    called,
+    is_module,
+    is_session,
+    trained_module,
+    wrap,
+)
 from leakgauge.models.access import DECLARE_CLASSES, MAX_ABSOLUTE_VALUE
 from leakgauge.models.sklearn import name_of, refuse_class
 from leakgauge.records import Column, Kind, Records, Role, Schema, Task, from_pair
@@ -106,7 +117,7 @@ def subject(
             any :class:`~leakgauge.training.Learner`, which is then trained on ``train``; a trained
             ``torch.nn.Module``, which is asked about the encoded features; a function from a table to answers, or an
             object that predicts (see :func:`leakgauge.models.answering`), which are only asked unless ``learner`` is
-            given; or a model of :mod:`leakgauge.models`.
+            given; a session of onnxruntime; or a model of :mod:`leakgauge.models`.
         train: the records the model was trained on.
         holdout: records of the same population that it was not trained on.
         target: name of the label column where ``train`` and ``holdout`` are data frames.
@@ -148,10 +159,12 @@ def _function_of(model: Any) -> Callable[[Any], Any]:
     Raises:
         ModelError: nothing does.
     """
+    if is_session(model):
+        return SessionFunction(model)
     # XGBoost's own boosters predict tables by a method of another name.
     for method in ("predict_proba", "inplace_predict", "predict"):
         if callable(getattr(model, method, None)):
-            return _named(getattr(model, method), type(model).__name__)
+            return _named(getattr(model, method), model)
     if callable(model):
         function: Callable[[Any], Any] = model
         return function
@@ -161,11 +174,12 @@ def _function_of(model: Any) -> Callable[[Any], Any]:
     )
 
 
-def _named(method: Callable[[Any], Any], name: str) -> Callable[[Any], Any]:
+def _named(method: Callable[[Any], Any], model: Any) -> Callable[[Any], Any]:
     def ask(table: Any) -> Any:
         return method(table)
 
-    ask.__name__ = name
+    ask.__name__ = type(model).__name__
+    ask.classes_ = _classes(model)  # type: ignore[attr-defined]
     return ask
 
 

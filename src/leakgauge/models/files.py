@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from leakgauge.errors import InputError, MissingExtra, ModelError, UserCodeError, place_of
+from leakgauge.models.libraries import model_function
 from leakgauge.records.reading import require_proportion, unpacked_zip
 
 PICKLE_SUFFIXES = frozenset({".pkl", ".pickle", ".joblib", ".jl", ".sav"})
@@ -63,37 +64,59 @@ SKLEARN_INTERNALS = frozenset(
 
 
 def load_estimator(path: str | Path, *, trusted: Sequence[str] = (), allow_pickle: bool = False) -> Any:
-    """The estimator in a model file.
+    """The estimator in a model file, or a function that asks the model of another library.
 
     Args:
-        path: a ``.skops`` file, or with ``allow_pickle`` a pickle or joblib file.
+        path: a ``.skops`` file, a model of XGBoost (``.ubj``, ``.json``), LightGBM (``.txt``), CatBoost (``.cbm``) or
+            ONNX (``.onnx``), or with ``allow_pickle`` a pickle or joblib file.
         trusted: full names of further types that a skops file may contain.
         allow_pickle: open pickles too; only for files you made yourself.
 
     Raises:
         ModelError: no such file, a pickle that was not allowed, types that are not trusted, or a damaged file.
-        MissingExtra: skops is not installed.
+        MissingExtra: the library that reads it is not installed.
     """
     path = Path(path)
-    try:
-        there = path.is_file()
-    except OSError as error:
-        raise ModelError(
-            f"the model file cannot be opened ({error.strerror}); give the path of a .skops file"
-        ) from error
-    if not there:
-        raise ModelError(f"model file {path} does not exist; give the path of a .skops file")
+    _require_file(path)
     suffix = path.suffix.lower()
     if suffix in SKOPS_SUFFIXES:
         return _load_skops(path, trusted)
-    if suffix in PICKLE_SUFFIXES or _looks_like_pickle(path):
+    if is_pickle(path):
         if allow_pickle:
             return _load_pickle(path)
         raise ModelError(
             f"model file {path} is a pickle, which runs code of its maker when opened; save the model with "
-            "skops.io.dump instead, or pass --allow-pickle if you made the file yourself"
+            "skops.io.dump or leakgauge convert instead, or pass --allow-pickle if you made the file yourself"
         )
-    raise ModelError(f"model file {path} is of no known kind ({suffix or 'no ending'}); expected a .skops file")
+    asked = model_function(path)
+    if asked is None:
+        raise ModelError(
+            f"model file {path} is of no known kind ({suffix or 'no ending'}); expected a .skops file, or a whole one "
+            "of XGBoost (.ubj, .json), LightGBM (.txt), CatBoost (.cbm) or ONNX (.onnx)"
+        )
+    return asked
+
+
+def is_pickle(path: Path) -> bool:
+    """Whether a file is a pickle by its ending or its first byte.
+
+    Raises:
+        ModelError: there is no such file.
+    """
+    _require_file(path)
+    suffix = path.suffix.lower()
+    return suffix not in SKOPS_SUFFIXES and (suffix in PICKLE_SUFFIXES or _looks_like_pickle(path))
+
+
+def _require_file(path: Path) -> None:
+    try:
+        what = None if path.is_file() else "is not a regular file" if path.exists() else "does not exist"
+    except OSError as error:
+        raise ModelError(
+            f"the model file cannot be opened ({error.strerror}); give the path of a .skops file"
+        ) from error
+    if what is not None:
+        raise ModelError(f"model file {path} {what}; give the path of a .skops file")
 
 
 def load_factory(reference: str, folder: str | Path = "") -> Callable[..., Any]:
