@@ -248,3 +248,16 @@ def test_a_truncated_file_is_one_clear_error(library, ending, tmp_path, capfd):
         with pytest.raises(ModelError, match=r"is of no known kind|cannot be (read|opened) by|is no whole ONNX file"):
             load_estimator(path)
     assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    "name", ["XGBClassifier", "XGBRegressor", "XGBRFClassifier", "LGBMClassifier", "LGBMRegressor"]
+)
+def test_estimators_of_boosting_libraries_open_from_skops(name, tmp_path):
+    skops = pytest.importorskip("skops.io")
+    library = pytest.importorskip("xgboost" if name.startswith("XGB") else "lightgbm")
+    quiet = {} if name.startswith("XGB") else {"verbose": -1}
+    y = VALUES if name.endswith("Regressor") else THREE
+    model = getattr(library, name)(n_estimators=3, n_jobs=1, **quiet).fit(X, y)
+    skops.dump(model, tmp_path / "model.skops")
+    np.testing.assert_array_equal(load_estimator(tmp_path / "model.skops").predict(X), model.predict(X))

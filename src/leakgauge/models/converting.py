@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from leakgauge.errors import MissingExtra, ModelError
-from leakgauge.models.files import SKLEARN_INTERNALS, load_estimator
+from leakgauge.models.files import TRUSTED_TYPES, load_estimator
 
 N_COMPARED = 100
 """Made-up queries of which both are asked."""
@@ -64,7 +64,7 @@ def convert_pickle(source: Path, target: Path) -> Converted:
         ) from None
     compared = _compared(model, stored)
     _write(target, content)
-    return Converted(tuple(sorted(set(found) - SKLEARN_INTERNALS)), compared)
+    return Converted(tuple(sorted(set(found) - TRUSTED_TYPES)), compared)
 
 
 def _compared(model: Any, stored: Any) -> tuple[str, ...]:

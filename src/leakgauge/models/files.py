@@ -1,8 +1,8 @@
 """Opening model files without running what is in them.
 
 A pickle runs code of its maker's choice when it is opened; a skops file holds types and numbers only, and is
-opened here with a fixed list of scikit-learn's own internals. Whatever else a file contains has to be named by
-the user first.
+opened here with a fixed list of types of scikit-learn, XGBoost and LightGBM. Whatever else a file contains has to be
+named by the user first.
 """
 
 from __future__ import annotations
@@ -24,9 +24,10 @@ SKOPS_SUFFIXES = frozenset({".skops"})
 SAFE_SKOPS = (0, 13)
 """Earlier releases run code that a file brings along though they trust all its types (CVE-2025-54412, 54413, 54886)."""
 
-SKLEARN_INTERNALS = frozenset(
+TRUSTED_TYPES = frozenset(
     {
-        # Reviewed: data holders of fitted estimators, without code that runs on loading.
+        # Reviewed: data holders of fitted estimators, without code that runs on loading. No function is added, which
+        # an estimator would call in its fit, and nothing of CatBoost, whose settings name files that its fit writes.
         "sklearn.tree._tree.Tree",
         "sklearn.neighbors._kd_tree.KDTree",
         "sklearn.neighbors._ball_tree.BallTree",
@@ -57,7 +58,21 @@ SKLEARN_INTERNALS = frozenset(
         "sklearn.gaussian_process.kernels.RBF",
         "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
         "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+        "sklearn.compose._column_transformer.make_column_selector",
+        "sklearn.metrics._scorer._PassthroughScorer",
+        "sklearn.model_selection._split.KFold",
+        "sklearn.model_selection._split.StratifiedKFold",
+        "collections.OrderedDict",
         "numpy.dtype",
+        "numpy.number",
+        "xgboost.core.Booster",
+        "xgboost.sklearn.XGBClassifier",
+        "xgboost.sklearn.XGBRegressor",
+        "xgboost.sklearn.XGBRFClassifier",
+        "xgboost.sklearn.XGBRFRegressor",
+        "lightgbm.basic.Booster",
+        "lightgbm.sklearn.LGBMClassifier",
+        "lightgbm.sklearn.LGBMRegressor",
         "leakgauge.records.discretise.FixedBins",
     }
 )
@@ -207,7 +222,7 @@ def _load_skops(path: Path, trusted: Sequence[str]) -> Any:
     try:
         require_proportion(unpacked_zip(path), path)
         found = skops.io.get_untrusted_types(file=path)
-        unknown = sorted(set(found) - SKLEARN_INTERNALS - set(trusted))
+        unknown = sorted(set(found) - TRUSTED_TYPES - set(trusted))
         if unknown:
             raise ModelError(
                 f"model file {path} contains types that are not trusted: {', '.join(unknown)}; "
