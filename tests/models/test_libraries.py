@@ -233,6 +233,16 @@ def test_a_missing_library_is_named(name, content, package, tmp_path, monkeypatc
         load_estimator(tmp_path / name)
 
 
+def test_a_number_at_which_lightgbm_ends_the_process(tmp_path, capfd):
+    path = tmp_path / "model.txt"
+    booster("lightgbm", "three").save_model(str(path))
+    path.write_bytes(path.read_bytes().replace(b"\nright_child=", b"\nright_child-"))
+    capfd.readouterr()
+    with pytest.raises(ModelError, match=r"model.txt cannot be read by lightgbm \(ValueError\); it may be damaged"):
+        load_estimator(path)
+    assert capfd.readouterr() == ("", "")
+
+
 @pytest.mark.parametrize(("library", "ending"), [*FORMS, ("onnx", ".onnx")])
 def test_a_truncated_file_is_one_clear_error(library, ending, tmp_path, capfd):
     path: Path = tmp_path / f"model{ending}"

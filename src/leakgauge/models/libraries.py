@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import importlib
 import json
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +21,9 @@ from leakgauge.models.onnx import SessionFunction, checked_onnx
 
 MOST_BYTES = 2**31
 """Of a model file that is read whole; no ONNX file can hold more."""
+
+MOST_SECONDS = 60.0
+"""In which LightGBM has to read a file."""
 
 Asked: TypeAlias = Callable[[Any], Any]
 """A function from a table of queries to what the model answers; ``classes_``, if it has them, name its columns."""
@@ -89,7 +94,21 @@ def _xgboost(library: Any, path: Path, content: bytes) -> Asked:
     return _asking(lambda table: booster.inplace_predict(table), "Booster")
 
 
+_TRIAL = """
+import json, sys
+sys.path[:] = json.loads(sys.argv[1])
+import lightgbm
+lightgbm.Booster(model_str=sys.stdin.buffer.read().decode())
+"""
+
+
 def _lightgbm(library: Any, path: Path, content: bytes) -> Asked:
+    # LightGBM ends the process at a number that it cannot read: another one reads the file first.
+    tried = subprocess.run(
+        [sys.executable, "-c", _TRIAL, json.dumps(sys.path)], input=content, capture_output=True, timeout=MOST_SECONDS
+    )
+    if tried.returncode != 0:
+        raise ValueError
     booster = library.Booster(model_str=content.decode())
     return _asking(lambda table: booster.predict(table), "Booster")
 
