@@ -46,7 +46,17 @@ def test_help_imports_nothing_heavy(arguments: list[str]) -> None:
 
 
 def test_there_are_the_promised_commands() -> None:
-    assert set(COMMANDS) == {"audit", "report", "gate", "records", "explain", "protect", "reproduce", "schema"}
+    assert set(COMMANDS) == {
+        "audit",
+        "convert",
+        "report",
+        "gate",
+        "records",
+        "explain",
+        "protect",
+        "reproduce",
+        "schema",
+    }
 
 
 @pytest.mark.parametrize("name", sorted(COMMANDS))

@@ -1,19 +1,24 @@
+import importlib
 import pickle
 
 import numpy as np
 import pytest
 import skops.io
+from sklearn.compose import make_column_selector, make_column_transformer
 from sklearn.ensemble import HistGradientBoostingClassifier, RandomForestClassifier
+from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
 from sklearn.neural_network import MLPClassifier
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 from leakgauge.errors import ModelError
 from leakgauge.models import load_estimator, load_factory
+from leakgauge.models.files import TRUSTED_TYPES
 
 rng = np.random.default_rng(0)
 X, y = rng.normal(size=(80, 3)), rng.integers(0, 2, 80)
@@ -47,6 +52,37 @@ def test_skops_files_open_and_answer_the_same(estimator, tmp_path):
     skops.io.dump(fitted, tmp_path / "model.skops")
     loaded = load_estimator(tmp_path / "model.skops")
     np.testing.assert_array_equal(loaded.predict_proba(X), fitted.predict_proba(X))
+
+
+def test_columns_chosen_by_type_and_a_search_open_too(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    table = pandas.DataFrame({"age": X[:, 0], "hours": X[:, 1], "town": np.array(["north", "south"])[y]})
+    numbers = make_pipeline(SimpleImputer(), StandardScaler())
+    encode = make_column_transformer(
+        (numbers, make_column_selector(dtype_include=np.number)),
+        (OneHotEncoder(handle_unknown="ignore"), ["town"]),
+        remainder="passthrough",
+    )
+    search = GridSearchCV(LogisticRegression(), {"C": [0.1, 1.0]}, cv=2)
+    fitted = make_pipeline(encode, search).fit(table, y)
+    skops.io.dump(fitted, tmp_path / "model.skops")
+    loaded = load_estimator(tmp_path / "model.skops")
+    np.testing.assert_array_equal(loaded.predict_proba(table), fitted.predict_proba(table))
+
+
+def test_no_function_is_trusted_but_one():
+    """Estimators call functions; `f_classif` computes a table of numbers."""
+    functions = {name for name in TRUSTED_TYPES if _is_function(name)}
+    assert functions == {"sklearn.feature_selection._univariate_selection.f_classif"}
+
+
+def _is_function(name):
+    module, _, attribute = name.rpartition(".")
+    try:
+        found = getattr(importlib.import_module(module), attribute)
+    except (ImportError, AttributeError):  # a library that is not installed, or has moved it
+        return False
+    return not isinstance(found, type)
 
 
 @pytest.mark.parametrize("name", ["model.pkl", "model.joblib", "model.bin", "model"])

@@ -45,7 +45,7 @@ from leakgauge.auditing.settings import ReleasePart, ReleaseRule, RulePart, Sett
 from leakgauge.auditing.subject import Subject, refuse_readers
 from leakgauge.auditing.tables import Or, Part, said_of
 from leakgauge.errors import ConfigError
-from leakgauge.models import load_factory
+from leakgauge.models import PickleFile, load_factory
 from leakgauge.training import default_recipe
 from leakgauge.training.fingerprints import UNREPEATABLE, fingerprint
 from leakgauge.training.learners import identity
@@ -224,6 +224,15 @@ class Config(Part):
             **{**self.release.as_settings, **self.attacks.as_settings, **self.influence.as_settings},
         )
 
+    def pickles(self) -> list[PickleFile]:
+        """The model files that are pickles, which are not opened.
+
+        Raises:
+            ModelError: there is no such file.
+        """
+        files = [model.pickle(self._folder) for model in self.models if isinstance(model, FilePart)]
+        return [one for one in files if one is not None]
+
     def subjects(self, *, allow_pickle: bool = False) -> list[Subject]:
         """The models with their data, in the order of the file.
 
@@ -301,6 +310,8 @@ Config.sections = {
     ("models", "recipe"): RecipePart,
     ("models", "factory"): FactoryPart,
     ("models", "file"): FilePart,
+    ("models", "file", "learner", "recipe"): RecipePart,
+    ("models", "file", "learner", "factory"): FactoryPart,
     ("models", "scores"): ScoresPart,
     ("models", "endpoint"): EndpointPart,
     ("models", "endpoint", "learner", "recipe"): RecipePart,

@@ -18,7 +18,17 @@ from leakgauge.auditing.scores_file import read_scores
 from leakgauge.auditing.subject import Subject, is_fitted, subject
 from leakgauge.auditing.tables import Part, said_of
 from leakgauge.errors import ConfigError, ModelError, user_code
-from leakgauge.models import Endpoint, EndpointOutputs, Layout, Protocol, load_estimator, load_factory
+from leakgauge.models import (
+    Endpoint,
+    EndpointOutputs,
+    Layout,
+    PickleFile,
+    Protocol,
+    is_pickle,
+    load_estimator,
+    load_factory,
+    looked_at,
+)
 from leakgauge.records import (
     Native,
     Records,
@@ -78,12 +88,19 @@ class FactoryPart(Part):
 
 
 class FilePart(Part):
-    """[[models]] of kind ``file``: a fitted scikit-learn model that was stored."""
+    """[[models]] of kind ``file``: a fitted model that was stored."""
 
     kind: Literal["file"]
-    path: str = Field(min_length=1, description="a .skops file")
+    path: str = Field(
+        min_length=1,
+        description="a .skops file, or one of XGBoost (.ubj, .json), LightGBM (.txt), CatBoost (.cbm) or ONNX (.onnx)",
+    )
     trusted: tuple[str, ...] = Field((), description="full names of further types that the file may contain")
     table: Tables | None = Field(None, description="the table type the model takes; by default numpy, or pandas")
+    learner: Annotated[RecipePart | FactoryPart, Field(discriminator="kind")] | None = Field(
+        None,
+        description="how the model was trained: a recipe or a factory; by default a scikit-learn model is cloned",
+    )
     label: str | None = Field(None, min_length=1, description="how the report calls the model")
 
     @property
@@ -91,15 +108,27 @@ class FilePart(Part):
         """How the report calls it."""
         return self.label or Path(self.path).stem
 
+    def pickle(self, folder: Path) -> PickleFile | None:
+        """What is in the file without opening it, if it is a pickle."""
+        path = folder / self.path
+        return looked_at(path) if is_pickle(path) else None
+
     def subject(self, records: tuple[Records, Records, Records], folder: Path, *, allow_pickle: bool) -> Subject:
-        """The model with its data; its learner is had by cloning it."""
+        """The model with its data, and the learner that is said to have made it, or that is had by cloning it."""
         path = folder / self.path
         estimator = load_estimator(path, trusted=self.trusted, allow_pickle=allow_pickle)
         if not is_fitted(estimator):
             raise ModelError(
                 f"model file {path} holds a {type(estimator).__name__} that is not fitted; fit it before storing it"
             )
-        return _subject(estimator, records, self.table, self.title)
+        released = _subject(estimator, records, self.table, self.title)
+        pickled = self.pickle(folder)
+        if pickled is not None:
+            released = replace(released, note=" ".join(filter(None, (released.note, f"The model file {pickled}."))))
+        if self.learner is None:
+            return released
+        made = self.learner.subject(records, folder, allow_pickle=allow_pickle)
+        return replace(made, name=self.title, model=released.model, note=released.note)
 
 
 class ScoresPart(Part):

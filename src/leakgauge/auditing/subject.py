@@ -19,9 +19,11 @@ from leakgauge.models import (
     LabelAccess,
     Model,
     RegressionAccess,
+    SessionFunction,
     answering,
     called,
     is_module,
+    is_session,
     open_endpoint,
     trained_module,
     wrap,
@@ -137,7 +139,7 @@ def subject(
             any :class:`~leakgauge.training.Learner`, which is then trained on ``train``; a trained
             ``torch.nn.Module``, which is asked about the encoded features; an :class:`~leakgauge.models.Endpoint`; a
             function from a table to answers, or an object that predicts (see :func:`leakgauge.models.answering`), which
-            are only asked unless ``learner`` is given; or a model of :mod:`leakgauge.models`.
+            are only asked unless ``learner`` is given; a session of onnxruntime; or a model of :mod:`leakgauge.models`.
         train: the records the model was trained on.
         holdout: records of the same population that it was not trained on.
         target: name of the label column where ``train`` and ``holdout`` are data frames.
@@ -181,10 +183,12 @@ def _function_of(model: Any) -> Callable[[Any], Any]:
     Raises:
         ModelError: nothing does.
     """
+    if is_session(model):
+        return SessionFunction(model)
     # XGBoost's own boosters predict tables by a method of another name.
     for method in ("predict_proba", "inplace_predict", "predict"):
         if callable(getattr(model, method, None)):
-            return _named(getattr(model, method), type(model).__name__)
+            return _named(getattr(model, method), model)
     if callable(model):
         function: Callable[[Any], Any] = model
         return function
@@ -194,11 +198,12 @@ def _function_of(model: Any) -> Callable[[Any], Any]:
     )
 
 
-def _named(method: Callable[[Any], Any], name: str) -> Callable[[Any], Any]:
+def _named(method: Callable[[Any], Any], model: Any) -> Callable[[Any], Any]:
     def ask(table: Any) -> Any:
         return method(table)
 
-    ask.__name__ = name
+    ask.__name__ = type(model).__name__
+    ask.classes_ = _classes(model)  # type: ignore[attr-defined]
     return ask
 
 

@@ -124,6 +124,15 @@ def configured(
     )
 
 
+def tell_of_pickles(config: Config) -> None:
+    """Say what is in the pickles that are about to be opened."""
+    from leakgauge.cli._console import remark
+
+    remark("Pickles are opened: code in the model files runs with your rights.")
+    for pickled in config.pickles():
+        remark(f"{pickled}.")
+
+
 def _budget(text: str | None) -> float | str | None:
     """Seconds, or the word of the file for no budget; ``None`` where none was given."""
     from leakgauge.errors import ConfigError

@@ -19,6 +19,7 @@ from leakgauge.cli._options import (
     TrainRecords,
     at_least,
     configured,
+    tell_of_pickles,
 )
 
 if TYPE_CHECKING:
@@ -69,7 +70,7 @@ def audit(
     """
     from leakgauge.auditing.batch import audit_config
     from leakgauge.auditing.document import dump
-    from leakgauge.cli._console import complain, remark, results
+    from leakgauge.cli._console import complain, results
     from leakgauge.progress import reported
     from leakgauge.report import write_html
     from leakgauge.report.terminal import show_audits
@@ -78,7 +79,7 @@ def audit(
         raise typer.BadParameter("give either --workers or --dask: a cluster has its own workers")
     config = configured(source, model, seed, train_records, holdout_records, attribute, property, budget)
     if allow_pickle:
-        remark("Pickles are opened: code in the model files runs with your rights.")
+        tell_of_pickles(config)
     try:
         with reported(True, first="reading") as tell:
             outcome = audit_config(

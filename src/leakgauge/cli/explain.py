@@ -15,6 +15,7 @@ from leakgauge.cli._options import (
     Source,
     TrainRecords,
     configured,
+    tell_of_pickles,
 )
 
 if TYPE_CHECKING:
@@ -48,6 +49,8 @@ def explain(
     from leakgauge.report.terminal import show_explanation
 
     config = configured(source, model, seed, train_records, holdout_records, attribute, property, budget)
+    if allow_pickle:
+        tell_of_pickles(config)
     subjects = config.subjects(allow_pickle=allow_pickle)
     with reported(True) as tell:
         explanations = [

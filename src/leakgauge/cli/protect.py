@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leakgauge.cli._options import AllowPickle, HoldoutRecords, Models, Seed, Source, TrainRecords, at_least, configured
+from leakgauge.cli._options import (
+    AllowPickle,
+    HoldoutRecords,
+    Models,
+    Seed,
+    Source,
+    TrainRecords,
+    at_least,
+    configured,
+    tell_of_pickles,
+)
 
 if TYPE_CHECKING:
     from leakgauge.protecting import Protection
@@ -67,7 +77,7 @@ def protect(
 
     config = configured(source, model, seed, train_records, holdout_records, None, None)
     if allow_pickle:
-        remark("Pickles are opened: code in the model files runs with your rights.")
+        tell_of_pickles(config)
     console, reached = results(), []
     subjects, settings = config.subjects(allow_pickle=allow_pickle), config.settings()
     chosen = [[named_defence(text, what, settings) for text in defence] if defence else None for what in subjects]

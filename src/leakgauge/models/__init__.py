@@ -10,9 +10,12 @@ from leakgauge.models.access import (
     kind_of,
     labels_of,
 )
+from leakgauge.models.converting import convert_pickle
 from leakgauge.models.endpoints import Endpoint, EndpointOutputs, Layout, Protocol, open_endpoint
-from leakgauge.models.files import load_estimator, load_factory
+from leakgauge.models.files import is_pickle, load_estimator, load_factory
 from leakgauge.models.function import FunctionProbabilities, FunctionRegression, answering, called
+from leakgauge.models.onnx import SessionFunction, is_session
+from leakgauge.models.pickles import PickleFile, looked_at
 from leakgauge.models.release import Bins, LabelOnly, Release, Tempered, as_is, binned_logs, label_logs
 from leakgauge.models.sklearn import wrap
 from leakgauge.models.torch import is_module, trained_module, wrap_module
@@ -28,22 +31,28 @@ __all__ = [
     "LabelOnly",
     "Layout",
     "Model",
+    "PickleFile",
     "ProbabilityAccess",
     "Protocol",
     "RegressionAccess",
     "Release",
+    "SessionFunction",
     "Tempered",
     "answering",
     "answers",
     "as_is",
     "binned_logs",
     "called",
+    "convert_pickle",
     "is_module",
+    "is_pickle",
+    "is_session",
     "kind_of",
     "label_logs",
     "labels_of",
     "load_estimator",
     "load_factory",
+    "looked_at",
     "open_endpoint",
     "trained_module",
     "wrap",

@@ -1,8 +1,8 @@
 """Opening model files without running what is in them.
 
 A pickle runs code of its maker's choice when it is opened; a skops file holds types and numbers only, and is
-opened here with a fixed list of scikit-learn's own internals. Whatever else a file contains has to be named by
-the user first.
+opened here with a fixed list of types of scikit-learn, XGBoost and LightGBM. Whatever else a file contains has to be
+named by the user first.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from leakgauge.errors import InputError, MissingExtra, ModelError, UserCodeError, place_of
+from leakgauge.models.libraries import model_function
 from leakgauge.records.reading import require_proportion, unpacked_zip
 
 PICKLE_SUFFIXES = frozenset({".pkl", ".pickle", ".joblib", ".jl", ".sav"})
@@ -23,9 +24,10 @@ SKOPS_SUFFIXES = frozenset({".skops"})
 SAFE_SKOPS = (0, 13)
 """Earlier releases run code that a file brings along though they trust all its types (CVE-2025-54412, 54413, 54886)."""
 
-SKLEARN_INTERNALS = frozenset(
+TRUSTED_TYPES = frozenset(
     {
-        # Reviewed: data holders of fitted estimators, without code that runs on loading.
+        # Reviewed: data holders of fitted estimators, without code that runs on loading. No function is added, which
+        # an estimator would call in its fit, and nothing of CatBoost, whose settings name files that its fit writes.
         "sklearn.tree._tree.Tree",
         "sklearn.neighbors._kd_tree.KDTree",
         "sklearn.neighbors._ball_tree.BallTree",
@@ -56,44 +58,80 @@ SKLEARN_INTERNALS = frozenset(
         "sklearn.gaussian_process.kernels.RBF",
         "sklearn.neural_network._stochastic_optimizers.AdamOptimizer",
         "sklearn.neural_network._stochastic_optimizers.SGDOptimizer",
+        "sklearn.compose._column_transformer.make_column_selector",
+        "sklearn.metrics._scorer._PassthroughScorer",
+        "sklearn.model_selection._split.KFold",
+        "sklearn.model_selection._split.StratifiedKFold",
+        "collections.OrderedDict",
         "numpy.dtype",
+        "numpy.number",
+        "xgboost.core.Booster",
+        "xgboost.sklearn.XGBClassifier",
+        "xgboost.sklearn.XGBRegressor",
+        "xgboost.sklearn.XGBRFClassifier",
+        "xgboost.sklearn.XGBRFRegressor",
+        "lightgbm.basic.Booster",
+        "lightgbm.sklearn.LGBMClassifier",
+        "lightgbm.sklearn.LGBMRegressor",
         "leakgauge.records.discretise.FixedBins",
     }
 )
 
 
 def load_estimator(path: str | Path, *, trusted: Sequence[str] = (), allow_pickle: bool = False) -> Any:
-    """The estimator in a model file.
+    """The estimator in a model file, or a function that asks the model of another library.
 
     Args:
-        path: a ``.skops`` file, or with ``allow_pickle`` a pickle or joblib file.
+        path: a ``.skops`` file, a model of XGBoost (``.ubj``, ``.json``), LightGBM (``.txt``), CatBoost (``.cbm``) or
+            ONNX (``.onnx``), or with ``allow_pickle`` a pickle or joblib file.
         trusted: full names of further types that a skops file may contain.
         allow_pickle: open pickles too; only for files you made yourself.
 
     Raises:
         ModelError: no such file, a pickle that was not allowed, types that are not trusted, or a damaged file.
-        MissingExtra: skops is not installed.
+        MissingExtra: the library that reads it is not installed.
     """
     path = Path(path)
-    try:
-        there = path.is_file()
-    except OSError as error:
-        raise ModelError(
-            f"the model file cannot be opened ({error.strerror}); give the path of a .skops file"
-        ) from error
-    if not there:
-        raise ModelError(f"model file {path} does not exist; give the path of a .skops file")
+    _require_file(path)
     suffix = path.suffix.lower()
     if suffix in SKOPS_SUFFIXES:
         return _load_skops(path, trusted)
-    if suffix in PICKLE_SUFFIXES or _looks_like_pickle(path):
+    if is_pickle(path):
         if allow_pickle:
             return _load_pickle(path)
         raise ModelError(
             f"model file {path} is a pickle, which runs code of its maker when opened; save the model with "
-            "skops.io.dump instead, or pass --allow-pickle if you made the file yourself"
+            "skops.io.dump or leakgauge convert instead, or pass --allow-pickle if you made the file yourself"
         )
-    raise ModelError(f"model file {path} is of no known kind ({suffix or 'no ending'}); expected a .skops file")
+    asked = model_function(path)
+    if asked is None:
+        raise ModelError(
+            f"model file {path} is of no known kind ({suffix or 'no ending'}); expected a .skops file, or a whole one "
+            "of XGBoost (.ubj, .json), LightGBM (.txt), CatBoost (.cbm) or ONNX (.onnx)"
+        )
+    return asked
+
+
+def is_pickle(path: Path) -> bool:
+    """Whether a file is a pickle by its ending or its first byte.
+
+    Raises:
+        ModelError: there is no such file.
+    """
+    _require_file(path)
+    suffix = path.suffix.lower()
+    return suffix not in SKOPS_SUFFIXES and (suffix in PICKLE_SUFFIXES or _looks_like_pickle(path))
+
+
+def _require_file(path: Path) -> None:
+    try:
+        what = None if path.is_file() else "is not a regular file" if path.exists() else "does not exist"
+    except OSError as error:
+        raise ModelError(
+            f"the model file cannot be opened ({error.strerror}); give the path of a .skops file"
+        ) from error
+    if what is not None:
+        raise ModelError(f"model file {path} {what}; give the path of a .skops file")
 
 
 def load_factory(reference: str, folder: str | Path = "") -> Callable[..., Any]:
@@ -184,7 +222,7 @@ def _load_skops(path: Path, trusted: Sequence[str]) -> Any:
     try:
         require_proportion(unpacked_zip(path), path)
         found = skops.io.get_untrusted_types(file=path)
-        unknown = sorted(set(found) - SKLEARN_INTERNALS - set(trusted))
+        unknown = sorted(set(found) - TRUSTED_TYPES - set(trusted))
         if unknown:
             raise ModelError(
                 f"model file {path} contains types that are not trusted: {', '.join(unknown)}; "

@@ -6,7 +6,7 @@ predict: what its answers mean is read off those about records that it was train
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -55,7 +55,23 @@ def _told(
 ) -> NDArray[Any]:
     queries = own_table(schema.decode(X))
     with user_code(called(function), method):
-        return np.asarray(function(queries), dtype=dtype)
+        answers = function(queries)
+        if schema.classes and isinstance(answers, list) and answers and isinstance(answers[0], Mapping):
+            return _by_label(answers, schema)
+        return _in_order(np.asarray(answers, dtype=dtype), list(getattr(function, "classes_", ())), schema)
+
+
+def _by_label(answers: list[Mapping[Any, float]], schema: Schema) -> Floats:
+    """A number for each class and query ``[m, k]`` where each answer is a map from labels, or from their codes."""
+    keys = schema.classes if schema.classes[0] in answers[0] else range(len(schema.classes))
+    return np.array([[float(one[key]) for key in keys] for one in answers])
+
+
+def _in_order(told: NDArray[Any], known: list[Any], schema: Schema) -> NDArray[Any]:
+    """Answers with their columns in the order of the classes, where the function says which is which."""
+    if told.ndim != 2 or told.shape[1] != len(known) or set(known) != set(schema.classes):
+        return told
+    return told[:, [known.index(label) for label in schema.classes]]
 
 
 class FunctionProbabilities(_Function, ProbabilityAccess):
@@ -134,8 +150,9 @@ def answering(function: Callable[[object], Any], records: Records) -> Model:
 
     Args:
         function: takes a table of queries, of the kind that the records came from, and returns for each row a label, a
-            number for each class in the order of the labels (probabilities, their logarithms or logits), or one number
-            for the second of two classes; for regression a value.
+            number for each class in the order of the labels, or of its attribute ``classes_`` (probabilities, their
+            logarithms or logits), a list of maps from labels to these, or one number for the second of two classes;
+            for regression a value.
         records: that it was trained on, some of which it is asked about.
 
     Raises:

@@ -364,6 +364,6 @@ def _judged_again(finding: Finding, limit: float, written: Written, untold: Cont
         reason = "the learner is randomised, and the limit decides which records are measured again with fresh seeds"
         return written.undecided(finding, limit, reason)
     if finding.measure in untold and verdict is Verdict.PASSES:
-        reason = "no bound is known that the rule asks for, or the search over other queries did not come to its end"
+        reason = "no bound is known that the rule asks for, or the search over other queries was not completed"
         return written.undecided(finding, limit, reason)
     return written.judged(finding, limit, verdict)

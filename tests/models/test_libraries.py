@@ -1,0 +1,273 @@
+"""Models of other libraries tell the same by object and by file, and no code in a file is run."""
+
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+import leakgauge as lg
+from leakgauge.auditing.subject import subject
+from leakgauge.errors import MissingExtra, ModelError
+from leakgauge.models import SessionFunction, answering, answers, load_estimator
+from leakgauge.records import Records
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(120, 3))
+BINARY, THREE = (X[:, 0] + X[:, 1] > 0).astype(int), np.digitize(X[:, 0], [-0.5, 0.5])
+VALUES = X @ [1.0, 2.0, -1.0] + rng.normal(size=120)
+TARGETS = {"binary": BINARY, "three": THREE, "values": VALUES}
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def asked(model, y):
+    """What a model tells about the records, as the audit reads it."""
+    return answers(subject(model, (X[:60], y[:60]), (X[60:], y[60:])).model, X, len(set(y.tolist())))
+
+
+def opened(path, y):
+    return asked(load_estimator(path), y)
+
+
+def booster(library, kind):
+    if library == "xgboost":
+        xgboost = pytest.importorskip("xgboost")
+        made = xgboost.XGBRegressor if kind == "values" else xgboost.XGBClassifier
+        return made(n_estimators=5, n_jobs=1).fit(X, TARGETS[kind]).get_booster()
+    if library == "lightgbm":
+        lightgbm = pytest.importorskip("lightgbm")
+        made = lightgbm.LGBMRegressor if kind == "values" else lightgbm.LGBMClassifier
+        return made(n_estimators=5, n_jobs=1, verbose=-1).fit(X, TARGETS[kind]).booster_
+    catboost = pytest.importorskip("catboost")
+    made = catboost.CatBoostRegressor if kind == "values" else catboost.CatBoostClassifier
+    return made(iterations=5, verbose=0, thread_count=1, allow_writing_files=False).fit(X, TARGETS[kind])
+
+
+FORMS = [("xgboost", ".ubj"), ("xgboost", ".json"), ("lightgbm", ".txt"), ("catboost", ".cbm")]
+
+
+@pytest.mark.parametrize("kind", TARGETS)
+@pytest.mark.parametrize(("library", "ending"), FORMS)
+def test_a_file_tells_what_the_object_tells(library, ending, kind, tmp_path):
+    made, path = booster(library, kind), tmp_path / f"model{ending}"
+    made.save_model(str(path))
+    expected = asked(made, TARGETS[kind])
+    np.testing.assert_allclose(opened(path, TARGETS[kind]), expected, atol=1e-12)
+
+
+def test_classes_of_catboost_are_found_by_label(tmp_path):
+    pytest.importorskip("catboost")
+    path = tmp_path / "model.cbm"
+    model = booster("catboost", "three")
+    model.save_model(str(path))
+    records = Records.from_arrays(X, THREE)
+    function = load_estimator(path)
+    turned = lambda table: function(table)[:, ::-1]  # noqa: E731 - it needs an attribute
+    turned.classes_ = [2, 1, 0]
+    np.testing.assert_array_equal(
+        answering(function, records).log_probabilities(X), answering(turned, records).log_probabilities(X)
+    )
+
+
+def saved_onnx(model, path, *, sample=None, **options):
+    skl2onnx = pytest.importorskip("skl2onnx")
+    given = X[:1].astype(np.float32) if sample is None else None
+    made = skl2onnx.to_onnx(model, given, initial_types=sample, options={id(model): options} if options else None)
+    path.write_bytes(made.SerializeToString())
+    return path
+
+
+@pytest.mark.parametrize("zipmap", [True, False])
+@pytest.mark.parametrize("labels", [BINARY, THREE, np.array(["c", "a", "b"])[THREE]], ids=["binary", "three", "words"])
+def test_onnx_of_a_classifier(labels, zipmap, tmp_path):
+    pytest.importorskip("onnxruntime")
+    model = LogisticRegression().fit(X, labels)
+    path = saved_onnx(model, tmp_path / "model.onnx", zipmap=zipmap)
+    np.testing.assert_allclose(np.exp(opened(path, labels)), model.predict_proba(X), atol=1e-6)
+
+
+def test_onnx_of_a_regressor_and_a_pipeline(tmp_path):
+    pytest.importorskip("onnxruntime")
+    model = make_pipeline(StandardScaler(), LinearRegression()).fit(X, VALUES)
+    path = saved_onnx(model, tmp_path / "model.onnx")
+    np.testing.assert_allclose(opened(path, VALUES)[:, 0], model.predict(X), atol=1e-5)
+
+
+def test_a_session_is_audited_like_its_file(tmp_path):
+    onnxruntime = pytest.importorskip("onnxruntime")
+    path = saved_onnx(LogisticRegression().fit(X, BINARY), tmp_path / "model.onnx")
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    np.testing.assert_array_equal(asked(session, BINARY), opened(path, BINARY))
+    settings = lg.Settings(n_influence=0)
+    one, other = (
+        lg.audit(model, train=(X[:60], BINARY[:60]), holdout=(X[60:], BINARY[60:]), settings=settings)
+        for model in (session, load_estimator(path))
+    )
+    assert [finding.estimate for finding in one.findings] == [finding.estimate for finding in other.findings]
+
+
+def test_onnx_with_an_input_for_each_column(tmp_path):
+    pandas, onnxruntime = pytest.importorskip("pandas"), pytest.importorskip("onnxruntime")
+    types = pytest.importorskip("skl2onnx.common.data_types")
+    from sklearn.compose import make_column_transformer
+    from sklearn.preprocessing import OneHotEncoder
+
+    table = pandas.DataFrame({"age": X[:, 0], "town": np.array(["north", "south"])[BINARY], "hours": X[:, 2]})
+    encode = make_column_transformer((OneHotEncoder(), ["town"]), remainder="passthrough")
+    model = make_pipeline(encode, LogisticRegression()).fit(table, THREE)
+    sample = [
+        ("age", types.FloatTensorType([None, 1])),
+        ("town", types.StringTensorType([None, 1])),
+        ("hours", types.FloatTensorType([None, 1])),
+    ]
+    path = saved_onnx(model, tmp_path / "model.onnx", sample=sample)
+    function = SessionFunction(onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"]))
+    expected = model.predict_proba(table)
+
+    def told(frame):
+        return np.array([[one[label] for label in range(3)] for one in function(frame)])
+
+    np.testing.assert_allclose(told(table), expected, atol=1e-6)
+    np.testing.assert_allclose(told(table[["town", "hours", "age"]]), expected, atol=1e-6)  # by name
+    np.testing.assert_allclose(told(table.to_numpy()), expected, atol=1e-6)  # by place
+
+
+def onnx_model(*, domain="", outputs=("y",), shape=(None, 3), element=1, data=None, opset=15):
+    """A small model: y = x + w."""
+    onnx = pytest.importorskip("onnx")
+    helper = onnx.helper
+    weights = helper.make_tensor("w", element, [3], np.zeros(3))
+    if data is not None:
+        weights.ClearField("float_data")
+        weights.data_location = onnx.TensorProto.EXTERNAL
+        weights.external_data.add(key="location", value=data)
+    nodes = [helper.make_node("Add", ["x", "w"], [name], domain=domain) for name in outputs]
+    graph = helper.make_graph(
+        nodes,
+        "graph",
+        [helper.make_tensor_value_info("x", element, shape)],
+        [helper.make_tensor_value_info(name, element, shape) for name in outputs],
+        [weights],
+    )
+    imports = [helper.make_opsetid("", opset)] + ([helper.make_opsetid(domain, 1)] if domain else [])
+    model = helper.make_model(graph, opset_imports=imports)
+    model.ir_version = 8
+    return model
+
+
+@pytest.mark.parametrize(
+    ("made", "words"),
+    [
+        ({"domain": "com.example.ops"}, "needs operators of 'com.example.ops', which are not of the ONNX standard"),
+        ({"domain": "com.microsoft"}, "needs operators of 'com.microsoft'"),
+        ({"data": "/etc/passwd"}, "refers to data outside its folder"),
+        ({"data": "../weights.bin"}, "refers to data outside its folder"),
+        ({"data": "a/../../weights.bin"}, "refers to data outside its folder"),
+        ({"data": "C:\\weights.bin"}, "refers to data outside its folder"),
+        ({"data": "link.bin"}, "refers to data outside its folder"),
+        ({"data": "absent.bin"}, "refers to a file beside it that is not there"),
+        ({"shape": (1, 3)}, r"takes 'x' in the shape \[1, 3\]; expected"),
+        ({"shape": (None, 3, 3)}, "expected .any rows, columns"),
+        ({"element": 10}, r"takes tensor\(float16\) as 'x'; expected one of"),
+        ({"outputs": ("u", "v")}, "has the outputs u, v; export it with one of them alone"),
+        ({"opset": 999}, r"cannot be opened by onnxruntime .*; it may be damaged, or need .* made for ai.onnx 999"),
+    ],
+    ids=str,
+)
+def test_onnx_that_is_refused(made, words, tmp_path):
+    pytest.importorskip("onnxruntime")
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    (tmp_path / "weights.bin").write_bytes(bytes(12))
+    (folder / "link.bin").symlink_to(tmp_path / "weights.bin")
+    (folder / "model.onnx").write_bytes(onnx_model(**made).SerializeToString())
+    with pytest.raises(ModelError, match=words):
+        load_estimator(folder / "model.onnx")
+
+
+def test_external_data_in_a_graph_within_a_graph_is_found(tmp_path):
+    onnx = pytest.importorskip("onnx")
+    pytest.importorskip("onnxruntime")
+    inner = onnx_model(data="/etc/passwd").graph
+    model = onnx_model()
+    model.graph.node[0].attribute.append(onnx.helper.make_attribute("then_branch", inner))
+    (tmp_path / "model.onnx").write_bytes(model.SerializeToString())
+    with pytest.raises(ModelError, match="refers to data outside its folder"):
+        load_estimator(tmp_path / "model.onnx")
+
+
+def test_external_data_beside_the_file_is_read(tmp_path):
+    pytest.importorskip("onnxruntime")
+    (tmp_path / "weights.bin").write_bytes(np.float32([1.0, 2.0, 3.0]).tobytes())
+    (tmp_path / "model.onnx").write_bytes(onnx_model(data="weights.bin").SerializeToString())
+    np.testing.assert_allclose(load_estimator(tmp_path / "model.onnx")(X), X + np.array([1.0, 2.0, 3.0]), atol=1e-6)
+
+
+def test_other_columns_than_the_model_takes(tmp_path):
+    pytest.importorskip("onnxruntime")
+    (tmp_path / "model.onnx").write_bytes(onnx_model().SerializeToString())
+    function = load_estimator(tmp_path / "model.onnx")
+    with pytest.raises(ModelError, match="takes 3 columns in 1 inputs, and the records have 2"):
+        function(X[:, :2])
+    with pytest.raises(ModelError, match="as 'x', and the records hold something else"):
+        function(np.array([["a", "b", "c"]]))
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "package"),
+    [
+        ("model.ubj", b"{U\x07learnerZ}", "xgboost"),
+        ("model.txt", b"tree\ntree_sizes=\n\nend of trees\n\nend of parameters\n", "lightgbm"),
+        ("model.cbm", b"CBM1\0\0\0\0", "catboost"),
+        ("model.onnx", b"\x08\x08", "onnxruntime"),
+    ],
+)
+def test_a_missing_library_is_named(name, content, package, tmp_path, monkeypatch):
+    (tmp_path / name).write_bytes(content)
+    monkeypatch.setitem(sys.modules, package, None)
+    with pytest.raises(MissingExtra, match=f"needs {package}; install it with: pip install {package}"):
+        load_estimator(tmp_path / name)
+
+
+def test_a_number_at_which_lightgbm_ends_the_process(tmp_path, capfd):
+    path = tmp_path / "model.txt"
+    booster("lightgbm", "three").save_model(str(path))
+    path.write_bytes(path.read_bytes().replace(b"\nright_child=", b"\nright_child-"))
+    capfd.readouterr()
+    with pytest.raises(ModelError, match=r"model.txt cannot be read by lightgbm \(ValueError\); it may be damaged"):
+        load_estimator(path)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(("library", "ending"), [*FORMS, ("onnx", ".onnx")])
+def test_a_truncated_file_is_one_clear_error(library, ending, tmp_path, capfd):
+    path: Path = tmp_path / f"model{ending}"
+    if library == "onnx":
+        pytest.importorskip("onnxruntime")
+        path.write_bytes(onnx_model().SerializeToString())
+    else:
+        booster(library, "three").save_model(str(path))
+    whole = path.read_bytes()
+    capfd.readouterr()
+    for length in sorted({1, 4, *np.linspace(5, len(whole) - 3, 12).astype(int)}):
+        path.write_bytes(whole[:length])
+        with pytest.raises(ModelError, match=r"is of no known kind|cannot be (read|opened) by|is no whole ONNX file"):
+            load_estimator(path)
+    assert capfd.readouterr() == ("", "")
+
+
+@pytest.mark.parametrize(
+    "name", ["XGBClassifier", "XGBRegressor", "XGBRFClassifier", "LGBMClassifier", "LGBMRegressor"]
+)
+def test_estimators_of_boosting_libraries_open_from_skops(name, tmp_path):
+    skops = pytest.importorskip("skops.io")
+    library = pytest.importorskip("xgboost" if name.startswith("XGB") else "lightgbm")
+    quiet = {} if name.startswith("XGB") else {"verbose": -1}
+    y = VALUES if name.endswith("Regressor") else THREE
+    model = getattr(library, name)(n_estimators=3, n_jobs=1, **quiet).fit(X, y)
+    skops.dump(model, tmp_path / "model.skops")
+    np.testing.assert_array_equal(load_estimator(tmp_path / "model.skops").predict(X), model.predict(X))
