@@ -202,10 +202,10 @@ def test_points_of_time_come_back_in_their_unit(unit, zone):
     records = Records.from_frame(frame, target="ill")
     pd.testing.assert_frame_equal(records.schema.decode(records.features), frame[["day"]])
     if unit != "s":
-        polars = pl.from_pandas(frame)
-        records = Records.from_frame(polars, target="ill")
-        pl.testing.assert_frame_equal(records.schema.decode(records.features), polars[["day"]])
-        arrow = polars.to_arrow()
+        other = pl.from_pandas(frame)
+        records = Records.from_frame(other, target="ill")
+        pl.testing.assert_frame_equal(records.schema.decode(records.features), other[["day"]])
+        arrow = other.to_arrow()
         records = Records.from_frame(arrow, target="ill")
         assert records.schema.decode(records.features).column("day").equals(arrow.column("day"))
 
