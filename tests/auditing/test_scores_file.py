@@ -237,6 +237,16 @@ def test_classes_may_be_numbers(tmp_path: Path, label: list[Any]) -> None:
     assert what.train.labels.tolist() == [0, 1]
 
 
+@pytest.mark.parametrize(("one", "other"), [("01", "1"), ("1.0", "1"), ("true", "True")])
+def test_classes_that_a_csv_file_reads_as_one_are_refused(tmp_path: Path, one: str, other: str) -> None:
+    scores = pd.DataFrame({"member": [1, 1, 0, 0], "label": [one, other] * 2, f"p_{one}": 0.25, f"p_{other}": 0.75})
+    with pytest.raises(DataError, match=r"column 'label' is read as .*, which cannot distinguish classes"):
+        read_scores(written(tmp_path, scores)[0], None, groups=(), name="m")
+    parquet = tmp_path / "scores.parquet"
+    scores.to_parquet(parquet)
+    assert read_scores(parquet, None, groups=(), name="m").train.labels.tolist() == [0, 1]
+
+
 @pytest.mark.parametrize("released", [ReleasedOutputs.BINNED, ReleasedOutputs.LABELS])
 def test_reference_models_release_what_the_model_releases(tmp_path: Path, released: ReleasedOutputs) -> None:
     """Answers as they are beside binned ones would be those of another kind of model."""

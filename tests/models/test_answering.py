@@ -124,3 +124,19 @@ def test_a_function_that_raises_or_changes_its_mind_is_an_error():
 def test_what_cannot_answer_is_refused():
     with pytest.raises(ModelError, match=r"a dict cannot be audited; expected .* a function from a table to answers"):
         tailored({})
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        (lambda table: FITTED.predict_proba(table)[:, ::-1], True),
+        (lambda table: FITTED.predict_proba(table)[:, 0], True),
+        (lambda table: 100 * FITTED.predict_proba(table)[:, 1], True),
+        (FITTED.predict_proba, False),
+        (FITTED.decision_function, False),
+    ],
+    ids=["reversed", "of the first class", "per cent", "in order", "logit"],
+)
+def test_answers_that_fit_no_labels_are_said_to_be_so(model, said):
+    records = Records.from_arrays(*DATA["train"])
+    assert ("in the order of the sorted labels" in answering(model, records).note) == said

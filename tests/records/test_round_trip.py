@@ -192,6 +192,36 @@ def test_points_of_time_are_days_and_come_back(name):
     np.testing.assert_array_equal(coded.schema.decode(coded.features), records.features)
 
 
+@pytest.mark.parametrize("unit", ["s", "ms", "us", "ns"])
+@pytest.mark.parametrize("zone", [None, "Europe/Berlin"])
+def test_points_of_time_come_back_in_their_unit(unit, zone):
+    """A step that reads them as whole numbers, as ``astype("int64") // 10**9`` does, depends on it."""
+    days = pd.to_datetime(["2001-05-03 10:31:22", None, "1969-12-31 23:59:59"])
+    day = pd.Series(days).astype(f"datetime64[{unit}]")
+    frame = pd.DataFrame({"day": day if zone is None else day.dt.tz_localize(zone), "ill": ["a", "b", "a"]})
+    records = Records.from_frame(frame, target="ill")
+    pd.testing.assert_frame_equal(records.schema.decode(records.features), frame[["day"]])
+    if unit != "s":
+        other = pl.from_pandas(frame)
+        records = Records.from_frame(other, target="ill")
+        pl.testing.assert_frame_equal(records.schema.decode(records.features), other[["day"]])
+        arrow = other.to_arrow()
+        records = Records.from_frame(arrow, target="ill")
+        assert records.schema.decode(records.features).column("day").equals(arrow.column("day"))
+
+
+def test_quantities_that_are_null_in_polars_and_arrow_come_back_as_null():
+    frame = pl.DataFrame(
+        {"whole": [1, None, 3], "real": [0.5, None, 1.5], "small": [1, 2, 3], "gone": [0.5, math.nan, 1.5]},
+        schema_overrides={"small": pl.Int8},
+    )
+    for table in (frame, frame.to_arrow()):
+        records = from_pair((table, ["a", "b", "a"]), (table[:2], ["a", "b"]))[0]
+        back = pl.DataFrame(records.schema.decode(records.features))
+        pl.testing.assert_frame_equal(back[["whole", "real", "small", "gone"]], frame, check_dtypes=table is frame)
+        assert back["gone"].is_nan().any()
+
+
 def test_days_and_anything_else_in_the_other_table_are_refused():
     frame = pd.DataFrame({"day": pd.to_datetime(["2001-05-03", "2002-01-01"]), "ill": [0, 1]})
     for other in (frame.assign(day=["2001-05-03", "x"]), frame.assign(day=frame.day.dt.tz_localize("UTC"))):

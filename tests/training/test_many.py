@@ -7,14 +7,18 @@ import pytest
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVR, LinearSVC
 
 from leakgauge.errors import ModelError, StoreError
 from leakgauge.models import AnswerKind
-from leakgauge.records import Records
+from leakgauge.records import Native, Records
 from leakgauge.storing import litter
 from leakgauge.training import (
     ChunkStore,
+    DenseSubsets,
     EachModel,
     Execution,
     FunctionLearner,
@@ -239,3 +243,20 @@ def test_a_solver_without_a_limit_of_steps_keeps_none():
     tight = SklearnLearner(LogisticRegression(max_iter=5)).with_converged_solver()
     assert (tight.estimator.tol, tight.estimator.max_iter) == (1e-10, 100_000)
     assert SklearnLearner(GaussianNB()).with_converged_solver() is None
+
+
+@pytest.mark.parametrize("last", [MLPClassifier(3, max_iter=3), LogisticRegression(tol=1e-10, max_iter=10_000)])
+@pytest.mark.parametrize("native", [Native.NUMPY, Native.PANDAS])
+def test_steps_that_write_into_their_table_change_no_records_and_no_queries(last, native):
+    rng = np.random.default_rng(0)
+    X = rng.normal(3.0, 5.0, (40, 3))
+    people = Records.from_arrays(X, (X[:, 0] + rng.normal(size=40) > 3).astype(int)).with_native(native)
+    queries = X.copy()
+    learner = SklearnLearner(make_pipeline(StandardScaler(copy=False), last))
+    subsets = DenseSubsets(rng.random((4, 40)) < 0.6)
+    found = train_many(learner, people, subsets, queries, seed=0)
+    assert found.engine.startswith(("networks", "logistic"))
+    np.testing.assert_array_equal(queries, X)
+    np.testing.assert_allclose(
+        found.answers, train_many(learner, people, subsets, queries, seed=0, engines=()).answers, rtol=0, atol=1e-4
+    )

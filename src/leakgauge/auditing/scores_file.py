@@ -216,6 +216,12 @@ class _Rows:
         text = _as_text(column)
         if pa.types.is_boolean(column.type):
             classes = tuple(name.lower() for name in classes)
+        is_text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+        if not is_text and len({_as_number(name) for name in classes}) < len(classes):
+            raise self.error(
+                f"column {LABEL!r} is read as {column.type}, which cannot distinguish classes that are the same so; "
+                f"give them other names in {LABEL!r} and in the columns {PROBABILITY!r}"
+            )
         places = pc.index_in(text, value_set=pa.array(classes, text.type))
         self.require(
             _numpy(places.is_valid()),
@@ -350,6 +356,14 @@ def _coded(column: Any) -> _Named:
     ids = _numpy(values)
     ids = ids if pa.types.is_integer(values.type) else np.asarray(ids, dtype=np.str_)
     return _Named(ids, np.asarray(_numpy(encoded.indices), dtype=np.int64), values)
+
+
+def _as_number(name: str) -> float | str:
+    """The number that a text is read as, or else the text."""
+    try:
+        return float(name)
+    except ValueError:
+        return name
 
 
 def _as_text(column: Any) -> Any:

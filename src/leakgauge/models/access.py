@@ -93,9 +93,9 @@ def own_table(table: Any) -> Any:
     """What the user's code is given: a table that it may write to, as ``StandardScaler(copy=False)`` does.
 
     Others are asked about the same queries afterwards, and some of scikit-learn's compiled code refuses arrays that may
-    not be written to, which those of records are. Decoded tables of other kinds are made for one question anyway.
+    not be written to, which those of records are. Tables of Polars and Arrow cannot be written to.
     """
-    return table.copy() if isinstance(table, np.ndarray) else table
+    return table.copy() if isinstance(table, np.ndarray) or hasattr(table, "iloc") else table
 
 
 def _sealed(X: Floats) -> Floats:

@@ -32,6 +32,12 @@ if TYPE_CHECKING:
 RECORDS_ASKED = 1000
 """By which it is found what answers mean."""
 
+OUT_OF_ORDER = (
+    " So read, they are right about no more training records than always naming the most frequent class is: check that "
+    "they are probabilities or logits, in the order of the sorted labels."
+)
+"""What is said of answers whose classes may stand in another order, as nothing else says so."""
+
 
 class _Function:
     def __init__(self, function: Callable[[object], Floats], schema: Schema) -> None:
@@ -104,17 +110,18 @@ class FunctionOutputs(_Function, ProbabilityAccess):
             the second of two classes, ``[m]`` or ``[m, 1]``.
         schema: of the records.
         meaning: what the numbers mean.
+        doubt: what speaks against it, for the note.
     """
 
-    def __init__(self, function: Callable[[object], Floats], schema: Schema, meaning: Outputs) -> None:
+    def __init__(self, function: Callable[[object], Floats], schema: Schema, meaning: Outputs, doubt: str = "") -> None:
         super().__init__(function, schema)
-        self.meaning = meaning
+        self.meaning, self.doubt = meaning, doubt
 
     @property
     def note(self) -> str:
         """What a reader should know of it."""
         what = "for the second class" if self.meaning.single else "for the classes in the order of their labels"
-        return f"The answers of {self.name} were taken for {self.meaning.value} {what}."
+        return f"The answers of {self.name} were taken for {self.meaning.value} {what}.{self.doubt}"
 
     def log_probabilities(self, X: Floats) -> Floats:
         """Log-probabilities ``[m, k]``."""
@@ -183,13 +190,16 @@ def answering(function: Callable[[object], Any], records: Records) -> Model:
     numbers = told.reshape(n, -1).astype(np.float64)
     if not np.isfinite(numbers[np.isnan(numbers) | (numbers > 0)]).all():
         raise ModelError(f"{who} gave NaN or infinity; expected labels, probabilities or logits")
-    meaning = meaning_of(numbers, records.labels[:RECORDS_ASKED])
+    labels = records.labels[:RECORDS_ASKED].astype(np.int64)
+    meaning = meaning_of(numbers, labels)
     if meaning is Outputs.LOGITS and (numbers >= 0).all():
         raise ModelError(
             f"{who} gave numbers that are not below 0 and do not add up to 1, so that they may be logits or anything "
             "else; expected probabilities, or logits from which their means are taken off"
         )
-    return FunctionOutputs(function, schema, meaning)
+    n_right = int((meaning.log_probabilities(numbers).argmax(axis=1) == labels).sum())
+    n_constant = int(np.bincount(labels).max()) + (meaning is Outputs.LOGIT)
+    return FunctionOutputs(function, schema, meaning, OUT_OF_ORDER if n_right < n_constant else "")
 
 
 def _codes(told: NDArray[Any], schema: Schema) -> Labels:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from leakgauge.errors import DataError, MissingExtra
-from leakgauge.records.columns import INTEGERS, MICROSECONDS_A_DAY, Column, Hole, Kind, Native, Value
+from leakgauge.records.columns import INTEGERS, TICKS_A_DAY, Column, Hole, Kind, Native, Value
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -108,7 +108,7 @@ def _values(column: Column, numbers: FloatVector, hole: object = None) -> npt.ND
             values[column.categories.index(None)] = hole
         return values[as_codes(column, numbers)]
     if column.is_time:
-        return _times(numbers)
+        return _times(numbers, column.unit)
     if column.dtype == "bool":
         return numbers.astype(bool) if np.isin(numbers, (0.0, 1.0)).all() else numbers
     if column.dtype in INTEGERS:
@@ -116,13 +116,14 @@ def _values(column: Column, numbers: FloatVector, hole: object = None) -> npt.ND
     return numbers.astype("float32" if column.dtype == "float32" else "float64")
 
 
-def _times(days: FloatVector) -> npt.NDArray[np.datetime64]:
-    """Points of time [m], to the microsecond until 2059, NaT where missing."""
+def _times(days: FloatVector, unit: str) -> npt.NDArray[np.datetime64]:
+    """Points of time [m] counted in a unit, to the microsecond until 2059, NaT where missing."""
+    known = "us" if unit == "ns" else unit
     with np.errstate(invalid="ignore"):
-        ticks = np.round(days * MICROSECONDS_A_DAY)
-        times = np.where(np.isnan(ticks), 0, ticks).astype(np.int64).astype("datetime64[us]")
+        ticks = np.round(days * TICKS_A_DAY[known])
+        times = np.where(np.isnan(ticks), 0, ticks).astype(np.int64).astype(f"datetime64[{known}]")
     times[np.isnan(days)] = np.datetime64("NaT")
-    return times
+    return times.astype(f"datetime64[{unit}]")
 
 
 def _fit(numbers: FloatVector, dtype: np.dtype[Any]) -> bool:
@@ -189,7 +190,12 @@ def _polars_series(polars: ModuleType, column: Column, numbers: FloatVector) -> 
         zone = column.time_zone
         return series if zone is None else series.dt.replace_time_zone("UTC").dt.convert_time_zone(zone)
     if not column.is_categorical:
-        return polars.Series(column.name, values)
+        series = polars.Series(column.name, values)
+        if column.hole is not Hole.NONE or values.dtype.kind != "f":
+            return series
+        whole = column.dtype in INTEGERS and _fit(numbers[~np.isnan(numbers)], np.dtype(column.dtype))
+        series = series.fill_nan(None)
+        return series.cast(_polars_dtype(polars, column)) if whole else series
     return polars.Series(column.name, values.tolist(), dtype=_polars_dtype(polars, column))
 
 
@@ -225,10 +231,10 @@ def _arrow_array(pyarrow: ModuleType, column: Column, numbers: FloatVector) -> A
     values = _values(column, numbers)
     if column.is_time:
         array = pyarrow.array(values)
-        kind = pyarrow.date32() if column.dtype == "date" else pyarrow.timestamp("us", tz=column.time_zone)
+        kind = pyarrow.date32() if column.dtype == "date" else pyarrow.timestamp(column.unit, tz=column.time_zone)
         return array.cast(kind, safe=False)  # of a made-up date the hours are lost
     if not column.is_categorical:
-        return pyarrow.array(values)
+        return pyarrow.array(values, from_pandas=column.hole is Hole.NONE)
     if column.dtype in ("string", "object"):
         return pyarrow.array(values.tolist(), type=pyarrow.string() if _is_text(column) else None)
     return pyarrow.array(values.tolist(), type=pyarrow.type_for_alias(column.dtype))

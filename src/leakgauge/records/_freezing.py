@@ -13,7 +13,7 @@ from leakgauge.escaping import shapes
 from leakgauge.records import _encoding
 from leakgauge.records._messages import closest_column, shortened
 from leakgauge.records._tables import RawColumn, RawTable
-from leakgauge.records.columns import Column, Kind, Native, Role, Task, Value, in_order
+from leakgauge.records.columns import Column, Hole, Kind, Native, Role, Task, Value, in_order
 from leakgauge.records.schema import Schema
 
 MOST_CLASSES = 20
@@ -145,7 +145,8 @@ def _freeze_feature(raws: Sequence[RawColumn], wishes: Wishes) -> Column:
     kind = declared.kind if declared else _inferred_kind(known, name in wishes.categorical)
     role = Role.SENSITIVE if name in wishes.sensitive else declared.role if declared else Role.FEATURE
     if kind is Kind.NUMERIC:
-        return Column(name, kind, role, dtype=dtype)
+        hole = Hole.NONE if any(raw.hole is Hole.NONE for raw in known) else Hole.NAN
+        return Column(name, kind, role, dtype=dtype, hole=hole, unit=known[0].unit)
     if declared and declared.categories:
         return Column(name, kind, role, declared.categories, dtype, known[0].hole)
     if kind is Kind.ORDINAL:

@@ -61,13 +61,20 @@ class RawColumn:
 
     @cached_property
     def hole(self) -> Hole:
-        """What stands for a missing category: of pandas and NumPy the first that there is, of other tables NaN."""
+        """What stands for a missing value: of pandas and NumPy the first there is, of others null if there is one."""
+        if _knows_null(self.values):
+            return Hole.NONE if self.values.null_count() else Hole.NAN
         native = self.values if isinstance(self.values, np.ndarray) else self.values.to_native()
         if _holds_objects(self.values):
             first = next((value for value in native if _is_missing(value)), math.nan)
             return Hole.NONE if first is None else Hole.NAN if isinstance(first, float) else Hole.NA
         na_value = getattr(getattr(native, "dtype", None), "na_value", math.nan)
         return Hole.NAN if isinstance(na_value, float) else Hole.NA
+
+    @property
+    def unit(self) -> str:
+        """In which points of time are counted; microseconds where nothing says so."""
+        return str(getattr(self.values.dtype, "time_unit", "us"))
 
     @property
     def is_number(self) -> bool:
@@ -296,6 +303,13 @@ def _holds_objects(values: Any) -> bool:
     if isinstance(values, np.ndarray):
         return bool(values.dtype.kind == "O")
     return str(getattr(values.to_native(), "dtype", "")).lower() == "object"
+
+
+def _knows_null(values: Any) -> bool:
+    """Whether it is of a table that has null beside NaN."""
+    import narwhals as nw
+
+    return isinstance(values, nw.Series) and not values.implementation.is_pandas_like()
 
 
 def _array_dtype(column: RawColumn) -> str:

@@ -23,6 +23,8 @@ TIMES = frozenset({"date", "datetime"})
 
 MICROSECONDS_A_DAY = 86_400_000_000
 
+TICKS_A_DAY = {"s": 86_400, "ms": 86_400_000, "us": MICROSECONDS_A_DAY}
+
 DTYPES = INTEGERS | FLOATS | TIMES | {"bool", "string", "categorical", "enum", "object"}
 """The ways in which a column is written back into a table, whatever the table type."""
 
@@ -53,7 +55,7 @@ class Task(StrEnum):
 
 
 class Hole(StrEnum):
-    """What stands for a missing value among categories in tables of pandas and NumPy, which know several."""
+    """What stands for a missing value in tables that know several."""
 
     NONE = "None"
     NAN = "NaN"
@@ -81,7 +83,9 @@ class Column:
             missing value. Empty for numeric columns, and for columns whose categories are still to be frozen.
         dtype: How the column is written back into a table; one of `DTYPES`. An integer column comes back as
             integers, a categorical one as its original values.
-        hole: What stands for a missing category in tables of pandas and NumPy; other tables have their own.
+        hole: What stands for a missing category in tables of pandas and NumPy; other tables have their own. Of
+            quantities in tables of Polars and Arrow, whether that is NaN or null (``Hole.NONE``).
+        unit: In which points of time are counted: s, ms, us or ns.
 
     Raises:
         DataError: If the name is empty, the dtype unknown, or the categories repeat, are no plain values, or are
@@ -97,6 +101,7 @@ class Column:
     categories: tuple[Value, ...] = ()
     dtype: str = "float64"
     hole: Hole = Hole.NAN
+    unit: str = "us"
 
     __repr__ = shapes
 

@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from leakgauge.arrays import Flags, Floats, Indices, Rows
 from leakgauge.errors import ModelError
 from leakgauge.models import AnswerKind
+from leakgauge.models.access import own_table
 from leakgauge.records import Records
 from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Refusal, RefusalKind
 from leakgauge.training.engines.networks import batched, native
@@ -288,8 +289,8 @@ class _Steps:
                 pipeline = clone(self.pipeline)
                 drawing = [name for name in pipeline.get_params() if name.endswith("__random_state")]
                 pipeline.set_params(**dict.fromkeys(drawing, seed))
-                table = pipeline.fit_transform(table, schema.decode_labels(records.labels))
-                asked = None if asked is None else pipeline.transform(asked)
+                table = pipeline.fit_transform(own_table(table), schema.decode_labels(records.labels))
+                asked = None if asked is None else pipeline.transform(own_table(asked))
             checked = [None if one is None else check_array(one, **TAKEN) for one in (table, asked)]
         except Exception as error:  # a transformer may raise anything at all
             return f"MLPClassifier cannot be given this table ({type(error).__name__})"
