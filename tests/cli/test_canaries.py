@@ -344,7 +344,8 @@ def test_data_and_settings_that_are_refused(cli: Callable, folder: Path, name: s
     printed = cli("audit", "audit.toml", "--allow-pickle", "--run", "run")
     assert printed.code == 2, printed
     silent(printed.out + printed.err)
-    assert all(line.startswith(("error: ", "Pickles are opened")) for line in printed.err.splitlines())
+    expected = ("error: ", "Pickles are opened", "model.pkl (sha256 ")
+    assert all(line.startswith(expected) for line in printed.err.splitlines())
 
 
 @pytest.mark.parametrize("name", ["manifest.json", "result.json", "records.csv", "ids.csv"])
