@@ -42,9 +42,9 @@ def test_dates_and_holes_reach_the_pipeline_as_they_are():
     table = patients()
     train, holdout = table.iloc[:120], table.iloc[120:]
     model = make_pipeline(design, LogisticRegression()).fit(train.drop(columns="ill"), train.ill)
-    settings = lg.Settings(attacks=("gap", "loss-threshold"), n_shadows=0)
+    settings = lg.Settings(attacks=("gap", "loss-threshold"), n_shadows=0, n_influence=16)
     result = lg.audit(model, train=train, holdout=holdout, target="ill", settings=settings)
     correct = (model.predict(train.drop(columns="ill")) == train.ill).mean()
     assert result.description.train_score.value == pytest.approx(correct)
-    assert result.influence.n_measured == 120
+    assert result.influence.n_measured == 16
     assert result.influence.largest < 1

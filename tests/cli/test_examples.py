@@ -63,10 +63,10 @@ def test_a_table_with_holes_text_and_dates(
 ) -> None:
     """Each model answers as its user asks it, and is audited whole."""
     pytest.importorskip(PATIENTS[name])
-    monkeypatch.setattr(sys, "argv", ["patients.py", name, "100"])
+    monkeypatch.setattr(sys, "argv", ["patients.py", name, "60"])
     run(examples / "patients.py")
     said = capsys.readouterr().out
-    assert "100 training and 100 holdout records; released outputs: class probabilities" in said
+    assert "60 training and 60 holdout records; released outputs: class probabilities" in said
     assert "LiRA" in said
     assert "cannot tell" not in said.split("largest PDTP")[0]
     assert Path("patients.html").read_text().lower().startswith("<!doctype html>")
