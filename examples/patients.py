@@ -11,8 +11,8 @@ dates; the day of the first visit is drawn at random, and stands for yours.
 
 from __future__ import annotations
 
+import argparse
 import os
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +30,14 @@ import leakgauge as lg
 NUMBERS = ["Height (cm)", "Weight (kg)", "Diabetes", "Aspirin", "Amiodarone (Cordarone)", "Current Smoker"]
 TEXT = ["Gender", "Race", "Age", "CYP2C9 consensus", "VKORC1 -1639 consensus"]
 HIGH_DOSE_MG_A_WEEK = 49
+MODELS = ["logistic regression", "forest", "histogram boosting", "XGBoost", "LightGBM", "CatBoost"]
 
 
 def read(n: int) -> tuple[pd.DataFrame, pd.DataFrame]:
     """As many members and others."""
-    path = Path(os.environ["LEAKGAUGE_DATA"]) / "iwpc_warfarin" / "iwpc_raw.csv.gz"
+    path = Path(os.environ.get("LEAKGAUGE_DATA", ".")) / "iwpc_warfarin" / "iwpc_raw.csv.gz"
+    if not path.exists():
+        raise SystemExit(f"{path} is not there; set LEAKGAUGE_DATA to the folder that holds iwpc_warfarin")
     table = pd.read_csv(path, encoding="latin-1", low_memory=False).dropna(subset="Therapeutic Dose of Warfarin")
     table = table.sample(2 * n, random_state=0).reset_index(drop=True)
     visits = pd.to_timedelta(np.random.default_rng(0).integers(0, 2000, len(table)), unit="D")
@@ -80,13 +83,16 @@ def model(name: str) -> Any:
             from catboost import CatBoostClassifier
 
             return make_pipeline(design(), CatBoostClassifier(iterations=30, verbose=0, allow_writing_files=False))
-    raise SystemExit(f"unknown model {name!r}; see the first lines of this file")
+    raise ValueError(name)
 
 
 def main() -> None:
     """From the table to the report."""
-    name, n = [*sys.argv[1:], *("logistic regression", "500")[len(sys.argv) - 1 :]][:2]
-    (train, holdout), chosen = read(int(n)), model(name)
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("model", nargs="?", default=MODELS[0], choices=MODELS)
+    parser.add_argument("members", nargs="?", type=int, default=500, help="and as many others")
+    options = parser.parse_args()
+    (train, holdout), chosen = read(options.members), model(options.model)
     X, y = train.drop(columns="dose"), train["dose"]
     labels = {"high": 1, "usual": 0}  # which XGBoost insists on
     if "XGB" in type(chosen[-1]).__name__:

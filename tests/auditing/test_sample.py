@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.naive_bayes import GaussianNB
 
-from leakgauge import ReleaseRule, Settings, audit
+from leakgauge import ReleaseRule, Settings, audit, audit_scores
 from leakgauge.auditing import Verdict
 from leakgauge.auditing.budget import affordable
 from leakgauge.auditing.influence.measurement import unshared_noise
@@ -14,7 +15,7 @@ from leakgauge.auditing.pace import Pace
 from leakgauge.influence import pdtp
 from leakgauge.models import FunctionProbabilities
 from leakgauge.records import Records
-from leakgauge.training import FunctionLearner
+from leakgauge.training import FunctionLearner, balanced_subsets
 
 IDS = np.arange(600.0)[:, None]
 LABELS = np.arange(600) % 2
@@ -156,3 +157,20 @@ def test_a_second_look_within_a_budget_fails_what_gives_somebody_away(budget):
     settings = Settings(budget=budget, n_shadows=8, n_influence=20, attacks=("lira",), rule=INFLUENCE)
     found = audit(remembering([0.0], noise=0.02), **DATA, settings=settings)
     assert direct(found).verdict is Verdict.FAILS
+
+
+def test_shadow_models_that_nobody_wants_are_not_said_to_be_beyond_the_budget():
+    """Without a learner, without attacks that need any, and with reference models that were given."""
+    rng = np.random.default_rng(0)
+    member, loss = np.arange(600) < 300, rng.exponential(size=600)
+    inside = balanced_subsets(600, 300, 8, rng).members
+    rule = ReleaseRule(dtp=None)
+    found = [
+        audit_scores(member, loss=loss, settings=Settings(rule=rule)),
+        audit_scores(member, loss=loss, shadow_members=inside, shadow_scores=rng.exponential(size=inside.shape)),
+        audit(remembering([]), **DATA, settings=Settings(attacks=("gap",), n_influence=0, rule=rule)),
+    ]
+    fitted = GaussianNB().fit(*DATA["train"])
+    found.append(audit(fitted.predict_proba, **DATA, settings=Settings(rule=rule)))
+    for result in found:
+        assert not any("which the budget" in line for line in result.not_tested)

@@ -33,8 +33,8 @@ RECORDS_ASKED = 1000
 """By which it is found what answers mean."""
 
 OUT_OF_ORDER = (
-    " So read, they are right about no more training records than always naming the most frequent class is: check that "
-    "they are probabilities or logits, in the order of the sorted labels."
+    " Read like that, they predict no more training records correctly than the most frequent class alone would: check "
+    "that they are probabilities or logits, in the order of the sorted labels."
 )
 """What is said of answers whose classes may stand in another order, as nothing else says so."""
 
@@ -195,7 +195,7 @@ def answering(function: Callable[[object], Any], records: Records) -> Model:
     if meaning is Outputs.LOGITS and (numbers >= 0).all():
         raise ModelError(
             f"{who} gave numbers that are not below 0 and do not add up to 1, so that they may be logits or anything "
-            "else; expected probabilities, or logits from which their means are taken off"
+            "else; give probabilities, or subtract from the logits of each record their mean"
         )
     n_right = int((meaning.log_probabilities(numbers).argmax(axis=1) == labels).sum())
     n_constant = int(np.bincount(labels).max()) + (meaning is Outputs.LOGIT)

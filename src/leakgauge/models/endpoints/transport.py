@@ -163,7 +163,7 @@ class _Request(urllib.request.Request):
     watch: _Watch
 
 
-class _Plain(http.client.HTTPConnection):
+class _Watched(http.client.HTTPConnection):
     def __init__(self, *given: Any, watch: _Watch, **named: Any) -> None:
         super().__init__(*given, **named)
         self.watch = watch
@@ -173,20 +173,14 @@ class _Plain(http.client.HTTPConnection):
         self.watch.over_see(self)
 
 
-class _Encrypted(http.client.HTTPSConnection):
-    def __init__(self, *given: Any, watch: _Watch, **named: Any) -> None:
-        super().__init__(*given, **named)
-        self.watch = watch
-
-    def connect(self) -> None:
-        super().connect()
-        self.watch.over_see(self)
+class _Encrypted(_Watched, http.client.HTTPSConnection):
+    """The same over TLS."""
 
 
 class _PlainHandler(urllib.request.HTTPHandler):
     def http_open(self, req: urllib.request.Request) -> http.client.HTTPResponse:
         assert isinstance(req, _Request)
-        return self.do_open(partial(_Plain, watch=req.watch), req)
+        return self.do_open(partial(_Watched, watch=req.watch), req)
 
 
 class _EncryptedHandler(urllib.request.HTTPSHandler):
