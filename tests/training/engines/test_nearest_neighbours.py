@@ -118,6 +118,19 @@ def test_few_records_are_not_probed_for_ties():
 # ---------------------------------------------------------------- behind steps that are fitted without the record too
 
 
+@pytest.mark.parametrize("steps", [[], [StandardScaler()]], ids=["plain", "scaled"])
+def test_one_query_that_ties_leave_open_for_all_models_is_refused_beforehand(steps):
+    # Between two records of different classes no model knows which is nearer, but those without one of the two.
+    X = np.linspace(0.0, 10.0, 301)[:, None] ** 2
+    records = Records.from_arrays(X, np.arange(301) % 2)
+    learner = SklearnLearner(make_pipeline(*steps, KNeighborsClassifier(1)))
+    for query, answered_ in ((X[100:101] + 0.001, True), ((X[100:101] + X[101:102]) / 2, False)):
+        job = Job(learner, records, leave_one_out(301), query, 0, Randomness.COMMON)
+        prepared = NearestNeighbours().prepare(job)
+        assert isinstance(prepared, PreparedJob if answered_ else Refusal)
+    assert "64 of 64 models asked (ties)" in str(prepared)
+
+
 def test_another_record_is_nearest_on_the_scale_without_the_record():
     """By hand: with (20, 4) record 0 is nearest to it, on the scale of the other four record 3."""
     X = np.array([[4.0, 5], [7, 9], [0, 1], [8, 9], [2, 3], [20, 4]])

@@ -41,8 +41,8 @@ NUMBERS_AT_ONCE = 2**15
 N_CANDIDATES = 8
 """Neighbours looked at, beside k, before those on another scale are chosen among them."""
 
-N_RECORDS_PROBED = 64
-"""Records looked at beforehand, to see whether ties would leave most models to be trained anyway."""
+N_MODELS_PROBED = 64
+"""Models asked beforehand, to see whether ties would leave most of them to be trained anyway."""
 
 
 @dataclass(frozen=True)
@@ -409,13 +409,18 @@ def _unsupported(case: Given) -> str | None:
 
 
 def _why_tied(search: NeighbourSearch, case: Given) -> str | None:
-    if len(case.removed) <= 4 * N_RECORDS_PROBED:
+    if len(case.removed) <= 4 * N_MODELS_PROBED:
         return None
-    probe = case.removed[np.linspace(0, len(case.removed) - 1, N_RECORDS_PROBED).astype(np.int64)]
-    _, open_ = search.own(probe)
-    if 2 * open_.sum() <= N_RECORDS_PROBED:
+    models = np.linspace(0, len(case.removed) - 1, N_MODELS_PROBED).astype(np.int64)
+    if case.index is None:
+        queries = dense(case.queries)
+    else:
+        index = case.index[models]
+        queries = dense(case.matrix[index.ravel()]).reshape(*index.shape, -1)
+    _, open_ = search.asked(case.removed[models], queries)
+    if 2 * open_.sum() <= N_MODELS_PROBED:
         return None
     return (
-        f"which neighbour is the k-th is open for {int(open_.sum())} of {N_RECORDS_PROBED} records looked at (ties), "
+        f"which neighbour is the k-th is open for {int(open_.sum())} of {N_MODELS_PROBED} models asked (ties), "
         "so that most models must be trained anyway"
     )
