@@ -61,7 +61,8 @@ def pace(prepared: PreparedJob, *, memory: bool) -> Pace:
         prepared: the job.
         memory: whether to look at that of the first model, which slows it down.
     """
-    n, size, alone = len(prepared.job.subsets), prepared.engine.chunk, prepared.engine.name == Refit.name
+    n, alone = len(prepared.job.subsets), prepared.engine.name == Refit.name
+    size = prepared.engine.chunk_of(n)
     with one_thread():
         once = elapsed(prepared.share)
         with _traced() if memory else nullcontext([0]) as traced:

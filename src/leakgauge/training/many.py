@@ -138,8 +138,9 @@ def plan(job: Job, *, engines: Sequence[Engine] = ENGINES) -> Plan:
 
 def _run(prepared: PreparedJob, execution: Execution) -> JobOutcome:
     """The whole job, chunk by chunk where the engine works in chunks."""
-    job, chunk = prepared.job, prepared.engine.chunk
+    job = prepared.job
     n_models = len(job.subsets)
+    chunk = prepared.engine.chunk_of(n_models)
     execution.tell(0, n_models)
     shape = (n_models, job.n_queries, job.n_answers)
     n_bytes = 8 * int(np.prod(shape))

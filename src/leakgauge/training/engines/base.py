@@ -133,6 +133,10 @@ class PreparedJob(ABC):
         )
 
 
+FEWEST_CHUNKS = 16
+"""Into which models are cut that gain nothing from being done together: so many workers have something to do."""
+
+
 class Engine(ABC):
     """A way to get the answers of many models.
 
@@ -150,7 +154,8 @@ class Engine(ABC):
         converges: whether it finds the minimum of an objective, which the learner's own solver may stop short of.
         redraws: whether its models are the learner's in distribution only, and none is the one that the learner trains
             with the same seed: what a seed releases is never taken from it.
-        chunk: how many models are done, stored and handed to a worker together; ``None`` for all at once.
+        chunk: how many models at most are done, stored and handed to a worker together; ``None`` for all at once.
+        spreads: whether models gain nothing from being done together, so that chunks of a few models may be smaller.
         takes_missing: whether quantities may be missing (NaN) in records and queries, which earlier steps fill in.
     """
 
@@ -161,8 +166,15 @@ class Engine(ABC):
     converges: ClassVar[bool] = False
     redraws: ClassVar[bool] = False
     chunk: ClassVar[int | None] = None
+    spreads: ClassVar[bool] = False
     takes_missing: ClassVar[bool] = False
 
     @abstractmethod
     def prepare(self, job: Job) -> PreparedJob | Refusal:
         """The job, ready to be done; or why this engine cannot do it."""
+
+    def chunk_of(self, n_models: int) -> int | None:
+        """How many of the models of a job are done together: the same for any number of workers."""
+        if self.chunk is None or not self.spreads:
+            return self.chunk
+        return min(self.chunk, -(-n_models // FEWEST_CHUNKS))

@@ -68,6 +68,7 @@ class Composed(Engine):
         self.converges = inner.converges  # type: ignore[misc]
         self.redraws = inner.redraws  # type: ignore[misc]
         self.chunk = inner.chunk  # type: ignore[misc]
+        self.spreads = inner.spreads  # type: ignore[misc]
 
 
 # ---------------------------------------------------------------- changed answers

@@ -24,6 +24,7 @@ class Refit(Engine):
     tolerance = 0.0
     trains = True
     chunk = 16
+    spreads = True
 
     def prepare(self, job: Job) -> Loop:
         """Any job."""

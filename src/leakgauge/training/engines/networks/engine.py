@@ -71,6 +71,7 @@ class Networks(Engine):
     tolerance = 1e-4
     trains = True
     chunk = 64
+    spreads = True
     takes_missing = True
     shares_matrix: ClassVar[bool] = False
     """Whether networks must be trained on rows of one matrix to be trained fast."""
@@ -130,6 +131,7 @@ class TorchNetworks(Networks):
 
     name = "networks-torch"
     chunk = 1024
+    spreads = False
     shares_matrix = True
 
     def unavailable(self, job: Job) -> str | None:
