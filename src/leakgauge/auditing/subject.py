@@ -272,7 +272,8 @@ def possible_settings(what: Subject, settings: Settings) -> Settings:
     if not what.only_scores:
         return settings
     refuse_readers(settings.attacks or ())
-    no_population = settings.population == 0 or (what.shadows is not None and settings.n_shadows != 0)
+    shadows = what.shadows is not None and settings.n_shadows != 0
+    no_population = not replace(settings, attacks=None).n_population(len(what.holdout), shadows=shadows)
     possible = tuple(
         attack.name
         for attack in ATTACKS + AUDITOR_ATTACKS
