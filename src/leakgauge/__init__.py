@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         explain,
         subject,
     )
+    from leakgauge.membership import MembershipAttack, MembershipEvidence, own_attack
     from leakgauge.models import Endpoint, FunctionProbabilities, FunctionRegression
     from leakgauge.protecting import Protection, protect
     from leakgauge.records import Records
@@ -54,6 +55,7 @@ _HOMES = {
         ),
         *("Subject", "Verdict", "audit", "audit_scores", "explain", "subject"),
     ),
+    "membership": ("MembershipAttack", "MembershipEvidence", "own_attack"),
     "models": ("Endpoint", "FunctionProbabilities", "FunctionRegression"),
     "protecting": ("Protection", "protect"),
     "records": ("Records",),
@@ -67,6 +69,8 @@ __all__ = [
     "FunctionLearner",
     "FunctionProbabilities",
     "FunctionRegression",
+    "MembershipAttack",
+    "MembershipEvidence",
     "PropertyGames",
     "Protection",
     "Queries",
@@ -84,6 +88,7 @@ __all__ = [
     "audit",
     "audit_scores",
     "explain",
+    "own_attack",
     "protect",
     "subject",
 ]

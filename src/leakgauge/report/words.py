@@ -77,6 +77,8 @@ GLOSSES = {attack.name: attack.gloss for attack in ATTACKS + AUDITOR_ATTACKS + O
 GLOSSES |= {attack.name: attack.gloss for attack in ATTRIBUTE_ATTACKS}
 """What each attack does, by its id; that of a custom attack is not known."""
 
+_TITLES = {attack.name: attack.title for attack in ATTACKS + AUDITOR_ATTACKS}
+
 
 def marked(verdict: Verdict) -> str:
     """A verdict with its mark, so that it does not depend on colour.
@@ -161,6 +163,15 @@ def listing(items: Iterable[str]) -> str:
     """
     *most, last = [*items] or [""]
     return f"{', '.join(most)} and {last}" if most else last
+
+
+def title_of(attack: str) -> str:
+    """The title of a membership attack of ours, by its id; that of another is its id.
+
+    >>> title_of("lira"), title_of("mine")
+    ('LiRA (likelihood ratio)', 'mine')
+    """
+    return _TITLES.get(attack, attack)
 
 
 def gloss(attack: MembershipAttackResult | AttributeAttackResult) -> str:

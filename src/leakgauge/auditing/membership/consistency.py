@@ -17,6 +17,9 @@ from leakgauge.statistics import FEWEST_FALSE_POSITIVES, FEWEST_FALSE_RECORDS, E
 HOLDOUT_NOT_TESTED = "Whether holdout records were trained on, beyond those that equal a training record."
 
 
+LEFT_OUT = "Membership attacks that the settings leave out"
+"""What the document says of them, in part."""
+
 LARGEST = 1 + ROUNDING
 """Of advantages and rates."""
 
@@ -47,6 +50,8 @@ def contradictions(
     tested = () if part.contamination is None else (part.contamination.p_value, part.contamination.p_value_of_loss)
     if not all(0 <= p_value <= 1 for p_value in (*tested, part.outlier or 0.0)):
         yield "a p-value is not in [0, 1]"
+    if not part.left_out and any(said.startswith(LEFT_OUT) for said in not_tested):
+        yield "it says that attacks were left out, and not which"
     if played and part.contamination is None and HOLDOUT_NOT_TESTED not in not_tested:
         yield "it lacks the test for holdout records that were trained on"
 

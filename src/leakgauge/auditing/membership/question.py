@@ -14,11 +14,13 @@ from leakgauge.auditing.advice import Situation
 from leakgauge.auditing.budget import N_SHADOWS
 from leakgauge.auditing.finding import Finding
 from leakgauge.auditing.influence.question import InfluenceAnswer
-from leakgauge.auditing.membership.consistency import HOLDOUT_NOT_TESTED, contradictions
+from leakgauge.auditing.membership.consistency import HOLDOUT_NOT_TESTED, LEFT_OUT, contradictions
 from leakgauge.auditing.membership.findings import (
+    LEFT_OUT_MEASURES,
     MEMBERSHIP_TAIL_MEASURE,
     advantage_measure,
     findings,
+    left_out_finding,
     shadows_finding,
     unsteady_finding,
 )
@@ -32,6 +34,8 @@ from leakgauge.auditing.membership.measurement import (
     carry_out,
     exposed,
     gather,
+    learns,
+    left_out,
     per_record,
     possible_attacks,
     strongest,
@@ -64,9 +68,6 @@ SHADOWS = "shadow models"
 LARGEST_ERROR_OF_SHARE = 0.5
 """A share of the holdout that is known no better is none to be printed."""
 
-FEWEST_TO_LEARN = 20
-"""Members, and others, from which the auditor's attack learns anything: ten in each half."""
-
 
 @dataclass(frozen=True, eq=False)
 class MembershipAnswer(Answer):
@@ -84,6 +85,7 @@ class MembershipAnswer(Answer):
         contamination: whether part of the holdout seems to have been trained on.
         success: how often attacks are right about each candidate.
         usual: how far a regressor usually errs on other records, and where that is from.
+        left_out: names of the attacks that were possible and that the settings leave out.
     """
 
     attacked: tuple[Attacked, ...]
@@ -96,6 +98,7 @@ class MembershipAnswer(Answer):
     contamination: Contamination | None
     success: PerRecord | None
     usual: tuple[float, str] | None
+    left_out: tuple[str, ...] = ()
 
     __repr__ = shapes
 
@@ -119,6 +122,7 @@ class MembershipAnswer(Answer):
             n_games=len(self.games.members) if self.games.played else 0,
             outlier=self.outlier,
             contamination=self.contamination,
+            left_out=self.left_out,
         )
 
     def findings(self, case: Case, situation: Situation) -> list[Finding]:
@@ -157,9 +161,9 @@ class MembershipAnswer(Answer):
     def not_tested(self, case: Case) -> list[str]:
         """Attacks that were left out, and what takes more shadow models."""
         said = []
-        if left_out := self._left_out(case):
-            named = ", ".join(f"“{title}”" for title in left_out)
-            said.append(f"Membership attacks that the settings leave out: {named}.")
+        if self.left_out:
+            titles = [attack.title for attack in ATTACKS + AUDITOR_ATTACKS if attack.name in self.left_out]
+            said.append(f"{LEFT_OUT}: {', '.join(f'“{title}”' for title in titles)}.")
         if wants_copies(case.kind, case.settings) and not case.asks_copies:
             said.append(
                 f"“{noise_robustness.ATTACK.title}”: this attack takes {N_COPIES * len(case.candidates):,} queries, "
@@ -184,18 +188,6 @@ class MembershipAnswer(Answer):
         if not asks_population and case.kind is not AnswerKind.LABELS:
             said.append("Attacks that need known non-members (population attack and quantile regression).")
         return [*said, "Attacks with hundreds of shadow models, which are stronger at very low false-positive rates."]
-
-    def _left_out(self, case: Case) -> list[str]:
-        """Titles of the attacks that could have been carried out, and were not named."""
-        named = case.settings.attacks
-        return [
-            attack.title
-            for attack in ATTACKS + AUDITOR_ATTACKS
-            if named is not None
-            and attack.name not in named
-            and not attack.needs_population
-            and attack.possible(case.kind, shadows=self.shadows is not None, population=False, copies=True)
-        ]
 
     def method(self, case: Case) -> Mapping[str, Any]:
         """Which attacks, how many shadow models, and by which engine."""
@@ -267,11 +259,17 @@ class Membership(Question):
             population=case.n_population > 0,
             copies=case.asks_copies,
         )
-        fewest = min(int(case.is_member.sum()), int((~case.is_member).sum()))
-        chosen = tuple(one for one in chosen if not one.knows_members or fewest >= FEWEST_TO_LEARN)
+        chosen = tuple(one for one in chosen if not one.knows_members or learns(case))
         games = NO_GAMES
         if table is not None:
-            games = play(table, case.candidates.labels, chosen, settings, execution=case.telling("attacks in games"))
+            games = play(
+                table,
+                case.candidates.labels,
+                chosen,
+                settings,
+                case.telling("attacks in games"),
+                case.candidates.features,
+            )
         attacked = carry_out(
             chosen,
             gather(case, table, usual),
@@ -286,7 +284,10 @@ class Membership(Question):
         claimed, listed = exposed(attacked, case.is_member, among=settings.n_attacks)
         success = None if table is None else per_record(table, case.candidates.labels, width=settings.bin_width)
         tested = None if table is None or not games.played else tested_holdout(case, table)
-        return MembershipAnswer(attacked, claimed, listed, table, no_shadows, games, outlier, tested, success, usual)
+        missing = left_out(case, [one.name for one in chosen], shadows_possible=not no_shadows)
+        return MembershipAnswer(
+            attacked, claimed, listed, table, no_shadows, games, outlier, tested, success, usual, missing
+        )
 
     @classmethod
     def judged_again(cls, written: Written) -> list[Finding]:
@@ -314,7 +315,7 @@ class Membership(Question):
     @classmethod
     def limit_of(cls, finding: Finding) -> str:
         """True-positive rates have a limit of their own."""
-        return "tpr_ratio" if finding.measure == TPR_MEASURE else cls.limit
+        return "tpr_ratio" if finding.measure in (TPR_MEASURE, LEFT_OUT_MEASURES["tpr_ratio"]) else cls.limit
 
     @classmethod
     def threshold_of(cls, finding: Finding, rule: ReleaseRule) -> float | None:
@@ -347,5 +348,6 @@ def _findings(
         *of(findings),
         *of(partial(tpr_findings, lost=lost)),
         *shadows_finding(part.no_shadows, rule),
+        *left_out_finding(part.left_out, [one.name for one in part.attacks], rule),
         *unsteady_finding(part.n_moved, part.n_asked_again, rule),
     ]
