@@ -5,7 +5,7 @@
 1.0
 
 The names exported here are stable, and all that an audit takes. The packages below export the names in their
-``__all__``: ``auditing`` and ``protecting``; a package for each question (``membership``, ``influence``,
+``__all__``: ``auditing``, ``protecting`` and ``comparing``; a package for each question (``membership``, ``influence``,
 ``attributes``, ``properties``), each a set of functions of arrays; ``defences``; and under them ``training``,
 ``models``, ``records``, ``statistics`` and ``theory``.
 """
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         explain,
         subject,
     )
+    from leakgauge.comparing import AttackComparison, compare_attacks
     from leakgauge.membership import MembershipAttack, MembershipEvidence, own_attack
     from leakgauge.models import Endpoint, FunctionProbabilities, FunctionRegression
     from leakgauge.protecting import Protection, protect
@@ -55,6 +56,7 @@ _HOMES = {
         ),
         *("Subject", "Verdict", "audit", "audit_scores", "explain", "subject"),
     ),
+    "comparing": ("AttackComparison", "compare_attacks"),
     "membership": ("MembershipAttack", "MembershipEvidence", "own_attack"),
     "models": ("Endpoint", "FunctionProbabilities", "FunctionRegression"),
     "protecting": ("Protection", "protect"),
@@ -63,6 +65,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "AttackComparison",
     "AuditResult",
     "Endpoint",
     "Explanation",
@@ -87,6 +90,7 @@ __all__ = [
     "__version__",
     "audit",
     "audit_scores",
+    "compare_attacks",
     "explain",
     "own_attack",
     "protect",

@@ -210,13 +210,18 @@ def is_own(attack: MembershipAttack) -> bool:
     return isinstance(attack.score, _Guarded)
 
 
-def require_repeatable(attack: MembershipAttack, evidence: MembershipEvidence, scores: Floats) -> None:
+def require_repeatable(attack: MembershipAttack, scores: Floats, again: Callable[[], Floats]) -> None:
     """Ask an attack of the user's a second time.
+
+    Args:
+        attack: any attack; ours are not asked.
+        scores: what it gave.
+        again: asks it about the same evidence.
 
     Raises:
         ModelError: it gives other scores.
     """
-    if is_own(attack) and not np.array_equal(attack.score(evidence), scores):
+    if is_own(attack) and not np.array_equal(again(), scores):
         raise ModelError(
             f"attack {attack.name!r} gives other scores when it is asked again about the same evidence; expected the "
             "same ones: draw random numbers from evidence.seed, and keep nothing between calls"

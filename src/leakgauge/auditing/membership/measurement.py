@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -342,7 +343,7 @@ def carry_out(
         overlap = None
     scores = [attack.score(evidence) for attack in attacks]
     for attack, found in zip(attacks, scores, strict=True):
-        require_repeatable(attack, evidence, found)
+        require_repeatable(attack, found, partial(attack.score, evidence))
     called = [
         np.asarray(own > 0, dtype=np.float64)
         if attack.member_probability is None
