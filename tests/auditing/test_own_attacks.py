@@ -15,7 +15,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
-from leakgauge.auditing import AuditResult, Finding, ReleaseRule, Run, Settings, Verdict, audit, subject
+from leakgauge.auditing import AuditResult, Finding, ReleaseRule, Run, Settings, Verdict, audit, audit_scores, subject
 from leakgauge.auditing.config import load_config
 from leakgauge.auditing.document import Document, dump, load
 from leakgauge.auditing.gate import Limits, apply
@@ -88,15 +88,17 @@ def test_noise_finds_nothing_and_hides_nothing() -> None:
 
 
 def test_the_attack_equal_to_ours_has_the_same_numbers_to_the_digit() -> None:
+    """Alone in its family, with ours alone; and beside all of ours where the family does not count."""
+    ours, own = (result_of(audited(chosen), name) for chosen, name in (("loss-threshold",) * 2, (low_loss, "low_loss")))
+    assert dataclasses.replace(own, name=ours.name, title=ours.title, source=ours.source) == ours
+
     result = audited("all", low_loss, own_attack(ratio, needs_shadows=True))
-    for mine, ours in (("low_loss", "loss-threshold"), ("ratio", "lira")):
-        own, known = (
-            dataclasses.replace(result_of(result, name), name="", title="", source="") for name in (mine, ours)
-        )
-        if mine == "ratio":  # ours is played for all targets at once, equal up to rounding
-            assert own.games.pool.value == pytest.approx(known.games.pool.value, abs=1e-9)
-            own, known = (dataclasses.replace(one, games=None) for one in (own, known))
-        assert own == known
+    for name, known in (("low_loss", "loss-threshold"), ("ratio", "lira")):
+        one, other = result_of(result, name), result_of(result, known)
+        for key in ("advantage", "auc", "tpr_at_low_fpr", "roc"):
+            assert getattr(one, key) == getattr(other, key), (name, key)
+        # Ours is played for all targets at once, equal up to rounding.
+        assert one.games.pool.value == pytest.approx(other.games.pool.value, abs=1e-9)
 
 
 def test_a_planted_leak_is_found_by_the_attack_alone() -> None:
@@ -231,6 +233,7 @@ def test_numbers_of_any_type_are_scores(made: Callable[[int], Any]) -> None:
         ),
         (lambda n: np.full(n, np.inf), "attack 'mine' returned inf for 320 of 320 records; expected a finite score"),
         (lambda n: np.full(n, 10**400), "attack 'mine' returned an array of type object"),
+        (lambda n: np.ma.masked_less(np.arange(float(n)), 2), "attack 'mine' returned nan for 2 of 320 records"),
         (lambda n: [[1], [1, 2]], "attack 'mine' raised ValueError in scoring"),
         (lambda n: {}["Mrs Meier"], "attack 'mine' raised KeyError in scoring"),
         (lambda n: sys.exit(0), "attack 'mine' raised SystemExit in scoring"),
@@ -304,6 +307,63 @@ def test_two_attacks_of_one_name_are_refused() -> None:
         Settings(attacks=[noise, own_attack(low_loss, name="noise")])
 
 
+def test_own_attacks_change_no_number_of_ours_and_hide_nothing() -> None:
+    """Twenty attacks of noise beside ours: intervals, tail odds and findings of ours are the same to the digit."""
+
+    def made(i: int) -> MembershipAttack:
+        def drawn(evidence: MembershipEvidence) -> Any:
+            return np.random.default_rng([i, int(np.exp(evidence.answers[0, 0]) * 1e6)]).normal(
+                size=len(evidence.labels)
+            )
+
+        return own_attack(drawn, name=f"noise{i}")
+
+    tree = DecisionTreeClassifier(random_state=0)
+    rule = dataclasses.replace(RULE, advantage=0.2)
+    alone, crowded = (audited(*chosen, model=tree, rule=rule) for chosen in (["all"], ["all", *map(made, range(20))]))
+    assert crowded.attacks[: len(alone.attacks)] == alone.attacks
+    assert alone.outlier is not None
+    assert crowded.outlier is not None
+    assert crowded.outlier <= alone.outlier
+    own = [one.measure for one in alone.findings if one.measure.startswith("membership advantage, ")]
+    for measure in own:
+        assert of(crowded, measure) == of(alone, measure)
+    assert apply(Document.of("x", [crowded]), Limits()).audits[0].verdict is crowded.verdict is Verdict.FAILS
+
+
+def test_a_few_exposed_records_fail_beside_any_number_of_attacks() -> None:
+    """The tail odds of ours, 3.06, are just above the limit, e; in one family with 200 others they would be 2.26."""
+    members = np.arange(1200) < 600
+    loss = np.where(np.arange(1200) < 60, 1e-6, np.random.default_rng(0).exponential(1, 1200))
+
+    def made(i: int) -> MembershipAttack:
+        return own_attack(lambda evidence: np.random.default_rng(i).normal(size=len(evidence.labels)), name=f"noise{i}")
+
+    alone, crowded = (
+        audit_scores(members, loss=loss, settings=Settings(attacks=chosen, rule=RULE))
+        for chosen in (["all"], ["all", *map(made, range(200))])
+    )
+    assert of(alone, "tail odds").verdict is of(crowded, "tail odds").verdict is Verdict.FAILS
+
+
+def test_what_is_needed_and_not_declared_is_named() -> None:
+    with pytest.raises(ModelError, match=r"attack 'ratio': this attack needs shadow models.*needs_shadows=True"):
+        audited("all", ratio)
+
+
+def test_scores_alone_are_attacked_too() -> None:
+    loss = np.random.default_rng(0).exponential(size=2 * N)
+    members = np.arange(2 * N) < N
+    told = Settings(attacks=["all", noise], rule=RULE)
+    result = audit_scores(members, loss=loss, settings=told)
+    assert {"noise", "population"} <= {one.name for one in result.attacks}
+    assert result.left_out == ()
+    assert audit_scores(members, loss=loss, settings=Settings(attacks=[noise], rule=RULE)).left_out
+    reader = own_attack(noise, reads_features=True)
+    with pytest.raises(ConfigError, match="attack 'noise' reads the records, and only scores were given"):
+        audit_scores(members, loss=loss, settings=Settings(attacks=["all", reader], rule=RULE))
+
+
 # ------------------------------------------------------------ selections
 
 
@@ -347,6 +407,15 @@ def test_the_rule_may_say_which_attacks_suffice() -> None:
     assert audited("all", rule=dataclasses.replace(RULE, attacks=("gapp",))).verdict is Verdict.CANNOT_TELL
     with pytest.raises(ConfigError, match=r"rule.attacks names no attack"):
         ReleaseRule(attacks=())
+
+
+def test_an_attack_that_is_not_possible_is_said_to_be_left_out() -> None:
+    of_values = own_attack(noise, kinds=[AnswerKind.VALUES])
+    result = audited("all", of_values, own_attack(ratio, needs_shadows=True), n_shadows=0)
+    assert not {"noise", "ratio"} & {one.name for one in result.attacks}
+    assert any("do not allow: “noise”, “ratio”." in said for said in result.not_tested)
+    needed = audited("all", of_values, rule=dataclasses.replace(RULE, attacks=("gap", "noise")))
+    assert needed.verdict is Verdict.CANNOT_TELL
 
 
 def test_a_limit_on_rates_alone_does_not_pass_by_a_selection_either() -> None:
@@ -469,6 +538,13 @@ def test_two_attacks_are_two_although_they_have_one_name() -> None:
 
     assert identity(of_threshold(0.1)) == identity(of_threshold(0.1))
     assert identity(of_threshold(0.1)) != identity(of_threshold(0.2))
+
+
+def test_a_file_may_say_which_attacks_suffice(folder: Path) -> None:
+    text = AUDIT.format(names='"LiRA"').replace('"all", ', "") + 'attacks = ["LiRA", "Gap"]\n'
+    (folder / "audit.toml").write_text(text)
+    settings = load_config(folder / "audit.toml").settings()
+    assert (settings.attacks, settings.rule.attacks) == (("lira",), ("lira", "gap"))
 
 
 @pytest.mark.parametrize(

@@ -295,10 +295,8 @@ class Config(Part):
 
     def _own_attacks(self) -> list[str]:
         """The names of attacks of the user's, with what stands for their code."""
-        attacks = self.settings().attacks or ()
-        return [
-            f"{one.name} {_repeatable(identity_of_attack(one))}" for one in attacks if isinstance(one, MembershipAttack)
-        ]
+        own = self.settings().own_attacks
+        return [f"{one.name} {_repeatable(identity_of_attack(one))}" for one in own]
 
     def _chosen(self) -> dict[str, Any]:
         chosen = self.model_dump(mode="json", include=set(NUMBERS))

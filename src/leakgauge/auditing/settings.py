@@ -50,7 +50,8 @@ class ReleaseRule(PropertyLimits, MembershipLimits, InfluenceLimits):
     The size of an advantage counts, whatever its sign: an attack that is wrong more often than chance is right when
     reversed. All intervals on advantages have simultaneous confidence ``confidence``: a model whose advantages are at
     most the limit in size fails on them with probability at most ``1 - confidence``, and at most half of that where the
-    limit is larger than the half-width of the intervals, since then only one of the two ends can fail it.
+    limit is larger than the half-width of the intervals, since then only one of the two ends can fail it. Membership
+    attacks of the user's own are a family by themselves, with the same confidence.
 
     Where there is a limit on the advantage, the tails of the attacks' scores are judged as well: the odds of membership
     in a tail may not exceed e to the limit on DTP (e where there is none) times those among all records. A model whose

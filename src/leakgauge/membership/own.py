@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from leakgauge.arrays import Floats
 from leakgauge.checking import instance, optional, text
-from leakgauge.errors import ConfigError, ModelError, user_code
+from leakgauge.errors import ConfigError, ModelError, UserCodeError, user_code
 from leakgauge.membership.attack import MembershipAttack
 from leakgauge.membership.attacks import ATTACKS, AUDITOR_ATTACKS, OFFLINE_ATTACKS
 from leakgauge.membership.evidence import MembershipEvidence
@@ -165,11 +165,20 @@ class _Guarded:
             steadiness=None,
             members=None,
         )
-        with user_code(f"attack {self.name!r}", "scoring"):
-            returned = np.asarray(self.function(shown))
-        found = np.empty(n)
-        found[order] = self._checked(returned, n)
-        return found
+        try:
+            with user_code(f"attack {self.name!r}", "scoring"):
+                found = self.function(shown)
+                returned = np.asarray(found.astype(np.float64).filled(np.nan) if np.ma.is_masked(found) else found)
+        except UserCodeError:
+            raise
+        except ModelError as error:  # of the evidence
+            raise ModelError(
+                f"attack {self.name!r}: {error}. What it needs has to be declared, such as with "
+                "own_attack(function, needs_shadows=True, reads_features=True)"
+            ) from None
+        scores = np.empty(n)
+        scores[order] = self._checked(returned, n)
+        return scores
 
     def _checked(self, returned: NDArray[np.generic], n: int) -> Floats:
         meaning = "probability of saying member" if self.is_probability else "score (higher means member)"

@@ -11,6 +11,7 @@ from leakgauge.report.words import (
     ADVICE,
     HEADLINES,
     PROTECT,
+    TITLES,
     capital,
     counted,
     listing,
@@ -151,7 +152,9 @@ def rule(audit: AuditDocument) -> list[str]:
     said = [demand for chapter in CHAPTERS for demand in chapter.rule(audit)]
     level = f"{100 * audit.rule.confidence:.3g} %"
     alone = f"Each interval on an advantage has a confidence of {level}"
-    return [*said, f"{alone}; those that show that the limit is exceeded have it for all attacks together."]
+    ours_alone = all(one.name in TITLES for one in audit.attacks)
+    together = "together" if ours_alone else "of leakgauge together, and for all others together"
+    return [*said, f"{alone}; those that show that the limit is exceeded have it for all attacks {together}."]
 
 
 def statement(audit: AuditDocument, version: str) -> list[tuple[str, str]]:

@@ -77,7 +77,8 @@ GLOSSES = {attack.name: attack.gloss for attack in ATTACKS + AUDITOR_ATTACKS + O
 GLOSSES |= {attack.name: attack.gloss for attack in ATTRIBUTE_ATTACKS}
 """What each attack does, by its id; that of a custom attack is not known."""
 
-_TITLES = {attack.name: attack.title for attack in ATTACKS + AUDITOR_ATTACKS}
+TITLES = {attack.name: attack.title for attack in ATTACKS + AUDITOR_ATTACKS}
+"""Of the membership attacks of ours, by their ids."""
 
 
 def marked(verdict: Verdict) -> str:
@@ -171,7 +172,7 @@ def title_of(attack: str) -> str:
     >>> title_of("lira"), title_of("mine")
     ('LiRA (likelihood ratio)', 'mine')
     """
-    return _TITLES.get(attack, attack)
+    return TITLES.get(attack, attack)
 
 
 def gloss(attack: MembershipAttackResult | AttributeAttackResult) -> str:

@@ -48,6 +48,11 @@ class Games:
 
     __repr__ = shapes
 
+    def of(self, attacks: Sequence[MembershipAttack]) -> Games:
+        """The games of some of the attacks."""
+        names = [one.name for one in attacks]
+        return Games({name: one for name, one in self.played.items() if name in names}, self.members)
+
     def results(self, confidence: float, overlap: Overlap | None, *, among: int) -> dict[str, AttackGames]:
         """What the games amount to, by the name of the attack.
 

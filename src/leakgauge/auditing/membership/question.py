@@ -53,6 +53,7 @@ from leakgauge.escaping import shapes
 from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, Contamination, noise_robustness
 from leakgauge.membership.error_law import SHUFFLED_FOLDS_FROM_RECORDS
 from leakgauge.membership.noise_robustness import N_COPIES
+from leakgauge.membership.own import is_own
 from leakgauge.models import AnswerKind
 from leakgauge.statistics import SMALLEST_GROUP, Estimate
 from leakgauge.statistics.numerals import number, short
@@ -164,6 +165,10 @@ class MembershipAnswer(Answer):
         if self.left_out:
             titles = [attack.title for attack in ATTACKS + AUDITOR_ATTACKS if attack.name in self.left_out]
             said.append(f"{LEFT_OUT}: {', '.join(f'“{title}”' for title in titles)}.")
+        carried_out = [one.attack.name for one in self.attacked]
+        if unable := [one.title for one in case.settings.own_attacks if one.name not in carried_out]:
+            named = ", ".join(f"“{title}”" for title in unable)
+            said.append(f"Attacks of the user that these outputs, or the lack of shadow models, do not allow: {named}.")
         if wants_copies(case.kind, case.settings) and not case.asks_copies:
             said.append(
                 f"“{noise_robustness.ATTACK.title}”: this attack takes {N_COPIES * len(case.candidates):,} queries, "
@@ -270,24 +275,25 @@ class Membership(Question):
                 case.telling("attacks in games"),
                 case.candidates.features,
             )
-        attacked = carry_out(
-            chosen,
-            gather(case, table, usual),
-            case.is_member,
-            settings.rule,
-            case.overlap,
-            games=games,
-            among=settings.n_attacks,
-        )
-        called = {one.attack.name: one.called for one in attacked}
-        outlier = games.outlier(called, case.is_member) if games.played else None
-        claimed, listed = exposed(attacked, case.is_member, among=settings.n_attacks)
+        evidence, attacked, p_values = gather(case, table, usual), list[Attacked](), list[float]()
+        # The user's attacks are a family by themselves: however many there are, no estimate of ours changes.
+        for own, among in ((False, settings.n_attacks), (True, len(settings.own_attacks))):
+            family = tuple(one for one in chosen if is_own(one) is own)
+            played = games.of(family)
+            found = carry_out(
+                family, evidence, case.is_member, settings.rule, case.overlap, games=played, among=among
+            )  # fmt: skip
+            if played.played:
+                p_values.append(played.outlier({one.attack.name: one.called for one in found}, case.is_member))
+            attacked += found
+        claimed, listed = exposed(tuple(attacked), case.is_member, among=settings.n_attacks)
         success = None if table is None else per_record(table, case.candidates.labels, width=settings.bin_width)
         tested = None if table is None or not games.played else tested_holdout(case, table)
         missing = left_out(case, [one.name for one in chosen], shadows_possible=not no_shadows)
         return MembershipAnswer(
-            attacked, claimed, listed, table, no_shadows, games, outlier, tested, success, usual, missing
-        )
+            tuple(attacked), claimed, listed, table, no_shadows, games, min(p_values, default=None), tested, success,
+            usual, missing,
+        )  # fmt: skip
 
     @classmethod
     def judged_again(cls, written: Written) -> list[Finding]:

@@ -108,9 +108,8 @@ class MembershipSettings(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        own = [one for one in self.attacks or () if isinstance(one, MembershipAttack)]
-        words = [{one.name.casefold(), one.title.casefold()} for one in own]
-        for i, one in enumerate(own):
+        words = [{one.name.casefold(), one.title.casefold()} for one in self.own_attacks]
+        for i, one in enumerate(self.own_attacks):
             if any(words[i] & before for before in words[:i]):
                 raise ConfigError(f"two attacks have the name or title of {one.name!r}; give one of them another name")
         if self.n_shadows is not None and 0 < self.n_shadows < 4:
@@ -121,6 +120,11 @@ class MembershipSettings(Checked):
     @property
     def _names_population(self) -> bool:
         return any(attack.needs_population for attack in ATTACKS if attack.name in (self.attacks or ()))
+
+    @property
+    def own_attacks(self) -> tuple[MembershipAttack, ...]:
+        """The attacks of the user's."""
+        return tuple(one for one in self.attacks or () if isinstance(one, MembershipAttack))
 
     @property
     def takes_all(self) -> bool:
