@@ -440,6 +440,21 @@ def test_the_gate_derives_the_same(tmp_path: Path) -> None:
         assert apply(document, Limits()).audits[0].findings == document.audits[0].findings
 
 
+def test_the_gate_says_what_a_pass_rests_on_and_may_ask_for_more(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    result = audited("gap", noise, rule=dataclasses.replace(RULE, attacks=("gap", "noise")))
+    (tmp_path / "result.json").write_text(dump(Document.of("x", [result])))
+    assert main(["gate", str(tmp_path)]) == 0
+    assert "The pass rests on Gap attack (label only) and noise alone" in " ".join(capsys.readouterr().err.split())
+    assert main(["gate", str(tmp_path), "--all-attacks"]) == 3
+    captured = capsys.readouterr()
+    assert "attacks that were left out" in captured.out
+    assert "rests on" not in captured.err
+    (tmp_path / "result.json").write_text(dump(Document.of("x", [audited("all", noise)])))
+    assert main(["gate", str(tmp_path), "--all-attacks"]) == 0
+
+
 @pytest.mark.parametrize("lost", ["left_out", "findings", "not_tested"])
 def test_no_document_passes_that_hides_a_selection(lost: str) -> None:
     result = audited("gap", noise).document

@@ -166,7 +166,7 @@ class _Guarded:
             members=None,
         )
         try:
-            with user_code(f"attack {self.name!r}", "scoring"):
+            with np.errstate(), user_code(f"attack {self.name!r}", "scoring"):
                 found = self.function(shown)
                 returned = np.asarray(found.astype(np.float64).filled(np.nan) if np.ma.is_masked(found) else found)
         except UserCodeError:
