@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import re
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -283,7 +284,10 @@ def test_coins_are_probabilities() -> None:
             dataclasses.replace(own_attack(noise), title="Gap attack (label only)"),
             "attack 'noise' has the name or title",
         ),
-        (dataclasses.replace(own_attack(noise), title="a\nb"), "the title of attack 'noise' must be one line"),
+        (
+            dataclasses.replace(own_attack(noise), title="a\nb"),
+            "title, gloss and source of attack 'noise' must be one line",
+        ),
         (dataclasses.replace(own_attack(noise), name="all"), "has the name or title of one of leakgauge's"),
         (dataclasses.replace(own_attack(noise), kinds=frozenset()), "the kinds of attack 'noise' must be some of"),
         (dataclasses.replace(own_attack(noise), knows_members=True), "attack 'noise' needs who is a member"),
@@ -300,6 +304,23 @@ def test_coins_are_probabilities() -> None:
 def test_what_is_no_attack_is_refused(given: object, said: str) -> None:
     with pytest.raises(InputError, match=said):
         Settings(attacks=[given])
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"kinds": 3}, "kinds must be a Collection"),
+        ({"kinds": ["numbers"]}, "the kinds of attack 'noise' must be some of AnswerKind.PROBABILITIES"),
+        ({"needs_shadows": 1}, "needs_shadows must be true or false"),
+        ({"gloss": None}, "gloss must be a str"),
+        ({"gloss": "a\x1b[31m"}, "title, gloss and source of attack 'noise' must be one line"),
+        ({"title": "x" * 81}, "title, gloss and source of attack 'noise' must be one line"),
+        ({"name": ""}, "name must be text that is not empty"),
+    ],
+)
+def test_what_own_attack_does_not_take(more: dict[str, Any], said: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(said)):
+        own_attack(noise, **more)
 
 
 def test_two_attacks_of_one_name_are_refused() -> None:

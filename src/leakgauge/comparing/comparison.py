@@ -277,9 +277,9 @@ def compare_attacks(
 
 def _selected(attacks: Sequence[Any] | None) -> dict[str, tuple[MembershipAttack, bool]]:
     """The attacks by name, ours in our order before those of the user's, each with whether it was named."""
-    if attacks is not None and (isinstance(attacks, str) or not list(attacks)):
-        raise ConfigError("attacks must be a list of names, functions and attacks that is not empty, or None for all")
-    given = [chosen(one, OURS) for one in attacks or (EVERYTHING,)]
+    given = many(lambda _, one: chosen(one, OURS))("attacks", (EVERYTHING,) if attacks is None else attacks)
+    if not given:
+        raise ConfigError("attacks holds none; name at least one, or leave it out for all")
     possible = [one for one in OURS if not (one.needs_population or one.needs_copies)]
     unable = next((one for one in OURS if one.name in given and one not in possible), None)
     if unable is not None:

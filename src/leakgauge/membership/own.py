@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.arrays import Floats
-from leakgauge.checking import instance, optional, text
+from leakgauge.checking import flag, instance, optional, text
 from leakgauge.errors import ConfigError, ModelError, UserCodeError, user_code
 from leakgauge.membership.attack import MembershipAttack
 from leakgauge.membership.attacks import ATTACKS, AUDITOR_ATTACKS, OFFLINE_ATTACKS
@@ -87,6 +87,9 @@ def own_attack(
         given = optional(text)("name", name) or getattr(score, "__name__", type(score).__name__)
         optional(text)("title", title)
         instance(str)("gloss", gloss)
+        instance(Collection)("kinds", kinds)
+        flag("needs_shadows", needs_shadows)
+        flag("reads_features", reads_features)
         source = f"{gloss} ({SOURCE})" if gloss else SOURCE
         score = MembershipAttack(
             given, title or given, gloss, source, frozenset(kinds), needs_shadows, score, reads_features=reads_features
@@ -113,11 +116,16 @@ def _refuse_impossible(attack: MembershipAttack) -> None:
             f"attack name {attack.name!r} cannot be used; expected a letter, then letters, digits, '.', '_' or '-', at "
             "most 80 in all: give a name, such as own_attack(function, name='mine')"
         )
-    if not isinstance(attack.title, str) or not attack.title.isprintable() or not 0 < len(attack.title) <= 80:
-        raise ConfigError(f"the title of attack {attack.name!r} must be one line of at most 80 characters")
+    for word, most in ((attack.title, 80), (attack.gloss, 400), (attack.source, 400)):
+        if not isinstance(word, str) or not word.isprintable() or len(word) > most or not attack.title:
+            raise ConfigError(
+                f"title, gloss and source of attack {attack.name!r} must be one line of text each, the title of 1 to "
+                "80 characters"
+            )
+    if not callable(attack.score):
+        raise ConfigError(f"the score of attack {attack.name!r} must be a function of the evidence")
     taken = {word.casefold() for one in OURS for word in (one.name, one.title)} | {EVERYTHING}
-    word = next((word for word in (attack.name, attack.title) if canonical(word).casefold() in taken), None)
-    if word is not None or attack.title.casefold() in taken:
+    if taken & {attack.title.casefold(), canonical(attack.title), canonical(attack.name)}:
         raise ConfigError(f"attack {attack.name!r} has the name or title of one of leakgauge's; give it another one")
     unknown = [kind for kind in attack.kinds if not isinstance(kind, AnswerKind)]
     if unknown or not attack.kinds:
