@@ -499,6 +499,8 @@ def test_the_report_shows_what_the_attack_does() -> None:
     found = result_of(result, "noise")
     assert (found.title, gloss(found)) == ("Coin toss", "draws at random (own attack)")
     assert "Coin toss" in render_html(Document.of("x", [result]))
+    named = own_attack(noise, name="inversion")  # as an attack on sensitive attributes is called
+    assert gloss(result_of(audited("all", named), "inversion")) == "own attack"
 
 
 def test_defended_models_face_it_too() -> None:
