@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import importlib
 import json
 import re
 import sys
@@ -576,6 +577,8 @@ def test_two_attacks_are_two_although_they_have_one_name() -> None:
 
     assert identity(of_threshold(0.1)) == identity(of_threshold(0.1))
     assert identity(of_threshold(0.1)) != identity(of_threshold(0.2))
+    assert identity(own_attack(noise)) != identity(own_attack(noise, reads_features=True))
+    assert identity(own_attack(noise)) != identity(own_attack(noise, needs_shadows=True))
 
 
 def test_a_file_may_say_which_attacks_suffice(folder: Path) -> None:
@@ -625,6 +628,13 @@ def test_an_installed_attack_is_named(folder: Path) -> None:
         Settings(attacks=["gone"])
     with pytest.raises(ConfigError, match=r"expected some of: gap, .*, all, gone, plainly, surest; or module:name"):
         Settings(attacks=["surer"])
+    other = site / "other_pack-1.0.dist-info"
+    other.mkdir()
+    (other / "METADATA").write_text("Metadata-Version: 2.1\nName: other-pack\nVersion: 1.0\n")
+    (other / "entry_points.txt").write_text("[leakgauge.attacks]\nplainly = other_pack:sure\n")
+    importlib.invalidate_caches()
+    with pytest.raises(ConfigError, match="several installed packages offer an attack 'plainly'; name one of: "):
+        Settings(attacks=["plainly"])
     (folder / "audit.toml").write_text(AUDIT.format(names='"surest"'))
     attacks = load_config(folder / "audit.toml").settings().attacks
     assert attacks is not None

@@ -277,20 +277,25 @@ def chosen(
         return name
     if ":" in given:
         return own_attack(load_object(given, folder, "attack"))
-    offered = {one.name: one for one in entry_points(group=GROUP)}
-    if given not in offered:
-        names = ", ".join([*(one.name for one in known), EVERYTHING, *sorted(offered)])
+    installed = entry_points(group=GROUP)
+    offered = {one.value: one for one in installed if one.name == given}
+    if not offered:
+        names = ", ".join([*(one.name for one in known), EVERYTHING, *sorted({one.name for one in installed})])
         raise ConfigError(f"attack {given!r} is not known; expected some of: {names}; or module:name")
+    if len(offered) > 1:
+        raise ConfigError(f"several installed packages offer an attack {given!r}; name one of: {', '.join(offered)}")
     with user_code(f"the installed attack {given!r}", "its import"):
-        loaded = offered[given].load()
+        loaded = next(iter(offered.values())).load()
     if isinstance(loaded, MembershipAttack):
         return own_attack(replace(loaded, name=given))
     return own_attack(loaded, name=given)
 
 
 def identity(attack: MembershipAttack) -> str:
-    """What stands for an attack beside its results: the name of ours; of others the name and what the code is."""
+    """What stands for an attack beside its results: the name of ours; of others also the code, and what it is shown."""
     if not is_own(attack):
         return attack.name
-    parts = (attack.score, attack.member_probability)
-    return fingerprint(attack.name, *(one.function if isinstance(one, _Guarded) else one for one in parts))
+    functions = (
+        one.function if isinstance(one, _Guarded) else one for one in (attack.score, attack.member_probability)
+    )
+    return fingerprint(attack.name, *functions, sorted(attack.kinds), attack.needs_shadows, attack.reads_features)
