@@ -5,7 +5,7 @@
 1.0
 
 The names exported here are stable, and all that an audit takes. The packages below export the names in their
-``__all__``: ``auditing`` and ``protecting``; a package for each question (``membership``, ``influence``,
+``__all__``: ``auditing``, ``protecting`` and ``comparing``; a package for each question (``membership``, ``influence``,
 ``attributes``, ``properties``), each a set of functions of arrays; ``defences``; and under them ``training``,
 ``models``, ``records``, ``statistics`` and ``theory``.
 """
@@ -34,6 +34,8 @@ if TYPE_CHECKING:
         explain,
         subject,
     )
+    from leakgauge.comparing import AttackComparison, compare_attacks
+    from leakgauge.membership import MembershipAttack, MembershipEvidence, own_attack
     from leakgauge.models import Endpoint, FunctionProbabilities, FunctionRegression
     from leakgauge.protecting import Protection, protect
     from leakgauge.records import Records
@@ -54,6 +56,8 @@ _HOMES = {
         ),
         *("Subject", "Verdict", "audit", "audit_scores", "explain", "subject"),
     ),
+    "comparing": ("AttackComparison", "compare_attacks"),
+    "membership": ("MembershipAttack", "MembershipEvidence", "own_attack"),
     "models": ("Endpoint", "FunctionProbabilities", "FunctionRegression"),
     "protecting": ("Protection", "protect"),
     "records": ("Records",),
@@ -61,12 +65,15 @@ _HOMES = {
 }
 
 __all__ = [
+    "AttackComparison",
     "AuditResult",
     "Endpoint",
     "Explanation",
     "FunctionLearner",
     "FunctionProbabilities",
     "FunctionRegression",
+    "MembershipAttack",
+    "MembershipEvidence",
     "PropertyGames",
     "Protection",
     "Queries",
@@ -83,7 +90,9 @@ __all__ = [
     "__version__",
     "audit",
     "audit_scores",
+    "compare_attacks",
     "explain",
+    "own_attack",
     "protect",
     "subject",
 ]

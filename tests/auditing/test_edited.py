@@ -9,6 +9,7 @@ import copy
 import json
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +55,7 @@ def data(n: int, *, values: bool = False) -> dict[str, Any]:
 
 def audited(model: object, n: int = 60, *, rule: ReleaseRule, values: bool = False, **settings: Any) -> AuditResult:
     told = Settings(**{"n_shadows": 8, "seed": 1, "attacks": FEW, **settings}, rule=rule)
+    told = replace(told, rule=replace(rule, attacks=told.attacks))
     return audit(model, **data(n, values=values), settings=told)
 
 
@@ -69,7 +71,8 @@ def with_sensitive() -> AuditResult:
     X = np.column_stack([known.astype(object), np.array(["f", "m"], dtype=object)[sex]])
     labels = (known.sum(axis=1) + sex + rng.normal(size=160) > 0.5).astype(int)
     pool = Records.from_arrays(X, labels, names=["age", "weight", "sex"], sensitive=["sex"]).as_codes()
-    told = Settings(n_shadows=0, n_influence=0, attacks=("gap",), rule=ReleaseRule(dtp=None, advantage=0.9))
+    rule = ReleaseRule(dtp=None, advantage=0.9, attacks=("gap",))
+    told = Settings(n_shadows=0, n_influence=0, attacks=("gap",), rule=rule)
     return audit(GaussianNB(), train=pool[:80], holdout=pool[80:], settings=told)
 
 

@@ -356,7 +356,9 @@ def test_without_its_games_no_attack_passes() -> None:
     rng = np.random.default_rng(3)
     X, y = rng.normal(size=(1200, 3)), rng.integers(0, 2, 1200)
     data = {"train": (X[:600], y[:600]), "holdout": (X[600:], y[600:])}
-    settings = Settings(n_shadows=16, attacks=("gap", "lira"), rule=ReleaseRule(dtp=None), seed=1)
+    settings = Settings(
+        n_shadows=16, attacks=("gap", "lira"), rule=ReleaseRule(dtp=None, attacks=("gap", "lira")), seed=1
+    )
     result = audit(GaussianNB(), **data, settings=settings)
     whole = Document.of("x", [result])
     assert apply(whole, Limits(advantage=0.9)).verdict is Verdict.PASSES

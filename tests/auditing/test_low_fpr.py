@@ -18,7 +18,7 @@ from leakgauge.report import render_html
 from leakgauge.statistics import Estimate
 from leakgauge.training import SklearnLearner
 
-RULE = ReleaseRule(dtp=None, advantage=None, tpr_ratio=10)
+RULE = ReleaseRule(dtp=None, advantage=None, tpr_ratio=10, attacks=("loss-threshold", "lira"))
 
 
 def audited(labels, *, rule=RULE, n_shadows=32, C=0.01, attacks=("loss-threshold", "lira")):

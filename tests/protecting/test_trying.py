@@ -146,7 +146,11 @@ def test_the_cheapest_that_passes():
     codes = rng.integers(0, 2, size=(4000, 5)).astype(float)
     y = (codes.sum(axis=1) + rng.normal(size=4000) > 2.5).astype(int)
     bayes = subject(CategoricalNB(min_categories=2), (codes[:2000], y[:2000]), (codes[2000:], y[2000:]))
-    found = protect(bayes, Settings(n_shadows=0, attacks=("gap",)), [StrongerPenalty(1000), LabelsOnly()])
+    found = protect(
+        bayes,
+        Settings(n_shadows=0, attacks=("gap",), rule=ReleaseRule(attacks=("gap",))),
+        [StrongerPenalty(1000), LabelsOnly()],
+    )
     verdicts = {name: one.verdict for name, one in by_name(found).items()}
     assert verdicts["unchanged"] is verdicts["penalty-1000"] is Verdict.PASSES
     assert found.cheapest is found.undefended
@@ -238,7 +242,8 @@ def test_labels_are_not_free():
     X = draw.normal(size=(2000, 2))
     y = (X[:, 0] + draw.normal(size=2000) > 0).astype(int)
     noisy = subject(LogisticRegression(), (X[:1000], y[:1000]), (X[1000:], y[1000:]))
-    settings = Settings(n_shadows=0, n_influence=0, attacks=("gap",), rule=ReleaseRule(dtp=None, advantage=0.5))
+    rule = ReleaseRule(dtp=None, advantage=0.5, attacks=("gap",))
+    settings = Settings(n_shadows=0, n_influence=0, attacks=("gap",), rule=rule)
     found = protect(noisy, settings, [LabelsOnly(), Binning(0.1)])
     plain, labels, binned = found.tried
     assert {one.verdict for one in found.tried} == {Verdict.PASSES}

@@ -45,6 +45,9 @@ from leakgauge.auditing.settings import ReleasePart, ReleaseRule, RulePart, Sett
 from leakgauge.auditing.subject import Subject, refuse_readers
 from leakgauge.auditing.tables import Or, Part, said_of
 from leakgauge.errors import ConfigError
+from leakgauge.membership import MembershipAttack
+from leakgauge.membership.own import chosen
+from leakgauge.membership.own import identity as identity_of_attack
 from leakgauge.models import PickleFile, load_factory
 from leakgauge.training import default_recipe
 from leakgauge.training.fingerprints import UNREPEATABLE, fingerprint
@@ -108,7 +111,7 @@ class Config(Part):
             self._scores_alone()
         elif self.data is None:
             raise ValueError("data: missing; expected the table [data] with the source of the records")
-        self.settings()
+        self._settings([name for name in self.attacks.names or () if ":" not in name])
         return self
 
     @property
@@ -212,7 +215,14 @@ class Config(Part):
         return _validated(given, "options", self._folder)
 
     def settings(self) -> Settings:
-        """What to do and the release rule."""
+        """What to do and the release rule; this imports the modules of attacks that are named as ``module:name``.
+
+        Raises:
+            InputError: an attack cannot be imported or used.
+        """
+        return self._settings([chosen(name, folder=self._folder) for name in self.attacks.names or ()])
+
+    def _settings(self, attacks: Sequence[str | MembershipAttack]) -> Settings:
         return Settings(
             seed=self.seed,
             device=self.device,
@@ -221,7 +231,12 @@ class Config(Part):
             attributes=() if self.data is None else self.data.hidden,
             properties=tuple(part.secret for part in self.properties),
             games=PropertyGames(**self.property_games.as_settings),
-            **{**self.release.as_settings, **self.attacks.as_settings, **self.influence.as_settings},
+            **{
+                **self.release.as_settings,
+                **self.attacks.as_settings,
+                **self.influence.as_settings,
+                "attacks": attacks or None,
+            },
         )
 
     def pickles(self) -> list[PickleFile]:
@@ -275,7 +290,13 @@ class Config(Part):
                 }
                 for what in made
             ],
+            **({"own_attacks": own} if (own := self._own_attacks()) else {}),
         }
+
+    def _own_attacks(self) -> list[str]:
+        """The names of attacks of the user's, with what stands for their code."""
+        own = self.settings().own_attacks
+        return [f"{one.name} {_repeatable(identity_of_attack(one))}" for one in own]
 
     def _chosen(self) -> dict[str, Any]:
         chosen = self.model_dump(mode="json", include=set(NUMBERS))

@@ -51,6 +51,8 @@ class Limits:
         advantage: largest advantage of an attack, or ``None`` to leave it out.
         property: largest accuracy of telling a property's frequency, or ``None`` to leave it out.
         tpr_ratio: largest true-positive rate of an attack at 1 %, over 1 %, or ``None`` to leave it out.
+        attacks: ``None`` where a pass takes all membership attacks that were possible, whatever the rule takes for
+            enough.
 
     Raises:
         ConfigError: a limit is out of range, or all are left out.
@@ -60,6 +62,7 @@ class Limits:
     advantage: float | Kept | None = KEPT
     property: float | Kept | None = KEPT
     tpr_ratio: float | Kept | None = KEPT
+    attacks: Kept | None = KEPT
 
     def __post_init__(self) -> None:
         self.over(ReleaseRule())  # refuses what is out of range, and no limit at all

@@ -50,7 +50,8 @@ class ReleaseRule(PropertyLimits, MembershipLimits, InfluenceLimits):
     The size of an advantage counts, whatever its sign: an attack that is wrong more often than chance is right when
     reversed. All intervals on advantages have simultaneous confidence ``confidence``: a model whose advantages are at
     most the limit in size fails on them with probability at most ``1 - confidence``, and at most half of that where the
-    limit is larger than the half-width of the intervals, since then only one of the two ends can fail it.
+    limit is larger than the half-width of the intervals, since then only one of the two ends can fail it. Membership
+    attacks of the user's own are a family by themselves, with the same confidence.
 
     Where there is a limit on the advantage, the tails of the attacks' scores are judged as well: the odds of membership
     in a tail may not exceed e to the limit on DTP (e where there is none) times those among all records. A model whose
@@ -62,6 +63,8 @@ class ReleaseRule(PropertyLimits, MembershipLimits, InfluenceLimits):
         advantage: largest advantage of any membership or attribute attack, in (0, 1); ``None`` leaves it out.
         tpr_ratio: largest true-positive rate at a false-positive rate of 1 % in games, over 1 %, of any membership
             attack, in (1, 100); ``None``, the default, reports it and does not judge it.
+        attacks: names of the membership attacks that suffice for a pass; ``None``, the default, takes all that are
+            possible. Others that are carried out count as well.
         confidence: simultaneous confidence of all intervals of one kind.
         property: largest attack accuracy of distinguishing two frequencies of a target property, in (0.5, 1); ``None``,
             the default, reports it and does not judge it.
@@ -89,6 +92,7 @@ class RulePart(Part):
     queries: Queries = said_of(ReleaseRule, "queries")
     advantage: Annotated[float | None, Or("none", ReleaseRule, "advantage")] = said_of(ReleaseRule, "advantage")
     tpr_ratio: Annotated[float | None, Or("none", ReleaseRule, "tpr_ratio")] = said_of(ReleaseRule, "tpr_ratio")
+    attacks: tuple[str, ...] | None = said_of(ReleaseRule, "attacks", min_length=1)
     confidence: float = said_of(ReleaseRule, "confidence")
     property: Annotated[float | None, Or("none", ReleaseRule, "property")] = said_of(ReleaseRule, "property")
     poisoned: float = said_of(ReleaseRule, "poisoned")
@@ -119,7 +123,10 @@ class Settings(PropertySettings, AttributeSettings, MembershipSettings, Influenc
             models would take more than half of it, there are 16 or 8. ``None``: all. How many there were is in the
             result, and can be asked for by ``n_influence`` and ``n_shadows``.
         rule: the release rule.
-        attacks: names of the membership attacks; by default all that are possible.
+        attacks: the membership attacks, by default all that are possible: names of ours, with ``"all"`` for these;
+            functions of the user's or :class:`~leakgauge.membership.MembershipAttack` (see
+            :func:`leakgauge.membership.own_attack`), ``"module:name"`` for one, or the name of an installed one. Where
+            one of ours is left out that could have been carried out, nothing passes unless the rule says which suffice.
         n_shadows: shadow models, at least 4; 0 for none. ``None``: 32, or fewer where the budget does not allow that.
         population: share of the holdout that the attacker is given as known non-members, in [0, 0.9]; no attack is
             evaluated on them. ``None``: a fifth where an attack that needs them is named, where no shadow models can be

@@ -6,8 +6,16 @@ These are convenience doors to :mod:`leakgauge.report`, so that a user needs no 
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import fields, is_dataclass
+from enum import Enum
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
+
+from leakgauge.escaping import one_line
+from leakgauge.statistics import Estimate
+
+Row: TypeAlias = dict[str, Any]
+"""One line of a table, by the names of its columns."""
 
 
 class Shown:
@@ -48,8 +56,9 @@ class Shown:
 
         Args:
             part: ``"findings"`` (the default), ``"attacks"``, ``"attributes"``, ``"groups"``, ``"properties"`` or
-                ``"records"`` of an audit; ``"defences"`` of a protection; ``"steps"`` of an explanation. Records stand
-                under opaque ids.
+                ``"records"`` of an audit; ``"defences"`` of a protection; ``"steps"`` of an explanation;
+                ``"attacks"``, ``"stability"``, ``"records"`` or ``"not compared"`` of a comparison of attacks. Records
+                stand under opaque ids, or are numbered.
 
         Raises:
             ConfigError: there is no such part.
@@ -87,3 +96,27 @@ class Reported(Shown):
         from leakgauge.report.shown import show
 
         show(self)
+
+
+def flat(held: Any, before: str = "") -> Row:
+    """The numbers and words of a result as one line; estimates as three columns, lists left out.
+
+    >>> from leakgauge.auditing import Finding, Verdict
+    >>> finding = Finding("q", "m", Estimate(0.2, 0.1, 0.3, 0.95, "example", 9), 0.0, 0.1, Verdict.FAILS, "why", "")
+    >>> {name: held for name, held in flat(finding).items() if "estimate" in name}
+    {'estimate': 0.2, 'estimate_low': 0.1, 'estimate_high': 0.3}
+    """
+    row: Row = {}
+    for field in fields(held):
+        value, name = getattr(held, field.name), before + field.name
+        if isinstance(value, Estimate):
+            row |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
+        elif isinstance(value, Enum):
+            row[name] = value.value
+        elif isinstance(value, str):
+            row[name] = one_line(value)
+        elif value is None or isinstance(value, bool | int | float):
+            row[name] = value
+        elif is_dataclass(value):
+            row |= flat(value, f"{name}_")
+    return row

@@ -13,7 +13,8 @@ from leakgauge.auditing.settings import Settings
 from leakgauge.checking import optional, text
 from leakgauge.errors import ConfigError, DataError, ModelError, user_code
 from leakgauge.escaping import shapes
-from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS
+from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, MembershipAttack
+from leakgauge.membership.own import EVERYTHING
 from leakgauge.models import (
     Endpoint,
     LabelAccess,
@@ -279,7 +280,9 @@ def possible_settings(what: Subject, settings: Settings) -> Settings:
         for attack in ATTACKS + AUDITOR_ATTACKS
         if attack.name not in READERS and not (no_population and attack.needs_population)
     )
-    attacks = possible if settings.attacks is None else settings.attacks
+    attacks = settings.attacks or ()
+    if settings.takes_all:
+        attacks = (*possible, *(one for one in attacks if one not in (*possible, EVERYTHING)))
     if not attacks:
         raise ConfigError(
             f"attacks names none that scores alone allow; leave it out, or name some of: {', '.join(possible)}"
@@ -287,13 +290,14 @@ def possible_settings(what: Subject, settings: Settings) -> Settings:
     return replace(settings, attacks=attacks, attributes=(), n_influence=0)
 
 
-def refuse_readers(names: Sequence[str]) -> None:
+def refuse_readers(attacks: Sequence[str | MembershipAttack]) -> None:
     """Refuse attacks that read the records, or ask about changed copies of them, where only scores are known.
 
     Raises:
         ConfigError: one of them is named.
     """
-    unable = next((name for name in names if name in READERS), None)
+    own = [one.name for one in attacks if isinstance(one, MembershipAttack) and one.reads_features]
+    unable = next((name for name in (*attacks, *own) if name in (*READERS, *own)), None)
     if unable is not None:
         raise ConfigError(
             f"attack {unable!r} reads the records, and only scores were given; leave it out, or audit the model with "

@@ -47,6 +47,12 @@ def gate(
             show_default="the audit's",
         ),
     ] = None,
+    all_attacks: Annotated[
+        bool,
+        typer.Option(
+            "--all-attacks", help="Pass no audit that left out membership attacks, even where its rule allows it."
+        ),
+    ] = False,
 ) -> int:
     """Apply the release rule to a finished audit: one line for each finding, the verdict, and the exit code.
 
@@ -64,13 +70,13 @@ def gate(
     from leakgauge.auditing import Run
     from leakgauge.auditing.gate import Limits, apply
     from leakgauge.cli._console import remark, results
-    from leakgauge.report.statement import headline
+    from leakgauge.report.statement import headline, selected
     from leakgauge.report.terminal import STYLES
     from leakgauge.report.words import HEADLINES, UNSIGNED
 
     with Run(run).as_read():
         written = Run(run).written()
-        document = apply(written, _limits(dtp, advantage, property, tpr_ratio))
+        document = apply(written, _limits(dtp, advantage, property, tpr_ratio, all_attacks=all_attacks))
         if (judged := apply(written, Limits()).verdict) is not written.verdict:
             remark(f"result.json states “{written.verdict}”, but its estimates imply “{judged}”; the estimates count")
         console = results()
@@ -78,17 +84,22 @@ def gate(
             console.print(_line(model, finding), style=STYLES[finding.verdict.value], soft_wrap=True, markup=False)
         said = headline(document.audits[0]) if len(document.audits) == 1 else HEADLINES[document.verdict]
         console.print(f"{said}: {document.name}", style="bold", soft_wrap=True, markup=False)
+        for rests_on in dict.fromkeys(filter(None, map(selected, document.audits))):
+            remark(rests_on)
         remark(UNSIGNED)
         if os.environ.get("GITHUB_ACTIONS") == "true":
             _tell_github(document)
     return document.verdict.exit_code
 
 
-def _limits(dtp: str | None, advantage: str | None, accuracy: str | None, ratio: str | None) -> Limits:
+def _limits(
+    dtp: str | None, advantage: str | None, accuracy: str | None, ratio: str | None, *, all_attacks: bool
+) -> Limits:
     from leakgauge.auditing.gate import KEPT, Limits
 
     given = {"--dtp": dtp, "--advantage": advantage, "--property": accuracy, "--tpr-ratio": ratio}
-    return Limits(*(KEPT if text is None else _limit(option, text) for option, text in given.items()))
+    applied = [KEPT if text is None else _limit(option, text) for option, text in given.items()]
+    return Limits(applied[0], applied[1], applied[2], applied[3], None if all_attacks else KEPT)
 
 
 def _limit(option: str, text: str) -> float | None:

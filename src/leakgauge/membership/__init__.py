@@ -14,6 +14,7 @@ from leakgauge.membership.game import (
     population_game,
     strongest_per_record,
 )
+from leakgauge.membership.own import own_attack
 
 __all__ = [
     "ATTACKS",
@@ -30,6 +31,7 @@ __all__ = [
     "everyone_as_target",
     "expected_advantage",
     "left_out_error",
+    "own_attack",
     "population_game",
     "strongest_per_record",
 ]

@@ -258,6 +258,7 @@ def everyone_as_target(
     width: float = 0.01,
     seed: int = 0,
     targets: Indices | None = None,
+    features: Floats | None = None,
 ) -> RecordSuccess:
     """Let each model of the table play the target while the others play the shadows.
 
@@ -278,6 +279,7 @@ def everyone_as_target(
         width: bin width.
         seed: for attacks that draw random numbers.
         targets: the models that play the target, by default all; the others still play shadows.
+        features: encoded features of the pool ``[n, d]``, for attacks that read them.
 
     Raises:
         ModelError: the attack does not work on such answers, or needs records that are no candidates.
@@ -305,7 +307,7 @@ def everyone_as_target(
             return table.rows(np.flatnonzero(shadows)) if attack.needs_shadows else None
 
         def evidence(t: int, model: int) -> MembershipEvidence:
-            return _evidence(table, labels, model, others(t, model), width, seed)
+            return replace(_evidence(table, labels, model, others(t, model), width, seed), features=features)
 
         scores = np.stack([attack.score(evidence(t, model)) for t, model in enumerate(playing)])
         if attack.member_probability is not None:

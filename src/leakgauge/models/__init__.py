@@ -12,7 +12,7 @@ from leakgauge.models.access import (
 )
 from leakgauge.models.converting import convert_pickle
 from leakgauge.models.endpoints import Endpoint, EndpointOutputs, Layout, Protocol, open_endpoint
-from leakgauge.models.files import is_pickle, load_estimator, load_factory
+from leakgauge.models.files import is_pickle, load_estimator, load_factory, load_object
 from leakgauge.models.function import FunctionProbabilities, FunctionRegression, answering, called
 from leakgauge.models.onnx import SessionFunction, is_session
 from leakgauge.models.pickles import PickleFile, looked_at
@@ -52,6 +52,7 @@ __all__ = [
     "labels_of",
     "load_estimator",
     "load_factory",
+    "load_object",
     "looked_at",
     "open_endpoint",
     "trained_module",

@@ -148,9 +148,26 @@ def load_factory(reference: str, folder: str | Path = "") -> Callable[..., Any]:
     Raises:
         ModelError: there is no such function, its module cannot be imported, or an installed one has its name.
     """
+    factory = load_object(reference, folder, "factory")
+    if not callable(factory):
+        raise _missing(reference, "factory")
+    return factory  # type: ignore[no-any-return]
+
+
+def load_object(reference: str, folder: str | Path, role: str) -> Any:
+    """What ``module:name`` names, found as :func:`load_factory` finds functions.
+
+    Args:
+        reference: what to import.
+        folder: where else to look for the module.
+        role: what it is to be, as messages call it.
+
+    Raises:
+        ModelError: it is not there, its module cannot be imported, or an installed one has its name.
+    """
     module_name, separator, attribute = reference.partition(":")
     if not (separator and module_name and attribute):
-        raise ModelError(f"factory {reference!r} must have the form 'module:function'")
+        raise ModelError(f"{role} {reference!r} must have the form 'module:function'")
     places = list(dict.fromkeys([str(Path(folder).resolve()), str(Path.cwd())]))
     _put_last(places)
     _forget_others(places)
@@ -158,17 +175,22 @@ def load_factory(reference: str, folder: str | Path = "") -> Callable[..., Any]:
         module = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:  # a module of the user's may raise anything
         reason = f"no module {error.name!r}" if isinstance(error, ModuleNotFoundError) else type(error).__name__
-        raise UserCodeError(f"factory {reference!r}: module {module_name!r} cannot be imported ({reason})") from None
+        raise UserCodeError(f"{role} {reference!r}: module {module_name!r} cannot be imported ({reason})") from None
     meant, imported = _file_of(module_name, places), getattr(module, "__file__", None)
     if meant is not None and (imported is None or Path(imported).resolve() != meant):
         raise ModelError(
-            f"factory {reference!r}: {meant} has the name of another module, {imported or 'a part of Python'}, which "
+            f"{role} {reference!r}: {meant} has the name of another module, {imported or 'a part of Python'}, which "
             "comes first; rename the file"
         )
-    factory = getattr(module, attribute, None)
-    if not callable(factory):
-        raise ModelError(f"factory {reference!r}: {module_name} has no function {attribute!r}")
-    return factory  # type: ignore[no-any-return]
+    found = getattr(module, attribute, None)
+    if found is None:
+        raise _missing(reference, role)
+    return found
+
+
+def _missing(reference: str, role: str) -> ModelError:
+    module, _, attribute = reference.partition(":")
+    return ModelError(f"{role} {reference!r}: {module} has no function {attribute!r}")
 
 
 _FOLDERS: list[str] = []

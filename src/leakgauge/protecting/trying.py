@@ -22,6 +22,7 @@ from leakgauge.auditing.subject import possible_settings
 from leakgauge.checking import instance, many, optional
 from leakgauge.defences import Binning, Defence, LabelsOnly, OutputDefence, Unchanged
 from leakgauge.errors import ConfigError, EndpointError, InputError, LeakgaugeError, ModelError, StoreError, WorkerError
+from leakgauge.membership.own import is_own
 from leakgauge.models import AnswerKind, answers, kind_of
 from leakgauge.progress import ShownProgress, of_part, reported
 from leakgauge.protecting.choice import default_defences, n_refits
@@ -173,24 +174,23 @@ def _affordable(what: Subject, settings: Settings) -> Settings:
 
 
 def _most_attacks(what: Subject, settings: Settings) -> int:
-    """The most membership attacks that the model or a defended one could face."""
+    """The most membership attacks of ours that the model or a defended one could face, at least 1."""
     settings = possible_settings(what, settings)
     learner = what.learner is not None or what.shadows is not None
     is_class = what.train.schema.task is Task.CLASSIFICATION
     kinds = (AnswerKind.PROBABILITIES, AnswerKind.LABELS) if is_class else (AnswerKind.VALUES,)
     hidden = bool(hidden_columns(what, settings))
-    return max(
-        len(
-            membership.possible_attacks(
-                kind,
-                settings.attacks,
-                shadows=membership.wants_shadows(kind, settings, learner=learner),
-                population=membership.n_set_aside(kind, settings, len(what.holdout), learner=learner, attributes=hidden)
-                > 0,
-            )
+    faced = (
+        membership.possible_attacks(
+            kind,
+            settings.attacks,
+            shadows=membership.wants_shadows(kind, settings, learner=learner),
+            population=membership.n_set_aside(kind, settings, len(what.holdout), learner=learner, attributes=hidden)
+            > 0,
         )
         for kind in kinds
     )
+    return max(1, *(sum(not is_own(attack) for attack in attacks) for attacks in faced))
 
 
 def _quality(what: Subject, settings: Settings) -> Quality:

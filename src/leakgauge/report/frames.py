@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import fields, is_dataclass
-from enum import Enum
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 from leakgauge.auditing import AuditDocument, AuditResult, Document, Explanation
-from leakgauge.auditing.shown import Shown
+from leakgauge.auditing.shown import Row, Shown, flat
+from leakgauge.comparing import AttackComparison, tables
 from leakgauge.errors import ConfigError, MissingExtra
 from leakgauge.escaping import one_line
 from leakgauge.protecting import Protection, ProtectionDocument
-from leakgauge.statistics import Estimate
-
-Row: TypeAlias = dict[str, Any]
 
 
 def frame(result: Shown, part: str | None) -> Any:
@@ -42,6 +38,8 @@ def _parts(result: Shown) -> Mapping[str, Callable[[], Iterable[Row]]]:
             return {part: partial(_of_all, result, part) for part in _PARTS}
         case Protection():
             return {"defences": lambda: [_defence(one) for one in ProtectionDocument.of(result).tried]}
+        case AttackComparison():
+            return tables(result)
         case Explanation():
             return {"steps": lambda: [flat(step) for step in result.described.steps]}
     raise TypeError(f"a {type(result).__name__} has no tables")
@@ -84,27 +82,3 @@ def _defence(one: Any) -> Row:
     row = flat(one)
     row = {name: held for name, held in row.items() if not name.startswith("audit_")}
     return {"name": row.pop("name"), "title": row.pop("title"), "verdict": one.verdict.value, **row}
-
-
-def flat(held: Any, before: str = "") -> Row:
-    """The numbers and words of a result as one line; estimates as three columns, lists left out.
-
-    >>> from leakgauge.auditing import Finding, Verdict
-    >>> finding = Finding("q", "m", Estimate(0.2, 0.1, 0.3, 0.95, "example", 9), 0.0, 0.1, Verdict.FAILS, "why", "")
-    >>> {name: held for name, held in flat(finding).items() if "estimate" in name}
-    {'estimate': 0.2, 'estimate_low': 0.1, 'estimate_high': 0.3}
-    """
-    row: Row = {}
-    for field in fields(held):
-        value, name = getattr(held, field.name), before + field.name
-        if isinstance(value, Estimate):
-            row |= {name: value.value, f"{name}_low": value.low, f"{name}_high": value.high}
-        elif isinstance(value, Enum):
-            row[name] = value.value
-        elif isinstance(value, str):
-            row[name] = one_line(value)
-        elif value is None or isinstance(value, bool | int | float):
-            row[name] = value
-        elif is_dataclass(value):
-            row |= flat(value, f"{name}_")
-    return row

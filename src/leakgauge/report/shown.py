@@ -16,6 +16,7 @@ from markupsafe import Markup
 from leakgauge.auditing import AuditDocument, Document, Explanation, Finding, Verdict
 from leakgauge.auditing.shown import Shown
 from leakgauge.checking import whole
+from leakgauge.comparing import AttackComparison, AttackStrength
 from leakgauge.drawing.marks import style as drawn_style
 from leakgauge.errors import ConfigError
 from leakgauge.escaping import every_line, one_line
@@ -25,7 +26,15 @@ from leakgauge.report import protection as protections
 from leakgauge.report import statement, words
 from leakgauge.report.figures import verdict_class
 from leakgauge.report.page import _environment, _source, render_html
-from leakgauge.report.terminal import not_tried, show_audits, show_explanation, show_protection, text_of
+from leakgauge.report.terminal import (
+    not_tried,
+    show_audits,
+    show_comparison,
+    show_explanation,
+    show_protection,
+    text_of,
+)
+from leakgauge.report.terminal.comparison import COLUMNS, measured
 from leakgauge.report.terminal.explanation import cost as cost_of
 from leakgauge.report.terminal.explanation import duration
 from leakgauge.statistics import Estimate
@@ -88,6 +97,8 @@ def summary(result: Shown, width: int) -> str:
             return "\n".join([shown, *not_tried(result)])
         case Explanation():
             return text_of(lambda console: show_explanation(result, console), columns)
+        case AttackComparison():
+            return text_of(lambda console: show_comparison(result, console), columns)
     raise TypeError(f"a {type(result).__name__} has no summary")
 
 
@@ -139,6 +150,8 @@ def _cards(result: Shown) -> list[Card]:
             return [_of_protection(ProtectionDocument.of(result))]
         case Explanation():
             return [_of_explanation(every_line(result.described))]
+        case AttackComparison():
+            return [_of_comparison(result)]
     raise TypeError(f"a {type(result).__name__} cannot be shown")
 
 
@@ -216,6 +229,29 @@ def _of_explanation(found: Explanation) -> Card:
         ),
         f"{words.counted(left_out, 'more step')}: to_frame()." if left_out > 0 else "",
     )
+
+
+def _of_comparison(found: AttackComparison) -> Card:
+    left_out = len(found.attacks) - MAX_ROWS
+    missing = f"{words.counted(len(found.not_compared), 'game')} could not be played: summary()."
+    return Card(
+        None,
+        "Membership attacks compared",
+        _cut(found.headline),
+        (missing,) if found.not_compared else (),
+        (),
+        f"What the attacks achieved, each interval at {100 * found.confidence:.3g} % by itself",
+        COLUMNS,
+        tuple(
+            (None, (*map(_cut, (one.model, one.data, one.attack, str(one.seed))), *map(measured, _measures(one))))
+            for one in found.attacks[:MAX_ROWS]
+        ),
+        f"{words.counted(left_out, 'more line')}: to_frame()." if left_out > 0 else "",
+    )
+
+
+def _measures(one: AttackStrength) -> tuple[Estimate | None, ...]:
+    return one.auc, one.advantage, one.tpr_at_1_percent, one.tpr_at_01_percent
 
 
 def _cut(text: str) -> str:

@@ -11,11 +11,13 @@ from leakgauge.report.words import (
     ADVICE,
     HEADLINES,
     PROTECT,
+    TITLES,
     capital,
     counted,
     listing,
     released,
     sentence,
+    title_of,
     unit,
 )
 
@@ -95,14 +97,24 @@ def not_proven(audit: AuditDocument) -> str:
     )
 
 
+def selected(audit: AuditDocument) -> str:
+    """Which membership attacks a pass rests on where some that were possible were left out; otherwise empty."""
+    if audit.verdict is not Verdict.PASSES or not audit.left_out:
+        return ""
+    return (
+        f"The pass rests on {listing(attack.title for attack in audit.attacks)} alone: the release rule takes them for "
+        f"enough, and {listing(map(title_of, audit.left_out))} could have been carried out and were not."
+    )
+
+
 def advice(audit: AuditDocument) -> str:
     """What the verdict means for a release and, where mitigations can be tried, how."""
     if audit.verdict is Verdict.PASSES:
         lists = [found for chapter in CHAPTERS for found in chapter.identified(audit)]
         nothing = bool(lists) and all(n == 0 and fewest <= n_members for n, fewest, n_members in lists)
         identified = ", and no training record was identified" if nothing else ""
-        said = (f"No measure was shown to exceed its limit{identified}.", not_proven(audit), ADVICE[audit.verdict])
-        return " ".join(filter(None, said))
+        said = f"No measure was shown to exceed its limit{identified}."
+        return _joined(said, selected(audit), not_proven(audit), ADVICE[audit.verdict])
     defended = {chapter.question for chapter in CHAPTERS if chapter.is_defended}
     failed = {finding.question for finding in audit.findings if finding.verdict is Verdict.FAILS}
     return f"{ADVICE[audit.verdict]} {PROTECT}" if failed & defended else ADVICE[audit.verdict]
@@ -140,7 +152,9 @@ def rule(audit: AuditDocument) -> list[str]:
     said = [demand for chapter in CHAPTERS for demand in chapter.rule(audit)]
     level = f"{100 * audit.rule.confidence:.3g} %"
     alone = f"Each interval on an advantage has a confidence of {level}"
-    return [*said, f"{alone}; those that show that the limit is exceeded have it for all attacks together."]
+    ours_alone = all(one.name in TITLES for one in audit.attacks)
+    together = "together" if ours_alone else "of leakgauge together, and for all others together"
+    return [*said, f"{alone}; those that show that the limit is exceeded have it for all attacks {together}."]
 
 
 def statement(audit: AuditDocument, version: str) -> list[tuple[str, str]]:
@@ -162,9 +176,9 @@ def statement(audit: AuditDocument, version: str) -> list[tuple[str, str]]:
         ("Audited", f"The model “{what.model}”{learner}, with leakgauge {version}, on {records}."),
         ("Threat model", _threat_model(audit)),
         ("Tested", f"{capital(tested)}." if tested else "Nothing could be tested."),
-        ("Results", " ".join(filter(None, results))),
+        ("Results", _joined(*results)),
         ("Release rule", " ".join(rule(audit))),
-        ("Verdict", " ".join(filter(None, [f"{headline(audit)}.", not_proven(audit), ADVICE[audit.verdict]]))),
+        ("Verdict", _joined(f"{headline(audit)}.", selected(audit), not_proven(audit), ADVICE[audit.verdict])),
         ("Not tested", " ".join(sentence(item) for item in audit.not_tested)),
         ("Reach", REACH),
     ]
@@ -184,4 +198,8 @@ def _threat_model(audit: AuditDocument) -> str:
         f"The attacker queries the model any number of times, receives {released(audit)}, knows the target record, and "
         f"{knows}. The attacker does not know the model’s parameters."
     )
-    return " ".join(filter(None, [said, *(chapter.attacker(audit) for chapter in CHAPTERS)]))
+    return _joined(said, *(chapter.attacker(audit) for chapter in CHAPTERS))
+
+
+def _joined(*sentences: str) -> str:
+    return " ".join(filter(None, sentences))

@@ -73,9 +73,14 @@ UNSIGNED = (
 )
 """What every rendering of a file has to say about it."""
 
-GLOSSES = {attack.name: attack.gloss for attack in ATTACKS + AUDITOR_ATTACKS + OFFLINE_ATTACKS}
-GLOSSES |= {attack.name: attack.gloss for attack in ATTRIBUTE_ATTACKS}
-"""What each attack does, by its id; that of a custom attack is not known."""
+GLOSSES = {
+    "membership": {attack.name: attack.gloss for attack in ATTACKS + AUDITOR_ATTACKS + OFFLINE_ATTACKS},
+    "attributes": {attack.name: attack.gloss for attack in ATTRIBUTE_ATTACKS},
+}
+"""What each attack does, by its question and id; that of an attack of the user's is not known."""
+
+TITLES = {attack.name: attack.title for attack in ATTACKS + AUDITOR_ATTACKS}
+"""Of the membership attacks of ours, by their ids."""
 
 
 def marked(verdict: Verdict) -> str:
@@ -163,9 +168,19 @@ def listing(items: Iterable[str]) -> str:
     return f"{', '.join(most)} and {last}" if most else last
 
 
+def title_of(attack: str) -> str:
+    """The title of a membership attack of ours, by its id; that of another is its id.
+
+    >>> title_of("lira"), title_of("mine")
+    ('LiRA (likelihood ratio)', 'mine')
+    """
+    return TITLES.get(attack, attack)
+
+
 def gloss(attack: MembershipAttackResult | AttributeAttackResult) -> str:
     """What an attack does and where it is from, to stand below its name."""
-    does = GLOSSES.get(attack.name)
+    question = "membership" if isinstance(attack, MembershipAttackResult) else "attributes"
+    does = GLOSSES[question].get(attack.name)
     return f"{does} ({attack.source})" if does else attack.source
 
 

@@ -12,10 +12,17 @@ from leakgauge.auditing.membership.result import GamesTpr, MembershipAttackResul
 from leakgauge.auditing.result import Description
 from leakgauge.auditing.settings import ReleaseRule
 from leakgauge.auditing.tails import ROUNDING, fits
+from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS
 from leakgauge.statistics import FEWEST_FALSE_POSITIVES, FEWEST_FALSE_RECORDS, Estimate
+
+OURS = tuple(attack.name for attack in ATTACKS + AUDITOR_ATTACKS)
+"""Others are the user's, a family by themselves."""
 
 HOLDOUT_NOT_TESTED = "Whether holdout records were trained on, beyond those that equal a training record."
 
+
+LEFT_OUT = "Membership attacks that the settings leave out"
+"""What the document says of them, in part."""
 
 LARGEST = 1 + ROUNDING
 """Of advantages and rates."""
@@ -38,7 +45,8 @@ def contradictions(
         if not all(_resolved(rate) is (rate.pool is not None and rate.together is not None) for rate in _rates(attack)):
             yield f"the rates of {attack.title} in games do not fit their numbers of false positives"
         tail, n_in, n_out = attack.tail, description.n_train, description.n_holdout
-        most = (1 - rule.confidence) / (4 * len(part.attacks)) * (1 + ROUNDING)
+        family = sum((one.name in OURS) is (attack.name in OURS) for one in part.attacks)
+        most = (1 - rule.confidence) / (4 * family) * (1 + ROUNDING)
         if tail is not None and not (fits(tail, n_in, n_out, description.overlap) and tail.level <= most):
             yield f"the tail odds of {attack.title} do not fit their counts"
     played = any(attack.games is not None for attack in part.attacks)
@@ -47,6 +55,8 @@ def contradictions(
     tested = () if part.contamination is None else (part.contamination.p_value, part.contamination.p_value_of_loss)
     if not all(0 <= p_value <= 1 for p_value in (*tested, part.outlier or 0.0)):
         yield "a p-value is not in [0, 1]"
+    if not part.left_out and any(said.startswith(LEFT_OUT) for said in not_tested):
+        yield "it says that attacks were left out, and not which"
     if played and part.contamination is None and HOLDOUT_NOT_TESTED not in not_tested:
         yield "it lacks the test for holdout records that were trained on"
 

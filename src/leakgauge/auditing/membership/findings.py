@@ -28,6 +28,12 @@ JUDGED_ALONE = tuple(attack.name for attack in ATTACKS if attack.needs_populatio
 
 MEMBERSHIP_TAIL_MEASURE = "tail odds of the strongest attack"
 
+LEFT_OUT_MEASURES = {
+    "advantage": "membership advantage, attacks that were left out",
+    "tpr_ratio": "true-positive rate over a false-positive rate of 1 %, attacks that were left out",
+}
+"""By the limit that they would have been compared with."""
+
 RELEASED_MEASURE = "membership advantage of the audited model itself"
 
 WITHHOLDING_CONFIDENCE = 0.9
@@ -320,6 +326,37 @@ def shadows_finding(why_not: str, rule: ReleaseRule) -> list[Finding]:
             "it ignore unknown ones (handle_unknown=\"ignore\")",
         )
     ]  # fmt: skip
+
+
+def left_out_finding(left_out: Sequence[str], carried_out: Sequence[str], rule: ReleaseRule) -> list[Finding]:
+    """That nothing passes by a choice of attacks, unless the rule names those that suffice and they were carried out.
+
+    A pass says that no attack of a set exceeds the limit (intersection-union), and is the easier the smaller the set;
+    so the rule fixes the set, and not the settings of one audit.
+
+    Args:
+        left_out: names of attacks that were possible and that the settings leave out.
+        carried_out: names of those that were carried out.
+        rule: with the attacks that suffice.
+    """
+    named, ours = rule.attacks or (), [attack.name for attack in ATTACKS + AUDITOR_ATTACKS]
+    lacking = [name for name in named if name not in carried_out and (left_out or name not in ours)]
+    if rule.attacks is None:
+        lacking = list(left_out)
+    if not lacking:
+        return []
+    listed = ", ".join(lacking)
+    if rule.attacks is None:
+        reason = f"the settings leave out attacks that could have been carried out: {listed}"
+        remedy = 'carry out all attacks ("all"), or let the release rule name those that suffice (rule.attacks)'
+    else:
+        reason = f"the release rule asks for attacks that were not carried out: {listed}"
+        remedy = "carry them out (attacks), with shadow models where they need some"
+    return [
+        Finding("membership", measure, None, 0.0, limit, Verdict.CANNOT_TELL, reason, remedy)
+        for (name, measure) in LEFT_OUT_MEASURES.items()
+        if (limit := getattr(rule, name)) is not None
+    ]
 
 
 def unsteady_finding(n_moved: int, n: int, rule: ReleaseRule) -> list[Finding]:

@@ -48,6 +48,11 @@ class Games:
 
     __repr__ = shapes
 
+    def of(self, attacks: Sequence[MembershipAttack]) -> Games:
+        """The games of some of the attacks."""
+        names = [one.name for one in attacks]
+        return Games({name: one for name, one in self.played.items() if name in names}, self.members)
+
     def results(self, confidence: float, overlap: Overlap | None, *, among: int) -> dict[str, AttackGames]:
         """What the games amount to, by the name of the attack.
 
@@ -126,6 +131,7 @@ def play(
     attacks: Sequence[MembershipAttack],
     settings: Settings,
     execution: Execution = HERE,
+    features: Floats | None = None,
 ) -> Games:
     """Let every shadow model play the target of every attack that can be played on a table.
 
@@ -137,6 +143,7 @@ def play(
         attacks: to play.
         settings: of the audit.
         execution: whose progress is told how many attacks were played.
+        features: of the candidates ``[n, d]``, for attacks that read them.
     """
     members = table.members
     n_in = members.sum(axis=0)
@@ -146,7 +153,9 @@ def play(
     played = {}
     for n_done, one in enumerate(playable):
         execution.tell(n_done, len(playable))
-        played[one.name] = everyone_as_target(table, labels, one, width=settings.bin_width, seed=settings.seed)
+        played[one.name] = everyone_as_target(
+            table, labels, one, width=settings.bin_width, seed=settings.seed, features=features
+        )
     execution.tell(len(playable), len(playable))
     return Games(played, members)
 

@@ -6,6 +6,7 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,6 +26,7 @@ from leakgauge.auditing.membership.result import (
 from leakgauge.auditing.overlap import Overlap
 from leakgauge.auditing.released import released_answers
 from leakgauge.auditing.settings import ReleaseRule, Settings
+from leakgauge.auditing.subject import possible_settings
 from leakgauge.errors import ModelError
 from leakgauge.influence import Pdtp
 from leakgauge.membership import (
@@ -39,6 +41,8 @@ from leakgauge.membership import (
     strongest_per_record,
 )
 from leakgauge.membership.error_law import SHUFFLED_FOLDS_FROM_RECORDS
+from leakgauge.membership.noise_robustness import N_COPIES
+from leakgauge.membership.own import EVERYTHING, require_repeatable
 from leakgauge.models import AnswerKind, LabelAccess, Model
 from leakgauge.records import Records
 from leakgauge.statistics import (
@@ -72,6 +76,9 @@ FALSE_DISCOVERY_RATE = 0.05
 
 FEWEST_TO_CHOOSE = 16
 """Fewer shadow models are too few to choose an attack for each record on some and judge it on others."""
+
+FEWEST_TO_LEARN = 20
+"""Members, and others, from which the auditor's attack learns anything: ten in each half."""
 
 SMALLEST_SHADOW_SHARE = 0.5
 """Share of the shadow models that must be left where others failed: with fewer, attacks are weaker than was asked."""
@@ -127,17 +134,56 @@ class PerRecord:
 
 
 def possible_attacks(
-    kind: AnswerKind, names: tuple[str, ...] | None, *, shadows: bool, population: bool = False, copies: bool = True
+    kind: AnswerKind,
+    selected: tuple[str | MembershipAttack, ...] | None,
+    *,
+    shadows: bool,
+    population: bool = False,
+    copies: bool = True,
 ) -> tuple[MembershipAttack, ...]:
-    """The attacks that can be carried out, of those named; without ``copies`` the model takes no further queries.
+    """The attacks that can be carried out, of those selected; without ``copies`` the model takes no further queries.
 
     By default all but those that need known non-members where there are shadow models, which tell an attacker more.
+    Those of the user's come last.
     """
-    return tuple(
+    everything, names = selected is None or EVERYTHING in selected, selected or ()
+    ours = [
         attack
         for attack in ATTACKS + AUDITOR_ATTACKS
-        if (not (shadows and attack.needs_population) if names is None else attack.name in names)
-        and attack.possible(kind, shadows=shadows, population=population, copies=copies)
+        if attack.name in names or (everything and not (shadows and attack.needs_population))
+    ]
+    own = [one for one in names if isinstance(one, MembershipAttack)]
+    return tuple(
+        one for one in (*ours, *own) if one.possible(kind, shadows=shadows, population=population, copies=copies)
+    )
+
+
+def learns(case: Case) -> bool:
+    """Whether there are enough records for the auditor's attack."""
+    return min(int(case.is_member.sum()), int((~case.is_member).sum())) >= FEWEST_TO_LEARN
+
+
+def left_out(case: Case, carried_out: Sequence[str], *, shadows_possible: bool) -> tuple[str, ...]:
+    """Names of the attacks that would be carried out without a selection, and were not.
+
+    Args:
+        case: what is audited.
+        carried_out: names of the attacks that were.
+        shadows_possible: whether shadow models could be trained, or were not tried.
+    """
+    given = case.given
+    settings = possible_settings(given, replace(case.settings, attacks=None))
+    learner = given.learner is not None or given.shadows is not None
+    n_aside = n_set_aside(case.kind, settings, len(given.holdout), learner=learner, attributes=False)
+    by_default = possible_attacks(
+        case.kind,
+        settings.attacks,
+        shadows=wants_shadows(case.kind, settings, learner=learner) and shadows_possible,
+        population=n_aside > 0,
+        copies=case.affords(N_COPIES * len(case.candidates)),
+    )
+    return tuple(
+        one.name for one in by_default if one.name not in carried_out and (not one.knows_members or learns(case))
     )
 
 
@@ -296,6 +342,8 @@ def carry_out(
     if overlap is not None and overlap.share(rule.confidence) is None:
         overlap = None
     scores = [attack.score(evidence) for attack in attacks]
+    for attack, found in zip(attacks, scores, strict=True):
+        require_repeatable(attack, found, partial(attack.score, evidence))
     called = [
         np.asarray(own > 0, dtype=np.float64)
         if attack.member_probability is None

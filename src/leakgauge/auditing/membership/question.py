@@ -14,11 +14,13 @@ from leakgauge.auditing.advice import Situation
 from leakgauge.auditing.budget import N_SHADOWS
 from leakgauge.auditing.finding import Finding
 from leakgauge.auditing.influence.question import InfluenceAnswer
-from leakgauge.auditing.membership.consistency import HOLDOUT_NOT_TESTED, contradictions
+from leakgauge.auditing.membership.consistency import HOLDOUT_NOT_TESTED, LEFT_OUT, contradictions
 from leakgauge.auditing.membership.findings import (
+    LEFT_OUT_MEASURES,
     MEMBERSHIP_TAIL_MEASURE,
     advantage_measure,
     findings,
+    left_out_finding,
     shadows_finding,
     unsteady_finding,
 )
@@ -32,6 +34,8 @@ from leakgauge.auditing.membership.measurement import (
     carry_out,
     exposed,
     gather,
+    learns,
+    left_out,
     per_record,
     possible_attacks,
     strongest,
@@ -49,6 +53,7 @@ from leakgauge.escaping import shapes
 from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, Contamination, noise_robustness
 from leakgauge.membership.error_law import SHUFFLED_FOLDS_FROM_RECORDS
 from leakgauge.membership.noise_robustness import N_COPIES
+from leakgauge.membership.own import is_own
 from leakgauge.models import AnswerKind
 from leakgauge.statistics import SMALLEST_GROUP, Estimate
 from leakgauge.statistics.numerals import number, short
@@ -63,9 +68,6 @@ SHADOWS = "shadow models"
 
 LARGEST_ERROR_OF_SHARE = 0.5
 """A share of the holdout that is known no better is none to be printed."""
-
-FEWEST_TO_LEARN = 20
-"""Members, and others, from which the auditor's attack learns anything: ten in each half."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,6 +86,7 @@ class MembershipAnswer(Answer):
         contamination: whether part of the holdout seems to have been trained on.
         success: how often attacks are right about each candidate.
         usual: how far a regressor usually errs on other records, and where that is from.
+        left_out: names of the attacks that were possible and that the settings leave out.
     """
 
     attacked: tuple[Attacked, ...]
@@ -96,6 +99,7 @@ class MembershipAnswer(Answer):
     contamination: Contamination | None
     success: PerRecord | None
     usual: tuple[float, str] | None
+    left_out: tuple[str, ...] = ()
 
     __repr__ = shapes
 
@@ -119,6 +123,7 @@ class MembershipAnswer(Answer):
             n_games=len(self.games.members) if self.games.played else 0,
             outlier=self.outlier,
             contamination=self.contamination,
+            left_out=self.left_out,
         )
 
     def findings(self, case: Case, situation: Situation) -> list[Finding]:
@@ -157,9 +162,13 @@ class MembershipAnswer(Answer):
     def not_tested(self, case: Case) -> list[str]:
         """Attacks that were left out, and what takes more shadow models."""
         said = []
-        if left_out := self._left_out(case):
-            named = ", ".join(f"“{title}”" for title in left_out)
-            said.append(f"Membership attacks that the settings leave out: {named}.")
+        if self.left_out:
+            titles = [attack.title for attack in ATTACKS + AUDITOR_ATTACKS if attack.name in self.left_out]
+            said.append(f"{LEFT_OUT}: {', '.join(f'“{title}”' for title in titles)}.")
+        carried_out = [one.attack.name for one in self.attacked]
+        if unable := [one.title for one in case.settings.own_attacks if one.name not in carried_out]:
+            named = ", ".join(f"“{title}”" for title in unable)
+            said.append(f"Attacks of the user that these outputs, or the lack of shadow models, do not allow: {named}.")
         if wants_copies(case.kind, case.settings) and not case.asks_copies:
             said.append(
                 f"“{noise_robustness.ATTACK.title}”: this attack takes {N_COPIES * len(case.candidates):,} queries, "
@@ -184,18 +193,6 @@ class MembershipAnswer(Answer):
         if not asks_population and case.kind is not AnswerKind.LABELS:
             said.append("Attacks that need known non-members (population attack and quantile regression).")
         return [*said, "Attacks with hundreds of shadow models, which are stronger at very low false-positive rates."]
-
-    def _left_out(self, case: Case) -> list[str]:
-        """Titles of the attacks that could have been carried out, and were not named."""
-        named = case.settings.attacks
-        return [
-            attack.title
-            for attack in ATTACKS + AUDITOR_ATTACKS
-            if named is not None
-            and attack.name not in named
-            and not attack.needs_population
-            and attack.possible(case.kind, shadows=self.shadows is not None, population=False, copies=True)
-        ]
 
     def method(self, case: Case) -> Mapping[str, Any]:
         """Which attacks, how many shadow models, and by which engine."""
@@ -267,26 +264,36 @@ class Membership(Question):
             population=case.n_population > 0,
             copies=case.asks_copies,
         )
-        fewest = min(int(case.is_member.sum()), int((~case.is_member).sum()))
-        chosen = tuple(one for one in chosen if not one.knows_members or fewest >= FEWEST_TO_LEARN)
+        chosen = tuple(one for one in chosen if not one.knows_members or learns(case))
         games = NO_GAMES
         if table is not None:
-            games = play(table, case.candidates.labels, chosen, settings, execution=case.telling("attacks in games"))
-        attacked = carry_out(
-            chosen,
-            gather(case, table, usual),
-            case.is_member,
-            settings.rule,
-            case.overlap,
-            games=games,
-            among=settings.n_attacks,
-        )
-        called = {one.attack.name: one.called for one in attacked}
-        outlier = games.outlier(called, case.is_member) if games.played else None
-        claimed, listed = exposed(attacked, case.is_member, among=settings.n_attacks)
+            games = play(
+                table,
+                case.candidates.labels,
+                chosen,
+                settings,
+                case.telling("attacks in games"),
+                case.candidates.features,
+            )
+        evidence, attacked, p_values = gather(case, table, usual), list[Attacked](), list[float]()
+        # The user's attacks are a family by themselves: however many there are, no estimate of ours changes.
+        for own, among in ((False, settings.n_attacks), (True, len(settings.own_attacks))):
+            family = tuple(one for one in chosen if is_own(one) is own)
+            played = games.of(family)
+            found = carry_out(
+                family, evidence, case.is_member, settings.rule, case.overlap, games=played, among=among
+            )  # fmt: skip
+            if played.played:
+                p_values.append(played.outlier({one.attack.name: one.called for one in found}, case.is_member))
+            attacked += found
+        claimed, listed = exposed(tuple(attacked), case.is_member, among=settings.n_attacks)
         success = None if table is None else per_record(table, case.candidates.labels, width=settings.bin_width)
         tested = None if table is None or not games.played else tested_holdout(case, table)
-        return MembershipAnswer(attacked, claimed, listed, table, no_shadows, games, outlier, tested, success, usual)
+        missing = left_out(case, [one.name for one in chosen], shadows_possible=not no_shadows)
+        return MembershipAnswer(
+            tuple(attacked), claimed, listed, table, no_shadows, games, min(p_values, default=None), tested, success,
+            usual, missing,
+        )  # fmt: skip
 
     @classmethod
     def judged_again(cls, written: Written) -> list[Finding]:
@@ -314,7 +321,7 @@ class Membership(Question):
     @classmethod
     def limit_of(cls, finding: Finding) -> str:
         """True-positive rates have a limit of their own."""
-        return "tpr_ratio" if finding.measure == TPR_MEASURE else cls.limit
+        return "tpr_ratio" if finding.measure in (TPR_MEASURE, LEFT_OUT_MEASURES["tpr_ratio"]) else cls.limit
 
     @classmethod
     def threshold_of(cls, finding: Finding, rule: ReleaseRule) -> float | None:
@@ -347,5 +354,6 @@ def _findings(
         *of(findings),
         *of(partial(tpr_findings, lost=lost)),
         *shadows_finding(part.no_shadows, rule),
+        *left_out_finding(part.left_out, [one.name for one in part.attacks], rule),
         *unsteady_finding(part.n_moved, part.n_asked_again, rule),
     ]

@@ -207,6 +207,8 @@ class MembershipPart:
             p-value; ``None`` where no games were played.
         contamination: whether part of the holdout seems to have been trained on; ``None`` where that was not tested.
         membership_by_group: advantages within classes, and within the categories of columns that the settings name.
+        left_out: names of the attacks that were possible and that the settings leave out; none in documents of schema
+            versions before 2.3.
     """
 
     attacks: tuple[MembershipAttackResult, ...] = ()
@@ -219,3 +221,4 @@ class MembershipPart:
     outlier: float | None = None
     contamination: Contamination | None = None
     membership_by_group: tuple[GroupedAdvantages, ...] = ()
+    left_out: tuple[str, ...] = ()

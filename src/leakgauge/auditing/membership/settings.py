@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from leakgauge.auditing.attributes.settings import AttributeSettings
 from leakgauge.auditing.tables import Part, said_of
 from leakgauge.checking import Checked, many, number, optional, setting, text, whole
 from leakgauge.errors import ConfigError
-from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS
+from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, MembershipAttack
+from leakgauge.membership.own import EVERYTHING, canonical, chosen
 
 POPULATION_SHARE = 0.2
 """Share of the holdout that is set aside by default."""
@@ -18,14 +19,28 @@ SMALLEST_POPULATION = 40
 """Fewer known non-members say too little to give up records that attacks are judged by."""
 
 
+def _attack(name: str, value: Any) -> str | MembershipAttack:
+    """The name of an attack of ours, or an attack of the user's; see :func:`leakgauge.membership.own.chosen`."""
+    return chosen(value)
+
+
+def _attack_name(name: str, value: Any) -> str:
+    """The name of an attack; ours need not be spelled exactly."""
+    given = text(name, value)
+    ours = canonical(given)
+    return ours if any(one.name == ours for one in ATTACKS + AUDITOR_ATTACKS) else given
+
+
 @dataclass(frozen=True, kw_only=True)
 class MembershipLimits(Checked):
-    """The limit on attacks.
+    """The limit on attacks, and which of them a pass takes.
 
     Args:
         advantage: largest advantage of any membership or attribute attack, in (0, 1); ``None`` leaves it out.
         tpr_ratio: largest true-positive rate at a false-positive rate of 1 % in games, over 1 %, of any membership
             attack, in (1, 100); ``None``, the default, reports it and does not judge it.
+        attacks: names of the membership attacks that suffice for a pass; ``None``, the default, takes all that are
+            possible. Others that are carried out count as well.
     """
 
     advantage: float | None = setting(
@@ -38,6 +53,16 @@ class MembershipLimits(Checked):
         optional(number(above=1, below=100, hint="1 is chance level, try 10")),
         'largest true-positive rate at a false-positive rate of 1 %, over 1 %, in games, or "none"',
     )
+    attacks: tuple[str, ...] | None = setting(
+        None,
+        optional(many(_attack_name)),
+        "names of the membership attacks that suffice for a pass; by default all that are possible",
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.attacks == ():
+            raise ConfigError("rule.attacks names no attack; leave it out, or name those that suffice for a pass")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +70,10 @@ class MembershipSettings(Checked):
     """How membership inference is carried out.
 
     Args:
-        attacks: names of the membership attacks; by default all that are possible.
+        attacks: the membership attacks, by default all that are possible: names of ours, with ``"all"`` for these;
+            functions of the user's or :class:`~leakgauge.membership.MembershipAttack` (see
+            :func:`leakgauge.membership.own_attack`), ``"module:name"`` for one, or the name of an installed one. Where
+            one of ours is left out that could have been carried out, nothing passes unless the rule says which suffice.
         n_shadows: shadow models, at least 4; 0 for none. ``None``: 32, or fewer where the budget does not allow that.
         population: share of the holdout that the attacker is given as known non-members, in [0, 0.9]; no attack is
             evaluated on them. ``None``: a fifth where an attack that needs them is named, where no shadow models can be
@@ -56,10 +84,11 @@ class MembershipSettings(Checked):
         groups: categorical columns by whose categories the membership advantage is reported, as it is by class.
     """
 
-    attacks: tuple[str, ...] | None = setting(
+    attacks: tuple[str | MembershipAttack, ...] | None = setting(
         None,
-        optional(many(text)),
-        f"by default all that are possible: {', '.join(one.name for one in ATTACKS + AUDITOR_ATTACKS)}",
+        optional(many(_attack)),
+        f'by default "all" that are possible: {", ".join(one.name for one in ATTACKS + AUDITOR_ATTACKS)}; module:name '
+        "for one of your own",
     )
     n_shadows: int | None = setting(
         None,
@@ -79,10 +108,10 @@ class MembershipSettings(Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        known = [attack.name for attack in ATTACKS + AUDITOR_ATTACKS]
-        unknown = [name for name in self.attacks or () if name not in known]
-        if unknown:
-            raise ConfigError(f"attack {unknown[0]!r} is not known; expected some of: {', '.join(known)}")
+        words = [{one.name.casefold(), one.title.casefold()} for one in self.own_attacks]
+        for i, one in enumerate(self.own_attacks):
+            if any(words[i] & before for before in words[:i]):
+                raise ConfigError(f"two attacks have the name or title of {one.name!r}; give one of them another name")
         if self.n_shadows is not None and 0 < self.n_shadows < 4:
             raise ConfigError(f"shadow models must be 0 or at least 4, got {self.n_shadows}; leave it out for 32")
         if self.population == 0 and self._names_population:
@@ -91,6 +120,16 @@ class MembershipSettings(Checked):
     @property
     def _names_population(self) -> bool:
         return any(attack.needs_population for attack in ATTACKS if attack.name in (self.attacks or ()))
+
+    @property
+    def own_attacks(self) -> tuple[MembershipAttack, ...]:
+        """The attacks of the user's."""
+        return tuple(one for one in self.attacks or () if isinstance(one, MembershipAttack))
+
+    @property
+    def takes_all(self) -> bool:
+        """Whether all attacks of ours that are possible are carried out."""
+        return self.attacks is None or EVERYTHING in self.attacks
 
     def n_population(self, n_holdout: int, *, shadows: bool, attributes: bool = False) -> int:
         """Return how many holdout records the attacker is given as known non-members.
@@ -104,7 +143,7 @@ class MembershipSettings(Checked):
         """
         if self.population is not None:
             return int(self.population * n_holdout)
-        wanted = self._names_population or (self.attacks is None and not shadows) or attributes
+        wanted = self._names_population or (self.takes_all and not shadows) or attributes
         n = int(POPULATION_SHARE * n_holdout) if wanted else 0
         return max(1, n) if self._names_population else n * (n >= SMALLEST_POPULATION)
 

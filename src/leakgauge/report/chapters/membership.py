@@ -8,7 +8,7 @@ from leakgauge.auditing import AuditDocument, MembershipAttackResult
 from leakgauge.auditing.advice import DETECTION_POWER, shown_with_power
 from leakgauge.report import figures
 from leakgauge.report.chapters.chapter import Chapter, Estimates
-from leakgauge.report.words import counted, factor, number, short, value_and_interval
+from leakgauge.report.words import counted, factor, listing, number, short, title_of, value_and_interval
 
 
 class MembershipChapter(Chapter):
@@ -21,16 +21,18 @@ class MembershipChapter(Chapter):
     def rule(self, audit: AuditDocument) -> list[str]:
         """The limits on advantages and tails."""
         rule = audit.rule
-        at_low_fpr = []
+        others = []
         if rule.tpr_ratio is not None:
-            at_low_fpr = [
+            others = [
                 (
                     f"No attack may identify more than {short(rule.tpr_ratio)} % of members where it takes 1 % of "
                     "non-members for members, in games between models of the learner."
                 )
             ]
+        if rule.attacks is not None:
+            others.append(f"These membership attacks suffice for a pass: {listing(map(title_of, rule.attacks))}.")
         if rule.advantage is None:
-            return at_low_fpr
+            return others
         return [
             (
                 "No attack, reversed or not, may distinguish members from non-members with a membership advantage "
@@ -40,7 +42,7 @@ class MembershipChapter(Chapter):
                 "Among the records with the most extreme scores of an attack, the odds of membership may not be shown "
                 f"to exceed {factor(1.0 if rule.dtp is None else rule.dtp)} times those among all records."
             ),
-            *at_low_fpr,
+            *others,
         ]
 
     def tested(self, audit: AuditDocument) -> list[str]:
