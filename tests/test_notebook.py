@@ -1,7 +1,9 @@
-"""The notebook among the examples, run by a kernel: it goes through, and what it leaves on the page is small."""
+"""The notebooks among the examples, run by a kernel: they go through, and what they leave on the page is small."""
 
 from __future__ import annotations
 
+import importlib.util
+import os
 import warnings
 from pathlib import Path
 from typing import Any
@@ -13,10 +15,22 @@ nbclient = pytest.importorskip("nbclient")
 pytest.importorskip("ipykernel")
 pytest.importorskip("matplotlib")
 
-EXAMPLE = Path(__file__).parent.parent / "examples" / "notebook.ipynb"
+EXAMPLES = Path(__file__).parent.parent / "examples"
+EXAMPLE, PATIENTS = EXAMPLES / "notebook.ipynb", EXAMPLES / "patients.ipynb"
+
+SHORT = {"N = 1000": "N = 120", 'target="high"': 'target="high", settings=lg.Settings(n_shadows=8, n_influence=8)'}
+"""What is changed in the notebook of patients, which takes some minutes as it is."""
 
 MOST_CHARACTERS = {"text/html": 20_000, "text/plain": 2_000, "image/png": 120_000}
 """Of one output."""
+
+
+def run(notebook: Any, folder: Path) -> Any:
+    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
+        warnings.simplefilter("ignore")  # of the kernel's own libraries
+        patch.setenv("CI", "")
+        nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(folder)}}).execute()
+    return notebook
 
 
 @pytest.fixture(scope="module")
@@ -24,12 +38,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Any:
     """The notebook after it was run, with the report shown in a last cell."""
     notebook = nbformat.read(EXAMPLE, as_version=4)
     notebook.cells.append(nbformat.v4.new_code_cell("result.show()"))
-    folder = str(tmp_path_factory.mktemp("notebook"))
-    with warnings.catch_warnings(), pytest.MonkeyPatch.context() as patch:
-        warnings.simplefilter("ignore")  # of the kernel's own libraries
-        patch.setenv("CI", "")
-        nbclient.NotebookClient(notebook, timeout=300, resources={"metadata": {"path": folder}}).execute()
-    return notebook
+    return run(notebook, tmp_path_factory.mktemp("notebook"))
 
 
 def outputs(cell: Any) -> list[Any]:
@@ -40,8 +49,9 @@ def cell_of(notebook: Any, source: str) -> Any:
     return next(cell for cell in notebook.cells if cell.cell_type == "code" and source in cell.source)
 
 
-def test_the_example_is_kept_without_outputs():
-    cells = [cell for cell in nbformat.read(EXAMPLE, as_version=4).cells if cell.cell_type == "code"]
+@pytest.mark.parametrize("path", [EXAMPLE, PATIENTS], ids=lambda path: path.stem)
+def test_examples_are_kept_without_outputs(path):
+    cells = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
     assert len(cells) > 5
     assert not any(cell.outputs or cell.execution_count for cell in cells)
 
@@ -83,3 +93,26 @@ def test_pictures_are_drawn(ran):
 def test_the_report_is_shown_in_a_frame(ran):
     (shown,) = outputs(ran.cells[-1])
     assert shown.data["text/html"].startswith('<div><iframe title="leakgauge report" sandbox="allow-scripts" srcdoc=')
+
+
+@pytest.mark.skipif(
+    not Path(os.environ.get("LEAKGAUGE_DATA", "."), "iwpc_warfarin").is_dir(),
+    reason="the table is not in LEAKGAUGE_DATA",
+)
+def test_a_table_with_holes_text_and_a_date(tmp_path):
+    """Six models, as far as their libraries are installed, from a file to a report in six lines each."""
+    notebook = nbformat.read(PATIENTS, as_version=4)
+    libraries = {"XGBoost": "xgboost", "LightGBM": "lightgbm", "CatBoost": "catboost"}
+    missing = [f'name="{name}"' for name, library in libraries.items() if importlib.util.find_spec(library) is None]
+    notebook.cells = [cell for cell in notebook.cells if not any(name in cell.source for name in missing)]
+    audits = [cell for cell in notebook.cells if "lg.audit(" in cell.source]
+    assert len(audits) == 6 - len(missing)
+    for cell in notebook.cells:
+        for long, short in SHORT.items():
+            cell.source = cell.source.replace(long, short)
+    run(notebook, tmp_path)
+    for cell in audits:
+        shown = outputs(cell)[-1].data
+        assert "60 training and 60 holdout records>" in shown["text/plain"]
+        assert len(shown["text/html"]) < MOST_CHARACTERS["text/html"]
+    assert len(list(tmp_path.glob("*.html"))) == len(audits)

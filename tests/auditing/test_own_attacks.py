@@ -378,7 +378,7 @@ def test_scores_alone_are_attacked_too() -> None:
     members = np.arange(2 * N) < N
     told = Settings(attacks=["all", noise], rule=RULE)
     result = audit_scores(members, loss=loss, settings=told)
-    assert {"noise", "population"} <= {one.name for one in result.attacks}
+    assert {"noise", "loss-threshold"} <= {one.name for one in result.attacks}
     assert result.left_out == ()
     assert audit_scores(members, loss=loss, settings=Settings(attacks=[noise], rule=RULE)).left_out
     reader = own_attack(noise, reads_features=True)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import runpy
 import shutil
-import sys
 import tomllib
 from collections.abc import Callable
 from pathlib import Path
@@ -39,37 +38,6 @@ def test_a_table_of_ones_own(examples: Path, capsys: pytest.CaptureFixture[str])
     assert "largest PDTP" in said
     assert "inf [inf" not in said
     assert Path("own_table.html").read_text().lower().startswith("<!doctype html>")
-
-
-PATIENTS = {
-    "logistic regression": "sklearn",
-    "forest": "sklearn",
-    "histogram boosting": "sklearn",
-    "XGBoost": "xgboost",
-    "LightGBM": "lightgbm",
-    "CatBoost": "catboost",
-}
-
-
-@pytest.mark.skipif(
-    not Path(os.environ.get("LEAKGAUGE_DATA", "."), "iwpc_warfarin").is_dir(),
-    reason="the table is not in LEAKGAUGE_DATA",
-)
-@pytest.mark.parametrize(
-    "name", [name if name == "logistic regression" else pytest.param(name, marks=pytest.mark.slow) for name in PATIENTS]
-)
-def test_a_table_with_holes_text_and_dates(
-    examples: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, name: str
-) -> None:
-    """Each model answers as its user asks it, and is audited whole."""
-    pytest.importorskip(PATIENTS[name])
-    monkeypatch.setattr(sys, "argv", ["patients.py", name, "60"])
-    run(examples / "patients.py")
-    said = capsys.readouterr().out
-    assert "60 training and 60 holdout records; released outputs: class probabilities" in said
-    assert "LiRA" in said
-    assert "cannot tell" not in said.split("largest PDTP")[0]
-    assert Path("patients.html").read_text().lower().startswith("<!doctype html>")
 
 
 def test_files_of_ones_own_are_explained(examples: Path, cli: Callable) -> None:
