@@ -827,11 +827,16 @@ def test_parameters_move_as_in_the_slow_twin(row):
     ("name", "last"),
     [
         ("categorical", lambda counts: CategoricalNB(min_categories=counts)),
-        ("categorical", lambda counts: CategoricalNB(min_categories=counts, alpha=1e-3, fit_prior=False)),
         ("gaussian", lambda counts: GaussianNB()),
-        ("multinomial", lambda counts: MultinomialNB()),
-        ("complement", lambda counts: ComplementNB()),
-        ("bernoulli", lambda counts: BernoulliNB(binarize=1.0)),
+        *(
+            pytest.param(name, last, marks=pytest.mark.slow)
+            for name, last in (
+                ("categorical", lambda counts: CategoricalNB(min_categories=counts, alpha=1e-3, fit_prior=False)),
+                ("multinomial", lambda counts: MultinomialNB()),
+                ("complement", lambda counts: ComplementNB()),
+                ("bernoulli", lambda counts: BernoulliNB(binarize=1.0)),
+            )
+        ),
     ],
 )
 def test_equals_the_slow_twin_on_all_of_1000_people(name, last):

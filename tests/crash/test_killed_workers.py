@@ -99,6 +99,7 @@ def test_processes_that_always_die_are_given_up(tmp_path: Path) -> None:
     assert "use fewer workers" in said
 
 
+@pytest.mark.slow
 def test_a_cluster_finds_the_same(tmp_path: Path, undisturbed: str) -> None:
     pytest.importorskip("distributed")
     assert run(tmp_path, "dask") == undisturbed

@@ -39,9 +39,9 @@ from leakgauge.training.engines.refit import Refit
 COMMON, INDEPENDENT = Randomness.COMMON, Randomness.INDEPENDENT
 
 
-def people(n: int = 60) -> Records:
+def people(n: int = 60, d: int = 6) -> Records:
     data = load_breast_cancer()
-    return Records.from_arrays(data.data[:n, :6], data.target[:n])
+    return Records.from_arrays(data.data[:n, :d], data.target[:n])
 
 
 def test_a_closed_form_has_the_floor_of_its_rounding() -> None:
@@ -61,7 +61,7 @@ def test_a_solver_that_stops_early_sets_the_floor() -> None:
     """The error of PDTP is about what the floor says: here within a factor of 5 for nearly all, and not 0."""
     rough = SklearnLearner(make_pipeline(PowerTransformer(), LogisticRegression(tol=1e-2)))
     tight = SklearnLearner(make_pipeline(PowerTransformer(), LogisticRegression(tol=1e-12, max_iter=10_000)))
-    found, truth = pdtp(rough, people(), seed=0), pdtp(tight, people(), seed=0)
+    found, truth = pdtp(rough, people(60, 3), seed=0), pdtp(tight, people(60, 3), seed=0)
     error = np.abs(found.values - truth.values)
     assert error.max() > 1e-3, "there is something to warn of"
     assert np.mean(error <= 5 * found.solver_floor) >= 0.9
@@ -71,9 +71,9 @@ def test_a_solver_that_stops_early_sets_the_floor() -> None:
 def test_a_solver_whose_floor_is_above_the_limit_is_not_judged() -> None:
     """PDTP below the limit, the floor above it: neither a pass nor a fail."""
     data = load_breast_cancer()
-    train, holdout = (data.data[:60, :6], data.target[:60]), (data.data[60:120, :6], data.target[60:120])
+    train, holdout = (data.data[:30, :3], data.target[:30]), (data.data[60:90, :3], data.target[60:90])
     rough = make_pipeline(PowerTransformer(), LogisticRegression(tol=0.5, C=100))
-    found = pdtp(SklearnLearner(rough), people(), seed=0)
+    found = pdtp(SklearnLearner(rough), people(30, 3), seed=0)
     low, high = (found.values - found.solver_floor).max(), (found.values + found.solver_floor).max()
     rule = ReleaseRule(dtp=float(low + high) / 2, queries=Queries.DIRECT)
     findings = audit_subject(subject(rough, train, holdout), Settings(n_shadows=0, rule=rule)).findings

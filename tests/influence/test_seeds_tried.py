@@ -100,7 +100,9 @@ PAIRS = {
 }
 
 
-@pytest.mark.parametrize("name", PAIRS)
+@pytest.mark.parametrize(
+    "name", [pytest.param(name, marks=() if name == "liblinear" else pytest.mark.slow) for name in PAIRS]
+)
 def test_no_record_is_further_from_the_converged_value_than_its_floor(name: str) -> None:
     rough, converged = (pdtp(SklearnLearner(estimator), people(), seed=0) for estimator in PAIRS[name])
     error = np.abs(rough.values - converged.values)

@@ -191,6 +191,7 @@ def network_by_keys(units, n_keys, split):
     return accuracy(model, test), found.tpr.value, found.fpr.value
 
 
+@pytest.mark.slow
 def test_a_network_on_digits_by_the_number_of_keys():
     """Advantage 1 - 10^-k at a cost of about 0.02 of accuracy (section 6.4: 0.014 to 0.047); nothing without markers.
 

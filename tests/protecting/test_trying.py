@@ -476,7 +476,7 @@ def test_logistic_regression_on_adult():
     pool = whole[np.random.default_rng(13).choice(len(whole), 1000, replace=False)]
     learner = recipe("logistic-regression", pool)
     adult = Subject("adult", pool[np.arange(500)], pool[np.arange(500, 1000)], None, learner)
-    settings = Settings(n_shadows=4, attacks=("gap", "loss-threshold"), n_influence=200)
+    settings = Settings(n_shadows=4, attacks=("gap", "loss-threshold"), n_influence=60)
     found = by_name(protect(adult, settings, [StrongerPenalty(100), Binning(0.01), LabelsOnly()]))
     largest = {name: one.result.influence.largest for name, one in found.items()}
     assert largest["penalty-100"] < largest["unchanged"] / 2

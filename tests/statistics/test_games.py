@@ -275,7 +275,7 @@ def exact_misses(n, rate, confidence, exact):
     return low, high
 
 
-@pytest.mark.parametrize("n", [20, 50, 200, 1000])
+@pytest.mark.parametrize("n", [20, 50, 200, pytest.param(1000, marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("confidence", "exact", "times"), [(0.95, False, 1.8), (0.95, True, 1.0), (0.994, True, 1.0)])
 def test_no_end_of_the_census_misses_more_than_it_says(n, confidence, exact, times):
     """By enumeration, at rates of 0.5 % to 99.5 %: Wilson's, by which models pass, and the one by which they fail."""

@@ -434,7 +434,9 @@ MORE = [
 ]
 
 
-@pytest.mark.parametrize(("name", "data"), PAIRS)
+@pytest.mark.parametrize(
+    ("name", "data"), [pytest.param(*pair, marks=() if pair in PAIRS[:3] else pytest.mark.slow) for pair in PAIRS]
+)
 def test_trees_have_scikit_learns_law(name, data):
     """2,000 trees a side, 53 comparisons by Holm; all pairs together at level 1e-3.
 

@@ -153,7 +153,7 @@ def test_a_stump_loses_the_record_from_its_leaf():
 
 
 @pytest.mark.usefixtures("loops")
-@pytest.mark.parametrize("asked", ["own", "others", "all"])
+@pytest.mark.parametrize("asked", ["own", "all", pytest.param("others", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("data", DATA)
 @pytest.mark.parametrize("name", LEARNERS)
 def test_the_walk_equals_the_plain_loop(name, data, asked):
