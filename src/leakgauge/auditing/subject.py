@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -131,6 +131,7 @@ def subject(
     target: str | None = None,
     learner: Any = None,
     name: str | None = None,
+    one_hot: Mapping[str, Sequence[str]] | None = None,
 ) -> Subject:
     """Bring what a user has into one form.
 
@@ -145,6 +146,7 @@ def subject(
         target: name of the label column where ``train`` and ``holdout`` are data frames.
         learner: how the model was trained, where the model itself does not say.
         name: how the report calls the model.
+        one_hot: by the name of a feature its columns of 0 and 1, of which each row has exactly one 1.
 
     Raises:
         DataError: the two sets do not fit together, or hold something that cannot be used.
@@ -157,7 +159,7 @@ def subject(
         refuse_class(given)
     with user_code(name_of(model), "get_params or classes_"):
         task, classes = _task(model), _classes(model)
-    members, others = as_records(train, holdout, target=target, task=task, classes=classes)
+    members, others = as_records(train, holdout, target=target, task=task, classes=classes, one_hot=one_hot)
     how = as_learner(learner) if learner is not None else None
     note = "" if task is not None or isinstance(train, Records) else _guessed(members)
     if isinstance(model, Endpoint):
@@ -214,6 +216,7 @@ def as_records(
     target: str | None = None,
     task: Task | None = None,
     classes: tuple[Any, ...] = (),
+    one_hot: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[Records, Records]:
     """Both sets under one schema.
 
@@ -223,13 +226,17 @@ def as_records(
         target: the label column of data frames.
         task: what the model does; by default what the labels look like.
         classes: the classes the model knows, if it says so.
+        one_hot: by the name of a feature its columns of 0 and 1.
     """
     if isinstance(train, Records) and isinstance(holdout, Records):
+        if one_hot:
+            raise DataError("one_hot is for tables; declare the groups where the Records are made (from_pair)")
         return train, holdout
     if isinstance(train, Records) or isinstance(holdout, Records):
         raise DataError("train and holdout must be of the same kind; one of them is Records and the other is not")
     label = Column(target or "y", Kind.CATEGORICAL, Role.TARGET, classes, dtype="object") if classes else None
-    return from_pair(train, holdout, target=target, task=task, columns=None if label is None else [label])
+    columns = None if label is None else [label]
+    return from_pair(train, holdout, target=target, task=task, columns=columns, one_hot=one_hot)
 
 
 def _task(model: Any) -> Task | None:

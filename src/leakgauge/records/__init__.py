@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from leakgauge.records.duplicates import Codes, record_codes
+from leakgauge.records.one_hot import OneHotCodes
 from leakgauge.records.reading import read_table
-from leakgauge.records.schema import Column, Kind, Native, Role, Schema, Task, Value
+from leakgauge.records.schema import Column, Kind, Native, OneHot, Role, Schema, Task, Value
 from leakgauge.records.splitting import random_half, split
 from leakgauge.records.table import Records, concatenate, from_pair
 
@@ -24,6 +25,8 @@ __all__ = [
     "FixedBins",
     "Kind",
     "Native",
+    "OneHot",
+    "OneHotCodes",
     "Records",
     "Role",
     "Schema",

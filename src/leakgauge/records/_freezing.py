@@ -13,7 +13,7 @@ from leakgauge.escaping import shapes
 from leakgauge.records import _encoding
 from leakgauge.records._messages import closest_column, shortened
 from leakgauge.records._tables import RawColumn, RawTable
-from leakgauge.records.columns import Column, Hole, Kind, Native, Role, Task, Value, in_order
+from leakgauge.records.columns import Column, Hole, Kind, Native, OneHot, Role, Task, Value, in_order
 from leakgauge.records.schema import Schema
 
 MOST_CLASSES = 20
@@ -48,6 +48,7 @@ class Wishes:
         left_out: Names of columns that are not features: the target, the id column, ignored ones.
         task: Classification or regression, if said.
         classes: The classes in order, if said.
+        one_hot: By the name of each one-hot group those of its columns.
     """
 
     columns: Mapping[str, Column] = field(default_factory=dict)
@@ -56,6 +57,7 @@ class Wishes:
     left_out: Collection[str] = ()
     task: Task | None = None
     classes: tuple[Value, ...] | None = None
+    one_hot: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     __repr__ = shapes
 
@@ -69,6 +71,8 @@ def freeze(parts: Sequence[TargetedTable], wishes: Wishes, native: Native | None
         DataError: If the parts differ in their columns, or a column cannot be understood.
     """
     first = parts[0].table
+    if not isinstance(wishes.one_hot, Mapping):
+        raise DataError('one_hot must give lists of columns by name, such as {"race": ["race_white", "race_black"]}.')
     _require_known(wishes, first)
     left_out = {*wishes.left_out, *(c.name for c in wishes.columns.values() if not c.is_feature)}
     names = [name for name in first.names if name not in left_out]
@@ -76,9 +80,14 @@ def freeze(parts: Sequence[TargetedTable], wishes: Wishes, native: Native | None
         raise DataError(f"{first.place} has no feature column left; keep at least one.")
     for part in parts[1:]:
         _require_same_columns(first, part.table, left_out)
-    columns = tuple(_freeze_feature([part.table.column(name) for part in parts], wishes) for name in names)
+    grouped = {name for columns in wishes.one_hot.values() for name in columns}
+    columns = tuple(_freeze_feature([part.table.column(name) for part in parts], wishes, grouped) for name in names)
     target = _freeze_target([part.target for part in parts], wishes)
-    return Schema(columns, target, native or first.native)
+    groups = tuple(
+        OneHot(name, columns, Role.SENSITIVE if name in wishes.sensitive else Role.FEATURE)
+        for name, columns in wishes.one_hot.items()
+    )
+    return Schema(columns, target, native or first.native, groups)
 
 
 def identifiers(raw: RawColumn) -> npt.NDArray[np.generic]:
@@ -107,7 +116,8 @@ def _require_known(wishes: Wishes, table: RawTable) -> None:
         ("named as categorical", wishes.categorical),
         ("named as target, id or ignored", wishes.left_out),
     ):
-        unknown = [name for name in names if name not in table.names]
+        groups = wishes.one_hot if names is wishes.sensitive else ()
+        unknown = [name for name in names if name not in table.names and name not in groups]
         if unknown:
             raise DataError(
                 f"{table.place} has no column {unknown[0]!r}, which is {wish}; "
@@ -135,7 +145,7 @@ def _require_same_columns(first: RawTable, other: RawTable, left_out: Collection
         raise DataError(f"{'; '.join(parts)}: both must have the same columns, so rename, add or ignore these.")
 
 
-def _freeze_feature(raws: Sequence[RawColumn], wishes: Wishes) -> Column:
+def _freeze_feature(raws: Sequence[RawColumn], wishes: Wishes, grouped: Collection[str]) -> Column:
     name = raws[0].name
     declared = wishes.columns.get(name)
     known = [raw for raw in raws if raw.dtype != "null"]
@@ -149,6 +159,8 @@ def _freeze_feature(raws: Sequence[RawColumn], wishes: Wishes) -> Column:
         return Column(name, kind, role, dtype=dtype, hole=hole, unit=known[0].unit)
     if declared and declared.categories:
         return Column(name, kind, role, declared.categories, dtype, known[0].hole)
+    if name in grouped and dtype == "bool":
+        return Column(name, kind, role, (False, True), dtype, known[0].hole)
     if kind is Kind.ORDINAL:
         _require_order(known)
     return Column(name, kind, role, _frozen_categories(raws), dtype, known[0].hole)

@@ -25,6 +25,7 @@ from leakgauge.attributes import (
     Shadows,
     Subgroup,
     infer,
+    one_hot,
     single,
     without_lost_pairs,
 )
@@ -118,18 +119,27 @@ def hidden_columns(what: Subject, settings: Settings) -> tuple[AttributeQuestion
 
 def _hidden(schema: Schema, column: SensitiveColumn) -> AttributeQuestion:
     name = column.name
+    if (group := schema.group(name)) is not None:
+        if column.edges is not None:
+            raise DataError(f"{name!r} is a one-hot group: its values are its columns; leave out edges")
+        return _with_prior(one_hot(schema, group.columns, name=name), column.prior)
+    if (within := next((one for one in schema.one_hot if name in one.columns), None)) is not None:
+        raise DataError(f"column {name!r} belongs to the one-hot group {within.name!r}; infer the group")
     if not schema.columns[schema.index(name)].is_categorical and column.edges is None:
         raise DataError(
             f"column {name!r} is numeric and can be inferred in bins only: give edges, such as edges = [0, 10, 20], or "
             "exclude it with attack = false"
         )
-    attribute = single(schema, name, edges=column.edges)
-    if column.prior is not None:
+    return _with_prior(single(schema, name, edges=column.edges), column.prior)
+
+
+def _with_prior(attribute: SensitiveAttribute, prior: tuple[float, ...] | None) -> AttributeQuestion:
+    if prior is not None:
         try:
-            checked_prior(column.prior, len(attribute))
+            checked_prior(prior, len(attribute))
         except DataError as error:
-            raise DataError(f"column {name!r}: {error}") from None
-    return AttributeQuestion(attribute, column.prior)
+            raise DataError(f"column {attribute.name!r}: {error}") from None
+    return AttributeQuestion(attribute, prior)
 
 
 def infer_columns(case: Case, hidden: Sequence[AttributeQuestion]) -> tuple[tuple[Inferred, ...], dict[str, str]]:
