@@ -29,7 +29,7 @@ from leakgauge.models import (
     wrap,
 )
 from leakgauge.models.access import DECLARE_CLASSES, MAX_ABSOLUTE_VALUE
-from leakgauge.models.sklearn import name_of, refuse_class
+from leakgauge.models.sklearn import name_of, refuse_class, steps_of
 from leakgauge.records import Column, Kind, Records, Role, Schema, Task, from_pair
 from leakgauge.training import Learner, PredictionTable, SklearnLearner
 
@@ -161,6 +161,8 @@ def subject(
         task, classes = _task(model), _classes(model)
     members, others = as_records(train, holdout, target=target, task=task, classes=classes, one_hot=one_hot)
     how = as_learner(learner) if learner is not None else None
+    for given in (model, learner):
+        _refuse_form(given, members.schema)
     note = "" if task is not None or isinstance(train, Records) else _guessed(members)
     if isinstance(model, Endpoint):
         return Subject(name or model.title, members, others, None, how, endpoint=model, note=note)
@@ -177,6 +179,44 @@ def subject(
     with user_code(name_of(model), "__sklearn_is_fitted__ or predict_proba"):
         fitted = wrap(model, members.schema) if is_fitted(model) else None
     return Subject(name or name_of(model), members, others, fitted, how)
+
+
+def _refuse_form(model: Any, schema: Schema) -> None:
+    """Refuse records of a shape, or in a sparse matrix, for what takes rows of numbers only.
+
+    Raises:
+        ModelError: scikit-learn says that the estimator, or the first step of a pipeline, does not take them.
+    """
+    from sklearn.utils import get_tags
+
+    if isinstance(model, Endpoint) and schema.array.shape is not None:
+        raise ModelError(
+            f"an endpoint is sent rows, and the records have the shape {schema.array.shape}; give [n, d] or a table"
+        )
+    estimator = model.estimator if isinstance(model, SklearnLearner) else model
+    first = steps_of(estimator)[0]
+    while hasattr(first, "steps"):
+        first = first.steps[0][1]
+    if not type(first).__module__.startswith("sklearn."):
+        return
+    tags = get_tags(first)
+    taken = tags.no_validation or (
+        tags.input_tags.string if schema.array.shape == () else tags.input_tags.three_d_array
+    )
+    if schema.array.shape is not None and not taken:
+        what = (
+            "texts alone"
+            if schema.array.shape == ()
+            else f"arrays of shape [n, {', '.join(map(str, schema.array.shape))}]"
+        )
+        remedy = (
+            "put TfidfVectorizer() before it"
+            if schema.array.shape == ()
+            else f"reshape X to [n, {schema.n_features}], or put a FunctionTransformer that does before it"
+        )
+        raise ModelError(f"{name_of(first)} takes rows of numbers, not {what}; {remedy}")
+    if schema.array.sparse and not (tags.no_validation or get_tags(estimator).input_tags.sparse):
+        raise ModelError(f"{name_of(estimator)} takes no sparse matrices; give X.toarray()")
 
 
 def _function_of(model: Any) -> Callable[[Any], Any]:

@@ -13,7 +13,7 @@ from leakgauge.escaping import shapes
 from leakgauge.records import _encoding
 from leakgauge.records._messages import closest_column, shortened
 from leakgauge.records._tables import RawColumn, RawTable
-from leakgauge.records.columns import Column, Hole, Kind, Native, OneHot, Role, Task, Value, in_order
+from leakgauge.records.columns import ArrayForm, Column, Hole, Kind, Native, OneHot, Role, Task, Value, in_order
 from leakgauge.records.schema import Schema
 
 MOST_CLASSES = 20
@@ -73,6 +73,7 @@ def freeze(parts: Sequence[TargetedTable], wishes: Wishes, native: Native | None
     first = parts[0].table
     if not isinstance(wishes.one_hot, Mapping):
         raise DataError('one_hot must give lists of columns by name, such as {"race": ["race_white", "race_black"]}.')
+    form = _one_form([part.table for part in parts])
     _require_known(wishes, first)
     left_out = {*wishes.left_out, *(c.name for c in wishes.columns.values() if not c.is_feature)}
     names = [name for name in first.names if name not in left_out]
@@ -87,7 +88,24 @@ def freeze(parts: Sequence[TargetedTable], wishes: Wishes, native: Native | None
         OneHot(name, columns, Role.SENSITIVE if name in wishes.sensitive else Role.FEATURE)
         for name, columns in wishes.one_hot.items()
     )
-    return Schema(columns, target, native or first.native, groups)
+    return Schema(columns, target, native or first.native, groups, form)
+
+
+def _one_form(tables: Sequence[RawTable]) -> ArrayForm:
+    """That of arrays of numbers, or of text; the type is one that holds the numbers of all tables."""
+    first = tables[0]
+    for other in tables[1:]:
+        if other.shape != first.shape or other.sparse != first.sparse:
+            raise DataError(
+                f"{first.place} is {first.described} and {other.place} {other.described}; give both in one form."
+            )
+    dtypes = [table.data.dtype for table in tables if isinstance(table.data, np.ndarray)]
+    kinds = {"number" if dtype.kind in "iuf" else dtype.kind for dtype in dtypes}
+    if len(dtypes) < len(tables) or kinds not in ({"number"}, {"U"}):
+        return ArrayForm(shape=first.shape, sparse=first.sparse)
+    common = np.result_type(*dtypes).newbyteorder("=")
+    dtype = common.str if common.kind == "U" else common.name if common.itemsize <= 8 else "float64"
+    return ArrayForm(dtype, first.shape, first.sparse)
 
 
 def identifiers(raw: RawColumn) -> npt.NDArray[np.generic]:
@@ -132,9 +150,10 @@ def _require_known(wishes: Wishes, table: RawTable) -> None:
 
 
 def _require_same_columns(first: RawTable, other: RawTable, left_out: Collection[str]) -> None:
-    missing = [n for n in first.names if n not in other.names and n not in left_out]
-    extra = [n for n in other.names if n not in first.names and n not in left_out]
-    if (missing or extra) and not {*first.names} & {*other.names}:
+    ours, theirs = {*first.names}, {*other.names}
+    missing = [n for n in first.names if n not in theirs and n not in left_out]
+    extra = [n for n in other.names if n not in ours and n not in left_out]
+    if (missing or extra) and not ours & theirs:
         raise DataError(
             f"{first.place} and {other.place} have no column in common; both must have the same ones, named in the "
             "first line of each file."

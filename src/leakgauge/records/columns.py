@@ -72,6 +72,22 @@ class Native(StrEnum):
 
 
 @dataclass(frozen=True)
+class ArrayForm:
+    """The form of the array that a model takes in place of a table with names of columns.
+
+    Attributes:
+        dtype: Of its entries: numbers of this type, or text.
+        shape: Of one record, such as (28, 28) for images and () for texts alone; the columns are its entries in C
+            order. ``None`` for a row of columns.
+        sparse: The class of SciPy for sparse ones, ``csr_matrix`` or ``csr_array``; ``None`` for those of NumPy.
+    """
+
+    dtype: str = "float64"
+    shape: tuple[int, ...] | None = None
+    sparse: str | None = None
+
+
+@dataclass(frozen=True)
 class Column:
     """One column of a table.
 

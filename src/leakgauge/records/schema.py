@@ -12,7 +12,8 @@ it is part of what gives people away.
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -23,9 +24,9 @@ from leakgauge.errors import DataError
 from leakgauge.escaping import shapes
 from leakgauge.records import _decoding, _encoding, _tables
 from leakgauge.records._messages import closest_column, repeated
-from leakgauge.records.columns import Column, Kind, Native, OneHot, Role, Task, Value
+from leakgauge.records.columns import ArrayForm, Column, Kind, Native, OneHot, Role, Task, Value
 
-__all__ = ["Column", "Kind", "Native", "OneHot", "Role", "Schema", "Task", "Value"]
+__all__ = ["ArrayForm", "Column", "Kind", "Native", "OneHot", "Role", "Schema", "Task", "Value"]
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 
@@ -42,6 +43,7 @@ class Schema:
         target: The column to predict; its categories are the classes, none for regression.
         native: The table type that `decode` returns.
         one_hot: Groups of columns of 0 and 1 that are one feature each.
+        array: The form of the array that `decode` returns for NumPy.
 
     Raises:
         DataError: If names repeat, a column is no feature, categories are not frozen yet, or groups share a column
@@ -62,6 +64,7 @@ class Schema:
     target: Column
     native: Native = Native.NUMPY
     one_hot: tuple[OneHot, ...] = ()
+    array: ArrayForm = field(default_factory=ArrayForm)
 
     __repr__ = shapes
 
@@ -88,6 +91,11 @@ class Schema:
             raise DataError(
                 f"target {self.target.name!r}: classes must be known and none may be missing (None); list "
                 "the classes, or drop rows without a label."
+            )
+        if self.array.shape is not None and math.prod(self.array.shape) != len(self.columns):
+            raise DataError(
+                f"a record of shape {self.array.shape} has {math.prod(self.array.shape)} entries, but the schema has "
+                f"{len(self.columns)} columns; give one for each entry."
             )
         self._require_groups()
 
@@ -154,8 +162,9 @@ class Schema:
         Returns:
             A table of type `native`, columns in model order. For NumPy, a matrix: `features` itself if all
             columns are numeric, float64 if the categories are numbers too, else an object array of the original
-            values. Nullable and Arrow-backed pandas types come back as the plain type of the same name, and
-            numbers that were kept as objects as numbers.
+            values; all in the form of `array`, as far as its type can hold the numbers. Nullable and Arrow-backed
+            pandas types come back as the plain type of the same name, and numbers that were kept as objects as
+            numbers.
 
         Raises:
             DataError: If the shape is not [m, d] or a code is not that of a category.
@@ -217,7 +226,12 @@ class Schema:
             else column
             for column in self.columns
         )
-        return dataclasses.replace(self, columns=columns, native=Native.NUMPY)
+        return dataclasses.replace(self, columns=columns, native=Native.NUMPY, array=ArrayForm())
+
+    @property
+    def form(self) -> str:
+        """In what form tables are handed to a model: their type, and what is special about arrays."""
+        return self.native.value if self.array == ArrayForm() else f"{self.native.value} {self.array}"
 
     @cached_property
     def codes_are_values(self) -> bool:
