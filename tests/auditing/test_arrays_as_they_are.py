@@ -219,6 +219,25 @@ def test_a_torch_network_takes_images():
     assert result.description.train_score.value == pytest.approx(expected)
 
 
+@pytest.mark.parametrize("learner", [LogisticRegression(), GaussianNB(), KNeighborsClassifier()])
+def test_arrays_in_single_precision_keep_the_engines(learner):
+    """Models are asked in single precision; what is trained without a record is computed in double precision."""
+    (X, y), (Z, w) = counts(60, 0, "float32"), counts(60, 1, "float32")
+    single = lg.explain(learner, train=(X, y), holdout=(Z, w), progress=False)
+    double = lg.explain(learner, train=(X.astype(float), y), holdout=(Z.astype(float), w), progress=False)
+    assert [step.engine for step in single.steps] == [step.engine for step in double.steps]
+    assert any(step.engine != "refit" for step in single.steps)
+
+
+def test_single_precision_of_many_columns():
+    """Log-probabilities of sums of 784 numbers add up to 1 to a few digits only; that is no error."""
+    rng = np.random.default_rng(0)
+    X = (rng.normal(size=(120, 784)) * 100).astype(np.float32)
+    y = (X[:, 0] > 0).astype(int)
+    model = GaussianNB().fit(X[:60], y[:60])
+    assert audited(model, (X[:60], y[:60]), (X[60:], y[60:])).verdict
+
+
 # ------------------------------------------------------------------ sparse matrices
 
 
