@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib
+import sys
 import warnings
 
 import numpy as np
@@ -19,6 +21,7 @@ from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, StandardSca
 from sklearn.tree import DecisionTreeClassifier
 
 import leakgauge as lg
+from leakgauge.auditing.config import load_config
 from leakgauge.errors import DataError, LeakgaugeError, ModelError
 from leakgauge.records import ArrayForm, Records, _tables
 
@@ -431,6 +434,70 @@ def test_texts_for_a_learner_of_numbers():
     train = notes(30, 0)
     with pytest.raises(ModelError, match=r"takes rows of numbers, not texts alone; put TfidfVectorizer\(\) before it"):
         audited(LogisticRegression(), (list(train.note), train.ill), (list(train.note), train.ill))
+
+
+# ------------------------------------------------------------------ files
+
+TOML = """
+[data]
+train = "train.npz"
+holdout = "holdout.npz"
+target = "y"
+
+[attacks]
+names = ["gap", "loss-threshold"]
+shadow_models = 0
+
+[influence]
+records = 0
+
+[[models]]
+kind = "factory"
+factory = "made_of_arrays:model"
+"""
+
+MODULE = """
+import numpy as np
+
+class Recording:
+    classes_ = np.array([0, 1])
+    given = []
+
+    def predict_proba(self, X):
+        self.given.append(X)
+        p = 1 / (1 + np.exp(-np.asarray([len(str(row)) % 7 - 3 for row in X])))
+        return np.column_stack([1 - p, p])
+
+def model():
+    return Recording()
+"""
+
+
+@pytest.mark.parametrize(
+    "X",
+    [
+        images(70, 0)[0],
+        images(70, 0, "float32")[0],
+        images(70, 0, "int64", (5,))[0],
+        np.array([f"text {i % 9}" * (i % 5 + 1) for i in range(70)]),
+    ],
+)
+def test_arrays_in_a_file(X, tmp_path, monkeypatch):
+    """An archive of images, or of texts, gives the numbers of the arrays; models get what stands in it."""
+    y = np.random.default_rng(1).integers(0, 2, 70)
+    np.savez(tmp_path / "train.npz", X=X[:40], y=y[:40])
+    np.savez(tmp_path / "holdout.npz", X=X[40:], y=y[40:])
+    (tmp_path / "audit.toml").write_text(TOML)
+    (tmp_path / "made_of_arrays.py").write_text(MODULE)
+    config = load_config(tmp_path / "audit.toml")
+    (what,) = config.subjects()
+    from_file = lg.auditing.audit_subject(what, config.settings())
+    made = importlib.import_module("made_of_arrays")
+    given = made.Recording.given
+    assert all(one.dtype == X.dtype and one.shape[1:] == X.shape[1:] for one in given)
+    assert any(np.array_equal(one[:40], X[:40]) for one in given)
+    same(from_file, audited(made.model(), (X[:40], y[:40]), (X[40:], y[40:])))
+    monkeypatch.delitem(sys.modules, "made_of_arrays")
 
 
 # ------------------------------------------------------------------ what is made of records

@@ -162,7 +162,7 @@ def subject(
     members, others = as_records(train, holdout, target=target, task=task, classes=classes, one_hot=one_hot)
     how = as_learner(learner) if learner is not None else None
     for given in (model, learner):
-        _refuse_form(given, members.schema)
+        refuse_form(given, members.schema)
     note = "" if task is not None or isinstance(train, Records) else _guessed(members)
     if isinstance(model, Endpoint):
         return Subject(name or model.title, members, others, None, how, endpoint=model, note=note)
@@ -181,7 +181,7 @@ def subject(
     return Subject(name or name_of(model), members, others, fitted, how)
 
 
-def _refuse_form(model: Any, schema: Schema) -> None:
+def refuse_form(model: Any, schema: Schema) -> None:
     """Refuse records of a shape, or in a sparse matrix, for what takes rows of numbers only.
 
     Raises:

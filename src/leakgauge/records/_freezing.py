@@ -99,7 +99,7 @@ def _one_form(tables: Sequence[RawTable]) -> ArrayForm:
             raise DataError(
                 f"{first.place} is {first.described} and {other.place} {other.described}; give both in one form."
             )
-    dtypes = [table.data.dtype for table in tables if isinstance(table.data, np.ndarray)]
+    dtypes = [table.entries for table in tables if table.entries is not None]
     kinds = {"number" if dtype.kind in "iuf" else dtype.kind for dtype in dtypes}
     if len(dtypes) < len(tables) or kinds not in ({"number"}, {"U"}):
         return ArrayForm(shape=first.shape, sparse=first.sparse)

@@ -6,8 +6,9 @@ the same numbers from all of them. Nothing here knows what a column means.
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,9 @@ from leakgauge.records.columns import FLOATS, INTEGERS, MICROSECONDS_A_DAY, TIME
 
 if TYPE_CHECKING:
     import narwhals as nw
+
+ARRAY_FORM = "leakgauge.array"
+"""Of the metadata of an Arrow table, the entry that says from what array it was made."""
 
 MAX_DENSE_BYTES = 2**31
 """Of a sparse matrix with its zeros, in double precision."""
@@ -176,6 +180,7 @@ class RawTable:
         place: Which table it is, for messages.
         shape: Of one record of an array, where it is no row of columns.
         sparse: The class of a sparse matrix, of which `data` is dense.
+        entries: The type of the entries of an array.
     """
 
     names: tuple[str, ...]
@@ -185,6 +190,7 @@ class RawTable:
     place: str = "the table"
     shape: tuple[int, ...] | None = None
     sparse: str | None = None
+    entries: np.dtype[Any] | None = None
 
     __repr__ = shapes
 
@@ -233,7 +239,7 @@ def as_table(table: Any, *, names: Sequence[str] | None = None, place: str = "th
         return _as_matrix(table, names, place)
     frame = _narwhalified(table)
     _require_text_names(frame.columns, place)
-    return RawTable(tuple(frame.columns), len(frame), _native_of(frame), frame, place)
+    return RawTable(tuple(frame.columns), len(frame), _native_of(frame), frame, place, **_form_of_array(frame, place))
 
 
 def as_column(values: Any, name: str, place: str = "the table") -> RawColumn:
@@ -301,6 +307,25 @@ def _require_text_names(names: Sequence[object], place: str) -> None:
         )
 
 
+def with_form(table: Any, shape: tuple[int, ...] | None, entries: np.dtype[Any]) -> Any:
+    """An Arrow table of the entries of an array, which says of which: `as_table` gives it that form."""
+    form = json.dumps({"shape": shape, "dtype": entries.str})
+    return table.replace_schema_metadata({**(table.schema.metadata or {}), ARRAY_FORM: form})
+
+
+def _form_of_array(frame: nw.DataFrame[Any], place: str) -> dict[str, Any]:
+    """What :func:`with_form` wrote."""
+    metadata = getattr(getattr(frame.to_native(), "schema", None), "metadata", None) or {}
+    if not isinstance(metadata, Mapping) or ARRAY_FORM.encode() not in metadata:
+        return {}
+    try:
+        form = json.loads(metadata[ARRAY_FORM.encode()])
+        shape, entries = form["shape"], np.dtype(form["dtype"])
+        return {"shape": None if shape is None else tuple(int(side) for side in shape), "entries": entries}
+    except (ValueError, TypeError, KeyError):
+        raise DataError(f"{place} has metadata {ARRAY_FORM!r} that cannot be read; write the file again.") from None
+
+
 def _as_matrix(table: Any, names: Sequence[str] | None, place: str) -> RawTable:
     array = _as_array(table)
     shape = None if array.ndim == 2 else array.shape[1:]
@@ -310,7 +335,8 @@ def _as_matrix(table: Any, names: Sequence[str] | None, place: str) -> RawTable:
             f"{type(table).__name__} of shape {array.shape}; reshape it, or call collect() on a lazy frame."
         )
     array = array.reshape(len(array), math.prod(array.shape[1:]))
-    return RawTable(_names_of(array, names, place), len(array), Native.NUMPY, array, place, shape)
+    names = _names_of(array, names, place)
+    return RawTable(names, len(array), Native.NUMPY, array, place, shape, entries=array.dtype)
 
 
 def _of_sparse(table: Any, names: Sequence[str] | None, place: str) -> RawTable:
@@ -330,7 +356,8 @@ def _of_sparse(table: Any, names: Sequence[str] | None, place: str) -> RawTable:
         )
     kind = "csr_array" if type(table).__name__ == "csr_array" else "csr_matrix"
     array = table.toarray()
-    return RawTable(_names_of(array, names, place), n, Native.NUMPY, array, place, sparse=kind)
+    names = _names_of(array, names, place)
+    return RawTable(names, n, Native.NUMPY, array, place, sparse=kind, entries=array.dtype)
 
 
 def _is_text(array: npt.NDArray[Any]) -> bool:
