@@ -162,6 +162,46 @@ def test_one_image_of_each():
     assert result.verdict in ("cannot tell", "fails", "passes")
 
 
+FORMS = {
+    "images": lambda X: X,
+    "sparse": lambda X: sparse.csr_matrix(X.reshape(len(X), -1)),
+    "texts": lambda X: [" ".join(map(str, row.ravel())) for row in X],
+}
+
+
+def keys(X):
+    """What tells each record from all others."""
+    dense = X.toarray() if sparse.issparse(X) else X
+    return [row if isinstance(row, str) else np.ascontiguousarray(row).tobytes() for row in dense]
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_model_that_knows_no_record_and_one_that_knows_all(form):
+    """Null: no advantage where answers are drawn by the record. Known answer: about 1/2 where members are right.
+
+    The second model answers with the true label of each member, and with a label drawn at random for all others.
+    """
+    (X, y), (Z, w) = images(200, 0, "uint8"), images(200, 1, "uint8")
+    pairs = [(FORMS[form](X), y), (FORMS[form](Z), w)]
+    drawn = dict(zip(keys(pairs[0][0]) + keys(pairs[1][0]), np.random.default_rng(2).integers(0, 2, 400), strict=True))
+    learned = drawn | dict(zip(keys(pairs[0][0]), y, strict=True))
+    settings = lg.Settings(n_shadows=0, n_influence=0, attacks=("gap",))
+
+    def gap(labels):
+        result = audited(lambda table: np.array([labels[key] for key in keys(table)]), *pairs, settings)
+        (finding,) = (one for one in result.findings if one.measure.startswith("membership advantage"))
+        return result.attacks[0].advantage.value, finding.verdict
+
+    value, verdict = gap(drawn)
+    assert abs(value) < 0.12
+    assert verdict != "fails"
+    value, verdict = gap(learned)
+    assert value == pytest.approx(
+        1 - np.mean([drawn[key] == label for key, label in zip(keys(pairs[1][0]), w, strict=True)])
+    )
+    assert verdict == "fails"
+
+
 # ------------------------------------------------------------------ learners that take shapes
 
 
