@@ -10,13 +10,16 @@ import numpy as np
 import pandas as pd
 import pytest
 from scipy import sparse
+from sklearn.calibration import CalibratedClassifierCV
 from sklearn.compose import make_column_transformer
+from sklearn.ensemble import VotingClassifier
 from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 from sklearn.linear_model import LinearRegression, LogisticRegression
+from sklearn.model_selection import GridSearchCV
 from sklearn.multioutput import MultiOutputClassifier, MultiOutputRegressor
 from sklearn.naive_bayes import BernoulliNB, GaussianNB, MultinomialNB
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import make_pipeline, make_union
 from sklearn.preprocessing import FunctionTransformer, MaxAbsScaler, StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
@@ -376,6 +379,17 @@ def test_a_sparse_matrix_that_would_fill_the_memory():
         audited(MultinomialNB(), (X, np.zeros(30_000)), (X, np.zeros(30_000)))
 
 
+def test_what_numpy_cannot_read_is_no_crash():
+    """Such as a tensor on an accelerator."""
+
+    class Tensor:
+        def __array__(self, *given, **more):
+            raise TypeError("can't convert cuda:0 device type tensor to numpy")
+
+    with pytest.raises(DataError, match=r"a Tensor cannot be read as an array \(TypeError\); give a NumPy array"):
+        audited(Recording(), (Tensor(), [0, 1]), (Tensor(), [0, 1]))
+
+
 # ------------------------------------------------------------------ several labels
 
 
@@ -451,6 +465,23 @@ def test_columns_of_text_beside_numbers():
     correct = (model.predict(train[["note", "age"]]) == train.ill).mean()
     assert result.description.train_score.value == pytest.approx(correct)
     assert result.influence.n_measured == 3
+
+
+@pytest.mark.parametrize(
+    "whole",
+    [
+        lambda model: GridSearchCV(model, {"multinomialnb__alpha": [0.5, 1.0]}, cv=2),
+        lambda model: VotingClassifier([("one", model)], voting="soft"),
+        lambda model: CalibratedClassifierCV(model, cv=2),
+        lambda model: make_pipeline(make_union(model.steps[0][1]), MultinomialNB()),
+    ],
+)
+def test_what_is_made_of_a_pipeline_takes_texts_too(whole):
+    """Only what is known to take rows of numbers is refused."""
+    train, holdout = notes(60, 0), notes(60, 1)
+    model = whole(make_pipeline(CountVectorizer(), MultinomialNB())).fit(list(train.note), train.ill)
+    result = audited(model, *((list(part.note), part.ill.to_numpy()) for part in (train, holdout)))
+    assert result.description.train_score.value == pytest.approx((model.predict(train.note) == train.ill).mean())
 
 
 def test_texts_reach_the_model_as_they_are():

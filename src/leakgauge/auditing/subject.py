@@ -29,7 +29,7 @@ from leakgauge.models import (
     wrap,
 )
 from leakgauge.models.access import DECLARE_CLASSES, MAX_ABSOLUTE_VALUE
-from leakgauge.models.sklearn import name_of, refuse_class, steps_of
+from leakgauge.models.sklearn import name_of, refuse_class
 from leakgauge.records import Column, Kind, Records, Role, Schema, Task, from_pair
 from leakgauge.training import Learner, PredictionTable, SklearnLearner
 
@@ -181,6 +181,16 @@ def subject(
     return Subject(name or name_of(model), members, others, fitted, how)
 
 
+def _first_step(estimator: Any) -> Any | None:
+    """What is given the records, where that is an estimator of scikit-learn with no others in it; else ``None``."""
+    while type(estimator).__module__.startswith("sklearn."):
+        if hasattr(estimator, "steps"):
+            estimator = estimator.steps[0][1]
+        else:
+            return None if any("__" in name for name in estimator.get_params()) else estimator
+    return None
+
+
 def refuse_form(model: Any, schema: Schema) -> None:
     """Refuse records of a shape, or in a sparse matrix, for what takes rows of numbers only.
 
@@ -194,26 +204,15 @@ def refuse_form(model: Any, schema: Schema) -> None:
             f"an endpoint is sent rows, and the records have the shape {schema.array.shape}; give [n, d] or a table"
         )
     estimator = model.estimator if isinstance(model, SklearnLearner) else model
-    first = steps_of(estimator)[0]
-    while hasattr(first, "steps"):
-        first = first.steps[0][1]
-    if not type(first).__module__.startswith("sklearn."):
+    first = _first_step(estimator)
+    if first is None:
         return
-    tags = get_tags(first)
-    taken = tags.no_validation or (
-        tags.input_tags.string if schema.array.shape == () else tags.input_tags.three_d_array
-    )
-    if schema.array.shape is not None and not taken:
-        what = (
-            "texts alone"
-            if schema.array.shape == ()
-            else f"arrays of shape [n, {', '.join(map(str, schema.array.shape))}]"
-        )
-        remedy = (
-            "put TfidfVectorizer() before it"
-            if schema.array.shape == ()
-            else f"reshape X to [n, {schema.n_features}], or put a FunctionTransformer that does before it"
-        )
+    tags, shape = get_tags(first), schema.array.shape
+    taken = tags.no_validation or (tags.input_tags.string if shape == () else tags.input_tags.three_d_array)
+    if shape is not None and not taken:
+        what = f"arrays of shape [n, {', '.join(map(str, shape))}]" if shape else "texts alone"
+        remedy = f"reshape X to [n, {schema.n_features}], or put a FunctionTransformer that does before it"
+        remedy = remedy if shape else "put TfidfVectorizer() before it"
         raise ModelError(f"{name_of(first)} takes rows of numbers, not {what}; {remedy}")
     if schema.array.sparse and not (tags.no_validation or get_tags(estimator).input_tags.sparse):
         raise ModelError(f"{name_of(estimator)} takes no sparse matrices; give X.toarray()")

@@ -392,7 +392,12 @@ def _as_array(values: Any) -> npt.NDArray[Any]:
         if array.ndim == 1 and any(isinstance(value, list | tuple | np.ndarray) for value in values):
             raise DataError("the rows are not equally long; every row needs one value per column.")
         return array
-    return np.asarray(values)
+    try:
+        return np.asarray(values)
+    except (TypeError, RuntimeError) as error:  # such as a tensor on an accelerator
+        raise DataError(
+            f"a {type(values).__name__} cannot be read as an array ({type(error).__name__}); give a NumPy array."
+        ) from None
 
 
 def _holds_objects(values: Any) -> bool:
