@@ -501,7 +501,11 @@ def never(records, seed):
     ("settings", "error", "message"),
     [
         ({"attributes": ("gen",)}, DataError, "did you mean 'gene'"),
-        ({"attributes": ("age",)}, DataError, "'age' is numeric and can be inferred in bins only: give edges, such as"),
+        (
+            {"attributes": (SensitiveColumn("age", prior=(1.0,)),)},
+            ConfigError,
+            "'age' is numeric: a prior needs the edges",
+        ),
         (
             {"attributes": (SensitiveColumn("age", edges=(1, 0)),)},
             DataError,
@@ -548,8 +552,8 @@ def test_explain_says_what_is_asked_and_trains_what_it_said(monkeypatch):
     audit_subject(what, settings)
     assert len(trained) == sum(step.n_trained for step in found.steps) == 2
     assert len(set(trained)) == 1, "the model that is asked is the audited one"
-    with pytest.raises(DataError, match="in bins only"):
-        explain(what, Settings(attributes=("age",)))
+    with pytest.raises(DataError, match="did you mean 'age'"):
+        explain(what, Settings(attributes=("agee",)))
     trained.clear()
     settings = dataclasses.replace(settings, n_shadows=5, attacks=("gap",))
     found = explain(what, settings)

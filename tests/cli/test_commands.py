@@ -147,9 +147,12 @@ def test_hidden_columns_may_be_chosen_on_the_command_line(cli: Callable, config:
     cli("audit", config(data=HIDDEN), "--run", "run", "--attribute", "town", "--json")
     found = json.loads(Path("run/result.json").read_text())["audits"][0]["attributes"]
     assert [column["name"] for column in found] == ["town"]
-    printed = cli("audit", config(), "--run", "other", "--attribute", "hours")
+    said = " ".join(cli("audit", config(), "--run", "other", "--attribute", "hours").out.split())
+    assert "Sensitive attribute “hours” (in 4 bins, at quantiles of the holdout): predicted correctly for" in said
+    assert "“hours” is numeric and was inferred in 4 bins: a correct prediction names the bin, not the value" in said
+    printed = cli("audit", config(), "--run", "third", "--attribute", "hour")
     assert printed.code == 2
-    assert "column 'hours' is numeric and can be inferred in bins only" in printed.err
+    assert "did you mean 'hours'?" in printed.err
     assert len(printed.err.strip().splitlines()) <= 3, printed.err
 
 

@@ -171,7 +171,7 @@ def onnx_model(*, domain="", outputs=("y",), shape=(None, 3), element=1, data=No
         ({"data": "link.bin"}, "refers to data outside its folder"),
         ({"data": "absent.bin"}, "refers to a file beside it that is not there"),
         ({"shape": (1, 3)}, r"takes 'x' in the shape \[1, 3\]; expected"),
-        ({"shape": (None, 3, 3)}, "expected .any rows, columns"),
+        ({"shape": (2, 3, 3)}, "expected .any rows, columns"),
         ({"element": 10}, r"takes tensor\(float16\) as 'x'; expected one of"),
         ({"outputs": ("u", "v")}, "has the outputs u, v; export it with one of them alone"),
         ({"opset": 999}, r"cannot be opened by onnxruntime .*; it may be damaged, or need .* made for ai.onnx 999"),
@@ -187,6 +187,17 @@ def test_onnx_that_is_refused(made, words, tmp_path):
     (folder / "model.onnx").write_bytes(onnx_model(**made).SerializeToString())
     with pytest.raises(ModelError, match=words):
         load_estimator(folder / "model.onnx")
+
+
+def test_onnx_of_arrays_of_a_shape():
+    onnxruntime = pytest.importorskip("onnxruntime")
+    content = onnx_model(shape=(None, 2, 3)).SerializeToString()
+    function = SessionFunction(onnxruntime.InferenceSession(content, providers=["CPUExecutionProvider"]))
+    images = np.arange(24).reshape(4, 2, 3).astype(np.uint8)
+    np.testing.assert_array_equal(function(images), images)
+    for other in (images.reshape(4, 6), images.transpose(0, 2, 1), images[..., None], images[:, 0, 0]):
+        with pytest.raises(ModelError, match=r"in the shape \[None, 2, 3\], and the records are given as"):
+            function(other)
 
 
 def test_external_data_in_a_graph_within_a_graph_is_found(tmp_path):

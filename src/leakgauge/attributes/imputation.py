@@ -11,6 +11,8 @@ than 40 records it makes no split and answers the most frequent value. Scores ar
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -117,7 +119,9 @@ def _learned(
         early_stopping=False,
         random_state=0,
     )
-    learned[:, seen] = model.fit(own, values).predict_proba(people)
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "The number of unique classes", UserWarning)  # values may be many
+        learned[:, seen] = model.fit(own, values).predict_proba(people)
     return learned
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,7 @@ def audit(
     train: Data,
     holdout: Data,
     target: str | None = None,
+    one_hot: Mapping[str, Sequence[str]] | None = None,
     learner: Any = None,
     name: str | None = None,
     settings: Settings | None = None,
@@ -52,6 +54,9 @@ def audit(
         train: the records it was trained on: ``Records``, ``(X, y)``, or a data frame with the label column.
         holdout: records of the same population that it was not trained on, in the same form.
         target: name of the label column of data frames.
+        one_hot: by the name of a feature its columns of 0 and 1, such as ``{"race": ["race_white", "race_black"]}``:
+            attribute inference asks about the feature, and queries that are searched for keep exactly one 1. Columns of
+            arrays are called ``x0``, ``x1``, ….
         learner: how the model was trained, if the model does not say; without it nothing can be said about the
             influence of single records, and that part of the verdict is *cannot tell*.
         name: how the report calls the model.
@@ -79,7 +84,7 @@ def audit(
     'fails'
     """
     settings = optional(instance(Settings))("settings", settings) or Settings()
-    what = subject(model, train, holdout, target=target, learner=learner, name=name)
+    what = subject(model, train, holdout, target=target, learner=learner, name=name, one_hot=one_hot)
     with reported(progress) as tell:
         return audit_subject(what, settings, run=run, workers=workers, progress=tell)
 

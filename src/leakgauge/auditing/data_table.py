@@ -101,6 +101,10 @@ class DataPart(Part):
     target: str | None = Field(None, min_length=1, description="the column that the model predicts")
     task: Task | None = Field(None, description="classification or regression; by default inferred from the target")
     columns: tuple[ColumnPart, ...] = Field((), description="descriptions of columns, where they are not inferred")
+    one_hot: dict[str, tuple[str, ...]] = Field(
+        default_factory=dict,
+        description="by the name of a feature its columns of 0 and 1; [[data.columns]] may describe it by that name",
+    )
 
     @model_validator(mode="after")
     def _one_source(self) -> DataPart:
@@ -112,6 +116,7 @@ class DataPart(Part):
         extra = [key for key in ("target", "task") if getattr(self, key)]
         extra += [f"columns.{key}" for column in self.columns for key in ("type", "categories") if getattr(column, key)]
         extra += ["columns.role" for column in self.columns if column.role is not Role.FEATURE]
+        extra += ["one_hot"] if self.one_hot else []
         if self.dataset is not None and extra:
             raise ValueError(f"{extra[0]} is for files; the columns of a public data set are known")
         return self
@@ -176,7 +181,17 @@ class DataPart(Part):
             "id_column": next(iter(named(Role.ID)), None),
             "ignore": named(Role.IGNORE),
             "task": self.task,
+            "one_hot": self.one_hot,
         }
+
+    @model_validator(mode="after")
+    def _groups_are_groups(self) -> DataPart:
+        for column in self.columns:
+            if column.name in self.one_hot and (column.type or column.categories or column.edges):
+                raise ValueError(
+                    f"{column.name!r} is a one-hot group; its type and categories are known, its edges none"
+                )
+        return self
 
     @field_validator("columns")
     @classmethod

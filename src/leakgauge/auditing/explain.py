@@ -7,7 +7,7 @@ that shows whether seeds matter; nothing else is.
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
@@ -104,6 +104,7 @@ def explain(
     train: Data,
     holdout: Data,
     target: str | None = None,
+    one_hot: Mapping[str, Sequence[str]] | None = None,
     learner: Any = None,
     name: str | None = None,
     settings: Settings | None = None,
@@ -117,6 +118,7 @@ def explain(
         train: the records it was trained on: ``Records``, ``(X, y)``, or a data frame with the label column.
         holdout: records of the same population that it was not trained on, in the same form.
         target: name of the label column of data frames.
+        one_hot: as in :func:`leakgauge.audit`.
         learner: how the model was trained, if the model does not say.
         name: how the report would call the model.
         settings: what the audit would do.
@@ -135,7 +137,7 @@ def explain(
     ['what', 'n_models', 'n_trained']
     """
     settings = optional(instance(Settings))("settings", settings) or Settings()
-    what = subject(model, train, holdout, target=target, learner=learner, name=name)
+    what = subject(model, train, holdout, target=target, learner=learner, name=name, one_hot=one_hot)
     with reported(progress) as tell:
         return explain_subject(what, settings, progress=tell)
 

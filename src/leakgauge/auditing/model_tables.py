@@ -15,7 +15,7 @@ from pydantic import (
 )
 
 from leakgauge.auditing.scores_file import read_scores
-from leakgauge.auditing.subject import Subject, is_fitted, subject
+from leakgauge.auditing.subject import Subject, is_fitted, refuse_form, subject
 from leakgauge.auditing.tables import Part, said_of
 from leakgauge.errors import ConfigError, ModelError, user_code
 from leakgauge.models import (
@@ -212,6 +212,7 @@ class EndpointPart(Part):
         """The model with its data, and the learner that is said to have made it."""
         _, train, holdout = records
         endpoint = self.endpoint(folder)
+        refuse_form(endpoint, train.schema)
         if self.learner is None:
             return Subject(self.title, train, holdout, None, None, endpoint=endpoint)
         made = self.learner.subject(records, folder, allow_pickle=allow_pickle)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -132,6 +132,7 @@ def subject(
     target: str | None = None,
     learner: Any = None,
     name: str | None = None,
+    one_hot: Mapping[str, Sequence[str]] | None = None,
 ) -> Subject:
     """Bring what a user has into one form.
 
@@ -146,6 +147,7 @@ def subject(
         target: name of the label column where ``train`` and ``holdout`` are data frames.
         learner: how the model was trained, where the model itself does not say.
         name: how the report calls the model.
+        one_hot: by the name of a feature its columns of 0 and 1, of which each row has exactly one 1.
 
     Raises:
         DataError: the two sets do not fit together, or hold something that cannot be used.
@@ -158,8 +160,10 @@ def subject(
         refuse_class(given)
     with user_code(name_of(model), "get_params or classes_"):
         task, classes = _task(model), _classes(model)
-    members, others = as_records(train, holdout, target=target, task=task, classes=classes)
+    members, others = as_records(train, holdout, target=target, task=task, classes=classes, one_hot=one_hot)
     how = as_learner(learner) if learner is not None else None
+    for given in (model, learner):
+        refuse_form(given, members.schema)
     note = "" if task is not None or isinstance(train, Records) else _guessed(members)
     if isinstance(model, Endpoint):
         return Subject(name or model.title, members, others, None, how, endpoint=model, note=note)
@@ -176,6 +180,43 @@ def subject(
     with user_code(name_of(model), "__sklearn_is_fitted__ or predict_proba"):
         fitted = wrap(model, members.schema) if is_fitted(model) else None
     return Subject(name or name_of(model), members, others, fitted, how)
+
+
+def _first_step(estimator: Any) -> Any | None:
+    """What is given the records, where that is an estimator of scikit-learn with no others in it; else ``None``."""
+    while type(estimator).__module__.startswith("sklearn."):
+        if hasattr(estimator, "steps"):
+            estimator = estimator.steps[0][1]
+        else:
+            return None if any("__" in name for name in estimator.get_params()) else estimator
+    return None
+
+
+def refuse_form(model: Any, schema: Schema) -> None:
+    """Refuse records of a shape, or in a sparse matrix, for what takes rows of numbers only.
+
+    Raises:
+        ModelError: scikit-learn says that the estimator, or the first step of a pipeline, does not take them.
+    """
+    from sklearn.utils import get_tags
+
+    if isinstance(model, Endpoint) and schema.array.shape is not None:
+        raise ModelError(
+            f"an endpoint is sent rows, and the records have the shape {schema.array.shape}; give [n, d] or a table"
+        )
+    estimator = model.estimator if isinstance(model, SklearnLearner) else model
+    first = _first_step(estimator)
+    if first is None:
+        return
+    tags, shape = get_tags(first), schema.array.shape
+    taken = tags.no_validation or (tags.input_tags.string if shape == () else tags.input_tags.three_d_array)
+    if shape is not None and not taken:
+        what = f"arrays of shape [n, {', '.join(map(str, shape))}]" if shape else "texts alone"
+        remedy = f"reshape X to [n, {schema.n_features}], or put a FunctionTransformer that does before it"
+        remedy = remedy if shape else "put TfidfVectorizer() before it"
+        raise ModelError(f"{name_of(first)} takes rows of numbers, not {what}; {remedy}")
+    if schema.array.sparse and not (tags.no_validation or get_tags(estimator).input_tags.sparse):
+        raise ModelError(f"{name_of(estimator)} takes no sparse matrices; give X.toarray()")
 
 
 def _function_of(model: Any) -> Callable[[Any], Any]:
@@ -215,6 +256,7 @@ def as_records(
     target: str | None = None,
     task: Task | None = None,
     classes: tuple[Any, ...] = (),
+    one_hot: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[Records, Records]:
     """Both sets under one schema.
 
@@ -224,13 +266,17 @@ def as_records(
         target: the label column of data frames.
         task: what the model does; by default what the labels look like.
         classes: the classes the model knows, if it says so.
+        one_hot: by the name of a feature its columns of 0 and 1.
     """
     if isinstance(train, Records) and isinstance(holdout, Records):
+        if one_hot:
+            raise DataError("one_hot is for tables; declare the groups where the Records are made (from_pair)")
         return train, holdout
     if isinstance(train, Records) or isinstance(holdout, Records):
         raise DataError("train and holdout must be of the same kind; one of them is Records and the other is not")
     label = Column(target or "y", Kind.CATEGORICAL, Role.TARGET, classes, dtype="object") if classes else None
-    return from_pair(train, holdout, target=target, task=task, columns=None if label is None else [label])
+    columns = None if label is None else [label]
+    return from_pair(train, holdout, target=target, task=task, columns=columns, one_hot=one_hot)
 
 
 def _task(model: Any) -> Task | None:

@@ -19,6 +19,7 @@ from leakgauge.influence.precision import rounded_away
 from leakgauge.models.sklearn import last_step, steps_of
 from leakgauge.training import EachModel, Job, Randomness, SklearnLearner, leave_one_out
 from leakgauge.training.engines.base import Refusal
+from leakgauge.training.engines.closed_form import dense
 from leakgauge.training.engines.logistic.binary import LogisticRegressionNewton
 from leakgauge.training.engines.stateless import Transform, split
 from leakgauge.training.learners import PostProcessedLearner
@@ -191,7 +192,7 @@ def _of_logistic_regression(
     if clipped is not None:
         table = np.where(records.schema.categorical, table, np.stack(clipped))
     widths = np.zeros(records.features.shape[1], dtype=np.int64)
-    matrix = np.asarray(records.schema.decode(table), dtype=np.float64)
+    matrix = dense(records.schema.decode(table)).astype(np.float64)
     if design is not None:
         widths, matrix = np.asarray(design.n_categories, dtype=np.int64), design.transform(matrix)
     try:

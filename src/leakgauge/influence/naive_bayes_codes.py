@@ -11,6 +11,7 @@ from leakgauge.arrays import Floats, Indices
 from leakgauge.escaping import shapes
 from leakgauge.models.sklearn import steps_of
 from leakgauge.training import SklearnLearner
+from leakgauge.training.engines.closed_form import dense
 from leakgauge.training.engines.stateless import split
 
 if TYPE_CHECKING:
@@ -91,7 +92,7 @@ def _coded(
     longest = max(len(values) for values in tried)
     table = np.stack([values[np.minimum(np.arange(longest), len(values) - 1)] for values in tried], axis=1)
     codes, reached = (
-        np.asarray(transform(records.schema.decode(part)), dtype=np.float64) for part in (records.features, table)
+        dense(transform(records.schema.decode(part))).astype(np.float64) for part in (records.features, table)
     )
     widths = np.full(codes.shape[1], 2)
     if hasattr(estimator, "binarize"):

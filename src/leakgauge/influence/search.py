@@ -22,6 +22,7 @@ from leakgauge.escaping import shapes
 from leakgauge.influence.pdtp import known_log_ratio
 from leakgauge.influence.precision import EPS, Precision
 from leakgauge.models import Release, answers, as_is, binned_logs
+from leakgauge.records import OneHotCodes
 from leakgauge.streams import AuditStream
 from leakgauge.theory import largest_binned_log_ratio
 from leakgauge.training import HERE, Execution, Job, Randomness, everything, leave_one_out
@@ -180,8 +181,9 @@ class _Space:
     """Where queries may be.
 
     Args:
-        features: of all training records ``[n, d]``.
+        features: of all training records as points ``[n, d]``.
         n_classes: k; 0 for a regressor.
+        codes: makes queries of points, in which a one-hot group is one column of codes.
         n_categories: of each column, 0 for numbers ``[d]``.
         low: smallest number allowed in each column ``[d]``.
         high: largest number allowed.
@@ -190,6 +192,7 @@ class _Space:
 
     features: Floats
     n_classes: int
+    codes: OneHotCodes
     n_categories: Indices
     low: Floats
     high: Floats
@@ -197,13 +200,14 @@ class _Space:
 
     @classmethod
     def of(cls, records: Records, beyond: float) -> _Space:
-        X, missing = records.features, np.isnan(records.features)
+        codes = OneHotCodes.of(records.schema)
+        X = codes.collapse(records.features)
+        missing = np.isnan(X)
         low, high = (np.where(missing.all(axis=0), 0.0, end) for end in (np.fmin.reduce(X), np.fmax.reduce(X)))
         whole = ((np.floor(X) == X) | missing).all(axis=0)
         margin = beyond * (high - low)
         margin[whole] = np.floor(margin[whole])
-        schema = records.schema
-        return cls(X, len(schema.classes), schema.n_categories, low - margin, high + margin, whole)
+        return cls(X, len(records.schema.classes), codes, codes.n_categories, low - margin, high + margin, whole)
 
     def anywhere(self, columns: Indices, rng: np.random.Generator) -> Floats:
         """A value for each of the columns: any category, any number in the range."""
@@ -306,7 +310,7 @@ class _Climb:
         self.cap = largest_binned_log_ratio(width)
         self.value = self.binned = -1.0
         self.own = self.binned_own = np.nan
-        self.query, self.label, self.floor, self.n_asked = space.low, 0, 0.0, 0
+        self.query, self.label, self.floor, self.n_asked = space.codes.expand(space.low[None])[0], 0, 0.0, 0
         self.precision: Precision | None = None
 
     def run(self, full: Model, without: Model, t: int) -> None:
@@ -359,9 +363,9 @@ class _Climb:
         """What to climb on of the queries of each ascent, as far as they may be asked."""
         return np.split(self._ask(np.concatenate(parts))[0], np.cumsum([len(part) for part in parts])[:-1])
 
-    def _ask(self, queries: Floats) -> Floats:
-        """What to climb on, the log ratio, and the binned log ratio of as many queries as may be asked ``[3, q]``."""
-        queries = queries[: self.budget - self.n_asked]
+    def _ask(self, points: Floats) -> Floats:
+        """What to climb on, the log ratio, and the binned log ratio of as many points as may be asked ``[3, q]``."""
+        queries = self.space.codes.expand(points[: self.budget - self.n_asked])
         if not len(queries):
             return np.empty((3, 0))
         self.n_asked += len(queries)

@@ -12,6 +12,7 @@ Unlike the other attacks it asks about records that are in no table of answers, 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -76,6 +77,7 @@ def steadiness(
     n_queries: int = N_COPIES,
     noise: float = 0.3,
     redrawn: float = 0.1,
+    queries_of: Callable[[Floats], Floats] = np.asarray,
 ) -> Floats:
     """Share of changed copies of each record that the model gives the record's own class.
 
@@ -91,6 +93,7 @@ def steadiness(
         n_queries: changed copies of each record, at least 1.
         noise: see `perturbed`, at least 0.
         redrawn: see `perturbed`, in [0, 1].
+        queries_of: makes queries of features, where they are not what the model takes.
 
     Returns:
         [records], float64, in [0, 1].
@@ -122,8 +125,8 @@ def steadiness(
     kept = np.zeros(len(records))
     for _ in range(n_queries):
         asked = perturbed(records, others, redraw, noise=noise, redrawn=redrawn, rng=rng)
-        kept += labels_of(model, asked) == codes
-    return np.where(labels_of(model, records) == codes, kept / n_queries, 0.0)
+        kept += labels_of(model, queries_of(asked)) == codes
+    return np.where(labels_of(model, queries_of(records)) == codes, kept / n_queries, 0.0)
 
 
 def scores(steadiness: ArrayLike, *, threshold: float = AGREEMENT_THRESHOLD) -> Floats:

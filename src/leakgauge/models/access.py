@@ -179,8 +179,13 @@ MAX_ABSOLUTE_VALUE = 1e150
 SUM_SLACK = 1e-6
 """How far the probabilities of one answer may be from summing to 1: float32 models are."""
 
+SINGLE_LOG_SLACK = 1e-2
+"""The same of log-probabilities in single precision, whose error is that of sums which may be 100,000."""
 
-def checked_probabilities(probabilities: Floats, n_rows: int, n_classes: int, who: str) -> Floats:
+
+def checked_probabilities(
+    probabilities: Floats, n_rows: int, n_classes: int, who: str, slack: float = SUM_SLACK
+) -> Floats:
     """Logarithms of ``probabilities`` after making sure that they are such.
 
     Args:
@@ -188,6 +193,7 @@ def checked_probabilities(probabilities: Floats, n_rows: int, n_classes: int, wh
         n_rows: the number of queries.
         n_classes: the number of classes of the schema.
         who: the model's name, for messages.
+        slack: how far they may be from summing to 1.
 
     Returns:
         Natural logarithms ``[n_rows, n_classes]``, ``-inf`` where a probability is 0.
@@ -198,10 +204,10 @@ def checked_probabilities(probabilities: Floats, n_rows: int, n_classes: int, wh
     probabilities = np.asarray(probabilities, dtype=np.float64)
     _check_shape(probabilities, (n_rows, n_classes), who)
     _refuse_rows(~np.isfinite(probabilities).all(axis=1), f"{who} gave NaN or infinity", "a probability in [0, 1]")
-    outside = ((probabilities < -SUM_SLACK) | (probabilities > 1 + SUM_SLACK)).any(axis=1)
+    outside = ((probabilities < -slack) | (probabilities > 1 + slack)).any(axis=1)
     _refuse_rows(outside, f"{who} gave a probability outside [0, 1]", "probabilities, not scores or logits")
     sums = probabilities.sum(axis=1)
-    off = np.abs(sums - 1) > SUM_SLACK
+    off = np.abs(sums - 1) > slack
     _refuse_rows(
         off,
         f"{who} gave probabilities that do not sum to 1 (for example {sums[off][0]:.6g})" if off.any() else "",
@@ -213,11 +219,12 @@ def checked_probabilities(probabilities: Floats, n_rows: int, n_classes: int, wh
 
 def checked_log_probabilities(logs: Floats, n_rows: int, n_classes: int, who: str) -> Floats:
     """The same for a model that answers log-probabilities itself, which keeps tiny ones from becoming 0."""
+    slack = SINGLE_LOG_SLACK if np.asarray(logs).dtype == np.float32 else SUM_SLACK
     logs = np.asarray(logs, dtype=np.float64)
     _check_shape(logs, (n_rows, n_classes), who)
     _refuse_rows(np.isnan(logs).any(axis=1), f"{who} gave NaN", "log-probabilities at or below 0")
     with np.errstate(over="ignore"):
-        checked_probabilities(np.exp(logs), n_rows, n_classes, who)
+        checked_probabilities(np.exp(logs), n_rows, n_classes, who, slack)
     return np.minimum(logs, 0.0)
 
 

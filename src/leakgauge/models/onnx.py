@@ -170,7 +170,8 @@ class SessionFunction:
 
     Args:
         session: takes all columns as one matrix, or several inputs of one or more columns each, by name where the
-            table has these names, else in the order of the columns; its first dimension must be open.
+            table has these names, else in the order of the columns; or arrays of a shape as one input. Its first
+            dimension must be open.
 
     Raises:
         ModelError: its inputs are of other shapes or types.
@@ -185,7 +186,8 @@ class SessionFunction:
                 raise ModelError(
                     f"the ONNX model takes {one.type} as {one.name!r}; expected one of {', '.join(_TYPES)}"
                 )
-            if not 1 <= len(one.shape) <= 2 or isinstance(one.shape[0], int):
+            most = 2 if len(self._inputs) > 1 else np.inf
+            if not 1 <= len(one.shape) <= most or isinstance(one.shape[0], int):
                 raise ModelError(
                     f"the ONNX model takes {one.name!r} in the shape {one.shape}; expected [any rows, columns]"
                 )
@@ -199,6 +201,10 @@ class SessionFunction:
     def _fed(self, table: Any) -> dict[str, NDArray[Any]]:
         names = list(getattr(table, "column_names", getattr(table, "columns", ())))
         values = np.asarray(table, dtype=None if len(self._inputs) == 1 else object)
+        if values.ndim == 1:
+            values = values[:, None]
+        if max(values.ndim, len(self._inputs[0].shape)) > 2:
+            return {self._inputs[0].name: self._shaped(values)}
         widths = [one.shape[1] if len(one.shape) == 2 else 1 for one in self._inputs]
         n_columns = values.shape[1]
         if len(widths) == 1 and not isinstance(widths[0], int):
@@ -216,6 +222,17 @@ class SessionFunction:
             block = values[:, start : start + width].reshape(-1, *([width] * (len(one.shape) - 1)))
             fed[one.name] = _cast(block, one)
         return fed
+
+    def _shaped(self, values: NDArray[Any]) -> NDArray[Any]:
+        """Arrays of a shape for the one input that takes them."""
+        taken = self._inputs[0].shape
+        fits = len(self._inputs) == 1 and len(taken) == values.ndim
+        if not fits or any(isinstance(a, int) and a != b for a, b in zip(taken, values.shape, strict=True)):
+            raise ModelError(
+                f"the ONNX model takes {self._inputs[0].name!r} in the shape {taken}, and the records are given as "
+                f"{('any rows', *values.shape[1:])}; give X in that shape"
+            )
+        return _cast(values, self._inputs[0])
 
 
 def _cast(block: NDArray[Any], taken: Any) -> NDArray[Any]:

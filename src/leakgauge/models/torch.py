@@ -180,7 +180,7 @@ def width_of(module: Module, features: NDArray[np.float32]) -> int:
     some = features[:2]
     with (
         imported().no_grad(),
-        user_code(name_of(module), f"forward, given {len(some)} rows of {some.shape[1]} features"),
+        user_code(name_of(module), f"forward, given {_described(some)}"),
     ):
         shape = tuple(getattr(module(_given_to(module, some)), "shape", ()))
     return 1 if shape == (len(some),) else shape[1] if len(shape) == 2 else 0
@@ -206,13 +206,17 @@ def features_of(X: Floats, schema: Schema, design: Design | None) -> NDArray[np.
             modules the encoded rows themselves: quantities, and codes of categories.
 
     Returns:
-        Float32 ``[m, p]``.
+        Float32 ``[m, p]``; without a design, ``[m, *shape]`` where records have a shape.
 
     Raises:
-        ModelError: the design cannot be applied, or what it answers is not a finite row of numbers for each record.
+        ModelError: the design cannot be applied, what it answers is not a finite row of numbers for each record, or
+            records are rows of a sparse matrix.
     """
     if design is None:
-        return _singles(X, len(X), "the table")
+        if schema.array.sparse:
+            raise ModelError("a PyTorch module takes no sparse matrices; give X.toarray()")
+        singles = _singles(X, len(X), "the table")
+        return singles if schema.array.shape is None else singles.reshape(-1, *schema.array.shape)
     who = f"the design {type(design).__name__}"
     with user_code(who, "transform"):
         matrix = design.transform(own_table(schema.decode(X)))
@@ -246,7 +250,7 @@ def answered_by(module: Module, batch: Any, width: int) -> Any:
     Raises:
         ModelError: the module cannot take the batch, or answers another shape.
     """
-    with user_code(name_of(module), f"forward, given {len(batch)} rows of {batch.shape[1]} features"):
+    with user_code(name_of(module), f"forward, given {_described(batch)}"):
         answered = module(batch)
     shape = tuple(getattr(answered, "shape", ()))
     if width == 1 and shape == (len(batch),):
@@ -295,6 +299,13 @@ def device_named(name: str) -> Any:
             "use device='cpu', or install a torch that supports your GPU"
         )
     return device
+
+
+def _described(batch: Any) -> str:
+    """What a module is given, in words."""
+    if len(batch.shape) == 2:
+        return f"{len(batch)} rows of {batch.shape[1]} features"
+    return f"an array of shape {tuple(batch.shape)}"
 
 
 def name_of(module: Module) -> str:

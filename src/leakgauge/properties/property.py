@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from leakgauge.arrays import Flags
 from leakgauge.errors import DataError
-from leakgauge.records import Column, Records, Schema, Value
+from leakgauge.records import Column, Records, Value
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,9 +85,7 @@ def with_random_bit(records: Records, *, seed: int, name: str = "random bit") ->
     """
     bits = np.random.default_rng(seed).integers(0, 2, len(records)).astype(np.float64)
     features = np.concatenate([records.features, bits[:, None]], axis=1)
-    schema = Schema(
-        (*records.schema.columns, Column(name, dtype="int64")), records.schema.target, records.schema.native
-    )
+    schema = dataclasses.replace(records.schema, columns=(*records.schema.columns, Column(name, dtype="int64")))
     return Records(features, records.labels, schema, records.ids), dataclasses.replace(column_is(name, 1), name=name)
 
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from leakgauge.records.duplicates import Codes, record_codes
+from leakgauge.records.one_hot import OneHotCodes
 from leakgauge.records.reading import read_table
-from leakgauge.records.schema import Column, Kind, Native, Role, Schema, Task, Value
+from leakgauge.records.schema import ArrayForm, Column, Kind, Native, OneHot, Role, Schema, Task, Value
 from leakgauge.records.splitting import random_half, split
 from leakgauge.records.table import Records, concatenate, from_pair
 
@@ -18,12 +19,15 @@ if TYPE_CHECKING:
     from leakgauge.records.discretise import Edges, FixedBins, bin_counts, bin_edges
 
 __all__ = [
+    "ArrayForm",
     "Codes",
     "Column",
     "Edges",
     "FixedBins",
     "Kind",
     "Native",
+    "OneHot",
+    "OneHotCodes",
     "Records",
     "Role",
     "Schema",

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from leakgauge.errors import DataError, MissingExtra
-from leakgauge.records.columns import INTEGERS, TICKS_A_DAY, Column, Hole, Kind, Native, Value
+from leakgauge.records.columns import INTEGERS, TICKS_A_DAY, ArrayForm, Column, Hole, Kind, Native, Value
 
 if TYPE_CHECKING:
     from types import ModuleType
@@ -30,7 +30,7 @@ def decode(schema: Schema, features: npt.ArrayLike) -> Any:
         )
     match schema.native:
         case Native.NUMPY:
-            return _to_numpy(schema, matrix)
+            return _in_form(_to_numpy(schema, matrix), schema.array)
         case Native.PANDAS:
             return _to_pandas(schema, matrix)
         case Native.POLARS:
@@ -75,6 +75,10 @@ def as_array(values: Sequence[Value]) -> npt.NDArray[Any]:
     cut = any(isinstance(value, str) and value.endswith("\0") for value in values)  # as NumPy's own text would be
     if kinds in ({str}, {bool}, {int}, {float}, {int, float}) and not cut:
         return np.array(values)
+    return _as_objects(values)
+
+
+def _as_objects(values: Sequence[Value]) -> npt.NDArray[Any]:
     array = np.empty(len(values), dtype=object)
     array[:] = values
     return array
@@ -100,10 +104,28 @@ def _to_numpy(schema: Schema, matrix: npt.NDArray[np.float64]) -> npt.NDArray[An
     return table
 
 
+def _in_form(table: npt.NDArray[Any], form: ArrayForm) -> Any:
+    table = _in_dtype(table, np.dtype(form.dtype))
+    if form.sparse is not None:
+        return getattr(_import("scipy.sparse"), form.sparse)(table)
+    return table if form.shape is None else table.reshape(-1, *form.shape)
+
+
+def _in_dtype(table: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+    """The table with numbers, or text, of a type; as it is where that type cannot hold them."""
+    if table.dtype == dtype or (table.dtype.kind != "f" and dtype.kind != "U"):
+        return table
+    if dtype.kind in "iu" and not _fit(table, dtype):
+        return table
+    with np.errstate(over="ignore"):
+        return table.astype(dtype)
+
+
 def _values(column: Column, numbers: FloatVector, hole: object = None) -> npt.NDArray[Any]:
     """Original values [m] of one column; `hole` stands for a missing one."""
     if column.is_categorical:
-        values = as_array(column.categories)
+        # Texts as objects: NumPy's own text takes for each the memory of the longest.
+        values = _as_objects(column.categories) if column.dtype == "string" else as_array(column.categories)
         if hole is not None and None in column.categories:
             values[column.categories.index(None)] = hole
         return values[as_codes(column, numbers)]
@@ -149,8 +171,6 @@ def _pandas_series(pandas: ModuleType, column: Column, numbers: FloatVector) -> 
     if column.is_time:
         series = pandas.Series(values)
         return series if column.time_zone is None else series.dt.tz_localize("UTC").dt.tz_convert(column.time_zone)
-    if values.dtype.kind == "U":  # let pandas choose its own text type
-        values = values.tolist()
     return pandas.Series(values, dtype=_pandas_dtype(pandas, column))
 
 

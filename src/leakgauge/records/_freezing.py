@@ -13,7 +13,7 @@ from leakgauge.escaping import shapes
 from leakgauge.records import _encoding
 from leakgauge.records._messages import closest_column, shortened
 from leakgauge.records._tables import RawColumn, RawTable
-from leakgauge.records.columns import Column, Hole, Kind, Native, Role, Task, Value, in_order
+from leakgauge.records.columns import ArrayForm, Column, Hole, Kind, Native, OneHot, Role, Task, Value, in_order
 from leakgauge.records.schema import Schema
 
 MOST_CLASSES = 20
@@ -48,6 +48,7 @@ class Wishes:
         left_out: Names of columns that are not features: the target, the id column, ignored ones.
         task: Classification or regression, if said.
         classes: The classes in order, if said.
+        one_hot: By the name of each one-hot group those of its columns.
     """
 
     columns: Mapping[str, Column] = field(default_factory=dict)
@@ -56,6 +57,7 @@ class Wishes:
     left_out: Collection[str] = ()
     task: Task | None = None
     classes: tuple[Value, ...] | None = None
+    one_hot: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     __repr__ = shapes
 
@@ -69,6 +71,9 @@ def freeze(parts: Sequence[TargetedTable], wishes: Wishes, native: Native | None
         DataError: If the parts differ in their columns, or a column cannot be understood.
     """
     first = parts[0].table
+    if not isinstance(wishes.one_hot, Mapping):
+        raise DataError('one_hot must give lists of columns by name, such as {"race": ["race_white", "race_black"]}.')
+    form = _one_form([part.table for part in parts])
     _require_known(wishes, first)
     left_out = {*wishes.left_out, *(c.name for c in wishes.columns.values() if not c.is_feature)}
     names = [name for name in first.names if name not in left_out]
@@ -76,9 +81,31 @@ def freeze(parts: Sequence[TargetedTable], wishes: Wishes, native: Native | None
         raise DataError(f"{first.place} has no feature column left; keep at least one.")
     for part in parts[1:]:
         _require_same_columns(first, part.table, left_out)
-    columns = tuple(_freeze_feature([part.table.column(name) for part in parts], wishes) for name in names)
+    grouped = {name for columns in wishes.one_hot.values() for name in columns}
+    columns = tuple(_freeze_feature([part.table.column(name) for part in parts], wishes, grouped) for name in names)
     target = _freeze_target([part.target for part in parts], wishes)
-    return Schema(columns, target, native or first.native)
+    groups = tuple(
+        OneHot(name, columns, Role.SENSITIVE if name in wishes.sensitive else Role.FEATURE)
+        for name, columns in wishes.one_hot.items()
+    )
+    return Schema(columns, target, native or first.native, groups, form)
+
+
+def _one_form(tables: Sequence[RawTable]) -> ArrayForm:
+    """That of arrays of numbers, or of text; the type is one that holds the numbers of all tables."""
+    first = tables[0]
+    for other in tables[1:]:
+        if other.shape != first.shape or other.sparse != first.sparse:
+            raise DataError(
+                f"{first.place} is {first.described} and {other.place} {other.described}; give both in one form."
+            )
+    dtypes = [table.entries for table in tables if table.entries is not None]
+    kinds = {"number" if dtype.kind in "iuf" else dtype.kind for dtype in dtypes}
+    if len(dtypes) < len(tables) or kinds not in ({"number"}, {"U"}):
+        return ArrayForm(shape=first.shape, sparse=first.sparse)
+    common = np.result_type(*dtypes).newbyteorder("=")
+    dtype = common.str if common.kind == "U" else common.name if common.itemsize <= 8 else "float64"
+    return ArrayForm(dtype, first.shape, first.sparse)
 
 
 def identifiers(raw: RawColumn) -> npt.NDArray[np.generic]:
@@ -107,7 +134,8 @@ def _require_known(wishes: Wishes, table: RawTable) -> None:
         ("named as categorical", wishes.categorical),
         ("named as target, id or ignored", wishes.left_out),
     ):
-        unknown = [name for name in names if name not in table.names]
+        groups = wishes.one_hot if names is wishes.sensitive else ()
+        unknown = [name for name in names if name not in table.names and name not in groups]
         if unknown:
             raise DataError(
                 f"{table.place} has no column {unknown[0]!r}, which is {wish}; "
@@ -122,9 +150,10 @@ def _require_known(wishes: Wishes, table: RawTable) -> None:
 
 
 def _require_same_columns(first: RawTable, other: RawTable, left_out: Collection[str]) -> None:
-    missing = [n for n in first.names if n not in other.names and n not in left_out]
-    extra = [n for n in other.names if n not in first.names and n not in left_out]
-    if (missing or extra) and not {*first.names} & {*other.names}:
+    ours, theirs = {*first.names}, {*other.names}
+    missing = [n for n in first.names if n not in theirs and n not in left_out]
+    extra = [n for n in other.names if n not in ours and n not in left_out]
+    if (missing or extra) and not ours & theirs:
         raise DataError(
             f"{first.place} and {other.place} have no column in common; both must have the same ones, named in the "
             "first line of each file."
@@ -135,7 +164,7 @@ def _require_same_columns(first: RawTable, other: RawTable, left_out: Collection
         raise DataError(f"{'; '.join(parts)}: both must have the same columns, so rename, add or ignore these.")
 
 
-def _freeze_feature(raws: Sequence[RawColumn], wishes: Wishes) -> Column:
+def _freeze_feature(raws: Sequence[RawColumn], wishes: Wishes, grouped: Collection[str]) -> Column:
     name = raws[0].name
     declared = wishes.columns.get(name)
     known = [raw for raw in raws if raw.dtype != "null"]
@@ -149,6 +178,8 @@ def _freeze_feature(raws: Sequence[RawColumn], wishes: Wishes) -> Column:
         return Column(name, kind, role, dtype=dtype, hole=hole, unit=known[0].unit)
     if declared and declared.categories:
         return Column(name, kind, role, declared.categories, dtype, known[0].hole)
+    if name in grouped and dtype == "bool":
+        return Column(name, kind, role, (False, True), dtype, known[0].hole)
     if kind is Kind.ORDINAL:
         _require_order(known)
     return Column(name, kind, role, _frozen_categories(raws), dtype, known[0].hole)

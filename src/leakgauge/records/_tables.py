@@ -6,8 +6,9 @@ the same numbers from all of them. Nothing here knows what a column means.
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -22,6 +23,12 @@ from leakgauge.records.columns import FLOATS, INTEGERS, MICROSECONDS_A_DAY, TIME
 
 if TYPE_CHECKING:
     import narwhals as nw
+
+ARRAY_FORM = "leakgauge.array"
+"""Of the metadata of an Arrow table, the entry that says from what array it was made."""
+
+MAX_DENSE_BYTES = 2**31
+"""Of a sparse matrix with its zeros, in double precision."""
 
 FIRST_INEXACT = 2.0**53  # from here on float64 cannot tell neighbouring whole numbers apart
 
@@ -171,6 +178,9 @@ class RawTable:
         native: The type of the table.
         data: A NumPy matrix, or a narwhals data frame.
         place: Which table it is, for messages.
+        shape: Of one record of an array, where it is no row of columns.
+        sparse: The class of a sparse matrix, of which `data` is dense.
+        entries: The type of the entries of an array.
     """
 
     names: tuple[str, ...]
@@ -178,14 +188,27 @@ class RawTable:
     native: Native
     data: Any
     place: str = "the table"
+    shape: tuple[int, ...] | None = None
+    sparse: str | None = None
+    entries: np.dtype[Any] | None = None
 
     __repr__ = shapes
+
+    @property
+    def described(self) -> str:
+        """In what form it was given, for messages."""
+        shape = (self.n_rows, *((len(self.names),) if self.shape is None else self.shape))
+        return f"{f'a {self.sparse}' if self.sparse else 'an array'} of shape {shape}"
 
     def column(self, name: str) -> RawColumn:
         """The column of that name."""
         if isinstance(self.data, np.ndarray):
-            return RawColumn(name, self.data[:, self.names.index(name)], self.place)
+            return RawColumn(name, self.data[:, self._places[name]], self.place)
         return RawColumn(name, self.data[name], self.place)
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {name: place for place, name in enumerate(self.names)}
 
     @property
     def is_numeric_matrix(self) -> bool:
@@ -203,15 +226,20 @@ def is_frame(table: object) -> bool:
 def as_table(table: Any, *, names: Sequence[str] | None = None, place: str = "the table") -> RawTable:
     """A data frame, or an array [n, d] whose columns are called `names` (by default x0, x1, …).
 
+    Of an array [n, ...] of another shape the columns are the entries of a record in C order; of texts [n] there is one
+    column. A sparse matrix must be in CSR form.
+
     Raises:
-        DataError: If it is neither, or its column names repeat or are no text.
+        DataError: If it is none of these, or its column names repeat or are no text, or a sparse matrix is too large.
     """
+    if is_sparse(table):
+        return _of_sparse(table, names, place)
     _require_unique_columns(table, place)
     if not is_frame(table):
         return _as_matrix(table, names, place)
     frame = _narwhalified(table)
     _require_text_names(frame.columns, place)
-    return RawTable(tuple(frame.columns), len(frame), _native_of(frame), frame, place)
+    return RawTable(tuple(frame.columns), len(frame), _native_of(frame), frame, place, **_form_of_array(frame, place))
 
 
 def as_column(values: Any, name: str, place: str = "the table") -> RawColumn:
@@ -225,13 +253,25 @@ def as_column(values: Any, name: str, place: str = "the table") -> RawColumn:
     known = nw.from_native(values, allow_series=True, pass_through=True)
     if isinstance(known, nw.Series):
         return RawColumn(name, known, place)
-    array = _as_array(values)
+    array = values.toarray() if is_sparse(values) else _as_array(values)
     if array.ndim != 1:
+        remedy = "pass a one-dimensional array"
+        if array.ndim == 2 and array.shape[1] > 1:
+            remedy = (
+                "an audit holds the predictions of one label against the limits, so audit each by itself: "
+                "lg.audit(model.estimators_[0], train=(X, Y[:, 0]), holdout=(X_holdout, Y_holdout[:, 0])) for a "
+                "MultiOutputClassifier or MultiOutputRegressor; for other models give lambda X: model.predict(X)[:, 0] "
+                "in place of model.estimators_[0]"
+            )
         raise DataError(
-            f"{name!r} of {place} must be one value per row, got an array of shape {array.shape}; "
-            "pass a one-dimensional array."
+            f"{name!r} of {place} must be one value per row, got an array of shape {array.shape}; {remedy}."
         )
     return RawColumn(name, array, place)
+
+
+def is_sparse(table: object) -> bool:
+    """Whether it is a sparse matrix or array of SciPy."""
+    return hasattr(table, "toarray") and hasattr(table, "tocsr")
 
 
 def _narwhalified(table: Any) -> Any:
@@ -252,7 +292,8 @@ def _native_of(frame: nw.DataFrame[Any]) -> Native:
 
 def _require_unique_columns(table: Any, place: str) -> None:
     # narwhals refuses repeated names in words of its own, so look before it does; Polars cannot have any
-    names = list(table.columns) if hasattr(table, "iloc") else list(getattr(table, "column_names", ()))
+    framed = hasattr(table, "iloc") and hasattr(table, "columns")
+    names = list(table.columns) if framed else list(getattr(table, "column_names", ()))
     if len({str(name) for name in names}) < len(names):
         raise DataError(f"{place} has {repeated(str(name) for name in names)}; rename one, names must be unique.")
 
@@ -266,13 +307,64 @@ def _require_text_names(names: Sequence[object], place: str) -> None:
         )
 
 
+def with_form(table: Any, shape: tuple[int, ...] | None, entries: np.dtype[Any]) -> Any:
+    """An Arrow table of the entries of an array, which says of which: `as_table` gives it that form."""
+    form = json.dumps({"shape": shape, "dtype": entries.str})
+    return table.replace_schema_metadata({**(table.schema.metadata or {}), ARRAY_FORM: form})
+
+
+def _form_of_array(frame: nw.DataFrame[Any], place: str) -> dict[str, Any]:
+    """What :func:`with_form` wrote."""
+    metadata = getattr(getattr(frame.to_native(), "schema", None), "metadata", None) or {}
+    if not isinstance(metadata, Mapping) or ARRAY_FORM.encode() not in metadata:
+        return {}
+    try:
+        form = json.loads(metadata[ARRAY_FORM.encode()])
+        shape, entries = form["shape"], np.dtype(form["dtype"])
+        return {"shape": None if shape is None else tuple(int(side) for side in shape), "entries": entries}
+    except (ValueError, TypeError, KeyError):
+        raise DataError(f"{place} has metadata {ARRAY_FORM!r} that cannot be read; write the file again.") from None
+
+
 def _as_matrix(table: Any, names: Sequence[str] | None, place: str) -> RawTable:
     array = _as_array(table)
-    if array.ndim != 2:
+    shape = None if array.ndim == 2 else array.shape[1:]
+    if array.ndim == 0 or (array.ndim == 1 and not _is_text(array)):
         raise DataError(
             f"{place} must be a data frame (pandas, Polars, Arrow) or an array of shape [rows, columns], got "
             f"{type(table).__name__} of shape {array.shape}; reshape it, or call collect() on a lazy frame."
         )
+    array = array.reshape(len(array), math.prod(array.shape[1:]))
+    names = _names_of(array, names, place)
+    return RawTable(names, len(array), Native.NUMPY, array, place, shape, entries=array.dtype)
+
+
+def _of_sparse(table: Any, names: Sequence[str] | None, place: str) -> RawTable:
+    """A sparse matrix as the matrix that it stands for, where that is not too large."""
+    if table.format != "csr" or table.ndim != 2:
+        raise DataError(f"{place} is sparse in {table.format.upper()} form; call .tocsr(), as CSR is supported.")
+    n, d = table.shape
+    if 8 * n * d > MAX_DENSE_BYTES:
+        raise DataError(
+            f"{place} has {n:,} rows and {d:,} columns, which an audit holds in {8 * n * d / 2**30:.1f} GiB of memory "
+            f"(8 bytes for each, zeros too), more than {MAX_DENSE_BYTES / 2**30:g} GiB; give fewer records or columns."
+        )
+    if n_zeros := int((table.data == 0).sum()):
+        raise DataError(
+            f"{place} stores {counted(n_zeros, 'zero')}, which some models take for values and others do not; call "
+            ".eliminate_zeros() before training and auditing."
+        )
+    kind = "csr_array" if type(table).__name__ == "csr_array" else "csr_matrix"
+    array = table.toarray()
+    names = _names_of(array, names, place)
+    return RawTable(names, n, Native.NUMPY, array, place, sparse=kind, entries=array.dtype)
+
+
+def _is_text(array: npt.NDArray[Any]) -> bool:
+    return array.dtype.kind == "U" or (array.dtype.kind == "O" and all(isinstance(value, str) for value in array))
+
+
+def _names_of(array: npt.NDArray[Any], names: Sequence[str] | None, place: str) -> tuple[str, ...]:
     names = tuple(names) if names is not None else tuple(f"x{j}" for j in range(array.shape[1]))
     if len(names) != array.shape[1]:
         raise DataError(
@@ -282,12 +374,16 @@ def _as_matrix(table: Any, names: Sequence[str] | None, place: str) -> RawTable:
     _require_text_names(names, place)
     if len(set(names)) < len(names):
         raise DataError(f"{place} has {repeated(names)}; rename one, names must be unique.")
-    return RawTable(names, array.shape[0], Native.NUMPY, array, place)
+    return names
 
 
 def _as_array(values: Any) -> npt.NDArray[Any]:
     if hasattr(values, "toarray"):
-        raise DataError("sparse matrices are not supported; call .toarray() first.")
+        raise DataError("sparse matrices of this kind are not supported; use scipy.sparse, or call .toarray() first.")
+    if isinstance(values, list | tuple) and values and all(isinstance(value, np.ndarray) for value in values):
+        shapes_of_all = {value.shape for value in values}
+        if len(shapes_of_all) == 1 and all(value.dtype.kind in "biuf" for value in values):
+            return np.stack(values)
     if isinstance(values, list | tuple):  # as objects: NumPy would turn [1, "a"] into text
         try:
             array = np.array(values, dtype=object)
@@ -296,7 +392,12 @@ def _as_array(values: Any) -> npt.NDArray[Any]:
         if array.ndim == 1 and any(isinstance(value, list | tuple | np.ndarray) for value in values):
             raise DataError("the rows are not equally long; every row needs one value per column.")
         return array
-    return np.asarray(values)
+    try:
+        return np.asarray(values)
+    except (TypeError, RuntimeError) as error:  # such as a tensor on an accelerator
+        raise DataError(
+            f"a {type(values).__name__} cannot be read as an array ({type(error).__name__}); give a NumPy array."
+        ) from None
 
 
 def _holds_objects(values: Any) -> bool:

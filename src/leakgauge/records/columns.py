@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeAlias
@@ -69,6 +69,22 @@ class Native(StrEnum):
     PANDAS = "pandas"
     POLARS = "polars"
     PYARROW = "pyarrow"
+
+
+@dataclass(frozen=True)
+class ArrayForm:
+    """The form of the array that a model takes in place of a table with names of columns.
+
+    Attributes:
+        dtype: Of its entries: numbers of this type, or text.
+        shape: Of one record, such as (28, 28) for images and () for texts alone; the columns are its entries in C
+            order. ``None`` for a row of columns.
+        sparse: The class of SciPy for sparse ones, ``csr_matrix`` or ``csr_array``; ``None`` for those of NumPy.
+    """
+
+    dtype: str = "float64"
+    shape: tuple[int, ...] | None = None
+    sparse: str | None = None
 
 
 @dataclass(frozen=True)
@@ -146,6 +162,39 @@ class Column:
     def is_feature(self) -> bool:
         """Whether the model sees it (features and sensitive features)."""
         return self.role in (Role.FEATURE, Role.SENSITIVE)
+
+
+@dataclass(frozen=True)
+class OneHot:
+    """A group of columns of 0 and 1 that are one feature: of each record exactly one of them is 1.
+
+    Attributes:
+        name: What the group is called; no column has this name.
+        columns: Names of its columns, two at least; each stands for a category, in this order.
+        role: Feature or sensitive: attribute inference asks about the group as a whole.
+
+    Raises:
+        DataError: If there are fewer than two columns, one is named twice, or the role is that of no feature.
+    """
+
+    name: str
+    columns: Sequence[str]
+    role: Role = Role.FEATURE
+
+    def __post_init__(self) -> None:
+        if isinstance(self.columns, str) or not all(isinstance(name, str) for name in self.columns):
+            raise DataError(f"one-hot group {self.name!r}: expected a list of names of columns; give one.")
+        object.__setattr__(self, "columns", tuple(self.columns))
+        object.__setattr__(self, "role", Role(self.role))
+        if not isinstance(self.name, str) or not self.name:
+            raise DataError(f"a one-hot group's name must be non-empty text, got {self.name!r}; name the feature.")
+        if len(self.columns) < 2 or len(set(self.columns)) < len(self.columns):
+            raise DataError(
+                f"one-hot group {self.name!r}: expected at least two different columns, got {len(self.columns)}; "
+                "list each column of the feature once."
+            )
+        if self.role not in (Role.FEATURE, Role.SENSITIVE):
+            raise DataError(f"one-hot group {self.name!r} has role {self.role}; give it the role feature or sensitive.")
 
 
 def plain_value(value: object, name: str) -> Value:

@@ -6,6 +6,7 @@ import codecs
 import gzip
 import io
 import lzma
+import math
 import re
 import zipfile
 import zlib
@@ -19,6 +20,7 @@ import numpy.typing as npt
 
 from leakgauge.errors import DataError
 from leakgauge.records._messages import quoted, repeated
+from leakgauge.records._tables import with_form
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -38,8 +40,9 @@ def read_table(path: str | Path) -> pa.Table:
 
     In CSV files the first line names the columns, an empty cell is a missing value, and everything else (`?`, `NA`,
     `null`) is a value. In NumPy archives, `X` [n, d] becomes columns x0, x1, … (or those that an array `names`
-    gives), and `y` [n], if there is one, a column y; arrays of objects are refused, since reading them would run
-    code from the file.
+    gives), and `y` [n], if there is one, a column y; of images [n, ...] the columns are the pixels in C order, and
+    models are given arrays of that shape. Arrays of objects are refused, since reading them would run code from the
+    file.
 
     Args:
         path: A file whose name ends in .csv, .csv.gz, .csv.xz, .parquet or .npz.
@@ -226,9 +229,12 @@ def _read_npz(path: Path) -> pa.Table:
     if "X" not in arrays:
         raise DataError(f"{path} has no array X; expected X [n, d] and y [n].")
     X, y = arrays["X"], arrays.get("y")
-    if X.ndim != 2 or (y is not None and y.shape != (len(X),)):
+    alone = X.ndim == 1 and X.dtype.kind == "U"  # texts
+    if (X.ndim < 2 and not alone) or (y is not None and y.shape != (len(X),)):
         shapes = f"X {X.shape}" + ("" if y is None else f" and y {y.shape}")
         raise DataError(f"{path} holds {shapes}, expected X of shape [n, d] and y of shape [n]; reshape them.")
+    shape = None if X.ndim == 2 else X.shape[1:]
+    X = X.reshape(len(X), math.prod(X.shape[1:]))
     given = arrays.get("names", np.array([f"x{j}" for j in range(X.shape[1])], dtype=np.str_))
     names = [str(name) for name in given.ravel()]
     if given.ndim != 1 or len(names) != X.shape[1]:
@@ -236,8 +242,9 @@ def _read_npz(path: Path) -> pa.Table:
     X = _plain(X, "X", path)
     columns = [pa.array(X[:, j]) for j in range(X.shape[1])]
     if y is None:
-        return pa.Table.from_arrays(columns, names)
-    return pa.Table.from_arrays([*columns, pa.array(_plain(y, "y", path))], [*names, "y"])
+        return with_form(pa.Table.from_arrays(columns, names), shape, X.dtype)
+    table = pa.Table.from_arrays([*columns, pa.array(_plain(y, "y", path))], [*names, "y"])
+    return with_form(table, shape, X.dtype)
 
 
 def _plain(array: npt.NDArray[Any], name: str, path: Path) -> npt.NDArray[Any]:

@@ -12,7 +12,8 @@ it is part of what gives people away.
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
+import math
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, TypeVar
 
@@ -23,9 +24,9 @@ from leakgauge.errors import DataError
 from leakgauge.escaping import shapes
 from leakgauge.records import _decoding, _encoding, _tables
 from leakgauge.records._messages import closest_column, repeated
-from leakgauge.records.columns import Column, Kind, Native, Role, Task, Value
+from leakgauge.records.columns import ArrayForm, Column, Kind, Native, OneHot, Role, Task, Value
 
-__all__ = ["Column", "Kind", "Native", "Role", "Schema", "Task", "Value"]
+__all__ = ["ArrayForm", "Column", "Kind", "Native", "OneHot", "Role", "Schema", "Task", "Value"]
 
 _Scalar = TypeVar("_Scalar", bound=np.generic)
 
@@ -41,9 +42,12 @@ class Schema:
         columns: The features, in the order in which the model takes them; roles feature or sensitive.
         target: The column to predict; its categories are the classes, none for regression.
         native: The table type that `decode` returns.
+        one_hot: Groups of columns of 0 and 1 that are one feature each.
+        array: The form of the array that `decode` returns for NumPy.
 
     Raises:
-        DataError: If names repeat, a column is no feature, or categories are not frozen yet.
+        DataError: If names repeat, a column is no feature, categories are not frozen yet, or groups share a column
+            or name one that is not there.
 
     >>> age = Column("age", dtype="int64")
     >>> smokes = Column("smokes", Kind.CATEGORICAL, Role.SENSITIVE, ("no", "yes"), dtype="string")
@@ -59,12 +63,15 @@ class Schema:
     columns: tuple[Column, ...]
     target: Column
     native: Native = Native.NUMPY
+    one_hot: tuple[OneHot, ...] = ()
+    array: ArrayForm = field(default_factory=ArrayForm)
 
     __repr__ = shapes
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "columns", tuple(self.columns))
         object.__setattr__(self, "native", Native(self.native))
+        object.__setattr__(self, "one_hot", tuple(self.one_hot))
         if not self.columns:
             raise DataError("a schema needs at least one feature column, got none; add one.")
         names = {column.name for column in self.columns}
@@ -85,6 +92,12 @@ class Schema:
                 f"target {self.target.name!r}: classes must be known and none may be missing (None); list "
                 "the classes, or drop rows without a label."
             )
+        if self.array.shape is not None and math.prod(self.array.shape) != len(self.columns):
+            raise DataError(
+                f"a record of shape {self.array.shape} has {math.prod(self.array.shape)} entries, but the schema has "
+                f"{len(self.columns)} columns; give one for each entry."
+            )
+        self._require_groups()
 
     @property
     def task(self) -> Task:
@@ -108,8 +121,13 @@ class Schema:
 
     @property
     def sensitive(self) -> tuple[str, ...]:
-        """Names of the features marked for attribute inference."""
-        return tuple(column.name for column in self.columns if column.role is Role.SENSITIVE)
+        """Names of the features, and of the one-hot groups, marked for attribute inference."""
+        columns: tuple[Column | OneHot, ...] = (*self.columns, *self.one_hot)
+        return tuple(column.name for column in columns if column.role is Role.SENSITIVE)
+
+    def group(self, name: str) -> OneHot | None:
+        """The one-hot group of that name, or ``None``."""
+        return next((group for group in self.one_hot if group.name == name), None)
 
     @cached_property
     def categorical(self) -> npt.NDArray[np.bool_]:
@@ -144,8 +162,9 @@ class Schema:
         Returns:
             A table of type `native`, columns in model order. For NumPy, a matrix: `features` itself if all
             columns are numeric, float64 if the categories are numbers too, else an object array of the original
-            values. Nullable and Arrow-backed pandas types come back as the plain type of the same name, and
-            numbers that were kept as objects as numbers.
+            values; all in the form of `array`, as far as its type can hold the numbers. Nullable and Arrow-backed
+            pandas types come back as the plain type of the same name, and numbers that were kept as objects as
+            numbers.
 
         Raises:
             DataError: If the shape is not [m, d] or a code is not that of a category.
@@ -207,7 +226,12 @@ class Schema:
             else column
             for column in self.columns
         )
-        return Schema(columns, self.target, Native.NUMPY)
+        return dataclasses.replace(self, columns=columns, native=Native.NUMPY, array=ArrayForm())
+
+    @property
+    def form(self) -> str:
+        """In what form tables are handed to a model: their type, and what is special about arrays."""
+        return self.native.value if self.array == ArrayForm() else f"{self.native.value} {self.array}"
 
     @cached_property
     def codes_are_values(self) -> bool:
@@ -217,6 +241,35 @@ class Schema:
             or all(type(v) in (int, float) and v == code for code, v in enumerate(column.categories))
             for column in self.columns
         )
+
+    def _require_groups(self) -> None:
+        group_of: dict[str, str] = {}
+        for group in self.one_hot:
+            if group.name in self._places or group.name in (self.target.name, *group_of.values()):
+                raise DataError(f"one-hot group {group.name!r} has the name of another column or group; rename it.")
+            for name in group.columns:
+                if name not in self._places:
+                    raise DataError(
+                        f"one-hot group {group.name!r}: there is no feature called {name!r}; "
+                        f"{closest_column(name, self.names)}"
+                    )
+                if name in group_of:
+                    raise DataError(
+                        f"column {name!r} belongs to the one-hot groups {group_of[name]!r} and {group.name!r}; groups "
+                        "must not overlap."
+                    )
+                column = self.columns[self._places[name]]
+                if column.role is Role.SENSITIVE:
+                    raise DataError(
+                        f"column {name!r} is sensitive and belongs to the one-hot group {group.name!r}; make the "
+                        "group sensitive."
+                    )
+                if column.is_categorical and column.categories not in ((False, True), (0, 1)):
+                    raise DataError(
+                        f"column {name!r} of the one-hot group {group.name!r} holds categories, expected 0 and 1, or "
+                        "true and false; turn it into numbers."
+                    )
+                group_of[name] = group.name
 
     @cached_property
     def _places(self) -> dict[str, int]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -18,6 +18,7 @@ from leakgauge.records import _encoding, _freezing, _tables
 from leakgauge.records._decoding import as_codes
 from leakgauge.records._messages import closest_column, shortened
 from leakgauge.records.columns import Column, Native, Role, Task, Value
+from leakgauge.records.one_hot import require_one_hot
 from leakgauge.records.schema import Schema
 
 Index: TypeAlias = int | slice | npt.NDArray[np.bool_] | npt.NDArray[np.integer[Any]] | Sequence[int]
@@ -107,6 +108,7 @@ class Records:
         task: Task | None = None,
         classes: Sequence[Value] | None = None,
         ids: npt.ArrayLike | None = None,
+        one_hot: Mapping[str, Sequence[str]] | None = None,
     ) -> Records:
         """Records from features and labels apart, as for scikit-learn.
 
@@ -120,6 +122,7 @@ class Records:
                 classes if all are whole and at most 20 are distinct; all else is regression.
             classes: The classes in order, if they are more than those that occur, or in another order.
             ids: Unique integers or text [n]; by default 0, 1, 2, …
+            one_hot: By the name of a feature its columns of 0 and 1, of which each row has exactly one 1.
 
         Raises:
             DataError: If the arrays do not fit together or hold what a model cannot be given.
@@ -128,7 +131,7 @@ class Records:
         <Task.REGRESSION: 'regression'>
         """
         part = _part_from_arrays(X, y, names, ids, "the table")
-        return _build([part], _array_wishes(part, categorical, sensitive, task, classes))[0]
+        return _build([part], _array_wishes(part, categorical, sensitive, task, classes, one_hot))[0]
 
     @classmethod
     def from_frame(
@@ -142,6 +145,7 @@ class Records:
         id_column: str | None = None,
         ignore: Collection[str] = (),
         task: Task | None = None,
+        one_hot: Mapping[str, Sequence[str]] | None = None,
     ) -> Records:
         """Records from a data frame of pandas, Polars or Arrow.
 
@@ -159,12 +163,15 @@ class Records:
             id_column: Name of a column with unique ids; by default rows are numbered from 0.
             ignore: Names of columns to leave out.
             task: As for `from_arrays`.
+            one_hot: As for `from_arrays`; `sensitive` may name such a group.
 
         Raises:
             DataError: If a name is unknown, values are missing where they must not be, or a column is of a sort
                 that a model cannot be given.
         """
-        wishes, target, id_column = _frame_wishes(target, columns, sensitive, categorical, id_column, ignore, task)
+        wishes, target, id_column = _frame_wishes(
+            target, columns, sensitive, categorical, id_column, ignore, task, one_hot
+        )
         return _build([_part_from_frame(frame, target, id_column, "the table")], wishes)[0]
 
     def as_codes(self) -> Records:
@@ -226,6 +233,7 @@ def from_pair(
     id_column: str | None = None,
     ignore: Collection[str] = (),
     task: Task | None = None,
+    one_hot: Mapping[str, Sequence[str]] | None = None,
 ) -> tuple[Records, Records]:
     """Records of a training and a holdout table under one schema.
 
@@ -243,6 +251,7 @@ def from_pair(
         id_column: As for `Records.from_frame`.
         ignore: As for `Records.from_frame`.
         task: As for `Records.from_arrays`.
+        one_hot: As for `Records.from_frame`.
 
     Returns:
         The training records and the holdout records; row i of each is row i of its table.
@@ -253,9 +262,11 @@ def from_pair(
     places = ("the training table", "the holdout table")
     if isinstance(train, tuple) or isinstance(holdout, tuple):
         parts = [_part_of_pair(pair, place) for pair, place in zip((train, holdout), places, strict=True)]
-        wishes = _pair_wishes(columns, sensitive, categorical, id_column, ignore, task)
+        wishes = _pair_wishes(columns, sensitive, categorical, id_column, ignore, task, one_hot)
     else:
-        wishes, target, id_column = _frame_wishes(target, columns, sensitive, categorical, id_column, ignore, task)
+        wishes, target, id_column = _frame_wishes(
+            target, columns, sensitive, categorical, id_column, ignore, task, one_hot
+        )
         parts = [
             _part_from_frame(frame, target, id_column, place)
             for frame, place in zip((train, holdout), places, strict=True)
@@ -366,7 +377,8 @@ def _canonical(schema: Schema) -> str:
         ]
         for column in (*schema.columns, schema.target)
     ]
-    return json.dumps(["leakgauge records 1", columns])
+    groups = [[group.name, group.role.value, group.columns] for group in schema.one_hot]
+    return json.dumps(["leakgauge records 1", columns, *([groups] if groups else [])])
 
 
 def _part_from_frame(frame: Any, target: str, id_column: str | None, place: str) -> _freezing.TargetedTable:
@@ -404,6 +416,7 @@ def _array_wishes(
     sensitive: Collection[str | int],
     task: Task | None,
     classes: Sequence[Value] | None,
+    one_hot: Mapping[str, Sequence[str]] | None,
 ) -> _freezing.Wishes:
     names = part.table.names
 
@@ -418,6 +431,7 @@ def _array_wishes(
         categorical=named(categorical),
         task=None if task is None else Task(task),
         classes=None if classes is None else tuple(classes),
+        one_hot=one_hot or {},
     )
 
 
@@ -429,6 +443,7 @@ def _frame_wishes(
     id_column: str | None,
     ignore: Collection[str],
     task: Task | None,
+    one_hot: Mapping[str, Sequence[str]] | None,
 ) -> tuple[_freezing.Wishes, str, str | None]:
     """What was said about a data frame's columns, the target, and the id column."""
     declared = _by_name(columns)
@@ -438,7 +453,10 @@ def _frame_wishes(
         raise DataError("no target is named; say which column the model predicts (target=…).")
     left_out = dict.fromkeys([target, *([id_column] if id_column else []), *ignore])
     task = None if task is None else Task(task)
-    return _freezing.Wishes(declared, tuple(sensitive), tuple(categorical), tuple(left_out), task), target, id_column
+    wishes = _freezing.Wishes(
+        declared, tuple(sensitive), tuple(categorical), tuple(left_out), task, one_hot=one_hot or {}
+    )
+    return wishes, target, id_column
 
 
 def _pair_wishes(
@@ -448,6 +466,7 @@ def _pair_wishes(
     id_column: str | None,
     ignore: Collection[str],
     task: Task | None,
+    one_hot: Mapping[str, Sequence[str]] | None,
 ) -> _freezing.Wishes:
     """What was said about the columns of X; a declared target says what y is, whatever its name."""
     if id_column is not None:
@@ -463,6 +482,7 @@ def _pair_wishes(
         tuple(ignore),
         None if task is None else Task(task),
         target[0].categories if target and target[0].categories else None,
+        one_hot or {},
     )
 
 
@@ -483,7 +503,10 @@ def _only(named: str | None, declared: Sequence[str], what: str) -> str | None:
 
 def _build(parts: Sequence[_freezing.TargetedTable], wishes: _freezing.Wishes) -> list[Records]:
     schema = _freezing.freeze(parts, wishes)
-    return [
+    made = [
         Records(_encoding.matrix(schema, part.table), _encoding.encode_labels(schema, part.target), schema, part.ids)
         for part in parts
     ]
+    for records, part in zip(made, parts, strict=True):
+        require_one_hot(schema, records.features, part.table.place)
+    return made

@@ -171,7 +171,7 @@ class Job:
     @cached_property
     def _common_digest(self) -> bytes:
         text = f"{CHUNK_FORMAT}|{__version__}|{identity(self.learner)}|{self.records.digest()}|{len(self.records)}"
-        digest = hashlib.sha256(f"{text}|{self.records.schema.native.value}|{self.device}".encode())
+        digest = hashlib.sha256(f"{text}|{self.records.schema.form}|{self.device}".encode())
         if not isinstance(self.queries, EachModel):
             digest.update(repr(self.queries.shape).encode())
             digest.update(np.ascontiguousarray(self.queries, dtype="<f8").tobytes())

@@ -108,7 +108,7 @@ def _finding(column: InferredColumn, limit: float, situation: Situation) -> Find
 def _predicted(column: InferredColumn, attack: AttributeAttackResult, advantage: Estimate) -> str:
     """How often an attack predicts an attribute correctly, and the largest advantage of all attacks."""
     return (
-        f"sensitive attribute “{column.name}”: predicted correctly for {100 * attack.members.value:.0f} % of training "
+        f"sensitive attribute {column.called}: predicted correctly for {100 * attack.members.value:.0f} % of training "
         f"records and {100 * attack.others.value:.0f} % of holdout records ({attack.title}); largest advantage "
         f"{number(advantage.value)} ({interval_name(advantage.confidence)} {number(advantage.low)} to "
         f"{number(advantage.high)})"

@@ -21,15 +21,13 @@ from leakgauge.attributes import (
     AttributeSuccess,
     Inference,
     MembershipScores,
-    SensitiveAttribute,
     Shadows,
     Subgroup,
     infer,
-    single,
     without_lost_pairs,
 )
 from leakgauge.attributes.attacks import AttributeAttack
-from leakgauge.attributes.guesses import checked_prior
+from leakgauge.auditing.attributes.hidden import AttributeQuestion, attribute_questions
 from leakgauge.auditing.attributes.result import (
     AttributeAttackResult,
     AttributePart,
@@ -41,14 +39,14 @@ from leakgauge.auditing.membership.measurement import FALSE_DISCOVERY_RATE
 from leakgauge.auditing.naming import FEWEST_SHOWN, shown_names
 from leakgauge.auditing.overlap import Overlap
 from leakgauge.auditing.released import released_answers
-from leakgauge.auditing.settings import SensitiveColumn, Settings
+from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import Subject
-from leakgauge.errors import ConfigError, DataError, ModelError
+from leakgauge.errors import ConfigError, ModelError
 from leakgauge.escaping import shapes
 from leakgauge.membership import ATTACKS as MEMBERSHIP_ATTACKS
 from leakgauge.membership import MembershipEvidence
 from leakgauge.models import AnswerKind, Model, answers, kind_of
-from leakgauge.records import Records, Schema, concatenate
+from leakgauge.records import Records, concatenate
 from leakgauge.statistics import bonferroni_confidence
 from leakgauge.streams import AuditStream
 from leakgauge.training import DenseSubsets, Execution, complementary_pairs, train_many
@@ -78,19 +76,6 @@ _BY_NAME = {attack.name: attack for attack in ATTACKS}
 
 
 @dataclass(frozen=True, eq=False)
-class AttributeQuestion:
-    """A column to infer, made ready: its values, and how frequent they are if the user said so."""
-
-    attribute: SensitiveAttribute
-    prior: tuple[float, ...] | None
-
-    @property
-    def name(self) -> str:
-        """Of the column."""
-        return self.attribute.name
-
-
-@dataclass(frozen=True, eq=False)
 class Inferred:
     """A column that was inferred: its part of the result, and which members are exposed, bool ``[n_members]``."""
 
@@ -104,7 +89,7 @@ def hidden_columns(what: Subject, settings: Settings) -> tuple[AttributeQuestion
     """The columns to infer, checked before anything is trained.
 
     Raises:
-        DataError: there is no such column, it is numeric and has no bins, or its prior is none.
+        DataError: a column cannot be inferred, see :func:`attribute_questions`.
         ConfigError: a column is named twice, or that of the groups is not categorical.
     """
     schema = what.own_schema
@@ -113,23 +98,7 @@ def hidden_columns(what: Subject, settings: Settings) -> tuple[AttributeQuestion
         raise ConfigError(
             f"group_by: column {settings.group_by!r} is numeric and has no groups; name a categorical one"
         )
-    return tuple(_hidden(schema, column) for column in columns)
-
-
-def _hidden(schema: Schema, column: SensitiveColumn) -> AttributeQuestion:
-    name = column.name
-    if not schema.columns[schema.index(name)].is_categorical and column.edges is None:
-        raise DataError(
-            f"column {name!r} is numeric and can be inferred in bins only: give edges, such as edges = [0, 10, 20], or "
-            "exclude it with attack = false"
-        )
-    attribute = single(schema, name, edges=column.edges)
-    if column.prior is not None:
-        try:
-            checked_prior(column.prior, len(attribute))
-        except DataError as error:
-            raise DataError(f"column {name!r}: {error}") from None
-    return AttributeQuestion(attribute, column.prior)
+    return attribute_questions(what, columns)
 
 
 def infer_columns(case: Case, hidden: Sequence[AttributeQuestion]) -> tuple[tuple[Inferred, ...], dict[str, str]]:
@@ -149,7 +118,6 @@ def infer_columns(case: Case, hidden: Sequence[AttributeQuestion]) -> tuple[tupl
     if not hidden:
         return (), {}
     what, settings, execution = case.what, case.settings, case.telling("sensitive attributes")
-    attacker = what.in_own_words(case.population) if case.n_population > 1 else None
     overlap = None if case.overlap.share(settings.rule.confidence) is None else case.overlap
     tail_level = (1 - settings.rule.confidence) / (4 * len(hidden)) / (1 if overlap is None else 2)
     membership = _membership(case.model, what.train)
@@ -163,11 +131,14 @@ def infer_columns(case: Case, hidden: Sequence[AttributeQuestion]) -> tuple[tupl
         if not case.affords(n_queries):
             lost[column.name] = f"this takes {n_queries:,} queries to the endpoint, more than max_queries leaves"
             continue
+        held = column.covers(what.train.features)
+        own = _covered(what, case.population, column) if case.n_population > 1 else None
+        attacker = own if own is not None and len(own) > 1 else None
         try:
             inference = infer(
                 case.model,
-                what.in_own_words(what.train),
-                what.in_own_words(what.holdout),
+                _covered(what, what.train, column),
+                _covered(what, what.holdout, column),
                 column.attribute,
                 prior=column.prior,
                 attacker=attacker,
@@ -184,12 +155,21 @@ def infer_columns(case: Case, hidden: Sequence[AttributeQuestion]) -> tuple[tupl
             lost[column.name] = str(error)
             continue
         n_own = 0 if attacker is None else len(attacker)
-        result = _result(inference, n_own, case.opaque, settings.rule.confidence, overlap)
+        opaque = [name for name, is_held in zip(case.opaque, held, strict=False) if is_held]
+        result = replace(_result(inference, n_own, opaque, settings.rule.confidence, overlap), scope=column.scope)
         if shadows is None and wants_shadows(hidden, settings, learner=what.learner is not None):
             result = replace(result, left_out={**result.left_out, SHADOW_ATTACK: NO_SHADOWS})
-        found.append(Inferred(result, inference.people.exposure.exposed))
+        exposed = np.zeros(len(held), dtype=bool)
+        exposed[held] = inference.people.exposure.exposed
+        found.append(Inferred(result, exposed))
     execution.tell(len(hidden), len(hidden))
     return tuple(found), lost
+
+
+def _covered(what: Subject, records: Records, column: AttributeQuestion) -> Records:
+    """The records that hold a value that is tried, under the schema of the user."""
+    own = what.in_own_words(records)
+    return own if column.every is None else own[column.covers(records.features)]
 
 
 def wants_shadows(hidden: Sequence[AttributeQuestion], settings: Settings, *, learner: bool) -> bool:
@@ -210,7 +190,11 @@ def _shadows(
     if what.learner is None or not wants_shadows(hidden, settings, learner=True):
         return nothing
     people = concatenate(what.train, what.holdout)
-    asked = [one.attribute.completed(people.features).reshape(-1, people.schema.n_features) for one in hidden]
+    rows = [np.flatnonzero(one.covers(people.features)) for one in hidden]
+    asked = [
+        one.attribute.completed(people.features[held]).reshape(-1, people.schema.n_features)
+        for one, held in zip(hidden, rows, strict=True)
+    ]
     try:
         table = without_lost_pairs(
             train_many(
@@ -229,11 +213,11 @@ def _shadows(
     )
     return [
         Shadows(
-            answers.reshape(len(table), len(people), len(one.attribute), -1),
-            table.members,
-            one.attribute.codes(people.features),
+            answers.reshape(len(table), len(held), len(one.attribute), -1),
+            table.members[:, held],
+            one.attribute.codes(people.features[held]),
         )
-        for one, answers in zip(hidden, told, strict=True)
+        for one, held, answers in zip(hidden, rows, told, strict=True)
     ]
 
 

@@ -15,6 +15,7 @@ from leakgauge.auditing.attributes.findings import (
     measure,
     unknown,
 )
+from leakgauge.auditing.attributes.hidden import AttributeQuestion
 from leakgauge.auditing.attributes.measurement import (
     Inferred,
     hidden_columns,
@@ -43,10 +44,12 @@ class AttributesAnswer(Answer):
     Args:
         inferred: the columns that were inferred.
         lost: for each of the others why the model could not be asked about it.
+        hidden: what was asked about each of them.
     """
 
     inferred: tuple[Inferred, ...]
     lost: Mapping[str, str]
+    hidden: Sequence[AttributeQuestion]
 
     def part(self, case: Case) -> Mapping[str, Any]:
         """The columns."""
@@ -59,15 +62,17 @@ class AttributesAnswer(Answer):
         return findings(columns, rule, situation) + unknown(self.lost, rule.advantage)
 
     def notes(self, case: Case) -> list[str]:
-        """Which columns could not be inferred."""
-        return [f"The sensitive attribute “{name}” was not inferred: {reason}." for name, reason in self.lost.items()]
+        """Which columns could not be inferred, and which in bins only."""
+        lost = [f"The sensitive attribute “{name}” was not inferred: {reason}." for name, reason in self.lost.items()]
+        return lost + [note for one in self.hidden if one.name not in self.lost for note in one.notes()]
 
     def not_tested(self, case: Case) -> list[str]:
-        """Other columns."""
+        """Other columns, and values that were not tried."""
         if not self.inferred:
             return ["Attribute inference: predicting a sensitive attribute of a known person."]
         names = ", ".join(column.result.name for column in self.inferred)
-        return [f"Attribute inference of columns other than {names}."]
+        untried = [line for one in self.hidden if one.name not in self.lost for line in one.not_tested()]
+        return [f"Attribute inference of columns other than {names}.", *untried]
 
     def method(self, case: Case) -> Mapping[str, Any]:
         """The columns that were asked about, and by what they are grouped."""
@@ -135,7 +140,7 @@ class Attributes(Question):
 
     def ask(self, case: Case) -> AttributesAnswer:
         """Infer the columns."""
-        return AttributesAnswer(*infer_columns(case, self.hidden))
+        return AttributesAnswer(*infer_columns(case, self.hidden), self.hidden)
 
     @classmethod
     def judged_again(cls, written: Written) -> list[Finding]:

@@ -125,6 +125,8 @@ class InferredColumn:
         tail: odds of membership among the records at whose true value the model is surest, compared with others of the
             same value, bounded from below; ``None`` where the model does not use the column, where a group has fewer
             than 32 records, and in documents of schema versions before 1.5.
+        scope: in what way ``values`` are not all values of the column, exactly (bins, or the most frequent ones), in
+            words that follow its name; empty where they are, or where the user gave the edges of the bins.
     """
 
     name: str
@@ -142,8 +144,14 @@ class InferredColumn:
     left_out: dict[str, str]
     exposed: ExposedValues
     tail: TailOdds | None = None
+    scope: str = ""
 
     __repr__ = shapes
+
+    @property
+    def called(self) -> str:
+        """Its name in quotes, with its scope."""
+        return f"“{self.name}”" + (f" ({self.scope})" if self.scope else "")
 
 
 @dataclass(frozen=True, kw_only=True)

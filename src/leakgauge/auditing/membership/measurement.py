@@ -44,7 +44,7 @@ from leakgauge.membership.error_law import SHUFFLED_FOLDS_FROM_RECORDS
 from leakgauge.membership.noise_robustness import N_COPIES
 from leakgauge.membership.own import EVERYTHING, require_repeatable
 from leakgauge.models import AnswerKind, LabelAccess, Model
-from leakgauge.records import Records
+from leakgauge.records import OneHotCodes, Records
 from leakgauge.statistics import (
     Dependence,
     Estimate,
@@ -195,18 +195,20 @@ def wants_copies(kind: AnswerKind, settings: Settings) -> bool:
 def steadiness(model: Model, candidates: Records, settings: Settings) -> Floats:
     """How often the model keeps a candidate's class while the record is changed a little ``[n]``.
 
-    Columns of two values are redrawn like categories: noise would leave them neither.
+    Columns of two values are redrawn like categories: noise would leave them neither; so are one-hot groups.
     """
     assert isinstance(model, LabelAccess)  # only such answers classes
-    features = candidates.features
+    codes = OneHotCodes.of(candidates.schema)
+    features = codes.collapse(candidates.features)
     two_values = np.array([len(np.unique(column)) <= 2 for column in features.T], dtype=bool)
     return noise_robustness.steadiness(
         model,
         features,
         candidates.labels,
         features,
-        candidates.schema.categorical | two_values,
+        (codes.n_categories > 0) | two_values,
         seed=settings.seed,
+        queries_of=codes.expand,
     )
 
 

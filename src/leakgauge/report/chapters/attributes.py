@@ -98,7 +98,7 @@ def hidden_column(column: InferredColumn) -> str:
     if members is not None:
         without = f"{percent(members.value)} of training records and {without}"
     return (
-        f"Sensitive attribute “{column.name}”: predicted correctly for {percent(best.members.value)} of training "
+        f"Sensitive attribute {column.called}: predicted correctly for {percent(best.members.value)} of training "
         f"records and {percent(best.others.value)} of holdout records, without the model for {without}. "
         f"{_what_it_adds(column)}"
     )

@@ -227,5 +227,5 @@ def blocks(n_models: int, width: int) -> Iterator[slice]:
 
 
 def dense(matrix: Any) -> Floats:
-    """A dense or SciPy matrix as an array."""
-    return matrix if isinstance(matrix, np.ndarray) else np.asarray(matrix.toarray())
+    """A table of numbers, or a SciPy matrix, as an array."""
+    return np.asarray(matrix.toarray() if hasattr(matrix, "toarray") else matrix)

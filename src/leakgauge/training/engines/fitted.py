@@ -538,7 +538,7 @@ def _side_by_side(transformer: Any, table: Any) -> FittedSteps:
     for name, part, columns in transformer.transformers_:
         place = transformer.output_indices_[name]
         own = None if isinstance(part, str) and part == "drop" else _safe_indexing(table, columns, axis=1)
-        if own is None or not own.shape[1]:
+        if own is None or 0 in own.shape[1:]:  # a column of texts is given as [records]
             continue
         block = _known(part, own)  # without a column it may still be one that fails, or has one, without a record
         scaled += [(place.start + at, scaler) for at, scaler in block.scaled]

@@ -335,7 +335,7 @@ def _together(learner: TorchLearner, pool: Examples, group: list[_Run], device: 
                 index, weights = torch.tensor(rows, device=device), torch.tensor(portions, device=device)
                 shape = rows.shape[1:] if len(rows) == 1 else rows.shape
                 batch, targets = X.index_select(0, index.flatten()), y.index_select(0, index.flatten())
-                gradient, loss = stack.gradient(batch.view(*shape, -1), targets.view(shape), weights)
+                gradient, loss = stack.gradient(batch.view(*shape, *X.shape[1:]), targets.view(shape), weights)
                 gradient.add_(stack.weights, alpha=learner.weight_decay)
                 optimiser.step(stack.weights, gradient, (weights.sum(1, keepdim=True) > 0).float(), rate)
                 total += loss

@@ -365,8 +365,11 @@ def _why_wrong_task(job: Job, last: Any) -> str | None:
 
 
 def _table(job: Job, features: Floats) -> Any:
-    """What the learner is given."""
-    return job.records.schema.decode(features)
+    """What the learner is given; of arrays in single precision the same numbers in double precision."""
+    schema = job.records.schema
+    if schema.array.dtype in ("float16", "float32"):
+        schema = replace(schema, array=replace(schema.array, dtype="float64"))
+    return schema.decode(features)
 
 
 def _matrix(job: Job, transform: Transform, last: Any, features: Floats) -> Any:
