@@ -163,7 +163,7 @@ def _shape(value: Any) -> str:
         return repr(value)
     if isinstance(value, str):
         return repr(one_line(value))
-    if hasattr(value, "dtype") and isinstance(getattr(value, "shape", None), tuple):
+    if hasattr(value, "dtype") and hasattr(value, "shape"):
         return f"{value.dtype} {list(value.shape)}"
     if isinstance(value, Mapping | tuple | list | set | frozenset):
         return f"{type(value).__name__} of {len(value)}"
