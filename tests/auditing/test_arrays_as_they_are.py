@@ -579,6 +579,7 @@ def test_records_of_images_split_and_pickle():
     X, y = images(10, 0)
     records = Records.from_arrays(X, y)
     assert np.array_equal(records.schema.decode(records[3:5].features), X[3:5])
+    assert repr(records) == repr(Records.from_arrays(flat(X), y))
     assert records.as_codes().schema.decode(records.features).shape == (10, 24)
     assert np.array_equal(records.schema.encode(X), records.features)
     with pytest.raises(DataError, match="entries, but the schema has 24 columns"):

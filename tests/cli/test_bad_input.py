@@ -743,7 +743,10 @@ def test_a_report_that_cannot_be_replaced(cli: Callable, finished: Path) -> None
 
 def test_a_folder_in_which_nothing_was_measured_takes_the_input_put_right(cli: Callable, config: Written) -> None:
     sensitive = '[attacks]\nshadow_models = 4\n[[data.columns]]\nname = "age"\nrole = "sensitive"\n'
-    refused(cli("audit", config(rest=sensitive), "--run", "run"), "'age'", "edges")
-    printed = cli("audit", config(rest=sensitive + "edges = [30, 40, 50]\n"), "--run", "run")
+    prior = "prior = [0.5, 0.5]\n"
+    refused(
+        cli("audit", config(rest=sensitive + prior), "--run", "run"), "'age'", "a prior needs the edges of the bins"
+    )
+    printed = cli("audit", config(rest=sensitive + prior + "edges = [30, 40, 50]\n"), "--run", "run")
     assert printed.code in (0, 1, 3), printed.err
     refused(cli("audit", config(), "--run", "run"), "belongs to another audit")

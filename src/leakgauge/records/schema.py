@@ -63,8 +63,8 @@ class Schema:
     columns: tuple[Column, ...]
     target: Column
     native: Native = Native.NUMPY
-    one_hot: tuple[OneHot, ...] = ()
-    array: ArrayForm = field(default_factory=ArrayForm)
+    one_hot: tuple[OneHot, ...] = field(default=(), repr=False)
+    array: ArrayForm = field(default_factory=ArrayForm, repr=False)
 
     __repr__ = shapes
 
