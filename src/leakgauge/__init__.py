@@ -6,8 +6,8 @@
 
 The names exported here are stable, and all that an audit takes. The packages below export the names in their
 ``__all__``: ``auditing`` and ``protecting``; a package for each question (``membership``, ``influence``,
-``attributes``, ``properties``), each a set of functions of arrays; ``defences``; and under them ``training``,
-``models``, ``records``, ``statistics`` and ``theory``.
+``attributes``, ``properties``), each a set of functions of arrays; ``inspecting``; ``defences``; and under them
+``training``, ``models``, ``records``, ``statistics`` and ``theory``.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         explain,
         subject,
     )
+    from leakgauge.inspecting import Inspection, inspect
     from leakgauge.models import Endpoint, FunctionProbabilities, FunctionRegression
     from leakgauge.protecting import Protection, protect
     from leakgauge.records import Records
@@ -54,6 +55,7 @@ _HOMES = {
         ),
         *("Subject", "Verdict", "audit", "audit_scores", "explain", "subject"),
     ),
+    "inspecting": ("Inspection", "inspect"),
     "models": ("Endpoint", "FunctionProbabilities", "FunctionRegression"),
     "protecting": ("Protection", "protect"),
     "records": ("Records",),
@@ -67,6 +69,7 @@ __all__ = [
     "FunctionLearner",
     "FunctionProbabilities",
     "FunctionRegression",
+    "Inspection",
     "PropertyGames",
     "Protection",
     "Queries",
@@ -84,6 +87,7 @@ __all__ = [
     "audit",
     "audit_scores",
     "explain",
+    "inspect",
     "protect",
     "subject",
 ]

@@ -2,6 +2,7 @@
 
 from leakgauge.report.terminal.audits import show_audits
 from leakgauge.report.terminal.explanation import show_explanation
+from leakgauge.report.terminal.inspection import show_inspection
 from leakgauge.report.terminal.protection import not_tried, show_protection
 from leakgauge.report.terminal.tables import STYLES, plain_table, show_table, text_of
 
@@ -11,6 +12,7 @@ __all__ = [
     "plain_table",
     "show_audits",
     "show_explanation",
+    "show_inspection",
     "show_protection",
     "show_table",
     "text_of",
