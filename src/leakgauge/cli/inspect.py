@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from leakgauge.inspecting import Cleaned
     from leakgauge.records import Records
 
 
@@ -40,6 +42,9 @@ def inspect(
         typer.Option(metavar="TYPE", help="A further type that a skops file may contain. Repeatable."),
     ] = None,
     allow_pickle: AllowPickle = False,
+    clean: Annotated[
+        Path | None, typer.Option(metavar="OUT", help="Write a copy without what prediction does not need.")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> int:
     """Show what a model file itself holds about its training records: rows, values, words, counts, curves, seeds.
@@ -47,16 +52,18 @@ def inspect(
     Values, words and ids are not printed, only where they are and how many. No code in the file is run. With the
     training records, values of single persons and rare words are found as well.
 
-    The exit code is 0 where nothing was found and no structural check fails, 1 otherwise.
+    The exit code is 0 where nothing was found and no structural check fails, 1 otherwise; with --clean it is that of
+    the copy, whose answers are compared with the model's before it is written.
 
     [dim]Examples:[/dim]
 
         leakgauge inspect model.skops --data audit.toml
         leakgauge inspect model.skops --data train.csv --target income --rule sacro --json
+        leakgauge inspect model.skops --data audit.toml --clean clean.skops
     """
     from leakgauge.cli._console import remark, results
+    from leakgauge.inspecting import as_seen, cleaned, read_model, written
     from leakgauge.inspecting import inspect as inspected
-    from leakgauge.inspecting import read_model
     from leakgauge.models import is_pickle, looked_at
     from leakgauge.report.terminal import show_inspection
 
@@ -65,11 +72,31 @@ def inspect(
     model = read_model(file, trusted=trusted or (), allow_pickle=allow_pickle)
     records, persons = _records(data, target, person)
     found = inspected(model, records, persons=persons, rule=rule, name=file.name)
+    if clean is not None:
+        seen = as_seen(model, records, None, persons)
+        made = cleaned(model, seen)
+        trusted_types = written(made, file, clean)
+        _tell_of_copy(made, clean, trusted_types)
+        found = replace(inspected(made.model, records, persons=persons, rule=rule, name=clean.name), findings=made.left)
     if as_json:
         typer.echo(json.dumps(found.as_json(), indent=2))
     else:
         show_inspection(found, results())
     return found.exit_code
+
+
+def _tell_of_copy(made: Cleaned, out: Path, trusted: tuple[str, ...]) -> None:
+    """What became of the copy, beside the results."""
+    from leakgauge.cli._console import remark
+    from leakgauge.report.words import counted, listing
+
+    remark(f"{out} written without {counted(len(made.removed), 'finding')} that prediction does not need")
+    if made.compared:
+        remark(f"The outputs of {listing(made.compared)} are the same for {made.queries}.")
+    else:
+        remark("The outputs could not be compared: no query is known that the model takes.")
+    if trusted:
+        remark(f"To open it, trust these types after a look at what they do: {', '.join(trusted)}.")
 
 
 def _records(

@@ -32,11 +32,12 @@ class Content(dict[str, Any]):
     Args:
         library: whose format the names are of.
         named: arrays of numbers, lists of texts, further contents, and lists of them.
+        source: what it was read from, where a copy can be written of that.
     """
 
-    def __init__(self, library: str, named: Mapping[str, Any]) -> None:
+    def __init__(self, library: str, named: Mapping[str, Any], source: str | None = None) -> None:
         super().__init__(named)
-        self.library = library
+        self.library, self.source = library, source
 
 
 def read_model(path: Path, *, trusted: Iterable[str] = (), allow_pickle: bool = False) -> Any:
@@ -66,7 +67,7 @@ def read_model(path: Path, *, trusted: Iterable[str] = (), allow_pickle: bool = 
         if kind.package == "onnxruntime":
             checked_onnx(content, path)
             return _whole(path, onnx_content, content)
-        return read_by_library(path, kind.package, kind.install, lambda library: _loaded(library, path, content))
+        return read_by_library(path, kind.package, kind.install, lambda library: _loaded(library, content))
     return load_estimator(path, trusted=tuple(trusted), allow_pickle=allow_pickle)
 
 
@@ -110,10 +111,10 @@ def _named(library: str, value: Any) -> Any:
     return value
 
 
-def _loaded(library: Any, path: Path, content: bytes) -> Content:
+def _loaded(library: Any, content: bytes) -> Any:
     if library.__name__ == "xgboost":
-        return translated(library.Booster(model_file=bytearray(content))) or Content("xgboost", {})
-    return catboost_content(library.CatBoost().load_model(blob=content))
+        return library.Booster(model_file=bytearray(content))
+    return library.CatBoost().load_model(blob=content)
 
 
 def _whole(path: Path, parse: Any, content: Any) -> Content:
@@ -170,7 +171,7 @@ def lightgbm_content(text: str) -> Content:
     named = _assignments(header)
     infos = named.pop("feature_infos", "").split()
     extremes = [[float(end) for end in info[1:-1].split(":")] for info in infos if info.startswith("[")]
-    content = Content("lightgbm", {**named, "feature_infos": np.array(extremes)})
+    content = Content("lightgbm", {**named, "feature_infos": np.array(extremes)}, text)
     content["trees"] = [_lightgbm_tree(_assignments(tree)) for tree in trees]
     parameters = dict(re.findall(r"^\[(\w+): (.+)\]$", rest, re.MULTILINE))
     content["parameters"] = Content("lightgbm", parameters)

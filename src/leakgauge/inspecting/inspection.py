@@ -165,16 +165,17 @@ def findings_of(model: Any, seen: RecordsSeen | None, least_count: int = LEAST_C
         seen: the training records, as the model was given them.
         least_count: persons that a count may be about.
     """
-    return joined(sightings(model, seen, least_count))
+    return joined(sighting for _, sighting in sightings(model, seen, least_count))
 
 
-def sightings(model: Any, seen: RecordsSeen | None, least_count: int = LEAST_COUNT) -> Iterator[Sighting]:
+def sightings(model: Any, seen: RecordsSeen | None, least_count: int = LEAST_COUNT) -> Iterator[tuple[Place, Sighting]]:
     """The same, place by place."""
     sizes = _sizes(model)
     n = len(seen) if seen is not None else _n_records(model)
     n = n if n is not None and n >= LEAST_TO_RECOGNISE and n not in sizes else None
     for place in walk(model, seen, lambda one: _whole(one) is None):
-        yield from _sightings(place, n, least_count)
+        for sighting in _sightings(place, n, least_count):
+            yield place, sighting
 
 
 def _whole(place: Place) -> tuple[Known, Kind] | None:
@@ -204,6 +205,8 @@ def _applies(row: Known, place: Place) -> bool:
     """Whether a seed undoes anything, and whether there is anything at all."""
     if row.kind is Kind.SEED:
         return _bagged(place) and np.size(place.value) > 0
+    if place.attribute == "support_" and isinstance(place.value, np.ndarray) and place.value.dtype.kind == "i":
+        return not np.array_equal(place.value, np.arange(len(place.value)))  # numbers that say nothing
     return not isinstance(place.value, np.ndarray) or place.value.size > 0
 
 
@@ -243,7 +246,7 @@ def _of_texts(place: Place, row: Known | None, least_count: int) -> Iterator[Sig
 
 
 def _removable(place: Place) -> bool:
-    return not place.is_setting
+    return not place.is_setting and re.fullmatch(r"\w+", place.attribute) is not None
 
 
 def _of_numbers(place: Place, row: Known | None, n: int | None, least_count: int) -> Iterator[Sighting]:
@@ -252,7 +255,7 @@ def _of_numbers(place: Place, row: Known | None, n: int | None, least_count: int
         return
     if row is not None and row.kind is Kind.COUNT:
         few = int(((array > 0) & (array < least_count)).sum())
-        if few:
+        if few and not (array == 1).all():  # which is what is left of counts that were removed
             yield Sighting(place.path, Kind.COUNT, few, None, row.needed, row.remedy)
         return
     if type(place.holder[-1]).__name__ == "Tree" and place.attribute == "value" and (pure := _pure_leaves(place)):
@@ -300,8 +303,8 @@ def _n_told(place: Place, row: Known) -> int:
         inner = np.asarray(holder.children_left) != -1
         if place.attribute == "threshold":
             return int(inner.sum())
-        regression = np.asarray(holder.value).shape[2] == 1
-        return int((~inner & (np.asarray(holder.n_node_samples) == 1)).sum()) if regression else 0
+        counts, regression = np.asarray(holder.n_node_samples), np.asarray(holder.value).shape[2] == 1
+        return int((~inner & (counts == 1)).sum()) if regression else 0  # all of them where counts were removed
     return int(array.size)
 
 
@@ -328,7 +331,14 @@ def _n_records(model: Any) -> int | None:
 
 
 def _bagged(place: Place) -> bool:
-    return any(getattr(one, "bootstrap", False) for one in place.holder)
+    """Whether one of the estimators around a place draws records at random for each of its parts."""
+    for one in place.holder:
+        share, drawn = getattr(one, "subsample", 1), getattr(one, "_max_samples", None)
+        if getattr(one, "bootstrap", False) is True or (isinstance(share, float) and share < 1):
+            return True
+        if drawn is not None and drawn < getattr(one, "_n_samples", drawn):
+            return True
+    return False
 
 
 def _sizes(model: Any) -> set[int]:

@@ -152,7 +152,7 @@ KNOWN = (
     Known("LinearModelCV OrthogonalMatchingPursuitCV LarsCV LassoLarsCV", "mse_path_ cv_alphas_", Kind.SCORE, False),
     Known("BayesianRidge ARDRegression SparsePCA MiniBatchSparsePCA", "scores_ error_", Kind.CURVE, False),
     Known("SelfTrainingClassifier", "n_iter_ termination_condition_", Kind.CURVE, False),
-    Known("BaseForest BaseBagging BaseDecisionTree", "random_state", Kind.SEED, False),
+    Known("BaseForest BaseBagging BaseDecisionTree BaseGradientBoosting", "random_state _rng", Kind.SEED, False),
     Known("BaseBagging", "_seeds", Kind.SEED, False),
     # Other libraries
     Known("xgboost", "sum_hessian", Kind.COUNT, False),

@@ -85,7 +85,8 @@ def structural_checks(model: Any, seen: RecordsSeen | None, rule: StructuralRule
         rule: the limits.
     """
     places = list(walk(model, seen, lambda place: not place.is_setting))
-    trees = [_tree(place) for place in places if type(place.value).__name__ == "Tree"]
+    found = [_tree(place) for place in places if type(place.value).__name__ == "Tree"]
+    trees = [tree for tree in found if tree is not None]
     last = _predictor(places)
     return (
         _leaves(trees, places, rule),
@@ -108,13 +109,17 @@ class _Leaves:
     shares: Floats | None
 
 
-def _tree(place: Place) -> _Leaves:
-    tree, owner = place.value, place.holder[-1]
+def _tree(place: Place) -> _Leaves | None:
+    """The leaves of a tree; ``None`` where its counts were removed and the training records are not known."""
+    tree, owner, seen = place.value, place.holder[-1], place.seen
     leaves = np.asarray(tree.children_left) == -1
     counts = np.asarray(tree.n_node_samples, dtype=float)
-    seen = place.seen
+    removed = bool((counts == 1).all())
     if seen is not None and seen.matrix is not None and seen.matrix.shape[1] == tree.n_features:
-        counts = np.minimum(counts, _persons_per_node(tree, seen.matrix, seen.persons))
+        persons = _persons_per_node(tree, seen.matrix, seen.persons)
+        counts = persons if removed else np.minimum(counts, persons)
+    elif removed:
+        return None
     classes = getattr(owner, "classes_", None)
     value = np.asarray(tree.value)
     shares = value[leaves, 0] if classes is not None and value.shape[1] == 1 else None
@@ -145,9 +150,13 @@ def _other_leaves(places: list[Place]) -> Iterator[Floats]:
         if isinstance(place.value, np.ndarray) and place.value.size:
             if place.attribute == "nodes.count":
                 nodes = place.holder[-1].nodes
-                yield place.value[nodes["is_leaf"].astype(bool)].astype(float)
+                counts = place.value[nodes["is_leaf"].astype(bool)].astype(float)
             elif place.attribute == "leaf_count" and "lightgbm" in place.owners:
-                yield place.value.astype(float)
+                counts = place.value.astype(float)
+            else:
+                continue
+            if not (counts == 1).all():  # which is what is left of counts that were removed
+                yield counts
 
 
 def _joint_cells(last: Place | None, rule: StructuralRule) -> StructuralCheck:
@@ -240,7 +249,7 @@ class _Smoother:
     Args:
         n_persons: of the training records.
         trace: of the matrix from labels to predictions.
-        leverages: its diagonal, of linear models ``[n]``.
+        leverages: its diagonal, of linear models ``[n]``; of several classes the mean over all but one.
         persons_per_column: with a value other than 0, of linear models ``[p]``.
     """
 
@@ -270,8 +279,12 @@ def _smoother(last: Place | None) -> _Smoother | str:
     leverages = _leverages(model, names, X)
     if isinstance(leverages, str):
         return leverages
+    if "LogisticRegression" in names:  # a record's block of the trace is at most one less than the number of classes
+        shared = leverages / (len(model.classes_) - 1)
+    else:
+        shared = leverages
     present = [len(np.unique(seen.persons[column != 0])) for column in X.T]
-    return _Smoother(n_persons, float(leverages.sum()), leverages, np.array(present))
+    return _Smoother(n_persons, float(leverages.sum()), shared, np.array(present))
 
 
 def _forest_trace(forest: Any, seen: RecordsSeen) -> float:
@@ -319,7 +332,7 @@ def _hat(X: Floats, weights: Floats, penalty: float, intercept: bool) -> Floats:
 
 
 def _multinomial(X: Floats, shares: Floats, penalty: float, intercept: bool) -> Floats | str:
-    """The trace of each record's block of H⁻¹XᵀWX, over the number of classes less 1."""
+    """The trace of each record's block of H⁻¹XᵀWX ``[n]``; a reason where there are too many parameters."""
     design = np.column_stack([np.ones(len(X)), X]) if intercept else X
     width, n_classes = design.shape[1], shares.shape[1]
     if width * n_classes > MOST_PARAMETERS:

@@ -46,7 +46,7 @@ class Place:
 
 
 def walk(model: Any, seen: RecordsSeen | None, enters: Callable[[Place], bool]) -> Iterator[Place]:
-    """All places of a model, an object before what is in it.
+    """All places of a model, an object before what is in it; what is in an object of two places is walked once.
 
     Args:
         model: a fitted estimator, or the :class:`Content` of another library's model.
@@ -60,16 +60,13 @@ def walk(model: Any, seen: RecordsSeen | None, enters: Callable[[Place], bool]) 
         value = place.value
         if value is None or isinstance(value, NOTHING_INSIDE) or depth > MOST_DEPTH:
             continue
-        if not isinstance(value, str | bytes | int | float | np.generic):
-            if id(value) in kept:
-                continue
-            kept[id(value)] = value
         if (leaf := _leaf(value)) is not None:
             yield replace(place, value=leaf)
             continue
         yield place
-        if not enters(place):
+        if id(value) in kept or not enters(place):
             continue
+        kept[id(value)] = value
         inner = [(one, depth + 1) for one in _inside(place)]
         waiting.extend(reversed(inner))
 
