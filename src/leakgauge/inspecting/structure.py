@@ -279,12 +279,9 @@ def _smoother(last: Place | None) -> _Smoother | str:
     leverages = _leverages(model, names, X)
     if isinstance(leverages, str):
         return leverages
-    if "LogisticRegression" in names:  # a record's block of the trace is at most one less than the number of classes
-        shared = leverages / (len(model.classes_) - 1)
-    else:
-        shared = leverages
+    n_outputs = len(model.classes_) - 1 if "LogisticRegression" in names else 1  # the most of a record's block
     present = [len(np.unique(seen.persons[column != 0])) for column in X.T]
-    return _Smoother(n_persons, float(leverages.sum()), shared, np.array(present))
+    return _Smoother(n_persons, float(leverages.sum()), leverages / n_outputs, np.array(present))
 
 
 def _forest_trace(forest: Any, seen: RecordsSeen) -> float:
