@@ -11,6 +11,7 @@ from __future__ import annotations
 import copy
 import json
 import re
+import tempfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,12 +21,13 @@ import numpy as np
 
 from leakgauge.errors import ModelError
 from leakgauge.inspecting.findings import Kind, ModelFinding
-from leakgauge.inspecting.formats import Content, lightgbm_content
+from leakgauge.inspecting.formats import Content
 from leakgauge.inspecting.inspection import findings_of, sightings
 from leakgauge.inspecting.queries import answers_of, equal_answers, queries_for
 from leakgauge.inspecting.records_seen import RecordsSeen
 from leakgauge.inspecting.walking import Place, walk
 from leakgauge.models.converting import as_skops, require_new, write_new
+from leakgauge.models.libraries import lightgbm_booster, read_by_library
 
 ROUNDING = 1e-9
 """By which answers of two copies of a model may differ, relative to their size: sums depend on where numbers lie."""
@@ -68,8 +70,7 @@ def cleaned(model: Any, seen: RecordsSeen | None = None) -> Cleaned:
     """
     before = findings_of(model, seen)
     if isinstance(model, Content):
-        made = _cleaned_content(model)
-        return _compared(made, before, findings_of(made, seen), (), "no queries")
+        model = _of_content(model)
     try:
         made = copy.deepcopy(model)
     except Exception as error:  # objects of the user's may refuse
@@ -221,12 +222,20 @@ def _with_boosters(model: Any) -> Any:
     return model
 
 
+def _library_of(value: Any) -> str:
+    return type(value).__module__.partition(".")[0]
+
+
 def _is_booster(value: Any) -> bool:
-    return type(value).__name__ == "Booster" and type(value).__module__.partition(".")[0] in ("xgboost", "lightgbm")
+    is_catboost = _library_of(value) == "catboost" and hasattr(value, "load_model")
+    return is_catboost or (type(value).__name__ == "Booster" and _library_of(value) in ("xgboost", "lightgbm"))
 
 
 def _bare_booster(booster: Any) -> Any:
-    if type(booster).__module__.startswith("lightgbm"):
+    """A booster with 1 or 0 for what it does not need to predict."""
+    if _library_of(booster) == "catboost":
+        return _bare_catboost(booster)
+    if _library_of(booster) == "lightgbm":
         text = bare_lightgbm(booster.model_to_string(num_iteration=-1))
         return type(booster)(model_str=text)
     document = json.loads(bytes(booster.save_raw("json")))
@@ -261,7 +270,7 @@ def bare_lightgbm(text: str) -> str:
     head = re.sub(r"\[[^\]\s]*:[^\]\s]*\]", "[-inf:inf]", head)
     found = re.search(r"^pandas_categorical:.*$", text, re.MULTILINE)
     categories = found[0] if found else "pandas_categorical:null"
-    rest = "feature_importances:\n\nparameters:\n\nend of parameters"
+    rest = "feature_importances:\n\nparameters:\n[boosting: gbdt]\nend of parameters"
     return f"{head}\n\n{''.join(blocks)}{end}\n\n{rest}\n\n{categories}\n"
 
 
@@ -272,10 +281,49 @@ def _bare_line(line: str) -> str:
     return f"{name}={' '.join([_LIGHTGBM_BARE[name]] * len(value.split()))}"
 
 
-def _cleaned_content(content: Content) -> Content:
-    if content.library == "lightgbm" and content.source is not None:
-        return lightgbm_content(bare_lightgbm(content.source))
-    raise ModelError(f"no clean copy can be made of a model of {content.library}; give the estimator that holds it")
+def _bare_catboost(model: Any) -> Any:
+    """A model of CatBoost with 1 for the weights of leaves, and nothing about its training but the classes."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.json")
+        model.save_model(str(path), format="json")
+        document = json.loads(path.read_text("utf-8"))
+        for tree in document.get("oblivious_trees", []):
+            tree["leaf_weights"] = [1] * len(tree["leaf_weights"])
+        told = document.get("model_info", {})
+        document["model_info"] = {name: told[name] for name in ("class_params", "params") if name in told}
+        path.write_text(json.dumps(document), "utf-8")
+        return type(model)().load_model(str(path), format="json")
+
+
+def _of_content(content: Content) -> Any:
+    """What can answer queries, of the content of a file.
+
+    Raises:
+        ModelError: no clean copy can be made of its kind.
+        MissingExtra: the library is not installed.
+    """
+    if content.library != "lightgbm" or content.source is None:
+        raise ModelError(f"no clean copy can be made of a file of {content.library}; give the estimator that holds it")
+    text = content.source.encode()
+    return read_by_library(Path("model.txt"), "lightgbm", "lightgbm", lambda library: lightgbm_booster(library, text))
+
+
+def _suffix(booster: Any, target: Path) -> str:
+    """The ending that the file of a booster must have."""
+    if _library_of(booster) == "xgboost":
+        return ".json" if target.suffix.lower() == ".json" else ".ubj"
+    return {"lightgbm": ".txt", "catboost": ".cbm"}[_library_of(booster)]
+
+
+def _bytes_of(booster: Any, target: Path) -> bytes:
+    if _library_of(booster) == "xgboost":
+        return bytes(booster.save_raw(_suffix(booster, target)[1:]))
+    if _library_of(booster) == "lightgbm":
+        return str(booster.model_to_string(num_iteration=-1)).encode()
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.cbm")
+        booster.save_model(str(path))
+        return path.read_bytes()
 
 
 def written(made: Cleaned, source: Path, target: Path) -> tuple[str, ...]:
@@ -293,15 +341,9 @@ def written(made: Cleaned, source: Path, target: Path) -> tuple[str, ...]:
         ModelError: the file exists or has another ending than the model's kind, or the library cannot store it.
     """
     model = made.model
-    if isinstance(model, Content):
-        require_new(target, ".txt")
-        write_new(target, (model.source or "").encode())
-        return ()
     if _is_booster(model):
-        is_xgboost = type(model).__module__.startswith("xgboost")
-        suffix = target.suffix.lower() if is_xgboost and target.suffix.lower() == ".json" else ".ubj"
-        require_new(target, suffix if is_xgboost else ".txt")
-        write_new(target, bytes(model.save_raw(suffix[1:])) if is_xgboost else model.model_to_string().encode())
+        require_new(target, _suffix(model, target))
+        write_new(target, _bytes_of(model, target))
         return ()
     if not hasattr(model, "get_params"):
         raise ModelError(f"a {type(model).__name__} cannot be written without pickle; give an estimator or a booster")

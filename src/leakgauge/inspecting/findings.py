@@ -22,6 +22,7 @@ class Kind(enum.StrEnum):
     CURVE = "training curve"
     SEED = "seed that undoes bagging"
     OPTIMISER = "optimiser state"
+    STATISTIC = "statistics of nodes"
     PATH = "file path"
     NAME = "user name or address"
 

@@ -148,13 +148,14 @@ def xgboost_content(document: Mapping[str, Any]) -> Content:
 def _xgboost_tree(tree: Mapping[str, Any], hessian: float, base: float) -> Content:
     inner = np.array(tree["left_children"]) != -1
     conditions = np.array(tree["split_conditions"], dtype=np.float32)
+    sums = np.array(tree["sum_hessian"], dtype=float)
     return Content(
         "xgboost",
         {
             "split_conditions": conditions[inner],
             "leaf_values": conditions[~inner] + np.float32(base),
             "base_weights": np.array(tree["base_weights"], dtype=np.float32)[inner],
-            "sum_hessian": np.round(np.array(tree["sum_hessian"], dtype=float) / hessian, 3),
+            "sum_hessian": sums if (sums == 1).all() else np.round(sums / hessian, 3),
             "loss_changes": np.array(tree["loss_changes"], dtype=np.float32)[inner],
         },
     )

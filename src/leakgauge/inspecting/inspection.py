@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Sequence, Sized
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -207,7 +207,13 @@ def _applies(row: Known, place: Place) -> bool:
         return _bagged(place) and np.size(place.value) > 0
     if place.attribute == "support_" and isinstance(place.value, np.ndarray) and place.value.dtype.kind == "i":
         return not np.array_equal(place.value, np.arange(len(place.value)))  # numbers that say nothing
-    return not isinstance(place.value, np.ndarray) or place.value.size > 0
+    if row.kind is Kind.STATISTIC and isinstance(place.value, np.ndarray):
+        return not ((place.value == 0).all() or (place.value == 1).all())
+    return np.size(place.value) > 0 if isinstance(place.value, np.ndarray) else not _is_empty(place.value)
+
+
+def _is_empty(value: Any) -> bool:
+    return isinstance(value, Sized) and len(value) == 0
 
 
 def _as_a_whole(row: Known, kind: Kind, place: Place) -> Sighting:
@@ -305,7 +311,7 @@ def _n_told(place: Place, row: Known) -> int:
             return int(inner.sum())
         counts, regression = np.asarray(holder.n_node_samples), np.asarray(holder.value).shape[2] == 1
         return int((~inner & (counts == 1)).sum()) if regression else 0  # all of them where counts were removed
-    return int(array.size)
+    return int(np.isfinite(array).sum())
 
 
 def _pure_leaves(place: Place) -> int:

@@ -156,13 +156,13 @@ KNOWN = (
     Known("BaseBagging", "_seeds", Kind.SEED, False),
     # Other libraries
     Known("xgboost", "sum_hessian", Kind.COUNT, False),
-    Known("xgboost", "loss_changes", Kind.CURVE, False),
+    Known("xgboost", "loss_changes base_weights", Kind.STATISTIC, False),
     Known("xgboost", "split_conditions", Kind.VALUE, True, PUBLIC_GRID),
-    Known("xgboost", "base_weights", Kind.VALUE, True, LARGE_LEAVES),
+    Known("xgboost", "leaf_values", Kind.VALUE, True, LARGE_LEAVES),
     Known("XGBModel LGBMModel CatBoost", "evals_result_ _evals_result", Kind.CURVE, False),
     Known("LGBMModel", "_best_score", Kind.SCORE, False),
     Known("lightgbm", "leaf_count internal_count", Kind.COUNT, False),
-    Known("lightgbm", "leaf_weight internal_weight internal_value split_gain", Kind.CURVE, False),
+    Known("lightgbm", "leaf_weight internal_weight internal_value split_gain", Kind.STATISTIC, False),
     Known("lightgbm", "feature_infos", Kind.VALUE, False),
     Known("lightgbm", "threshold", Kind.MIDPOINT, True, PUBLIC_GRID),
     Known("lightgbm", "leaf_value", Kind.VALUE, True, LARGE_LEAVES),
@@ -177,7 +177,7 @@ KNOWN = (
 )  # fmt: skip
 """The table."""
 
-WHOLE = frozenset({Kind.ROWS, Kind.PER_RECORD, Kind.SCORE, Kind.CURVE, Kind.SEED, Kind.OPTIMISER})
+WHOLE = frozenset({Kind.ROWS, Kind.PER_RECORD, Kind.SCORE, Kind.CURVE, Kind.SEED, Kind.OPTIMISER, Kind.STATISTIC})
 """Kinds that an attribute is of whatever it holds: it is reported as one, and not looked into."""
 
 _BY_PLACE = {

@@ -19,7 +19,7 @@ N_QUERIES = 300
 MOST_RECORDS = 2_000
 """Training records that are queried."""
 
-METHODS = ("predict_proba", "decision_function", "predict", "score_samples", "transform")
+METHODS = ("predict_proba", "decision_function", "predict", "inplace_predict", "score_samples", "transform")
 """Of an estimator, whose outputs must stay the same."""
 
 
@@ -59,7 +59,7 @@ def _made_up(model: Any) -> Any:
     """A table of the columns that a model takes."""
     rng = np.random.default_rng(0)
     texts = _vocabulary(model)
-    n_columns = int(getattr(model, "n_features_in_", 0))
+    n_columns = _n_columns(model)
     if texts and not n_columns:
         return [" ".join(rng.choice(texts, 5)) for _ in range(N_QUERIES)]
     numbers, categories = _known_values(model, n_columns)
@@ -79,6 +79,14 @@ def _made_up(model: Any) -> Any:
     if categories:
         return np.array(columns, dtype=object).T
     return np.column_stack(columns) if columns else np.zeros((N_QUERIES, 0))
+
+
+def _n_columns(model: Any) -> int:
+    """How many columns a model takes; 0 where it does not say."""
+    for name in ("num_features", "num_feature"):  # of boosters
+        if callable(getattr(model, name, None)):
+            return int(getattr(model, name)())
+    return int(getattr(model, "n_features_in_", 0))
 
 
 def _vocabulary(model: Any) -> list[str]:

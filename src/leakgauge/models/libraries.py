@@ -133,14 +133,23 @@ lightgbm.Booster(model_str=sys.stdin.buffer.read().decode())
 """
 
 
-def _lightgbm(library: Any, path: Path, content: bytes) -> Asked:
+def lightgbm_booster(library: Any, content: bytes) -> Any:
+    """A booster of LightGBM.
+
+    Raises:
+        ValueError: LightGBM cannot read it.
+    """
     # LightGBM ends the process at a number that it cannot read: another one reads the file first.
     tried = subprocess.run(
         [sys.executable, "-c", _TRIAL, json.dumps(sys.path)], input=content, capture_output=True, timeout=MOST_SECONDS
     )
     if tried.returncode != 0:
         raise ValueError
-    booster = library.Booster(model_str=content.decode())
+    return library.Booster(model_str=content.decode())
+
+
+def _lightgbm(library: Any, path: Path, content: bytes) -> Asked:
+    booster = lightgbm_booster(library, content)
     return _asking(lambda table: booster.predict(table), "Booster")
 
 
