@@ -76,8 +76,8 @@ def cleaned(model: Any, seen: RecordsSeen | None = None) -> Cleaned:
     except Exception as error:  # objects of the user's may refuse
         raise ModelError(f"the {type(model).__name__} cannot be copied ({type(error).__name__})") from None
     queries, told = queries_for(model, seen)
-    expected = answers_of(made, queries)  # a copy lies elsewhere in memory, and may round otherwise than the model
     made = _with_boosters(made)
+    expected = answers_of(made, queries)  # a copy lies elsewhere in memory, and may round otherwise than the model
     restored = _edited(made, seen, lambda: equal_answers(expected, answers_of(made, queries)), bool(expected))
     if not equal_answers(answers_of(model, queries), answers_of(made, queries), ROUNDING):
         raise ModelError(f"the cleaned {type(model).__name__} answers otherwise; it was not written")

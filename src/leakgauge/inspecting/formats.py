@@ -205,11 +205,13 @@ def catboost_content(model: Any) -> Content:
         return named_content("catboost", json.loads(path.read_text("utf-8")))
 
 
-def _has_tensors(held: Mapping[Any, Any], torch: Any) -> bool:
-    """Whether a dictionary is the state of a module or an optimiser."""
-    if "state" in held and "param_groups" in held:
-        return True
-    return any(isinstance(one, torch.Tensor) for one in held.values())
+def _has_tensors(held: Mapping[Any, Any], torch: Any, depth: int = 4) -> bool:
+    """Whether a dictionary is the state of a module or an optimiser, or holds one."""
+    return any(
+        isinstance(one, torch.Tensor)
+        or (depth > 0 and isinstance(one, Mapping) and _has_tensors(one, torch, depth - 1))
+        for one in held.values()
+    )
 
 
 def _module(module: Any) -> Content:

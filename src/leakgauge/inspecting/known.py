@@ -173,7 +173,7 @@ KNOWN = (
     Known("catboost", "train_finish_time best_iteration", Kind.CURVE, False),
     Known("torch", "momentum_buffer exp_avg exp_avg_sq max_exp_avg_sq sum square_avg grad_avg acc_delta",
           Kind.OPTIMISER, False),
-    Known("torch", "running_mean running_var", Kind.VALUE, True, "train with batches of 10 records or more"),
+    Known("torch", "running_mean running_var", Kind.VALUE, True, "train with batches of 10 records or more", False),
 )  # fmt: skip
 """The table."""
 
