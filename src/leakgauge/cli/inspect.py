@@ -62,12 +62,18 @@ def inspect(
         leakgauge inspect model.skops --data audit.toml --clean clean.skops
     """
     from leakgauge.cli._console import remark, results
+    from leakgauge.errors import ModelError
     from leakgauge.inspecting import as_seen, cleaned, read_model, written
     from leakgauge.inspecting import inspect as inspected
     from leakgauge.models import is_pickle, looked_at
     from leakgauge.report.terminal import show_inspection
 
-    if allow_pickle and is_pickle(file):
+    if is_pickle(file):
+        if not allow_pickle:
+            raise ModelError(
+                f"{looked_at(file)}; it was not opened, as that runs code of its maker: save the model with "
+                "skops.io.dump, or pass --allow-pickle if you made the file yourself"
+            )
         remark(f"A pickle is opened: code in it runs with your rights. {looked_at(file)}.")
     model = read_model(file, trusted=trusted or (), allow_pickle=allow_pickle)
     records, persons = _records(data, target, person)

@@ -297,7 +297,7 @@ def _match(place: Place, row: Known | None) -> Match | None:
         column = None
     if row.kind is Kind.VALUE and row.remedy is not PUBLIC_RANGES:
         return seen.match(place.value)
-    return seen.match(place.value, column=column, certain=row.kind is Kind.VALUE)
+    return seen.match(place.value, column=column, certain=row.kind in (Kind.VALUE, Kind.WORD))
 
 
 def _n_told(place: Place, row: Known) -> int:
