@@ -96,7 +96,7 @@ HOLDERS = [
     (covariance.EllipticEnvelope(random_state=0), None, {("dist_", ENTRY, False), ("support_", ENTRY, False)}),
     (linear_model.RANSACRegressor(random_state=0), VALUES, {("inlier_mask_", ENTRY, False)}),
     (linear_model.HuberRegressor(), VALUES, {("outliers_", ENTRY, False)}),
-    (linear_model.RidgeCV(store_cv_results=True), VALUES, {("cv_results_", SCORE, False)}),
+    (linear_model.RidgeCV(store_cv_results=True), VALUES, {("cv_results_", ENTRY, False)}),
     (linear_model.LassoCV(cv=2), VALUES, {("mse_path_", SCORE, False)}),
     (linear_model.LogisticRegressionCV(cv=2), CLASSES, {("scores_", SCORE, False)}),
     (

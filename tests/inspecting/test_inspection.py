@@ -1,8 +1,18 @@
 """What fitted models hold is found, and where there is nothing, nothing is found."""
 
+import functools
+import io
+import json
+from array import array
+from collections import deque
+from dataclasses import dataclass
+from decimal import Decimal
+
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
+from scipy import sparse
 from sklearn import (
     cluster,
     compose,
@@ -169,6 +179,50 @@ def test_an_attribute_that_no_table_knows():
     assert found["deep[0][0][0]"] == (VALUE, 1)
     assert found["log"] == (Kind.NAME, None)
     assert found["closure.__closure__[0]"][0] is VALUE
+
+
+@dataclass(slots=True)
+class Slotted:
+    held: object
+
+
+CONTAINERS = {
+    "frame": pd.DataFrame(X[:5]),
+    "index": pd.DataFrame({"a": [1, 2]}, index=X[:2, 0]),
+    "column names": pd.DataFrame([[1, 2]], columns=list(X[:2, 0])),
+    "polars": pl.DataFrame({"a": X[:5, 0]}),
+    "lists": X[:5].tolist(),
+    "set": set(X[:5, 0]),
+    "deque": deque(X[:5, 0]),
+    "array": array("d", X[:5, 0]),
+    "keys": dict.fromkeys(X[:5, 0]),
+    "slots": Slotted(X[:5]),
+    "matrix": np.asmatrix(X[:5]),
+    "structured": np.array([(1, X[0, 0]), (2, X[1, 0])], dtype=[("a", "i8"), ("b", "f8")]),
+    "objects": np.array([X[:5], "a", None], dtype=object),
+    "bytes": X[:5].tobytes(),
+    "stream": io.BytesIO(X[:5].tobytes()),
+    "sparse": sparse.dok_array(X[:5]),
+    "partial": functools.partial(print, X[:5]),
+    "keyword": lambda *, held=X[:5]: held,
+    "method": Slotted(X[:5]).__eq__,
+    "complex": X[:5].astype(complex),
+    "decimals": [Decimal(X[0, 0]), Decimal(X[1, 0])],
+    "text": json.dumps(X[:5].tolist()),
+    "exception": ValueError(f"bad {X[0, 0]}"),
+    "names": [f"patient {row}" for row in range(N)],
+    "dates": np.arange(N).astype("datetime64[D]"),
+    "turned": np.asfortranarray(X[:5][::-1]).astype(">f8"),
+}
+
+
+@pytest.mark.parametrize("held", CONTAINERS.values(), ids=CONTAINERS)
+def test_whatever_holds_them(held):
+    model = fitted(linear_model.LogisticRegression(), CLASSES)
+    model.kept = held
+    found = inspect(model, (X, CLASSES)).findings
+    assert {one.kind for one in found} <= {ROWS, VALUE, ENTRY}
+    assert found
 
 
 def test_records_of_the_package_and_frames(tmp_path):

@@ -37,6 +37,9 @@ LEAST_TO_RECOGNISE = 20
 """Training records from which an array with as many entries is taken for one entry each."""
 
 _PATH = re.compile(r"^(?:/[^/\0\n]+/[^\0\n]*[^/\0\n]|[A-Za-z]:\\[^\0\n]+|\\\\[^\0\n]+|~/[^\0\n]+|file://\S+)$")
+_N_RECORDS = re.compile(r"n_samples_fit_|n_samples_seen_|_n_samples|shape_fit_|n_samples_")
+_SIZE = re.compile(r"n_features|n_outputs|n_components|n_layers")
+_NUMBER = re.compile(r"-?\d+\.\d{4,}(?:[eE]-?\d+)?")
 _USER = re.compile(r"(?:/home/|/Users/|\\Users\\|/scratch/)[^/\\]+|^[\w.+-]+@[\w-]+\.[\w.]+$")
 
 
@@ -170,8 +173,8 @@ def findings_of(model: Any, seen: RecordsSeen | None, least_count: int = LEAST_C
 
 def sightings(model: Any, seen: RecordsSeen | None, least_count: int = LEAST_COUNT) -> Iterator[tuple[Place, Sighting]]:
     """The same, place by place."""
-    sizes = _sizes(model)
-    n = len(seen) if seen is not None else _n_records(model)
+    n_told, sizes = _sizes(model)
+    n = len(seen) if seen is not None else n_told
     n = n if n is not None and n >= LEAST_TO_RECOGNISE and n not in sizes else None
     for place in walk(model, seen, lambda one: _whole(one) is None):
         for sighting in _sightings(place, n, least_count):
@@ -196,7 +199,7 @@ def _sightings(place: Place, n: int | None, least_count: int) -> Iterator[Sighti
     if row is not None and (row.kind is None or not row.applies_to(place.holder)):
         return
     if isinstance(place.value, list) and place.value and isinstance(place.value[0], str):
-        yield from _of_texts(place, row, least_count)
+        yield from _of_texts(place, row, n, least_count)
     elif isinstance(place.value, np.ndarray) and place.value.dtype.kind in "biuf":
         yield from _of_numbers(place, row, n, least_count)
 
@@ -213,6 +216,8 @@ def _applies(row: Known, place: Place) -> bool:
 
 
 def _is_empty(value: Any) -> bool:
+    if hasattr(value, "nnz"):  # of sparse arrays, which have no length
+        return int(value.nnz) == 0
     return isinstance(value, Sized) and len(value) == 0
 
 
@@ -235,8 +240,11 @@ def _as_a_whole(row: Known, kind: Kind, place: Place) -> Sighting:
     return Sighting(place.path, kind, n_entries, records, row.needed, row.remedy)
 
 
-def _of_texts(place: Place, row: Known | None, least_count: int) -> Iterator[Sighting]:
+def _of_texts(place: Place, row: Known | None, n: int | None, least_count: int) -> Iterator[Sighting]:
     texts, seen = place.value, place.seen
+    if row is None and len(texts) == n:
+        yield Sighting(place.path, Kind.PER_RECORD, n, frozenset(range(n)), None, OTHER_LEARNER)
+        return
     for kind, pattern in ((Kind.NAME, _USER), (Kind.PATH, _PATH)):
         hits = sum(pattern.search(text) is not None for text in texts)
         if hits and (row is None or row.kind is not Kind.WORD):
@@ -247,8 +255,15 @@ def _of_texts(place: Place, row: Known | None, least_count: int) -> Iterator[Sig
         if n_words:
             needed, remedy = (row.needed, row.remedy) if row else (None, FREQUENT_WORDS)
             yield Sighting(place.path, Kind.WORD, n_words, frozenset(range(n_persons)), needed, remedy)
-    elif row is not None and row.kind is Kind.WORD:
+        elif (match := seen.match(_numbers_in(texts))) is not None:
+            yield Sighting(place.path, match.kind, match.n_entries, match.records, None, PUBLIC_RANGES)
+    elif row is not None and row.kind is Kind.WORD and row.typical:
         yield Sighting(place.path, Kind.WORD, len(texts), None, row.needed, row.remedy)
+
+
+def _numbers_in(texts: list[str]) -> NDArray[np.float64]:
+    """Numbers of several decimals that texts quote."""
+    return np.array([float(found) for text in texts for found in _NUMBER.findall(text)])
 
 
 def _removable(place: Place) -> bool:
@@ -268,6 +283,10 @@ def _of_numbers(place: Place, row: Known | None, n: int | None, least_count: int
         yield Sighting(place.path, Kind.DISCLOSURE, pure, None, True, LARGE_LEAVES)
         return
     needed, remedy = (row.needed, row.remedy) if row is not None else (None, "")
+    if (alone := _labels_alone(place)) is not None:
+        if alone.n_entries:
+            yield Sighting(place.path, Kind.VALUE, alone.n_entries, alone.records or None, needed, remedy)
+        return
     if row is not None and row.kind is not None and place.seen is None:
         if row.kind is not Kind.WORD and row.typical and (n_values := _n_told(place, row)):
             yield Sighting(place.path, row.kind, n_values, None, needed, remedy)
@@ -295,9 +314,28 @@ def _match(place: Place, row: Known | None) -> Match | None:
     column = None if found is None else int(found[1])
     if column is not None and column >= len(seen.columns):
         column = None
+    if row.kind is Kind.MIDPOINT:
+        return _thresholds(place, column)
     if row.kind is Kind.VALUE and row.remedy is not PUBLIC_RANGES:
         return seen.match(place.value)
     return seen.match(place.value, column=column, certain=row.kind in (Kind.VALUE, Kind.WORD))
+
+
+def _thresholds(place: Place, column: int | None) -> Match | None:
+    """Thresholds halfway between values of single records; of a tree each in the column that it divides."""
+    seen, array, holder = place.seen, place.value.ravel().astype(float), place.holder[-1]
+    assert seen is not None
+    if not np.isfinite(array).any():
+        return None
+    features = getattr(holder, "feature", None)
+    if type(holder).__name__ != "Tree" or features is None or holder.n_features != len(seen.columns) - 1:
+        return seen.halfway(array[np.isfinite(array)], column)
+    matches = [seen.halfway(array[features == one], int(one)) for one in np.unique(features[features >= 0])]
+    found = [match for match in matches if match is not None]
+    if not found:
+        return None
+    records = frozenset().union(*(match.records for match in found))
+    return Match(Kind.MIDPOINT, sum(match.n_entries for match in found), records)
 
 
 def _n_told(place: Place, row: Known) -> int:
@@ -314,6 +352,27 @@ def _n_told(place: Place, row: Known) -> int:
     return int(np.isfinite(array).sum())
 
 
+def _labels_alone(place: Place) -> Match | None:
+    """Leaves of a regression tree with one record in each, which hold its label; ``None`` where that cannot be seen."""
+    tree = place.holder[-1]
+    if type(tree).__name__ != "Tree" or place.attribute != "value" or np.asarray(tree.value).shape[2] != 1:
+        return None
+    around = {one.__name__ for held in place.holder for one in type(held).__mro__}
+    counts = np.asarray(tree.n_node_samples)
+    if (counts == 1).all() or around & {"BaseGradientBoosting", "IsolationForest", "RandomTreesEmbedding"}:
+        return None
+    leaves, seen = np.asarray(tree.children_left) == -1, place.seen
+    alone = np.asarray(tree.value)[leaves & (counts == 1)].ravel()
+    if seen is None:
+        return Match(Kind.VALUE, len(alone), frozenset())
+    several = np.asarray(tree.value)[leaves & (counts > 1)].ravel()  # one record, drawn several times
+    label = len(seen.columns) - 1
+    matches = (seen.match(alone, column=label, certain=True), seen.match(several, column=label))
+    found = [match for match in matches if match is not None and match.kind is Kind.VALUE]
+    n_several = sum(match.n_entries for match in found if match is matches[1])
+    return Match(Kind.VALUE, len(alone) + n_several, frozenset().union(*(match.records for match in found)))
+
+
 def _pure_leaves(place: Place) -> int:
     """Leaves of a classification tree in which a class is missing."""
     *_, owner, tree = (None, *place.holder)
@@ -322,18 +381,6 @@ def _pure_leaves(place: Place) -> int:
         return 0
     leaves = np.asarray(tree.children_left) == -1
     return int((value[leaves, 0] == 0).any(axis=1).sum())
-
-
-def _n_records(model: Any) -> int | None:
-    """How many training records a model says it had."""
-    for place in walk(model, None, lambda _: True):
-        if re.fullmatch(r"n_samples_fit_|n_samples_seen_|_n_samples|shape_fit_\[0\]|n_samples_", place.attribute):
-            value = place.value
-            if isinstance(value, np.ndarray) and value.size and value.dtype.kind in "iu":
-                return int(value.max())
-        if place.attribute == "n_node_samples" and isinstance(place.value, np.ndarray) and len(place.value):
-            return None if _bagged(place) else int(place.value[0])
-    return None
 
 
 def _bagged(place: Place) -> bool:
@@ -347,12 +394,18 @@ def _bagged(place: Place) -> bool:
     return False
 
 
-def _sizes(model: Any) -> set[int]:
-    """Sizes that a model has for other reasons than its training records: settings, columns, classes."""
+def _sizes(model: Any) -> tuple[int | None, set[int]]:
+    """How many training records a model says it had, and sizes that it has for other reasons: settings, columns."""
+    n_records: int | None = None
     sizes: set[int] = set()
     for place in walk(model, None, lambda _: True):
-        is_size = place.is_setting or re.search(r"n_features|n_outputs|n_components|n_layers", place.attribute)
         value = place.value
-        if is_size and isinstance(value, np.ndarray) and value.size < 10 and value.dtype.kind in "iu":
+        if not isinstance(value, np.ndarray) or value.dtype.kind not in "iu" or not value.size:
+            continue
+        if value.size < 10 and (place.is_setting or _SIZE.search(place.attribute)):
             sizes.update(value.ravel().tolist())
-    return sizes
+        elif n_records is None and _N_RECORDS.fullmatch(place.attribute):
+            n_records = int(value.ravel()[0])
+        elif n_records is None and place.attribute == "n_node_samples" and not _bagged(place):
+            n_records = int(value[0])
+    return n_records, sizes

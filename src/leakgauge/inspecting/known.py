@@ -20,7 +20,8 @@ LARGE_GROUPS = "merge clusters and classes of fewer than 10 persons"
 LARGE_LEAVES = "at least 10 persons in each leaf (min_samples_leaf), and rounded values"
 PUBLIC_GRID = "round the columns to a public grid before training"
 PUBLIC_RANGES = "use public ranges, edges and values in place of those of the data, or round them"
-FREQUENT_WORDS = "keep what 10 persons or more share (min_df, min_frequency), or a public list"
+FREQUENT_WORDS = "keep words that 10 persons or more share (min_df=10), or give a public list"
+FREQUENT_CATEGORIES = "give a public list of categories, or join rare ones before the fit: min_frequency keeps them"
 SMOOTH = "smooth=10 or more, and no category of fewer than 10 persons"
 ROUND_COUNTS = "remove the counts with --clean and round the log-probabilities"
 FEW_QUANTILES = "few quantiles, rounded"
@@ -109,6 +110,7 @@ KNOWN = (
     Known("FastICA", "_sources", Kind.PER_RECORD, False),
     # Trees, histograms, words and single values: what is found to be
     Known("Tree", "n_node_samples weighted_n_node_samples", Kind.COUNT, False),
+    Known("Tree", "impurity", Kind.STATISTIC, False),
     Known("Tree", "value", Kind.VALUE, True, LARGE_LEAVES),
     Known("Tree", "threshold", Kind.MIDPOINT, True, PUBLIC_GRID),
     Known("TreePredictor", "nodes.count", Kind.COUNT, False),
@@ -117,8 +119,9 @@ KNOWN = (
     Known("_BinMapper", "bin_thresholds_", Kind.MIDPOINT, True, PUBLIC_GRID),
     Known("CountVectorizer", "vocabulary_", Kind.WORD, True, FREQUENT_WORDS),
     Known("DictVectorizer", "vocabulary_ feature_names_", Kind.WORD, True, FREQUENT_WORDS),
-    Known("_BaseEncoder", "categories_ _infrequent_indices", Kind.WORD, True, FREQUENT_WORDS),
+    Known("_BaseEncoder", "categories_", Kind.WORD, True, FREQUENT_CATEGORIES),
     Known("TargetEncoder", "encodings_", Kind.VALUE, True, SMOOTH),
+    Known("ClassifierMixin", "classes_", Kind.WORD, True, LARGE_GROUPS, False),
     Known("LabelEncoder LabelBinarizer MultiLabelBinarizer", "classes_ _cached_dict", Kind.WORD, True, FREQUENT_WORDS),
     Known("QuantileTransformer", "quantiles_", Kind.VALUE, True, FEW_QUANTILES),
     Known("IsotonicRegression", "X_thresholds_ y_thresholds_ X_min_ X_max_ f_.x f_._y f_.y", Kind.VALUE, True,
@@ -140,6 +143,7 @@ KNOWN = (
     Known("_BaseDiscreteNB", "class_count_ feature_count_ category_count_", Kind.COUNT, False, ROUND_COUNTS),
     Known("GaussianNB", "class_count_", Kind.COUNT, False),
     # How well it did, and how it came about
+    Known("RidgeCV _RidgeGCV RidgeClassifierCV", "cv_results_", Kind.PER_RECORD, False),
     Known("BaseSearchCV RFECV RidgeCV _RidgeGCV RidgeClassifierCV GraphicalLassoCV", "cv_results_ best_score_",
           Kind.SCORE, False),
     Known("BaseGradientBoosting BaseHistGradientBoosting",
@@ -166,7 +170,7 @@ KNOWN = (
     Known("lightgbm", "feature_infos", Kind.VALUE, False),
     Known("lightgbm", "threshold", Kind.MIDPOINT, True, PUBLIC_GRID),
     Known("lightgbm", "leaf_value", Kind.VALUE, True, LARGE_LEAVES),
-    Known("lightgbm", "pandas_categorical", Kind.WORD, True, FREQUENT_WORDS),
+    Known("lightgbm", "pandas_categorical", Kind.WORD, True, FREQUENT_CATEGORIES),
     Known("catboost", "leaf_weights", Kind.COUNT, False),
     Known("catboost", "borders border", Kind.MIDPOINT, True, PUBLIC_GRID),
     Known("catboost", "leaf_values", Kind.VALUE, True, LARGE_LEAVES),

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from leakgauge.arrays import Floats, Indices
+from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.inspecting.findings import Kind
 
 MOST_BY_CHANCE = 0.05
@@ -26,6 +26,12 @@ MOST_BY_CHANCE = 0.05
 
 MOST_SHARE = 0.2
 """Of numbers on the grid of a column that may be values of single persons, for agreement to say anything."""
+
+LEAST_SHARE = 0.001
+"""The same, where nothing is known of the numbers."""
+
+LEAST_HALFWAY = 0.2
+"""Of the numbers of an array of which nothing is known that must lie halfway between values; some do by chance."""
 
 MOST_CELLS = 20_000_000
 """Of a table that is searched for; larger ones are searched for by their first rows."""
@@ -141,6 +147,9 @@ class RecordsSeen:
     def match(self, array: NDArray[Any], *, column: int | None = None, certain: bool = False) -> Match | None:
         """The most that an array holds of single records: whole rows, else values, else midpoints of two values.
 
+        Numbers of up to three digits are passed over where nothing is known of the array: 0, 1, 0.5 and their like have
+        other reasons.
+
         Args:
             array: numbers of any shape.
             column: the column that all of them are about, if they are about one.
@@ -149,13 +158,41 @@ class RecordsSeen:
         """
         if array.dtype.kind not in "fiu" or array.size == 0 or not len(self):
             return None
-        found = self._rows(array, certain) if column is None else None
-        if found is None and (certain or array.dtype.kind == "f"):
-            flat = array[np.isfinite(array)].astype(float)
-            found = (self._aligned(array, certain) if column is None else None) or (
-                self._values(flat, column, certain) or self._midpoints(flat, column)
-            )
-        return found
+        if column is None and (found := self._rows(array, certain)) is not None:
+            return found
+        if not certain and array.dtype.kind != "f":
+            return None
+        numbers = array.astype(float) if certain else np.where(_is_short(array.astype(float)), np.nan, array)
+        flat = numbers[np.isfinite(numbers)]
+        return (
+            (self._aligned(numbers, certain) if column is None else None)
+            or self._values(flat, column, certain)
+            or self.halfway(flat, column, certain)
+        )
+
+    def halfway(self, numbers: Floats, column: int | None = None, certain: bool = True) -> Match | None:
+        """Numbers halfway between two values, each of a single record.
+
+        Args:
+            numbers: finite ones ``[m]``.
+            column: the column that all of them are about, if they are about one.
+            certain: whether they are known to be thresholds.
+        """
+        different, counts = np.unique(numbers, return_counts=True)
+        most = max(1, min(MOST_MIDPOINTS, int(self._comparisons_left / max(1, len(self) * len(self.columns)))))
+        some = np.unique(np.linspace(0, len(different) - 1, min(len(different), most)).astype(int))
+        self._comparisons_left -= len(some) * len(self) * (1 if column is not None else len(self.columns))
+        most_share = MOST_SHARE if certain else LEAST_SHARE
+        for columns in (self.singles, self.columns):
+            found = _Found()
+            for one in columns if column is None else [columns[column]]:
+                share = min(1.0, len(one.values) ** 2 / 4 / one.n_possible)
+                if len(one.values) and share < most_share:
+                    found.add(*_halfway(one, different[some], counts[some]), expected=len(some) * share)
+            match = found.match(Kind.MIDPOINT, certain=False)
+            if match is not None and (certain or match.n_entries >= LEAST_HALFWAY * len(numbers)):
+                return match
+        return None
 
     def _rows(self, array: NDArray[Any], certain: bool) -> Match | None:
         matrix = self.matrix
@@ -186,24 +223,9 @@ class RecordsSeen:
             found = _Found()
             for column in columns if of is None else [columns[of]]:
                 share = min(1.0, len(column.values) / column.n_possible)
-                if share < MOST_SHARE or (certain and of is not None):
+                if share < LEAST_SHARE or (certain and (of is not None or share < MOST_SHARE)):
                     found.add(*_among(column, flat), expected=n_different * share)
             if (match := found.match(Kind.VALUE, certain and of is not None)) is not None:
-                return match
-        return None
-
-    def _midpoints(self, flat: Floats, of: int | None) -> Match | None:
-        different, counts = np.unique(flat, return_counts=True)
-        most = max(1, min(MOST_MIDPOINTS, int(self._comparisons_left / max(1, len(self) * len(self.columns)))))
-        some = np.unique(np.linspace(0, len(different) - 1, min(len(different), most)).astype(int))
-        self._comparisons_left -= len(some) * len(self) * len(self.columns)
-        for columns in (self.singles, self.columns):
-            found = _Found()
-            for column in columns if of is None else [columns[of]]:
-                share = min(1.0, len(column.values) ** 2 / 4 / column.n_possible)
-                if len(column.values) and share < MOST_SHARE:
-                    found.add(*_halfway(column, different[some], counts[some]), expected=len(some) * share)
-            if (match := found.match(Kind.MIDPOINT, certain=False)) is not None:
                 return match
         return None
 
@@ -264,6 +286,14 @@ def _n_possible(values: Floats) -> float:
     return 2.0**50 if not np.array_equal(values, values.astype(np.float32)) else 2.0**24
 
 
+def _is_short(numbers: Floats) -> Flags:
+    """Whether numbers have three digits at most."""
+    with np.errstate(all="ignore"):
+        unit = 10.0 ** (np.floor(np.log10(np.abs(numbers))) - 2)
+        scaled = numbers / unit
+        return np.asarray((numbers == 0) | (np.abs(scaled - np.round(scaled)) < 1e-9))
+
+
 def _among(column: Column, flat: NDArray[Any]) -> tuple[list[int], int]:
     """Rows of the records whose value is among some numbers, and how many of those numbers are such values."""
     if not len(column.values):
@@ -285,7 +315,10 @@ def _equal_rows(matrix: NDArray[Any], candidate: NDArray[Any], persons: Indices)
 
 
 def _halfway(column: Column, numbers: Floats, counts: Indices) -> tuple[set[int], int]:
-    """Rows of the records between two of whose values numbers lie halfway, and how many of the numbers do."""
+    """Rows of the records between two of whose values numbers lie halfway, and how many of the numbers do.
+
+    Only numbers halfway between one pair are counted: on a coarse grid there are many pairs for each.
+    """
     rows: set[int] = set()
     n_entries = 0
     for number, count in zip(numbers, counts, strict=True):
@@ -295,7 +328,7 @@ def _halfway(column: Column, numbers: Floats, counts: Indices) -> tuple[set[int]
         below = column.values[places - 1] if len(column.values) > 1 else nearest
         gap = np.minimum(np.abs(nearest - other), np.abs(below - other))
         equal = (gap <= 4 * np.spacing(np.abs(number) + np.abs(other))) & (column.values != number)
-        if equal.any():
+        if equal.sum() == 2:  # one pair, seen from either side; several say nothing of any
             rows.update(column.rows[equal].tolist())
             n_entries += int(count)
     return rows, n_entries

@@ -5,9 +5,14 @@ Nothing is called but what says what an object holds: its ``__dict__``, and of c
 
 from __future__ import annotations
 
+import array
+import io
 import types
+from collections import deque
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
 from functools import partial
 from typing import Any
 
@@ -73,14 +78,13 @@ def walk(model: Any, seen: RecordsSeen | None, enters: Callable[[Place], bool]) 
 
 def _leaf(value: Any) -> Any:
     """An array of numbers or a list of texts; ``None`` for what has parts of its own."""
+    value = _standard(value)
     if isinstance(value, bool | int | float | np.number | np.bool_):
         return np.asarray(value)
     if isinstance(value, str):
         return [value]
     if isinstance(value, bytes):
-        return [value.decode(errors="replace")]
-    if hasattr(value, "detach") and hasattr(value, "cpu"):  # a tensor
-        return np.asarray(value.detach().cpu().double().numpy() if value.is_floating_point() else value.detach().cpu())
+        return _as_text(value)
     if isinstance(value, np.ndarray):
         if value.dtype.kind in "biuf":
             return value
@@ -90,13 +94,44 @@ def _leaf(value: Any) -> Any:
             return [text.decode(errors="replace") for text in value.ravel().tolist()]
         if value.dtype.kind == "O":
             return _plain(value.ravel().tolist())
-    if isinstance(value, list | tuple | set | frozenset) and value:
+    if isinstance(value, LISTS) and value:
         return _plain(list(value))
     return None
 
 
+LISTS = (list, tuple, set, frozenset, deque, array.array)
+
+
+def _standard(value: Any) -> Any:
+    """Numbers and buffers of less usual types as those of NumPy and Python."""
+    if hasattr(value, "detach") and hasattr(value, "cpu"):  # a tensor
+        value = value.detach().cpu()
+        return np.asarray(value.double().numpy() if value.is_floating_point() else value)
+    if isinstance(value, np.ndarray):
+        if value.dtype.kind in "mM":
+            return np.asarray(value).view(np.int64)
+        if value.dtype.kind == "c":
+            return np.stack([value.real, value.imag])
+        return np.asarray(value)  # of matrices and masked arrays all that they hold
+    if isinstance(value, bytearray | memoryview):
+        return bytes(value)
+    if isinstance(value, io.BytesIO):
+        return value.getvalue()
+    if isinstance(value, complex | np.complexfloating):
+        return np.array([value.real, value.imag])
+    return float(value) if isinstance(value, Decimal | Fraction) else value
+
+
+def _as_text(content: bytes) -> list[str] | None:
+    try:
+        return [content.decode()]
+    except UnicodeDecodeError:
+        return None
+
+
 def _plain(values: list[Any]) -> Any:
     """Numbers or texts alone as a leaf."""
+    values = [_standard(one) for one in values]
     if values and all(isinstance(one, str) or one is None for one in values):
         return [one for one in values if one is not None]
     if values and all(isinstance(one, bool | int | float | np.number | np.bool_) or one is None for one in values):
@@ -117,17 +152,23 @@ def _inside(place: Place) -> Iterator[Place]:
         yield from _of_content(replace(place, value=content))
         if not isinstance(value, Mapping) and content.library != "torch":
             yield from _of_object(place)
+    elif hasattr(value, "tocoo"):
+        yield replace(place, value=np.asarray(value.tocoo().data))
+    elif isinstance(value, bytes | bytearray | memoryview | io.BytesIO):
+        content = _standard(value)
+        for dtype in (np.float64, np.float32):
+            yield replace(place, value=np.frombuffer(content[: len(content) // 8 * 8], dtype))
+    elif (columns := _columns(value)) is not None:
+        yield from map(partial(_item, place), range(len(columns)), columns)
     elif isinstance(value, Mapping):
         yield replace(place, value=list(value))
         yield from map(partial(_item, place), range(len(value)), value.values())
     elif isinstance(value, np.ndarray) and value.dtype.names:
         for name in value.dtype.names:
             yield _part(place, name, np.ascontiguousarray(value[name]))
-    elif isinstance(value, np.ndarray | list | tuple | set | frozenset):
+    elif isinstance(value, (np.ndarray, *LISTS)):
         held = value.ravel().tolist() if isinstance(value, np.ndarray) else value
         yield from map(partial(_item, place), range(len(held)), held)
-    elif hasattr(value, "tocoo") and hasattr(value, "data"):
-        yield replace(place, value=np.asarray(value.data))
     elif isinstance(value, partial):
         for name in ("args", "keywords", "func"):
             yield _part(place, name, getattr(value, name))
@@ -137,8 +178,29 @@ def _inside(place: Place) -> Iterator[Place]:
         cells = tuple(cell.cell_contents for cell in value.__closure__ or () if _filled(cell))
         yield _part(place, "__closure__", cells)
         yield _part(place, "__defaults__", value.__defaults__)
+        yield _part(place, "__kwdefaults__", value.__kwdefaults__)
+        yield from _of_object(place)
+    elif isinstance(value, BaseException):
+        yield _part(place, "args", value.args)
     else:
         yield from _of_object(place)
+
+
+def _columns(value: Any) -> list[Any] | None:
+    """The columns of a data frame or series of any library, with the index of pandas; ``None`` for all else."""
+    if type(value).__module__.partition(".")[0] not in ("pandas", "polars", "pyarrow"):
+        return None
+    import narwhals as nw
+
+    native = nw.from_native(value, pass_through=True, allow_series=True)
+    if isinstance(native, nw.DataFrame):
+        columns = [native.get_column(name).to_numpy() for name in native.columns]
+        return [native.columns, *columns, *_index(value)]
+    return [native.to_numpy(), *_index(value)] if isinstance(native, nw.Series) else None
+
+
+def _index(value: Any) -> list[Any]:
+    return [value.index.to_numpy()] if hasattr(value, "index") and hasattr(value, "iloc") else []
 
 
 def _of_content(place: Place) -> Iterator[Place]:
@@ -201,6 +263,8 @@ def parts_of(value: Any) -> dict[str, Any]:
     if not held and "__getstate__" in {name for kind in type(value).__mro__[:-1] for name in vars(kind)}:
         state = value.__getstate__()
         held = state if isinstance(state, dict) else {f"state{i}": one for i, one in enumerate(state or ())}
+    for kind in type(value).__mro__:  # what instances share
+        held.update({name: one for name, one in vars(kind).items() if isinstance(one, np.ndarray)})
     return {str(name): one for name, one in held.items()}
 
 
