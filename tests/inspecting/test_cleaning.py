@@ -1,8 +1,10 @@
 """Copies without what prediction does not need: they answer the same, and nothing of it remains."""
 
 import numpy as np
+import pandas as pd
 import pytest
-from sklearn import ensemble, linear_model, neighbors, pipeline, preprocessing, svm, tree
+from sklearn import cluster, dummy, ensemble, linear_model, neighbors, pipeline, preprocessing, svm, tree
+from sklearn.feature_extraction.text import CountVectorizer
 
 from leakgauge.errors import ModelError
 from leakgauge.inspecting import Kind, as_seen, cleaned, inspect, read_model, written
@@ -56,6 +58,27 @@ def test_a_clean_forest_does_not_say_who_was_in_which_bag():
     np.testing.assert_array_equal(made.predict_proba(X), forest.predict_proba(X))
     (leaves,) = [one for one in inspect(made).checks if one.name == "persons per leaf"]
     assert leaves.verdict == "not applicable"
+
+
+def test_an_estimator_that_draws_at_random():
+    """Answers that differ from call to call are not compared."""
+    made = cleaned(fitted(dummy.DummyClassifier(strategy="stratified"), CLASSES))
+    assert "predict_proba" not in made.compared
+
+
+def test_settings_that_hold_records():
+    """Where the fit began is set to the default of the constructor."""
+    made = cleaned(fitted(cluster.KMeans(2, init=X[:2], n_init=1), None), seen_by(None, None))
+    assert "init" in [one.where for one in made.removed]
+    assert made.model.init == "k-means++"
+
+
+def test_texts_as_a_series():
+    texts = pd.Series(["fever and cough"] * 30)
+    model = pipeline.make_pipeline(CountVectorizer(), linear_model.LogisticRegression()).fit(texts, CLASSES[:30])
+    made = cleaned(model, as_seen(model, (texts, CLASSES[:30]), None, None))
+    assert made.compared == ("predict_proba", "decision_function", "predict")
+    assert cleaned(model).compared == made.compared
 
 
 def test_what_prediction_turns_out_to_need_is_kept():

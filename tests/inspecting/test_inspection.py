@@ -110,7 +110,7 @@ def test_a_planted_name_in_a_vocabulary():
     vectorizer = CountVectorizer().fit(texts)
     (finding,) = inspect(vectorizer, (texts, np.zeros(41))).findings
     assert (finding.where, finding.kind, finding.needed) == ("vocabulary_", WORD, True)
-    assert (finding.n_entries, finding.n_records) == (2, 2)  # the name, and the "of" beside it
+    assert (finding.n_entries, finding.n_records) == (2, 1)  # the name, and the "of" beside it, of one person
     assert "avenscroft" not in str(inspect(vectorizer, (texts, np.zeros(41))))
 
 
@@ -130,9 +130,26 @@ def test_a_category_of_one_person(encoder, table, where):
 
 
 def test_names_of_a_dictionary():
-    vectorizer = DictVectorizer().fit([{"town": "Zanzibar"}, {"town": "south"}])
-    assert ("vocabulary_", WORD, True) in places(inspect(vectorizer))
-    assert "Zanzibar" not in str(inspect(vectorizer))
+    towns = [{"town": "Zanzibar"}, *[{"town": "south"}] * 20]
+    vectorizer = DictVectorizer().fit(towns)
+    for found in (inspect(vectorizer), inspect(vectorizer, (towns, np.zeros(21)))):
+        assert ("vocabulary_", WORD, True) in places(found)
+        assert "Zanzibar" not in str(found)
+
+
+def test_rare_words_of_several_persons():
+    table = np.array([["north"], *[["south"]] * 20, ["west"], ["west"]], dtype=object)
+    encoder = preprocessing.OneHotEncoder(min_frequency=5).fit(table)
+    (finding,) = inspect(encoder, (table, np.zeros(23))).findings
+    assert (finding.where, finding.n_entries, finding.n_records) == ("categories_[0]", 2, 3)
+
+
+def test_a_class_of_one_person():
+    classes = np.where(CLASSES, "yes", "no").astype(object)
+    classes[7] = "Ravenscroft"
+    model = fitted(linear_model.LogisticRegression(), classes)
+    assert places(inspect(model, (X, classes))) == {("classes_", WORD, True)}
+    assert inspect(model).findings == ()
 
 
 def test_a_planted_value_as_an_edge():

@@ -9,6 +9,7 @@ estimates.
 from __future__ import annotations
 
 import copy
+import inspect
 import json
 import re
 import tempfile
@@ -75,29 +76,22 @@ def cleaned(model: Any, seen: RecordsSeen | None = None) -> Cleaned:
         made = copy.deepcopy(model)
     except Exception as error:  # objects of the user's may refuse
         raise ModelError(f"the {type(model).__name__} cannot be copied ({type(error).__name__})") from None
-    queries, told = queries_for(model, seen)
+    queries = queries_for(model, seen)
     made = _with_boosters(made)
     expected = answers_of(made, queries)  # a copy lies elsewhere in memory, and may round otherwise than the model
     restored = _edited(made, seen, lambda: equal_answers(expected, answers_of(made, queries)), bool(expected))
     if not equal_answers(answers_of(model, queries), answers_of(made, queries), ROUNDING):
         raise ModelError(f"the cleaned {type(model).__name__} answers otherwise; it was not written")
     after = tuple(_needed(finding, restored) for finding in findings_of(made, seen))
-    return _compared(made, before, after, tuple(expected), told)
-
-
-def _compared(
-    made: Any, before: Iterable[ModelFinding], after: Iterable[ModelFinding], methods: tuple[str, ...], queries: str
-) -> Cleaned:
-    left = tuple(after)
-    places = {(one.where, one.kind) for one in left}
-    removed = tuple(one for one in before if (one.where, one.kind) not in places)
-    return Cleaned(made, removed, left, methods, queries)
+    left = {(_pattern(one.where), one.kind) for one in after}
+    removed = tuple(one for one in before if (_pattern(one.where), one.kind) not in left)
+    return Cleaned(made, removed, after, queries.methods, queries.told)
 
 
 def _needed(finding: ModelFinding, restored: set[str]) -> ModelFinding:
     """A finding that is still there since the copy answered otherwise without it."""
     pattern = _pattern(finding.where)
-    if not any(pattern.startswith(one) for one in restored):
+    if not any(re.match(re.escape(one) + r"($|[.\[])", pattern) for one in restored):
         return finding
     return ModelFinding(finding.where, finding.kind, finding.n_entries, finding.n_records, True, finding.remedy)
 
@@ -165,10 +159,19 @@ def _edit(place: Place, kind: Kind) -> tuple[str, Edit] | None:
     if kind is Kind.SEED and place.is_setting:
         return _setting(place, name, None)
     if place.is_setting:
-        return None
+        default = _default_of(type(owner), name)
+        return None if default is inspect.Parameter.empty else _setting(place, name, default)
     if name == "support_" and "BaseLibSVM" in place.owners:
         return _setting(place, name, np.arange(len(owner.support_), dtype=owner.support_.dtype))
     return _deleting(place, name)
+
+
+def _default_of(kind: type, name: str) -> Any:
+    """The default of a setting; ``Parameter.empty`` where it has none."""
+    try:
+        return inspect.signature(kind).parameters[name].default
+    except (KeyError, TypeError, ValueError):
+        return inspect.Parameter.empty
 
 
 def _head(place: Place, name: str) -> str:
@@ -349,7 +352,7 @@ def written(made: Cleaned, source: Path, target: Path) -> tuple[str, ...]:
         raise ModelError(f"a {type(model).__name__} cannot be written without pickle; give an estimator or a booster")
     require_new(target, ".skops")
     content, stored, trusted = as_skops(model, source, target)
-    queries, _ = queries_for(model, None)
+    queries = queries_for(model, None)
     if not equal_answers(answers_of(model, queries), answers_of(stored, queries), ROUNDING):
         raise ModelError(f"the stored {type(model).__name__} answers otherwise than the model; it was not written")
     write_new(target, content)

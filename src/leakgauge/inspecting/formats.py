@@ -120,7 +120,7 @@ def _loaded(library: Any, content: bytes) -> Any:
 def _whole(path: Path, parse: Any, content: Any) -> Content:
     try:
         return parse(content)  # type: ignore[no-any-return]
-    except (ValueError, KeyError, IndexError, UnicodeDecodeError, struct.error, RecursionError):
+    except (ValueError, LookupError, TypeError, AttributeError, struct.error, RecursionError, OverflowError):
         raise ModelError(f"model file {path} is damaged; save the model again") from None
 
 

@@ -37,6 +37,9 @@ LEAST_TO_RECOGNISE = 20
 """Training records from which an array with as many entries is taken for one entry each."""
 
 _PATH = re.compile(r"^(?:/[^/\0\n]+/[^\0\n]*[^/\0\n]|[A-Za-z]:\\[^\0\n]+|\\\\[^\0\n]+|~/[^\0\n]+|file://\S+)$")
+BY_NODE = frozenset({"Tree", "TreePredictor", "xgboost", "lightgbm", "catboost"})
+"""Owners whose other numbers are about nodes, however many there are."""
+
 _N_RECORDS = re.compile(r"n_samples_fit_|n_samples_seen_|_n_samples|shape_fit_|n_samples_")
 _SIZE = re.compile(r"n_features|n_outputs|n_components|n_layers")
 _NUMBER = re.compile(r"-?\d+\.\d{4,}(?:[eE]-?\d+)?")
@@ -251,10 +254,10 @@ def _of_texts(place: Place, row: Known | None, n: int | None, least_count: int) 
             yield Sighting(place.path, kind, hits, None, False if _removable(place) else None, DELETE)
             return
     if seen is not None:
-        n_words, n_persons = seen.rare(texts, least_count)
+        n_words, persons = seen.rare(texts, least_count)
         if n_words:
             needed, remedy = (row.needed, row.remedy) if row else (None, FREQUENT_WORDS)
-            yield Sighting(place.path, Kind.WORD, n_words, frozenset(range(n_persons)), needed, remedy)
+            yield Sighting(place.path, Kind.WORD, n_words, persons, needed, remedy)
         elif (match := seen.match(_numbers_in(texts))) is not None:
             yield Sighting(place.path, match.kind, match.n_entries, match.records, None, PUBLIC_RANGES)
     elif row is not None and row.kind is Kind.WORD and row.typical:
@@ -291,6 +294,8 @@ def _of_numbers(place: Place, row: Known | None, n: int | None, least_count: int
         if row.kind is not Kind.WORD and row.typical and (n_values := _n_told(place, row)):
             yield Sighting(place.path, row.kind, n_values, None, needed, remedy)
         return
+    if row is None and BY_NODE.intersection(place.owners):
+        return
     if row is None and n is not None and n in array.shape and not place.is_setting:
         yield Sighting(place.path, Kind.PER_RECORD, n, frozenset(range(n)), None, OTHER_LEARNER)
         return
@@ -318,7 +323,8 @@ def _match(place: Place, row: Known | None) -> Match | None:
         return _thresholds(place, column)
     if row.kind is Kind.VALUE and row.remedy is not PUBLIC_RANGES:
         return seen.match(place.value)
-    return seen.match(place.value, column=column, certain=row.kind in (Kind.VALUE, Kind.WORD))
+    is_value = row.kind is Kind.VALUE or (row.kind is Kind.WORD and column is not None)
+    return seen.match(place.value, column=column, certain=is_value)
 
 
 def _thresholds(place: Place, column: int | None) -> Match | None:

@@ -5,11 +5,13 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from leakgauge.escaping import shapes
 from leakgauge.inspecting.records_seen import RecordsSeen
 from leakgauge.inspecting.walking import walk
 
@@ -23,29 +25,60 @@ METHODS = ("predict_proba", "decision_function", "predict", "inplace_predict", "
 """Of an estimator, whose outputs must stay the same."""
 
 
-def queries_for(model: Any, seen: RecordsSeen | None) -> tuple[list[Any], str]:
-    """Tables of queries for a model, and where they are from.
-
-    With training records these are the records, and rows whose columns come from different records. Without, numbers
-    are drawn around the thresholds and centres that the model itself has, and categories and words are its own.
+@dataclass(frozen=True)
+class Queries:
+    """What a model is asked.
 
     Args:
-        model: a fitted estimator.
+        tables: of queries.
+        methods: of the model, whose answers are compared: those that can answer, and answer twice the same.
+        told: where the queries are from, in words.
+    """
+
+    tables: tuple[Any, ...]
+    methods: tuple[str, ...]
+    told: str
+
+    __repr__ = shapes
+
+
+def queries_for(model: Any, seen: RecordsSeen | None) -> Queries:
+    """Queries for a model.
+
+    With training records these are the records, and rows whose columns come from different records. Without, numbers
+    are drawn around the thresholds and centres that the model itself has, and categories and words are its own; of a
+    model that does not take these, their sizes, or 0 and 1.
+
+    Args:
+        model: a fitted estimator, or a booster.
         seen: the training records.
     """
-    if seen is None:
-        return [_made_up(model)], f"{N_QUERIES:,} made-up queries"
-    n = min(len(seen), MOST_RECORDS)
-    table = seen.table[:n]
-    mixed = _mixed(table)
-    words = f"{n:,} training records"
-    return ([table], words) if mixed is None else ([table, mixed], f"{words} and as many mixed from them")
+    if seen is not None:
+        n = min(len(seen), MOST_RECORDS)
+        table = seen.table[:n]
+        mixed = _mixed(table)
+        told = f"{n:,} training records" + ("" if mixed is None else " and as many mixed from them")
+        tables = (table,) if mixed is None else (table, mixed)
+        return Queries(tables, _steady(model, tables), told)
+    table, told = _made_up(model), f"{N_QUERIES:,} made-up queries"
+    methods = _steady(model, (table,))
+    if not methods and isinstance(table, np.ndarray) and table.dtype.kind == "f":
+        for other in (np.abs(table), np.abs(np.rint(table)) % 2):
+            if methods := _steady(model, (other,)):
+                return Queries((other,), methods, told)
+    return Queries((table,), methods, told)
+
+
+def _steady(model: Any, tables: tuple[Any, ...]) -> tuple[str, ...]:
+    """The methods that answer queries, and answer them twice the same: some estimators draw at random."""
+    first, second = (answers_of(model, Queries(tables, METHODS, "")) for _ in range(2))
+    return tuple(name for name in first if name in second and _all_same(first[name], second[name], 0.0))
 
 
 def _mixed(table: Any) -> Any:
     """Rows whose columns come from different records; ``None`` where a table has no columns to mix."""
     rng = np.random.default_rng(0)
-    if hasattr(table, "iloc"):
+    if hasattr(table, "iloc") and table.ndim == 2:
         mixed = table.copy()
         for place in range(table.shape[1]):
             mixed.isetitem(place, table.iloc[rng.permutation(len(table)), place].to_numpy())
@@ -135,19 +168,14 @@ def _categories(transformer: Any) -> dict[int, NDArray[Any]]:
     return found
 
 
-def answers_of(model: Any, queries: list[Any]) -> dict[str, list[Any]]:
-    """What the methods of an estimator answer to queries, by name; those that cannot answer them are left out.
-
-    Args:
-        model: a fitted estimator, or a booster.
-        queries: tables.
-    """
+def answers_of(model: Any, queries: Queries) -> dict[str, list[Any]]:
+    """What a model answers to queries, by method; methods that cannot answer are left out."""
     answered: dict[str, list[Any]] = {}
-    for name in METHODS:
+    for name in queries.methods:
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")
-                answered[name] = [_plain(getattr(model, name)(table)) for table in queries]
+                answered[name] = [_plain(getattr(model, name)(table)) for table in queries.tables]
         except Exception:  # no such method, or a query that it does not take: code of the user's may raise anything
             continue
     return answered
@@ -165,10 +193,11 @@ def equal_answers(some: Mapping[str, list[Any]], others: Mapping[str, list[Any]]
         others: those of another model.
         rounding: relative difference of numbers that is passed over; none by default.
     """
-    return some.keys() == others.keys() and all(
-        len(mine) == len(theirs) and all(_same(a, b, rounding) for a, b in zip(mine, theirs, strict=True))
-        for mine, theirs in ((some[name], others[name]) for name in some)
-    )
+    return some.keys() == others.keys() and all(_all_same(some[name], others[name], rounding) for name in some)
+
+
+def _all_same(some: list[Any], others: list[Any], rounding: float) -> bool:
+    return all(_same(one, other, rounding) for one, other in zip(some, others, strict=True))
 
 
 def _same(some: NDArray[Any], others: NDArray[Any], rounding: float) -> bool:

@@ -9,8 +9,7 @@ values of the column lie.
 from __future__ import annotations
 
 import re
-from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -32,6 +31,9 @@ LEAST_SHARE = 0.001
 
 LEAST_HALFWAY = 0.2
 """Of the numbers of an array of which nothing is known that must lie halfway between values; some do by chance."""
+
+MOST_HOLDERS = 50
+"""Persons who are remembered for each word; one that as many hold is not rare."""
 
 MOST_CELLS = 20_000_000
 """Of a table that is searched for; larger ones are searched for by their first rows."""
@@ -114,16 +116,17 @@ class RecordsSeen:
         return [self._own(column) for column in rounded]
 
     @cached_property
-    def words(self) -> Counter[str]:
-        """How many persons hold each text, as a whole cell or as a word of one."""
-        holders: set[tuple[str, int]] = set()
+    def words(self) -> dict[str, set[int]]:
+        """The persons, up to `MOST_HOLDERS`, who hold each text: as a whole cell, a word of one, or a feature."""
+        holders: dict[str, set[int]] = {}
         for column in (*self._columns, self.labels):
             if column.dtype.kind in "OUST":
-                for text, person in zip(column.tolist(), self.persons.tolist(), strict=True):
-                    if isinstance(text, str):
-                        words = (text, *re.findall(r"\b\w\w+\b", text), *re.findall(r"\b\w\w+\b", text.lower()))
-                        holders.update((word, person) for word in words)
-        return Counter(word for word, _ in holders)
+                for cell, person in zip(column.tolist(), self.persons.tolist(), strict=True):
+                    for word in _words_of(cell):
+                        known = holders.setdefault(word, set())
+                        if len(known) < MOST_HOLDERS:
+                            known.add(person)
+        return holders
 
     @cached_property
     def _columns(self) -> list[NDArray[Any]]:
@@ -229,11 +232,11 @@ class RecordsSeen:
                 return match
         return None
 
-    def rare(self, texts: Iterable[str], k: int) -> tuple[int, int]:
-        """How many of some texts fewer than k persons hold, and how many persons hold one of those at most."""
-        counts = [min(self.words.get(word, 0) for word in (text.split() or [text])) for text in texts]
-        counts = [count for count in counts if 0 < count < k]
-        return len(counts), sum(counts)
+    def rare(self, texts: Iterable[str], k: int) -> tuple[int, frozenset[int]]:
+        """How many of some texts fewer than k persons hold, and these persons; of several words the rarest counts."""
+        held = [min((self.words.get(word, set()) for word in text.split() or [text]), key=len) for text in texts]
+        held = [persons for persons in held if 0 < len(persons) < min(k, MOST_HOLDERS)]
+        return len(held), frozenset().union(*held)
 
 
 class _Found:
@@ -254,6 +257,18 @@ class _Found:
         """All of it, if chance does not explain it."""
         by_chance = 0 if certain or self.expected < MOST_BY_CHANCE else 3 * self.expected + 3
         return Match(kind, self.n_entries, frozenset(self.rows)) if self.n_entries > by_chance else None
+
+
+def _words_of(cell: Any) -> Iterator[str]:
+    """A text, its words as they are and in lower case; of a dictionary the names that `DictVectorizer` gives."""
+    if isinstance(cell, Mapping):
+        for key, value in cell.items():
+            yield from (str(key), f"{key}={value}")
+            yield from _words_of(value)
+    elif isinstance(cell, str):
+        yield cell
+        yield from re.findall(r"\b\w\w+\b", cell)
+        yield from re.findall(r"\b\w\w+\b", cell.lower())
 
 
 def as_persons(given: Sequence[Any] | NDArray[Any] | None, n: int) -> Indices:

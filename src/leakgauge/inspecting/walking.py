@@ -261,7 +261,10 @@ def parts_of(value: Any) -> dict[str, Any]:
             if isinstance(name, str) and not name.startswith("__") and hasattr(value, name):
                 held.setdefault(name, getattr(value, name))
     if not held and "__getstate__" in {name for kind in type(value).__mro__[:-1] for name in vars(kind)}:
-        state = value.__getstate__()
+        try:
+            state = value.__getstate__()
+        except Exception:  # an object that cannot be stored
+            return {}
         held = state if isinstance(state, dict) else {f"state{i}": one for i, one in enumerate(state or ())}
     for kind in type(value).__mro__:  # what instances share
         held.update({name: one for name, one in vars(kind).items() if isinstance(one, np.ndarray)})
