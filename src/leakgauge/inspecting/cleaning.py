@@ -23,9 +23,9 @@ import numpy as np
 from leakgauge.errors import ModelError
 from leakgauge.inspecting.findings import Kind, ModelFinding
 from leakgauge.inspecting.formats import Content
-from leakgauge.inspecting.inspection import findings_of, sightings
 from leakgauge.inspecting.queries import answers_of, equal_answers, queries_for
 from leakgauge.inspecting.records_seen import RecordsSeen
+from leakgauge.inspecting.searching import findings_of, sightings
 from leakgauge.inspecting.walking import Place, walk
 from leakgauge.models.converting import as_skops, require_new, write_new
 from leakgauge.models.libraries import lightgbm_booster, read_by_library
@@ -134,7 +134,7 @@ def _applied(edits: Iterable[Edit]) -> list[Undo]:
 def _edits(model: Any, seen: RecordsSeen | None, can_compare: bool) -> list[tuple[str, Edit]]:
     """What to change, with the pattern of the path of each."""
     found: dict[tuple[int, str], tuple[str, Edit]] = {}
-    for place in walk(model, None, lambda one: not one.is_setting):
+    for place in walk(model, None, lambda _: True):
         if type(place.value).__name__ == "Tree":
             found[id(place.holder[-1]), place.attribute] = _setting(place, place.attribute, _bare_tree(place.value))
     for place, sighting in sightings(model, seen):

@@ -239,7 +239,8 @@ def _of_object(place: Place) -> Iterator[Place]:
     settings = _settings(value)
     holder = (*place.holder, value)
     for name, held in parts_of(value).items():
-        path, is_setting = _dot(place.path, name), place.is_setting or name in settings
+        is_setting = name in settings if settings else place.is_setting  # a fitted estimator may be a setting
+        path = _dot(place.path, name)
         if name in VIEWED.get(type(value).__name__, ()):
             yield from _steps(place, owners, path, name, held, holder)
         else:
