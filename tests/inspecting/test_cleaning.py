@@ -55,6 +55,7 @@ def test_a_clean_forest_does_not_say_who_was_in_which_bag():
         assert set(one.tree_.n_node_samples) == {1}
         assert set(one.tree_.weighted_n_node_samples) == {1.0}
         assert set(one.tree_.impurity) == {1.0}
+        assert not one.tree_.value[one.tree_.children_left != -1].any()  # a mean by counts
     np.testing.assert_array_equal(made.predict_proba(X), forest.predict_proba(X))
     (leaves,) = [one for one in inspect(made).checks if one.name == "persons per leaf"]
     assert leaves.verdict == "not applicable"

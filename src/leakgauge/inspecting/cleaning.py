@@ -135,27 +135,25 @@ def _edits(model: Any, seen: RecordsSeen | None, can_compare: bool) -> list[tupl
     """What to change, with the pattern of the path of each."""
     found: dict[tuple[int, str], tuple[str, Edit]] = {}
     for place in walk(model, None, lambda _: True):
-        if type(place.value).__name__ == "Tree":
+        if type(place.value).__name__ == "Tree" and place.attribute.isidentifier():
             found[id(place.holder[-1]), place.attribute] = _setting(place, place.attribute, _bare_tree(place.value))
+        elif place.attribute == "nodes" and "TreePredictor" in place.owners:
+            found[id(place.holder[-1]), "nodes"] = _setting(place, "nodes", _bare_nodes(place.value))
     for place, sighting in sightings(model, seen):
         if sighting.needed or (sighting.needed is None and not can_compare) or not place.holder:
             continue
         edit = _edit(place, sighting.kind)
         if edit is not None:
-            found.setdefault((id(place.holder[-1]), place.attribute.partition("[")[0]), edit)
+            found.setdefault((id(place.holder[-1]), _name(place)), edit)
     return list(found.values())
 
 
 def _edit(place: Place, kind: Kind) -> tuple[str, Edit] | None:
     """How to remove what was found at a place."""
     owner = place.holder[-1]
-    name = re.split(r"[\[.]", place.attribute)[0]
+    name = _name(place)
     if isinstance(owner, Content) or type(owner).__name__ == "Tree" or not hasattr(owner, name):
         return None
-    if place.attribute == "nodes.count":
-        nodes = owner.nodes.copy()
-        nodes["count"] = 1
-        return _setting(place, "nodes", nodes)
     if kind is Kind.SEED and place.is_setting:
         return _setting(place, name, None)
     if place.is_setting:
@@ -164,6 +162,11 @@ def _edit(place: Place, kind: Kind) -> tuple[str, Edit] | None:
     if name == "support_" and "BaseLibSVM" in place.owners:
         return _setting(place, name, np.arange(len(owner.support_), dtype=owner.support_.dtype))
     return _deleting(place, name)
+
+
+def _name(place: Place) -> str:
+    """The attribute of the owner of a place in which it is."""
+    return re.split(r"[\[.]", place.attribute)[0]
 
 
 def _default_of(kind: type, name: str) -> Any:
@@ -205,13 +208,25 @@ def _deleting(place: Place, name: str) -> tuple[str, Edit]:
 
 
 def _bare_tree(tree: Any) -> Any:
-    """A tree of scikit-learn with 1 for all counts, weights and impurities."""
+    """A tree of scikit-learn with 1 for all counts, weights and impurities, and 0 for the values of inner nodes.
+
+    The value of a node is the mean of those below it by their counts, which would follow from it.
+    """
     kind, arguments, state = tree.__reduce__()
-    nodes = state["nodes"].copy()
+    nodes, values = state["nodes"].copy(), state["values"].copy()
     for name in ("n_node_samples", "weighted_n_node_samples", "impurity"):
         nodes[name] = 1
+    values[nodes["left_child"] != -1] = 0
     made = kind(*arguments)
-    made.__setstate__({**state, "nodes": nodes})
+    made.__setstate__({**state, "nodes": nodes, "values": values})
+    return made
+
+
+def _bare_nodes(nodes: Any) -> Any:
+    """The same of the nodes of a tree on histograms."""
+    made = nodes.copy()
+    made["count"], made["gain"] = 1, 0
+    made["value"][made["is_leaf"] == 0] = 0
     return made
 
 

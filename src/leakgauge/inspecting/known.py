@@ -114,6 +114,7 @@ KNOWN = (
     Known("Tree", "value", Kind.VALUE, True, LARGE_LEAVES),
     Known("Tree", "threshold", Kind.MIDPOINT, True, PUBLIC_GRID),
     Known("TreePredictor", "nodes.count", Kind.COUNT, False),
+    Known("TreePredictor", "nodes.gain", Kind.STATISTIC, False),
     Known("TreePredictor", "nodes.value", Kind.VALUE, True, LARGE_LEAVES),
     Known("TreePredictor", "nodes.num_threshold", Kind.MIDPOINT, True, PUBLIC_GRID),
     Known("_BinMapper", "bin_thresholds_", Kind.MIDPOINT, True, PUBLIC_GRID),

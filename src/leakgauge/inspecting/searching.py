@@ -20,11 +20,12 @@ from leakgauge.inspecting.known import (
     Known,
     known,
 )
-from leakgauge.inspecting.records_seen import Match, RecordsSeen
+from leakgauge.inspecting.records_seen import MOST_CELLS, Match, RecordsSeen
 from leakgauge.inspecting.trees import (
     draws_records,
     is_of_tree,
     labels_alone,
+    n_inner_values,
     n_possible,
     n_pure_leaves,
     threshold_match,
@@ -111,6 +112,8 @@ def _is_empty(value: Any) -> bool:
 def _as_a_whole(row: Known, kind: Kind, place: Place) -> Sighting:
     """An attribute that is what it is known to be."""
     value, seen = place.value, place.seen
+    if hasattr(value, "toarray") and np.prod(value.shape) <= MOST_CELLS:
+        value = value.toarray()
     n_entries = len(value) if isinstance(value, np.ndarray) and value.ndim else 1
     if kind is Kind.ROWS and not isinstance(value, np.ndarray) and seen is not None:
         n_entries = len(seen)
@@ -166,6 +169,8 @@ def _of_numbers(place: Place, row: Known | None, n: int | None, least_count: int
         if few and not (array == 1).all():  # which is what is left of counts that were removed
             yield Sighting(place.path, Kind.COUNT, few, None, row.needed, row.remedy)
         return
+    if is_of_tree(place, "value") and (n_inner := n_inner_values(place)):
+        yield Sighting(place.path, Kind.STATISTIC, n_inner, None, False, DELETE)
     if is_of_tree(place, "value") and (pure := n_pure_leaves(place)):
         yield Sighting(place.path, Kind.DISCLOSURE, pure, None, True, LARGE_LEAVES)
         return

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from leakgauge.arrays import Indices
 from leakgauge.inspecting.findings import Kind
 from leakgauge.inspecting.records_seen import Match
 from leakgauge.inspecting.walking import Place
@@ -29,16 +30,25 @@ def threshold_match(place: Place, column: int | None) -> Match | None:
     """
     seen, thresholds = place.seen, place.value.ravel().astype(float)
     assert seen is not None
-    tree = place.holder[-1]
-    if not is_of_tree(place, "threshold") or tree.n_features != len(seen.columns) - 1:
+    features = _features(place, len(seen.columns) - 1)
+    if features is None:
         return seen.halfway(thresholds[np.isfinite(thresholds)], column)
-    features = np.asarray(tree.feature)
     matches = [seen.halfway(thresholds[features == one], int(one)) for one in np.unique(features[features >= 0])]
     found = [match for match in matches if match is not None]
     if not found:
         return None
     records = frozenset().union(*(match.records for match in found))
     return Match(Kind.MIDPOINT, sum(match.n_entries for match in found), records)
+
+
+def _features(place: Place, n_columns: int) -> Indices | None:
+    """The column that each node of a tree divides, −2 of leaves; ``None`` where the tree saw other columns."""
+    tree = place.holder[-1]
+    if is_of_tree(place, "threshold") and tree.n_features == n_columns:
+        return np.asarray(tree.feature)
+    if place.attribute == "nodes.num_threshold" and tree.nodes["feature_idx"].max() < n_columns:
+        return np.where(tree.nodes["is_leaf"], -2, tree.nodes["feature_idx"])
+    return None
 
 
 def labels_alone(place: Place) -> Match | None:
@@ -69,6 +79,13 @@ def n_pure_leaves(place: Place) -> int:
         return 0
     leaves = np.asarray(tree.children_left) == -1
     return int((value[leaves, 0] == 0).any(axis=1).sum())
+
+
+def n_inner_values(place: Place) -> int:
+    """Inner nodes of a tree with a value other than 0: a mean over those below, from which their counts follow."""
+    tree = place.holder[-1]
+    inner = np.asarray(tree.children_left) != -1
+    return int((np.asarray(tree.value)[inner] != 0).any(axis=(1, 2)).sum())
 
 
 def n_possible(place: Place) -> int:
