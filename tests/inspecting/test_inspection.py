@@ -266,3 +266,15 @@ def test_bad_arguments_are_clear():
 def test_isotonic_regression():
     found = inspect(isotonic.IsotonicRegression().fit(X[:, 0], VALUES), (X[:, :1], VALUES))
     assert ("X_thresholds_", VALUE, True) in places(found)
+
+
+def test_a_class_of_the_users_with_the_name_of_another():
+    """Classes are known by name; one that only has the name of a compiled tree is walked like any other."""
+
+    class Tree:
+        def __init__(self):
+            self.value, self.threshold = X[:4], X[:2, 0]
+
+    model = fitted(linear_model.LogisticRegression(), CLASSES)
+    model.tree = Tree()
+    assert ("tree.value", ROWS) in {(one.where, one.kind) for one in inspect(model, (X, CLASSES)).findings}

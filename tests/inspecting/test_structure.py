@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from sklearn import dummy, ensemble, linear_model, neighbors, pipeline, preprocessing, tree
 
-from leakgauge.inspecting import RULES, CheckVerdict, inspect
+from leakgauge.inspecting import RULES, CheckVerdict, cleaned, inspect
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(120, 4))
@@ -58,6 +58,15 @@ def test_the_trace_of_a_bagged_forest():
         for row in bag:
             trace += 1 / (leaves[bag] == leaves[row]).sum()
     assert checks(forest, (X, VALUES))["residual degrees of freedom"].value == pytest.approx(120 - trace / 6)
+
+
+def test_bags_that_cannot_be_drawn_again():
+    forest = ensemble.RandomForestRegressor(3, random_state=0).fit(X, VALUES)
+    name = "residual degrees of freedom"
+    turned = checks(forest, (X[::-1], VALUES[::-1]))[name]
+    assert (turned.verdict, "in another order" in turned.reason) == (CheckVerdict.NOT_APPLICABLE, True)
+    bare = checks(cleaned(forest).model, (X, VALUES))[name]
+    assert (bare.verdict, "seeds" in bare.reason) == (CheckVerdict.NOT_APPLICABLE, True)
 
 
 def test_logistic_regression_of_two_classes_in_both_forms():
@@ -135,3 +144,5 @@ def test_a_constant_fails_nothing():
 def test_the_rule_of_sacro():
     assert (RULES["sacro"].persons_per_leaf, RULES["sacro"].warn_below) == (5, 10)
     assert (RULES["sacro"].class_count, RULES["sacro"].residual_df) == (10, 10)
+    found = checks(dummy.DummyClassifier().fit(X, CLASSES), rule="sacro")["AUC of membership attacks"]
+    assert (found.verdict, found.limit) == (CheckVerdict.NOT_APPLICABLE, 0.65)

@@ -26,7 +26,7 @@ from leakgauge.inspecting.formats import Content
 from leakgauge.inspecting.queries import answers_of, equal_answers, queries_for
 from leakgauge.inspecting.records_seen import RecordsSeen
 from leakgauge.inspecting.searching import findings_of, sightings
-from leakgauge.inspecting.walking import Place, walk
+from leakgauge.inspecting.walking import Place, is_tree, walk
 from leakgauge.models.converting import as_skops, require_new, write_new
 from leakgauge.models.libraries import lightgbm_booster, read_by_library
 
@@ -135,7 +135,7 @@ def _edits(model: Any, seen: RecordsSeen | None, can_compare: bool) -> list[tupl
     """What to change, with the pattern of the path of each."""
     found: dict[tuple[int, str], tuple[str, Edit]] = {}
     for place in walk(model, None, lambda _: True):
-        if type(place.value).__name__ == "Tree" and place.attribute.isidentifier():
+        if is_tree(place.value) and place.attribute.isidentifier():
             found[id(place.holder[-1]), place.attribute] = _setting(place, place.attribute, _bare_tree(place.value))
         elif place.attribute == "nodes" and "TreePredictor" in place.owners:
             found[id(place.holder[-1]), "nodes"] = _setting(place, "nodes", _bare_nodes(place.value))
@@ -152,7 +152,7 @@ def _edit(place: Place, kind: Kind) -> tuple[str, Edit] | None:
     """How to remove what was found at a place."""
     owner = place.holder[-1]
     name = _name(place)
-    if isinstance(owner, Content) or type(owner).__name__ == "Tree" or not hasattr(owner, name):
+    if isinstance(owner, Content) or is_tree(owner) or not hasattr(owner, name):
         return None
     if kind is Kind.SEED and place.is_setting:
         return _setting(place, name, None)

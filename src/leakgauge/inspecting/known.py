@@ -12,7 +12,7 @@ from typing import Any
 
 from leakgauge.inspecting.findings import Kind
 
-DELETE = "not needed by prediction: remove it with --clean"
+DELETE = "remove with --clean"
 OTHER_LEARNER = "it stores training records: use another learner, or give access to its outputs only"
 LINEAR_OR_FEATURES = "use linear coefficients or random features in place of the kernel, or give access to outputs only"
 INDUCING = "use few inducing points that are not training records, or give access to outputs only"

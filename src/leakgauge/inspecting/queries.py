@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from leakgauge.escaping import shapes
 from leakgauge.inspecting.records_seen import RecordsSeen
-from leakgauge.inspecting.walking import walk
+from leakgauge.inspecting.walking import is_tree, walk
 
 N_QUERIES = 300
 """Queries that are made up."""
@@ -135,7 +135,7 @@ def _known_values(model: Any, n_columns: int) -> tuple[dict[int, NDArray[Any]], 
     categories: dict[int, NDArray[Any]] = {}
     for place in walk(model, None, lambda _: True):
         value = place.value
-        if type(value).__name__ == "Tree" and value.n_features == n_columns:
+        if is_tree(value) and value.n_features == n_columns:
             features = np.asarray(value.feature)
             for column in np.unique(features[features >= 0]).tolist():
                 known = np.asarray(value.threshold)[features == column]

@@ -38,10 +38,10 @@ MOST_HOLDERS = 50
 MOST_CELLS = 20_000_000
 """Of a table that is searched for; larger ones are searched for by their first rows."""
 
-MOST_MIDPOINTS = 200
+MOST_MIDPOINTS = 100
 """Different numbers of an array that are compared with midpoints, which takes all records for each."""
 
-MOST_COMPARISONS = 2e8
+MOST_COMPARISONS = 5e7
 """For midpoints in all arrays of a model; when these are used up one number of each array is compared."""
 
 

@@ -30,7 +30,7 @@ from leakgauge.inspecting.trees import (
     n_pure_leaves,
     threshold_match,
 )
-from leakgauge.inspecting.walking import Place, walk
+from leakgauge.inspecting.walking import Place, is_tree, walk
 
 LEAST_COUNT = 10
 """Persons that a count may be about; fewer are single persons."""
@@ -218,7 +218,7 @@ def _match(place: Place, row: Known | None) -> Match | None:
 
 def _n_possible(place: Place) -> int:
     """How many values an array holds that could be those of single records, where these are not known."""
-    if place.owners[:1] == ("Tree",):
+    if is_tree(place.holder[-1]):
         return n_possible(place)
     return int(np.isfinite(place.value).sum())
 

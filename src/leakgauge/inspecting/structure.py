@@ -15,7 +15,7 @@ import numpy as np
 
 from leakgauge.arrays import Floats, Indices
 from leakgauge.inspecting.records_seen import RecordsSeen
-from leakgauge.inspecting.walking import Place, walk
+from leakgauge.inspecting.walking import Place, is_tree, walk
 
 MOST_PARAMETERS = 2_000
 """Of a multinomial logistic regression whose degrees of freedom are computed."""
@@ -42,6 +42,7 @@ class StructuralRule:
         residual_df: the fewest residual degrees of freedom.
         leverage: the largest leverage of a training record.
         persons_per_column: the fewest persons with a value other than 0 in a column of a linear model.
+        auc: the largest AUC of a membership attack, which an audit measures; ``None`` for no limit.
     """
 
     name: str = "leakgauge"
@@ -51,10 +52,11 @@ class StructuralRule:
     residual_df: float = 10.0
     leverage: float = 0.9
     persons_per_column: int = 10
+    auc: float | None = None
 
 
-RULES = {"leakgauge": StructuralRule(), "sacro": StructuralRule("sacro", persons_per_leaf=5)}
-"""By name. Of ``sacro``, counts and degrees of freedom are ACRO's defaults, and leaves of 5 those of SACRO-ML."""
+RULES = {"leakgauge": StructuralRule(), "sacro": StructuralRule("sacro", persons_per_leaf=5, auc=0.65)}
+"""By name. Of ``sacro``, counts and degrees of freedom are ACRO's defaults, leaves of 5 SACRO-ML's; the AUC is ours."""
 
 
 @dataclass(frozen=True)
@@ -85,7 +87,7 @@ def structural_checks(model: Any, seen: RecordsSeen | None, rule: StructuralRule
         rule: the limits.
     """
     places = list(walk(model, seen, lambda place: not place.is_setting))
-    found = [_tree(place) for place in places if type(place.value).__name__ == "Tree"]
+    found = [_tree(place) for place in places if is_tree(place.value)]
     trees = [tree for tree in found if tree is not None]
     last = _predictor(places)
     return (
@@ -93,6 +95,7 @@ def structural_checks(model: Any, seen: RecordsSeen | None, rule: StructuralRule
         _joint_cells(last, rule),
         _class_disclosure(trees, rule),
         *_of_linear(last, rule),
+        *_auc(rule),
     )
 
 
@@ -198,6 +201,12 @@ def _class_disclosure(trees: list[_Leaves], rule: StructuralRule) -> StructuralC
     return StructuralCheck(name, verdict, fewest, limit, reason)
 
 
+def _auc(rule: StructuralRule) -> Iterator[StructuralCheck]:
+    """The limit on attacks, which are not carried out here."""
+    if rule.auc is not None:
+        yield _not_applicable("AUC of membership attacks", rule.auc, "leakgauge audit measures it")
+
+
 def _not_applicable(name: str, limit: float, reason: str) -> StructuralCheck:
     return StructuralCheck(name, CheckVerdict.NOT_APPLICABLE, None, float(limit), reason)
 
@@ -275,7 +284,8 @@ def _smoother(last: Place | None) -> _Smoother | str:
     if "BaseDecisionTree" in names:
         return _Smoother(n_persons, float(model.get_n_leaves()), None, np.zeros(0, dtype=int))
     if "BaseForest" in names and hasattr(model, "predict"):
-        return _Smoother(n_persons, _forest_trace(model, seen), None, np.zeros(0, dtype=int))
+        trace = _forest_trace(model, seen)
+        return trace if isinstance(trace, str) else _Smoother(n_persons, trace, None, np.zeros(0, dtype=int))
     leverages = _leverages(model, names, X)
     if isinstance(leverages, str):
         return leverages
@@ -284,14 +294,23 @@ def _smoother(last: Place | None) -> _Smoother | str:
     return _Smoother(n_persons, float(leverages.sum()), leverages / n_outputs, np.array(present))
 
 
-def _forest_trace(forest: Any, seen: RecordsSeen) -> float:
-    """The sum over trees and records of the weight of a record's own label in its leaf, as a mean over trees."""
+def _forest_trace(forest: Any, seen: RecordsSeen) -> float | str:
+    """The sum over trees and records of the weight of a record's own label in its leaf, as a mean over trees.
+
+    A reason where the bags cannot be drawn again: without seeds, or with records that are not those of the fit.
+    """
+    if forest.bootstrap and any(one.random_state is None for one in forest.estimators_):
+        return "the seeds of the forest's bags were removed"
     reached = np.asarray(forest.apply(seen.table))
     n, total = len(seen), 0.0
     bags = getattr(forest, "estimators_samples_", None) if forest.bootstrap else None
     for place, tree in enumerate(forest.estimators_):
         drawn = np.ones(n) if bags is None else np.bincount(bags[place], minlength=n)
-        in_leaf = np.bincount(reached[:, place], weights=drawn, minlength=tree.tree_.node_count)
+        n_nodes, counts = tree.tree_.node_count, np.asarray(tree.tree_.n_node_samples)
+        in_leaf = np.bincount(reached[:, place], weights=drawn, minlength=n_nodes)
+        distinct = np.bincount(reached[:, place], weights=drawn > 0, minlength=n_nodes)
+        if not (counts == 1).all() and (distinct != counts)[tree.tree_.children_left == -1].any():
+            return "the training records are not those of the fit, or in another order"
         total += float((drawn / np.maximum(in_leaf[reached[:, place]], 1)).sum())
     return total / len(forest.estimators_)
 

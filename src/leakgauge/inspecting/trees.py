@@ -7,7 +7,7 @@ import numpy as np
 from leakgauge.arrays import Indices
 from leakgauge.inspecting.findings import Kind
 from leakgauge.inspecting.records_seen import Match
-from leakgauge.inspecting.walking import Place
+from leakgauge.inspecting.walking import Place, is_tree
 
 NO_LEAVES = frozenset({"IsolationForest", "RandomTreesEmbedding"})
 """Estimators that do not use the values in the leaves of their trees."""
@@ -18,7 +18,7 @@ WITHOUT_LABELS = NO_LEAVES | {"BaseGradientBoosting"}
 
 def is_of_tree(place: Place, attribute: str) -> bool:
     """Whether a place is that attribute of a compiled tree."""
-    return type(place.holder[-1]).__name__ == "Tree" and place.attribute == attribute
+    return is_tree(place.holder[-1]) and place.attribute == attribute
 
 
 def threshold_match(place: Place, column: int | None) -> Match | None:

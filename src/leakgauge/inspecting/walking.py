@@ -248,9 +248,14 @@ def _of_object(place: Place) -> Iterator[Place]:
             yield Place(path, owners, name, held, is_setting, seen, holder)
 
 
+def is_tree(value: Any) -> bool:
+    """Whether it is a compiled tree of scikit-learn."""
+    return type(value).__name__ == "Tree" and type(value).__module__.startswith("sklearn.tree")
+
+
 def parts_of(value: Any) -> dict[str, Any]:
     """The attributes of an object by name, as it holds them; of compiled ones, what they would be stored as."""
-    if type(value).__name__ == "Tree" and hasattr(value, "__getstate__"):
+    if is_tree(value):
         state = value.__getstate__()
         nodes = state.pop("nodes", None)
         fields = {} if nodes is None else {name: np.ascontiguousarray(nodes[name]) for name in nodes.dtype.names}
