@@ -135,8 +135,13 @@ def test_bad_options(cli: Cli, train: pd.DataFrame, options: list[str], words: s
 
 
 def test_records_of_another_model(cli: Cli, train: pd.DataFrame, config: Callable[..., Path]) -> None:
-    """Records with other columns than the model takes: what is known is found all the same."""
+    """One clear line where their number differs, or their names."""
     name = stored(KNeighborsClassifier().fit(train[["age"]].to_numpy(), train.income))
     code, out, err = cli("inspect", name, "--data", config())
-    assert (code, err) == (1, "")
-    assert "_fit_X" in out
+    assert (code, out) == (2, "")
+    assert "the records have 3 columns and the model takes 1" in err
+    other = train[["age", "hours"]].rename(columns={"age": "years"}).assign(third=1)
+    name = stored(RandomForestClassifier(2).fit(other, train.income), "other.skops")
+    code, out, err = cli("inspect", name, "--data", config())
+    assert (code, out) == (2, "")
+    assert "RandomForestClassifier raised ValueError in apply" in err

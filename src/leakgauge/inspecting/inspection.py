@@ -120,8 +120,7 @@ def as_seen(
     if records is None:
         return None
     if isinstance(records, Records):
-        if hasattr(model, "feature_names_in_"):
-            records = records.with_native(Native.PANDAS)
+        records = records.with_native(Native.PANDAS if hasattr(model, "feature_names_in_") else Native.NUMPY)
         table: Any = records.schema.decode(records.features)
         labels = np.asarray(records.schema.decode_labels(records.labels))
     elif isinstance(records, tuple) and len(records) == 2:
@@ -130,6 +129,12 @@ def as_seen(
         return as_seen(model, Records.from_frame(records, target=target), None, persons)
     else:
         raise DataError("records must be Records, a pair (X, y), or a data frame with target=")
+    n_columns = table.shape[1] if getattr(table, "ndim", 1) == 2 else None
+    if n_columns is not None and n_columns != getattr(model, "n_features_in_", n_columns):
+        raise DataError(
+            f"the records have {n_columns:,} columns and the model takes {model.n_features_in_:,}; give it the records "
+            "that it was trained on"
+        )
     n = table.shape[0] if hasattr(table, "shape") else len(table)
     for what, held in (("labels", labels), ("persons", persons)):
         if held is not None and len(held) != n:

@@ -7,13 +7,16 @@ in place of predicted shares, and the trace of the smoother in place of the numb
 from __future__ import annotations
 
 import enum
+import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leakgauge.arrays import Floats, Indices
+from leakgauge.errors import user_code
 from leakgauge.inspecting.records_seen import RecordsSeen
 from leakgauge.inspecting.walking import Place, is_tree, walk
 
@@ -170,7 +173,7 @@ def _joint_cells(last: Place | None, rule: StructuralRule) -> StructuralCheck:
     model, seen = last.value, last.seen
     if seen is None:
         return _not_applicable(name, limit, "it takes the training records")
-    cells = np.asarray(model.apply(seen.table)).reshape(len(seen), -1)
+    cells = _asked(model, "apply", seen.table).reshape(len(seen), -1)
     codes = np.unique(cells, axis=0, return_inverse=True)[1].ravel()
     pairs = np.unique(np.column_stack([codes, seen.persons]), axis=0)
     persons = np.bincount(pairs[:, 0])
@@ -179,6 +182,13 @@ def _joint_cells(last: Place | None, rule: StructuralRule) -> StructuralCheck:
     return StructuralCheck(
         name, verdict, float(persons.min()), limit, f"{below:,} of {len(persons):,} cells have fewer"
     )
+
+
+def _asked(model: Any, method: str, table: Any) -> NDArray[Any]:
+    """What an estimator answers about records."""
+    with user_code(type(model).__name__, method), warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of names of columns that an array has not
+        return np.asarray(getattr(model, method)(table))
 
 
 def _class_disclosure(trees: list[_Leaves], rule: StructuralRule) -> StructuralCheck:
@@ -301,7 +311,7 @@ def _forest_trace(forest: Any, seen: RecordsSeen) -> float | str:
     """
     if forest.bootstrap and any(one.random_state is None for one in forest.estimators_):
         return "the seeds of the forest's bags were removed"
-    reached = np.asarray(forest.apply(seen.table))
+    reached = _asked(forest, "apply", seen.table)
     n, total = len(seen), 0.0
     bags = getattr(forest, "estimators_samples_", None) if forest.bootstrap else None
     for place, tree in enumerate(forest.estimators_):
@@ -327,7 +337,7 @@ def _leverages(model: Any, names: set[str], X: Floats) -> Floats | str:
         penalty = model.alpha * (1 - model.l1_ratio) * len(X) if "l1_ratio" in vars(model) else 0.0
         return _hat(X[:, model.coef_ != 0], np.ones(len(X)), penalty, intercept)
     if "LogisticRegression" in names and getattr(model, "l1_ratio", 0) in (0, 0.0, None):
-        shares = model.predict_proba(X)
+        shares = _asked(model, "predict_proba", X)
         penalty = 1.0 / float(np.max(model.C_ if hasattr(model, "C_") else model.C))
         if shares.shape[1] == 2:
             return _hat(X, shares[:, 1] * shares[:, 0], penalty, intercept)
