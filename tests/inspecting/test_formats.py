@@ -113,6 +113,16 @@ def test_words_and_paths_of_lightgbm(tmp_path):
     assert "anzibar" not in str(found)
 
 
+def test_seeds_of_boosters():
+    """They say which records were drawn for which tree, where any are drawn."""
+    lightgbm = pytest.importorskip("lightgbm")
+    settings = {"n_estimators": 2, "verbose": -1, "n_jobs": 1, "subsample_freq": 1, "random_state": 3}
+    for subsample, seeds in ((0.5, {"random_state", "_Booster.parameters.bagging_seed"}), (1.0, set())):
+        model = lightgbm.LGBMClassifier(**settings, subsample=subsample).fit(X, CLASSES)
+        assert {one.where for one in inspect(model).findings if one.kind is Kind.SEED} == seeds
+        assert inspect(cleaned(model).model).removable == ()
+
+
 def torch_model():
     torch = pytest.importorskip("torch")
     torch.manual_seed(0)

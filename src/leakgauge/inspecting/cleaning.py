@@ -308,7 +308,7 @@ def _bare_catboost(model: Any) -> Any:
         for tree in document.get("oblivious_trees", []):
             tree["leaf_weights"] = [1] * len(tree["leaf_weights"])
         told = document.get("model_info", {})
-        document["model_info"] = {name: told[name] for name in ("class_params", "params") if name in told}
+        document["model_info"] = {name: told[name] for name in ("class_params",) if name in told}
         path.write_text(json.dumps(document), "utf-8")
         return type(model)().load_model(str(path), format="json")
 

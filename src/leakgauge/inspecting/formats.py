@@ -175,6 +175,8 @@ def lightgbm_content(text: str) -> Content:
     content = Content("lightgbm", {**named, "feature_infos": np.array(extremes)}, text)
     content["trees"] = [_lightgbm_tree(_assignments(tree)) for tree in trees]
     parameters = dict(re.findall(r"^\[(\w+): (.+)\]$", rest, re.MULTILINE))
+    if float(parameters.get("bagging_fraction", 1)) == 1:  # nothing is drawn
+        parameters.pop("bagging_seed", None)
     content["parameters"] = Content("lightgbm", parameters)
     found = re.search(r"^pandas_categorical:(.*)$", rest, re.MULTILINE)
     content["pandas_categorical"] = json.loads(found[1]) if found and found[1] else []

@@ -130,10 +130,11 @@ def as_seen(
     else:
         raise DataError("records must be Records, a pair (X, y), or a data frame with target=")
     n_columns = table.shape[1] if getattr(table, "ndim", 1) == 2 else None
-    if n_columns is not None and n_columns != getattr(model, "n_features_in_", n_columns):
+    n_taken = getattr(model, "n_features_in_", 0)  # which is 0 of a CatBoost model read from JSON
+    if n_columns is not None and n_taken and n_columns != n_taken:
         raise DataError(
-            f"the records have {n_columns:,} columns and the model takes {model.n_features_in_:,}; give it the records "
-            "that it was trained on"
+            f"the records have {n_columns:,} columns and the model takes {n_taken:,}; give it the records that it was "
+            "trained on"
         )
     n = table.shape[0] if hasattr(table, "shape") else len(table)
     for what, held in (("labels", labels), ("persons", persons)):

@@ -159,6 +159,8 @@ KNOWN = (
     Known("SelfTrainingClassifier", "n_iter_ termination_condition_", Kind.CURVE, False),
     Known("BaseForest BaseBagging BaseDecisionTree BaseGradientBoosting", "random_state _rng", Kind.SEED, False),
     Known("BaseBagging", "_seeds", Kind.SEED, False),
+    Known("XGBModel LGBMModel", "random_state", Kind.SEED, False),
+    Known("lightgbm", "bagging_seed", Kind.SEED, False),
     # Other libraries
     Known("xgboost", "sum_hessian", Kind.COUNT, False),
     Known("xgboost", "loss_changes base_weights", Kind.STATISTIC, False),

@@ -95,7 +95,7 @@ def _sightings(place: Place, n: int | None, least_count: int) -> Iterator[Sighti
 def _applies(row: Known, place: Place) -> bool:
     """Whether a seed undoes anything, and whether there is anything at all."""
     if row.kind is Kind.SEED:
-        return draws_records(place) and np.size(place.value) > 0
+        return place.owners == ("lightgbm",) or (draws_records(place) and np.size(place.value) > 0)
     if place.attribute == "support_" and isinstance(place.value, np.ndarray) and place.value.dtype.kind == "i":
         return not np.array_equal(place.value, np.arange(len(place.value)))  # numbers that say nothing
     if row.kind is Kind.STATISTIC and isinstance(place.value, np.ndarray):
