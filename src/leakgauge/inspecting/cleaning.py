@@ -300,15 +300,17 @@ def _bare_line(line: str) -> str:
 
 
 def _bare_catboost(model: Any) -> Any:
-    """A model of CatBoost with 1 for the weights of leaves, and nothing about its training but the classes."""
+    """A model of CatBoost with 1 for the weights of leaves, and nothing about its training but classes and loss."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.json")
         model.save_model(str(path), format="json")
         document = json.loads(path.read_text("utf-8"))
         for tree in document.get("oblivious_trees", []):
             tree["leaf_weights"] = [1] * len(tree["leaf_weights"])
-        told = document.get("model_info", {})
-        document["model_info"] = {name: told[name] for name in ("class_params",) if name in told}
+        told = document["model_info"]
+        classes = {name: told[name] for name in ("class_params",) if name in told}
+        loss = {"loss_function": told["params"]["loss_function"], "flat_params": {}}
+        document["model_info"] = {**classes, "params": loss}
         path.write_text(json.dumps(document), "utf-8")
         return type(model)().load_model(str(path), format="json")
 

@@ -81,7 +81,7 @@ def _mixed(table: Any) -> Any:
     if hasattr(table, "iloc") and table.ndim == 2:
         mixed = table.copy()
         for place in range(table.shape[1]):
-            mixed.isetitem(place, table.iloc[rng.permutation(len(table)), place].to_numpy())
+            mixed.isetitem(place, table.iloc[rng.permutation(len(table)), place].array)
         return mixed
     if isinstance(table, np.ndarray) and table.ndim == 2:
         return np.column_stack([column[rng.permutation(len(column))] for column in table.T])

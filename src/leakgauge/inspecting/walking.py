@@ -151,7 +151,7 @@ def _inside(place: Place) -> Iterator[Place]:
     elif (content := translated(value)) is not None:
         yield from _of_content(replace(place, value=content))
         if not isinstance(value, Mapping) and content.library != "torch":
-            yield from _of_object(place)
+            yield from (one for one in _of_object(place) if one.attribute not in content)
     elif hasattr(value, "tocoo"):
         yield replace(place, value=np.asarray(value.tocoo().data))
     elif isinstance(value, bytes | bytearray | memoryview | io.BytesIO):
