@@ -6,8 +6,8 @@
 
 The names exported here are stable, and all that an audit takes. The packages below export the names in their
 ``__all__``: ``auditing``, ``protecting`` and ``comparing``; a package for each question (``membership``, ``influence``,
-``attributes``, ``properties``), each a set of functions of arrays; ``defences``; and under them ``training``,
-``models``, ``records``, ``statistics`` and ``theory``.
+``attributes``, ``properties``), each a set of functions of arrays; ``inspecting``; ``defences``; and under them
+``training``, ``models``, ``records``, ``statistics`` and ``theory``.
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
         subject,
     )
     from leakgauge.comparing import AttackComparison, compare_attacks
+    from leakgauge.inspecting import Inspection, inspect
     from leakgauge.membership import MembershipAttack, MembershipEvidence, own_attack
     from leakgauge.models import Endpoint, FunctionProbabilities, FunctionRegression
     from leakgauge.protecting import Protection, protect
@@ -57,6 +58,7 @@ _HOMES = {
         *("Subject", "Verdict", "audit", "audit_scores", "explain", "subject"),
     ),
     "comparing": ("AttackComparison", "compare_attacks"),
+    "inspecting": ("Inspection", "inspect"),
     "membership": ("MembershipAttack", "MembershipEvidence", "own_attack"),
     "models": ("Endpoint", "FunctionProbabilities", "FunctionRegression"),
     "protecting": ("Protection", "protect"),
@@ -72,6 +74,7 @@ __all__ = [
     "FunctionLearner",
     "FunctionProbabilities",
     "FunctionRegression",
+    "Inspection",
     "MembershipAttack",
     "MembershipEvidence",
     "PropertyGames",
@@ -92,6 +95,7 @@ __all__ = [
     "audit_scores",
     "compare_attacks",
     "explain",
+    "inspect",
     "own_attack",
     "protect",
     "subject",

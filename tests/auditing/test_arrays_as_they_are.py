@@ -188,7 +188,7 @@ def test_a_model_that_knows_no_record_and_one_that_knows_all(form):
     pairs = [(FORMS[form](X), y), (FORMS[form](Z), w)]
     drawn = dict(zip(keys(pairs[0][0]) + keys(pairs[1][0]), np.random.default_rng(2).integers(0, 2, 400), strict=True))
     learned = drawn | dict(zip(keys(pairs[0][0]), y, strict=True))
-    settings = lg.Settings(n_shadows=0, n_influence=0, attacks=("gap",))
+    settings = lg.Settings(n_shadows=0, n_influence=0, attacks=("gap",), rule=lg.ReleaseRule(attacks=("gap",)))
 
     def gap(labels):
         result = audited(lambda table: np.array([labels[key] for key in keys(table)]), *pairs, settings)

@@ -53,6 +53,7 @@ def test_there_are_the_promised_commands() -> None:
         "gate",
         "records",
         "explain",
+        "inspect",
         "protect",
         "reproduce",
         "schema",

@@ -174,6 +174,17 @@ HOSTILE: dict[str, bytes | Made] = {
 }
 
 
+TENSORS: dict[str, bytes | Made] = {
+    "model.pt": zipped(**{"archive/data.pkl": PICKLE}),
+    "cut.safetensors": struct.pack("<Q", 2**62) + b"{}",
+    "header.safetensors": struct.pack("<Q", 2) + b"[]",
+    "range.safetensors": (lambda header: struct.pack("<Q", len(header)) + header)(
+        b'{"a": {"dtype": "F32", "shape": [2], "data_offsets": [0, 99999999]}}'
+    ),
+}
+"""Of torch."""
+
+
 def put(content: bytes | Made, path: Path) -> Path:
     if isinstance(content, bytes):
         path.write_bytes(content)
@@ -209,6 +220,19 @@ def test_the_same_where_it_is_to_be_converted(cli: Callable, tmp_path: Path, nam
     assert name in err
     assert not CANARY.exists()
     assert not Path("out.skops").exists()
+
+
+@pytest.mark.timeout(30)
+@pytest.mark.parametrize("name", [*HOSTILE, "model.pt", "cut.safetensors", "header.safetensors", "range.safetensors"])
+def test_the_same_where_it_is_to_be_inspected(cli: Callable, tmp_path: Path, name: str) -> None:
+    put((HOSTILE | TENSORS)[name], tmp_path / name)
+    code, out, err = cli("inspect", name)
+    assert (code, out) == (2, "")
+    assert name in err
+    assert err.startswith("error: ")
+    assert err.count("\n") == 1
+    assert len(err) < 500
+    assert not CANARY.exists()
 
 
 def test_the_canary_sings() -> None:

@@ -49,6 +49,7 @@ from leakgauge.membership import MembershipAttack
 from leakgauge.membership.own import chosen
 from leakgauge.membership.own import identity as identity_of_attack
 from leakgauge.models import PickleFile, load_factory
+from leakgauge.records import Records
 from leakgauge.training import default_recipe
 from leakgauge.training.fingerprints import UNREPEATABLE, fingerprint
 from leakgauge.training.learners import identity
@@ -268,6 +269,16 @@ class Config(Part):
         models = [model for model in self.models if not isinstance(model, ScoresPart)]
         models = models or [RecipePart(kind="recipe", name=default_recipe(records[0].schema))]
         return [model.subject(records, self._folder, allow_pickle=allow_pickle) for model in models]
+
+    def training_records(self) -> Records:
+        """The records that the models were trained on.
+
+        Raises:
+            InputError: there are none, or they cannot be used.
+        """
+        if self.data is None:
+            raise ConfigError("models of kind 'scores' have no training records; give a file with the table [data]")
+        return self.data.records(self._folder, self.seed)[1]
 
     def inputs(self, subjects: Sequence[Subject] | None = None) -> dict[str, Any]:
         """What the numbers depend on, as JSON can hold it: for the manifest, and to tell one audit from another.

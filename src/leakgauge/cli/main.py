@@ -9,7 +9,6 @@ Nothing heavy is imported here or in the modules of the commands: ``leakgauge --
 from __future__ import annotations
 
 import errno
-import inspect
 import os
 import signal
 import sys
@@ -18,12 +17,13 @@ import traceback
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from inspect import cleandoc
 from typing import Annotated, Any
 
 import typer
 
 from leakgauge._version import __version__
-from leakgauge.cli import audit, convert, explain, gate, protect, records, report, reproduce, schema
+from leakgauge.cli import audit, convert, explain, gate, inspect, protect, records, report, reproduce, schema
 from leakgauge.cli._console import complain
 from leakgauge.cli._streams import lasting_streams
 from leakgauge.errors import LeakgaugeError, UserCodeError, place_of
@@ -42,7 +42,7 @@ STOPPED = 130
 
 def _unwrapped(command: Callable[..., Any]) -> str:
     """The docstring of a command with each paragraph on one line, so that the terminal can wrap it; examples stay."""
-    paragraphs = inspect.cleandoc(command.__doc__ or "").split("\n\n")
+    paragraphs = cleandoc(command.__doc__ or "").split("\n\n")
     return "\n\n".join(text if text.startswith(" ") else " ".join(text.split("\n")) for text in paragraphs)
 
 
@@ -61,6 +61,7 @@ for _command in (
     records.records,
     explain.explain,
     convert.convert,
+    inspect.inspect,
     protect.protect,
     reproduce.reproduce,
     schema.schema,

@@ -42,29 +42,60 @@ def convert_pickle(source: Path, target: Path) -> Converted:
         ModelError: the pickle cannot be opened, skops cannot store it, or the stored model answers something else.
         MissingExtra: skops is not installed.
     """
-    if target.suffix.lower() != ".skops":
-        raise ModelError(f"{target} must end in .skops, by which the file is recognised")
+    require_new(target, ".skops")
+    _skops_for(target)
+    model = load_estimator(source, allow_pickle=True)
+    content, stored, trusted = as_skops(model, source, target)
+    compared = _compared(model, stored)
+    write_new(target, content)
+    return Converted(trusted, compared)
+
+
+def require_new(target: Path, suffix: str) -> None:
+    """Refuse a file that exists, or one whose ending is not that of its kind.
+
+    Raises:
+        ModelError: it is.
+    """
+    if target.suffix.lower() != suffix:
+        raise ModelError(f"{target} must end in {suffix}, by which the file is recognised")
     if os.path.lexists(target):
         raise ModelError(f"{target} exists; give another name, or remove it")
+
+
+def _skops_for(target: Path) -> Any:
     try:
         import skops.io
     except ImportError:
         raise MissingExtra(
             f"writing {target} needs skops; install it with: pip install 'leakgauge[sklearn-io]'"
         ) from None
-    model = load_estimator(source, allow_pickle=True)
+    return skops.io
+
+
+def as_skops(model: Any, source: Path, target: Path) -> tuple[bytes, Any, tuple[str, ...]]:
+    """A model as the bytes of a skops file, the model that they hold, and the types in it to be trusted by name.
+
+    Args:
+        model: an estimator.
+        source: the file it came from.
+        target: the file to write.
+
+    Raises:
+        ModelError: skops cannot store it.
+        MissingExtra: skops is not installed.
+    """
+    skops = _skops_for(target)
     try:
-        content = skops.io.dumps(model)
-        found = skops.io.get_untrusted_types(data=content)
-        stored = skops.io.loads(content, trusted=found)
+        content = skops.dumps(model)
+        found = skops.get_untrusted_types(data=content)
+        stored = skops.loads(content, trusted=found)
     except Exception as error:  # skops raises what it met
         raise ModelError(
             f"skops cannot store the {type(model).__name__} in {source} ({type(error).__name__}); name the model by a "
             'factory instead, kind = "factory"'
         ) from None
-    compared = _compared(model, stored)
-    _write(target, content)
-    return Converted(tuple(sorted(set(found) - TRUSTED_TYPES)), compared)
+    return content, stored, tuple(sorted(set(found) - TRUSTED_TYPES))
 
 
 def _compared(model: Any, stored: Any) -> tuple[str, ...]:
@@ -91,8 +122,8 @@ def _compared(model: Any, stored: Any) -> tuple[str, ...]:
     return tuple(same)
 
 
-def _write(target: Path, content: bytes) -> None:
-    """Whole or not at all."""
+def write_new(target: Path, content: bytes) -> None:
+    """Write a file whole or not at all."""
     handle, name = tempfile.mkstemp(dir=target.parent, suffix=".part")
     try:
         with os.fdopen(handle, "wb") as file:

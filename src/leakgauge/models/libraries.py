@@ -14,7 +14,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from leakgauge.errors import MissingExtra, ModelError
 from leakgauge.models.onnx import SessionFunction, checked_onnx
@@ -27,6 +27,9 @@ MOST_SECONDS = 60.0
 
 Asked: TypeAlias = Callable[[Any], Any]
 """A function from a table of queries to what the model answers; ``classes_``, if it has them, name its columns."""
+
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,52 @@ class ModelFile:
     opened: Callable[[Any, Path, bytes], Asked]
 
 
+def model_content(path: Path) -> tuple[ModelFile, bytes] | None:
+    """The kind of a file of one of the libraries, and its bytes; ``None`` where its ending or its bytes are of none.
+
+    Args:
+        path: a file that exists.
+
+    Raises:
+        ModelError: it is too large.
+    """
+    kind = KINDS.get(path.suffix.lower())
+    if kind is None:
+        return None
+    if path.stat().st_size > MOST_BYTES:
+        raise ModelError(f"model file {path} is larger than {MOST_BYTES:,} bytes; give a smaller model")
+    content = path.read_bytes()
+    return (kind, content) if kind.is_one(content) else None
+
+
+def read_by_library(path: Path, package: str, install: str, read: Callable[[Any], T]) -> T:
+    """What a function makes of a model file with its library.
+
+    Args:
+        path: of the file.
+        package: the import name of the library.
+        install: the name to install it by.
+        read: what to do, given the library.
+
+    Raises:
+        ModelError: the file is damaged, or refers to what it should not.
+        MissingExtra: the library is not installed.
+    """
+    try:
+        library = importlib.import_module(package)
+    except ImportError:
+        raise MissingExtra(f"reading {path} needs {package}; install it with: pip install {install}") from None
+    try:
+        return read(library)
+    except ModelError:
+        raise
+    except Exception as error:  # each library has its own for a damaged file
+        raise ModelError(
+            f"model file {path} cannot be read by {package} ({type(error).__name__}); it may be damaged, or of a "
+            "later version than the one installed"
+        ) from None
+
+
 def model_function(path: Path) -> Asked | None:
     """What answers queries in a file of one of the libraries; ``None`` where its ending or its bytes are of none.
 
@@ -56,29 +105,11 @@ def model_function(path: Path) -> Asked | None:
         ModelError: it is damaged, too large, or refers to what it should not.
         MissingExtra: its library is not installed.
     """
-    kind = KINDS.get(path.suffix.lower())
-    if kind is None:
+    found = model_content(path)
+    if found is None:
         return None
-    if path.stat().st_size > MOST_BYTES:
-        raise ModelError(f"model file {path} is larger than {MOST_BYTES:,} bytes; give a smaller model")
-    content = path.read_bytes()
-    if not kind.is_one(content):
-        return None
-    try:
-        library = importlib.import_module(kind.package)
-    except ImportError:
-        raise MissingExtra(
-            f"reading {path} needs {kind.package}; install it with: pip install {kind.install}"
-        ) from None
-    try:
-        return kind.opened(library, path, content)
-    except ModelError:
-        raise
-    except Exception as error:  # each library has its own for a damaged file
-        raise ModelError(
-            f"model file {path} cannot be read by {kind.package} ({type(error).__name__}); it may be damaged, or of a "
-            "later version than the one installed"
-        ) from None
+    kind, content = found
+    return read_by_library(path, kind.package, kind.install, lambda library: kind.opened(library, path, content))
 
 
 def _asking(ask: Asked, name: str, classes: Any = None) -> Asked:
@@ -102,14 +133,23 @@ lightgbm.Booster(model_str=sys.stdin.buffer.read().decode())
 """
 
 
-def _lightgbm(library: Any, path: Path, content: bytes) -> Asked:
+def lightgbm_booster(library: Any, content: bytes) -> Any:
+    """A booster of LightGBM.
+
+    Raises:
+        ValueError: LightGBM cannot read it.
+    """
     # LightGBM ends the process at a number that it cannot read: another one reads the file first.
     tried = subprocess.run(
         [sys.executable, "-c", _TRIAL, json.dumps(sys.path)], input=content, capture_output=True, timeout=MOST_SECONDS
     )
     if tried.returncode != 0:
         raise ValueError
-    booster = library.Booster(model_str=content.decode())
+    return library.Booster(model_str=content.decode())
+
+
+def _lightgbm(library: Any, path: Path, content: bytes) -> Asked:
+    booster = lightgbm_booster(library, content)
     return _asking(lambda table: booster.predict(table), "Booster")
 
 

@@ -69,12 +69,12 @@ def _checked(content: memoryview, refers: bool, path: Path) -> str:
     for kind, message in _messages(content, ("graph", "function", "training") if refers else ("function",)):
         has_graph |= kind == "graph"
         if kind == "operators":
-            read = dict(_fields(message))
+            read = dict(fields_of(message))
             operators[bytes(read.get(1, b""))] = read.get(2, 0)
         elif kind == "function":
-            own.add(next((bytes(value) for number, value in _fields(message) if number == 10), b""))
+            own.add(next((bytes(value) for number, value in fields_of(message) if number == 10), b""))
         elif kind == "entry":
-            read = dict(_fields(message))
+            read = dict(fields_of(message))
             if bytes(read.get(1, b"")) == b"location":
                 _require_beside(bytes(read.get(2, b"")).decode(), path)
     if not (has_graph and operators):
@@ -102,14 +102,14 @@ def _messages(content: memoryview, opened: tuple[str, ...]) -> Iterator[tuple[st
         if depth > _MOST_DEPTH:
             raise ValueError
         parts = _PARTS.get(kind, {})
-        for number, value in _fields(message):
+        for number, value in fields_of(message):
             if isinstance(value, memoryview) and number in parts:
                 yield parts[number], value
                 if depth or parts[number] in opened:
                     waiting.append((parts[number], value, depth + 1))
 
 
-def _fields(message: memoryview) -> Iterator[tuple[int, Any]]:
+def fields_of(message: memoryview) -> Iterator[tuple[int, Any]]:
     """Number and value of each field: bytes, or a whole number.
 
     Raises:
@@ -118,24 +118,30 @@ def _fields(message: memoryview) -> Iterator[tuple[int, Any]]:
     """
     place = 0
     while place < len(message):
-        key, place = _varint(message, place)
+        key, place = varint(message, place)
         number, wire = key >> 3, key & 7
         if wire == 0:
-            value, place = _varint(message, place)
+            value, place = varint(message, place)
             yield number, value
             continue
         if wire not in (1, 2, 5) or number == 0:
             raise ValueError
         size = {1: 8, 5: 4}.get(wire, 0)
         if wire == 2:
-            size, place = _varint(message, place)
+            size, place = varint(message, place)
         if place + size > len(message):
             raise IndexError
         yield number, message[place : place + size]
         place += size
 
 
-def _varint(message: memoryview, place: int) -> tuple[int, int]:
+def varint(message: memoryview, place: int) -> tuple[int, int]:
+    """The whole number that begins at a place, and where it ends.
+
+    Raises:
+        IndexError: the message ends within it.
+        ValueError: it is of more than 64 bits.
+    """
     value = shift = 0
     while True:
         byte = message[place]

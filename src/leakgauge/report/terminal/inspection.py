@@ -1,0 +1,80 @@
+"""What a model file holds about its training records, on the terminal."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from rich.console import Console
+from rich.text import Text
+
+from leakgauge.escaping import every_line
+from leakgauge.report.terminal.tables import plain_table, show_table
+from leakgauge.report.words import counted
+from leakgauge.statistics.numerals import short
+
+if TYPE_CHECKING:
+    from leakgauge.inspecting import Inspection, ModelFinding, StructuralCheck
+
+NEEDS = {
+    False: "Not needed by prediction",
+    True: "Needed by prediction",
+    None: "Not known whether prediction needs it",
+}
+"""Headings of findings, in their order."""
+
+STYLES = {"passes": "green", "warns": "yellow", "fails": "red", "not applicable": "dim"}
+
+
+def show_inspection(found: Inspection, console: Console) -> None:
+    """Print what a model holds, and the structural checks; values, words and ids are not printed.
+
+    Args:
+        found: the inspection.
+        console: where to print.
+    """
+    found = every_line(found)
+    console.print(Text.assemble((found.model, "bold"), f"  {_summary(found)}"), soft_wrap=True)
+    for needed, heading in NEEDS.items():
+        group = [finding for finding in found.findings if finding.needed is needed]
+        if group:
+            console.print(f"\n{heading}", style="bold")
+            _show_findings(group, console)
+    console.print(f"\nStructural checks (rule: {found.rule})", style="bold", markup=False)
+    _show_checks(found.checks, console)
+
+
+def _summary(found: Inspection) -> str:
+    what = counted(len(found.findings), "finding") if found.findings else "nothing found"
+    if found.n_records is None:
+        return f"{what}; without training records, values of single records and rare words cannot be recognised"
+    whose = "" if found.n_persons == found.n_records else f" of {counted(found.n_persons or 0, 'person')}"
+    return f"{what}; compared with {counted(found.n_records, 'training record')}{whose}"
+
+
+def _show_findings(findings: list[ModelFinding], console: Console) -> None:
+    table = plain_table()
+    table.add_column("where", no_wrap=True)
+    table.add_column("what")
+    table.add_column("entries", justify="right")
+    table.add_column("records", justify="right")
+    table.add_column("what to do")
+    for finding in findings:
+        records = "–" if finding.n_records is None else f"{finding.n_records:,}"
+        table.add_row(
+            Text(finding.where), Text(finding.kind.value), f"{finding.n_entries:,}", records, Text(finding.remedy)
+        )
+    show_table(table, console)
+
+
+def _show_checks(checks: tuple[StructuralCheck, ...], console: Console) -> None:
+    table = plain_table()
+    table.add_column("check", no_wrap=True)
+    table.add_column("verdict", no_wrap=True)
+    table.add_column("value", justify="right")
+    table.add_column("limit", justify="right")
+    table.add_column("why")
+    for check in checks:
+        value = "–" if check.value is None else short(check.value)
+        verdict = Text(check.verdict.value, style=STYLES[check.verdict.value])
+        table.add_row(check.name, verdict, value, short(check.limit), Text(check.reason))
+    show_table(table, console)

@@ -1,0 +1,147 @@
+"""``leakgauge inspect`` on files, with and without the training records, and its clean copies."""
+
+from __future__ import annotations
+
+import json
+import pickle
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder
+
+skops = pytest.importorskip("skops.io")
+
+Cli = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def train(tables: None) -> pd.DataFrame:
+    return pd.read_csv("train.csv")
+
+
+def stored(model: object, name: str = "model.skops") -> str:
+    skops.dump(model, name)
+    return name
+
+
+def test_stored_rows_are_found_in_a_file(cli: Cli, train: pd.DataFrame) -> None:
+    name = stored(KNeighborsClassifier().fit(train[["age", "hours"]].to_numpy(), train.income))
+    code, out, err = cli("inspect", name)
+    assert (code, err) == (1, "")
+    assert re.search(r"_fit_X\s+stored rows\s+60\s+–", out)
+    assert "without training records, values of single records" in out
+
+
+def test_with_the_file_of_an_audit(cli: Cli, train: pd.DataFrame, config: Callable[..., Path]) -> None:
+    table = train[["age", "hours", "town"]]
+    name = stored(make_pipeline(OneHotEncoder(), LogisticRegression()).fit(table, train.income))
+    code, out, _ = cli("inspect", name, "--data", config())
+    assert code == 1
+    assert "compared with 60 training records" in out
+    assert "steps[0].categories_[*]" in out
+    for value in train.hours.astype(str):
+        assert value not in out
+
+
+def test_a_table_with_persons(cli: Cli, train: pd.DataFrame) -> None:
+    table = train[["age", "hours", "income"]].assign(patient=[f"p{row // 4}" for row in range(60)])
+    table.to_csv("persons.csv", index=False)
+    model = RandomForestClassifier(3, random_state=0).fit(train[["age", "hours"]], train.income)
+    code, out, err = cli(
+        "inspect", stored(model), "--data", "persons.csv", "--target", "income", "--person", "patient", "--json"
+    )
+    assert code == 1, err
+    found = json.loads(out)
+    assert (found["n_records"], found["n_persons"]) == (60, 15)
+    assert found["format"] == "leakgauge inspection 1"
+    assert {one["kind"] for one in found["findings"]} >= {"seed that undoes bagging", "counts below k"}
+    (leaves,) = [one for one in found["checks"] if one["name"] == "persons per leaf"]
+    assert leaves["verdict"] == "fails"
+
+
+def test_nothing_found_is_exit_code_0(cli: Cli, train: pd.DataFrame) -> None:
+    rng = np.random.default_rng(0)
+    pd.DataFrame({"a": rng.normal(size=300), "y": rng.integers(0, 2, 300)}).to_csv("plenty.csv", index=False)
+    plenty = pd.read_csv("plenty.csv")
+    name = stored(LogisticRegression().fit(plenty[["a"]].to_numpy(), plenty.y))
+    assert cli("inspect", name)[0] == 0
+    code, out, _ = cli("inspect", name, "--data", "plenty.csv", "--target", "y", "--rule", "sacro")
+    assert code == 0
+    assert "nothing found; compared with 300 training records" in out
+    assert "Structural checks (rule: sacro)" in out
+
+
+def test_a_clean_copy(cli: Cli, train: pd.DataFrame) -> None:
+    model = RandomForestClassifier(3, random_state=0, min_samples_leaf=10).fit(train[["age", "hours"]], train.income)
+    code, out, err = cli(
+        "inspect", stored(model), "--data", "train2.csv", "--target", "income", "--clean", "clean.skops"
+    )
+    assert code == 2
+    train[["age", "hours", "income"]].to_csv("train2.csv", index=False)
+    code, out, err = cli(
+        "inspect", "model.skops", "--data", "train2.csv", "--target", "income", "--clean", "clean.skops"
+    )
+    assert "Not needed by prediction" not in out
+    assert "clean.skops written without" in err
+    assert "The outputs of predict_proba and predict are the same for 60 training records" in err
+    copy = skops.load("clean.skops", trusted=skops.get_untrusted_types(file="clean.skops"))
+    np.testing.assert_array_equal(
+        copy.predict_proba(train[["age", "hours"]]), model.predict_proba(train[["age", "hours"]])
+    )
+    assert "Not needed by prediction" not in cli("inspect", "clean.skops").out
+    code, out, err = cli("inspect", "model.skops", "--clean", "clean.skops")
+    assert (code, out) == (2, "")
+    assert "clean.skops exists" in err
+
+
+def test_a_pickle_of_ones_own(cli: Cli, train: pd.DataFrame) -> None:
+    model = KNeighborsClassifier().fit(train[["age", "hours"]].to_numpy(), train.income)
+    Path("model.pkl").write_bytes(pickle.dumps(model))
+    code, out, err = cli("inspect", "model.pkl")
+    assert (code, out) == (2, "")
+    assert "is a pickle" in err
+    assert "sklearn.neighbors._classification.KNeighborsClassifier" in err
+    code, out, err = cli("inspect", "model.pkl", "--allow-pickle")
+    assert code == 1
+    assert "_fit_X" in out
+    assert "A pickle is opened" in err
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--target", "income"], "--target names a column of a table; give the table with --data"),
+        (["--person", "p", "--data", "audit.toml"], "--person names a column of a table"),
+        (["--data", "train.csv"], "--target is missing"),
+        (["--data", "train.csv", "--target", "income", "--person", "who"], "'who'"),
+        (["--rule", "acro"], "rule 'acro' is not known"),
+        (["--data", "train.csv", "--target", "nothing"], "no column 'nothing'"),
+    ],
+)
+def test_bad_options(cli: Cli, train: pd.DataFrame, options: list[str], words: str) -> None:
+    name = stored(KNeighborsClassifier().fit(train[["age", "hours"]].to_numpy(), train.income))
+    code, out, err = cli("inspect", name, *options)
+    assert (code, out) == (2, "")
+    assert words in err
+    assert err.count("\n") == 1
+
+
+def test_records_of_another_model(cli: Cli, train: pd.DataFrame, config: Callable[..., Path]) -> None:
+    """One clear line where their number differs, or their names."""
+    name = stored(KNeighborsClassifier().fit(train[["age"]].to_numpy(), train.income))
+    code, out, err = cli("inspect", name, "--data", config())
+    assert (code, out) == (2, "")
+    assert "the records have 3 columns and the model takes 1" in err
+    other = train[["age", "hours"]].rename(columns={"age": "years"}).assign(third=1)
+    name = stored(RandomForestClassifier(2).fit(other, train.income), "other.skops")
+    code, out, err = cli("inspect", name, "--data", config())
+    assert (code, out) == (2, "")
+    assert "RandomForestClassifier raised ValueError in apply" in err

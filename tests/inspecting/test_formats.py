@@ -1,0 +1,227 @@
+"""Models of other libraries, as objects and as files."""
+
+import json
+import struct
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn import ensemble, gaussian_process, neighbors, svm
+
+from leakgauge.errors import ModelError
+from leakgauge.inspecting import Kind, as_seen, cleaned, inspect, read_model, written
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(200, 3))
+CLASSES = (X[:, 0] + rng.normal(size=200) > 0).astype(int)
+VALUES = X @ [1.0, 2.0, 3.0] + rng.normal(size=200)
+
+pytestmark = pytest.mark.filterwarnings("ignore")
+
+
+def booster(library, *, classes=True, **settings):
+    module = pytest.importorskip(library)
+    prefix, kind = {"xgboost": "XGB", "lightgbm": "LGBM", "catboost": "CatBoost"}[library], ("Regressor", "Classifier")
+    quiet = {
+        "xgboost": {"n_estimators": 5, "n_jobs": 1},
+        "lightgbm": {"n_estimators": 5, "n_jobs": 1, "verbose": -1, "min_child_samples": 2},
+        "catboost": {"iterations": 5, "verbose": 0, "thread_count": 1, "allow_writing_files": False},
+    }[library]
+    made = getattr(module, prefix + kind[classes])(**quiet | settings)
+    return made.fit(X, CLASSES if classes else VALUES)
+
+
+def places(found):
+    return {(one.where, one.kind, one.needed) for one in found.findings}
+
+
+STATE = {
+    "xgboost": {
+        ("trees[*].split_conditions", Kind.VALUE, True),
+        ("trees[*].sum_hessian", Kind.COUNT, False),
+        ("trees[*].loss_changes", Kind.STATISTIC, False),
+    },
+    "lightgbm": {
+        ("trees[*].threshold", Kind.MIDPOINT, True),
+        ("trees[*].leaf_count", Kind.COUNT, False),
+        ("feature_infos", Kind.VALUE, False),
+    },
+    "catboost": {
+        ("features_info.float_features[*].borders", Kind.MIDPOINT, True),
+        ("oblivious_trees[*].leaf_weights", Kind.COUNT, False),
+        ("model_info.train_finish_time", Kind.CURVE, False),
+    },
+}
+FILES = [("xgboost", ".json"), ("xgboost", ".ubj"), ("lightgbm", ".txt"), ("catboost", ".cbm")]
+
+
+@pytest.mark.parametrize("library", STATE)
+def test_a_booster_and_its_clean_copy(library):
+    model = booster(library)
+    prefix = "" if library == "catboost" else "_Booster."
+    found = inspect(model, (X, CLASSES))
+    assert {(prefix + where, kind, needed) for where, kind, needed in STATE[library]} <= places(found)
+    made = cleaned(model, as_seen(model, (X, CLASSES), None, None))
+    assert {"predict", "predict_proba"} <= set(made.compared)
+    assert inspect(made.model, (X, CLASSES)).removable == ()
+    assert inspect(made.model).removable == ()
+    np.testing.assert_allclose(made.model.predict_proba(X), model.predict_proba(X), rtol=1e-14)
+
+
+@pytest.mark.parametrize(("library", "suffix"), FILES)
+def test_a_file_of_a_booster_and_its_clean_copy(library, suffix, tmp_path):
+    model = booster(library)
+    path, clean = tmp_path / f"model{suffix}", tmp_path / f"clean{suffix}"
+    (model.booster_ if library == "lightgbm" else model).save_model(str(path))
+    assert STATE[library] <= places(inspect(path, (X, CLASSES)))
+    opened = read_model(path)
+    made = cleaned(opened, as_seen(opened, (X, CLASSES), None, None))
+    assert made.compared
+    assert written(made, path, clean) == ()
+    assert inspect(clean, (X, CLASSES)).removable == ()
+    assert {one.where for one in inspect(clean).findings} == {one.where for one in made.left} | {
+        one.where for one in inspect(path).findings if one.needed
+    }
+
+
+def test_one_deep_tree_of_xgboost_holds_labels():
+    model = booster("xgboost", classes=False, n_estimators=1, max_depth=20, learning_rate=1, reg_lambda=0)
+    (leaves,) = [one for one in inspect(model, (X, VALUES)).findings if one.where.endswith("leaf_values")]
+    assert (leaves.kind, leaves.n_records > 150) == (Kind.VALUE, True)
+
+
+def test_counts_of_xgboost_are_people():
+    """The cover of the root is all of them: p(1 - p) each for classes, 1 for numbers."""
+    from leakgauge.inspecting.formats import translated
+
+    for classes in (True, False):
+        content = translated(booster("xgboost", classes=classes).get_booster())
+        assert content["trees"][0]["sum_hessian"][0] == pytest.approx(200, rel=1e-3)
+
+
+def test_words_and_paths_of_lightgbm(tmp_path):
+    lightgbm = pytest.importorskip("lightgbm")
+    table = pd.DataFrame({"a": X[:, 0], "town": np.where(CLASSES, "north", "south")})
+    table.loc[7, "town"] = "Zanzibar"
+    table["town"] = table["town"].astype("category")
+    settings = {"n_estimators": 2, "verbose": -1, "n_jobs": 1, "forcedbins_filename": "/home/meier/bins.json"}
+    model = lightgbm.LGBMClassifier(**settings, min_child_samples=1).fit(table, CLASSES)
+    model.booster_.save_model(tmp_path / "model.txt")
+    found = inspect(tmp_path / "model.txt", (table, CLASSES))
+    assert ("pandas_categorical[0]", Kind.WORD, True) in places(found)
+    assert Kind.NAME in {one.kind for one in found.findings}
+    assert "anzibar" not in str(found)
+
+
+def test_seeds_of_boosters():
+    """They say which records were drawn for which tree, where any are drawn."""
+    lightgbm = pytest.importorskip("lightgbm")
+    settings = {"n_estimators": 2, "verbose": -1, "n_jobs": 1, "subsample_freq": 1, "random_state": 3}
+    for subsample, seeds in ((0.5, {"random_state", "_Booster.parameters.bagging_seed"}), (1.0, set())):
+        model = lightgbm.LGBMClassifier(**settings, subsample=subsample).fit(X, CLASSES)
+        assert {one.where for one in inspect(model).findings if one.kind is Kind.SEED} == seeds
+        assert inspect(cleaned(model).model).removable == ()
+
+
+def torch_model():
+    torch = pytest.importorskip("torch")
+    torch.manual_seed(0)
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.BatchNorm1d(4), torch.nn.ReLU(), torch.nn.Linear(4, 1))
+    optimiser = torch.optim.Adam(model.parameters())
+    table = torch.tensor(X, dtype=torch.float32)
+    for _ in range(3):
+        optimiser.zero_grad()
+        model(table).square().mean().backward()
+        optimiser.step()
+    return torch, model, optimiser
+
+
+def test_torch():
+    torch, model, optimiser = torch_model()
+    assert inspect(model, (X, CLASSES)).findings == inspect(model).findings == ()
+    checkpoint = inspect({"model": model.state_dict(), "optimizer": optimiser.state_dict()})
+    assert ("optimizer.state[*].exp_avg", Kind.OPTIMISER, False) in places(checkpoint)
+    assert ("state[*].exp_avg_sq", Kind.OPTIMISER, False) in places(inspect(optimiser))
+    model.register_buffer("kept", torch.tensor(X[:7], dtype=torch.float32))
+    model.seen = X[3]
+    found = places(inspect(model, (X, CLASSES)))
+    assert {("kept", Kind.ROWS, None), ("seen", Kind.VALUE, None)} <= found
+
+
+def test_safetensors(tmp_path):
+    torch, model, _ = torch_model()
+    save = pytest.importorskip("safetensors.torch").save_file
+    state = {**model.state_dict(), "kept": torch.tensor(X[:5]).bfloat16(), "rows": model[0].weight.data}
+    state["double"] = torch.tensor(X[5:9])
+    save({name: one.clone() for name, one in state.items()}, tmp_path / "m.safetensors", {"by": "/home/meier/train.py"})
+    found = inspect(tmp_path / "m.safetensors", (X, CLASSES))
+    assert places(found) == {("double", Kind.ROWS, None), ("metadata", Kind.NAME, False)}
+    with pytest.raises(ModelError, match="no clean copy can be made of a file of torch"):
+        cleaned(read_model(tmp_path / "m.safetensors"))
+
+
+def test_torch_files_are_pickles(tmp_path):
+    torch, model, optimiser = torch_model()
+    torch.save({"model": model.state_dict(), "optimizer": optimiser.state_dict()}, tmp_path / "m.pt")
+    with pytest.raises(ModelError, match=r"m.pt is a pickle of torch, .* safetensors"):
+        read_model(tmp_path / "m.pt")
+    found = inspect(read_model(tmp_path / "m.pt", allow_pickle=True))
+    assert ("optimizer.state[*].exp_avg", Kind.OPTIMISER, False) in places(found)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        neighbors.KNeighborsClassifier(algorithm="brute"),
+        gaussian_process.GaussianProcessRegressor(),
+        svm.SVC(),
+        ensemble.RandomForestClassifier(3, random_state=0),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_onnx(model, tmp_path):
+    skl2onnx = pytest.importorskip("skl2onnx")
+    y = VALUES if "Regressor" in type(model).__name__ else CLASSES
+    made = skl2onnx.to_onnx(model.fit(X, y), X[:1].astype(np.float32)).SerializeToString()
+    (tmp_path / "model.onnx").write_bytes(made)
+    found = inspect(tmp_path / "model.onnx", (X, y))
+    assert found.findings == inspect(made, (X, y)).findings
+    n_records = max((one.n_records or 0 for one in found.findings), default=0)
+    if isinstance(model, ensemble.RandomForestClassifier):
+        assert {one.kind for one in found.findings} <= {Kind.MIDPOINT}
+    else:
+        assert n_records >= (len(model.support_) if isinstance(model, svm.SVC) else 200)
+
+
+def field(number, wire, content):
+    """A field of a protocol buffer."""
+    if wire == 0:
+        return bytes([number << 3, content])
+    return bytes([number << 3 | 2]) + varint(len(content)) + content
+
+
+def varint(value):
+    made = b""
+    while value > 127:
+        made, value = made + bytes([value & 127 | 128]), value >> 7
+    return made + bytes([value])
+
+
+def test_onnx_by_its_bytes():
+    """Five rows as a tensor, and a text with a path, in a file that was written by hand."""
+    rows = X[:5].astype("<f4")
+    tensor = field(1, 2, bytes([5, 3])) + field(2, 0, 1) + field(8, 2, b"w") + field(9, 2, rows.tobytes())
+    graph = field(2, 2, b"graph") + field(5, 2, tensor)
+    metadata = field(1, 2, b"by") + field(2, 2, b"/srv/data/run.py")
+    model = field(1, 0, 8) + field(7, 2, graph) + field(8, 2, field(2, 0, 15)) + field(14, 2, metadata)
+    found = inspect(model, (X, CLASSES))
+    assert places(found) == {("graph.initializer[0]", Kind.ROWS, None), ("metadata", Kind.PATH, False)}
+
+
+@pytest.mark.parametrize("n_cut", [1, 5, 20, 60])
+def test_a_cut_safetensors_file_is_damaged(n_cut, tmp_path):
+    header = json.dumps({"a": {"dtype": "F64", "shape": [3], "data_offsets": [0, 24]}}).encode()
+    content = struct.pack("<Q", len(header)) + header + bytes(24)
+    (tmp_path / "m.safetensors").write_bytes(content[:-n_cut])
+    with pytest.raises(ModelError, match=r"m.safetensors is damaged"):
+        read_model(tmp_path / "m.safetensors")

@@ -1,0 +1,280 @@
+"""What fitted models hold is found, and where there is nothing, nothing is found."""
+
+import functools
+import io
+import json
+from array import array
+from collections import deque
+from dataclasses import dataclass
+from decimal import Decimal
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from sklearn import (
+    cluster,
+    compose,
+    decomposition,
+    discriminant_analysis,
+    dummy,
+    ensemble,
+    impute,
+    isotonic,
+    linear_model,
+    mixture,
+    naive_bayes,
+    pipeline,
+    preprocessing,
+    svm,
+)
+from sklearn.feature_extraction import DictVectorizer
+from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
+
+import leakgauge as lg
+from leakgauge.errors import ConfigError, DataError
+from leakgauge.inspecting import Kind, inspect
+from leakgauge.records import Records
+
+from .holders import CLASSES, HOLDERS, MLP, TABLE, VALUES, WORDS, N, X, fitted, named
+
+ROWS, ENTRY, VALUE, MIDPOINT, WORD = Kind.ROWS, Kind.PER_RECORD, Kind.VALUE, Kind.MIDPOINT, Kind.WORD
+
+
+def places(found):
+    return {(one.where, one.kind, one.needed) for one in found.findings}
+
+
+@pytest.mark.parametrize(("estimator", "y", "expected"), HOLDERS, ids=named)
+def test_what_an_estimator_holds_is_found(estimator, y, expected):
+    found = inspect(fitted(estimator, y), (X, CLASSES if y is None else y))
+    assert expected <= places(found), places(found)
+    assert found.exit_code == 1
+
+
+@pytest.mark.parametrize(("estimator", "y", "expected"), HOLDERS, ids=named)
+def test_what_is_known_of_an_estimator_is_found_without_records(estimator, y, expected):
+    """All but values, rows and midpoints of centres and medians, which may be means."""
+    found = {(where.replace("[0]", "[*]"), needed) for where, _, needed in places(inspect(fitted(estimator, y)))}
+    means = ("cluster_centers_", "subcluster_centers_", "categories_[*]", "bin_edges_[*]")
+    wanted = {(where.replace("[0]", "[*]"), needed) for where, _, needed in expected if where not in means}
+    assert wanted <= found
+
+
+PLENTY = np.random.default_rng(1).normal(size=(400, 3))
+BY_FIRST = (PLENTY[:, 0] + np.random.default_rng(2).normal(size=400) > 0).astype(int)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        dummy.DummyClassifier(),
+        dummy.DummyRegressor(),
+        linear_model.LogisticRegression(),
+        linear_model.Ridge(),
+        linear_model.LinearRegression(),
+        linear_model.SGDClassifier(),
+        svm.LinearSVC(),
+        naive_bayes.GaussianNB(),
+        discriminant_analysis.LinearDiscriminantAnalysis(),
+        decomposition.PCA(2),
+        mixture.GaussianMixture(2),
+        cluster.FeatureAgglomeration(),
+        preprocessing.StandardScaler(),
+        impute.SimpleImputer(),
+        pipeline.make_pipeline(preprocessing.StandardScaler(), linear_model.LogisticRegression()),
+        ensemble.VotingClassifier([("a", linear_model.LogisticRegression()), ("b", naive_bayes.GaussianNB())]),
+    ],
+    ids=named,
+)
+def test_nothing_is_found_where_there_is_nothing(estimator):
+    found = inspect(fitted(estimator, BY_FIRST, PLENTY), (PLENTY, BY_FIRST))
+    assert found.findings == ()
+    assert found.exit_code == 0
+    assert inspect(estimator).findings == ()
+
+
+@pytest.mark.parametrize("columns", [2, 5])
+def test_whole_numbers_do_not_agree_by_chance(columns):
+    """Ages and counts of 300 records, of which some are single persons', against models that hold none of them."""
+    ages = np.random.default_rng(3).integers(0, 90, size=(300, columns)).astype(float)
+    y = (ages[:, 0] > 45).astype(int)
+    for estimator in (linear_model.LogisticRegression(), naive_bayes.GaussianNB(), MLP()):
+        kinds = {finding.kind for finding in inspect(fitted(estimator, y, ages), (ages, y)).findings}
+        assert not kinds & {ROWS, VALUE, MIDPOINT, ENTRY, WORD}
+
+
+def test_a_planted_name_in_a_vocabulary():
+    texts = ["fever and cough"] * 40 + ["cough of Ravenscroft"]
+    vectorizer = CountVectorizer().fit(texts)
+    (finding,) = inspect(vectorizer, (texts, np.zeros(41))).findings
+    assert (finding.where, finding.kind, finding.needed) == ("vocabulary_", WORD, True)
+    assert (finding.n_entries, finding.n_records) == (2, 1)  # the name, and the "of" beside it, of one person
+    assert "avenscroft" not in str(inspect(vectorizer, (texts, np.zeros(41))))
+
+
+@pytest.mark.parametrize(
+    ("encoder", "table", "where"),
+    [
+        (preprocessing.OneHotEncoder(), TABLE, "categories_[*]"),
+        (preprocessing.OrdinalEncoder(), TABLE, "categories_[*]"),
+        (TfidfVectorizer(), WORDS.tolist(), "vocabulary_"),
+    ],
+    ids=named,
+)
+def test_a_category_of_one_person(encoder, table, where):
+    found = inspect(fitted(encoder, None, table), (table, CLASSES))
+    assert (where, WORD, True) in places(found)
+    assert "anzibar" not in str(found)
+
+
+def test_names_of_a_dictionary():
+    towns = [{"town": "Zanzibar"}, *[{"town": "south"}] * 20]
+    vectorizer = DictVectorizer().fit(towns)
+    for found in (inspect(vectorizer), inspect(vectorizer, (towns, np.zeros(21)))):
+        assert ("vocabulary_", WORD, True) in places(found)
+        assert "Zanzibar" not in str(found)
+
+
+def test_rare_words_of_several_persons():
+    table = np.array([["north"], *[["south"]] * 20, ["west"], ["west"]], dtype=object)
+    encoder = preprocessing.OneHotEncoder(min_frequency=5).fit(table)
+    (finding,) = inspect(encoder, (table, np.zeros(23))).findings
+    assert (finding.where, finding.n_entries, finding.n_records) == ("categories_[0]", 2, 3)
+
+
+def test_a_class_of_one_person():
+    classes = np.where(CLASSES, "yes", "no").astype(object)
+    classes[7] = "Ravenscroft"
+    model = fitted(linear_model.LogisticRegression(), classes)
+    assert places(inspect(model, (X, classes))) == {("classes_", WORD, True)}
+    assert inspect(model).findings == ()
+
+
+def test_a_planted_value_as_an_edge():
+    ages = np.r_[np.repeat(np.arange(20.0, 70.0), 4), 103.0][:, None]
+    edges = preprocessing.KBinsDiscretizer(3, strategy="uniform").fit(ages)
+    (finding,) = inspect(edges, (ages, np.zeros(len(ages)))).findings
+    assert (finding.where, finding.kind, finding.n_records) == ("bin_edges_[0]", VALUE, 1)
+
+
+def test_two_rows_of_one_person_are_no_two_persons():
+    """A value that one person has twice is that person's; one that two persons have is nobody's."""
+    ages = np.r_[np.repeat(np.arange(20.0, 70.0), 4), 103.0, 103.0][:, None]
+    scaler, y = preprocessing.MinMaxScaler().fit(ages), np.zeros(len(ages))
+    whose = np.arange(len(ages))
+    assert inspect(scaler, (ages, y)).findings == ()
+    whose[-1] = whose[-2]
+    (finding,) = inspect(scaler, (ages, y), persons=whose).findings
+    assert (finding.where, finding.n_records) == ("data_max_", 1)
+
+
+def test_records_are_searched_for_as_each_step_sees_them():
+    table = pd.DataFrame(X, columns=["a", "b", "c"]).assign(town=WORDS)
+    encode = compose.make_column_transformer(
+        (preprocessing.StandardScaler(), ["a", "b"]), (preprocessing.OneHotEncoder(), ["town"]), remainder="drop"
+    )
+    model = pipeline.make_pipeline(encode, svm.SVC()).fit(table, CLASSES)
+    found = inspect(model, (table, CLASSES))
+    assert ("steps[0].transformers_[1].categories_[0]", WORD, True) in places(found)
+    (support,) = [one for one in found.findings if one.where == "steps[1].support_vectors_"]
+    assert support.n_records == len(model[-1].support_)
+
+
+def test_an_attribute_that_no_table_knows():
+    """The general walk finds rows in single precision, entries, texts, paths and names in what a user added."""
+    model = fitted(linear_model.LogisticRegression(), CLASSES)
+    model.kept = X[:5].astype(np.float32)
+    model.flags = CLASSES.astype(bool)
+    model.deep = {"a": [(X[3, 1], "x")]}
+    model.log = "/home/meier/study/run.log"
+    model.closure = (lambda held: lambda: held)(X[9])
+    found = {one.where: (one.kind, one.n_records) for one in inspect(model, (X, CLASSES)).findings}
+    assert found["kept"] == (ROWS, 5)
+    assert found["flags"] == (ENTRY, N)
+    assert found["deep[0][0][0]"] == (VALUE, 1)
+    assert found["log"] == (Kind.NAME, None)
+    assert found["closure.__closure__[0]"][0] is VALUE
+
+
+@dataclass(slots=True)
+class Slotted:
+    held: object
+
+
+CONTAINERS = {
+    "frame": pd.DataFrame(X[:5]),
+    "index": pd.DataFrame({"a": [1, 2]}, index=X[:2, 0]),
+    "column names": pd.DataFrame([[1, 2]], columns=list(X[:2, 0])),
+    "polars": pl.DataFrame({"a": X[:5, 0]}),
+    "lists": X[:5].tolist(),
+    "set": set(X[:5, 0]),
+    "deque": deque(X[:5, 0]),
+    "array": array("d", X[:5, 0]),
+    "keys": dict.fromkeys(X[:5, 0]),
+    "slots": Slotted(X[:5]),
+    "matrix": np.asmatrix(X[:5]),
+    "structured": np.array([(1, X[0, 0]), (2, X[1, 0])], dtype=[("a", "i8"), ("b", "f8")]),
+    "objects": np.array([X[:5], "a", None], dtype=object),
+    "bytes": X[:5].tobytes(),
+    "stream": io.BytesIO(X[:5].tobytes()),
+    "sparse": sparse.dok_array(X[:5]),
+    "partial": functools.partial(print, X[:5]),
+    "keyword": lambda *, held=X[:5]: held,
+    "method": Slotted(X[:5]).__eq__,
+    "complex": X[:5].astype(complex),
+    "decimals": [Decimal(X[0, 0]), Decimal(X[1, 0])],
+    "text": json.dumps(X[:5].tolist()),
+    "exception": ValueError(f"bad {X[0, 0]}"),
+    "names": [f"patient {row}" for row in range(N)],
+    "dates": np.arange(N).astype("datetime64[D]"),
+    "turned": np.asfortranarray(X[:5][::-1]).astype(">f8"),
+}
+
+
+@pytest.mark.parametrize("held", CONTAINERS.values(), ids=CONTAINERS)
+def test_whatever_holds_them(held):
+    model = fitted(linear_model.LogisticRegression(), CLASSES)
+    model.kept = held
+    found = inspect(model, (X, CLASSES)).findings
+    assert {one.kind for one in found} <= {ROWS, VALUE, ENTRY}
+    assert found
+
+
+def test_records_of_the_package_and_frames(tmp_path):
+    records = Records.from_arrays(X, CLASSES)
+    model = fitted(svm.SVC(), CLASSES)
+    frame = pd.DataFrame(X, columns=["a", "b", "c"]).assign(y=CLASSES)
+    expected = lg.inspect(model, (X, CLASSES))
+    assert lg.inspect(model, records) == expected
+    assert lg.inspect(model, frame, target="y") == expected
+
+
+def test_bad_arguments_are_clear():
+    model = fitted(svm.SVC(), CLASSES)
+    with pytest.raises(ConfigError, match="rule 'other' is not known; use one of 'leakgauge', 'sacro'"):
+        inspect(model, rule="other")
+    with pytest.raises(DataError, match="60 records and 3 labels"):
+        inspect(model, (X, CLASSES[:3]))
+    with pytest.raises(DataError, match="60 records and 3 persons"):
+        inspect(model, (X, CLASSES), persons=[1, 2, 3])
+    with pytest.raises(DataError, match="must be Records, a pair"):
+        inspect(model, X)
+
+
+def test_isotonic_regression():
+    found = inspect(isotonic.IsotonicRegression().fit(X[:, 0], VALUES), (X[:, :1], VALUES))
+    assert ("X_thresholds_", VALUE, True) in places(found)
+
+
+def test_a_class_of_the_users_with_the_name_of_another():
+    """Classes are known by name; one that only has the name of a compiled tree is walked like any other."""
+
+    class Tree:
+        def __init__(self):
+            self.value, self.threshold = X[:4], X[:2, 0]
+
+    model = fitted(linear_model.LogisticRegression(), CLASSES)
+    model.tree = Tree()
+    assert ("tree.value", ROWS) in {(one.where, one.kind) for one in inspect(model, (X, CLASSES)).findings}
