@@ -36,7 +36,7 @@ def test_stored_rows_are_found_in_a_file(cli: Cli, train: pd.DataFrame) -> None:
     name = stored(KNeighborsClassifier().fit(train[["age", "hours"]].to_numpy(), train.income))
     code, out, err = cli("inspect", name)
     assert (code, err) == (1, "")
-    assert re.search(r"_fit_X\s+stored rows\s+60\s+–", out)
+    assert re.search(r"  stored rows\n    _fit_X  60 entries *\n", out)
     assert "without training records, values of single records" in out
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from rich.console import Console
+from rich.padding import Padding
 from rich.text import Text
 
 from leakgauge.escaping import every_line
@@ -52,18 +53,15 @@ def _summary(found: Inspection) -> str:
 
 
 def _show_findings(findings: list[ModelFinding], console: Console) -> None:
-    table = plain_table()
-    table.add_column("where", no_wrap=True)
-    table.add_column("what")
-    table.add_column("entries", justify="right")
-    table.add_column("records", justify="right")
-    table.add_column("what to do")
-    for finding in findings:
-        records = "–" if finding.n_records is None else f"{finding.n_records:,}"
-        table.add_row(
-            Text(finding.where), Text(finding.kind.value), f"{finding.n_entries:,}", records, Text(finding.remedy)
-        )
-    show_table(table, console)
+    """Those of one kind and remedy together: where, how many, and what to do."""
+    for kind, remedy in dict.fromkeys((finding.kind, finding.remedy) for finding in findings):
+        console.print(Text(f"  {kind.value}"), style="bold")
+        for one in findings:
+            if (one.kind, one.remedy) == (kind, remedy):
+                whose = "" if one.n_records is None else f", about {counted(one.n_records, 'record')}"
+                many = Text(f"{one.n_entries:,} {'entry' if one.n_entries == 1 else 'entries'}{whose}", style="dim")
+                console.print(Padding(Text.assemble(one.where, "  ", many), (0, 0, 0, 4)))
+        console.print(Padding(Text(f"→ {remedy}"), (0, 0, 0, 4)))
 
 
 def _show_checks(checks: tuple[StructuralCheck, ...], console: Console) -> None:
