@@ -19,6 +19,7 @@ from leakgauge.auditing.subject import Subject, is_fitted, refuse_form, subject
 from leakgauge.auditing.tables import Part, said_of
 from leakgauge.errors import ConfigError, ModelError, user_code
 from leakgauge.models import (
+    SAFETENSORS_SUFFIX,
     Endpoint,
     EndpointOutputs,
     Layout,
@@ -28,6 +29,7 @@ from leakgauge.models import (
     load_estimator,
     load_factory,
     looked_at,
+    with_state,
 )
 from leakgauge.records import (
     Native,
@@ -93,7 +95,11 @@ class FilePart(Part):
     kind: Literal["file"]
     path: str = Field(
         min_length=1,
-        description="a .skops file, or one of XGBoost (.ubj, .json), LightGBM (.txt), CatBoost (.cbm) or ONNX (.onnx)",
+        description="a .skops file, or one of XGBoost (.ubj, .json), LightGBM (.txt), CatBoost (.cbm) or ONNX (.onnx); "
+        "or the state of a PyTorch module (.safetensors)",
+    )
+    module: str | None = Field(
+        None, description="module:function that makes the PyTorch module of which a .safetensors file holds the state"
     )
     trusted: tuple[str, ...] = Field((), description="full names of further types that the file may contain")
     table: Tables | None = Field(None, description="the table type the model takes; by default numpy, or pandas")
@@ -116,7 +122,7 @@ class FilePart(Part):
     def subject(self, records: tuple[Records, Records, Records], folder: Path, *, allow_pickle: bool) -> Subject:
         """The model with its data, and the learner that is said to have made it, or that is had by cloning it."""
         path = folder / self.path
-        estimator = load_estimator(path, trusted=self.trusted, allow_pickle=allow_pickle)
+        estimator = self._loaded(path, folder, allow_pickle=allow_pickle)
         if not is_fitted(estimator):
             raise ModelError(
                 f"model file {path} holds a {type(estimator).__name__} that is not fitted; fit it before storing it"
@@ -129,6 +135,17 @@ class FilePart(Part):
             return released
         made = self.learner.subject(records, folder, allow_pickle=allow_pickle)
         return replace(made, name=self.title, model=released.model, note=released.note)
+
+    def _loaded(self, path: Path, folder: Path, *, allow_pickle: bool) -> Any:
+        if self.module is None:
+            return load_estimator(path, trusted=self.trusted, allow_pickle=allow_pickle)
+        if path.suffix.lower() != SAFETENSORS_SUFFIX:
+            raise ConfigError("module is for .safetensors files; other files hold the model itself, so leave it out")
+        make = load_factory(self.module, folder)
+        _require_parameters(make, self.module, {})
+        with user_code(f"function {self.module!r}", "its call"):
+            made = make()
+        return with_state(made, path)
 
 
 class ScoresPart(Part):

@@ -12,15 +12,16 @@ from leakgauge.models.access import (
 )
 from leakgauge.models.converting import convert_pickle
 from leakgauge.models.endpoints import Endpoint, EndpointOutputs, Layout, Protocol, open_endpoint
-from leakgauge.models.files import is_pickle, load_estimator, load_factory, load_object
+from leakgauge.models.files import SAFETENSORS_SUFFIX, is_pickle, load_estimator, load_factory, load_object
 from leakgauge.models.function import FunctionProbabilities, FunctionRegression, answering, called
 from leakgauge.models.onnx import SessionFunction, is_session
 from leakgauge.models.pickles import PickleFile, looked_at
 from leakgauge.models.release import Bins, LabelOnly, Release, Tempered, as_is, binned_logs, label_logs
 from leakgauge.models.sklearn import wrap
-from leakgauge.models.torch import is_module, trained_module, wrap_module
+from leakgauge.models.torch import is_module, trained_module, with_state, wrap_module
 
 __all__ = [
+    "SAFETENSORS_SUFFIX",
     "AnswerKind",
     "Bins",
     "Endpoint",
@@ -56,6 +57,7 @@ __all__ = [
     "looked_at",
     "open_endpoint",
     "trained_module",
+    "with_state",
     "wrap",
     "wrap_module",
 ]

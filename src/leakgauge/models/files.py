@@ -20,6 +20,7 @@ from leakgauge.records.reading import require_proportion, unpacked_zip
 
 PICKLE_SUFFIXES = frozenset({".pkl", ".pickle", ".joblib", ".jl", ".sav"})
 SKOPS_SUFFIXES = frozenset({".skops"})
+SAFETENSORS_SUFFIX = ".safetensors"
 
 SAFE_SKOPS = (0, 13)
 """Earlier releases run code that a file brings along though they trust all its types (CVE-2025-54412, 54413, 54886)."""
@@ -103,6 +104,11 @@ def load_estimator(path: str | Path, *, trusted: Sequence[str] = (), allow_pickl
             f"model file {path} is a pickle, which runs code of its maker when opened; save the model with "
             "skops.io.dump or leakgauge convert instead, or pass --allow-pickle if you made the file yourself"
         )
+    if suffix == SAFETENSORS_SUFFIX:
+        raise ModelError(
+            f"model file {path} holds the state of a network and not the network; name the function that makes it: "
+            'module = "module:function"'
+        )
     asked = model_function(path)
     if asked is None:
         raise ModelError(
@@ -120,7 +126,8 @@ def is_pickle(path: Path) -> bool:
     """
     _require_file(path)
     suffix = path.suffix.lower()
-    return suffix not in SKOPS_SUFFIXES and (suffix in PICKLE_SUFFIXES or _looks_like_pickle(path))
+    known = suffix in SKOPS_SUFFIXES or suffix == SAFETENSORS_SUFFIX
+    return not known and (suffix in PICKLE_SUFFIXES or _looks_like_pickle(path))
 
 
 def _require_file(path: Path) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -114,6 +115,48 @@ def wrap_module(module: Module, schema: Schema, design: Design | None = None) ->
             f"expected a torch.nn.Module, got {type(module).__name__}; see leakgauge.models.wrap for others"
         )
     return ModuleProbabilities(module, schema, design) if schema.classes else ModuleRegression(module, schema, design)
+
+
+def with_state(module: Module, path: Path) -> Module:
+    """A module with the state that a safetensors file holds, which runs no code when it is opened.
+
+    Args:
+        module: of the same architecture; it is changed.
+        path: what ``safetensors.torch.save_file(net.state_dict(), path)`` wrote.
+
+    Raises:
+        MissingExtra: torch or safetensors is not installed.
+        ModelError: not a module, a damaged file, or the state of another architecture.
+    """
+    torch = imported()
+    try:
+        from safetensors import SafetensorError
+        from safetensors.torch import load_file
+    except ImportError:
+        raise MissingExtra(
+            "safetensors files need safetensors; install it with: pip install 'leakgauge[torch]'"
+        ) from None
+    if not isinstance(module, torch.nn.Module):
+        raise ModelError(
+            f"model file {path} holds the state of a torch.nn.Module; its function made a {type(module).__name__}"
+        )
+    try:
+        state = load_file(path)
+    except (SafetensorError, OSError) as error:
+        raise ModelError(
+            f"model file {path} cannot be read ({type(error).__name__}); write it with safetensors.torch.save_file"
+        ) from None
+    own = module.state_dict()
+    shared = own.keys() & state.keys()
+    n_other = sum(own[name].shape != state[name].shape for name in shared)
+    if n_other or len(shared) != len(own) or len(shared) != len(state):
+        raise ModelError(
+            f"model file {path} holds the state of another network: of {len(own)} tensors of this one "
+            f"{len(own) - len(shared)} are missing, {n_other} have another shape, and {len(state) - len(shared)} are "
+            "not known to it; let the function make the network that was stored"
+        )
+    module.load_state_dict(state)
+    return module
 
 
 def is_module(given: Any) -> bool:
