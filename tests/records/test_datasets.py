@@ -222,6 +222,7 @@ def test_cifar10_as_jpeg_says_that_it_needs_pillow(monkeypatch, data_folder):
         load("cifar10", path=data_folder)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "name", [name for name in names() if any(form.digest for form in _catalogue.ENTRIES[name].forms)]
 )
