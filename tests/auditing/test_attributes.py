@@ -503,11 +503,11 @@ def never(records, seed):
         ({"attributes": ("gen",)}, DataError, "did you mean 'gene'"),
         ({"attributes": ("age",)}, DataError, "'age' is numeric and can be inferred in bins only: give edges, such as"),
         (
-            {"attributes": (SensitiveColumn("age", edges=(1, 0)),)},
+            {"attributes": (SensitiveColumn("age", edges=(2, 1, 0)),)},
             DataError,
             "edges must be at least two finite numbers",
         ),
-        ({"attributes": (SensitiveColumn("gene", edges=(0, 1)),)}, DataError, "its values are its categories"),
+        ({"attributes": (SensitiveColumn("gene", edges=(0, 1, 2)),)}, DataError, "its values are its categories"),
         (
             {"attributes": (SensitiveColumn("gene", prior=(0.5, 0.5, 0.5)),)},
             DataError,

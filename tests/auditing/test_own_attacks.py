@@ -410,6 +410,40 @@ def test_nothing_passes_by_leaving_attacks_out() -> None:
     assert set(own.left_out) == {"gap", *part.left_out}
 
 
+def test_nothing_passes_without_the_shadow_models_that_could_be_trained() -> None:
+    """A limit that every attack keeps: the settings leave the strongest ones out, as a selection would."""
+    rule = dataclasses.replace(RULE, advantage=0.5)
+    whole, part = (audited("all", rule=rule, n_shadows=n) for n in (None, 0))
+    assert whole.verdict is Verdict.PASSES
+    assert part.verdict is Verdict.CANNOT_TELL
+    assert {"lira", "rmia"} <= set(part.left_out)
+    assert apply(Document.of("x", [part]), Limits()).verdict is Verdict.CANNOT_TELL
+    chosen = dataclasses.replace(rule, attacks=("gap",))
+    assert audited("all", rule=chosen, n_shadows=0).verdict is Verdict.PASSES
+
+
+def test_nothing_passes_without_the_known_non_members_of_the_default() -> None:
+    loss, members = np.random.default_rng(0).exponential(size=1200), np.arange(1200) < 600
+    rule = dataclasses.replace(RULE, advantage=0.5)
+    whole, part = (audit_scores(members, loss=loss, settings=Settings(rule=rule, population=p)) for p in (None, 0.0))
+    assert whole.verdict is Verdict.PASSES
+    assert (part.verdict, part.left_out) == (Verdict.CANNOT_TELL, ("population",))
+
+
+@pytest.mark.parametrize("share", [0.6, 0.9])
+def test_no_setting_makes_the_tails_of_a_leaky_model_pass(share: float) -> None:
+    """60 of 600 members have the smallest losses of all; a holdout set aside does not see it."""
+    members = np.arange(1200) < 600
+    loss = np.where(np.arange(1200) < 60, 1e-6, np.random.default_rng(0).exponential(1, 1200))
+    rule = ReleaseRule(dtp=None, advantage=0.3)
+    whole = audit_scores(members, loss=loss, settings=Settings(rule=rule))
+    assert of(whole, "tail odds").verdict is Verdict.FAILS
+    part = audit_scores(members, loss=loss, settings=Settings(rule=rule, population=share))
+    assert of(part, "tail odds").verdict is not Verdict.PASSES
+    assert "more than a fifth" in of(part, "tail odds").reason
+    assert apply(Document.of("x", [part]), Limits()).verdict is Verdict.CANNOT_TELL
+
+
 def test_the_rule_may_say_which_attacks_suffice() -> None:
     rule = dataclasses.replace(RULE, attacks=("Gap", "noise"))
     result = audited("gap", noise, rule=rule)
