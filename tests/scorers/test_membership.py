@@ -245,7 +245,7 @@ def test_an_estimator_that_was_not_fitted_is_told_so():
 
 def test_folds_of_a_regressor_are_no_number():
     """Values that are whole numbers look like classes, of which a number of folds is stratified."""
-    values = rng.integers(0, 50, 240).astype(float)
+    values = rng.integers(0, 5, 240).astype(float)
     scorer = negative_membership_advantage(X, values, cv=5)
     with pytest.raises(ConfigError, match=r"for a regressor a splitter such as KFold\(5\), no number of folds"):
         cross_val_score(LinearRegression(), X, values, cv=5, scoring=scorer, error_score="raise")
