@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -465,3 +465,12 @@ def test_too_few_shadow_models_for_sets_so_unequal_are_refused_before_they_are_t
     with pytest.raises(ConfigError, match=f"at least {fewest} shadow models, or give {more} holdout records"):
         audit(GaussianNB(), train=train, holdout=holdout, settings=replace(QUICK, n_shadows=fewest - 1))
     audit(GaussianNB(), train=train, holdout=holdout, settings=replace(QUICK, n_shadows=fewest))
+
+
+def test_a_holdout_that_is_the_training_set_is_no_leak_in_games_either() -> None:
+    """Of twins one is in the training set of a game and the other is not, and the learned attack tells them apart."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    part = X, (X[:, 0] + rng.normal(size=300) > 0).astype(int)
+    result = audit(LogisticRegression(), train=part, holdout=part, settings=Settings(n_influence=0))
+    assert {one.verdict for one in advantages(result)} == {Verdict.CANNOT_TELL}
