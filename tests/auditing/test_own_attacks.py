@@ -29,6 +29,7 @@ from leakgauge.models import AnswerKind
 from leakgauge.protecting import protect
 from leakgauge.report import render_html
 from leakgauge.report.words import gloss
+from leakgauge.statistics import tail_bound
 
 N = 160
 OURS = {attack.name: attack for attack in ATTACKS}
@@ -378,7 +379,7 @@ def test_scores_alone_are_attacked_too() -> None:
     members = np.arange(2 * N) < N
     told = Settings(attacks=["all", noise], rule=RULE)
     result = audit_scores(members, loss=loss, settings=told)
-    assert {"noise", "population"} <= {one.name for one in result.attacks}
+    assert {"noise", "loss-threshold"} <= {one.name for one in result.attacks}
     assert result.left_out == ()
     assert audit_scores(members, loss=loss, settings=Settings(attacks=[noise], rule=RULE)).left_out
     reader = own_attack(noise, reads_features=True)
@@ -442,6 +443,23 @@ def test_no_setting_makes_the_tails_of_a_leaky_model_pass(share: float) -> None:
     assert of(part, "tail odds").verdict is not Verdict.PASSES
     assert "more than a fifth" in of(part, "tail odds").reason
     assert apply(Document.of("x", [part]), Limits()).verdict is Verdict.CANNOT_TELL
+
+
+def test_no_document_passes_whose_tails_were_looked_at_for_less_than_they_could_show() -> None:
+    """A bound at a level that is divided among 200 attacks is true, and too low to fail."""
+    members = np.arange(1200) < 600
+    loss = np.where(np.arange(1200) < 60, 1e-6, np.random.default_rng(0).exponential(1, 1200))
+    whole = audit_scores(members, loss=loss, settings=Settings(rule=RULE))
+    shown = [one.tail for one in whole.attacks]
+    level = (1 - RULE.confidence) / (4 * 200)
+    weak = [
+        one and dataclasses.replace(one, level=level, odds=tail_bound(one.n_members, one.k, 600, 480, level=level))
+        for one in shown
+    ]
+    attacks = tuple(dataclasses.replace(one, tail=tail) for one, tail in zip(whole.attacks, weak, strict=True))
+    rest = tuple(one for one in whole.findings if "tail odds" not in one.measure)
+    edited = dataclasses.replace(whole, attacks=attacks, findings=rest, verdict=Verdict.PASSES)
+    assert apply(Document.of("x", [edited]), Limits()).verdict is Verdict.CANNOT_TELL
 
 
 def test_the_rule_may_say_which_attacks_suffice() -> None:
