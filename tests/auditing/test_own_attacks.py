@@ -423,6 +423,17 @@ def test_nothing_passes_without_the_shadow_models_that_could_be_trained() -> Non
     assert audited("all", rule=chosen, n_shadows=0).verdict is Verdict.PASSES
 
 
+def test_nothing_passes_without_the_attacks_that_the_rule_asks_for() -> None:
+    """Without shadow models there is no LiRA; what labels do not allow is not asked of a model that answers labels."""
+    loss, members = np.random.default_rng(0).exponential(size=1200), np.arange(1200) < 600
+    rule = dataclasses.replace(RULE, advantage=0.5, attacks=("lira", "gap"))
+    result = audit_scores(members, loss=loss, settings=Settings(rule=rule))
+    assert (result.verdict, result.left_out) == (Verdict.CANNOT_TELL, ())
+    assert "the release rule asks for attacks that were not carried out: lira" in of(result, "left out").reason
+    of_labels = dataclasses.replace(rule, attacks=("confidence", "gap"))
+    assert audited("all", rule=of_labels, released="labels").verdict is Verdict.PASSES
+
+
 def test_nothing_passes_without_the_known_non_members_of_the_default() -> None:
     loss, members = np.random.default_rng(0).exponential(size=1200), np.arange(1200) < 600
     rule = dataclasses.replace(RULE, advantage=0.5)

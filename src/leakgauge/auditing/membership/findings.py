@@ -339,7 +339,9 @@ def shadows_finding(why_not: str, rule: ReleaseRule) -> list[Finding]:
     ]  # fmt: skip
 
 
-def left_out_finding(left_out: Sequence[str], carried_out: Sequence[str], rule: ReleaseRule) -> list[Finding]:
+def left_out_finding(
+    left_out: Sequence[str], carried_out: Sequence[str], rule: ReleaseRule, answers: str
+) -> list[Finding]:
     """That nothing passes by a choice of attacks, unless the rule names those that suffice and they were carried out.
 
     A pass says that no attack of a set exceeds the limit (intersection-union), and is the easier the smaller the set;
@@ -349,9 +351,10 @@ def left_out_finding(left_out: Sequence[str], carried_out: Sequence[str], rule: 
         left_out: names of attacks that were possible and that the settings leave out.
         carried_out: names of those that were carried out.
         rule: with the attacks that suffice.
+        answers: what the released model answers; attacks that this does not allow are not asked for.
     """
-    named, ours = rule.attacks or (), [attack.name for attack in ATTACKS + AUDITOR_ATTACKS]
-    lacking = [name for name in named if name not in carried_out and (left_out or name not in ours)]
+    unfit = [one.name for one in ATTACKS + AUDITOR_ATTACKS if answers not in one.kinds]
+    lacking = [name for name in rule.attacks or () if name not in carried_out and (left_out or name not in unfit)]
     if rule.attacks is None:
         lacking = list(left_out)
     if not lacking:

@@ -355,6 +355,6 @@ def _findings(
         *of(findings),
         *of(partial(tpr_findings, lost=lost)),
         *shadows_finding(part.no_shadows, rule),
-        *left_out_finding(part.left_out, [one.name for one in part.attacks], rule),
+        *left_out_finding(part.left_out, [one.name for one in part.attacks], rule, description.answers),
         *unsteady_finding(part.n_moved, part.n_asked_again, rule),
     ]
