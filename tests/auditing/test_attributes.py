@@ -507,11 +507,11 @@ def never(records, seed):
             "'age' is numeric: a prior needs the edges",
         ),
         (
-            {"attributes": (SensitiveColumn("age", edges=(1, 0)),)},
+            {"attributes": (SensitiveColumn("age", edges=(2, 1, 0)),)},
             DataError,
             "edges must be at least two finite numbers",
         ),
-        ({"attributes": (SensitiveColumn("gene", edges=(0, 1)),)}, DataError, "its values are its categories"),
+        ({"attributes": (SensitiveColumn("gene", edges=(0, 1, 2)),)}, DataError, "its values are its categories"),
         (
             {"attributes": (SensitiveColumn("gene", prior=(0.5, 0.5, 0.5)),)},
             DataError,

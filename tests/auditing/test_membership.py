@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from sklearn.linear_model import LinearRegression
+from sklearn.linear_model import LinearRegression, LogisticRegression
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
@@ -32,6 +32,8 @@ from leakgauge.statistics import tail_odds
 
 N = 600
 QUICK = Settings(n_shadows=0, n_influence=0, population=0.0)
+NO_MODELS = replace(QUICK, rule=ReleaseRule(attacks=("gap", "confidence", "loss-threshold", "learned")))
+"""With a rule that these attacks suffice for."""
 
 
 def records(seed: int = 0, n: int = N) -> tuple[Records, Records]:
@@ -205,14 +207,15 @@ def test_a_model_with_an_interval_around_zero_passes_either_way_round() -> None:
     train, holdout = records(n=1500)
     model = GaussianNB().fit(*(np.asarray(part) for part in (holdout.features, holdout.labels)))
     for members, others in ((train, holdout), (holdout, train)):
-        result = audit(model, train=members, holdout=others, settings=QUICK)
+        result = audit(model, train=members, holdout=others, settings=NO_MODELS)
         assert {one.verdict for one in advantages(result)} == {Verdict.PASSES}
 
 
 def test_attacks_that_the_settings_leave_out_are_told() -> None:
     train, holdout = records()
     model = Answering(train.features[:48, 1], 1 - 1e-9, unsure)
-    for names, left in ((("gap",), ("confidence", "loss-threshold", "learned")), (None, ())):
+    aside = ("population", "quantile")  # for which the settings leave no known non-members
+    for names, left in ((("gap",), ("confidence", "loss-threshold", "learned", *aside)), (None, aside)):
         result = audit(model, train=train, holdout=holdout, settings=replace(QUICK, attacks=names))
         told = " ".join(line for line in result.not_tested if line.startswith("Membership attacks that the settings"))
         titles = {attack.name: attack.title for attack in ATTACKS + AUDITOR_ATTACKS}
@@ -269,7 +272,7 @@ def overlapping(share: float, n: int = 500) -> tuple[tuple[np.ndarray, np.ndarra
 def test_a_holdout_that_is_the_training_set_never_passes() -> None:
     train, _ = overlapping(0.0)
     tree = DecisionTreeClassifier(random_state=0).fit(*train)
-    result = audit(tree, train=train, holdout=train, settings=QUICK)
+    result = audit(tree, train=train, holdout=train, settings=NO_MODELS)
     assert {one.verdict for one in advantages(result)} == {Verdict.CANNOT_TELL}
     assert all("up to 100 % of the holdout" in one.reason for one in advantages(result))
     assert all("draw a holdout that shares no record" in one.remedy for one in advantages(result))
@@ -337,7 +340,7 @@ def test_a_coarse_table_is_not_punished_for_records_that_are_equal_by_chance() -
     y = (X.sum(axis=1) + rng.normal(size=5000) > 2).astype(int)
     for n in (2500, 4000):  # equal halves, and four fifths for training
         train, holdout = (X[:n], y[:n]), (X[n:], y[n:])
-        result = audit(GaussianNB().fit(*train), train=train, holdout=holdout, settings=QUICK)
+        result = audit(GaussianNB().fit(*train), train=train, holdout=holdout, settings=NO_MODELS)
         assert result.description.n_duplicates == len(holdout[0])
         assert result.description.overlap is not None
         assert result.description.overlap.low == 0
@@ -462,3 +465,12 @@ def test_too_few_shadow_models_for_sets_so_unequal_are_refused_before_they_are_t
     with pytest.raises(ConfigError, match=f"at least {fewest} shadow models, or give {more} holdout records"):
         audit(GaussianNB(), train=train, holdout=holdout, settings=replace(QUICK, n_shadows=fewest - 1))
     audit(GaussianNB(), train=train, holdout=holdout, settings=replace(QUICK, n_shadows=fewest))
+
+
+def test_a_holdout_that_is_the_training_set_is_no_leak_in_games_either() -> None:
+    """Of twins one is in the training set of a game and the other is not, and the learned attack tells them apart."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 3))
+    part = X, (X[:, 0] + rng.normal(size=300) > 0).astype(int)
+    result = audit(LogisticRegression(), train=part, holdout=part, settings=Settings(n_influence=0))
+    assert {one.verdict for one in advantages(result)} == {Verdict.CANNOT_TELL}

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.compose import make_column_transformer
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis, QuadraticDiscriminantAnalysis
 from sklearn.ensemble import HistGradientBoostingClassifier, HistGradientBoostingRegressor, RandomForestClassifier
 from sklearn.impute import SimpleImputer
@@ -93,6 +94,16 @@ def test_a_regressor() -> None:
 def test_learners_that_do_not_take_them_say_so(model: Any) -> None:
     with pytest.raises(ModelError, match="the records have missing values: put an imputer before it"):
         audit(model, train=TRAIN, holdout=HOLDOUT, settings=SETTINGS)
+
+
+def test_columns_by_name_are_the_likelier_cause_behind_an_imputer() -> None:
+    by_name = make_column_transformer((SimpleImputer(), ["x0", "x1"]))
+    with pytest.raises(ModelError) as failure:
+        audit(make_pipeline(by_name, LogisticRegression()), train=TRAIN, holdout=HOLDOUT, settings=SETTINGS)
+    assert 'selects columns by name and gets an array: give data frames, or in a file table = "pandas"' in str(
+        failure.value
+    )
+    assert "put an imputer before it" not in str(failure.value)
 
 
 def test_gaps_in_the_holdout_alone() -> None:

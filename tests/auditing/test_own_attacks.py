@@ -29,6 +29,7 @@ from leakgauge.models import AnswerKind
 from leakgauge.protecting import protect
 from leakgauge.report import render_html
 from leakgauge.report.words import gloss
+from leakgauge.statistics import tail_bound
 
 N = 160
 OURS = {attack.name: attack for attack in ATTACKS}
@@ -408,6 +409,68 @@ def test_nothing_passes_by_leaving_attacks_out() -> None:
     own = audited(noise)
     assert own.verdict is Verdict.CANNOT_TELL
     assert set(own.left_out) == {"gap", *part.left_out}
+
+
+def test_nothing_passes_without_the_shadow_models_that_could_be_trained() -> None:
+    """A limit that every attack keeps: the settings leave the strongest ones out, as a selection would."""
+    rule = dataclasses.replace(RULE, advantage=0.5)
+    whole, part = (audited("all", rule=rule, n_shadows=n) for n in (None, 0))
+    assert whole.verdict is Verdict.PASSES
+    assert part.verdict is Verdict.CANNOT_TELL
+    assert {"lira", "rmia"} <= set(part.left_out)
+    assert apply(Document.of("x", [part]), Limits()).verdict is Verdict.CANNOT_TELL
+    chosen = dataclasses.replace(rule, attacks=("gap",))
+    assert audited("all", rule=chosen, n_shadows=0).verdict is Verdict.PASSES
+
+
+def test_nothing_passes_without_the_attacks_that_the_rule_asks_for() -> None:
+    """Without shadow models there is no LiRA; what labels do not allow is not asked of a model that answers labels."""
+    loss, members = np.random.default_rng(0).exponential(size=1200), np.arange(1200) < 600
+    rule = dataclasses.replace(RULE, advantage=0.5, attacks=("lira", "gap"))
+    result = audit_scores(members, loss=loss, settings=Settings(rule=rule))
+    assert (result.verdict, result.left_out) == (Verdict.CANNOT_TELL, ())
+    assert "the release rule asks for attacks that were not carried out: lira" in of(result, "left out").reason
+    of_labels = dataclasses.replace(rule, attacks=("confidence", "gap"))
+    assert audited("all", rule=of_labels, released="labels").verdict is Verdict.PASSES
+
+
+def test_nothing_passes_without_the_known_non_members_of_the_default() -> None:
+    loss, members = np.random.default_rng(0).exponential(size=1200), np.arange(1200) < 600
+    rule = dataclasses.replace(RULE, advantage=0.5)
+    whole, part = (audit_scores(members, loss=loss, settings=Settings(rule=rule, population=p)) for p in (None, 0.0))
+    assert whole.verdict is Verdict.PASSES
+    assert (part.verdict, part.left_out) == (Verdict.CANNOT_TELL, ("population",))
+
+
+@pytest.mark.parametrize("share", [0.6, 0.9])
+def test_no_setting_makes_the_tails_of_a_leaky_model_pass(share: float) -> None:
+    """60 of 600 members have the smallest losses of all; a holdout set aside does not see it."""
+    members = np.arange(1200) < 600
+    loss = np.where(np.arange(1200) < 60, 1e-6, np.random.default_rng(0).exponential(1, 1200))
+    rule = ReleaseRule(dtp=None, advantage=0.3)
+    whole = audit_scores(members, loss=loss, settings=Settings(rule=rule))
+    assert of(whole, "tail odds").verdict is Verdict.FAILS
+    part = audit_scores(members, loss=loss, settings=Settings(rule=rule, population=share))
+    assert of(part, "tail odds").verdict is not Verdict.PASSES
+    assert "more than a fifth" in of(part, "tail odds").reason
+    assert apply(Document.of("x", [part]), Limits()).verdict is Verdict.CANNOT_TELL
+
+
+def test_no_document_passes_whose_tails_were_looked_at_for_less_than_they_could_show() -> None:
+    """A bound at a level that is divided among 200 attacks is true, and too low to fail."""
+    members = np.arange(1200) < 600
+    loss = np.where(np.arange(1200) < 60, 1e-6, np.random.default_rng(0).exponential(1, 1200))
+    whole = audit_scores(members, loss=loss, settings=Settings(rule=RULE))
+    shown = [one.tail for one in whole.attacks]
+    level = (1 - RULE.confidence) / (4 * 200)
+    weak = [
+        one and dataclasses.replace(one, level=level, odds=tail_bound(one.n_members, one.k, 600, 480, level=level))
+        for one in shown
+    ]
+    attacks = tuple(dataclasses.replace(one, tail=tail) for one, tail in zip(whole.attacks, weak, strict=True))
+    rest = tuple(one for one in whole.findings if "tail odds" not in one.measure)
+    edited = dataclasses.replace(whole, attacks=attacks, findings=rest, verdict=Verdict.PASSES)
+    assert apply(Document.of("x", [edited]), Limits()).verdict is Verdict.CANNOT_TELL
 
 
 def test_the_rule_may_say_which_attacks_suffice() -> None:

@@ -22,7 +22,7 @@ NOT_NUMBERS = (float("nan"), float("inf"), -float("inf"), "1", True, [1.0], (), 
 
 NUMBERS = [
     (ReleaseRule, {}, ("dtp", "advantage", "tpr_ratio", "confidence", "property", "poisoned")),
-    (Settings, {}, ("seed", "bin_width", "n_shadows", "population", "n_influence", "n_repeats", "n_attacks", "budget")),
+    (Settings, {}, ("seed", "bin_width", "n_shadows", "population", "n_influence", "n_repeats", "budget")),
     (PropertyGames, {}, ("n_shadow", "n_targets", "n_records")),
     (TargetProperty, {"column": "age", "above": 1.0}, ("above", "below")),
     (FixedBand, {}, ("width",)),
@@ -89,6 +89,7 @@ def test_every_number_of_the_settings_is_in_the_table_above():
         (lambda: Settings(games=None), "games must be a PropertyGames"),
         (lambda: Settings(device=0), "device must be text"),
         (lambda: ReleaseRule(queries="some"), "rule.queries must be one of 'measured', 'any', 'in range', 'direct'"),
+        (lambda: SensitiveColumn("age", edges=(0, 99)), r"column 'age': edges must make at least two bins"),
         (lambda: SensitiveColumn("age", edges=(0, math.inf)), r"column 'age': edges\[1\] must be a finite number"),
         (lambda: SensitiveColumn("sex", prior="half"), "prior must be a list"),
         (lambda: SensitiveColumn(None), "name must be text"),

@@ -236,6 +236,21 @@ def test_attacks_that_need_more_than_answers_are_refused():
         scorer(DecisionTreeClassifier().fit(X, y), X[test], y[test])
 
 
+def test_an_estimator_that_was_not_fitted_is_told_so():
+    cv = KFold(5)
+    rows = next(cv.split(X))[1]
+    with pytest.raises(ModelError, match="DecisionTreeClassifier has no classes_; fit it on the training part"):
+        negative_membership_advantage(X, y, cv=cv)(DecisionTreeClassifier(), X[rows], y[rows])
+
+
+def test_folds_of_a_regressor_are_no_number():
+    """Values that are whole numbers look like classes, of which a number of folds is stratified."""
+    values = rng.integers(0, 5, 240).astype(float)
+    scorer = negative_membership_advantage(X, values, cv=5)
+    with pytest.raises(ConfigError, match=r"for a regressor a splitter such as KFold\(5\), no number of folds"):
+        cross_val_score(LinearRegression(), X, values, cv=5, scoring=scorer, error_score="raise")
+
+
 def test_searches_can_be_copied_and_sent_elsewhere():
     scorer = negative_membership_advantage(X, y, cv=FIVE)
     search = clone(GridSearchCV(DecisionTreeClassifier(), {"max_depth": [1]}, cv=FIVE, scoring=scorer))

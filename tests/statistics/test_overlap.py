@@ -173,3 +173,10 @@ def test_tail_odds_of_a_shared_holdout() -> None:
     assert odds_without_overlap(2.0, shared) == pytest.approx(0.7 * 2 / 0.4)
     assert odds_without_overlap(0.8, shared) == 0.8
     assert odds_without_overlap(2.0, known(0.2, 0.0, 0.4)) == 2.0
+
+
+@pytest.mark.parametrize("value", [0.09, -0.2, 0.0])
+def test_where_all_of_the_holdout_may_have_been_trained_on_nothing_is_known(value: float) -> None:
+    measured = Estimate(value, value - 0.04, value + 0.04, 0.95, "example", 400)
+    found = without_overlap(measured, Estimate(1.0, 0.9, 1.0, 0.95, "", 200))
+    assert (found.low, found.high) == (-1.0, 1.0)

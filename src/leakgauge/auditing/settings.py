@@ -127,11 +127,12 @@ class Settings(PropertySettings, AttributeSettings, MembershipSettings, Influenc
             functions of the user's or :class:`~leakgauge.membership.MembershipAttack` (see
             :func:`leakgauge.membership.own_attack`), ``"module:name"`` for one, or the name of an installed one. Where
             one of ours is left out that could have been carried out, nothing passes unless the rule says which suffice.
-        n_shadows: shadow models, at least 4; 0 for none. ``None``: 32, or fewer where the budget does not allow that.
+        n_shadows: shadow models, at least 4; 0 for none, which leaves out attacks as ``attacks`` does. ``None``: 32, or
+            fewer where the budget does not allow that.
         population: share of the holdout that the attacker is given as known non-members, in [0, 0.9]; no attack is
             evaluated on them. ``None``: a fifth where an attack that needs them is named, where no shadow models can be
-            trained, or where sensitive attributes are inferred, and otherwise none.
-        n_attacks: least number of attacks among which the confidence is divided; by default those carried out.
+            trained, or where sensitive attributes are inferred, and otherwise none. With more than a fifth the tail
+            odds pass nothing, and with none neither does a model that would be attacked with them by default.
         groups: categorical columns by whose categories the membership advantage is reported, as it is by class.
         n_influence: how many training records to measure influence of, drawn at random; ``None`` for all, 0 for none.
         n_repeats: seeds that PDTP of a randomised learner is averaged over.

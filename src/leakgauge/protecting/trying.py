@@ -13,22 +13,17 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from leakgauge.auditing import AuditResult, ReleasedOutputs, Settings, Subject, audit_subject
-from leakgauge.auditing.attributes.measurement import hidden_columns
 from leakgauge.auditing.case import opened
-from leakgauge.auditing.membership import measurement as membership
 from leakgauge.auditing.released import released_answers, released_model
 from leakgauge.auditing.run import KEPT, make_private
-from leakgauge.auditing.subject import possible_settings
 from leakgauge.checking import instance, many, optional
 from leakgauge.defences import Binning, Defence, LabelsOnly, OutputDefence, Unchanged
 from leakgauge.errors import ConfigError, EndpointError, InputError, LeakgaugeError, ModelError, StoreError, WorkerError
-from leakgauge.membership.own import is_own
 from leakgauge.models import AnswerKind, answers, kind_of
 from leakgauge.progress import ShownProgress, of_part, reported
 from leakgauge.protecting.choice import default_defences, n_refits
 from leakgauge.protecting.cost import Quality, estimated_error, increase, quality
 from leakgauge.protecting.outcome import Protection, Refused, Tried
-from leakgauge.records import Task
 from leakgauge.statistics import bonferroni_confidence, mean
 from leakgauge.storing import refuse_links
 
@@ -51,9 +46,7 @@ def protect(
     """Try defences on a model and its records: what each is worth, and what it costs.
 
     Choosing the best of many is a chance to be lucky. So each is audited at a confidence at which all intervals of all
-    defences hold together, and the undefended model, which is audited first, at the same. In each audit the confidence
-    is divided among as many attacks as any of them could face: a model that answers labels faces fewer, and would
-    otherwise seem safer for having shorter intervals.
+    defences hold together, and the undefended model, which is audited first, at the same.
 
     A defence that cannot be tried is left out with the reason, and the others are tried all the same.
 
@@ -79,7 +72,7 @@ def protect(
         raise ConfigError(f"defence {twice!r} is named twice; name it once")
     confidence = bonferroni_confidence(settings.rule.confidence, len(chosen))
     rule = replace(settings.rule, confidence=confidence)
-    strict = replace(settings, rule=rule, n_attacks=_most_attacks(what, settings))
+    strict = replace(settings, rule=rule)
     tried: list[Tried] = []
     refused: dict[str, Refused] = {}
     before: Quality | None = None
@@ -171,26 +164,6 @@ def _affordable(what: Subject, settings: Settings) -> Settings:
         return settings
     dear = n_refits(what.learner, what.train, settings) > MOST_REFITS
     return replace(settings, budget=None, n_influence=MOST_REFITS if dear else None)
-
-
-def _most_attacks(what: Subject, settings: Settings) -> int:
-    """The most membership attacks of ours that the model or a defended one could face, at least 1."""
-    settings = possible_settings(what, settings)
-    learner = what.learner is not None or what.shadows is not None
-    is_class = what.train.schema.task is Task.CLASSIFICATION
-    kinds = (AnswerKind.PROBABILITIES, AnswerKind.LABELS) if is_class else (AnswerKind.VALUES,)
-    hidden = bool(hidden_columns(what, settings))
-    faced = (
-        membership.possible_attacks(
-            kind,
-            settings.attacks,
-            shadows=membership.wants_shadows(kind, settings, learner=learner),
-            population=membership.n_set_aside(kind, settings, len(what.holdout), learner=learner, attributes=hidden)
-            > 0,
-        )
-        for kind in kinds
-    )
-    return max(1, *(sum(not is_own(attack) for attack in attacks) for attacks in faced))
 
 
 def _quality(what: Subject, settings: Settings) -> Quality:

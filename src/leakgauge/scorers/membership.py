@@ -126,20 +126,21 @@ class Scorer:
         """The negative measure of one split.
 
         Args:
-            estimator: fitted on the training part.
+            estimator: fitted on the training part, and on that alone: of one that was fitted on both parts, as a refit
+                one is, the number is about 0 whatever it leaks.
             X: the test part.
             y: its labels.
 
         Raises:
             ConfigError: these records are not the test part of a split.
-            ModelError: the attack does not fit what the estimator answers.
+            ModelError: the classifier was not fitted, or the attack does not fit what the estimator answers.
         """
         rows = self.members.get(_digest(X, y))
         if rows is None:
             raise ConfigError(
                 "the records to score are not the test part of a split that the scorer knows, so it cannot tell what "
-                "the estimator was trained on; give the search and the scorer the same X, y and cv, and leave "
-                "return_train_score off"
+                "the estimator was trained on; give the search and the scorer the same X, y and cv (for a regressor a "
+                "splitter such as KFold(5), no number of folds), and leave return_train_score off"
             )
         from sklearn.utils import _safe_indexing
 
@@ -223,6 +224,8 @@ def _evidence(estimator: Any, parts: list[tuple[Data, Data]]) -> tuple[Membershi
         errors = (numbers - values[:, 0])[is_member]
         sigma_in = float(np.sqrt(np.mean(errors**2)))
         return MembershipEvidence(AnswerKind.VALUES, values, numbers, sigma_in=sigma_in), is_member
+    if not hasattr(estimator, "classes_"):
+        raise ModelError(f"{type(estimator).__name__} has no classes_; fit it on the training part of the split first")
     classes = np.unique(np.concatenate([np.asarray(estimator.classes_), labels]))
     codes, columns = np.searchsorted(classes, labels), np.searchsorted(classes, estimator.classes_)
     with np.errstate(divide="ignore"):

@@ -135,12 +135,15 @@ def without_overlap(advantage: Estimate, shared: Estimate | None, *, most: float
             f"advantage and share need the same confidence, got {advantage.confidence} and {shared.confidence}; "
             "estimate the share at that of the advantage."
         )
+    method = f"{advantage.method}, corrected for shared records"
+    if shared.high >= 1:  # nobody need be left who was not trained on: whatever was measured says nothing
+        low, high = -_within(-advantage.low, 1.0, most), _within(advantage.high, 1.0, most)
+        return dataclasses.replace(advantage, low=low, high=high, method=method)
     low = -_within(-advantage.low, _upper_end(-advantage.value, -advantage.low, shared), most)
     high = _within(advantage.high, _upper_end(advantage.value, advantage.high, shared), most)
     left = 1 - shared.value
     value = advantage.value / left if left > abs(advantage.value) else math.copysign(1.0, advantage.value)
     value = min(max(value if advantage.value else 0.0, low), high)
-    method = f"{advantage.method}, corrected for shared records"
     return dataclasses.replace(advantage, value=value, low=low, high=high, method=method)
 
 

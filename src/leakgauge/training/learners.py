@@ -197,9 +197,11 @@ class SklearnLearner(Learner):
         with user_code(name_of(estimator), "clone"):
             self.estimator = clone(estimator)
         self._seed_matters, self._tried, self._twin = True, False, -1
-        self._seeded = sorted(
-            name for name in self.estimator.get_params() if name == "random_state" or name.endswith("__random_state")
-        )
+        parameters = self.estimator.get_params()
+        self._seeded = sorted(name for name in parameters if name == "random_state" or name.endswith("__random_state"))
+        parts = [self.estimator, *parameters.values()]
+        self._imputes = any("Imputer" in type(part).__name__ for part in parts)
+        self._by_name = any(map(_selects_by_name, parts))
 
     @property
     def name(self) -> str:
@@ -217,11 +219,7 @@ class SklearnLearner(Learner):
 
         schema = records.schema
         X, y = schema.decode(records.features), schema.decode_labels(records.labels)
-        missing = "; the records have missing values: put an imputer before it" if records.has_missing else ""
-        coded = type(_last(self.estimator)[1]).__module__.startswith(OF_CODES)
-        wrong = coded and schema.classes and list(schema.classes) != list(range(len(schema.classes)))
-        classes = "; it takes classes as whole numbers from 0 to k - 1: write the label so" if wrong else ""
-        with user_code(self.name, f"fit on {len(records)} records{missing}{classes}"):
+        with user_code(self.name, f"fit on {len(records)} records{self._likely_causes(records, X)}"):
             estimator = clone(self.estimator)
             if seed is not None and self._seeded:
                 estimator.set_params(**dict.fromkeys(self._seeded, seed % 2**32))
@@ -278,6 +276,18 @@ class SklearnLearner(Learner):
             return {}
         signs = generator_of(self._twin, n_records).integers(-1, 2, n_records)
         return {_last(self.estimator)[0] + "sample_weight": 1 + float(np.finfo(np.float32).eps) * signs}
+
+    def _likely_causes(self, records: Records, X: Any) -> str:
+        """What may have made it fail, as far as that is seen from outside."""
+        classes, coded = records.schema.classes, type(_last(self.estimator)[1]).__module__.startswith(OF_CODES)
+        said = ""
+        if self._by_name and isinstance(X, np.ndarray):
+            said += '; it selects columns by name and gets an array: give data frames, or in a file table = "pandas"'
+        if records.has_missing and not self._imputes:
+            said += "; the records have missing values: put an imputer before it"
+        if coded and classes and list(classes) != list(range(len(classes))):
+            said += "; it takes classes as whole numbers from 0 to k - 1: write the label so"
+        return said
 
     def _owners(self) -> list[Any]:
         """The parts that take a ``random_state``."""
@@ -499,6 +509,14 @@ def _one_thread_each(estimator: Any) -> dict[str, int]:
             names = set(THREAD_COUNTS).intersection(part.get_params()) or {"thread_count"}
             counts |= {prefix + name: 1 for name in names}
     return counts
+
+
+def _selects_by_name(estimator: Any) -> bool:
+    """Whether it is scikit-learn's transformer of columns, some of which it knows by name."""
+    if type(estimator).__name__ != "ColumnTransformer":
+        return False
+    chosen = [columns for _, _, columns in estimator.transformers if not callable(columns)]
+    return any(isinstance(name, str) for columns in chosen for name in np.ravel(columns).tolist())
 
 
 def _last(estimator: Any) -> tuple[str, Any]:

@@ -15,8 +15,8 @@ class SensitiveColumn:
 
     Args:
         name: of the column.
-        edges: of the bins of a numeric column, ascending, outermost included; public ones. Categorical columns have
-            none.
+        edges: of the bins of a numeric column, at least two, ascending, outermost included; public ones. Categorical
+            columns have none.
         prior: how frequent each value is in the population, in the order of the categories or bins; by default among
             the records given.
     """
@@ -33,6 +33,11 @@ class SensitiveColumn:
             edges=optional(many(number())),
             prior=optional(many(number(least=0, most=1, hint="it is a share"))),
         )
+        if self.edges is not None and len(self.edges) < 3:
+            raise ConfigError(
+                f"column {self.name!r}: edges must make at least two bins, or there is nothing to infer, got "
+                f"{list(self.edges)}; give three numbers or more, such as [0, 10, 20]"
+            )
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -46,8 +46,13 @@ def contradictions(
             yield f"the rates of {attack.title} in games do not fit their numbers of false positives"
         tail, n_in, n_out = attack.tail, description.n_train, description.n_holdout
         family = sum((one.name in OURS) is (attack.name in OURS) for one in part.attacks)
-        most = (1 - rule.confidence) / (4 * family) * (1 + ROUNDING)
-        if tail is not None and not (fits(tail, n_in, n_out, description.overlap) and tail.level <= most):
+        level = (1 - rule.confidence) / (4 * family)
+        # The user's attacks share theirs with those that could not be carried out.
+        least = level if attack.name in OURS else 0.0
+        if tail is not None and not (
+            fits(tail, n_in, n_out, description.overlap)
+            and least * (1 - ROUNDING) <= tail.level <= level * (1 + ROUNDING)
+        ):
             yield f"the tail odds of {attack.title} do not fit their counts"
     played = any(attack.games is not None for attack in part.attacks)
     if played is not (part.n_games > 0):

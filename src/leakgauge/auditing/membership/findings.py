@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 
 from leakgauge.auditing.advice import UNKNOWN_OUTPUTS, Situation, advice, settled_by_models, settled_by_records
 from leakgauge.auditing.finding import Finding, Verdict, judge, overall
 from leakgauge.auditing.membership.result import MembershipAttackResult
+from leakgauge.auditing.membership.settings import POPULATION_SHARE
 from leakgauge.auditing.overlap import FRESH_HOLDOUT, allowance
 from leakgauge.auditing.result import Description
 from leakgauge.auditing.settings import ReleaseRule
@@ -266,7 +268,9 @@ def tail_finding(
         dtp: limit on DTP in nats.
     """
     n_in, n_out = description.n_train, description.n_holdout
-    if min(n_in, n_out) < SMALLEST_GROUP:
+    most = max(1, math.ceil(POPULATION_SHARE * (n_out + description.n_population)))
+    withheld = description.n_population > most
+    if min(n_in, n_out) < SMALLEST_GROUP and not withheld:
         return None
     limit = largest_odds(dtp)
     attacks = [one for one in attacks if one.name not in WITHOUT_TAIL]
@@ -285,6 +289,13 @@ def tail_finding(
             f"{which} scores are training records. The odds of membership among them are at least {tail.odds:.3g} "
             f"times those among all records (limit {limit:.3g})" + allowance(description.overlap),
             "inspect the most exposed records, group rare values, or train with stronger regularisation",
+        )  # fmt: skip
+    if withheld:
+        return Finding(
+            "membership", MEMBERSHIP_TAIL_MEASURE, estimate, 1.0, limit, Verdict.CANNOT_TELL,
+            f"the settings give the attacker {description.n_population:,} holdout records as known non-members, more "
+            f"than a fifth, and the {n_out:,} left are too few to look at the tails as without that choice",
+            f"set aside at most {most:,} of them (population)",
         )  # fmt: skip
     if tail is None or len(tails) < len(attacks):
         return Finding(
@@ -328,7 +339,9 @@ def shadows_finding(why_not: str, rule: ReleaseRule) -> list[Finding]:
     ]  # fmt: skip
 
 
-def left_out_finding(left_out: Sequence[str], carried_out: Sequence[str], rule: ReleaseRule) -> list[Finding]:
+def left_out_finding(
+    left_out: Sequence[str], carried_out: Sequence[str], rule: ReleaseRule, answers: str
+) -> list[Finding]:
     """That nothing passes by a choice of attacks, unless the rule names those that suffice and they were carried out.
 
     A pass says that no attack of a set exceeds the limit (intersection-union), and is the easier the smaller the set;
@@ -338,9 +351,10 @@ def left_out_finding(left_out: Sequence[str], carried_out: Sequence[str], rule: 
         left_out: names of attacks that were possible and that the settings leave out.
         carried_out: names of those that were carried out.
         rule: with the attacks that suffice.
+        answers: what the released model answers; attacks that this does not allow are not asked for.
     """
-    named, ours = rule.attacks or (), [attack.name for attack in ATTACKS + AUDITOR_ATTACKS]
-    lacking = [name for name in named if name not in carried_out and (left_out or name not in ours)]
+    unfit = [one.name for one in ATTACKS + AUDITOR_ATTACKS if answers not in one.kinds]
+    lacking = [name for name in rule.attacks or () if name not in carried_out and (left_out or name not in unfit)]
     if rule.attacks is None:
         lacking = list(left_out)
     if not lacking:

@@ -166,13 +166,16 @@ def learns(case: Case) -> bool:
 def left_out(case: Case, carried_out: Sequence[str], *, shadows_possible: bool) -> tuple[str, ...]:
     """Names of the attacks that would be carried out without a selection, and were not.
 
+    To train no shadow models, or to set no known non-members aside, is a selection of attacks as well.
+
     Args:
         case: what is audited.
         carried_out: names of the attacks that were.
         shadows_possible: whether shadow models could be trained, or were not tried.
     """
     given = case.given
-    settings = possible_settings(given, replace(case.settings, attacks=None))
+    without = replace(case.settings, attacks=None, n_shadows=case.settings.n_shadows or None, population=None)
+    settings = possible_settings(given, without)
     learner = given.learner is not None or given.shadows is not None
     n_aside = n_set_aside(case.kind, settings, len(given.holdout), learner=learner, attributes=False)
     by_default = possible_attacks(
@@ -274,9 +277,7 @@ def why_no_shadows(table: PredictionTable) -> str:
     )
 
 
-def exposed(
-    attacked: tuple[Attacked, ...], is_member: Flags, *, among: int | None = None
-) -> tuple[ExposedRecords | None, Flags]:
+def exposed(attacked: tuple[Attacked, ...], is_member: Flags) -> tuple[ExposedRecords | None, Flags]:
     """The members that stand out beyond chance: which of them ``[n]``, and what is claimed about them.
 
     A member that the model tells nothing about has a score like the holdout's, so the share of the holdout with at
@@ -284,13 +285,12 @@ def exposed(
     Hochberg's procedure holds (Bates et al. 2023). Each attack gets its part of the rate, and so the longest of their
     lists keeps all of it. Where an attack points down, members stand out at the low end and are looked for there; that
     a model that leaks nothing is read the wrong way round adds at most half of what is left of the rule's confidence.
-    The rate is divided among at least ``among`` attacks, by default among those carried out.
     """
     listed = np.zeros(len(is_member), dtype=bool)
     attacked = tuple(one for one in attacked if not one.attack.knows_members)
     if not attacked:
         return None, listed
-    rate = FALSE_DISCOVERY_RATE / max(len(attacked), among or 0)
+    rate = FALSE_DISCOVERY_RATE / len(attacked)
     found = {
         one.attack.name: exposed_records(
             outside_p_values(one.rising[is_member], one.rising[~is_member]), q=rate, dependence=Dependence.POSITIVE
@@ -323,7 +323,7 @@ def carry_out(
     overlap: Overlap | None = None,
     *,
     games: Games | None = None,
-    among: int | None = None,
+    among: int = 0,
 ) -> tuple[Attacked, ...]:
     """Score all candidates with every attack.
 
@@ -340,7 +340,7 @@ def carry_out(
         games: the same attacks against the shadow models.
         among: among how many at least; by default among those carried out.
     """
-    n = max(1, len(attacks), among or 0)
+    n = max(1, len(attacks), among)
     if overlap is not None and overlap.share(rule.confidence) is None:
         overlap = None
     scores = [attack.score(evidence) for attack in attacks]

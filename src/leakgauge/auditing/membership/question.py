@@ -178,9 +178,10 @@ class MembershipAnswer(Answer):
             said.append("Whether a repeated query gets the same output: max_queries leaves no query for this.")
         if self.shadows is None:
             said.append("Attacks with shadow models.")
-        elif case.n_shadows < N_SHADOWS and case.settings.n_shadows is None:
+        elif case.n_shadows < N_SHADOWS and case.what.shadows is None:
+            why = "the budget does not allow" if case.settings.n_shadows is None else "the settings leave out"
             said.append(
-                f"{N_SHADOWS - case.n_shadows} of {N_SHADOWS} shadow models, which the budget does not allow. With all "
+                f"{N_SHADOWS - case.n_shadows} of {N_SHADOWS} shadow models, which {why}. With all "
                 "of them (shadow_models, or a larger budget) attacks are stronger and intervals narrower."
             )
         if self.contamination is None:
@@ -277,7 +278,7 @@ class Membership(Question):
             )
         evidence, attacked, p_values = gather(case, table, usual), list[Attacked](), list[float]()
         # The user's attacks are a family by themselves: however many there are, no estimate of ours changes.
-        for own, among in ((False, settings.n_attacks), (True, len(settings.own_attacks))):
+        for own, among in ((False, 0), (True, len(settings.own_attacks))):
             family = tuple(one for one in chosen if is_own(one) is own)
             played = games.of(family)
             found = carry_out(
@@ -286,7 +287,7 @@ class Membership(Question):
             if played.played:
                 p_values.append(played.outlier({one.attack.name: one.called for one in found}, case.is_member))
             attacked += found
-        claimed, listed = exposed(tuple(attacked), case.is_member, among=settings.n_attacks)
+        claimed, listed = exposed(tuple(attacked), case.is_member)
         success = None if table is None else per_record(table, case.candidates.labels, width=settings.bin_width)
         tested = None if table is None or not games.played else tested_holdout(case, table)
         missing = left_out(case, [one.name for one in chosen], shadows_possible=not no_shadows)
@@ -354,6 +355,6 @@ def _findings(
         *of(findings),
         *of(partial(tpr_findings, lost=lost)),
         *shadows_finding(part.no_shadows, rule),
-        *left_out_finding(part.left_out, [one.name for one in part.attacks], rule),
+        *left_out_finding(part.left_out, [one.name for one in part.attacks], rule, description.answers),
         *unsteady_finding(part.n_moved, part.n_asked_again, rule),
     ]

@@ -74,13 +74,12 @@ class MembershipSettings(Checked):
             functions of the user's or :class:`~leakgauge.membership.MembershipAttack` (see
             :func:`leakgauge.membership.own_attack`), ``"module:name"`` for one, or the name of an installed one. Where
             one of ours is left out that could have been carried out, nothing passes unless the rule says which suffice.
-        n_shadows: shadow models, at least 4; 0 for none. ``None``: 32, or fewer where the budget does not allow that.
+        n_shadows: shadow models, at least 4; 0 for none, which leaves out attacks as ``attacks`` does. ``None``: 32, or
+            fewer where the budget does not allow that.
         population: share of the holdout that the attacker is given as known non-members, in [0, 0.9]; no attack is
             evaluated on them. ``None``: a fifth where an attack that needs them is named, where no shadow models can be
-            trained, or where sensitive attributes are inferred, and otherwise none.
-        n_attacks: least number of attacks among which the confidence is divided; by default those carried out. Where
-            models that answer in different forms are compared it is the same for all, as a model that faces fewer
-            attacks would otherwise have shorter intervals.
+            trained, or where sensitive attributes are inferred, and otherwise none. With more than a fifth the tail
+            odds pass nothing, and with none neither does a model that would be attacked with them by default.
         groups: categorical columns by whose categories the membership advantage is reported, as it is by class.
     """
 
@@ -101,7 +100,6 @@ class MembershipSettings(Checked):
         "share of the holdout that the attacker is given as known non-members; by default a fifth where an attack "
         "needs it, no shadow models can be trained or columns are inferred, otherwise none",
     )
-    n_attacks: int | None = setting(None, optional(whole(1)), "among how many attacks the confidence is divided")
     groups: tuple[str, ...] = setting(
         (), many(text), "categorical columns by whose categories membership advantages are reported"
     )

@@ -30,9 +30,9 @@ def show_explanation(found: Explanation, console: Console) -> None:
     console.print(Text.assemble((found.model, "bold"), f"  {learner}; outputs {found.answers.value}"))
     if found.steps:
         show_table(_table(found.steps), console)
-    for step in found.steps:
-        if step.refusals and step.engine == "refit":
-            console.print(f"Trained one after another: {_why(step.refusals, found.learner or 'it')}.", markup=False)
+    trained = [step for step in found.steps if step.refusals and step.engine == "refit"]
+    for why in dict.fromkeys(_why(step.refusals, found.learner or "it") for step in trained):
+        console.print(f"Trained one after another: {why}.", markup=False)
     for sentence in found.questions:
         console.print(sentence, markup=False)
     console.print(cost(found), markup=False)
