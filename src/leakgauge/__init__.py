@@ -6,8 +6,8 @@
 
 The names exported here are stable, and all that an audit takes. The packages below export the names in their
 ``__all__``: ``auditing``, ``protecting`` and ``comparing``; a package for each question (``membership``, ``influence``,
-``attributes``, ``properties``), each a set of functions of arrays; ``defences``; and under them ``training``,
-``models``, ``records``, ``statistics`` and ``theory``.
+``attributes``, ``properties``, ``versions``), each a set of functions of arrays; ``defences``; and under them
+``training``, ``models``, ``records``, ``statistics`` and ``theory``.
 """
 
 from __future__ import annotations
@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from leakgauge.protecting import Protection, protect
     from leakgauge.records import Records
     from leakgauge.training import FunctionLearner, SklearnLearner, TorchLearner
+    from leakgauge.versions import VersionComparison, compare_versions
 
 _HOMES = {
     "auditing": (
@@ -62,6 +63,7 @@ _HOMES = {
     "protecting": ("Protection", "protect"),
     "records": ("Records",),
     "training": ("FunctionLearner", "SklearnLearner", "TorchLearner"),
+    "versions": ("VersionComparison", "compare_versions"),
 }
 
 __all__ = [
@@ -87,10 +89,12 @@ __all__ = [
     "TargetProperty",
     "TorchLearner",
     "Verdict",
+    "VersionComparison",
     "__version__",
     "audit",
     "audit_scores",
     "compare_attacks",
+    "compare_versions",
     "explain",
     "own_attack",
     "protect",

@@ -1,0 +1,453 @@
+"""Two versions of a model, compared place by place: coefficients, means of scalers and of classes, stored rows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import StrEnum
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from leakgauge.arrays import Floats, Indices
+from leakgauge.errors import DataError, ModelError, user_code
+from leakgauge.escaping import shapes
+from leakgauge.versions import judging, linear, sums
+
+PENALTIES = ("alpha", "C", "penalty", "l1_ratio", "fit_intercept", "intercept_scaling", "class_weight", "positive")
+STORED_ROWS = ("_fit_X", "X_fit_", "X_train_", "support_vectors_")
+"""Attributes in which neighbours, kernel methods and support vector machines keep training records."""
+
+SOLVE = "fit both versions with tol=1e-8"
+
+Views: TypeAlias = Mapping[str, Any]
+"""Public records, training records, true records and candidates, as they come to one step of one version."""
+
+
+class Found(StrEnum):
+    """What one place says about the removed records."""
+
+    RECORD = "record"
+    """Each of them."""
+    MEAN = "mean"
+    """Their mean, weighted by residuals where it comes from coefficients: no single record is identified."""
+    NOTHING = "nothing"
+    """The versions differ there by rounding alone."""
+    CANNOT_TELL = "cannot tell"
+    """They differ by no more than solvers that stopped early may leave."""
+
+
+@dataclass(frozen=True)
+class Trace:
+    """What one place of both files says about the removed records.
+
+    Args:
+        source: the place.
+        found: what it says.
+        points: records, or their mean ``[r, d]``, in the units of what comes to this place in the first version, or of
+            what comes to the scalers directly before it.
+        is_exact: whether only rounding and solvers stand between points and records, and no public sample.
+        labels: of each point, ``None`` where the place does not say.
+        signal: how many times what rounding and solvers may leave the difference is.
+        errors: of each true record, against the point nearest to it.
+        labels_wrong: share of the true records of one point each whose label is wrong; for numbers the root mean square
+            error; ``None`` if unknown.
+        ranks: of each true record among the candidates, by distance to the nearest point; 1 is the nearest.
+        n_candidates: how many there are, the true record included.
+    """
+
+    source: str
+    found: Found
+    points: Floats
+    is_exact: bool
+    labels: tuple[Any, ...] | None
+    signal: float
+    errors: tuple[judging.Error, ...] = ()
+    labels_wrong: float | None = None
+    ranks: tuple[int, ...] = ()
+    n_candidates: int = 0
+
+    __repr__ = shapes
+
+    @property
+    def p_values(self) -> tuple[float, ...]:
+        """Of each true record: how often one that is not in the difference ranks as near, at most."""
+        return tuple(rank / self.n_candidates for rank in self.ranks)
+
+
+@dataclass(frozen=True)
+class VersionComparison:
+    """What two versions of a model reveal about the records in which their training sets differ.
+
+    Args:
+        traces: one for each place that says something.
+        n_changed: how many records were removed, as the files say, else as the caller says.
+        notes: what limits the comparison.
+    """
+
+    traces: tuple[Trace, ...]
+    n_changed: int
+    notes: tuple[str, ...] = ()
+
+    __repr__ = shapes
+
+    def __str__(self) -> str:
+        """What was found, with errors and ranks and without a value of any record."""
+        lines = [f"{self.n_changed} record{'s' if self.n_changed > 1 else ''} removed", *map(_told, self.traces)]
+        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+
+
+@dataclass(frozen=True)
+class _Place:
+    """One step of both versions with what comes to it, and the scalers directly before it."""
+
+    old: Any
+    new: Any
+    first: Views
+    second: Views
+    scalers: tuple[Any, ...] = ()
+
+    @property
+    def name(self) -> str:
+        return type(self.old).__name__
+
+    def raw(self, points: Floats) -> Floats:
+        """Points in the units before the scalers."""
+        for scaler in reversed(self.scalers):
+            points = np.asarray(scaler.inverse_transform(points), dtype=float)
+        return points
+
+    def in_first_units(self, rows: str) -> tuple[Floats, Floats, float]:
+        return linear.line(_dense(self.first[rows]), _dense(self.second[rows]))
+
+
+@dataclass
+class _Case:
+    """What is known beside the two files."""
+
+    n: int | None
+    n_changed: int
+    covariance: Floats | None
+    training_labels: Any
+    notes: list[str] = field(default_factory=list)
+
+
+def compare_versions(
+    old: Any,
+    new: Any,
+    *,
+    public: Any,
+    records: Any = None,
+    truth: Any = None,
+    candidates: Any = None,
+    n_records: int | None = None,
+    n_changed: int | None = None,
+    covariance: Any = None,
+) -> VersionComparison:
+    """Compare two versions of a model, the second trained without some records of the first.
+
+    The attacker has both files and public records of the same population. For a record that was *added*, give the
+    version with it first. What is found is exact where ``records`` or ``covariance`` are known, for means of scalers
+    and of classes, and for stored rows; with public records alone coefficients give an estimate that is the better the
+    more training records there are.
+
+    Args:
+        old: fitted linear or logistic regression, ridge, Gaussian naive Bayes, nearest neighbours, support vector
+            machine, or a pipeline that ends in one; the version with the records.
+        new: the same without them.
+        public: features of public records, as the model takes them ``[m, d]``: second moments, and the best guess.
+        records: training records of the first version where these are known: features, or a pair with their labels,
+            from which it is measured how far its solver came.
+        truth: the removed records, features or a pair with labels: the comparison then says how well they were
+            reconstructed, and their ranks among the candidates.
+        candidates: features of further candidates for membership in the difference; the public records by default.
+        n_records: training records of the first version, where neither ``records`` nor a scaler tells.
+        n_changed: how many records were removed; by default what the files say, else as many as in ``truth``, else 1.
+        covariance: of the coefficients of the first version ``[p, p]``, intercept first, as a summary of a regression
+            gives it.
+
+    Raises:
+        ModelError: the versions differ in more than their records (penalty, features, classes), or are not supported.
+        DataError: the tables do not fit them.
+
+    >>> from sklearn.linear_model import Ridge
+    >>> X, y = np.array([[0.0], [1.0], [2.0], [4.0]]), np.array([1.0, 2.0, 2.0, 5.0])
+    >>> done = compare_versions(Ridge().fit(X, y), Ridge().fit(X[:3], y[:3]), public=X, records=X)
+    >>> done.traces[0].points.round(6).tolist(), np.round(done.traces[0].labels, 6).tolist()
+    ([[4.0]], [5.0])
+    """
+    _require_same(old, new, "n_features_in_", "features")
+    _require_same(old, new, "feature_names_in_", "features")
+    known, training_labels = _pair(records)
+    true, true_labels = _pair(truth)
+    tables = {"public": public, "records": known, "truth": true, "candidates": candidates}
+    tables = {name: table for name, table in tables.items() if table is not None}
+    for name, table in tables.items():
+        if not np.shape(table) or not np.shape(table)[0]:
+            raise DataError(f"{name} must be a table with at least one record, got shape {np.shape(table)}")
+    places = list(_places(old, new, tables, tables))
+    counts = [counted for place in places if (counted := _counts(place)) is not None]
+    n = np.shape(known)[0] if known is not None else n_records or (counts[0][0] if counts else None)
+    removed = counts[0][0] - counts[0][1] if counts else None
+    if removed is not None and removed < 0:
+        raise ModelError(
+            f"the second version was trained on {-removed} records more than the first; give the larger version first"
+        )
+    changed = removed or n_changed or (np.shape(true)[0] if true is not None else 1)
+    case = _Case(n, changed, None if covariance is None else np.asarray(covariance, dtype=float), training_labels)
+    if removed == 0:
+        case.notes.append("both versions have as many records: a record that replaced another one is not separated")
+    traces = [
+        _judged(trace, place, true_labels) for place in places for reader in READERS for trace in reader(place, case)
+    ]
+    if not traces:
+        raise ModelError(
+            f"versions of {type(old).__name__} are not supported; give linear or logistic regressions, Gaussian naive "
+            "Bayes, nearest neighbours, support vector machines, or pipelines that end in one"
+        )
+    return VersionComparison(tuple(traces), changed, tuple(case.notes))
+
+
+def _places(old: Any, new: Any, first: Views, second: Views, scalers: tuple[Any, ...] = ()) -> Iterator[_Place]:
+    """Every step of both versions, with what comes to it."""
+    from sklearn.compose import ColumnTransformer
+    from sklearn.pipeline import Pipeline
+    from sklearn.preprocessing import StandardScaler
+    from sklearn.utils import _safe_indexing
+
+    if type(old) is not type(new):
+        raise ModelError(
+            f"the versions have a {type(old).__name__} and a {type(new).__name__} in the same place; give versions of "
+            "one pipeline"
+        )
+    if isinstance(old, Pipeline):
+        if len(old.steps) != len(new.steps):
+            raise ModelError(
+                f"the versions have {len(old.steps)} and {len(new.steps)} steps; give versions of one pipeline"
+            )
+        for (_, step), (_, other) in zip(old.steps, new.steps, strict=True):
+            if step in (None, "passthrough"):
+                continue
+            yield from _places(step, other, first, second, scalers)
+            scalers = (*scalers, step) if isinstance(step, StandardScaler) else ()
+            if hasattr(step, "transform"):
+                first, second = _transformed(step, first), _transformed(other, second)
+    elif isinstance(old, ColumnTransformer):
+        for (_, step, columns), (_, other, _) in zip(old.transformers_, new.transformers_, strict=True):
+            if hasattr(step, "fit"):
+                chosen, others = (
+                    {name: _safe_indexing(table, columns, axis=1) for name, table in views.items()}
+                    for views in (first, second)
+                )
+                yield from _places(step, other, chosen, others)
+    else:
+        _require_same(old, new, "classes_", "classes")
+        yield _Place(old, new, first, second, scalers)
+
+
+def _transformed(step: Any, views: Views) -> Views:
+    with user_code(type(step).__name__, "transform"):
+        return {name: step.transform(table) for name, table in views.items()}
+
+
+def _counts(place: _Place) -> tuple[int, int] | None:
+    """Training records of both versions, where a step counted them."""
+    for attribute in ("n_samples_seen_", "class_count_"):
+        if hasattr(place.old, attribute):
+            pair = [np.asarray(getattr(version, attribute)) for version in (place.old, place.new)]
+            old, new = (int(value.sum() if attribute == "class_count_" else value.max()) for value in pair)
+            return old, new
+    return None
+
+
+def _of_coefficients(place: _Place, case: _Case) -> Iterator[Trace]:
+    if not linear.is_linear(place.old):
+        return
+    settings = [version.get_params() for version in (place.old, place.new)]
+    for name in PENALTIES:
+        if not np.array_equal(settings[0].get(name), settings[1].get(name)):
+            raise ModelError(
+                f"the versions of {place.name} differ in {name}; their difference says nothing about records: give "
+                "versions with the same settings"
+            )
+    rows = "records" if "records" in place.first else "public"
+    old, new = linear.minimum(place.old), linear.minimum(place.new)
+    slope, shift, misfit = place.in_first_units(rows)
+    new = new.in_units(slope, shift, misfit)
+    if case.covariance is not None:
+        if (slope != 1).any() or (shift != 0).any():
+            raise ModelError(
+                "covariance is in the units of the first version, and a step before the second one was fitted again; "
+                "give records instead"
+            )
+        difference, exact_scale = linear.from_covariance(old, new, case.covariance), False
+    else:
+        if case.n is None:
+            raise DataError("the number of training records of the first version is not known; give n_records")
+        design = _dense(place.first[rows])
+        difference, exact_scale = linear.gradient_difference(old, new, design, case.n), True
+        if rows == "records" and case.training_labels is not None:
+            left = float(np.abs(old.gradient(design, case.training_labels)).max())
+            difference = replace(difference, stopping=2 * left)
+    found = _found(difference, case)
+    exact = rows == "records" or case.covariance is not None
+    point = None if found is Found.NOTHING else difference.point
+    if point is None:
+        if found is not Found.NOTHING:
+            case.notes.append(
+                f"{place.name} has no intercept, and no columns with a constant sum: records are known up to a factor"
+            )
+        yield Trace(
+            f"coefficients of {place.name}", Found.NOTHING, np.empty((0, len(slope))), exact, None, difference.signal
+        )
+        return
+    features = point[1:] if old.has_intercept else point
+    labels = _label(difference, new, point, exact_scale) if found is not Found.MEAN else None
+    yield Trace(f"coefficients of {place.name}", found, features[None], exact, labels, difference.signal)
+
+
+def _found(difference: linear.GradientDifference, case: _Case) -> Found:
+    if difference.is_rounding:
+        return Found.NOTHING
+    if difference.signal < 1:
+        size = float(np.abs(difference.G).max())
+        left = "an unknown gradient" if np.isinf(difference.stopping) else f"a gradient of {difference.stopping:.2g}"
+        case.notes.append(f"solvers may have left {left}, and the versions differ by {size:.2g}; {SOLVE}")
+        return Found.CANNOT_TELL
+    return Found.RECORD if case.n_changed == 1 else Found.MEAN
+
+
+def _label(
+    difference: linear.GradientDifference, new: linear.Minimum, point: Floats, exact_scale: bool
+) -> tuple[Any, ...] | None:
+    """The label of one removed record: what the second version expects of it, and its residual."""
+    residuals = difference.residuals
+    assert residuals is not None
+    if new.classes:
+        if len(new.classes) == 2:
+            return (new.classes[int(residuals[0] > 0)],)
+        return (new.classes[int(np.argmax(residuals))],)
+    if not exact_scale:
+        return None
+    value = point @ new.theta + residuals
+    return (float(value[0]) if len(value) == 1 else tuple(value.tolist()),)
+
+
+def _of_scalers(place: _Place, case: _Case) -> Iterator[Trace]:
+    if getattr(place.old, "mean_", None) is None or not hasattr(place.old, "n_samples_seen_"):
+        return
+    (n, mean), (n_new, mean_new) = ((v.n_samples_seen_, v.mean_) for v in (place.old, place.new))
+    total, floor = sums.removed_sum(n, mean, n_new, mean_new)
+    n_gone = np.broadcast_to(np.asarray(n) - np.asarray(n_new), mean.shape)
+    yield _mean_trace(f"means of {place.name}", total, floor, n_gone, None)
+
+
+def _of_classes(place: _Place, case: _Case) -> Iterator[Trace]:
+    if not hasattr(place.old, "class_count_") or not hasattr(place.old, "theta_"):
+        return
+    traces = []
+    for code, label in enumerate(place.old.classes_):
+        (n, mean), (n_new, mean_new) = ((v.class_count_[code], v.theta_[code]) for v in (place.old, place.new))
+        if n > n_new:
+            total, floor = sums.removed_sum(n, mean, n_new, mean_new)
+            n_gone = np.full(mean.shape, n - n_new)
+            traces.append(_mean_trace(f"class means of {place.name}", total, floor, n_gone, (label,)))
+    if not traces:
+        traces = [_nothing(f"class means of {place.name}", place.old.theta_.shape[1])]
+    yield from traces
+
+
+def _nothing(source: str, d: int) -> Trace:
+    return Trace(source, Found.NOTHING, np.empty((0, d)), True, None, 0.0)
+
+
+def _mean_trace(source: str, total: Floats, floor: Floats, n_gone: Any, labels: tuple[Any, ...] | None) -> Trace:
+    if not (n_gone > 0).any():
+        return _nothing(source, len(total))
+    mean = total / np.where(n_gone > 0, n_gone, 1)
+    found = Found.RECORD if (n_gone <= 1).all() else Found.MEAN
+    signal = float(np.max(np.abs(total) / np.where(floor > 0, floor, 1e-300), initial=0.0))
+    return Trace(source, found, mean[None], True, labels, signal)
+
+
+def _of_rows(place: _Place, case: _Case) -> Iterator[Trace]:
+    attribute = next((name for name in STORED_ROWS if hasattr(place.old, name)), None)
+    if attribute is None:
+        return
+    old, new = (_dense(getattr(version, attribute)) for version in (place.old, place.new))
+    slope, shift, _ = place.in_first_units("public")
+    gone = sums.rows_gone(old, (new - shift) / slope)
+    found = Found.NOTHING if not gone.any() else Found.RECORD if gone.sum() == case.n_changed else Found.CANNOT_TELL
+    if found is Found.CANNOT_TELL:
+        case.notes.append(
+            f"{int(gone.sum())} stored rows of {place.name} are gone: removed ones, and others that are kept no longer"
+        )
+    labels = _stored_labels(place.old, gone)
+    yield Trace(f"stored rows of {place.name}", found, old[gone], True, labels, np.inf if gone.any() else 0.0)
+
+
+def _stored_labels(estimator: Any, gone: Any) -> tuple[Any, ...] | None:
+    if hasattr(estimator, "n_support_") and hasattr(estimator, "classes_"):
+        return tuple(np.repeat(estimator.classes_, estimator.n_support_)[gone].tolist())
+    labels = getattr(estimator, "_y", None)
+    if labels is None or not hasattr(estimator, "_fit_X"):
+        return None
+    labels = np.asarray(labels)[gone]
+    return tuple((np.asarray(estimator.classes_)[labels] if hasattr(estimator, "classes_") else labels).tolist())
+
+
+READERS: Sequence[Callable[[_Place, _Case], Iterator[Trace]]] = (_of_coefficients, _of_scalers, _of_classes, _of_rows)
+"""What reads one kind of place each."""
+
+
+def _judged(trace: Trace, place: _Place, true_labels: Any) -> Trace:
+    """The trace with its errors and ranks, in raw units."""
+    points = trace.points
+    raw = replace(trace, points=place.raw(points)) if len(points) else trace
+    if "truth" not in place.first or not len(points):
+        return raw
+    public, truth = _dense(place.first["public"]), _dense(place.first["truth"])
+    others = _dense(place.first["candidates"]) if "candidates" in place.first else public
+    spread = np.where(public.std(axis=0) > 0, public.std(axis=0), 1.0)
+    distance = np.linalg.norm((truth[:, None] - points[None]) / spread, axis=2)
+    nearest = distance.argmin(axis=1)
+    shown = points if trace.is_exact else np.clip(points, public.min(axis=0), public.max(axis=0))
+    errors = tuple(judging.error(shown[at], true, public) for at, true in zip(nearest, truth, strict=True))
+    wrong = None
+    if true_labels is not None and trace.labels is not None:
+        wrong = _wrong([trace.labels[at] for at in nearest], true_labels, trace.found, hasattr(place.old, "classes_"))
+    ranks: Indices = judging.ranks(points, truth, others, public)
+    return replace(raw, errors=errors, labels_wrong=wrong, ranks=tuple(ranks.tolist()), n_candidates=len(others) + 1)
+
+
+def _wrong(labels: list[Any], truth: Any, found: Found, is_class: bool) -> float | None:
+    if found is Found.MEAN:
+        return None
+    if is_class:
+        return float(np.mean([label != true for label, true in zip(labels, np.asarray(truth).tolist(), strict=True)]))
+    return float(np.sqrt(np.mean((np.asarray(labels, dtype=float) - np.asarray(truth, dtype=float)) ** 2)))
+
+
+def _told(trace: Trace) -> str:
+    text = f"{trace.source}: {trace.found}"
+    if trace.errors:
+        rmse, guess = (np.nanmean([getattr(e, name) for e in trace.errors]) for name in ("rmse", "guess_rmse"))
+        text += f", error {rmse:.3f} sd (guess {guess:.3f})"
+        text += f", rank {', '.join(map(str, trace.ranks))} of {trace.n_candidates} candidates"
+    return text
+
+
+def _pair(given: Any) -> tuple[Any, Any]:
+    return given if isinstance(given, tuple) and len(given) == 2 else (given, None)
+
+
+def _dense(table: Any) -> Floats:
+    with user_code("the step before the model", "its output"):
+        array = table.toarray() if hasattr(table, "toarray") else table
+        return np.asarray(array, dtype=float)
+
+
+def _require_same(old: Any, new: Any, attribute: str, what: str) -> None:
+    first, second = (np.asarray(getattr(version, attribute, None)) for version in (old, new))
+    if not np.array_equal(first, second):
+        raise ModelError(f"the versions have other {what}; give versions that differ in their training records alone")
