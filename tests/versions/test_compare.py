@@ -227,6 +227,33 @@ def test_several_removed_records_are_a_weighted_mean():
     np.testing.assert_allclose(found.points[0], residuals @ X[gone] / residuals.sum(), rtol=1e-6)
 
 
+@pytest.mark.parametrize("gone", [(5,), (5, 6), (5, 6, 7)])
+def test_several_records_are_separated_by_several_outputs_and_one_hot_columns(gone):
+    rng = np.random.default_rng(2)
+    codes, place = rng.integers(0, 4, 400), rng.integers(0, 3, 400)
+    Z = np.hstack([np.eye(4)[codes], np.eye(3)[place], rng.normal(size=(400, 2))])
+    outputs = Z @ rng.normal(size=(9, 3)) + rng.normal(size=(400, 3))
+    gone = list(gone)
+    old, new = versions(Ridge(1.0), outputs, gone, Z)
+    done = compare_versions(old, new, public=Z[200:], records=Z, truth=(Z[gone], outputs[gone]))
+    found = only(done)
+    assert found.found is Found.RECORD
+    assert found.labels_wrong < 1e-6
+    np.testing.assert_allclose(np.sort(found.points, axis=0), np.sort(Z[gone], axis=0), atol=1e-6)
+    old, new = versions(LogisticRegression(**EXACT), codes * (place < 2), gone, Z)
+    done = compare_versions(old, new, public=Z[200:], records=Z, truth=(Z[gone], (codes * (place < 2))[gone]))
+    assert only(done).found is Found.RECORD
+    assert only(done).labels_wrong == 0
+
+
+def test_more_records_than_outputs_are_not_separated():
+    rng = np.random.default_rng(2)
+    Z = np.hstack([np.eye(4)[rng.integers(0, 4, 400)], rng.normal(size=(400, 2))])
+    outputs = rng.normal(size=(400, 2))
+    old, new = versions(Ridge(1.0), outputs, [5, 6, 7], Z)
+    assert only(compare_versions(old, new, public=Z, records=Z, n_changed=3)).found is Found.MEAN
+
+
 def test_columns_of_a_frame_with_categories():
     pd = pytest.importorskip("pandas")
     rng = np.random.default_rng(0)

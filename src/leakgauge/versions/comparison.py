@@ -47,7 +47,7 @@ class Trace:
         points: records, or their mean ``[r, d]``, in the units of what comes to this place in the first version, or of
             what comes to the scalers directly before it.
         is_exact: whether only rounding and solvers stand between points and records, and no public sample.
-        labels: of each point, ``None`` where the place does not say.
+        labels: of each point, ``None`` where the place does not say; of several outputs a tuple each.
         signal: how many times what rounding and solvers may leave the difference is.
         errors: of each true record, against the point nearest to it.
         labels_wrong: share of the true records of one point each whose label is wrong; for numbers the root mean square
@@ -290,7 +290,7 @@ def _of_coefficients(place: _Place, case: _Case) -> Iterator[Trace]:
             left = float(np.abs(old.gradient(design, case.training_labels)).max())
             difference = replace(difference, stopping=2 * left)
     found = _found(difference, case)
-    exact = rows == "records" or case.covariance is not None
+    exact, G = rows == "records" or case.covariance is not None, difference.G
     point = None if found is Found.NOTHING else difference.point
     if point is None:
         if found is not Found.NOTHING:
@@ -301,9 +301,25 @@ def _of_coefficients(place: _Place, case: _Case) -> Iterator[Trace]:
             f"coefficients of {place.name}", Found.NOTHING, np.empty((0, len(slope))), exact, None, difference.signal
         )
         return
-    features = point[1:] if old.has_intercept else point
-    labels = _label(difference, new, point, exact_scale) if found is not Found.MEAN else None
-    yield Trace(f"coefficients of {place.name}", found, features[None], exact, labels, difference.signal)
+    points = point[None]
+    if found is Found.MEAN and exact and G.shape[1] > 1:
+        several = _separated(difference, old, _dense(place.first[rows]))
+        if several is not None and len(several) == case.n_changed:
+            found, points = Found.RECORD, several
+    labels = None
+    if found is not Found.MEAN:
+        residuals = np.linalg.lstsq(points.T, G, rcond=None)[0]
+        labels = tuple(_label(e, new, x, exact_scale) for e, x in zip(residuals, points, strict=True))
+    features = points[:, 1:] if old.has_intercept else points
+    yield Trace(f"coefficients of {place.name}", found, features, exact, labels, difference.signal)
+
+
+def _separated(difference: linear.GradientDifference, version: linear.Minimum, rows: Floats) -> Floats | None:
+    """Several removed records, by the columns that have two values in these rows."""
+    shift = int(version.has_intercept)
+    blocks = [[column + shift for column in block] for block in judging.one_hot_blocks(rows)]
+    design = version.design(rows)
+    return linear.points_in_span(difference, blocks, np.stack([design.min(axis=0), design.max(axis=0)]))
 
 
 def _found(difference: linear.GradientDifference, case: _Case) -> Found:
@@ -317,20 +333,16 @@ def _found(difference: linear.GradientDifference, case: _Case) -> Found:
     return Found.RECORD if case.n_changed == 1 else Found.MEAN
 
 
-def _label(
-    difference: linear.GradientDifference, new: linear.Minimum, point: Floats, exact_scale: bool
-) -> tuple[Any, ...] | None:
-    """The label of one removed record: what the second version expects of it, and its residual."""
-    residuals = difference.residuals
-    assert residuals is not None
+def _label(residuals: Floats, new: linear.Minimum, point: Floats, exact_scale: bool) -> Any:
+    """The label of a removed record x̃ ``[p]``: what the second version expects of it, and its residuals ``[k]``."""
+    if len(new.classes) == 2:
+        return new.classes[int(residuals[0] > 0)]
     if new.classes:
-        if len(new.classes) == 2:
-            return (new.classes[int(residuals[0] > 0)],)
-        return (new.classes[int(np.argmax(residuals))],)
+        return new.classes[int(np.argmax(residuals))]
     if not exact_scale:
         return None
     value = point @ new.theta + residuals
-    return (float(value[0]) if len(value) == 1 else tuple(value.tolist()),)
+    return float(value[0]) if len(value) == 1 else tuple(value.tolist())
 
 
 def _of_scalers(place: _Place, case: _Case) -> Iterator[Trace]:
@@ -414,7 +426,7 @@ def _judged(trace: Trace, place: _Place, true_labels: Any) -> Trace:
     shown = points if trace.is_exact else np.clip(points, public.min(axis=0), public.max(axis=0))
     errors = tuple(judging.error(shown[at], true, public) for at, true in zip(nearest, truth, strict=True))
     wrong = None
-    if true_labels is not None and trace.labels is not None:
+    if true_labels is not None and trace.labels is not None and None not in trace.labels:
         wrong = _wrong([trace.labels[at] for at in nearest], true_labels, trace.found, hasattr(place.old, "classes_"))
     ranks: Indices = judging.ranks(points, truth, others, public)
     return replace(raw, errors=errors, labels_wrong=wrong, ranks=tuple(ranks.tolist()), n_candidates=len(others) + 1)

@@ -52,26 +52,25 @@ def error(point: Floats, truth: Floats, public: Floats) -> Error:
 def one_hot_blocks(public: Floats) -> list[list[int]]:
     """Runs of columns with two values each, of which every public record has exactly one high; single ones else.
 
-    >>> one_hot_blocks(np.array([[1.0, 0, 5, 1], [0, 1, 6, 0], [0, 1, 7, 0]]))
-    [[0, 1], [3]]
+    A category that no public record has does not end a run.
+
+    >>> one_hot_blocks(np.array([[1.0, 0, 0, 5, 1], [0, 0, 1, 6, 0], [0, 0, 1, 7, 0]]))
+    [[0, 2], [4]]
     """
     low, high = public.min(axis=0), public.max(axis=0)
-    binary = (high > low) & ((public == low) | (public == high)).all(axis=0)
-    is_high = public == high
+    varies = high > low
+    binary = ((public == low) | (public == high)).all(axis=0)
+    is_high = (public == high) & varies
     blocks: list[list[int]] = []
     j = 0
     while j < len(binary):
-        if not binary[j]:
-            j += 1
-            continue
-        run, total = [j], is_high[:, j].astype(int)
-        while not (total == 1).all() and run[-1] + 1 < len(binary) and binary[run[-1] + 1]:
-            following = total + is_high[:, run[-1] + 1]
-            if (following > 1).any():
-                break
-            run, total = [*run, run[-1] + 1], following
-        blocks.append(run if (total == 1).all() else [j])
-        j = blocks[-1][-1] + 1
+        end, total = j, np.zeros(len(public), dtype=int)
+        while end < len(binary) and binary[end] and not (total == 1).all() and (total <= 1).all():
+            total, end = total + is_high[:, end], end + 1
+        end = end if (total == 1).all() else j + 1
+        if binary[j] and varies[j]:
+            blocks.append([column for column in range(j, end) if varies[column]])
+        j = end if binary[j] and varies[j] else j + 1
     return blocks
 
 

@@ -13,11 +13,13 @@ regression the usual form takes the Hessian half way between both versions, whic
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
-from scipy import special
+from scipy import linalg, special
 
 from leakgauge.arrays import Floats
 from leakgauge.errors import ModelError
@@ -27,6 +29,12 @@ SOLVERS_WITH_GRADIENT = ("lbfgs", "newton-cg", "newton-cholesky")
 
 ROUNDINGS = 64.0
 """Units in the last place that the terms of a sum of gradients may be off by; up to 12 were seen at 1,000 records."""
+
+MOST_IN_SPAN = 12
+"""Removed records that are looked for in the span of G, among 2^m points."""
+
+NEAR_TWO_VALUES = 1e-3
+"""How near a point comes to one of two values that it has, in units of their difference."""
 
 LARGEST_MISFIT = 1e-6
 """Of columns of two versions to a line, relative to their size."""
@@ -264,6 +272,40 @@ def from_covariance(old: Minimum, new: Minimum, covariance: Floats) -> GradientD
     floor = ROUNDINGS * max(old.rounding, new.rounding) * (np.abs(inverse) @ largest)
     constant = np.eye(1, p)[0] if old.has_intercept else None
     return GradientDifference(G, floor, 0.0, constant)
+
+
+def points_in_span(difference: GradientDifference, blocks: Sequence[Sequence[int]], values: Floats) -> Floats | None:
+    """The ``m`` removed records ``[m, p]`` where their number is the rank of G, or ``None`` if that is not certain.
+
+    With as many outputs as records, G = Σ x̃e'ᵀ spans the same space as the records. Each is a point of it at which the
+    constant is 1 and every column of two values has one of them; if there are exactly ``m`` such points, they are it.
+
+    Args:
+        difference: exact, of several outputs.
+        blocks: columns of x̃ with two values each, of which each record has one high, or single ones.
+        values: the lower and the higher value of each column ``[2, p]``.
+    """
+    G, constant = difference.G, difference.constant
+    left, sizes, _ = np.linalg.svd(G, full_matrices=False)
+    m = int((sizes > np.linalg.norm(difference.floor + difference.stopping)).sum())
+    binary = [column for block in blocks for column in block]
+    if constant is None or not 1 < m <= MOST_IN_SPAN or not binary:
+        return None
+    basis = left[:, :m]
+    along = constant @ basis
+    low, high = values[:, binary]
+    heights = (basis[binary] - np.outer(low, along)) / (high - low)[:, None]
+    one, free = along / (along @ along), linalg.null_space(along[None])
+    turned = heights @ free
+    triangle, order = linalg.qr(turned.T, mode="r", pivoting=True)
+    chosen = order[: m - 1]
+    if len(chosen) < m - 1 or abs(triangle[m - 2, m - 2]) < NEAR_TWO_VALUES:
+        return None
+    bits = np.array(list(product((0.0, 1.0), repeat=m - 1))).T
+    weights = one[:, None] + free @ np.linalg.solve(turned[chosen], bits - heights[chosen] @ one[:, None])
+    at = heights @ weights
+    fits = (np.minimum(np.abs(at), np.abs(at - 1)) < NEAR_TWO_VALUES).all(axis=0)
+    return np.asarray((basis @ weights[:, fits]).T) if fits.sum() == m else None
 
 
 def _constant(design: Floats, has_intercept: bool) -> Floats | None:
