@@ -12,7 +12,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier
 
 from leakgauge.errors import DataError, ModelError
-from leakgauge.versions import Found, compare_versions
+from leakgauge.versions import Found, compare_versions, over_removals
 
 EXACT = {"solver": "newton-cholesky", "tol": 1e-12, "max_iter": 1000}
 
@@ -268,6 +268,8 @@ def test_columns_of_a_frame_with_categories():
     done = compare_versions(old, new, public=frame[300:], truth=(frame[:1], y[:1]))
     scaler, coefficients = done.traces
     np.testing.assert_allclose(scaler.points[0], frame[["age", "pay"]].to_numpy()[0], rtol=1e-9)
+    assert scaler.names == ("age", "pay")
+    assert coefficients.names[0] == "onehotencoder__place_a"
     assert coefficients.errors[0].categories == 1
     assert coefficients.errors[0].rmse < 0.5
     assert coefficients.ranks[0] < 30
@@ -366,3 +368,41 @@ def test_nothing_that_is_shown_holds_a_value():
     for text in (repr(done), str(done), repr(done.traces[0])):
         assert not any(f"{value:.3f}" in text for value in [*X[7], Y[7]])
     assert "rank 1 of 1001 candidates" in str(done)
+    assert f"x1 = {X[7, 1]:.6g}" in done.show()
+    assert "label" in done.show()
+
+
+def test_missing_values_before_an_imputer():
+    """The means of a scaler count the values that are there; nothing is judged where distances are not known."""
+    from sklearn.impute import SimpleImputer
+
+    holes = np.where(np.random.default_rng(0).random(X.shape) < 0.1, np.nan, X)
+    old, new = versions(make_pipeline(StandardScaler(), SimpleImputer(), Ridge(1.0)), Y, (0,), holes)
+    done = compare_versions(old, new, public=holes[100:], truth=holes[:1], n_records=200)
+    scaler = done.traces[0]
+    there = ~np.isnan(holes[0])
+    np.testing.assert_allclose(scaler.points[0][there], holes[0][there], atol=1e-10)
+    assert not scaler.errors
+    assert done.notes[0].startswith("Ridge: the steps before the two versions encode records in different ways")
+
+
+def test_two_records_where_one_is_expected():
+    rng = np.random.default_rng(2)
+    Z, outputs = rng.normal(size=(300, 3)), rng.normal(size=(300, 2))
+    done = compare_versions(*versions(Ridge(1.0), outputs, (3, 4), Z), public=Z, records=Z)
+    assert only(done).found is Found.MEAN
+    assert "at least 2 records" in done.notes[0]
+
+
+def test_a_summary_over_removals():
+    done = [
+        compare_versions(*versions(Ridge(1.0), Y, (i,)), public=PUBLIC, truth=(X[[i]], Y[[i]]), n_records=200)
+        for i in range(20)
+    ]
+    (found,) = over_removals(done)
+    assert found.rmse.value == pytest.approx(np.sqrt(np.mean([only(one).errors[0].rmse ** 2 for one in done])))
+    assert found.rmse.low <= found.rmse.value <= found.rmse.high < found.guess_rmse
+    assert found.ranked_first.value == np.mean([only(one).ranks == (1,) for one in done])
+    assert (found.categories, found.n_candidates, found.n_reconstructed) == (None, 1001, 20)
+    with pytest.raises(DataError, match="one pipeline"):
+        over_removals([])

@@ -20,6 +20,7 @@ STORED_ROWS = ("_fit_X", "X_fit_", "X_train_", "support_vectors_")
 
 SOLVE = "fit both versions with tol=1e-8"
 
+Names: TypeAlias = tuple[str, ...]
 Views: TypeAlias = Mapping[str, Any]
 """Public records, training records, true records and candidates, as they come to one step of one version."""
 
@@ -46,6 +47,7 @@ class Trace:
         found: what it says.
         points: records, or their mean ``[r, d]``, in the units of what comes to this place in the first version, or of
             what comes to the scalers directly before it.
+        names: of the columns of the points ``[d]``.
         is_exact: whether only rounding and solvers stand between points and records, and no public sample.
         labels: of each point, ``None`` where the place does not say; of several outputs a tuple each.
         signal: how many times what rounding and solvers may leave the difference is.
@@ -59,6 +61,7 @@ class Trace:
     source: str
     found: Found
     points: Floats
+    names: Names
     is_exact: bool
     labels: tuple[Any, ...] | None
     signal: float
@@ -91,6 +94,16 @@ class VersionComparison:
 
     __repr__ = shapes
 
+    def show(self) -> str:
+        """The reconstructions themselves, column by column: values of persons, for those who may see them."""
+        lines = []
+        for trace in self.traces:
+            for i, point in enumerate(trace.points):
+                label = "" if trace.labels is None else f", label {trace.labels[i]}"
+                lines.append(f"{trace.source}: {trace.found}{label}")
+                lines += [f"  {name} = {value:.6g}" for name, value in zip(trace.names, point, strict=True)]
+        return "\n".join(lines)
+
     def __str__(self) -> str:
         """What was found, with errors and ranks and without a value of any record."""
         lines = [f"{self.n_changed} record{'s' if self.n_changed > 1 else ''} removed", *map(_told, self.traces)]
@@ -105,6 +118,7 @@ class _Place:
     new: Any
     first: Views
     second: Views
+    names: Names
     scalers: tuple[Any, ...] = ()
 
     @property
@@ -185,7 +199,7 @@ def compare_versions(
     for name, table in tables.items():
         if not np.shape(table) or not np.shape(table)[0]:
             raise DataError(f"{name} must be a table with at least one record, got shape {np.shape(table)}")
-    places = list(_places(old, new, tables, tables))
+    places = list(_places(old, new, tables, tables, _first_names(old, tables["public"])))
     counts = [counted for place in places if (counted := _counts(place)) is not None]
     n = np.shape(known)[0] if known is not None else n_records or (counts[0][0] if counts else None)
     removed = counts[0][0] - counts[0][1] if counts else None
@@ -197,18 +211,28 @@ def compare_versions(
     case = _Case(n, changed, None if covariance is None else np.asarray(covariance, dtype=float), training_labels)
     if removed == 0:
         case.notes.append("both versions have as many records: a record that replaced another one is not separated")
-    traces = [
-        _judged(trace, place, true_labels) for place in places for reader in READERS for trace in reader(place, case)
-    ]
+    traces: list[Trace] = []
+    refused: list[linear.OtherEncoding] = []
+    for place in places:
+        for reader in READERS:
+            try:
+                traces += [_judged(trace, place, true_labels) for trace in reader(place, case)]
+            except linear.OtherEncoding as error:
+                refused.append(error)
+                case.notes.append(f"{place.name}: {error}")
+    if refused and not traces:
+        raise refused[0]
     if not traces:
         raise ModelError(
             f"versions of {type(old).__name__} are not supported; give linear or logistic regressions, Gaussian naive "
             "Bayes, nearest neighbours, support vector machines, or pipelines that end in one"
         )
-    return VersionComparison(tuple(traces), changed, tuple(case.notes))
+    return VersionComparison(tuple(traces), case.n_changed, tuple(case.notes))
 
 
-def _places(old: Any, new: Any, first: Views, second: Views, scalers: tuple[Any, ...] = ()) -> Iterator[_Place]:
+def _places(
+    old: Any, new: Any, first: Views, second: Views, names: Names, scalers: tuple[Any, ...] = ()
+) -> Iterator[_Place]:
     """Every step of both versions, with what comes to it."""
     from sklearn.compose import ColumnTransformer
     from sklearn.pipeline import Pipeline
@@ -228,10 +252,11 @@ def _places(old: Any, new: Any, first: Views, second: Views, scalers: tuple[Any,
         for (_, step), (_, other) in zip(old.steps, new.steps, strict=True):
             if step in (None, "passthrough"):
                 continue
-            yield from _places(step, other, first, second, scalers)
+            yield from _places(step, other, first, second, names, scalers)
             scalers = (*scalers, step) if isinstance(step, StandardScaler) else ()
             if hasattr(step, "transform"):
                 first, second = _transformed(step, first), _transformed(other, second)
+                names = _names_after(step, names, first["public"].shape[1])
     elif isinstance(old, ColumnTransformer):
         for (_, step, columns), (_, other, _) in zip(old.transformers_, new.transformers_, strict=True):
             if hasattr(step, "fit"):
@@ -239,10 +264,36 @@ def _places(old: Any, new: Any, first: Views, second: Views, scalers: tuple[Any,
                     {name: _safe_indexing(table, columns, axis=1) for name, table in views.items()}
                     for views in (first, second)
                 )
-                yield from _places(step, other, chosen, others)
+                kept = tuple(_safe_indexing(np.array([names]), _positions(columns, names), axis=1)[0].tolist())
+                yield from _places(step, other, chosen, others, kept)
     else:
         _require_same(old, new, "classes_", "classes")
-        yield _Place(old, new, first, second, scalers)
+        yield _Place(old, new, first, second, names, scalers)
+
+
+def _first_names(estimator: Any, table: Any) -> Names:
+    """Names of the columns that the model takes, as it knows them, else by their place."""
+    names = getattr(estimator, "feature_names_in_", None)
+    return tuple(names) if names is not None else _places_as_names(np.shape(table)[1])
+
+
+def _places_as_names(d: int) -> Names:
+    return tuple(f"x{j}" for j in range(d))
+
+
+def _names_after(step: Any, names: Names, d: int) -> Names:
+    """Names of the ``d`` columns that a step makes of those with these names."""
+    try:
+        found = tuple(step.get_feature_names_out(np.array(names, dtype=object)).tolist())
+    except Exception:  # a step of the user's may know no names, or other ones
+        found = ()
+    return found if len(found) == d else _places_as_names(d)
+
+
+def _positions(columns: Any, names: Names) -> Any:
+    """Columns of a column transformer by position, where they are given by name."""
+    is_named = isinstance(columns, list | tuple | np.ndarray) and len(columns) and isinstance(columns[0], str)
+    return [names.index(name) for name in columns] if is_named else columns
 
 
 def _transformed(step: Any, views: Views) -> Views:
@@ -289,17 +340,18 @@ def _of_coefficients(place: _Place, case: _Case) -> Iterator[Trace]:
         if rows == "records" and case.training_labels is not None:
             left = float(np.abs(old.gradient(design, case.training_labels)).max())
             difference = replace(difference, stopping=2 * left)
-    found = _found(difference, case)
     exact, G = rows == "records" or case.covariance is not None, difference.G
+    if exact and difference.rank > case.n_changed:
+        case.n_changed = difference.rank
+        case.notes.append(f"the coefficients of {place.name} differ by at least {difference.rank} records")
+    found = _found(difference, case)
     point = None if found is Found.NOTHING else difference.point
     if point is None:
         if found is not Found.NOTHING:
             case.notes.append(
                 f"{place.name} has no intercept, and no columns with a constant sum: records are known up to a factor"
             )
-        yield Trace(
-            f"coefficients of {place.name}", Found.NOTHING, np.empty((0, len(slope))), exact, None, difference.signal
-        )
+        yield _nothing(f"coefficients of {place.name}", place.names, difference.signal)
         return
     points = point[None]
     if found is Found.MEAN and exact and G.shape[1] > 1:
@@ -311,7 +363,7 @@ def _of_coefficients(place: _Place, case: _Case) -> Iterator[Trace]:
         residuals = np.linalg.lstsq(points.T, G, rcond=None)[0]
         labels = tuple(_label(e, new, x, exact_scale) for e, x in zip(residuals, points, strict=True))
     features = points[:, 1:] if old.has_intercept else points
-    yield Trace(f"coefficients of {place.name}", found, features, exact, labels, difference.signal)
+    yield Trace(f"coefficients of {place.name}", found, features, place.names, exact, labels, difference.signal)
 
 
 def _separated(difference: linear.GradientDifference, version: linear.Minimum, rows: Floats) -> Floats | None:
@@ -351,7 +403,7 @@ def _of_scalers(place: _Place, case: _Case) -> Iterator[Trace]:
     (n, mean), (n_new, mean_new) = ((v.n_samples_seen_, v.mean_) for v in (place.old, place.new))
     total, floor = sums.removed_sum(n, mean, n_new, mean_new)
     n_gone = np.broadcast_to(np.asarray(n) - np.asarray(n_new), mean.shape)
-    yield _mean_trace(f"means of {place.name}", total, floor, n_gone, None)
+    yield _mean_trace(f"means of {place.name}", place.names, total, floor, n_gone, None)
 
 
 def _of_classes(place: _Place, case: _Case) -> Iterator[Trace]:
@@ -363,23 +415,25 @@ def _of_classes(place: _Place, case: _Case) -> Iterator[Trace]:
         if n > n_new:
             total, floor = sums.removed_sum(n, mean, n_new, mean_new)
             n_gone = np.full(mean.shape, n - n_new)
-            traces.append(_mean_trace(f"class means of {place.name}", total, floor, n_gone, (label,)))
+            traces.append(_mean_trace(f"class means of {place.name}", place.names, total, floor, n_gone, (label,)))
     if not traces:
-        traces = [_nothing(f"class means of {place.name}", place.old.theta_.shape[1])]
+        traces = [_nothing(f"class means of {place.name}", place.names)]
     yield from traces
 
 
-def _nothing(source: str, d: int) -> Trace:
-    return Trace(source, Found.NOTHING, np.empty((0, d)), True, None, 0.0)
+def _nothing(source: str, names: Names, signal: float = 0.0) -> Trace:
+    return Trace(source, Found.NOTHING, np.empty((0, len(names))), names, True, None, signal)
 
 
-def _mean_trace(source: str, total: Floats, floor: Floats, n_gone: Any, labels: tuple[Any, ...] | None) -> Trace:
+def _mean_trace(
+    source: str, names: Names, total: Floats, floor: Floats, n_gone: Any, labels: tuple[Any, ...] | None
+) -> Trace:
     if not (n_gone > 0).any():
-        return _nothing(source, len(total))
+        return _nothing(source, names)
     mean = total / np.where(n_gone > 0, n_gone, 1)
     found = Found.RECORD if (n_gone <= 1).all() else Found.MEAN
     signal = float(np.max(np.abs(total) / np.where(floor > 0, floor, 1e-300), initial=0.0))
-    return Trace(source, found, mean[None], True, labels, signal)
+    return Trace(source, found, mean[None], names, True, labels, signal)
 
 
 def _of_rows(place: _Place, case: _Case) -> Iterator[Trace]:
@@ -394,8 +448,8 @@ def _of_rows(place: _Place, case: _Case) -> Iterator[Trace]:
         case.notes.append(
             f"{int(gone.sum())} stored rows of {place.name} are gone: removed ones, and others that are kept no longer"
         )
-    labels = _stored_labels(place.old, gone)
-    yield Trace(f"stored rows of {place.name}", found, old[gone], True, labels, np.inf if gone.any() else 0.0)
+    labels, signal = _stored_labels(place.old, gone), np.inf if gone.any() else 0.0
+    yield Trace(f"stored rows of {place.name}", found, old[gone], place.names, True, labels, signal)
 
 
 def _stored_labels(estimator: Any, gone: Any) -> tuple[Any, ...] | None:
@@ -420,6 +474,8 @@ def _judged(trace: Trace, place: _Place, true_labels: Any) -> Trace:
         return raw
     public, truth = _dense(place.first["public"]), _dense(place.first["truth"])
     others = _dense(place.first["candidates"]) if "candidates" in place.first else public
+    if not all(np.isfinite(table).all() for table in (points, public, truth, others)):
+        return raw  # before an imputer there is no distance
     spread = np.where(public.std(axis=0) > 0, public.std(axis=0), 1.0)
     distance = np.linalg.norm((truth[:, None] - points[None]) / spread, axis=2)
     nearest = distance.argmin(axis=1)

@@ -40,6 +40,10 @@ LARGEST_MISFIT = 1e-6
 """Of columns of two versions to a line, relative to their size."""
 
 
+class OtherEncoding(ModelError):
+    """The steps before two versions encode records in different ways, so that nothing follows from their parameters."""
+
+
 @dataclass(frozen=True)
 class Minimum:
     """A linear model as the minimum of a penalised loss, in the units of one matrix.
@@ -166,10 +170,10 @@ def line(old: Floats, new: Floats) -> tuple[Floats, Floats, float]:
     Of a column that does not vary the slope is 1.
 
     Raises:
-        ModelError: the columns are not on lines: the steps before encode records in different ways.
+        OtherEncoding: the columns are not on lines: the steps before encode records in different ways.
     """
     if old.shape != new.shape:
-        raise ModelError(
+        raise OtherEncoding(
             f"the versions see {old.shape[1]} and {new.shape[1]} columns; give versions with the same features and "
             "the same categories"
         )
@@ -183,7 +187,7 @@ def line(old: Floats, new: Floats) -> tuple[Floats, Floats, float]:
     shift = np.where(same, 0.0, new.mean(axis=0) - slope * old.mean(axis=0))
     misfit = np.abs(old * slope + shift - new).max(axis=0) / np.where(size > 0, size, 1.0)
     if (misfit > LARGEST_MISFIT).any() or (slope == 0).any():
-        raise ModelError(
+        raise OtherEncoding(
             "the steps before the two versions encode records in different ways, beyond another scale and another "
             "mean; give versions with the same features, categories and vocabulary"
         )
@@ -217,6 +221,12 @@ class GradientDifference:
         size, floor = np.abs(self.G), self.floor + self.stopping
         ratio = np.divide(size, floor, out=np.where(size > 0, np.inf, 0.0), where=floor > 0)
         return float(ratio.max(initial=0.0))
+
+    @property
+    def rank(self) -> int:
+        """How many removed records it takes at least to explain it, if no public sample stands for the others."""
+        sizes = np.linalg.svd(self.G, compute_uv=False)
+        return int((sizes > np.linalg.norm(self.floor + self.stopping)).sum())
 
     @property
     def residuals(self) -> Floats | None:
@@ -286,8 +296,7 @@ def points_in_span(difference: GradientDifference, blocks: Sequence[Sequence[int
         values: the lower and the higher value of each column ``[2, p]``.
     """
     G, constant = difference.G, difference.constant
-    left, sizes, _ = np.linalg.svd(G, full_matrices=False)
-    m = int((sizes > np.linalg.norm(difference.floor + difference.stopping)).sum())
+    left, m = np.linalg.svd(G, full_matrices=False)[0], difference.rank
     binary = [column for block in blocks for column in block]
     if constant is None or not 1 < m <= MOST_IN_SPAN or not binary:
         return None
