@@ -202,7 +202,7 @@ def compare_versions(
     places = list(_places(old, new, tables, tables, _first_names(old, tables["public"])))
     counts = [counted for place in places if (counted := _counts(place)) is not None]
     n = np.shape(known)[0] if known is not None else n_records or (counts[0][0] if counts else None)
-    removed = counts[0][0] - counts[0][1] if counts else None
+    removed = counts[0][1] if counts else None
     if removed is not None and removed < 0:
         raise ModelError(
             f"the second version was trained on {-removed} records more than the first; give the larger version first"
@@ -212,12 +212,12 @@ def compare_versions(
     if removed == 0:
         case.notes.append("both versions have as many records: a record that replaced another one is not separated")
     traces: list[Trace] = []
-    refused: list[linear.OtherEncoding] = []
+    refused: list[linear.OtherEncodingError] = []
     for place in places:
         for reader in READERS:
             try:
                 traces += [_judged(trace, place, true_labels) for trace in reader(place, case)]
-            except linear.OtherEncoding as error:
+            except linear.OtherEncodingError as error:
                 refused.append(error)
                 case.notes.append(f"{place.name}: {error}")
     if refused and not traces:
@@ -302,13 +302,18 @@ def _transformed(step: Any, views: Views) -> Views:
 
 
 def _counts(place: _Place) -> tuple[int, int] | None:
-    """Training records of both versions, where a step counted them."""
-    for attribute in ("n_samples_seen_", "class_count_"):
-        if hasattr(place.old, attribute):
-            pair = [np.asarray(getattr(version, attribute)) for version in (place.old, place.new)]
-            old, new = (int(value.sum() if attribute == "class_count_" else value.max()) for value in pair)
-            return old, new
-    return None
+    """Training records of the first version, and how many the second has fewer, where a step counted them.
+
+    Scalers count the values of each column that are not missing: the largest difference is of the most complete ones.
+    """
+    if hasattr(place.old, "n_samples_seen_"):
+        old, new = (np.atleast_1d(version.n_samples_seen_) for version in (place.old, place.new))
+    elif hasattr(place.old, "class_count_"):
+        old, new = (np.atleast_1d(version.class_count_.sum()) for version in (place.old, place.new))
+    else:
+        return None
+    fewer = old - new
+    return int(old.max()), int(fewer[np.abs(fewer).argmax()])
 
 
 def _of_coefficients(place: _Place, case: _Case) -> Iterator[Trace]:

@@ -40,7 +40,7 @@ LARGEST_MISFIT = 1e-6
 """Of columns of two versions to a line, relative to their size."""
 
 
-class OtherEncoding(ModelError):
+class OtherEncodingError(ModelError):
     """The steps before two versions encode records in different ways, so that nothing follows from their parameters."""
 
 
@@ -170,10 +170,10 @@ def line(old: Floats, new: Floats) -> tuple[Floats, Floats, float]:
     Of a column that does not vary the slope is 1.
 
     Raises:
-        OtherEncoding: the columns are not on lines: the steps before encode records in different ways.
+        OtherEncodingError: the columns are not on lines: the steps before encode records in different ways.
     """
     if old.shape != new.shape:
-        raise OtherEncoding(
+        raise OtherEncodingError(
             f"the versions see {old.shape[1]} and {new.shape[1]} columns; give versions with the same features and "
             "the same categories"
         )
@@ -187,7 +187,7 @@ def line(old: Floats, new: Floats) -> tuple[Floats, Floats, float]:
     shift = np.where(same, 0.0, new.mean(axis=0) - slope * old.mean(axis=0))
     misfit = np.abs(old * slope + shift - new).max(axis=0) / np.where(size > 0, size, 1.0)
     if (misfit > LARGEST_MISFIT).any() or (slope == 0).any():
-        raise OtherEncoding(
+        raise OtherEncodingError(
             "the steps before the two versions encode records in different ways, beyond another scale and another "
             "mean; give versions with the same features, categories and vocabulary"
         )
