@@ -35,7 +35,7 @@ def versions(learner, labels, gone=(7,), X=X):
     from sklearn.base import clone
 
     keep = np.setdiff1d(np.arange(len(X)), gone)
-    return clone(learner).fit(X, labels), clone(learner).fit(X[keep], labels[keep])
+    return clone(learner).fit(X, labels), clone(learner).fit(X[keep], None if labels is None else labels[keep])
 
 
 def only(comparison):
@@ -121,6 +121,19 @@ def test_the_worked_example_of_ridge():
     np.testing.assert_allclose(
         only(compare_versions(old, new, public=x, covariance=covariance)).points, [[4.0]], atol=1e-6
     )
+
+
+def test_pairs_and_records_are_tables_too():
+    from leakgauge.records import Records
+
+    old, new = versions(Ridge(1.0), Y)
+    known = Records.from_arrays(X, Y)
+    both = [
+        compare_versions(old, new, public=(PUBLIC, None), records=(X, Y), truth=(X[[7]], Y[[7]])),
+        compare_versions(old, new, public=PUBLIC, records=known, truth=known[[7]]),
+    ]
+    assert only(both[0]).errors == only(both[1]).errors
+    assert only(both[0]).labels == only(both[1]).labels
 
 
 def test_the_worked_example_of_logistic_regression():
@@ -308,6 +321,22 @@ def test_a_record_at_the_mean_is_found():
     np.testing.assert_allclose(found.points[0], mean[200], atol=1e-8)
 
 
+def test_more_columns_than_records():
+    """Both versions fit their records perfectly; the removed one is what the second does not fit."""
+    wide, _, _ = table(30, 40, seed=4)
+    labels = np.random.default_rng(5).normal(size=30)
+    found = only(compare_versions(*versions(LinearRegression(), labels, (7,), wide), public=wide, records=wide))
+    np.testing.assert_allclose(found.points[0], wide[7], atol=1e-5)
+    assert found.labels[0] == pytest.approx(labels[7], abs=1e-5)
+
+
+def test_sums_that_rounding_hides():
+    """Of 1e15 ± 1 a mean keeps no digit of one record in 200."""
+    far = X + 1e16
+    done = compare_versions(*versions(StandardScaler(), None, (7,), far), public=PUBLIC + 1e16, truth=far[[7]])
+    assert only(done).found is Found.CANNOT_TELL
+
+
 def test_single_precision_blurs_and_says_so():
     single = X.astype(np.float32)
     found = only(
@@ -350,9 +379,12 @@ def test_what_cannot_be_compared():
         )
     with pytest.raises(ModelError, match="weighs each record"):
         compare_versions(*versions(LogisticRegression(class_weight="balanced"), C), public=PUBLIC, n_records=200)
-    old, new = versions(make_pipeline(StandardScaler(), Ridge(1.0)), Y)
-    with pytest.raises(ModelError, match="give the larger version first"):
-        compare_versions(new, old, public=PUBLIC)
+    for learner, labels in ((make_pipeline(StandardScaler(), Ridge(1.0)), Y), (KNeighborsClassifier(), C)):
+        smaller, larger = reversed(versions(learner, labels))
+        with pytest.raises(ModelError, match="give the larger version first"):
+            compare_versions(smaller, larger, public=PUBLIC)
+    with pytest.raises(DataError, match="public must have the 4 columns"):
+        compare_versions(old, new, public=PUBLIC[:, :3], n_records=200)
     with pytest.raises(ModelError, match="other classes"):
         compare_versions(LogisticRegression().fit(X, C), LogisticRegression().fit(X, THREE), public=PUBLIC)
     codes = np.arange(200)[:, None] % 4

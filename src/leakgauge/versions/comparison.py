@@ -12,6 +12,7 @@ import numpy as np
 from leakgauge.arrays import Floats, Indices
 from leakgauge.errors import DataError, ModelError, user_code
 from leakgauge.escaping import shapes
+from leakgauge.records import Records
 from leakgauge.versions import judging, linear, sums
 
 PENALTIES = ("alpha", "C", "penalty", "l1_ratio", "fit_intercept", "intercept_scaling", "class_weight", "positive")
@@ -194,19 +195,15 @@ def compare_versions(
     _require_same(old, new, "feature_names_in_", "features")
     known, training_labels = _pair(records)
     true, true_labels = _pair(truth)
-    tables = {"public": public, "records": known, "truth": true, "candidates": candidates}
-    tables = {name: table for name, table in tables.items() if table is not None}
+    given = {"public": _pair(public)[0], "records": known, "truth": true, "candidates": _pair(candidates)[0]}
+    tables = {name: table for name, table in given.items() if table is not None}
     for name, table in tables.items():
-        if not np.shape(table) or not np.shape(table)[0]:
-            raise DataError(f"{name} must be a table with at least one record, got shape {np.shape(table)}")
+        _require_table(table, name, old)
     places = list(_places(old, new, tables, tables, _first_names(old, tables["public"])))
     counts = [counted for place in places if (counted := _counts(place)) is not None]
     n = np.shape(known)[0] if known is not None else n_records or (counts[0][0] if counts else None)
     removed = counts[0][1] if counts else None
-    if removed is not None and removed < 0:
-        raise ModelError(
-            f"the second version was trained on {-removed} records more than the first; give the larger version first"
-        )
+    _require_larger(removed or 0)
     changed = removed or n_changed or (np.shape(true)[0] if true is not None else 1)
     case = _Case(n, changed, None if covariance is None else np.asarray(covariance, dtype=float), training_labels)
     if removed == 0:
@@ -364,7 +361,7 @@ def _of_coefficients(place: _Place, case: _Case) -> Iterator[Trace]:
         if several is not None and len(several) == case.n_changed:
             found, points = Found.RECORD, several
     labels = None
-    if found is not Found.MEAN:
+    if found is Found.RECORD or case.n_changed == 1:
         residuals = np.linalg.lstsq(points.T, G, rcond=None)[0]
         labels = tuple(_label(e, new, x, exact_scale) for e, x in zip(residuals, points, strict=True))
     features = points[:, 1:] if old.has_intercept else points
@@ -408,7 +405,7 @@ def _of_scalers(place: _Place, case: _Case) -> Iterator[Trace]:
     (n, mean), (n_new, mean_new) = ((v.n_samples_seen_, v.mean_) for v in (place.old, place.new))
     total, floor = sums.removed_sum(n, mean, n_new, mean_new)
     n_gone = np.broadcast_to(np.asarray(n) - np.asarray(n_new), mean.shape)
-    yield _mean_trace(f"means of {place.name}", place.names, total, floor, n_gone, None)
+    yield _mean_trace(f"means of {place.name}", place, total, floor, n_gone, None)
 
 
 def _of_classes(place: _Place, case: _Case) -> Iterator[Trace]:
@@ -420,7 +417,7 @@ def _of_classes(place: _Place, case: _Case) -> Iterator[Trace]:
         if n > n_new:
             total, floor = sums.removed_sum(n, mean, n_new, mean_new)
             n_gone = np.full(mean.shape, n - n_new)
-            traces.append(_mean_trace(f"class means of {place.name}", place.names, total, floor, n_gone, (label,)))
+            traces.append(_mean_trace(f"class means of {place.name}", place, total, floor, n_gone, (label,)))
     if not traces:
         traces = [_nothing(f"class means of {place.name}", place.names)]
     yield from traces
@@ -431,14 +428,14 @@ def _nothing(source: str, names: Names, signal: float = 0.0) -> Trace:
 
 
 def _mean_trace(
-    source: str, names: Names, total: Floats, floor: Floats, n_gone: Any, labels: tuple[Any, ...] | None
+    source: str, place: _Place, total: Floats, floor: Floats, n_gone: Any, labels: tuple[Any, ...] | None
 ) -> Trace:
     if not (n_gone > 0).any():
-        return _nothing(source, names)
-    mean = total / np.where(n_gone > 0, n_gone, 1)
-    found = Found.RECORD if (n_gone <= 1).all() else Found.MEAN
-    signal = float(np.max(np.abs(total) / np.where(floor > 0, floor, 1e-300), initial=0.0))
-    return Trace(source, found, mean[None], names, True, labels, signal)
+        return _nothing(source, place.names)
+    spread = np.nanstd(_dense(place.first["public"]), axis=0)
+    signal = float(np.divide(spread, floor, out=np.full(len(floor), np.inf), where=floor > 0).max())
+    found = Found.CANNOT_TELL if signal < 1 else Found.RECORD if (n_gone <= 1).all() else Found.MEAN
+    return Trace(source, found, (total / np.where(n_gone > 0, n_gone, 1))[None], place.names, True, labels, signal)
 
 
 def _of_rows(place: _Place, case: _Case) -> Iterator[Trace]:
@@ -447,7 +444,11 @@ def _of_rows(place: _Place, case: _Case) -> Iterator[Trace]:
         return
     old, new = (_dense(getattr(version, attribute)) for version in (place.old, place.new))
     slope, shift, _ = place.in_first_units("public")
+    if attribute != "support_vectors_":  # every record is stored, and counted
+        _require_larger(len(old) - len(new))
     gone = sums.rows_gone(old, (new - shift) / slope)
+    if attribute != "support_vectors_":
+        case.n_changed = int(gone.sum()) or case.n_changed
     found = Found.NOTHING if not gone.any() else Found.RECORD if gone.sum() == case.n_changed else Found.CANNOT_TELL
     if found is Found.CANNOT_TELL:
         case.notes.append(
@@ -510,8 +511,33 @@ def _told(trace: Trace) -> str:
     return text
 
 
+def _require_larger(fewer: int) -> None:
+    """Of the second version, by so many records."""
+    if fewer < 0:
+        raise ModelError(
+            f"the second version was trained on {-fewer} records more than the first; give the larger version first"
+        )
+
+
 def _pair(given: Any) -> tuple[Any, Any]:
+    """Features and labels, where these are given."""
+    if isinstance(given, Records):
+        return given.schema.decode(given.features), given.schema.decode_labels(given.labels)
     return given if isinstance(given, tuple) and len(given) == 2 else (given, None)
+
+
+def _require_table(table: Any, name: str, estimator: Any) -> None:
+    """Of at least one record with the columns that the model takes."""
+    shape = np.shape(table)
+    if len(shape) != 2 or not shape[0]:
+        raise DataError(f"{name} must be a table with at least one record, got shape {shape}")
+    expected = getattr(estimator, "n_features_in_", shape[1])
+    columns, names = getattr(table, "columns", None), getattr(estimator, "feature_names_in_", None)
+    if shape[1] != expected or not (columns is None or names is None or list(columns) == list(names)):
+        raise DataError(
+            f"{name} must have the {expected} columns that the model takes, in their order; got {shape[1]} columns"
+            f"{'' if columns is None else ' of a frame'}"
+        )
 
 
 def _dense(table: Any) -> Floats:

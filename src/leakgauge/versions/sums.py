@@ -34,12 +34,17 @@ def rows_gone(old: Floats, new: Floats) -> Flags:
     """Which stored rows ``[n]`` the second version holds fewer times, both ``[., d]`` in the units of the first.
 
     Of equal rows the first ones count as gone, as many as are missing.
+
+    >>> rows_gone(np.array([[1.0], [2.0], [1.0]]), np.array([[1.0], [2.0]])).tolist()
+    [True, False, False]
     """
     scale = np.where(old.std(axis=0) > 0, old.std(axis=0), 1.0)
     near = SAME_ROW * np.sqrt(old.shape[1]) * (1 + np.abs(old / scale).max(initial=0.0))
-    first, second = cKDTree(old / scale), cKDTree(new / scale)
-    groups = first.query_ball_point(old / scale, near)
-    left = second.query_ball_point(old / scale, near, return_length=True)
-    place = np.array([sorted(group).index(row) for row, group in enumerate(groups)], dtype=int)
-    size = np.array([len(group) for group in groups], dtype=int)
-    return np.asarray(place < size - left)
+    distance, nearest = cKDTree(old / scale).query(new / scale)
+    group = np.unique(old, axis=0, return_inverse=True)[1].ravel()
+    left = np.bincount(group[nearest[distance <= near]], minlength=len(old))
+    order = np.argsort(group, kind="stable")
+    first = np.searchsorted(group[order], group[order])
+    occurrence = np.empty(len(old), dtype=int)
+    occurrence[order] = np.arange(len(old)) - first
+    return np.asarray(occurrence < np.bincount(group, minlength=len(old))[group] - left[group])
