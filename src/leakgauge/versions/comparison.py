@@ -19,6 +19,9 @@ PENALTIES = ("alpha", "C", "penalty", "l1_ratio", "fit_intercept", "intercept_sc
 STORED_ROWS = ("_fit_X", "X_fit_", "X_train_", "support_vectors_")
 """Attributes in which neighbours, kernel methods and support vector machines keep training records."""
 
+SURE = 10.0
+"""Times that a difference must be above what rounding and solvers may leave, for a record to be found."""
+
 SOLVE = "fit both versions with tol=1e-8"
 
 Names: TypeAlias = tuple[str, ...]
@@ -34,9 +37,9 @@ class Found(StrEnum):
     MEAN = "mean"
     """Their mean, weighted by residuals where it comes from coefficients: no single record is identified."""
     NOTHING = "nothing"
-    """The versions differ there by rounding alone."""
+    """The versions differ by no more than rounding and solvers leave, a hundredth of what a typical record makes."""
     CANNOT_TELL = "cannot tell"
-    """They differ by no more than solvers that stopped early may leave."""
+    """Rounding, or solvers that stopped early, may hide a record; or the record is one of several rows."""
 
 
 @dataclass(frozen=True)
@@ -337,11 +340,9 @@ def _of_coefficients(place: _Place, case: _Case) -> Iterator[Trace]:
     else:
         if case.n is None:
             raise DataError("the number of training records of the first version is not known; give n_records")
-        design = _dense(place.first[rows])
-        difference, exact_scale = linear.gradient_difference(old, new, design, case.n), True
-        if rows == "records" and case.training_labels is not None:
-            left = float(np.abs(old.gradient(design, case.training_labels)).max())
-            difference = replace(difference, stopping=2 * left)
+        labels = case.training_labels if rows == "records" else None
+        design, exact_scale = _dense(place.first[rows]), True
+        difference = linear.gradient_difference(old, new, design, case.n, labels)
     exact, G = rows == "records" or case.covariance is not None, difference.G
     if exact and difference.rank > case.n_changed:
         case.n_changed = difference.rank
@@ -377,14 +378,14 @@ def _separated(difference: linear.GradientDifference, version: linear.Minimum, r
 
 
 def _found(difference: linear.GradientDifference, case: _Case) -> Found:
-    if difference.is_rounding:
+    if difference.signal >= SURE:
+        return Found.RECORD if case.n_changed == 1 else Found.MEAN
+    if not difference.G.any() or (difference.signal < 1 and difference.would_show >= SURE**2):
         return Found.NOTHING
-    if difference.signal < 1:
-        size = float(np.abs(difference.G).max())
-        left = "an unknown gradient" if np.isinf(difference.stopping) else f"a gradient of {difference.stopping:.2g}"
-        case.notes.append(f"solvers may have left {left}, and the versions differ by {size:.2g}; {SOLVE}")
-        return Found.CANNOT_TELL
-    return Found.RECORD if case.n_changed == 1 else Found.MEAN
+    size, floor = float(np.abs(difference.G).max()), float(difference.floor.max())
+    left = "an unknown gradient" if np.isinf(floor) else f"a gradient of {floor:.2g}"
+    case.notes.append(f"solvers and rounding may leave {left}, and the versions differ by {size:.2g}; {SOLVE}")
+    return Found.CANNOT_TELL
 
 
 def _label(residuals: Floats, new: linear.Minimum, point: Floats, exact_scale: bool) -> Any:
@@ -443,16 +444,17 @@ def _of_rows(place: _Place, case: _Case) -> Iterator[Trace]:
     if attribute is None:
         return
     old, new = (_dense(getattr(version, attribute)) for version in (place.old, place.new))
-    slope, shift, _ = place.in_first_units("public")
+    slope, shift, misfit = place.in_first_units("public")
+    gone = sums.rows_gone(old, (new - shift) / slope, misfit)
+    found = Found.RECORD if gone.any() else Found.NOTHING
     if attribute != "support_vectors_":  # every record is stored, and counted
         _require_larger(len(old) - len(new))
-    gone = sums.rows_gone(old, (new - shift) / slope)
-    if attribute != "support_vectors_":
         case.n_changed = int(gone.sum()) or case.n_changed
-    found = Found.NOTHING if not gone.any() else Found.RECORD if gone.sum() == case.n_changed else Found.CANNOT_TELL
-    if found is Found.CANNOT_TELL:
+    elif gone.any():
+        found = Found.CANNOT_TELL
         case.notes.append(
-            f"{int(gone.sum())} stored rows of {place.name} are gone: removed ones, and others that are kept no longer"
+            f"{int(gone.sum())} support vectors of {place.name} are gone: removed records, or others that lie outside "
+            "the margin now"
         )
     labels, signal = _stored_labels(place.old, gone), np.inf if gone.any() else 0.0
     yield Trace(f"stored rows of {place.name}", found, old[gone], place.names, True, labels, signal)

@@ -27,6 +27,9 @@ from leakgauge.errors import ModelError
 SOLVERS_WITH_GRADIENT = ("lbfgs", "newton-cg", "newton-cholesky")
 """Of logistic regression: their ``tol`` bounds the largest entry of the mean gradient."""
 
+LBFGS_CHANGE = 64 * float(np.finfo(float).eps)
+"""Relative change of the loss below which scikit-learn's L-BFGS stops, whatever its ``tol``."""
+
 ROUNDINGS = 64.0
 """Units in the last place that the terms of a sum of gradients may be off by; up to 12 were seen at 1,000 records."""
 
@@ -55,6 +58,8 @@ class Minimum:
         classes: of a classifier, else empty. Of two classes ``k`` is 1.
         tolerance: largest entry of the mean gradient at which the solver may have stopped; infinite if unknown.
         rounding: relative rounding error of coefficients and records.
+        by_iteration: whether it is solved by lowering a loss, which shows no gradient below the root of its rounding.
+        is_normwise: whether rounding of its largest columns enters all, as in a singular value decomposition.
     """
 
     theta: Floats
@@ -63,6 +68,8 @@ class Minimum:
     classes: tuple[Any, ...]
     tolerance: float
     rounding: float
+    by_iteration: bool = False
+    is_normwise: bool = False
 
     def design(self, rows: Floats) -> Floats:
         """The records ``[m, d]`` as x̃ ``[m, p]``."""
@@ -128,13 +135,13 @@ def minimum(estimator: Any) -> Minimum:
     penalty = np.zeros_like(theta)
     intercept = np.zeros((1, theta.shape[1]))
     classes: tuple[Any, ...] = ()
-    tolerance = 0.0
+    tolerance, is_normwise = 0.0, name == "LinearRegression"
     if settings.get("positive"):
         raise ModelError(f"{name} with positive=True is at the edge of what is allowed, where no gradient is 0")
     if name == "Ridge":
         penalty = theta * np.asarray(settings["alpha"], dtype=float)
         solver = getattr(estimator, "solver_", settings["solver"])  # what "auto" stood for
-        tolerance = 0.0 if solver in ("auto", "svd", "cholesky") else np.inf
+        tolerance, is_normwise = 0.0 if solver in ("auto", "svd", "cholesky") else np.inf, solver == "svd"
     if name == "LinearRegression" and not hasattr(estimator, "rank_"):  # of sparse records, by an iteration
         tolerance = np.inf
     if name == "LogisticRegression":
@@ -150,7 +157,7 @@ def minimum(estimator: Any) -> Minimum:
     if has_intercept:
         constant = np.broadcast_to(np.asarray(estimator.intercept_, dtype=float), theta.shape[1])
         theta, penalty = np.vstack([constant, theta]), np.vstack([intercept, penalty])
-    return Minimum(theta, penalty, has_intercept, classes, tolerance, rounding)
+    return Minimum(theta, penalty, has_intercept, classes, tolerance, rounding, bool(classes), is_normwise)
 
 
 def _require_ridge(settings: dict[str, Any], name: str) -> None:
@@ -200,33 +207,31 @@ class GradientDifference:
 
     Args:
         G: that sum ``[p, k]``; up to one factor where it comes from a covariance.
-        floor: what rounding may leave of it ``[p, k]``.
-        stopping: what solvers that stopped at their tolerance may leave in an entry of it.
+        floor: what rounding, and solvers that stopped at their tolerance, may leave of it ``[p, k]``.
+        typical: what one record makes of it, on average ``[p, k]``; 0 if unknown.
         constant: a vector ``[p]`` with x̃ᵀc = 1 for every record, or ``None``.
     """
 
     G: Floats
     floor: Floats
-    stopping: float
+    typical: Floats
     constant: Floats | None
 
     @property
-    def is_rounding(self) -> bool:
-        """Whether rounding alone explains the difference."""
-        return bool((np.abs(self.G) <= self.floor).all())
+    def signal(self) -> float:
+        """How many times its floor the difference is, in its largest entry."""
+        return _largest_ratio(np.abs(self.G), self.floor)
 
     @property
-    def signal(self) -> float:
-        """How many times what rounding and solvers may leave the difference is, in its largest entry."""
-        size, floor = np.abs(self.G), self.floor + self.stopping
-        ratio = np.divide(size, floor, out=np.where(size > 0, np.inf, 0.0), where=floor > 0)
-        return float(ratio.max(initial=0.0))
+    def would_show(self) -> float:
+        """How many times its floor the difference would be for a typical record."""
+        return _largest_ratio(self.typical, self.floor)
 
     @property
     def rank(self) -> int:
         """How many removed records it takes at least to explain it, if no public sample stands for the others."""
         sizes = np.linalg.svd(self.G, compute_uv=False)
-        return int((sizes > np.linalg.norm(self.floor + self.stopping)).sum())
+        return int((sizes > np.linalg.norm(self.floor)).sum())
 
     @property
     def residuals(self) -> Floats | None:
@@ -245,7 +250,7 @@ class GradientDifference:
         return np.asarray(self.G @ residuals / (residuals @ residuals))
 
 
-def gradient_difference(old: Minimum, new: Minimum, rows: Floats, n: int) -> GradientDifference:
+def gradient_difference(old: Minimum, new: Minimum, rows: Floats, n: int, labels: Any = None) -> GradientDifference:
     """The difference of two minima in the units of one matrix.
 
     Args:
@@ -253,14 +258,30 @@ def gradient_difference(old: Minimum, new: Minimum, rows: Floats, n: int) -> Gra
         new: the version without them.
         rows: records of the first version, or public ones in their place ``[m, d]``.
         n: training records of the first version.
+        labels: of its records ``[m]`` where these are the rows: how far its solver came is then measured.
     """
     design, weight = old.design(rows), n / len(rows)
-    change = old.means(design) - new.means(design) if old.classes else design @ (old.theta - new.theta)
+    means = old.means(design)
+    change = means - new.means(design) if old.classes else design @ (old.theta - new.theta)
     G = weight * (design.T @ change) + (old.penalty - new.penalty)
+    size, largest = np.abs(design), np.maximum(np.abs(old.theta), np.abs(new.theta))
+    terms = size.max(axis=1, keepdims=True) * largest.sum(axis=0) if old.is_normwise else size @ largest
     rounding = ROUNDINGS * max(old.rounding, new.rounding)
-    largest = np.maximum(np.abs(old.theta), np.abs(new.theta))
-    floor = rounding * (weight * (np.abs(design).T @ (np.abs(design) @ largest)) + np.abs(old.penalty))
-    return GradientDifference(G, floor, n * (old.tolerance + new.tolerance), _constant(design, old.has_intercept))
+    floor = rounding * (weight * (size.T @ terms) + np.abs(old.penalty))
+    if labels is None:
+        residuals = 2 * means * (1 - means) if old.classes else np.broadcast_to(means.std(axis=0), means.shape)
+        floor = floor + sum(_stopping(version, size, n) for version in (old, new))
+    else:
+        residuals = np.abs(means - old.targets(labels))
+        floor = floor + 2 * np.abs(old.gradient(rows, labels)).max()
+    typical = size.T @ residuals / len(rows)
+    return GradientDifference(G, floor, typical, _constant(design, old.has_intercept))
+
+
+def _stopping(version: Minimum, size: Floats, n: int) -> Floats:
+    """What a solver may leave of a gradient, in each column of absolute values ``[m, p]``: ``[p, 1]``."""
+    unseen = np.sqrt(LBFGS_CHANGE + version.rounding) if version.by_iteration else 0.0
+    return np.asarray(n * (version.tolerance + unseen * np.sqrt((size**2).mean(axis=0)))[:, None])
 
 
 def from_covariance(old: Minimum, new: Minimum, covariance: Floats) -> GradientDifference:
@@ -281,7 +302,7 @@ def from_covariance(old: Minimum, new: Minimum, covariance: Floats) -> GradientD
     G, largest = np.asarray(inverse @ change), np.maximum(np.abs(old.theta), np.abs(new.theta))
     floor = ROUNDINGS * max(old.rounding, new.rounding) * (np.abs(inverse) @ largest)
     constant = np.eye(1, p)[0] if old.has_intercept else None
-    return GradientDifference(G, floor, 0.0, constant)
+    return GradientDifference(G, floor, np.zeros_like(G), constant)
 
 
 def points_in_span(difference: GradientDifference, blocks: Sequence[Sequence[int]], values: Floats) -> Floats | None:
@@ -315,6 +336,11 @@ def points_in_span(difference: GradientDifference, blocks: Sequence[Sequence[int
     at = heights @ weights
     fits = (np.minimum(np.abs(at), np.abs(at - 1)) < NEAR_TWO_VALUES).all(axis=0)
     return np.asarray((basis @ weights[:, fits]).T) if fits.sum() == m else None
+
+
+def _largest_ratio(size: Floats, floor: Floats) -> float:
+    ratio = np.divide(size, floor, out=np.where(size > 0, np.inf, 0.0), where=floor > 0)
+    return float(ratio.max(initial=0.0))
 
 
 def _constant(design: Floats, has_intercept: bool) -> Floats | None:

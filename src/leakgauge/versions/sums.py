@@ -30,16 +30,21 @@ def removed_sum(n_old: Any, mean_old: Floats, n_new: Any, mean_new: Floats) -> t
     return total - n_new * mean_new, floor
 
 
-def rows_gone(old: Floats, new: Floats) -> Flags:
+def rows_gone(old: Floats, new: Floats, misfit: float = 0.0) -> Flags:
     """Which stored rows ``[n]`` the second version holds fewer times, both ``[., d]`` in the units of the first.
 
     Of equal rows the first ones count as gone, as many as are missing.
+
+    Args:
+        old: rows of the first version.
+        new: rows of the second.
+        misfit: relative error of their common units.
 
     >>> rows_gone(np.array([[1.0], [2.0], [1.0]]), np.array([[1.0], [2.0]])).tolist()
     [True, False, False]
     """
     scale = np.where(old.std(axis=0) > 0, old.std(axis=0), 1.0)
-    near = SAME_ROW * np.sqrt(old.shape[1]) * (1 + np.abs(old / scale).max(initial=0.0))
+    near = (SAME_ROW + 4 * misfit) * np.sqrt(old.shape[1]) * (1 + np.abs(old / scale).max(initial=0.0))
     distance, nearest = cKDTree(old / scale).query(new / scale)
     group = np.unique(old, axis=0, return_inverse=True)[1].ravel()
     left = np.bincount(group[nearest[distance <= near]], minlength=len(old))
