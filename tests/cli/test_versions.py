@@ -38,7 +38,7 @@ def test_errors_and_ranks_are_printed_and_values_on_request(cli: Callable) -> No
     assert "rank 1 of 201 candidates" in printed.out
     value = f"{X[0, 0]:.6g}"
     assert value not in printed.out + printed.err
-    assert cli(*known).out.startswith("1 record removed")
+    assert cli(*known).out.startswith("difference of 1 record")
     assert f"x0 = {value}" in cli(*known, "--show").out
 
 

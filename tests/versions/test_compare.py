@@ -330,7 +330,7 @@ def test_collinear_columns_and_sparse_one_hot_without_intercept():
 
 def test_without_a_constant_records_are_known_up_to_a_factor():
     done = compare_versions(*versions(Ridge(1.0, fit_intercept=False), Y), public=PUBLIC, records=X, truth=X[7:8])
-    assert only(done).found is Found.NOTHING
+    assert only(done).found is Found.CANNOT_TELL
     assert "up to a factor" in done.notes[0]
 
 
@@ -436,6 +436,33 @@ def test_missing_values_before_an_imputer():
     np.testing.assert_allclose(scaler.points[0][there], holes[0][there], atol=1e-10)
     assert not scaler.errors
     assert done.notes[0].startswith("Ridge: the steps before the two versions encode records in different ways")
+
+
+def test_a_record_that_replaced_another_one_is_not_taken_for_one_record():
+    changed, labels = X.copy(), C.copy()
+    changed[7], labels[7] = X[8] + 1, C[8]
+    for learner in (make_pipeline(StandardScaler(), Ridge(1.0)), GaussianNB()):
+        from sklearn.base import clone
+
+        old, new = clone(learner).fit(X, C), clone(learner).fit(changed, labels)
+        done = compare_versions(old, new, public=PUBLIC, records=X)
+        assert {trace.found for trace in done.traces} <= {Found.MEAN, Found.CANNOT_TELL}
+        assert "both versions have as many records" in done.notes[0]
+
+
+def test_two_records_of_two_classes_are_two_records_of_naive_bayes():
+    gone = [int(np.flatnonzero(C == 0)[0]), int(np.flatnonzero(C == 1)[0])]
+    found = only(compare_versions(*versions(GaussianNB(), C, gone), public=PUBLIC, truth=(X[gone], C[gone])))
+    assert found.found is Found.RECORD
+    assert found.labels_wrong == 0
+    np.testing.assert_allclose(found.points, X[gone], atol=1e-10)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_solver_that_reached_its_last_iteration_may_be_anywhere():
+    done = compare_versions(*versions(LogisticRegression(max_iter=3), C), public=PUBLIC, n_records=200)
+    assert only(done).found is Found.CANNOT_TELL
+    assert "an unknown gradient" in done.notes[0]
 
 
 def test_two_records_where_one_is_expected():

@@ -11,7 +11,7 @@ import numpy as np
 
 from leakgauge.arrays import Floats, Indices
 from leakgauge.errors import DataError, ModelError, user_code
-from leakgauge.escaping import shapes
+from leakgauge.escaping import one_line, shapes
 from leakgauge.records import Records
 from leakgauge.versions import judging, linear, sums
 
@@ -88,7 +88,7 @@ class VersionComparison:
 
     Args:
         traces: one for each place that says something.
-        n_changed: how many records were removed, as the files say, else as the caller says.
+        n_changed: in how many records they differ, as the files say, else as the caller says.
         notes: what limits the comparison.
     """
 
@@ -104,14 +104,14 @@ class VersionComparison:
         for trace in self.traces:
             for i, point in enumerate(trace.points):
                 label = "" if trace.labels is None else f", label {trace.labels[i]}"
-                lines.append(f"{trace.source}: {trace.found}{label}")
-                lines += [f"  {name} = {value:.6g}" for name, value in zip(trace.names, point, strict=True)]
+                lines.append(one_line(f"{trace.source}: {trace.found}{label}"))
+                lines += [one_line(f"  {name} = {value:.6g}") for name, value in zip(trace.names, point, strict=True)]
         return "\n".join(lines)
 
     def __str__(self) -> str:
         """What was found, with errors and ranks and without a value of any record."""
-        lines = [f"{self.n_changed} record{'s' if self.n_changed > 1 else ''} removed", *map(_told, self.traces)]
-        return "\n".join([*lines, *(f"note: {note}" for note in self.notes)])
+        header = f"difference of {self.n_changed} record{'s' if self.n_changed > 1 else ''}"
+        return "\n".join([header, *map(_told, self.traces), *(f"note: {note}" for note in self.notes)])
 
 
 @dataclass(frozen=True)
@@ -208,9 +208,13 @@ def compare_versions(
     removed = counts[0][1] if counts else None
     _require_larger(removed or 0)
     changed = removed or n_changed or (np.shape(true)[0] if true is not None else 1)
+    if removed == 0:  # a record that replaced another one makes a difference of two
+        changed = max(changed, 2)
     case = _Case(n, changed, None if covariance is None else np.asarray(covariance, dtype=float), training_labels)
     if removed == 0:
-        case.notes.append("both versions have as many records: a record that replaced another one is not separated")
+        case.notes.append(
+            "both versions have as many records: a record that replaced another one is not separated from it"
+        )
     traces: list[Trace] = []
     refused: list[linear.OtherEncodingError] = []
     for place in places:
@@ -351,10 +355,11 @@ def _of_coefficients(place: _Place, case: _Case) -> Iterator[Trace]:
     point = None if found is Found.NOTHING else difference.point
     if point is None:
         if found is not Found.NOTHING:
+            found = Found.CANNOT_TELL
             case.notes.append(
                 f"{place.name} has no intercept, and no columns with a constant sum: records are known up to a factor"
             )
-        yield _nothing(f"coefficients of {place.name}", place.names, difference.signal)
+        yield _without_points(f"coefficients of {place.name}", place.names, found, difference.signal)
         return
     points = point[None]
     if found is Found.MEAN and exact and G.shape[1] > 1:
@@ -412,27 +417,36 @@ def _of_scalers(place: _Place, case: _Case) -> Iterator[Trace]:
 def _of_classes(place: _Place, case: _Case) -> Iterator[Trace]:
     if not hasattr(place.old, "class_count_") or not hasattr(place.old, "theta_"):
         return
-    traces = []
+    source, traces = f"class means of {place.name}", []
     for code, label in enumerate(place.old.classes_):
         (n, mean), (n_new, mean_new) = ((v.class_count_[code], v.theta_[code]) for v in (place.old, place.new))
-        if n > n_new:
-            total, floor = sums.removed_sum(n, mean, n_new, mean_new)
-            n_gone = np.full(mean.shape, n - n_new)
-            traces.append(_mean_trace(f"class means of {place.name}", place, total, floor, n_gone, (label,)))
+        total, floor = sums.removed_sum(n, mean, n_new, mean_new)
+        traces.append(_mean_trace(source, place, total, floor, np.full(mean.shape, n - n_new), (label,)))
+    traces = [trace for trace in traces if trace.found is not Found.NOTHING]
     if not traces:
-        traces = [_nothing(f"class means of {place.name}", place.names)]
-    yield from traces
+        yield _without_points(source, place.names, Found.NOTHING)
+        return
+    found = {trace.found for trace in traces}
+    yield replace(
+        traces[0],
+        found=next(one for one in (Found.CANNOT_TELL, Found.MEAN, Found.RECORD) if one in found),
+        points=np.vstack([trace.points for trace in traces]),
+        labels=tuple(label for trace in traces for label in trace.labels or ()),
+        signal=min(trace.signal for trace in traces),
+    )
 
 
-def _nothing(source: str, names: Names, signal: float = 0.0) -> Trace:
-    return Trace(source, Found.NOTHING, np.empty((0, len(names))), names, True, None, signal)
+def _without_points(source: str, names: Names, found: Found, signal: float = 0.0) -> Trace:
+    return Trace(source, found, np.empty((0, len(names))), names, True, None, signal)
 
 
 def _mean_trace(
     source: str, place: _Place, total: Floats, floor: Floats, n_gone: Any, labels: tuple[Any, ...] | None
 ) -> Trace:
+    """What a difference of sums ``[d]`` says, where so many values of each column are gone ``[d]``."""
     if not (n_gone > 0).any():
-        return _nothing(source, place.names)
+        replaced = (np.abs(total) > floor).any()
+        return _without_points(source, place.names, Found.CANNOT_TELL if replaced else Found.NOTHING)
     spread = np.nanstd(_dense(place.first["public"]), axis=0)
     signal = float(np.divide(spread, floor, out=np.full(len(floor), np.inf), where=floor > 0).max())
     found = Found.CANNOT_TELL if signal < 1 else Found.RECORD if (n_gone <= 1).all() else Found.MEAN

@@ -153,7 +153,8 @@ def minimum(estimator: Any) -> Minimum:
         penalty = weight * theta
         if settings["solver"] == "liblinear":  # it penalises the intercept like a coefficient
             intercept = weight * np.reshape(estimator.intercept_, (1, -1)) / settings["intercept_scaling"] ** 2
-        tolerance = float(settings["tol"]) if settings["solver"] in SOLVERS_WITH_GRADIENT else np.inf
+        is_done = settings["solver"] in SOLVERS_WITH_GRADIENT and np.max(estimator.n_iter_) < settings["max_iter"]
+        tolerance = float(settings["tol"]) if is_done else np.inf
     if has_intercept:
         constant = np.broadcast_to(np.asarray(estimator.intercept_, dtype=float), theta.shape[1])
         theta, penalty = np.vstack([constant, theta]), np.vstack([intercept, penalty])
