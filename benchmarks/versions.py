@@ -11,7 +11,7 @@ a training record has and no public one are among the columns.
 RMSE is over numeric columns in standard deviations, the root of the mean square over removals (its 95 % interval, and
 the median record); with public records the reconstruction is moved into their range. The guess is the public mean, and
 for categories the most frequent one. Candidates are the record and 1,000 others that were neither public nor trained
-on. A removal that the versions do not reveal counts as not first.
+on; one with the same features as the record counts as nearer. A removal that the versions do not reveal is not first.
 """
 
 from __future__ import annotations

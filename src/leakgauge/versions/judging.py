@@ -13,6 +13,9 @@ from leakgauge.arrays import Floats, Indices
 ADDED_TO_CORRELATIONS = 1e-3
 """On the diagonal of the correlation matrix: with a singular one collinear columns decide the ranks."""
 
+SAME_DISTANCE = 1e-9
+"""Difference of two distances that may be rounding, relative and in whitened standard deviations."""
+
 
 @dataclass(frozen=True)
 class Error:
@@ -101,7 +104,9 @@ def ranks(points: Floats, truth: Floats, others: Floats, public: Floats) -> Indi
         return np.asarray(reconstructed.query(placed(rows))[0])
 
     own, rest = distances(truth), distances(others)
-    return np.asarray((rest[None] <= own[:, None] * (1 + 1e-12)).sum(axis=1) + 1, dtype=np.int64)
+    return np.asarray(
+        (rest[None] <= own[:, None] * (1 + SAME_DISTANCE) + SAME_DISTANCE).sum(axis=1) + 1, dtype=np.int64
+    )
 
 
 def _category(row: Floats, block: Sequence[int], public: Floats) -> int:
