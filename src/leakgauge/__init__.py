@@ -6,8 +6,8 @@
 
 The names exported here are stable, and all that an audit takes. The packages below export the names in their
 ``__all__``: ``auditing``, ``protecting`` and ``comparing``; a package for each question (``membership``, ``influence``,
-``attributes``, ``properties``), each a set of functions of arrays; ``inspecting``; ``defences``; and under them
-``training``, ``models``, ``records``, ``statistics`` and ``theory``.
+``attributes``, ``properties``, ``versions``), each a set of functions of arrays; ``inspecting`` and ``defences``; and
+under them ``training``, ``models``, ``records``, ``statistics`` and ``theory``.
 """
 
 from __future__ import annotations
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from leakgauge.protecting import Protection, protect
     from leakgauge.records import Records
     from leakgauge.training import FunctionLearner, SklearnLearner, TorchLearner
+    from leakgauge.versions import VersionComparison, compare_versions
 
 _HOMES = {
     "auditing": (
@@ -64,6 +65,7 @@ _HOMES = {
     "protecting": ("Protection", "protect"),
     "records": ("Records",),
     "training": ("FunctionLearner", "SklearnLearner", "TorchLearner"),
+    "versions": ("VersionComparison", "compare_versions"),
 }
 
 __all__ = [
@@ -90,10 +92,12 @@ __all__ = [
     "TargetProperty",
     "TorchLearner",
     "Verdict",
+    "VersionComparison",
     "__version__",
     "audit",
     "audit_scores",
     "compare_attacks",
+    "compare_versions",
     "explain",
     "inspect",
     "own_attack",

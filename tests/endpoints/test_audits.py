@@ -163,6 +163,7 @@ def test_a_budget_leaves_out_what_it_does_not_allow(serve, servers, tmp_path, mo
     assert ("“Label robustness”: this attack takes 12,000 queries, more than max_queries leaves." in said) is left_out
     assert ("Whether a repeated query gets the same output" in said) is (n_again == 0)
     assert ("noise-robustness" in [attack.name for attack in result.attacks]) is not left_out
+    assert ("noise-robustness" in result.left_out) is left_out, "which is a selection, and passes nothing"
     again = lg.audit(endpoint, **GIVEN, settings=SETTINGS, run=tmp_path)
     assert again.to_json() == result.to_json()
 

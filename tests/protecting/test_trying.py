@@ -177,10 +177,14 @@ def test_the_frontier_and_the_cheapest_by_hand():
 
 
 def test_the_largest_of_several_advantages():
+    """The largest lower end of those that hold together, and the largest upper end of those by themselves."""
     real = protect(TREE, ATTACKS_ONLY, []).undefended
-    attacks = tuple(replace(real.result.attacks[0], advantage=one) for one in (estimate(0.3, 0.01), estimate(0.2, 0.2)))
+    attacks = tuple(
+        replace(real.result.attacks[0], advantage=one, together=wider)
+        for one, wider in ((estimate(0.3, 0.01), estimate(0.3, 0.02)), (estimate(0.2, 0.2), estimate(0.2, 0.3)))
+    )
     risk = replace(real, result=replace(real.result, attacks=attacks)).risk
-    assert (risk.low, risk.value, risk.high) == pytest.approx((0.29, 0.3, 0.4))
+    assert (risk.low, risk.value, risk.high) == pytest.approx((0.28, 0.3, 0.4))
     assert replace(real, result=replace(real.result, attacks=())).risk is None
 
 

@@ -54,7 +54,7 @@ def outcome(
     attacks, findings = (), ()
     if risk is not None:
         advantage = Estimate(risk, risk - half, risk + half, CONFIDENCE, "Newcombe hybrid score", 3_000)
-        attacks = (replace(plain.attacks[2], advantage=advantage),)
+        attacks = (replace(plain.attacks[2], advantage=advantage, together=advantage),)
         finding = documents.advantage_finding(attacks[0])
         findings = (replace(finding, verdict=judge(advantage, 0.1)),)
     reached = verdict or overall([finding.verdict for finding in findings])

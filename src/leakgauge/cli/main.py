@@ -23,7 +23,7 @@ from typing import Annotated, Any
 import typer
 
 from leakgauge._version import __version__
-from leakgauge.cli import audit, convert, explain, gate, inspect, protect, records, report, reproduce, schema
+from leakgauge.cli import audit, convert, explain, gate, inspect, protect, records, report, reproduce, schema, versions
 from leakgauge.cli._console import complain
 from leakgauge.cli._streams import lasting_streams
 from leakgauge.errors import LeakgaugeError, UserCodeError, place_of
@@ -65,6 +65,7 @@ for _command in (
     protect.protect,
     reproduce.reproduce,
     schema.schema,
+    versions.versions,
 ):
     app.command(help=_unwrapped(_command))(_command)
 

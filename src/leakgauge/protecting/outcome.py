@@ -59,12 +59,15 @@ class Tried:
     def risk(self) -> Estimate | None:
         """The largest advantage of all membership attacks, whichever way they point; ``None`` where there was none.
 
-        The intervals of the attacks hold together, so the largest lies between the largest of either end.
+        The lower ends hold for all attacks together, and so does the largest of them. The attack whose advantage is
+        the largest is below its own upper end, and so below the largest of these.
         """
-        gained = [attack.advantage.magnitude for attack in self.result.attacks]
-        if not gained:
+        attacks = self.result.attacks
+        if not attacks:
             return None
-        value, low, high = (max(getattr(one, end) for one in gained) for end in ("value", "low", "high"))
+        gained = [attack.advantage.magnitude for attack in attacks]
+        value, high = (max(getattr(one, end) for one in gained) for end in ("value", "high"))
+        low = min(value, max(attack.together.magnitude.low for attack in attacks))
         return Estimate(value, low, high, self.error.confidence, "largest advantage", gained[0].n)
 
 

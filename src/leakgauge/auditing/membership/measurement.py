@@ -41,7 +41,6 @@ from leakgauge.membership import (
     strongest_per_record,
 )
 from leakgauge.membership.error_law import SHUFFLED_FOLDS_FROM_RECORDS
-from leakgauge.membership.noise_robustness import N_COPIES
 from leakgauge.membership.own import EVERYTHING, require_repeatable
 from leakgauge.models import AnswerKind, LabelAccess, Model
 from leakgauge.records import OneHotCodes, Records
@@ -166,7 +165,8 @@ def learns(case: Case) -> bool:
 def left_out(case: Case, carried_out: Sequence[str], *, shadows_possible: bool) -> tuple[str, ...]:
     """Names of the attacks that would be carried out without a selection, and were not.
 
-    To train no shadow models, or to set no known non-members aside, is a selection of attacks as well.
+    To train no shadow models, to set no known non-members aside, or to allow an endpoint too few queries is a selection
+    of attacks as well.
 
     Args:
         case: what is audited.
@@ -183,7 +183,7 @@ def left_out(case: Case, carried_out: Sequence[str], *, shadows_possible: bool) 
         settings.attacks,
         shadows=wants_shadows(case.kind, settings, learner=learner) and shadows_possible,
         population=n_aside > 0,
-        copies=case.affords(N_COPIES * len(case.candidates)),
+        copies=True,
     )
     return tuple(
         one.name for one in by_default if one.name not in carried_out and (not one.knows_members or learns(case))

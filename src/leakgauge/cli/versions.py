@@ -1,0 +1,95 @@
+"""``leakgauge versions``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from leakgauge.cli._options import AllowPickle, at_least
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+
+def versions(
+    old: Annotated[Path, typer.Argument(metavar="OLD", help="Model file of the version with the records.")],
+    new: Annotated[Path, typer.Argument(metavar="NEW", help="Model file of the version without them.")],
+    data: Annotated[
+        Path, typer.Option(metavar="FILE", help="Public records: CSV, Parquet or NumPy, with the columns of the model.")
+    ],
+    removed: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The removed records: reconstructions are compared with them."),
+    ] = None,
+    train: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Training records of OLD, for an attacker who knows the others.")
+    ] = None,
+    target: Annotated[
+        str | None, typer.Option(metavar="COLUMN", help="The label column of these files.", show_default="none")
+    ] = None,
+    n_records: Annotated[
+        int | None,
+        typer.Option(metavar="N", callback=at_least(1), help="Training records of OLD.", show_default="as OLD says"),
+    ] = None,
+    show: Annotated[
+        bool, typer.Option("--show", help="Print the reconstructions: values of persons, for your eyes only.")
+    ] = False,
+    allow_pickle: AllowPickle = False,
+) -> int:
+    """Say what the difference of two versions of a model reveals about the records removed in between.
+
+    For records that were added, give the version with them first. Linear and logistic regression, Gaussian naive Bayes,
+    nearest neighbours, support vector machines and pipelines of these with scalers and encoders can be compared.
+    The exit code is 0 whatever is found.
+
+    [dim]Examples:[/dim]
+
+        leakgauge versions january.skops february.skops --data public.csv
+        leakgauge versions old.skops new.skops --data public.csv --removed erased.csv --target income
+    """
+    from leakgauge.escaping import several_lines
+    from leakgauge.models import load_estimator
+    from leakgauge.versions import compare_versions
+
+    first, second = (load_estimator(path, allow_pickle=allow_pickle) for path in (old, new))
+    done = compare_versions(
+        first,
+        second,
+        public=_features(first, data, target)[0],
+        records=None if train is None else _pair(first, train, target),
+        truth=None if removed is None else _pair(first, removed, target),
+        n_records=n_records,
+    )
+    typer.echo(several_lines(str(done)))
+    if show:
+        typer.echo(several_lines(done.show()))
+    return 0
+
+
+def _pair(model: Any, path: Path, target: str | None) -> Any:
+    features, labels = _features(model, path, target)
+    return features if labels is None else (features, labels)
+
+
+def _features(model: Any, path: Path, target: str | None) -> tuple[Any, NDArray[Any] | None]:
+    """The features in a file as the model takes them, and its labels if it has them."""
+    import numpy as np
+
+    from leakgauge.errors import DataError, MissingExtra
+    from leakgauge.records import read_table
+
+    table = read_table(path)
+    labels = table[target].to_numpy() if target in table.column_names else None
+    names = list(getattr(model, "feature_names_in_", [name for name in table.column_names if name != target]))
+    missing = [name for name in names if name not in table.column_names]
+    if missing:
+        raise DataError(f"{path} lacks the column {missing[0]!r} that the model takes; give a file with its columns")
+    table = table.select(names)
+    if not hasattr(model, "feature_names_in_"):
+        return np.column_stack([column.to_numpy() for column in table.columns]), labels
+    try:
+        return table.to_pandas(), labels
+    except ImportError:
+        raise MissingExtra("the model takes tables of pandas; install it with: pip install pandas") from None
