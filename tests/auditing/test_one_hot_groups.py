@@ -197,7 +197,7 @@ def test_rows_of_the_holdout_are_checked_too():
     ("attribute", "message"),
     [
         ("race_white", "belongs to the one-hot group 'race'; infer the group"),
-        (lg.SensitiveColumn("race", edges=(0, 1)), "its values are its columns; leave out edges"),
+        (lg.SensitiveColumn("race", edges=(0, 1, 2)), "its values are its columns; leave out edges"),
         (lg.SensitiveColumn("race", prior=(0.5, 0.5)), "one frequency for each of 3 values"),
     ],
 )
