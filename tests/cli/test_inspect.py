@@ -79,6 +79,22 @@ def test_nothing_found_is_exit_code_0(cli: Cli, train: pd.DataFrame) -> None:
     assert "Structural checks (rule: sacro)" in out
 
 
+def test_a_copy_that_cannot_be_written(cli: Cli, train: pd.DataFrame, monkeypatch: pytest.MonkeyPatch) -> None:
+    name = stored(RandomForestClassifier(3, random_state=0).fit(train[["age", "hours"]].to_numpy(), train.income))
+    code, _, err = cli("inspect", name, "--clean", "absent/clean.skops")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "absent is no folder; make it first" in err
+
+    def full(*given: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("os.replace", full)
+    code, _, err = cli("inspect", name, "--clean", "clean.skops")
+    assert (code, err.count("\n")) == (2, 1)
+    assert "clean.skops cannot be written (No space left on device)" in err
+    assert [path for path in Path().iterdir() if path.suffix in (".part", ".clean")] == []
+
+
 def test_a_clean_copy(cli: Cli, train: pd.DataFrame) -> None:
     model = RandomForestClassifier(3, random_state=0, min_samples_leaf=10).fit(train[["age", "hours"]], train.income)
     code, out, err = cli(

@@ -114,6 +114,7 @@ def test_types_to_trust_are_listed(cli: Cli) -> None:
         (("model.pkl", "model.skops"), "pass --allow-pickle if you made the file yourself"),
         (("model.pkl", "model.bin", "--allow-pickle"), "must end in .skops"),
         (("model.pkl", "there.skops", "--allow-pickle"), "exists; give another name"),
+        (("model.pkl", "absent/model.skops", "--allow-pickle"), "absent is no folder; make it first"),
         (("there.skops", "model.skops", "--allow-pickle"), "is no pickle"),
         (("absent.pkl", "model.skops", "--allow-pickle"), "does not exist"),
     ],

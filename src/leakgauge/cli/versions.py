@@ -34,7 +34,7 @@ def versions(
         typer.Option(metavar="N", callback=at_least(1), help="Training records of OLD.", show_default="as OLD says"),
     ] = None,
     show: Annotated[
-        bool, typer.Option("--show", help="Print the reconstructions: values of persons, for your eyes only.")
+        bool, typer.Option("--show", help="Print the reconstructions, which are values of persons.")
     ] = False,
     allow_pickle: AllowPickle = False,
 ) -> int:

@@ -52,7 +52,7 @@ def convert_pickle(source: Path, target: Path) -> Converted:
 
 
 def require_new(target: Path, suffix: str) -> None:
-    """Refuse a file that exists, or one whose ending is not that of its kind.
+    """Refuse a file that exists, one in a folder that does not, or one whose ending is not that of its kind.
 
     Raises:
         ModelError: it is.
@@ -61,6 +61,8 @@ def require_new(target: Path, suffix: str) -> None:
         raise ModelError(f"{target} must end in {suffix}, by which the file is recognised")
     if os.path.lexists(target):
         raise ModelError(f"{target} exists; give another name, or remove it")
+    if not target.parent.is_dir():
+        raise ModelError(f"{target} cannot be written: {target.parent} is no folder; make it first")
 
 
 def _skops_for(target: Path) -> Any:
@@ -123,12 +125,19 @@ def _compared(model: Any, stored: Any) -> tuple[str, ...]:
 
 
 def write_new(target: Path, content: bytes) -> None:
-    """Write a file whole or not at all."""
-    handle, name = tempfile.mkstemp(dir=target.parent, suffix=".part")
+    """Write a file whole or not at all.
+
+    Raises:
+        ModelError: it cannot be written.
+    """
     try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(content)
-        os.replace(name, target)
-    except BaseException:
-        os.unlink(name)
-        raise
+        handle, name = tempfile.mkstemp(dir=target.parent, suffix=".part")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(content)
+            os.replace(name, target)
+        except BaseException:
+            os.unlink(name)
+            raise
+    except OSError as error:
+        raise ModelError(f"{target} cannot be written ({error.strerror}); give another place") from None

@@ -111,6 +111,8 @@ class VersionComparison:
     def __str__(self) -> str:
         """What was found, with errors and ranks and without a value of any record."""
         header = f"difference of {self.n_changed} record{'s' if self.n_changed > 1 else ''}"
+        if all(trace.found is Found.NOTHING for trace in self.traces):
+            header = "no difference found in the places compared"
         return "\n".join([header, *map(_told, self.traces), *(f"note: {note}" for note in self.notes)])
 
 
