@@ -53,7 +53,11 @@ def data(n: int, *, values: bool = False) -> dict[str, Any]:
     return {"train": (X[:n], labels[:n]), "holdout": (X[n:], labels[n:])}
 
 
-def audited(model: object, n: int = 60, *, rule: ReleaseRule, values: bool = False, **settings: Any) -> AuditResult:
+def audited(
+    model: Any, n: int = 60, *, rule: ReleaseRule, values: bool = False, fitted: bool = False, **settings: Any
+) -> AuditResult:
+    if fitted:
+        model.fit(*data(n)["train"])
     told = Settings(**{"n_shadows": 8, "seed": 1, "attacks": FEW, **settings}, rule=rule)
     told = replace(told, rule=replace(rule, attacks=told.attacks))
     return audit(model, **data(n, values=values), settings=told)
@@ -87,6 +91,13 @@ PASSING = {
     "regressor": lambda: audited(Ridge(), rule=ReleaseRule(**LOOSE), values=True, attacks=None),
     "scores": lambda: scores(leaks=False),
     "sensitive": with_sensitive,
+    "file": lambda: audited(
+        make_pipeline(StandardScaler(), LogisticRegression(C=0.01)),
+        rule=ReleaseRule(**LOOSE, structure="sacro"),
+        attacks=("gap",),
+        released_to="file",
+        fitted=True,
+    ),
 }
 NOT_PASSING = {
     "default rule": lambda: audited(make_pipeline(StandardScaler(), LogisticRegression(C=0.01)), rule=ReleaseRule()),
@@ -100,6 +111,13 @@ NOT_PASSING = {
     "regressor": lambda: audited(Ridge(alpha=1e-3), 40, rule=ReleaseRule(dtp=0.3), values=True, attacks=None),
     "labels": lambda: audited(GaussianNB(), rule=ReleaseRule(**LOOSE), released=ReleasedOutputs.LABELS, attacks=None),
     "scores": lambda: scores(leaks=True),
+    "file": lambda: audited(
+        DecisionTreeClassifier(max_depth=2, random_state=0),
+        rule=ReleaseRule(dtp=None, advantage=0.9),
+        attacks=("gap",),
+        released_to="file",
+        fitted=True,
+    ),
 }
 
 
@@ -210,6 +228,15 @@ def exceeds(audited: dict[str, Any], rule: dict[str, Any]) -> bool:
         found += [size(judged) > advantage, at_least(one["together"]) > advantage]
         found += [one["games"] is not None and at_least(one["games"]["together"]) > advantage]
         found += [one.get("tail") is not None and number(one["tail"]["odds"]) > math.exp(1 if dtp is None else dtp)]
+    held = audited.get("file")
+    if held is not None:
+        found += [bool(held["findings"])]
+        found += [
+            check["value"] is not None
+            and (number(check["value"]) >= check["limit"]) == (check["name"] == "largest leverage")
+            for check in held["checks"]
+            if check["name"] == "largest leverage"
+        ]
     for one in audited["findings"]:
         least, most = number(one["estimate"]["low"]), number(one["estimate"]["high"])
         found += [least > one["threshold"] or (one["measure"].startswith("largest") and most > one["threshold"])]

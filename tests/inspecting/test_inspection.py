@@ -214,7 +214,7 @@ CONTAINERS = {
     "array": array("d", X[:5, 0]),
     "keys": dict.fromkeys(X[:5, 0]),
     "slots": Slotted(X[:5]),
-    "matrix": np.asmatrix(X[:5]),
+    "matrix": X[:5].view(np.matrix),
     "structured": np.array([(1, X[0, 0]), (2, X[1, 0])], dtype=[("a", "i8"), ("b", "f8")]),
     "objects": np.array([X[:5], "a", None], dtype=object),
     "bytes": X[:5].tobytes(),

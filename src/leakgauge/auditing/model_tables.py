@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Mapping
 from dataclasses import fields, replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -18,6 +19,7 @@ from leakgauge.auditing.scores_file import read_scores
 from leakgauge.auditing.subject import Subject, is_fitted, refuse_form, subject
 from leakgauge.auditing.tables import Part, said_of
 from leakgauge.errors import ConfigError, ModelError, user_code
+from leakgauge.inspecting import read_model
 from leakgauge.models import (
     SAFETENSORS_SUFFIX,
     Endpoint,
@@ -127,14 +129,15 @@ class FilePart(Part):
             raise ModelError(
                 f"model file {path} holds a {type(estimator).__name__} that is not fitted; fit it before storing it"
             )
-        released = _subject(estimator, records, self.table, self.title)
+        held = partial(read_model, path, trusted=self.trusted, allow_pickle=allow_pickle)
+        released = replace(_subject(estimator, records, self.table, self.title), artefact=held)
         pickled = self.pickle(folder)
         if pickled is not None:
             released = replace(released, note=" ".join(filter(None, (released.note, f"The model file {pickled}."))))
         if self.learner is None:
             return released
         made = self.learner.subject(records, folder, allow_pickle=allow_pickle)
-        return replace(made, name=self.title, model=released.model, note=released.note)
+        return replace(made, name=self.title, model=released.model, note=released.note, artefact=held)
 
     def _loaded(self, path: Path, folder: Path, *, allow_pickle: bool) -> Any:
         if self.module is None:
@@ -233,7 +236,7 @@ class EndpointPart(Part):
         if self.learner is None:
             return Subject(self.title, train, holdout, None, None, endpoint=endpoint)
         made = self.learner.subject(records, folder, allow_pickle=allow_pickle)
-        return replace(made, name=self.title, model=None, endpoint=endpoint)
+        return replace(made, name=self.title, model=None, endpoint=endpoint, artefact=None)
 
 
 ModelPart: TypeAlias = LearnerPart | EndpointPart

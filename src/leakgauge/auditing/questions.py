@@ -6,6 +6,8 @@ from dataclasses import dataclass
 
 from leakgauge.auditing.attributes.question import Attributes
 from leakgauge.auditing.attributes.result import AttributesPart
+from leakgauge.auditing.file.question import FileOfModel
+from leakgauge.auditing.file.result import FileOfModelPart
 from leakgauge.auditing.influence.question import InfluenceOfRecords
 from leakgauge.auditing.influence.result import InfluencePart
 from leakgauge.auditing.membership.question import Membership
@@ -14,10 +16,10 @@ from leakgauge.auditing.properties.question import Properties
 from leakgauge.auditing.properties.result import PropertiesPart
 from leakgauge.auditing.question import Question
 
-QUESTIONS: tuple[type[Question], ...] = (InfluenceOfRecords, Membership, Attributes, Properties)
+QUESTIONS: tuple[type[Question], ...] = (InfluenceOfRecords, Membership, Attributes, Properties, FileOfModel)
 """Later ones may use the answers of earlier ones."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Parts(InfluencePart, MembershipPart, AttributesPart, PropertiesPart):
+class Parts(InfluencePart, MembershipPart, AttributesPart, PropertiesPart, FileOfModelPart):
     """What the questions add to a document."""

@@ -7,6 +7,7 @@ from enum import StrEnum
 from typing import Annotated, ClassVar
 
 from leakgauge.auditing.attributes.settings import AttributeSettings, SensitiveColumn
+from leakgauge.auditing.file.settings import FileLimits, FileSettings, ReleasedTo, StructureRule
 from leakgauge.auditing.influence.settings import InfluenceLimits, InfluenceSettings, Queries
 from leakgauge.auditing.membership.settings import MembershipLimits, MembershipSettings
 from leakgauge.auditing.properties.settings import PropertyGames, PropertyLimits, PropertySettings, TargetProperty
@@ -22,9 +23,11 @@ __all__ = [
     "ReleasePart",
     "ReleaseRule",
     "ReleasedOutputs",
+    "ReleasedTo",
     "RulePart",
     "SensitiveColumn",
     "Settings",
+    "StructureRule",
     "TargetProperty",
     "require_bins",
 ]
@@ -42,7 +45,7 @@ class ReleasedOutputs(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ReleaseRule(PropertyLimits, MembershipLimits, InfluenceLimits):
+class ReleaseRule(FileLimits, PropertyLimits, MembershipLimits, InfluenceLimits):
     """When a model may be released.
 
     The default is the DTP-1 rule of Long et al. 2017, section 5 (no predicted probability may change by more than a
@@ -69,6 +72,7 @@ class ReleaseRule(PropertyLimits, MembershipLimits, InfluenceLimits):
         property: largest attack accuracy of distinguishing two frequencies of a target property, in (0.5, 1); ``None``,
             the default, reports it and does not judge it.
         poisoned: largest share of poisoned records that the limit on ``property`` covers; 0 for attackers without any.
+        structure: limits of the structural checks, where the file is released (``Settings.released_to``).
     """
 
     confidence: float = setting(
@@ -96,6 +100,7 @@ class RulePart(Part):
     confidence: float = said_of(ReleaseRule, "confidence")
     property: Annotated[float | None, Or("none", ReleaseRule, "property")] = said_of(ReleaseRule, "property")
     poisoned: float = said_of(ReleaseRule, "poisoned")
+    structure: StructureRule = said_of(ReleaseRule, "structure")
 
 
 def require_bins(width: float) -> None:
@@ -110,12 +115,14 @@ def require_bins(width: float) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Settings(PropertySettings, AttributeSettings, MembershipSettings, InfluenceSettings):
+class Settings(FileSettings, PropertySettings, AttributeSettings, MembershipSettings, InfluenceSettings):
     """How an audit is carried out.
 
     Args:
         seed: of all random numbers.
         released: what the released model outputs.
+        released_to: what others are given: answers (``"api"``), the model itself (``"file"``: what it holds about
+            training records is judged as well), or neither (``"internal"``: that is reported).
         bin_width: width of the bins of binned probabilities.
         device: where engines that can use an accelerator run, as torch calls it (``cpu``, ``cuda``).
         budget: processor seconds of this machine for training models, about: where leaving out all training records
@@ -162,6 +169,11 @@ class Settings(PropertySettings, AttributeSettings, MembershipSettings, Influenc
         super().__post_init__()
         require_bins(self.bin_width)
         self.agree(self.rule)
+        if self.released_to is ReleasedTo.FILE and self.released is not ReleasedOutputs.AS_IS:
+            raise ConfigError(
+                f"outputs = {self.released.value!r} cannot be released as a file, which answers as the model does; set "
+                'outputs = "as is", or release.to = "api"'
+            )
 
     @property
     def release(self) -> Release:
@@ -178,7 +190,8 @@ class Settings(PropertySettings, AttributeSettings, MembershipSettings, Influenc
 class ReleasePart(Part):
     """[release]: what the released model outputs."""
 
-    sets: ClassVar[dict[str, str]] = {"outputs": "released"}
+    sets: ClassVar[dict[str, str]] = {"outputs": "released", "to": "released_to"}
 
+    to: ReleasedTo = said_of(Settings, "released_to")
     outputs: ReleasedOutputs = said_of(Settings, "released")
     bin_width: float = said_of(Settings, "bin_width")

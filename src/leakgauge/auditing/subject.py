@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -61,6 +62,8 @@ class Subject:
         only_scores: whether the records hold nothing but what the model answered about them: no query
             but the records themselves is possible, and no attack may read their features.
         endpoint: where the released model is asked, until :meth:`opened` makes a model of it.
+        artefact: gives the model as it would be handed over, or what its file holds; ``None`` where it is only asked,
+            and where the learner is to train it.
     """
 
     name: str
@@ -73,6 +76,7 @@ class Subject:
     note: str = ""
     only_scores: bool = False
     endpoint: Endpoint | None = None
+    artefact: Callable[[], Any] | None = None
 
     __repr__ = shapes
 
@@ -171,15 +175,22 @@ def subject(
         return Subject(name or model.name, members, others, None, how or model, note=note)
     if isinstance(model, LabelAccess | RegressionAccess):
         return Subject(name or type(model).__name__, members, others, model, how, note=note)
+    held = partial(_itself, model)
     if is_module(model):
-        return Subject(name or type(model).__name__, members, others, trained_module(model, members), how, note=note)
+        module = trained_module(model, members)
+        return Subject(name or type(model).__name__, members, others, module, how, note=note, artefact=held)
     if not (hasattr(model, "fit") and hasattr(model, "predict") and hasattr(model, "get_params")):
         asked = answering(_function_of(model), members)
-        return Subject(name or called(model), members, others, asked, how, note=note)
+        holds = held if hasattr(model, "predict") and not is_session(model) else None
+        return Subject(name or called(model), members, others, asked, how, note=note, artefact=holds)
     how = how or SklearnLearner(model)
     with user_code(name_of(model), "__sklearn_is_fitted__ or predict_proba"):
         fitted = wrap(model, members.schema) if is_fitted(model) else None
-    return Subject(name or name_of(model), members, others, fitted, how)
+    return Subject(name or name_of(model), members, others, fitted, how, artefact=held if fitted is not None else None)
+
+
+def _itself(model: Any) -> Any:
+    return model
 
 
 def _first_step(estimator: Any) -> Any | None:

@@ -201,7 +201,7 @@ class RecordsSeen:
         matrix = self.matrix
         if matrix is None or matrix.shape[1] < 2 or array.ndim != 2:
             return None
-        possible = np.prod([column.n_possible for column in self.columns[:-1]])
+        possible = np.exp(np.minimum(700.0, np.sum(np.log([column.n_possible for column in self.columns[:-1]]))))
         for candidate in (array, array.T):
             if candidate.shape[1] == matrix.shape[1]:
                 for dtype in (np.float64, np.float32):

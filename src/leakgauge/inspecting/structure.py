@@ -20,6 +20,9 @@ from leakgauge.errors import user_code
 from leakgauge.inspecting.records_seen import RecordsSeen
 from leakgauge.inspecting.walking import Place, is_tree, walk
 
+LEVERAGE = "largest leverage"
+"""The check whose number may not be too large; those of all others may not be too small."""
+
 MOST_PARAMETERS = 2_000
 """Of a multinomial logistic regression whose degrees of freedom are computed."""
 
@@ -46,6 +49,8 @@ class StructuralRule:
         leverage: the largest leverage of a training record.
         persons_per_column: the fewest persons with a value other than 0 in a column of a linear model.
         auc: the largest AUC of a membership attack, which an audit measures; ``None`` for no limit.
+        groups_fail: whether joint cells and class disclosure can fail. Where not they warn: queries show both, and an
+            audit measures what they come to.
     """
 
     name: str = "leakgauge"
@@ -56,9 +61,18 @@ class StructuralRule:
     leverage: float = 0.9
     persons_per_column: int = 10
     auc: float | None = None
+    groups_fail: bool = False
+
+    def group(self, n_short: int) -> CheckVerdict:
+        """The verdict on groups of which so many fall short."""
+        failure = CheckVerdict.FAILS if self.groups_fail else CheckVerdict.WARNS
+        return failure if n_short else CheckVerdict.PASSES
 
 
-RULES = {"leakgauge": StructuralRule(), "sacro": StructuralRule("sacro", persons_per_leaf=5, auc=0.65)}
+RULES = {
+    "leakgauge": StructuralRule(),
+    "sacro": StructuralRule("sacro", persons_per_leaf=5, auc=0.65, groups_fail=True),
+}
 """By name. Of ``sacro``, counts and degrees of freedom are ACRO's defaults, leaves of 5 SACRO-ML's; the AUC is ours."""
 
 
@@ -72,6 +86,7 @@ class StructuralCheck:
         value: the number that was compared; ``None`` where the check does not apply.
         limit: with what it was compared.
         reason: how the number came about, or why the check does not apply.
+        n_short: how many leaves, cells, columns or records fall short of the limit; of one number 1 or 0.
     """
 
     name: str
@@ -79,6 +94,15 @@ class StructuralCheck:
     value: float | None
     limit: float
     reason: str
+    n_short: int = 0
+
+    @property
+    def is_consistent(self) -> bool:
+        """Whether the number falls short of the limit exactly where something is said to."""
+        if self.value is None:
+            return self.n_short == 0
+        short = self.value >= self.limit if self.name == LEVERAGE else self.value < self.limit
+        return bool(short) == (self.n_short > 0)
 
 
 def structural_checks(model: Any, seen: RecordsSeen | None, rule: StructuralRule) -> tuple[StructuralCheck, ...]:
@@ -148,7 +172,7 @@ def _leaves(trees: list[_Leaves], places: list[Place], rule: StructuralRule) -> 
     fewest = float(together.min())
     below = int((together < limit).sum())
     verdict = CheckVerdict.FAILS if below else CheckVerdict.WARNS if fewest < rule.warn_below else CheckVerdict.PASSES
-    return StructuralCheck(name, verdict, fewest, limit, f"{below:,} of {len(together):,} leaves have fewer")
+    return StructuralCheck(name, verdict, fewest, limit, f"{below:,} of {len(together):,} leaves have fewer", below)
 
 
 def _other_leaves(places: list[Place]) -> Iterator[Floats]:
@@ -178,9 +202,8 @@ def _joint_cells(last: Place | None, rule: StructuralRule) -> StructuralCheck:
     pairs = np.unique(np.column_stack([codes, seen.persons]), axis=0)
     persons = np.bincount(pairs[:, 0])
     below = int((persons < limit).sum())
-    verdict = CheckVerdict.FAILS if below else CheckVerdict.PASSES
     return StructuralCheck(
-        name, verdict, float(persons.min()), limit, f"{below:,} of {len(persons):,} cells have fewer"
+        name, rule.group(below), float(persons.min()), limit, f"{below:,} of {len(persons):,} cells have fewer", below
     )
 
 
@@ -207,8 +230,7 @@ def _class_disclosure(trees: list[_Leaves], rule: StructuralRule) -> StructuralC
     where = "training records in them" if len(classified) == 1 else "training records in them, counted in each tree"
     lacking = f"{n_disclosing:,} of {n_leaves:,} leaves lack a class or have fewer than {limit:g} of one"
     reason = f"{lacking}; {n_records:,} {where}"
-    verdict = CheckVerdict.FAILS if n_disclosing else CheckVerdict.PASSES
-    return StructuralCheck(name, verdict, fewest, limit, reason)
+    return StructuralCheck(name, rule.group(n_disclosing), fewest, limit, reason, n_disclosing)
 
 
 def _auc(rule: StructuralRule) -> Iterator[StructuralCheck]:
@@ -234,7 +256,7 @@ def _predictor(places: list[Place]) -> Place | None:
 
 def _of_linear(last: Place | None, rule: StructuralRule) -> Iterator[StructuralCheck]:
     smoother = _smoother(last)
-    names = ("residual degrees of freedom", "largest leverage", "persons per column")
+    names = ("residual degrees of freedom", LEVERAGE, "persons per column")
     limits = (rule.residual_df, rule.leverage, rule.persons_per_column)
     if isinstance(smoother, str):
         for name, limit in zip(names, limits, strict=True):
@@ -242,7 +264,7 @@ def _of_linear(last: Place | None, rule: StructuralRule) -> Iterator[StructuralC
         return
     df = smoother.n_persons - smoother.trace
     reason = f"{smoother.n_persons:,} persons less the trace of the smoother, {smoother.trace:.1f}"
-    yield StructuralCheck(names[0], _at_least(df, limits[0]), df, limits[0], reason)
+    yield StructuralCheck(names[0], _at_least(df, limits[0]), df, limits[0], reason, int(df < limits[0]))
     if smoother.leverages is None:
         for name, limit in zip(names[1:], limits[1:], strict=True):
             yield _not_applicable(name, limit, "the model is not linear")
@@ -250,11 +272,12 @@ def _of_linear(last: Place | None, rule: StructuralRule) -> Iterator[StructuralC
     largest = float(smoother.leverages.max())
     verdict = CheckVerdict.PASSES if largest < limits[1] else CheckVerdict.FAILS
     above = int((smoother.leverages >= limits[1]).sum())
-    yield StructuralCheck(names[1], verdict, largest, limits[1], f"{above:,} training records have at least the limit")
+    reason = f"{above:,} training records have at least the limit"
+    yield StructuralCheck(names[1], verdict, largest, limits[1], reason, above)
     fewest = float(smoother.persons_per_column.min())
     below = int((smoother.persons_per_column < limits[2]).sum())
     reason = f"{below:,} of {len(smoother.persons_per_column):,} columns have fewer persons with a value other than 0"
-    yield StructuralCheck(names[2], _at_least(fewest, limits[2]), fewest, limits[2], reason)
+    yield StructuralCheck(names[2], _at_least(fewest, limits[2]), fewest, limits[2], reason, below)
 
 
 def _at_least(value: float, limit: float) -> CheckVerdict:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leakgauge.auditing import AuditResult, ReleasedOutputs, Settings, Subject, audit_subject
+from leakgauge.auditing import AuditResult, ReleasedOutputs, ReleasedTo, Settings, Subject, audit_subject
 from leakgauge.auditing.case import opened
 from leakgauge.auditing.released import released_answers, released_model
 from leakgauge.auditing.run import KEPT, make_private
@@ -138,6 +138,10 @@ def _defended(what: Subject, settings: Settings, defence: Defence) -> tuple[Subj
     match defence:
         case Unchanged():
             return named, _affordable(named, settings)
+        case OutputDefence() if settings.released_to is ReleasedTo.FILE:
+            raise ModelError(
+                "others are given the file, and with it the outputs as they are; release through an API to try this"
+            )
         case OutputDefence() if settings.released is not ReleasedOutputs.AS_IS:
             raise ModelError(f"the outputs are {settings.released.value} already; release them as is to try this")
         case LabelsOnly():  # the audit's own ways leave the learner in sight of engines that need not train it
@@ -154,7 +158,7 @@ def _defended(what: Subject, settings: Settings, defence: Defence) -> tuple[Subj
         case _ if what.learner is None:
             raise ModelError("no training procedure was given, so only the released outputs can be changed")
         case _:
-            named = replace(named, model=None, learner=defence.apply(what.learner))
+            named = replace(named, model=None, learner=defence.apply(what.learner), artefact=None)
     return named, _affordable(named, settings)
 
 

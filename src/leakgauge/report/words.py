@@ -93,12 +93,12 @@ def marked(verdict: Verdict) -> str:
 
 
 def places_for(threshold: float) -> int:
-    """Decimals for a measure with this limit: two for nats, three for rates.
+    """Decimals for a measure with this limit: two for nats, three for rates, none for what may not be there at all.
 
-    >>> places_for(1.0), places_for(0.1)
-    (2, 3)
+    >>> places_for(1.0), places_for(0.1), places_for(0)
+    (2, 3, 0)
     """
-    return 2 if threshold >= 1 else 3
+    return 0 if threshold == 0 else 2 if threshold >= 1 else 3
 
 
 def interval(estimate: Estimate, places: int = 3) -> str:
@@ -194,8 +194,11 @@ def counted(n: int, one: str, many: str | None = None) -> str:
 
 
 def unit(finding: Finding) -> float:
-    """How far the limit lies above the value of a model that gives nothing away: what unlike measures share."""
-    return max(finding.threshold - finding.baseline, 1e-9)
+    """How far the limit lies above the value of a model that gives nothing away: what unlike measures share.
+
+    One thing, where nothing may be there at all.
+    """
+    return 1.0 if finding.threshold == finding.baseline == 0 else max(finding.threshold - finding.baseline, 1e-9)
 
 
 def against_limit(finding: Finding) -> str:

@@ -36,7 +36,7 @@ def scale_for(findings: Sequence[Finding]) -> tuple[float, float]:
     >>> scale_for([Finding("q", "m", Estimate(3.0, -0.5, 60.0, 0.95, "example", 9), 0.0, 1.0, Verdict.FAILS, "", "")])
     (-0.5, 3.0)
     """
-    limit = max((finding.threshold for finding in findings), default=1.0)
+    limit = max((finding.threshold for finding in findings), default=1.0) or 1.0  # one thing, where none may be there
     base = min((finding.baseline for finding in findings), default=0.0)
     estimates = [finding.estimate for finding in findings if finding.estimate is not None]
     marks = [base, 2 * limit - base, *(finding.baseline for finding in findings)]
