@@ -6,12 +6,13 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from leakgauge.auditing.finding import Finding, Verdict, judge
-from leakgauge.inspecting import CheckVerdict, Inspection, Kind, ModelFinding
+from leakgauge.inspecting import CheckVerdict, Inspection, Kind, ModelFinding, StructuralCheck
 from leakgauge.statistics import Estimate
 
 QUESTION = "file"
 NOT_NEEDED = "file contents that prediction does not need"
 SINGLE = "file contents about single training records"
+CHECK = "structural check: "
 CLEAN = "remove them: leakgauge inspect FILE --clean OUT"
 N_NAMED = 3
 """Contents that a reason names."""
@@ -31,14 +32,14 @@ def measured(found: Inspection) -> Iterator[tuple[str, Estimate]]:
     """How many contents or places fall short of the rule, by measure; whatever is counted should be 0.
 
     Thresholds halfway between two people's values are counted in the upper end alone: each bounds two values, and how
-    much that tells depends on the column. Leaves of one class are judged by the check of class disclosure.
+    much that tells depends on the column. Leaves of one class are judged by the check of class disclosure,
+    and of the checks not those that can only warn.
     """
     removable, halfway, single = _sorted(found)
     yield NOT_NEEDED, _count(len(removable), 0, found)
     yield SINGLE, _count(len(single), len(halfway), found)
-    for check in found.checks:
-        if check.verdict is not CheckVerdict.NOT_APPLICABLE:
-            yield check.name, _count(check.n_short if check.verdict is CheckVerdict.FAILS else 0, 0, found)
+    for check in _judged(found):
+        yield CHECK + check.name, _count(check.n_short, 0, found)
 
 
 def findings(found: Inspection) -> list[Finding]:
@@ -54,8 +55,8 @@ def findings(found: Inspection) -> list[Finding]:
             if verdict is Verdict.CANNOT_TELL:
                 reason += ": each bounds two people’s values, and how closely depends on the column"
         else:
-            reason = next(f"{check.reason} (limit {check.limit:g})" for check in found.checks if check.name == measure)
-            remedy = AGAINST_CHECKS.get(measure, "")
+            check = next(check for check in _judged(found) if CHECK + check.name == measure)
+            reason, remedy = f"{check.reason} (limit {check.limit:g})", AGAINST_CHECKS.get(check.name, "")
         made.append(_finding(measure, estimate, verdict, reason, remedy if verdict is not Verdict.PASSES else ""))
     return made
 
@@ -68,6 +69,16 @@ def unknown(reason: str) -> Finding:
 
 def _finding(measure: str, estimate: Estimate | None, verdict: Verdict, reason: str, remedy: str) -> Finding:
     return Finding(QUESTION, measure, estimate, 0.0, 0.0, verdict, reason, remedy)
+
+
+def _judged(found: Inspection) -> list[StructuralCheck]:
+    """The checks that apply, but for those that can only warn."""
+    return [
+        check
+        for check in found.checks
+        if check.verdict is not CheckVerdict.NOT_APPLICABLE
+        and not (check.verdict is CheckVerdict.WARNS and check.n_short)
+    ]
 
 
 def _sorted(found: Inspection) -> tuple[list[ModelFinding], list[ModelFinding], list[ModelFinding]]:
