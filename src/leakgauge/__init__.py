@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from leakgauge.inspecting import Inspection, inspect
     from leakgauge.membership import MembershipAttack, MembershipEvidence, own_attack
     from leakgauge.models import Endpoint, FunctionProbabilities, FunctionRegression
-    from leakgauge.protecting import Protection, protect
+    from leakgauge.protecting import Protection, ReleasedModel, protect, release
     from leakgauge.records import Records
     from leakgauge.training import FunctionLearner, SklearnLearner, TorchLearner
     from leakgauge.versions import VersionComparison, compare_versions
@@ -62,7 +62,7 @@ _HOMES = {
     "inspecting": ("Inspection", "inspect"),
     "membership": ("MembershipAttack", "MembershipEvidence", "own_attack"),
     "models": ("Endpoint", "FunctionProbabilities", "FunctionRegression"),
-    "protecting": ("Protection", "protect"),
+    "protecting": ("Protection", "ReleasedModel", "protect", "release"),
     "records": ("Records",),
     "training": ("FunctionLearner", "SklearnLearner", "TorchLearner"),
     "versions": ("VersionComparison", "compare_versions"),
@@ -84,6 +84,7 @@ __all__ = [
     "Queries",
     "Records",
     "ReleaseRule",
+    "ReleasedModel",
     "ReleasedOutputs",
     "SensitiveColumn",
     "Settings",
@@ -102,6 +103,7 @@ __all__ = [
     "inspect",
     "own_attack",
     "protect",
+    "release",
     "subject",
 ]
 

@@ -20,6 +20,7 @@ from leakgauge.cli._options import (
 )
 
 if TYPE_CHECKING:
+    from leakgauge.auditing import Settings, Subject
     from leakgauge.protecting import Protection
 
 
@@ -34,6 +35,17 @@ def protect(
             "ensemble=PARTS, removal=LIMIT, noise=ETA, dp-sgd=EPSILON. The number is optional. Repeatable.",
             show_default="a few of every kind",
         ),
+    ] = None,
+    release: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME=NUMBER",
+            help="Try nothing: make the model under this defence with secret random numbers, and write it to --to. "
+            "“unchanged” strips the model as it is.",
+        ),
+    ] = None,
+    to: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="The model file that --release writes, and FILE.release.json.")
     ] = None,
     out: Annotated[
         Path | None,
@@ -61,11 +73,15 @@ def protect(
     of the log loss on the holdout, so that lost probabilities count. The intervals of all defences have simultaneous
     confidence. The exit code is that of the best verdict reached, for the model where that is worst.
 
+    With --release the model is made under one defence, written without what prediction does not need, with a statement
+    of its guarantee, and inspected: the exit code is 0 where nothing was found in the file, else 1.
+
     [dim]Examples:[/dim]
 
         leakgauge protect breast-cancer --model random-forest
         leakgauge protect breast-cancer --defence penalty=100 --defence labels-only --out defences
         leakgauge protect audit.toml --workers 2
+        leakgauge protect audit.toml --release dp-sgd=3 --to model.skops
     """
     from leakgauge.auditing.finding import overall
     from leakgauge.cli._console import complain, remark, results
@@ -80,6 +96,8 @@ def protect(
         tell_of_pickles(config)
     console, reached = results(), []
     subjects, settings = config.subjects(allow_pickle=allow_pickle), config.settings()
+    if release is not None or to is not None:
+        return _released(subjects, settings, release, to, tries=bool(defence) or out is not None or run is not None)
     chosen = [[named_defence(text, what, settings) for text in defence] if defence else None for what in subjects]
     folders = _folders(out, len(subjects))
     kept = None if run is None else kept_folder(run)
@@ -106,6 +124,28 @@ def protect(
         complain(f"stopped; {again}")
         raise typer.Exit(130) from None
     return overall(reached).exit_code
+
+
+def _released(subjects: list[Subject], settings: Settings, defence: str | None, to: Path | None, *, tries: bool) -> int:
+    """Make the model that is handed over, and tell what its file holds."""
+    from leakgauge.cli._console import remark, results
+    from leakgauge.errors import ConfigError
+    from leakgauge.protecting import release
+    from leakgauge.report.terminal import show_inspection
+
+    if defence is None or to is None:
+        raise ConfigError("--release NAME and --to FILE belong together; give both")
+    if tries:
+        raise ConfigError("--release tries no defences: leave --defence, --out and --run out")
+    if len(subjects) != 1:
+        raise ConfigError(f"--release makes one model, and there are {len(subjects)}; choose one with --model")
+    made = release(subjects[0], settings, defence, to)
+    remark(f"{made.path} written ({made.defence}), with its statement in {made.sidecar.name}.")
+    remark(f"Guarantee: {made.guarantee}." if made.guarantee else "Nothing is proven of this model.")
+    if made.trusted:
+        remark(f"To open it, trust these types after a look at what they do: {', '.join(made.trusted)}.")
+    show_inspection(made.inspection, results())
+    return made.inspection.exit_code
 
 
 def _folders(out: Path | None, n: int) -> list[Path | None]:

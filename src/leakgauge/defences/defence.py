@@ -19,6 +19,36 @@ if TYPE_CHECKING:
     from leakgauge.training.learners import PostProcessedLearner
 
 
+@dataclass(frozen=True)
+class Terms:
+    """On what a guarantee rests: what NIST SP 800-226 (section 2) asks every statement of privacy to say.
+
+    Args:
+        unit: whose influence is bounded.
+        neighbours: which training sets must be hard to tell apart.
+        sampling: how records come to take part.
+        accounting: how the numbers were come by.
+
+    >>> print(Terms("one record", "one record removed", "none", "by hand"))
+    unit: one record; neighbouring training sets: one record removed; sampling: none; accounting: by hand
+    """
+
+    unit: str
+    neighbours: str
+    sampling: str
+    accounting: str
+
+    def __str__(self) -> str:
+        return (
+            f"unit: {self.unit}; neighbouring training sets: {self.neighbours}; sampling: {self.sampling}; "
+            f"accounting: {self.accounting}"
+        )
+
+
+ONE_RECORD = "one training record, not a person with several"
+"""The unit of every guarantee of ours."""
+
+
 class Defence(ABC):
     """A change to a learner, with all its settings chosen.
 
@@ -50,6 +80,11 @@ class Defence(ABC):
     @property
     def guarantee(self) -> str | None:
         """What is proven of every defended model, and under which conditions; ``None`` if nothing is."""
+        return None
+
+    @property
+    def terms(self) -> Terms | None:
+        """On what the guarantee rests; ``None`` if there is none."""
         return None
 
     @abstractmethod

@@ -25,7 +25,7 @@ import numpy as np
 from leakgauge.arrays import Indices
 from leakgauge.checking import check_fields, number, one_of, optional, whole
 from leakgauge.defences.accounting import Adjacency, least_noise, losses
-from leakgauge.defences.defence import Defended, TrainingDefence
+from leakgauge.defences.defence import ONE_RECORD, Defended, Terms, TrainingDefence
 from leakgauge.defences.private_modules import descend_module
 from leakgauge.defences.private_networks import DescentStep, train_privately
 from leakgauge.defences.randomness import SECRET_CONDITION, SEED_GIVEN, rounded_up
@@ -173,7 +173,18 @@ class DpSgd(TrainingDefence):
             f"above {rounded_up(self.accuracy)}, if the training set is a random draw of {self.share:.3g} of a pool, "
             f"or has a true-positive rate more than {rounded_up(self.advantage)} above its false-positive rate; "
             "the columns with their categories, the classes, the number of records and the parameters of fixed earlier "
-            f"steps are public; it covers one release, {SECRET_CONDITION}"
+            f"steps are public; it covers one release, {SECRET_CONDITION}; {self.terms}"
+        )
+
+    @property
+    def terms(self) -> Terms:
+        """Both adjacencies are accounted for."""
+        return Terms(
+            ONE_RECORD,
+            "one record added or removed, or one replaced, as stated",
+            f"in each of {self.n_steps:,} steps every record takes part by a coin of its own, with probability "
+            f"{self._probability:.3g} (Poisson)",
+            f"privacy-loss distributions (dp-accounting), noise {self.noise:.4g} times the clipping length",
         )
 
     def privacy(self, adjacency: Adjacency) -> float:

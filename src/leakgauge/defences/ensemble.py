@@ -17,7 +17,7 @@ import numpy as np
 
 from leakgauge.arrays import Floats, Indices
 from leakgauge.checking import check_fields, flag, number, whole
-from leakgauge.defences.defence import TrainingDefence
+from leakgauge.defences.defence import ONE_RECORD, Terms, TrainingDefence
 from leakgauge.defences.outputs import LabelsOnly
 from leakgauge.defences.randomness import seed_of_training
 from leakgauge.errors import ModelError
@@ -94,8 +94,13 @@ class Ensemble(TrainingDefence):
         """For any algorithm and any query."""
         return (
             f"for any query, no prediction changes by more than {self.largest_dtp:.3g} nats when one record is removed "
-            "(DTP), as long as the models of the parts are not released themselves"
+            f"(DTP), as long as the models of the parts are not released themselves; {self.terms}"
         )
+
+    @property
+    def terms(self) -> Terms:
+        """One record moves one vote."""
+        return Terms(ONE_RECORD, "one record removed", "none", "one vote of each model, in closed form")
 
     def fit(self, learner: Learner, records: Records, *, seed: int | None) -> Fitted:
         """Train one model for each part; a seed of ``None`` is one that the operating system draws.

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from leakgauge.checking import check_fields, number, optional, whole
-from leakgauge.defences.defence import Defence
+from leakgauge.defences.defence import ONE_RECORD, Defence, Terms
 from leakgauge.defences.memory import changed
 from leakgauge.defences.private_modules import kept_by
 from leakgauge.defences.randomness import SECRET_CONDITION, SEED_GIVEN, rounded_up, seed_of_training
@@ -96,7 +96,17 @@ class ParameterNoise(Defence):
             f"no attack on any one record has a true-positive rate more than {rounded_up(2 * self.eta)} above its "
             f"false-positive rate, or is correct with probability above {rounded_up(accuracy)}, if the training set is "
             f"a random draw of {self.n_records} of these {len(self.pool)} records; with confidence "
-            f"{self.confidence:g}; it covers one release, {SECRET_CONDITION}"
+            f"{self.confidence:g}; it covers one release, {SECRET_CONDITION}; {self.terms}"
+        )
+
+    @property
+    def terms(self) -> Terms:
+        """Exchanges of one record are measured."""
+        return Terms(
+            ONE_RECORD,
+            "one record exchanged for another of the pool",
+            f"a random {self.n_records:,} of {len(self.pool):,} records, without replacement",
+            f"the effect of exchanges in {self.n_splits:,} random training sets, with confidence {self.confidence:g}",
         )
 
     def apply(self, learner: Learner) -> Learner:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from leakgauge.checking import check_fields, number
-from leakgauge.defences.defence import TrainingDefence
+from leakgauge.defences.defence import ONE_RECORD, Terms, TrainingDefence
 from leakgauge.errors import ConfigError
 from leakgauge.models import Bins, Release, Tempered, label_logs
 from leakgauge.theory import largest_binned_log_ratio
@@ -73,7 +73,12 @@ class Binning(OutputDefence):
     def guarantee(self) -> str:
         """The cap on every log ratio, which is far above what is usually accepted."""
         most = largest_binned_log_ratio(self.width)
-        return f"no prediction changes by more than {most:.3g} nats when one record is removed (DTP)"
+        return f"no prediction changes by more than {most:.3g} nats when one record is removed (DTP); {self.terms}"
+
+    @property
+    def terms(self) -> Terms:
+        """There are finitely many bins."""
+        return Terms(ONE_RECORD, "one record removed", "none", "the first and the last bin, in closed form")
 
     @property
     def release(self) -> Bins:

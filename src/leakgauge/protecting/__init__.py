@@ -8,6 +8,7 @@ and lost probabilities count.
 from leakgauge.protecting.choice import KINDS, DefenceKind, default_defences, named_defence
 from leakgauge.protecting.document import ProtectionDocument, TriedDocument
 from leakgauge.protecting.outcome import Protection, Refused, Tried
+from leakgauge.protecting.releasing import ReleasedModel, release
 from leakgauge.protecting.trying import protect
 
 __all__ = [
@@ -16,9 +17,11 @@ __all__ = [
     "Protection",
     "ProtectionDocument",
     "Refused",
+    "ReleasedModel",
     "Tried",
     "TriedDocument",
     "default_defences",
     "named_defence",
     "protect",
+    "release",
 ]
