@@ -1,6 +1,7 @@
 """Mitigations that make a model safer to release. One package or file for each."""
 
 from leakgauge.defences.accounting import Adjacency
+from leakgauge.defences.clipping import ClippedInputs
 from leakgauge.defences.defence import Defence, Defended, TrainingDefence, Unchanged
 from leakgauge.defences.dp_sgd import DpSgd
 from leakgauge.defences.ensemble import Ensemble, Votes, parts
@@ -12,6 +13,7 @@ from leakgauge.defences.removal import Influence, Removal
 __all__ = [
     "Adjacency",
     "Binning",
+    "ClippedInputs",
     "Defence",
     "Defended",
     "DpSgd",

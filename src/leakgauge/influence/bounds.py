@@ -23,7 +23,7 @@ from leakgauge.training.engines.closed_form import dense
 from leakgauge.training.engines.logistic.binary import LogisticRegressionNewton
 from leakgauge.training.engines.stateless import Transform, split
 from leakgauge.training.learners import PostProcessedLearner
-from leakgauge.training.recipes import FixedDesign
+from leakgauge.training.recipes import ClipColumns, FixedDesign
 
 if TYPE_CHECKING:
     from leakgauge.models import Model, Release
@@ -178,7 +178,7 @@ def _of_logistic_regression(
     learner: SklearnLearner, estimator: Any, own: OwnModels, model: Model | None, clipped: Range | None
 ) -> DtpBound | None:
     records = own.records
-    earlier = steps_of(learner.estimator)[:-1]
+    earlier = [step for step in steps_of(learner.estimator)[:-1] if type(step) is not ClipColumns]
     design = earlier[0] if earlier else None
     if len(earlier) > 1 or type(design) not in (FixedDesign, type(None)) or records.schema.task == "regression":
         return None  # which rows the last step can be given is known for these only
@@ -189,6 +189,8 @@ def _of_logistic_regression(
     if isinstance(prepared, Refusal):
         return None
     table = np.stack([records.features.min(axis=0), records.features.max(axis=0)])
+    if clipped is not None and not np.isfinite(np.stack(clipped)[:, ~records.schema.categorical]).all():
+        clipped = None  # some column is not
     if clipped is not None:
         table = np.where(records.schema.categorical, table, np.stack(clipped))
     widths = np.zeros(records.features.shape[1], dtype=np.int64)
@@ -242,10 +244,10 @@ def _parameters(model: Model | None, learner: SklearnLearner) -> Floats | None:
 
 
 def _same_steps(estimator: Any, other: Any) -> bool:
-    """Whether the earlier steps of two pipelines are fixed designs with equal settings."""
+    """Whether the earlier steps of two pipelines are fixed, with equal settings."""
     steps, others = (steps_of(one)[:-1] for one in (estimator, other))
     return len(steps) == len(others) and all(
-        type(a) is type(b) is FixedDesign and a.get_params() == b.get_params()
+        type(a) is type(b) in (FixedDesign, ClipColumns) and a.get_params() == b.get_params()
         for a, b in zip(steps, others, strict=True)
     )
 

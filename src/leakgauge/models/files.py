@@ -29,6 +29,8 @@ TRUSTED_TYPES = frozenset(
     {
         # Reviewed: data holders of fitted estimators, without code that runs on loading. No function is added, which
         # an estimator would call in its fit, and nothing of CatBoost, whose settings name files that its fit writes.
+        "leakgauge.training.recipes.ClipColumns",
+        "leakgauge.training.recipes.FixedDesign",
         "sklearn.tree._tree.Tree",
         "sklearn.neighbors._kd_tree.KDTree",
         "sklearn.neighbors._ball_tree.BallTree",

@@ -31,12 +31,13 @@ from leakgauge.training.table import EachModel, PredictionTable
 from leakgauge.training.trees import DecisionTree, RandomForest, public_thresholds
 
 if TYPE_CHECKING:
-    from leakgauge.training.recipes import RECIPES, FixedDesign, Recipe, default_recipe, recipe
+    from leakgauge.training.recipes import RECIPES, ClipColumns, FixedDesign, Recipe, default_recipe, recipe
 
 __all__ = [
     "HERE",
     "RECIPES",
     "ChunkStore",
+    "ClipColumns",
     "ConditionalFrequencies",
     "DecisionTree",
     "DenseSubsets",
@@ -74,7 +75,7 @@ __all__ = [
     "write_atomically",
 ]
 
-_NEED_SKLEARN = frozenset({"RECIPES", "FixedDesign", "Recipe", "default_recipe", "recipe"})
+_NEED_SKLEARN = frozenset({"RECIPES", "ClipColumns", "FixedDesign", "Recipe", "default_recipe", "recipe"})
 
 
 def __getattr__(name: str) -> Any:

@@ -14,7 +14,7 @@ from leakgauge.arrays import Floats, Indices
 from leakgauge.errors import DataError, ModelError, user_code
 from leakgauge.escaping import shapes
 from leakgauge.models import Model, Release, answers, kind_of, wrap
-from leakgauge.models.sklearn import fit, name_of, refuse_class
+from leakgauge.models.sklearn import fit, name_of, refuse_class, steps_of
 from leakgauge.streams import AuditStream, Retraining, generator_of
 from leakgauge.training.fingerprints import UNREPEATABLE, fingerprint
 from leakgauge.training.threads import one_thread
@@ -226,6 +226,16 @@ class SklearnLearner(Learner):
             estimator.set_params(**_one_thread_each(estimator))
             fitted, converged = fit(estimator, X, y, **self._nudges(len(records)))
             return Fitted(wrap(fitted, schema), converged)
+
+    @property
+    def input_range(self) -> tuple[Floats, Floats] | None:
+        """That of a first step which clips."""
+        from leakgauge.training.recipes import ClipColumns
+
+        first = steps_of(self.estimator)[0]
+        if type(first) is not ClipColumns:
+            return None
+        return np.array(first.lowest, dtype=np.float64), np.array(first.highest, dtype=np.float64)
 
     def with_converged_solver(self) -> SklearnLearner | None:
         """With a tolerance of 1e-10 and iterations to get there, where there are parameters for both.

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Self, TypeAlias, cast
 
+import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 from sklearn.base import BaseEstimator, TransformerMixin
@@ -167,6 +168,66 @@ class FixedDesign(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         if matrix.ndim != 2 or matrix.shape[1] != len(self.n_categories):
             raise DataError(f"expected a matrix of {len(self.n_categories)} columns, got shape {matrix.shape}.")
         return matrix
+
+
+class ClipColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc]
+    """A scikit-learn transformer that moves numbers beyond a range that was fixed beforehand to its end.
+
+    As the first step of a pipeline it makes bounds for queries within the range hold for every query. It learns nothing
+    from ``fit``; the range must not be read off the training records.
+
+    Args:
+        lowest: of each column, in order; ``-inf`` for none, and for categories.
+        highest: of each column; ``inf`` for none, and for categories.
+
+    >>> ClipColumns((0.0, -np.inf), (9.0, np.inf)).fit_transform(np.array([[12.0, 2.0], [-1.0, 70.0]]))
+    array([[ 9.,  2.],
+           [ 0., 70.]])
+    """
+
+    def __init__(self, lowest: tuple[float, ...], highest: tuple[float, ...]) -> None:
+        self.lowest = lowest
+        self.highest = highest
+
+    def fit(self, X: Any, y: object = None) -> Self:
+        """Check the number of columns; nothing is learned.
+
+        Raises:
+            DataError: the table has another number of columns, or the range is none.
+        """
+        self._checked(X)
+        return self
+
+    def transform(self, X: Any) -> Any:
+        """The table with its numbers within the range, of the same kind.
+
+        Raises:
+            DataError: the table has another number of columns, or the range is none.
+        """
+        self._checked(X)
+        ends = [(j, low, high) for j, (low, high) in enumerate(zip(self.lowest, self.highest, strict=True))]
+        ends = [(j, low, high) for j, low, high in ends if low > -np.inf or high < np.inf]
+        if hasattr(X, "columns") or hasattr(X, "column_names"):
+            frame: Any = nw.from_native(X, eager_only=True)
+            names = frame.columns
+            return nw.to_native(frame.with_columns(nw.col(names[j]).clip(low, high) for j, low, high in ends))
+        table = np.array(X)
+        for j, low, high in ends:
+            column = np.clip(table[:, j].astype(np.float64), low, high)
+            table[:, j] = column
+        return table
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def _checked(self, X: Any) -> None:
+        if len(self.lowest) != len(self.highest) or any(
+            not low <= high for low, high in zip(self.lowest, self.highest, strict=True)
+        ):
+            raise DataError("the range of a column must be a lowest number and a highest one that is no lower.")
+        width = X.shape[1] if np.ndim(X) == 2 or hasattr(X, "shape") else 0
+        if width != len(self.lowest):
+            raise DataError(f"expected a table of {len(self.lowest)} columns, got {width}.")
 
 
 def recipe(name: str, pool: Records, **options: Any) -> Learner:

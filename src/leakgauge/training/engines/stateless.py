@@ -248,12 +248,12 @@ def why_not_fixed(transformer: Any) -> str | None:
     from sklearn.preprocessing import Binarizer, FunctionTransformer, Normalizer, OneHotEncoder, OrdinalEncoder
 
     from leakgauge.records.discretise import FixedBins
-    from leakgauge.training.recipes import FixedDesign
+    from leakgauge.training.recipes import ClipColumns, FixedDesign
 
     if transformer is None or (isinstance(transformer, str) and transformer in ("passthrough", "drop")):
         return None
     kind = type(transformer)
-    if kind in (Binarizer, Normalizer, FixedBins, FixedDesign):
+    if kind in (Binarizer, Normalizer, FixedBins, FixedDesign, ClipColumns):
         return None
     if kind is FunctionTransformer:
         return _why_not_elementwise(transformer)
