@@ -57,7 +57,7 @@ CASES = [
     (Ensemble(4, smoothing=0.5), BAYES),
     (Removal(own_influence, 0.4, most=0.5), LINEAR),
     (ParameterNoise(RECORDS, **NOISE), LINEAR),
-    (ClippedInputs((-1.0,) * 3, (1.0,) * 3), LINEAR),
+    (ClippedInputs((-1.0,) * 3, (1.0,) * 3), SklearnLearner(LogisticRegression(tol=1e-8))),
     (DpSgd(50, epsilon=2.0, epochs=3), LINEAR),
     (DpSgd(50, eta=0.2, epochs=3), NETWORK),
 ]
