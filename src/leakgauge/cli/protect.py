@@ -32,7 +32,8 @@ def protect(
         typer.Option(
             metavar="NAME=NUMBER",
             help="A defence to try: penalty=FACTOR, earlier-stop=FACTOR, binning=WIDTH, temperature=T, labels-only, "
-            "ensemble=PARTS, removal=LIMIT, noise=ETA, dp-sgd=EPSILON. The number is optional. Repeatable.",
+            "ensemble=PARTS, removal=LIMIT, noise=ETA, dp-sgd=EPSILON. The number is optional; “weakest” "
+            "searches for the weakest strength that passes. Repeatable.",
             show_default="a few of every kind",
         ),
     ] = None,
@@ -80,7 +81,7 @@ def protect(
 
         leakgauge protect breast-cancer --model random-forest
         leakgauge protect breast-cancer --defence penalty=100 --defence labels-only --out defences
-        leakgauge protect audit.toml --workers 2
+        leakgauge protect audit.toml --defence penalty=weakest --defence dp-sgd=weakest --workers 2
         leakgauge protect audit.toml --release dp-sgd=3 --to model.skops
     """
     from leakgauge.auditing.finding import overall

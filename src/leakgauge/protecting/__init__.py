@@ -5,7 +5,7 @@ models of the defended learner), and by the same release rule. What it costs is 
 and lost probabilities count.
 """
 
-from leakgauge.protecting.choice import KINDS, DefenceKind, default_defences, named_defence
+from leakgauge.protecting.choice import KINDS, DefenceKind, Strengths, default_defences, named_defence
 from leakgauge.protecting.document import ProtectionDocument, TriedDocument
 from leakgauge.protecting.outcome import Protection, Refused, Tried
 from leakgauge.protecting.releasing import ReleasedModel, release
@@ -18,6 +18,7 @@ __all__ = [
     "ProtectionDocument",
     "Refused",
     "ReleasedModel",
+    "Strengths",
     "Tried",
     "TriedDocument",
     "default_defences",

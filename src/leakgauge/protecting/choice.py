@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -32,6 +32,41 @@ MOST_REMOVABLE = 2000
 """Records of a training set from which the riskiest are removed unless that is asked for: it measures all, again."""
 
 
+WEAKEST = "weakest"
+"""Stands for the number of a defence whose weakest strength that passes is searched for."""
+
+
+@dataclass(frozen=True)
+class Strengths:
+    """A defence in several strengths, of which the weakest that passes is searched for by bisection.
+
+    Which strengths there are is fixed beforehand, and all count for the confidence that holds for all together: which
+    of them are tried hangs on the records. A stronger one is expected to pass where a weaker one does; where that is
+    not so, what is found passes all the same, and a weaker one may have passed, too.
+
+    Args:
+        kind: of the defence.
+        defences: the weakest first; an odd number of ``2**k - 1`` is searched in ``k`` audits.
+    """
+
+    kind: str
+    defences: tuple[Defence, ...] = field(repr=False)
+
+    def __post_init__(self) -> None:
+        if not self.defences:
+            raise ConfigError(f"{self.kind}: there is no strength to try; give at least one")
+
+    def search(self, passes: Callable[[Defence], bool]) -> None:
+        """Try one after another, weaker after one that passes and stronger after one that does not."""
+        low, high = 0, len(self.defences)
+        while low < high:
+            middle = (low + high) // 2
+            if passes(self.defences[middle]):
+                high = middle
+            else:
+                low = middle + 1
+
+
 @dataclass(frozen=True)
 class DefenceKind:
     """A kind of defence that can be named, as ``penalty=100`` or ``labels-only``.
@@ -41,12 +76,14 @@ class DefenceKind:
         number: what its number is, in capitals; empty if it takes none.
         meaning: what it does, in a few words, and what the number is without being given.
         make: the number, or ``None`` for that which suits, the model and the settings of the audit to the defence.
+        strengths: numbers among which the weakest that passes is searched for, the weakest first.
     """
 
     name: str
     number: str
     meaning: str
     make: Callable[[float | None, Subject, Settings], Defence]
+    strengths: tuple[float, ...] = ()
 
     @property
     def usage(self) -> str:
@@ -54,8 +91,8 @@ class DefenceKind:
         return f"{self.name}={self.number}" if self.number else self.name
 
 
-def named_defence(text: str, what: Subject, settings: Settings) -> Defence:
-    """A defence by its name, such as ``penalty=100``, ``binning`` or ``labels-only``.
+def named_defence(text: str, what: Subject, settings: Settings) -> Defence | Strengths:
+    """A defence by its name, such as ``penalty=100``, ``binning``, ``labels-only`` or ``penalty=weakest``.
 
     Args:
         text: the name, with a number behind an equals sign where there is one.
@@ -78,6 +115,10 @@ def named_defence(text: str, what: Subject, settings: Settings) -> Defence:
         raise ConfigError(f"defence {name!r} is not known; the defences are {known}")
     if sign and not kind.number:
         raise ConfigError(f"defence {name!r} takes no number, got {text!r}; write {name} alone")
+    if number == WEAKEST:
+        if not kind.strengths:
+            raise ConfigError(f"defence {name!r} is not searched for its weakest strength; write {kind.usage}")
+        return Strengths(name, tuple(kind.make(strength, what, settings) for strength in kind.strengths))
     return kind.make(_number(number, text) if sign else None, what, settings)
 
 
@@ -120,16 +161,36 @@ def _dp_sgd(number: float | None, what: Subject, settings: Settings) -> Defence:
 
 
 KINDS: tuple[DefenceKind, ...] = (
-    DefenceKind("penalty", "FACTOR", "multiply the strength of regularisation (by 10)", _plain(StrongerPenalty)),
-    DefenceKind("earlier-stop", "FACTOR", "divide the number of training rounds (by 2)", _plain(EarlierStop)),
-    DefenceKind("binning", "WIDTH", "release binned probabilities (bin width 0.01)", _plain(Binning)),
-    DefenceKind("temperature", "T", "release probabilities at a temperature (2)", _plain(Temperature)),
+    DefenceKind(
+        "penalty", "FACTOR", "multiply the strength of regularisation (by 10)", _plain(StrongerPenalty),
+        (3, 10, 30, 100, 300, 1000, 3000),
+    ),
+    DefenceKind(
+        "earlier-stop", "FACTOR", "divide the number of training rounds (by 2)", _plain(EarlierStop),
+        (1.5, 2, 3, 4, 8, 16, 32),
+    ),
+    DefenceKind(
+        "binning", "WIDTH", "release binned probabilities (bin width 0.01)", _plain(Binning),
+        (0.01, 0.02, 0.05, 0.1, 0.2, 0.25, 0.5),
+    ),
+    DefenceKind(
+        "temperature", "T", "release probabilities at a temperature (2)", _plain(Temperature),
+        (1.5, 2, 3, 5, 10, 30, 100),
+    ),
     DefenceKind("labels-only", "", "release labels only", lambda *_: LabelsOnly()),
-    DefenceKind("ensemble", "PARTS", "release the votes of models trained on disjoint parts (10)", _ensemble),
+    DefenceKind(
+        "ensemble", "PARTS", "release the votes of models trained on disjoint parts (10)", _ensemble,
+        (3, 5, 10, 20, 30, 50, 100),
+    ),
     DefenceKind("removal", "LIMIT", "remove records with influence above a limit in nats (that of the rule)", _removal),
-    DefenceKind("noise", "ETA", "noise on the parameters: half of the largest advantage (that of the rule)", _noise),
-    DefenceKind("dp-sgd", "EPSILON", "train with differential privacy (3)", _dp_sgd),
-)
+    DefenceKind(
+        "noise", "ETA", "noise on the parameters: half of the largest advantage (that of the rule)", _noise,
+        (0.4, 0.3, 0.2, 0.15, 0.1, 0.05, 0.025),
+    ),
+    DefenceKind(
+        "dp-sgd", "EPSILON", "train with differential privacy (3)", _dp_sgd, (64, 32, 16, 8, 4, 2, 1)
+    ),
+)  # fmt: skip
 """All kinds of defences that can be named."""
 
 

@@ -22,11 +22,11 @@ import sklearn
 from leakgauge._version import __version__
 from leakgauge.auditing import Settings, Subject
 from leakgauge.defences import Defence, OutputDefence, Unchanged
-from leakgauge.errors import MissingExtra, ModelError
+from leakgauge.errors import ConfigError, MissingExtra, ModelError
 from leakgauge.inspecting import Cleaned, Inspection, cleaned, inspect, read_model, written
 from leakgauge.models import SAFETENSORS_SUFFIX, Model, is_module
 from leakgauge.models.converting import require_new, write_new
-from leakgauge.protecting.choice import named_defence
+from leakgauge.protecting.choice import Strengths, named_defence
 
 FORMAT = "leakgauge release 1"
 
@@ -113,7 +113,14 @@ def release(what: Subject, settings: Settings, defence: Defence | str, path: str
 
 
 def _chosen(name: str, what: Subject, settings: Settings) -> Defence:
-    return Unchanged() if name == Unchanged.name_form else named_defence(name, what, settings)
+    if name == Unchanged.name_form:
+        return Unchanged()
+    found = named_defence(name, what, settings)
+    if isinstance(found, Strengths):
+        raise ConfigError(
+            f"{name}: a release has one strength; search for it first, and name the number that was found"
+        )
+    return found
 
 
 def _made(what: Subject, defence: Defence) -> tuple[Any, str | None]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leakgauge.auditing import AuditResult, ReleasedOutputs, ReleasedTo, Settings, Subject, audit_subject
+from leakgauge.auditing import AuditResult, ReleasedOutputs, ReleasedTo, Settings, Subject, Verdict, audit_subject
 from leakgauge.auditing.case import opened
 from leakgauge.auditing.released import released_answers, released_model
 from leakgauge.auditing.run import KEPT, make_private
@@ -21,7 +21,7 @@ from leakgauge.defences import Binning, Defence, LabelsOnly, OutputDefence, Unch
 from leakgauge.errors import ConfigError, EndpointError, InputError, LeakgaugeError, ModelError, StoreError, WorkerError
 from leakgauge.models import AnswerKind, answers, kind_of
 from leakgauge.progress import ShownProgress, of_part, reported
-from leakgauge.protecting.choice import default_defences, n_refits
+from leakgauge.protecting.choice import Strengths, default_defences, n_refits
 from leakgauge.protecting.cost import Quality, estimated_error, increase, quality
 from leakgauge.protecting.outcome import Protection, Refused, Tried
 from leakgauge.statistics import bonferroni_confidence, mean
@@ -37,7 +37,7 @@ MOST_REFITS = 500
 def protect(
     what: Subject,
     settings: Settings,
-    defences: Sequence[Defence] | None = None,
+    defences: Sequence[Defence | Strengths] | None = None,
     *,
     run: str | Path | None = None,
     workers: Workers = 1,
@@ -54,7 +54,8 @@ def protect(
         what: the model or learner, with its training set and holdout. Where there is no learner only defences that
             change answers can be applied.
         settings: of every audit, with the release rule.
-        defences: by default :func:`default_defences`.
+        defences: by default :func:`default_defences`. Of :class:`Strengths` the weakest that passes is searched for:
+            ``named_defence("penalty=weakest", what, settings)``.
         run: folder that keeps finished training, one inside for each defence that trains its own; by default it is
             kept as long as this takes.
         workers: processes, or the address of a Dask scheduler.
@@ -64,21 +65,25 @@ def protect(
         InputError: the model without any defence cannot be audited.
         ConfigError: two defences have one name.
     """
-    optional(many(instance(Defence)))("defences", defences)
+    optional(many(instance(Defence, Strengths)))("defences", defences)
     chosen = [Unchanged(), *(default_defences(what, settings) if defences is None else defences)]
-    names = [one.name for one in chosen]
+    possible = [each for one in chosen for each in (one.defences if isinstance(one, Strengths) else (one,))]
+    names = [one.name for one in possible]
     twice = next((name for name in names if names.count(name) > 1), None)
     if twice is not None:
         raise ConfigError(f"defence {twice!r} is named twice; name it once")
-    confidence = bonferroni_confidence(settings.rule.confidence, len(chosen))
+    confidence = bonferroni_confidence(settings.rule.confidence, len(possible))
     rule = replace(settings.rule, confidence=confidence)
     strict = replace(settings, rule=rule)
     tried: list[Tried] = []
     refused: dict[str, Refused] = {}
-    before: Quality | None = None
     with _kept(run) as folder, reported(progress) as tell:
         what = opened(what, folder, tell)
-        for defence in chosen:
+        before: Quality | None = None
+
+        def passes(defence: Defence) -> bool:
+            """Audit the model under a defence, and keep what became of it."""
+            nonlocal before
             try:
                 defended, own = _defended(what, strict, defence)
                 # What is trained for a defence of answers alone is what was trained without it.
@@ -97,9 +102,16 @@ def protect(
                 if before is None:
                     raise
                 refused[defence.name] = Refused(defence.title, type(error).__name__, _in_our_words(error))
-                continue
+                return False
             before = found if before is None else before
             tried.append(_tried(defence, result, found, before, confidence))
+            return result.verdict is Verdict.PASSES
+
+        for one in chosen:
+            if isinstance(one, Strengths):
+                one.search(passes)
+            else:
+                passes(one)
     return Protection(what.name, tuple(tried), refused, settings.rule, confidence)
 
 
