@@ -146,3 +146,15 @@ def test_the_rule_of_sacro():
     assert (RULES["sacro"].class_count, RULES["sacro"].residual_df) == (10, 10)
     found = checks(dummy.DummyClassifier().fit(X, CLASSES), rule="sacro")["AUC of membership attacks"]
     assert (found.verdict, found.limit) == (CheckVerdict.NOT_APPLICABLE, 0.65)
+
+
+def test_the_estimator_that_predicts_is_the_last_of_a_pipeline_and_no_helper_of_a_step():
+    """A step that holds trees, one of them never fitted, is not what predicts."""
+    embedding = ensemble.RandomTreesEmbedding(3, max_depth=2, random_state=0, sparse_output=False)
+    alone = checks(embedding.fit(X), (X, CLASSES))["residual degrees of freedom"]
+    assert alone.verdict is CheckVerdict.NOT_APPLICABLE
+    model = pipeline.make_pipeline(embedding, linear_model.LogisticRegression()).fit(X, CLASSES)
+    leaves = model[0].transform(X)
+    wanted = checks(linear_model.LogisticRegression().fit(leaves, CLASSES), (leaves, CLASSES))
+    found = checks(model, (X, CLASSES))
+    assert found["residual degrees of freedom"].value == pytest.approx(wanted["residual degrees of freedom"].value)

@@ -244,14 +244,22 @@ def _not_applicable(name: str, limit: float, reason: str) -> StructuralCheck:
 
 
 def _predictor(places: list[Place]) -> Place | None:
-    """The estimator that predicts, within pipelines and searches."""
-    for place in places:
-        names = {one.__name__ for one in type(place.value).__mro__}
-        if names & {"Pipeline", "BaseSearchCV"}:
-            continue
-        if "BaseEstimator" in names and hasattr(place.value, "predict"):
-            return place
-    return None
+    """The estimator that predicts: the model itself, the last step of a pipeline, the best of a search."""
+    last = places[0].value if places else None
+    while (inside := _inside(last)) is not None:
+        last = inside
+    names = {one.__name__ for one in type(last).__mro__}
+    if "BaseEstimator" not in names or not hasattr(last, "predict"):
+        return None
+    return next((place for place in places if place.value is last), None)
+
+
+def _inside(estimator: Any) -> Any:
+    """What predicts for a pipeline or a search; ``None`` for others."""
+    names = {one.__name__ for one in type(estimator).__mro__}
+    if "Pipeline" in names:
+        return estimator.steps[-1][1]
+    return getattr(estimator, "best_estimator_", None) if "BaseSearchCV" in names else None
 
 
 def _of_linear(last: Place | None, rule: StructuralRule) -> Iterator[StructuralCheck]:
