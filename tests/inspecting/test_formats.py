@@ -156,8 +156,14 @@ def test_safetensors(tmp_path):
     save({name: one.clone() for name, one in state.items()}, tmp_path / "m.safetensors", {"by": "/home/meier/train.py"})
     found = inspect(tmp_path / "m.safetensors", (X, CLASSES))
     assert places(found) == {("double", Kind.ROWS, None), ("metadata", Kind.NAME, False)}
-    with pytest.raises(ModelError, match="no clean copy can be made of a file of torch"):
-        cleaned(read_model(tmp_path / "m.safetensors"))
+    made = cleaned(read_model(tmp_path / "m.safetensors"))
+    written(made, tmp_path / "m.safetensors", tmp_path / "clean.safetensors")
+    assert places(inspect(tmp_path / "clean.safetensors", (X, CLASSES))) == {("double", Kind.ROWS, None)}
+    from safetensors.torch import load_file
+
+    before, after = (load_file(tmp_path / f"{name}.safetensors") for name in ("m", "clean"))
+    assert before.keys() == after.keys()
+    assert all(torch.equal(before[name], after[name]) for name in before)
 
 
 def test_torch_files_are_pickles(tmp_path):
@@ -207,7 +213,7 @@ def varint(value):
     return made + bytes([value])
 
 
-def test_onnx_by_its_bytes():
+def test_onnx_by_its_bytes(tmp_path):
     """Five rows as a tensor, and a text with a path, in a file that was written by hand."""
     rows = X[:5].astype("<f4")
     tensor = field(1, 2, bytes([5, 3])) + field(2, 0, 1) + field(8, 2, b"w") + field(9, 2, rows.tobytes())
@@ -216,6 +222,13 @@ def test_onnx_by_its_bytes():
     model = field(1, 0, 8) + field(7, 2, graph) + field(8, 2, field(2, 0, 15)) + field(14, 2, metadata)
     found = inspect(model, (X, CLASSES))
     assert places(found) == {("graph.initializer[0]", Kind.ROWS, None), ("metadata", Kind.PATH, False)}
+    (tmp_path / "model.onnx").write_bytes(model)
+    made = cleaned(read_model(tmp_path / "model.onnx"), None)
+    assert [(one.where, one.kind) for one in made.removed] == [("metadata", Kind.PATH)]
+    written(made, tmp_path / "model.onnx", tmp_path / "clean.onnx")
+    bare = (tmp_path / "clean.onnx").read_bytes()
+    assert bare == field(1, 0, 8) + field(7, 2, graph) + field(8, 2, field(2, 0, 15))
+    assert places(inspect(bare, (X, CLASSES))) == {("graph.initializer[0]", Kind.ROWS, None)}
 
 
 @pytest.mark.parametrize("n_cut", [1, 5, 20, 60])

@@ -99,6 +99,8 @@ def _tell_of_copy(made: Cleaned, out: Path, trusted: tuple[str, ...]) -> None:
     remark(f"{out} written without {counted(len(made.removed), 'finding')} that prediction does not need")
     if made.compared:
         remark(f"The outputs of {listing(made.compared)} are the same for {made.queries}.")
+    elif made.note:
+        remark(made.note)
     else:
         remark("The outputs could not be compared: no query is known that the model takes.")
     if trusted:

@@ -22,7 +22,7 @@ import numpy as np
 
 from leakgauge.errors import ModelError
 from leakgauge.inspecting.findings import Kind, ModelFinding
-from leakgauge.inspecting.formats import Content
+from leakgauge.inspecting.formats import Content, bare_onnx, bare_safetensors, onnx_content, safetensors_content
 from leakgauge.inspecting.queries import answers_of, equal_answers, queries_for
 from leakgauge.inspecting.records_seen import RecordsSeen
 from leakgauge.inspecting.searching import findings_of, sightings
@@ -48,6 +48,7 @@ class Cleaned:
             where the copy answered otherwise without them.
         compared: methods whose answers were found to be the same; none where none could be asked.
         queries: what they were asked.
+        note: why nothing had to be compared; empty where something had.
     """
 
     model: Any
@@ -55,6 +56,7 @@ class Cleaned:
     left: tuple[ModelFinding, ...]
     compared: tuple[str, ...]
     queries: str
+    note: str = ""
 
 
 def cleaned(model: Any, seen: RecordsSeen | None = None) -> Cleaned:
@@ -70,6 +72,8 @@ def cleaned(model: Any, seen: RecordsSeen | None = None) -> Cleaned:
         ModelError: it cannot be copied, or is of a kind of which no copy can be made.
     """
     before = findings_of(model, seen)
+    if isinstance(model, Content) and isinstance(model.source, bytes):
+        return _without_metadata(model, model.source, before, seen)
     if isinstance(model, Content):
         model = _of_content(model)
     try:
@@ -86,6 +90,25 @@ def cleaned(model: Any, seen: RecordsSeen | None = None) -> Cleaned:
     left = {(_pattern(one.where), one.kind) for one in after}
     removed = tuple(one for one in before if (_pattern(one.where), one.kind) not in left)
     return Cleaned(made, removed, after, queries.methods, queries.told)
+
+
+METADATA = {
+    "onnx": (".onnx", bare_onnx, onnx_content),
+    "torch": (".safetensors", bare_safetensors, safetensors_content),
+}
+"""Files of tensors, which answer by these alone: how they end, what makes a bare one, and what it holds."""
+
+
+def _without_metadata(
+    content: Content, source: bytes, before: tuple[ModelFinding, ...], seen: RecordsSeen | None
+) -> Cleaned:
+    """A file of tensors without what stands beside them."""
+    _, bare, read = METADATA[content.library]
+    made = read(bare(source))
+    after = findings_of(made, seen)
+    left = {(_pattern(one.where), one.kind) for one in after}
+    removed = tuple(one for one in before if (_pattern(one.where), one.kind) not in left)
+    return Cleaned(made, removed, after, (), "", "The nodes and tensors are byte for byte the same.")
 
 
 def _needed(finding: ModelFinding, restored: set[str]) -> ModelFinding:
@@ -322,7 +345,7 @@ def _of_content(content: Content) -> Any:
         ModelError: no clean copy can be made of its kind.
         MissingExtra: the library is not installed.
     """
-    if content.library != "lightgbm" or content.source is None:
+    if content.library != "lightgbm" or not isinstance(content.source, str):
         raise ModelError(f"no clean copy can be made of a file of {content.library}; give the estimator that holds it")
     text = content.source.encode()
     return read_by_library(Path("model.txt"), "lightgbm", "lightgbm", lambda library: lightgbm_booster(library, text))
@@ -361,6 +384,10 @@ def written(made: Cleaned, source: Path, target: Path) -> tuple[str, ...]:
         ModelError: the file exists or has another ending than the model's kind, or the library cannot store it.
     """
     model = made.model
+    if isinstance(model, Content) and isinstance(model.source, bytes):
+        require_new(target, METADATA[model.library][0])
+        write_new(target, model.source)
+        return ()
     if _is_booster(model):
         require_new(target, _suffix(model, target))
         write_new(target, _bytes_of(model, target))

@@ -21,7 +21,7 @@ from leakgauge.errors import ModelError
 from leakgauge.models import load_estimator
 from leakgauge.models.files import SKOPS_SUFFIXES, is_pickle
 from leakgauge.models.libraries import MOST_BYTES, model_content, read_by_library
-from leakgauge.models.onnx import checked_onnx, fields_of, varint
+from leakgauge.models.onnx import checked_onnx, field, fields_of, spans_of, varint
 
 TORCH_SUFFIXES = frozenset({".pt", ".pth"})
 
@@ -35,7 +35,7 @@ class Content(dict[str, Any]):
         source: what it was read from, where a copy can be written of that.
     """
 
-    def __init__(self, library: str, named: Mapping[str, Any], source: str | None = None) -> None:
+    def __init__(self, library: str, named: Mapping[str, Any], source: str | bytes | None = None) -> None:
         super().__init__(named)
         self.library, self.source = library, source
 
@@ -276,6 +276,7 @@ def safetensors_content(content: bytes) -> Content:
                 array = (array.astype(np.uint32) << 16).view(np.float32)
             named[name] = array.reshape(told["shape"])
     content_ = named_content("torch", named)
+    content_.source = content
     if isinstance(metadata, dict):
         content_["metadata"] = [*map(str, metadata), *map(str, metadata.values())]
     return content_
@@ -298,7 +299,38 @@ def onnx_content(content: bytes) -> Content:
             texts.append(bytes(value).decode(errors="replace"))
         elif number == 14:
             texts += [bytes(held).decode(errors="replace") for _, held in fields_of(value)]
-    return Content("onnx", {**made, "metadata": texts})
+    return Content("onnx", {**made, "metadata": texts}, content)
+
+
+def bare_safetensors(content: bytes) -> bytes:
+    """A safetensors file without its metadata; the tensors stay as they are."""
+    (length,) = struct.unpack_from("<Q", content)
+    header = json.loads(content[8 : 8 + length])
+    header.pop("__metadata__", None)
+    text = json.dumps(header, separators=(",", ":")).encode()
+    text += b" " * (-len(text) % 8)
+    return struct.pack("<Q", len(text)) + text + content[8 + length :]
+
+
+def bare_onnx(content: bytes) -> bytes:
+    """An ONNX file without its metadata, the names of its maker and the remarks in its graph and nodes."""
+    made = b""
+    for number, value, whole in spans_of(memoryview(content)):
+        if number == 7:
+            made += field(7, _without_remarks(value))
+        elif number not in (2, 3, 6, 14, 20):  # producer, its version, remarks, metadata, training
+            made += bytes(whole)
+    return made
+
+
+def _without_remarks(graph: memoryview) -> bytes:
+    made = b""
+    for number, value, whole in spans_of(graph):
+        if number == 1:
+            made += field(1, b"".join(bytes(part) for inner, _, part in spans_of(value) if inner != 6))
+        elif number != 10:
+            made += bytes(whole)
+    return made
 
 
 def _onnx_graph(message: memoryview) -> Content:

@@ -116,13 +116,25 @@ def fields_of(message: memoryview) -> Iterator[tuple[int, Any]]:
         IndexError: the message ends within a field.
         ValueError: it is no message.
     """
+    for number, value, _ in spans_of(message):
+        yield number, value
+
+
+def spans_of(message: memoryview) -> Iterator[tuple[int, Any, memoryview]]:
+    """The same, and the bytes of the whole field as they stand in the message.
+
+    Raises:
+        IndexError: the message ends within a field.
+        ValueError: it is no message.
+    """
     place = 0
     while place < len(message):
+        start = place
         key, place = varint(message, place)
         number, wire = key >> 3, key & 7
         if wire == 0:
             value, place = varint(message, place)
-            yield number, value
+            yield number, value, message[start:place]
             continue
         if wire not in (1, 2, 5) or number == 0:
             raise ValueError
@@ -131,8 +143,21 @@ def fields_of(message: memoryview) -> Iterator[tuple[int, Any]]:
             size, place = varint(message, place)
         if place + size > len(message):
             raise IndexError
-        yield number, message[place : place + size]
+        yield number, message[place : place + size], message[start : place + size]
         place += size
+
+
+def field(number: int, content: bytes) -> bytes:
+    """A field that holds bytes, as it stands in a message."""
+    return _as_varint(number << 3 | 2) + _as_varint(len(content)) + content
+
+
+def _as_varint(value: int) -> bytes:
+    found = bytearray()
+    while value > 127:
+        found.append(value & 127 | 128)
+        value >>= 7
+    return bytes([*found, value])
 
 
 def varint(message: memoryview, place: int) -> tuple[int, int]:
