@@ -354,6 +354,8 @@ def _onnx_node(message: memoryview) -> Content:
         if number == 5:
             name, attribute = _onnx_attribute(value)
             held[name if re.fullmatch(r"\w{1,60}", name) else f"[{len(held)}]"] = attribute
+        elif number == 6:
+            held["doc_string"] = [bytes(value).decode(errors="replace")]
     return Content("onnx", held)
 
 
