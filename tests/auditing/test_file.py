@@ -150,6 +150,12 @@ def test_the_gate_judges_the_same_and_nothing_less(tmp_path: Path) -> None:
     path = tmp_path / "result.json"
     path.write_text(result.to_json())
     assert Run(tmp_path).document().audits[0].findings == result.findings
+    for to in ("FILE", None, "api"):
+        given = json.loads(result.to_json())
+        given["audits"][0]["method"]["released_to"] = to
+        given["audits"][0]["findings"] = []
+        path.write_text(json.dumps(given))
+        assert Run(tmp_path).document().verdict is Verdict.FAILS, to
     for left_out in (["file"], ["findings"], ["file", "findings"]):
         given = json.loads(result.to_json())
         for name in left_out:

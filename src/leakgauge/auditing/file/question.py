@@ -96,10 +96,10 @@ class FileOfModel(Question):
 
     @classmethod
     def judged_again(cls, written: Written) -> list[Finding]:
-        """Made anew of the inspection."""
-        if written.audit.method.get("released_to", ReleasedTo.API.value) != ReleasedTo.FILE.value:
+        """Made anew of the inspection; one that is there is judged unless it is said that it was not to be."""
+        found, to = written.audit.file, written.audit.method.get("released_to", ReleasedTo.API.value)
+        if to != ReleasedTo.FILE.value and (found is None or to == ReleasedTo.INTERNAL.value):
             return written.worse_of([], cls)
-        found = written.audit.file
         made = [written.missing(cls, SINGLE)] if found is None else findings(found)
         return written.worse_of(made, cls)
 
@@ -115,8 +115,8 @@ class FileOfModel(Question):
         found = written.audit.file
         if found is not None and found.rule != written.rule.structure.value:
             yield "its structural checks are of another rule"
-        if found is not None and not all(check.is_consistent for check in found.checks):
-            yield "a structural check does not agree with its number"
+        if found is not None and not (found.checks and all(check.is_consistent for check in found.checks)):
+            yield "a structural check does not agree with its number, or none is there"
 
     @classmethod
     def is_limited(cls, finding: Finding) -> bool:
