@@ -39,13 +39,16 @@ class Tree:
 
     Args:
         paths: of each leaf the predicates that lead to it, and whether they hold.
-        counts: records of each class in each leaf, one that was drawn twice counted twice ``[leaves, classes]``.
-        n_records: different records in each leaf ``[leaves]``.
+        shares: of each class in each leaf ``[leaves, classes]``, by weight.
+        counts: records of each class in each leaf, one that was drawn twice counted twice ``[leaves, classes]``;
+            ``None`` where they were removed from the file.
+        n_records: different records in each leaf ``[leaves]``, likewise.
     """
 
     paths: tuple[dict[int, bool], ...]
-    counts: Indices
-    n_records: Indices
+    shares: Floats
+    counts: Indices | None
+    n_records: Indices | None
 
     __repr__ = shapes
 
@@ -64,6 +67,8 @@ class Forest:
         draws: how often each tree was given each record ``[trees, n]``; ``None`` if that is not known.
         bagging: what the file says about these.
         classes: what the classifier predicts.
+        least: how many records a leaf holds at least, by the settings in the file.
+        rounding: largest error of a share.
     """
 
     trees: tuple[Tree, ...]
@@ -75,6 +80,8 @@ class Forest:
     draws: Indices | None
     bagging: Bagging
     classes: tuple[Any, ...]
+    least: int = 1
+    rounding: float = WHOLE
 
     __repr__ = shapes
 
@@ -90,16 +97,17 @@ class Forest:
         return np.asarray(records.astype(np.float32)[:, self.columns] <= self.thresholds)
 
 
-def read_forest(model: Any, *, binary: Collection[int] | None = None) -> Forest:
-    """Return the counts of a fitted tree or forest of classification.
+def read_forest(model: Any, *, binary: Collection[int] | None = None, n: int | None = None) -> Forest:
+    """Return the counts of a fitted tree or forest of classification, or the shares where counts were removed.
 
     Args:
         model: a classifier of scikit-learn that is one tree, or a forest of trees.
         binary: positions of the columns that hold 0 and 1, whatever the thresholds that divide them; by default those
             with no threshold but 0.5.
+        n: training records, where the file does not say it.
 
     Raises:
-        ModelError: there are no counts of records, or they are weighted.
+        ModelError: there are no counts of records, or they are weighted; or it is not known how many records there are.
     """
     name = type(model).__name__
     if name not in CLASSIFIERS or not hasattr(model, "n_features_in_"):
@@ -111,42 +119,62 @@ def read_forest(model: Any, *, binary: Collection[int] | None = None) -> Forest:
     if model.get_params().get("monotonic_cst") is not None:
         raise ModelError(f"{name} with monotonic_cst changes the shares in its leaves; these are no counts")
     inner = [tree.tree_ for tree in getattr(model, "estimators_", [model])]
-    if all((tree.n_node_samples == 1).all() for tree in inner) and any(tree.node_count > 1 for tree in inner):
-        raise ModelError(f"the counts of {name} were removed: its file holds shares of classes alone")
-    draws, bagging, n = _draws(model, inner)
+    has_counts = any((tree.n_node_samples > 1).any() for tree in inner) or all(tree.node_count == 1 for tree in inner)
+    if not has_counts and model.class_weight is not None and not getattr(model, "bootstrap", False):
+        raise ModelError(f"the counts of {name} were removed, and its shares are weighted by class")
+    at_root = np.array([tree.n_node_samples[0] for tree in inner]) if has_counts else None
+    draws, bagging, n = _draws(model, at_root, n)
     columns, thresholds, is_binary = _predicates(inner, model.n_features_in_, binary)
     number = {(int(one), float(at)): i for i, (one, at) in enumerate(zip(columns, thresholds, strict=True))}
     weights = _class_weights(model, inner, bagging)
-    trees = tuple(_leaves(tree, number, is_binary, weights, name) for tree in inner)
-    if bagging is Bagging.NONE and any((tree.counts.sum(axis=1) != tree.n_records).any() for tree in trees):
+    trees = tuple(_leaves(tree, number, is_binary, weights if has_counts else None, name) for tree in inner)
+    if bagging is Bagging.NONE and any(
+        tree.counts is not None and (tree.counts.sum(axis=1) != tree.n_records).any() for tree in trees
+    ):
         raise ModelError(WEIGHTED.format(name))
-    classes = tuple(np.asarray(model.classes_).tolist())
-    return Forest(trees, n, model.n_features_in_, columns, thresholds, is_binary, draws, bagging, classes)
+    least = model.min_samples_leaf
+    return Forest(
+        *(trees, n, model.n_features_in_, columns, thresholds, is_binary, draws, bagging),
+        classes=tuple(np.asarray(model.classes_).tolist()),
+        least=int(least) if least >= 1 else int(np.ceil(least * n)),
+        rounding=_rounding(np.concatenate([tree.shares for tree in trees])),
+    )
 
 
-def _draws(model: Any, inner: list[Any]) -> tuple[Indices | None, Bagging, int]:
+def _draws(model: Any, at_root: Indices | None, n: int | None) -> tuple[Indices | None, Bagging, int]:
     """How often each tree was given each record, what the file says about it, and how many records there are.
 
     The bootstrap is drawn again as scikit-learn does it, which counts if every tree then has as many different records
-    and as large a weight at its root as the file says: another version may draw otherwise.
+    at its root as the file says: another version may draw otherwise.
     """
-    at_root = np.array([tree.n_node_samples[0] for tree in inner])
-    if not getattr(model, "bootstrap", False):
+    n_trees, is_bagged = len(getattr(model, "estimators_", [model])), getattr(model, "bootstrap", False)
+    if at_root is not None and not is_bagged:
         if len(set(at_root.tolist())) > 1:
             raise ModelError("the trees were given different numbers of records though the forest has no bootstrap")
-        return np.ones((len(inner), at_root[0]), dtype=np.int64), Bagging.NONE, int(at_root[0])
-    n = getattr(model, "_n_samples", None)
+        n = int(at_root[0])
+    n = getattr(model, "_n_samples", n)
     if n is None:
-        raise ModelError("the number of training records is not in the file, and the trees hold draws of them")
+        raise ModelError("the number of training records is not in the file; give n_records")
+    if not is_bagged:
+        return np.ones((n_trees, n), dtype=np.int64), Bagging.NONE, n
     try:
+        if any(tree.random_state is None for tree in model.estimators_):
+            return None, Bagging.UNKNOWN, n
         draws = np.array([np.bincount(drawn, minlength=n) for drawn in model.estimators_samples_])
-    except Exception:  # an attribute is missing, a seed was removed, or is no seed
-        return None, Bagging.UNKNOWN, int(n)
-    if None in [tree.random_state for tree in model.estimators_] or not np.array_equal(
-        (draws > 0).sum(axis=1), at_root
-    ):
-        return None, Bagging.UNKNOWN, int(n)
-    return draws, Bagging.SEEDS, int(n)
+    except Exception:  # an attribute is missing, or a seed is none
+        return None, Bagging.UNKNOWN, n
+    if at_root is not None and not np.array_equal((draws > 0).sum(axis=1), at_root):
+        return None, Bagging.UNKNOWN, n
+    return draws, Bagging.SEEDS, n
+
+
+def _rounding(shares: Floats) -> float:
+    """Half a unit of the last decimal place that shares have, where some are no whole numbers and all have few."""
+    between = shares[(shares > 0) & (shares < 1)]
+    for digits in range(1, 7):
+        if len(between) and (np.abs(between - np.round(between, digits)) < WHOLE**2).all():
+            return float(0.5 * 10.0**-digits)
+    return WHOLE
 
 
 def _predicates(inner: list[Any], d: int, binary: Collection[int] | None) -> tuple[Indices, Floats, Flags]:
@@ -184,7 +212,9 @@ def _class_weights(model: Any, inner: list[Any], bagging: Bagging) -> Floats:
     return np.asarray(1 / np.where(per_weight > 0, per_weight, 1.0))
 
 
-def _leaves(tree: Any, number: dict[tuple[int, float], int], is_binary: Flags, weights: Floats, name: str) -> Tree:
+def _leaves(
+    tree: Any, number: dict[tuple[int, float], int], is_binary: Flags, weights: Floats | None, name: str
+) -> Tree:
     left, right = tree.children_left, tree.children_right
     leaves, paths, open_nodes = [], [], [(0, dict[int, bool]())]
     while open_nodes:
@@ -196,8 +226,12 @@ def _leaves(tree: Any, number: dict[tuple[int, float], int], is_binary: Flags, w
         column = int(tree.feature[node])
         predicate = number[column, 0.5 if is_binary[column] else float(tree.threshold[node])]
         open_nodes += [(int(left[node]), {**path, predicate: True}), (int(right[node]), {**path, predicate: False})]
-    counts = tree.value[leaves, 0] * tree.weighted_n_node_samples[leaves, None] / weights
+    shares = np.asarray(tree.value[leaves, 0], dtype=float)
+    if weights is None:
+        return Tree(tuple(paths), shares, None, None)
+    counts = shares * tree.weighted_n_node_samples[leaves, None] / weights
     whole = np.rint(counts)
     if (np.abs(counts - whole) > WHOLE * np.maximum(counts, 1)).any():
         raise ModelError(WEIGHTED.format(name))
-    return Tree(tuple(paths), whole.astype(np.int64), np.asarray(tree.n_node_samples[leaves], dtype=np.int64))
+    n_records = np.asarray(tree.n_node_samples[leaves], dtype=np.int64)
+    return Tree(tuple(paths), shares, whole.astype(np.int64), n_records)

@@ -112,6 +112,7 @@ def reconstruct_forest(
     truth: Any = None,
     population: Any = None,
     binary: Collection[int] | None = None,
+    n_records: int | None = None,
     seconds: float = 60.0,
     workers: int | None = None,
     seed: int = 0,
@@ -130,6 +131,7 @@ def reconstruct_forest(
             frequent values where the counts leave a choice.
         binary: positions of the columns that hold 0 and 1; by default those of the population, else those that no
             threshold but 0.5 divides.
+        n_records: training records, where the file does not say it.
         seconds: wall time at most.
         workers: threads of the solver, all processors by default.
         seed: of the solver and of random guesses.
@@ -143,7 +145,7 @@ def reconstruct_forest(
     true, others = tables["truth"], tables["population"]
     if binary is None and others is not None:
         binary = np.flatnonzero(((others == 0) | (others == 1)).all(axis=0)).tolist()
-    forest = read_forest(last, binary=binary)
+    forest = read_forest(last, binary=binary, n=n_records)
     if true is not None and len(true) != forest.n:
         raise DataError(f"the model was trained on {forest.n} records and truth has {len(true)}; give all of them")
     prior = None if others is None else forest.predicates(others).mean(axis=0)

@@ -11,6 +11,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import pairwise
 from time import monotonic
 from typing import Any
 
@@ -19,13 +20,17 @@ import numpy as np
 from leakgauge.arrays import Flags, Floats, Indices, Labels
 from leakgauge.errors import MissingExtra
 from leakgauge.escaping import shapes
-from leakgauge.reconstruction.counts import Bagging, Forest
+from leakgauge.reconstruction.counts import WHOLE, Bagging, Forest, Tree
 
 MOST_DRAWS = 6
 """Of one record in one bootstrap, where they are not known: 7 or more have probability 8e-5."""
 
 LOG_ODDS_UNITS = 100
 """By which log-odds of a prior become whole numbers."""
+
+
+SHARE_UNITS = 10**7
+"""By which shares become whole numbers."""
 
 
 class Status(StrEnum):
@@ -69,7 +74,7 @@ def solve(
         forest: its counts.
         prior: probability that each predicate holds ``[p]``: after the first solution, more probable ones are looked
             for in the time that is left.
-        seconds: wall time at most, that of setting up the problem not included.
+        seconds: wall time at most.
         workers: threads of the solver; all processors by default. With several, equally good solutions may differ.
         seed: of the solver.
 
@@ -82,14 +87,16 @@ def solve(
         raise MissingExtra(
             "reconstruction from counts needs OR-Tools; install them with: pip install 'leakgauge[reconstruction]'"
         ) from None
-    problem = _Problem(forest, cp_model.CpModel())
+    start = monotonic()
+    n, p = forest.n, len(forest.columns)
+    status, problem = cp_model.UNKNOWN, _Problem(forest, cp_model.CpModel(), start + seconds)
     solver = cp_model.CpSolver()
-    solver.parameters.max_time_in_seconds = seconds
     solver.parameters.num_workers = workers or os.cpu_count() or 1
     solver.parameters.random_seed = seed
-    start = monotonic()
-    status = solver.solve(problem.model)
-    n, p = forest.n, len(forest.columns)
+    left = start + seconds - monotonic()
+    if left > 0:
+        solver.parameters.max_time_in_seconds = left
+        status = solver.solve(problem.model)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         told = Status.IMPOSSIBLE if status == cp_model.INFEASIBLE else Status.NOT_SOLVED
         return Solution(told, np.zeros((0, p), dtype=bool), np.zeros(0, dtype=np.int64), monotonic() - start)
@@ -104,9 +111,9 @@ def solve(
 
 
 class _Problem:
-    """The constraints, and the variables that are asked about."""
+    """The constraints, and the variables that are asked about; not all of them where the time is up before."""
 
-    def __init__(self, forest: Forest, model: Any) -> None:
+    def __init__(self, forest: Forest, model: Any, end: float) -> None:
         n, p, n_classes = forest.n, len(forest.columns), len(forest.classes)
         self.model, self.forest = model, forest
         self.holds = [[model.new_bool_var("") for _ in range(p)] for _ in range(n)]
@@ -121,7 +128,8 @@ class _Problem:
                 self.possible[i] = np.arange(n_classes) == codes[i]
         first = int(np.argmax([len(tree.paths) for tree in forest.trees]))
         for t in range(len(forest.trees)):
-            self._add_tree(t, in_order=t == first and forest.bagging is Bagging.NONE)
+            if monotonic() < end:
+                self._add_tree(t, in_order=t == first and forest.bagging is Bagging.NONE)
 
     def _chain(self) -> None:
         """What is at most one threshold is at most the next one of its column."""
@@ -132,18 +140,20 @@ class _Problem:
 
     def _add_tree(self, t: int, in_order: bool) -> None:
         """The leaves of one tree, whose records may be assigned in order where they are exchangeable."""
-        tree, model = self.forest.trees[t], self.model
-        shape = tree.counts.shape
-        drawn: list[list[list[Any]]] = [[[] for _ in range(shape[1])] for _ in range(shape[0])]
-        different: list[list[Any]] = [[] for _ in range(shape[0])]
-        places = _places_in_order(tree.counts) if in_order else None
+        tree, model, known = self.forest.trees[t], self.model, self.forest.draws
+        n_leaves, n_classes = tree.shares.shape
+        drawn: list[list[list[Any]]] = [[[] for _ in range(n_classes)] for _ in range(n_leaves)]
+        different: list[list[Any]] = [[] for _ in range(n_leaves)]
+        fixed = _places_in_order(tree.counts) if in_order and tree.counts is not None else None
+        places = []
         for i in range(self.forest.n):
-            choices = []
+            choices, place = [], []
             for leaf, code, draws in self._possibilities(t, i):
-                if places is not None and places[i] != (leaf, code):
+                if fixed is not None and fixed[i] != (leaf, code):
                     continue
                 chosen = model.new_bool_var("")
                 choices.append(chosen)
+                place.append((leaf * n_classes + code) * chosen)
                 drawn[leaf][code].append(draws * chosen)
                 different[leaf].append(chosen)
                 if self.possible[i].sum() > 1:
@@ -151,23 +161,38 @@ class _Problem:
                 for predicate, holds in tree.paths[leaf].items():
                     literal = self.holds[i][predicate]
                     model.add_implication(chosen, literal if holds else literal.negated())
-            known = self.forest.draws
+            places.append(sum(place))
             if known is None:
                 model.add_at_most_one(choices)
             elif known[t, i]:
                 model.add_exactly_one(choices)
-        for leaf in range(shape[0]):
-            model.add(sum(different[leaf]) == int(tree.n_records[leaf]))
-            for code in range(shape[1]):
-                model.add(sum(drawn[leaf][code]) == int(tree.counts[leaf, code]))
+        if in_order and fixed is None:
+            for before, after in pairwise(places):
+                model.add(before <= after)
+        for leaf in range(n_leaves):
+            self._count(tree, leaf, drawn[leaf], different[leaf])
+
+    def _count(self, tree: Tree, leaf: int, drawn: list[list[Any]], different: list[Any]) -> None:
+        """The counts of one leaf; where these were removed, the shares of the classes and the smallest leaf."""
+        if tree.counts is not None and tree.n_records is not None:
+            self.model.add(sum(different) == int(tree.n_records[leaf]))
+            for code, terms in enumerate(drawn):
+                self.model.add(sum(terms) == int(tree.counts[leaf, code]))
+            return
+        total = sum(sum(terms) for terms in drawn)
+        self.model.add(sum(different) >= self.forest.least)
+        for terms, share in zip(drawn, tree.shares[leaf], strict=True):
+            low, high = (SHARE_UNITS * (share + side * self.forest.rounding) for side in (-1, 1))
+            self.model.add(SHARE_UNITS * sum(terms) >= int(np.floor(low)) * total)
+            self.model.add(SHARE_UNITS * sum(terms) <= int(np.ceil(high)) * total)
 
     def _possibilities(self, t: int, i: int) -> Iterator[tuple[int, int, int]]:
         """Leaf, class and draws that a record may have in a tree."""
-        counts = self.forest.trees[t].counts
-        known = self.forest.draws
+        tree, known = self.forest.trees[t], self.forest.draws
         several = range(1, MOST_DRAWS + 1) if known is None else [int(known[t, i])] if known[t, i] else []
         for draws in several:
-            for leaf, code in np.argwhere((counts >= draws) & self.possible[i]):
+            fits = tree.shares + self.forest.rounding > WHOLE if tree.counts is None else tree.counts >= draws
+            for leaf, code in np.argwhere(fits & self.possible[i]):
                 yield int(leaf), int(code), draws
 
     def prefer(self, prior: Floats, solver: Any) -> None:
@@ -186,15 +211,16 @@ def labels_of_draws(forest: Forest) -> Labels:
     With known draws M ``[trees, n]`` the counts at the roots are M times the classes. Without bagging records are
     exchangeable, and are given the classes in order.
     """
-    totals = np.array([tree.counts.sum(axis=0) for tree in forest.trees])
+    codes = np.full(forest.n, -1, dtype=np.int64)
+    if forest.draws is None or forest.trees[0].counts is None:
+        return codes
+    totals = np.array([tree.counts.sum(axis=0) for tree in forest.trees if tree.counts is not None])
     if forest.bagging is Bagging.NONE:
         return np.asarray(np.repeat(np.arange(totals.shape[1]), totals[0]), dtype=np.int64)
-    codes = np.full(forest.n, -1, dtype=np.int64)
-    if forest.draws is not None:
-        M = forest.draws.astype(float)
-        inverse = np.linalg.pinv(M)
-        is_determined = np.abs(np.diag(inverse @ M) - 1) < 1e-8
-        codes[is_determined] = (inverse @ totals)[is_determined].argmax(axis=1)
+    M = forest.draws.astype(float)
+    inverse = np.linalg.pinv(M)
+    is_determined = np.abs(np.diag(inverse @ M) - 1) < 1e-8
+    codes[is_determined] = (inverse @ totals)[is_determined].argmax(axis=1)
     return codes
 
 
