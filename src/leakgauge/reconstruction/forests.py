@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 
 from leakgauge.arrays import Codes, Flags, Floats, Indices
-from leakgauge.errors import DataError, user_code
+from leakgauge.errors import DataError
 from leakgauge.escaping import shapes
 from leakgauge.reconstruction.counts import Bagging, Forest, read_forest
 from leakgauge.reconstruction.matching import CellError, Guesses, cell_error, guesses
 from leakgauge.reconstruction.solving import Status, solve
+from leakgauge.reconstruction.steps import last_step
 
 
 @dataclass(frozen=True)
@@ -141,7 +142,7 @@ def reconstruct_forest(
         DataError: the tables do not fit it.
         MissingExtra: OR-Tools are not installed.
     """
-    last, tables = _last_step(model, {"truth": truth, "population": population})
+    last, tables = last_step(model, {"truth": truth, "population": population})
     true, others = tables["truth"], tables["population"]
     if binary is None and others is not None:
         binary = np.flatnonzero(((others == 0) | (others == 1)).all(axis=0)).tolist()
@@ -191,27 +192,3 @@ def _coded(records: Floats, edges: tuple[Floats, ...]) -> Codes:
     """The same of records ``[m, d]``, in the precision in which trees compare."""
     rounded = records.astype(np.float32)
     return np.column_stack([np.searchsorted(at, column) for at, column in zip(edges, rounded.T, strict=True)])
-
-
-def _last_step(model: Any, tables: dict[str, Any]) -> tuple[Any, dict[str, Floats | None]]:
-    """The last step of a pipeline, and the tables as they come to it."""
-    from sklearn.pipeline import Pipeline
-
-    if isinstance(model, Pipeline):
-        with user_code(type(model).__name__, "transform"):
-            before = model[:-1]
-            tables = {
-                name: table if table is None or not len(before) else before.transform(table)
-                for name, table in tables.items()
-            }
-        model = model[-1]
-    return model, {name: None if table is None else _table(table, name, model) for name, table in tables.items()}
-
-
-def _table(table: Any, name: str, model: Any) -> Floats:
-    with user_code("the step before the model", "its output"):
-        rows = np.asarray(table.toarray() if hasattr(table, "toarray") else table, dtype=float)
-    expected = getattr(model, "n_features_in_", None)
-    if rows.ndim != 2 or not len(rows) or (expected is not None and rows.shape[1] != expected):
-        raise DataError(f"{name} must be a table with the {expected} columns that the model takes, got {rows.shape}")
-    return rows
