@@ -5,14 +5,17 @@ from leakgauge.reconstruction.forests import ForestReconstruction, reconstruct_f
 from leakgauge.reconstruction.last_record import LastRecord, last_record
 from leakgauge.reconstruction.matching import CellError, Guesses
 from leakgauge.reconstruction.solving import Status
+from leakgauge.reconstruction.thresholds import ColumnValues, column_values
 
 __all__ = [
     "Bagging",
     "CellError",
+    "ColumnValues",
     "ForestReconstruction",
     "Guesses",
     "LastRecord",
     "Status",
+    "column_values",
     "last_record",
     "reconstruct_forest",
 ]
