@@ -20,7 +20,7 @@ from leakgauge.reconstruction.counts import read_forest
 from leakgauge.reconstruction.matching import cell_error, guesses
 from leakgauge.reconstruction.solving import labels_of_draws
 
-SEEDS = 5
+SEEDS = 3
 
 
 def people(n, d=8, seed=0, n_classes=2):

@@ -143,7 +143,7 @@ def _crossings(asked: _Asked, p: Floats, spread: Floats) -> Floats:
 
 
 def _bisected(asked: _Asked, p: Floats, directions: Floats) -> Floats:
-    """Where the label changes on each line ``p + t * direction``, from the second class at 0 to the first at 1: ``[k]``."""
+    """Where the label changes on each line ``p + t * direction`` ``[k]``: the second class at 0, the first at 1."""
     low, high = np.zeros(len(directions)), np.ones(len(directions))
     for _ in range(BISECTIONS):
         middle = (low + high) / 2
