@@ -126,8 +126,8 @@ def read_forest(model: Any, *, binary: Collection[int] | None = None, n: int | N
     draws, bagging, n = _draws(model, at_root, n)
     columns, thresholds, is_binary = _predicates(inner, model.n_features_in_, binary)
     number = {(int(one), float(at)): i for i, (one, at) in enumerate(zip(columns, thresholds, strict=True))}
-    weights = _class_weights(model, inner, bagging)
-    trees = tuple(_leaves(tree, number, is_binary, weights if has_counts else None, name) for tree in inner)
+    weights = _class_weights(model, inner, bagging) if has_counts else None
+    trees = tuple(_leaves(tree, number, is_binary, weights, name) for tree in inner)
     if bagging is Bagging.NONE and any(
         tree.counts is not None and (tree.counts.sum(axis=1) != tree.n_records).any() for tree in trees
     ):
@@ -201,6 +201,8 @@ def _class_weights(model: Any, inner: list[Any], bagging: Bagging) -> Floats:
     the classes, is their number of records.
     """
     given = model.class_weight
+    if bagging is not Bagging.NONE and given == "balanced_subsample":
+        raise ModelError(WEIGHTED.format(type(model).__name__))
     if given is None or bagging is not Bagging.NONE:
         return np.ones(len(model.classes_))
     if isinstance(given, dict):
@@ -208,8 +210,10 @@ def _class_weights(model: Any, inner: list[Any], bagging: Bagging) -> Floats:
     leaves = [tree.children_left == -1 for tree in inner]
     held = [tree.value[at, 0] * tree.weighted_n_node_samples[at, None] for tree, at in zip(inner, leaves, strict=True)]
     n_records = [tree.n_node_samples[at] for tree, at in zip(inner, leaves, strict=True)]
-    per_weight = np.linalg.lstsq(np.concatenate(held), np.concatenate(n_records), rcond=None)[0]
-    return np.asarray(1 / np.where(per_weight > 0, per_weight, 1.0))
+    per_weight, _, rank, _ = np.linalg.lstsq(np.concatenate(held), np.concatenate(n_records), rcond=None)
+    if rank < len(per_weight) or (per_weight <= 0).any():
+        raise ModelError(WEIGHTED.format(type(model).__name__))
+    return np.asarray(1 / per_weight)
 
 
 def _leaves(
