@@ -105,10 +105,10 @@ def forest(setting: Setting, X: np.ndarray, y: np.ndarray, seed: int) -> RandomF
 def row(setting: Setting, found: list[ForestReconstruction]) -> list[str]:
     """One line of the table: means over the samples of people that were solved."""
     solved = [one for one in found if one.status is Status.SOLVED]
-    error = [f"{np.mean([getattr(one.error, name) for one in solved]):.3f}" for name in ("cells", "rows_exact")]
+    errors = [[getattr(one.error, name) for one in solved] for name in ("cells", "rows_exact")]
     return [
         *(str(setting.n), str(setting.trees), str(setting), f"{len(solved)} of {len(found)}"),
-        *(error if solved else ["unknown", "unknown"]),
+        *(f"{np.mean(values):.3f}" if values else "unknown" for values in errors),
         f"{np.mean([one.seconds for one in found]):.1f}",
         *(f"{np.mean([getattr(one.guess, name).cells for one in found]):.3f}" for name in ("marginals", "others")),
     ]

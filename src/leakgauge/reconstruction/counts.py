@@ -119,7 +119,7 @@ def read_forest(model: Any, *, binary: Collection[int] | None = None, n: int | N
     if model.get_params().get("monotonic_cst") is not None:
         raise ModelError(f"{name} with monotonic_cst changes the shares in its leaves; these are no counts")
     inner = [tree.tree_ for tree in getattr(model, "estimators_", [model])]
-    has_counts = any((tree.n_node_samples > 1).any() for tree in inner) or all(tree.node_count == 1 for tree in inner)
+    has_counts = any((tree.n_node_samples > 1).any() for tree in inner)
     if not has_counts and model.class_weight is not None and not getattr(model, "bootstrap", False):
         raise ModelError(f"the counts of {name} were removed, and its shares are weighted by class")
     at_root = np.array([tree.n_node_samples[0] for tree in inner]) if has_counts else None

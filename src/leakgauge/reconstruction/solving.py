@@ -41,7 +41,8 @@ class Status(StrEnum):
     NOT_SOLVED = "not solved"
     """Nothing within the time, which says nothing about what a longer search would find."""
     IMPOSSIBLE = "impossible"
-    """No records agree with the counts: values were missing, or the file was changed."""
+    """No records agree with the counts: values were missing, a record was drawn more often than is tried, or the file was
+    changed."""
 
 
 @dataclass(frozen=True)
