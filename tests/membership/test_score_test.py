@@ -7,7 +7,7 @@ from sklearn.metrics import roc_auc_score
 from sklearn.tree import DecisionTreeClassifier
 
 from leakgauge.errors import DataError, ModelError
-from leakgauge.membership import score_test
+from leakgauge.membership import likelihood_ratio, score_test
 
 N, D, R = 60, 12, 3000
 
@@ -101,3 +101,56 @@ def test_what_cannot_be_scored_is_refused():
         score_test.scores(LogisticRegression().fit(X, np.arange(100) % 3), (X, y), (X, y), 100)
     with pytest.raises(DataError, match="more than the 13 coefficients"):
         score_test.scores(LogisticRegression().fit(X, y), (X[:13], y[:13]), (X, y), 100)
+
+
+def census():
+    """Adult as a matrix: one-hot categories, scaled numbers, and columns that vary enough to be of use."""
+    from sklearn.compose import make_column_transformer
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+    from leakgauge.records import datasets
+
+    records = datasets.load("adult", progress=False).records
+    categorical = records.schema.categorical
+    encode = make_column_transformer(
+        (StandardScaler(), ~categorical), (OneHotEncoder(sparse_output=False), categorical), sparse_threshold=0
+    )
+    X = encode.fit_transform(records.features)
+    return X[:, X.std(axis=0) > 0.1], records.labels
+
+
+def one_game(X, y, n, rng, n_shadows=64):
+    """AUC of the loss, the loss less a reference model's, the score test, and LiRA."""
+    order = rng.permutation(len(X))
+    pool, known = order[: 2 * n], order[2 * n : 2 * n + 5000]
+    solver = {"solver": "newton-cholesky", "tol": 1e-10, "max_iter": 200}
+
+    def log_odds(model):
+        with np.errstate(divide="ignore"):
+            return likelihood_ratio.confidences(np.log(model.predict_proba(X[pool])), y[pool])
+
+    model = LogisticRegression(**solver).fit(X[pool[:n]], y[pool[:n]])
+    reference = LogisticRegression(C=n / len(known), **solver).fit(X[known], y[known])
+    inside = np.array([rng.permutation(2 * n) < n for _ in range(n_shadows)])
+    shadows = [log_odds(LogisticRegression(**solver).fit(X[pool[one]], y[pool[one]])) for one in inside]
+    own = model.predict_log_proba(X[pool])[np.arange(2 * n), y[pool]]
+    published = reference.predict_log_proba(X[pool])[np.arange(2 * n), y[pool]]
+    scores = [
+        *(own, own - published, score_test.scores(model, (X[known], y[known]), (X[pool], y[pool]), n)),
+        likelihood_ratio.scores(log_odds(model), np.array(shadows), inside),
+    ]
+    return [roc_auc_score(np.repeat([1, 0], n), score) for score in scores]
+
+
+TABLE = {100: (0.530, 0.625, 0.638, 0.648), 300: (0.516, 0.571, 0.576, 0.580), 1000: (0.509, 0.534, 0.537, 0.539)}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", TABLE)
+def test_the_table_on_adult(n):
+    """40 games each: within four standard errors and 0.02, which other columns of the same table make up."""
+    X, y = census()
+    found = np.array([one_game(X, y, n, np.random.default_rng(seed)) for seed in range(40)])
+    print(n, found.mean(axis=0).round(3), (found.std(axis=0) / 40**0.5).round(3))
+    np.testing.assert_allclose(found.mean(axis=0), TABLE[n], atol=0.02 + 4 * found.std(axis=0).max() / 40**0.5)
+    assert (found[:, 2] - found[:, 0]).mean() > 0

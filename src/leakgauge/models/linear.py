@@ -69,6 +69,16 @@ class Minimum:
         design = self.design(rows)
         return np.asarray(design.T @ (self.means(design) - self.targets(y)) + self.penalty)
 
+    def rounded(self, size: Floats, largest: Floats) -> Floats:
+        """What a gradient sums up ``[p, k]``, by which its rounding is measured.
+
+        Args:
+            size: |x̃| of the records ``[m, p]``.
+            largest: |θ| ``[p, k]``.
+        """
+        terms = size.max(axis=1, keepdims=True) * largest.sum(axis=0) if self.is_normwise else size @ largest
+        return np.asarray(size.T @ terms)
+
     def stopping(self, size: Floats, n: int) -> Floats:
         """What a solver may leave of a gradient over ``n`` records, in each column of |x̃| ``[m, p]``: ``[p, 1]``."""
         unseen = np.sqrt(LBFGS_CHANGE + self.rounding) if self.by_iteration else 0.0

@@ -41,8 +41,7 @@ class Status(StrEnum):
     NOT_SOLVED = "not solved"
     """Nothing within the time, which says nothing about what a longer search would find."""
     IMPOSSIBLE = "impossible"
-    """No records agree with the counts: values were missing, a record was drawn more often than is tried, or the file was
-    changed."""
+    """No records agree with the counts: values were missing, the file was changed, or unknown draws are too many."""
 
 
 @dataclass(frozen=True)

@@ -166,9 +166,8 @@ def gradient_difference(old: Minimum, new: Minimum, rows: Floats, n: int, labels
     change = means - new.means(design) if old.classes else design @ (old.theta - new.theta)
     G = weight * (design.T @ change) + (old.penalty - new.penalty)
     size, largest = np.abs(design), np.maximum(np.abs(old.theta), np.abs(new.theta))
-    terms = size.max(axis=1, keepdims=True) * largest.sum(axis=0) if old.is_normwise else size @ largest
     rounding = ROUNDINGS * max(old.rounding, new.rounding)
-    floor = rounding * (weight * (size.T @ terms) + np.abs(old.penalty))
+    floor = rounding * (weight * old.rounded(size, largest) + np.abs(old.penalty))
     if labels is None:
         residuals = 2 * means * (1 - means) if old.classes else np.broadcast_to(means.std(axis=0), means.shape)
         floor = floor + sum(version.stopping(size, n) for version in (old, new))
