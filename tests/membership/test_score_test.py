@@ -125,16 +125,17 @@ def one_game(X, y, n, rng, n_shadows=64):
     pool, known = order[: 2 * n], order[2 * n : 2 * n + 5000]
     solver = {"solver": "newton-cholesky", "tol": 1e-10, "max_iter": 200}
 
+    def logs(model):
+        return np.log(np.maximum(model.predict_proba(X[pool]), 1e-300))
+
     def log_odds(model):
-        with np.errstate(divide="ignore"):
-            return likelihood_ratio.confidences(np.log(model.predict_proba(X[pool])), y[pool])
+        return likelihood_ratio.confidences(logs(model), y[pool])
 
     model = LogisticRegression(**solver).fit(X[pool[:n]], y[pool[:n]])
     reference = LogisticRegression(C=n / len(known), **solver).fit(X[known], y[known])
     inside = np.array([rng.permutation(2 * n) < n for _ in range(n_shadows)])
     shadows = [log_odds(LogisticRegression(**solver).fit(X[pool[one]], y[pool[one]])) for one in inside]
-    own = model.predict_log_proba(X[pool])[np.arange(2 * n), y[pool]]
-    published = reference.predict_log_proba(X[pool])[np.arange(2 * n), y[pool]]
+    own, published = (logs(one)[np.arange(2 * n), y[pool]] for one in (model, reference))
     scores = [
         *(own, own - published, score_test.scores(model, (X[known], y[known]), (X[pool], y[pool]), n)),
         likelihood_ratio.scores(log_odds(model), np.array(shadows), inside),
