@@ -90,6 +90,16 @@ def test_draws_that_do_not_agree_with_the_roots_are_not_used():
     assert read_forest(model).bagging is Bagging.UNKNOWN
 
 
+def test_files_of_earlier_releases_hold_no_weights_and_the_same_seeds():
+    """Those of scikit-learn 1.6, opened by 1.9, have no ``_sample_weight``."""
+    X, y = people(30)
+    model = RandomForestClassifier(5, random_state=0).fit(X, y)
+    expected = read_forest(model).draws
+    vars(model).pop("_sample_weight", None)
+    assert read_forest(model).bagging is Bagging.SEEDS
+    np.testing.assert_array_equal(read_forest(model).draws, expected)
+
+
 def test_classes_that_the_roots_determine():
     X, y = people(30)
     forest = read_forest(RandomForestClassifier(60, random_state=0).fit(X, y))

@@ -157,15 +157,24 @@ def _draws(model: Any, at_root: Indices | None, n: int | None) -> tuple[Indices 
         raise ModelError("the number of training records is not in the file; give n_records")
     if not is_bagged:
         return np.ones((n_trees, n), dtype=np.int64), Bagging.NONE, n
-    try:
-        if any(tree.random_state is None for tree in model.estimators_):
-            return None, Bagging.UNKNOWN, n
-        draws = np.array([np.bincount(drawn, minlength=n) for drawn in model.estimators_samples_])
-    except Exception:  # an attribute is missing, or a seed is none
+    seeds = [tree.random_state for tree in model.estimators_]
+    if not all(isinstance(seed, int | np.integer) for seed in seeds):
         return None, Bagging.UNKNOWN, n
+    draws = np.array([np.bincount(_drawn(model, n, int(seed)), minlength=n) for seed in seeds])
     if at_root is not None and not np.array_equal((draws > 0).sum(axis=1), at_root):
         return None, Bagging.UNKNOWN, n
     return draws, Bagging.SEEDS, n
+
+
+def _drawn(model: Any, n: int, seed: int) -> Indices:
+    """The records of one bootstrap: by weight, as scikit-learn 1.9 draws where it stores weights, else uniform."""
+    from sklearn.utils import check_random_state
+
+    generator, weights = check_random_state(seed), getattr(model, "_sample_weight", None)
+    n_drawn = getattr(model, "_n_samples_bootstrap", None) or n
+    if weights is None:
+        return np.asarray(generator.randint(0, n, n_drawn), dtype=np.int64)
+    return np.asarray(generator.choice(n, n_drawn, replace=True, p=weights / np.sum(weights)), dtype=np.int64)
 
 
 def _rounding(shares: Floats) -> float:
