@@ -15,7 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
 from leakgauge.errors import DataError, MissingExtra, ModelError
-from leakgauge.reconstruction import Bagging, Status, reconstruct_forest
+from leakgauge.reconstruction import Bagging, Status, counts, reconstruct_forest
 from leakgauge.reconstruction.counts import read_forest
 from leakgauge.reconstruction.matching import cell_error, guesses
 from leakgauge.reconstruction.solving import labels_of_draws
@@ -75,8 +75,8 @@ def test_the_true_records_agree_with_all_counts(model, n_classes, seed):
     assert forest.n == len(X)
     assert forest.bagging is (Bagging.SEEDS if getattr(model, "bootstrap", False) else Bagging.NONE)
     for tree, draws in zip(forest.trees, forest.draws, strict=True):
-        counts, n_records = counted(forest, tree, X, y, draws)
-        np.testing.assert_array_equal(counts, tree.counts)
+        of_classes, n_records = counted(forest, tree, X, y, draws)
+        np.testing.assert_array_equal(of_classes, tree.counts)
         np.testing.assert_array_equal(n_records, tree.n_records)
 
 
@@ -172,8 +172,8 @@ def test_what_is_found_agrees_with_all_counts(model, n_classes):
     assert found.status is Status.SOLVED
     forest, codes = read_forest(model, binary=range(8)), np.array(found.labels)
     for tree, draws in zip(forest.trees, forest.draws, strict=True):
-        counts, n_records = counted(forest, tree, found.records, codes, draws)
-        np.testing.assert_array_equal(counts, tree.counts)
+        of_classes, n_records = counted(forest, tree, found.records, codes, draws)
+        np.testing.assert_array_equal(of_classes, tree.counts)
         np.testing.assert_array_equal(n_records, tree.n_records)
 
 
@@ -223,6 +223,21 @@ def test_without_seeds_draws_are_found_too_or_it_is_said_that_they_were_not():
     assert found.error is None
     assert len(found.records) == 0
     assert "not solved in 0.01 s, which is no evidence of safety" in str(found)
+
+
+def test_a_large_forest_ends_in_its_time():
+    """Setting up the search counts, and what is far too large is refused."""
+    pytest.importorskip("ortools")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 8))
+    model = RandomForestClassifier(30, random_state=0).fit(X, rng.integers(2, size=600))
+    found = reconstruct_forest(model, seconds=0.5)
+    assert found.status is Status.NOT_SOLVED
+    assert found.seconds < 5
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(counts, "MOST_LEAVES", 1000)
+        with pytest.raises(ModelError, match="no evidence of safety"):
+            reconstruct_forest(model)
 
 
 def test_values_that_were_missing_make_it_impossible():

@@ -16,6 +16,9 @@ from leakgauge.escaping import shapes
 CLASSIFIERS = ("DecisionTreeClassifier", "ExtraTreeClassifier", "RandomForestClassifier", "ExtraTreesClassifier")
 """Whose counts are read."""
 
+MOST_LEAVES = 100_000
+"""Of all trees, beyond which the paths to them fill the memory and no search ends."""
+
 WHOLE = 1e-6
 """Relative difference from a whole number within which a weight is a count: shares are stored in double precision."""
 
@@ -119,6 +122,12 @@ def read_forest(model: Any, *, binary: Collection[int] | None = None, n: int | N
     if model.get_params().get("monotonic_cst") is not None:
         raise ModelError(f"{name} with monotonic_cst changes the shares in its leaves; these are no counts")
     inner = [tree.tree_ for tree in getattr(model, "estimators_", [model])]
+    n_leaves = sum(tree.n_leaves for tree in inner)
+    if n_leaves > MOST_LEAVES:
+        raise ModelError(
+            f"the trees have {n_leaves:,} leaves, and the search is for up to {MOST_LEAVES:,}; that is no evidence of "
+            "safety"
+        )
     has_counts = any((tree.n_node_samples > 1).any() for tree in inner)
     if not has_counts and model.class_weight is not None and not getattr(model, "bootstrap", False):
         raise ModelError(f"the counts of {name} were removed, and its shares are weighted by class")

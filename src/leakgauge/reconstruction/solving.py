@@ -88,7 +88,6 @@ def solve(
             "reconstruction from counts needs OR-Tools; install them with: pip install 'leakgauge[reconstruction]'"
         ) from None
     start = monotonic()
-    n, p = forest.n, len(forest.columns)
     status, problem = cp_model.UNKNOWN, _Problem(forest, cp_model.CpModel(), start + seconds)
     solver = cp_model.CpSolver()
     solver.parameters.num_workers = workers or os.cpu_count() or 1
@@ -99,26 +98,30 @@ def solve(
         status = solver.solve(problem.model)
     if status not in (cp_model.OPTIMAL, cp_model.FEASIBLE):
         told = Status.IMPOSSIBLE if status == cp_model.INFEASIBLE else Status.NOT_SOLVED
-        return Solution(told, np.zeros((0, p), dtype=bool), np.zeros(0, dtype=np.int64), monotonic() - start)
-    left, is_best = seconds - (monotonic() - start), False
+        return Solution(
+            told, np.zeros((0, len(forest.columns)), dtype=bool), np.zeros(0, dtype=np.int64), monotonic() - start
+        )
+    found, is_best = problem.values(solver), False
+    left = start + seconds - monotonic()
     if prior is not None and left > 0:
         problem.prefer(prior, solver)
         solver.parameters.max_time_in_seconds = left
-        is_best = solver.solve(problem.model) == cp_model.OPTIMAL
-    holds = np.array([[solver.boolean_value(one) for one in row] for row in problem.holds], dtype=bool).reshape(n, p)
-    labels = np.array([[solver.boolean_value(one) for one in row] for row in problem.classes]).argmax(axis=1)
-    return Solution(Status.SOLVED, holds, labels.astype(np.int64), monotonic() - start, is_best)
+        status = solver.solve(problem.model)
+        is_best = status == cp_model.OPTIMAL
+        if status in (cp_model.OPTIMAL, cp_model.FEASIBLE):
+            found = problem.values(solver)
+    return Solution(Status.SOLVED, *found, monotonic() - start, is_best)
 
 
 class _Problem:
     """The constraints, and the variables that are asked about; not all of them where the time is up before."""
 
     def __init__(self, forest: Forest, model: Any, end: float) -> None:
-        n, p, n_classes = forest.n, len(forest.columns), len(forest.classes)
-        self.model, self.forest = model, forest
-        self.holds = [[model.new_bool_var("") for _ in range(p)] for _ in range(n)]
+        n, n_classes = forest.n, len(forest.classes)
+        self.model, self.forest, self.end = model, forest, end
+        self.holds: list[list[Any]] = []
         self.classes = [[model.new_bool_var("") for _ in range(n_classes)] for _ in range(n)]
-        self._chain()
+        self._add_predicates()
         codes = labels_of_draws(forest)
         self.possible = np.ones((n, n_classes), dtype=bool)
         for i, variables in enumerate(self.classes):
@@ -128,14 +131,27 @@ class _Problem:
                 self.possible[i] = np.arange(n_classes) == codes[i]
         first = int(np.argmax([len(tree.paths) for tree in forest.trees]))
         for t in range(len(forest.trees)):
-            if monotonic() < end:
-                self._add_tree(t, in_order=t == first and forest.bagging is Bagging.NONE)
+            self._add_tree(t, in_order=t == first and forest.bagging is Bagging.NONE)
 
-    def _chain(self) -> None:
+    def values(self, solver: Any) -> tuple[Flags, Labels]:
+        """Whether each predicate holds for each record ``[n, p]``, and codes of their classes ``[n]``."""
+        shape = len(self.holds), len(self.forest.columns)
+        holds, classes = (
+            np.array([[solver.boolean_value(one) for one in row] for row in rows], dtype=bool)
+            for rows in (self.holds, self.classes)
+        )
+        return holds.reshape(shape), classes.argmax(axis=1).astype(np.int64)
+
+    def _add_predicates(self) -> None:
         """What is at most one threshold is at most the next one of its column."""
         columns = self.forest.columns
-        for row in self.holds:
-            for j in np.flatnonzero(columns[1:] == columns[:-1]):
+        chained = np.flatnonzero(columns[1:] == columns[:-1])
+        for _ in range(self.forest.n):
+            if monotonic() > self.end:
+                return
+            row = [self.model.new_bool_var("") for _ in columns]
+            self.holds.append(row)
+            for j in chained:
                 self.model.add_implication(row[j], row[j + 1])
 
     def _add_tree(self, t: int, in_order: bool) -> None:
@@ -147,6 +163,8 @@ class _Problem:
         fixed = _places_in_order(tree.counts) if in_order and tree.counts is not None else None
         places = []
         for i in range(self.forest.n):
+            if monotonic() > self.end:
+                return
             choices, place = [], []
             for leaf, code, draws in self._possibilities(t, i):
                 if fixed is not None and fixed[i] != (leaf, code):
@@ -219,7 +237,7 @@ def labels_of_draws(forest: Forest) -> Labels:
         return np.asarray(np.repeat(np.arange(totals.shape[1]), totals[0]), dtype=np.int64)
     M = forest.draws.astype(float)
     inverse = np.linalg.pinv(M)
-    is_determined = np.abs(np.diag(inverse @ M) - 1) < 1e-8
+    is_determined = np.abs(np.einsum("it,ti->i", inverse, M) - 1) < 1e-8
     codes[is_determined] = (inverse @ totals)[is_determined].argmax(axis=1)
     return codes
 
