@@ -26,6 +26,8 @@ def test_python_of_the_pages_runs(block, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     if "torch" in block:
         pytest.importorskip("torch")
+    if "reconstruct_forest" in block:
+        pytest.importorskip("ortools")
     if "savefig" in block:
         pytest.importorskip("matplotlib")
     exec(compile(block, "page", "exec"), {"__name__": "page"})

@@ -6,8 +6,8 @@
 
 The names exported here are stable, and all that an audit takes. The packages below export the names in their
 ``__all__``: ``auditing``, ``protecting`` and ``comparing``; a package for each question (``membership``, ``influence``,
-``attributes``, ``properties``, ``versions``), each a set of functions of arrays; ``inspecting`` and ``defences``; and
-under them ``training``, ``models``, ``records``, ``statistics`` and ``theory``.
+``attributes``, ``properties``, ``versions``), each a set of functions of arrays; ``inspecting``, ``reconstruction`` and
+``defences``; and under them ``training``, ``models``, ``records``, ``statistics`` and ``theory``.
 """
 
 from __future__ import annotations

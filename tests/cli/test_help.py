@@ -55,6 +55,7 @@ def test_there_are_the_promised_commands() -> None:
         "explain",
         "inspect",
         "protect",
+        "reconstruct",
         "reproduce",
         "schema",
         "versions",

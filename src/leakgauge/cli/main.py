@@ -23,7 +23,20 @@ from typing import Annotated, Any
 import typer
 
 from leakgauge._version import __version__
-from leakgauge.cli import audit, convert, explain, gate, inspect, protect, records, report, reproduce, schema, versions
+from leakgauge.cli import (
+    audit,
+    convert,
+    explain,
+    gate,
+    inspect,
+    protect,
+    reconstruct,
+    records,
+    report,
+    reproduce,
+    schema,
+    versions,
+)
 from leakgauge.cli._console import complain
 from leakgauge.cli._streams import lasting_streams
 from leakgauge.errors import LeakgaugeError, UserCodeError, place_of
@@ -63,6 +76,7 @@ for _command in (
     convert.convert,
     inspect.inspect,
     protect.protect,
+    reconstruct.reconstruct,
     reproduce.reproduce,
     schema.schema,
     versions.versions,

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from leakgauge.cli._options import AllowPickle, at_least
-
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
+from leakgauge.cli._tables import features_of
 
 
 def versions(
@@ -57,7 +55,7 @@ def versions(
     done = compare_versions(
         first,
         second,
-        public=_features(first, data, target)[0],
+        public=features_of(first, data, target)[0],
         records=None if train is None else _pair(first, train, target),
         truth=None if removed is None else _pair(first, removed, target),
         n_records=n_records,
@@ -69,27 +67,5 @@ def versions(
 
 
 def _pair(model: Any, path: Path, target: str | None) -> Any:
-    features, labels = _features(model, path, target)
+    features, labels = features_of(model, path, target)
     return features if labels is None else (features, labels)
-
-
-def _features(model: Any, path: Path, target: str | None) -> tuple[Any, NDArray[Any] | None]:
-    """The features in a file as the model takes them, and its labels if it has them."""
-    import numpy as np
-
-    from leakgauge.errors import DataError, MissingExtra
-    from leakgauge.records import read_table
-
-    table = read_table(path)
-    labels = table[target].to_numpy() if target in table.column_names else None
-    names = list(getattr(model, "feature_names_in_", [name for name in table.column_names if name != target]))
-    missing = [name for name in names if name not in table.column_names]
-    if missing:
-        raise DataError(f"{path} lacks the column {missing[0]!r} that the model takes; give a file with its columns")
-    table = table.select(names)
-    if not hasattr(model, "feature_names_in_"):
-        return np.column_stack([column.to_numpy() for column in table.columns]), labels
-    try:
-        return table.to_pandas(), labels
-    except ImportError:
-        raise MissingExtra("the model takes tables of pandas; install it with: pip install pandas") from None

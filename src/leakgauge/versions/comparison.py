@@ -12,6 +12,7 @@ import numpy as np
 from leakgauge.arrays import Floats, Indices
 from leakgauge.errors import DataError, ModelError, user_code
 from leakgauge.escaping import one_line, shapes
+from leakgauge.models.linear import Minimum, is_linear, minimum
 from leakgauge.records import Records
 from leakgauge.versions import judging, linear, sums
 
@@ -323,7 +324,7 @@ def _counts(place: _Place) -> tuple[int, int] | None:
 
 
 def _of_coefficients(place: _Place, case: _Case) -> Iterator[Trace]:
-    if not linear.is_linear(place.old):
+    if not is_linear(place.old):
         return
     settings = [version.get_params() for version in (place.old, place.new)]
     for name in PENALTIES:
@@ -333,9 +334,9 @@ def _of_coefficients(place: _Place, case: _Case) -> Iterator[Trace]:
                 "versions with the same settings"
             )
     rows = "records" if "records" in place.first else "public"
-    old, new = linear.minimum(place.old), linear.minimum(place.new)
+    old, new = minimum(place.old), minimum(place.new)
     slope, shift, misfit = place.in_first_units(rows)
-    new = new.in_units(slope, shift, misfit)
+    new = linear.in_units(new, slope, shift, misfit)
     if case.covariance is not None:
         if (slope != 1).any() or (shift != 0).any():
             raise ModelError(
@@ -371,12 +372,13 @@ def _of_coefficients(place: _Place, case: _Case) -> Iterator[Trace]:
     labels = None
     if found is Found.RECORD or case.n_changed == 1:
         residuals = np.linalg.lstsq(points.T, G, rcond=None)[0]
-        labels = tuple(_label(e, new, x, exact_scale) for e, x in zip(residuals, points, strict=True))
+        known = new.classes or exact_scale
+        labels = tuple(linear.label_of(e, new, x) if known else None for e, x in zip(residuals, points, strict=True))
     features = points[:, 1:] if old.has_intercept else points
     yield Trace(f"coefficients of {place.name}", found, features, place.names, exact, labels, difference.signal)
 
 
-def _separated(difference: linear.GradientDifference, version: linear.Minimum, rows: Floats) -> Floats | None:
+def _separated(difference: linear.GradientDifference, version: Minimum, rows: Floats) -> Floats | None:
     """Several removed records, by the columns that have two values in these rows."""
     shift = int(version.has_intercept)
     blocks = [[column + shift for column in block] for block in judging.one_hot_blocks(rows)]
@@ -393,18 +395,6 @@ def _found(difference: linear.GradientDifference, case: _Case) -> Found:
     left = "an unknown gradient" if np.isinf(floor) else f"a gradient of {floor:.2g}"
     case.notes.append(f"solvers and rounding may leave {left}, and the versions differ by {size:.2g}; {SOLVE}")
     return Found.CANNOT_TELL
-
-
-def _label(residuals: Floats, new: linear.Minimum, point: Floats, exact_scale: bool) -> Any:
-    """The label of a removed record x̃ ``[p]``: what the second version expects of it, and its residuals ``[k]``."""
-    if len(new.classes) == 2:
-        return new.classes[int(residuals[0] > 0)]
-    if new.classes:
-        return new.classes[int(np.argmax(residuals))]
-    if not exact_scale:
-        return None
-    value = point @ new.theta + residuals
-    return float(value[0]) if len(value) == 1 else tuple(value.tolist())
 
 
 def _of_scalers(place: _Place, case: _Case) -> Iterator[Trace]:

@@ -19,16 +19,11 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from scipy import linalg, special
+from scipy import linalg
 
 from leakgauge.arrays import Floats
 from leakgauge.errors import ModelError
-
-SOLVERS_WITH_GRADIENT = ("lbfgs", "newton-cg", "newton-cholesky")
-"""Of logistic regression: their ``tol`` bounds the largest entry of the mean gradient."""
-
-LBFGS_CHANGE = 64 * float(np.finfo(float).eps)
-"""Relative change of the loss below which scikit-learn's L-BFGS stops, whatever its ``tol``."""
+from leakgauge.models.linear import Minimum
 
 ROUNDINGS = 64.0
 """Units in the last place that the terms of a sum of gradients may be off by; up to 12 were seen at 1,000 records."""
@@ -47,129 +42,34 @@ class OtherEncodingError(ModelError):
     """The steps before two versions encode records in different ways, so that nothing follows from their parameters."""
 
 
-@dataclass(frozen=True)
-class Minimum:
-    """A linear model as the minimum of a penalised loss, in the units of one matrix.
+def in_units(version: Minimum, slope: Floats, shift: Floats, misfit: float) -> Minimum:
+    """A version for records z, where its own matrix holds ``slope * z + shift`` ``[d]``.
 
-    Args:
-        theta: coefficients ``[p, k]``, with an intercept its row first.
-        penalty: gradient of the penalty there ``[p, k]``.
-        has_intercept: whether there is a constant among the ``p``.
-        classes: of a classifier, else empty. Of two classes ``k`` is 1.
-        tolerance: largest entry of the mean gradient at which the solver may have stopped; infinite if unknown.
-        rounding: relative rounding error of coefficients and records.
-        by_iteration: whether it is solved by lowering a loss, which shows no gradient below the root of its rounding.
-        is_normwise: whether rounding of its largest columns enters all, as in a singular value decomposition.
+    With M of x̃ = M z̃ the coefficients are Mᵀθ, and the condition Σ z̃(μ − y) = −M⁻¹Dθ.
     """
-
-    theta: Floats
-    penalty: Floats
-    has_intercept: bool
-    classes: tuple[Any, ...]
-    tolerance: float
-    rounding: float
-    by_iteration: bool = False
-    is_normwise: bool = False
-
-    def design(self, rows: Floats) -> Floats:
-        """The records ``[m, d]`` as x̃ ``[m, p]``."""
-        return np.column_stack([np.ones(len(rows)), rows]) if self.has_intercept else rows
-
-    def means(self, design: Floats) -> Floats:
-        """What the model expects ``[m, k]`` for x̃ ``[m, p]``."""
-        scores = design @ self.theta
-        if not self.classes:
-            return np.asarray(scores)
-        return np.asarray(special.expit(scores) if scores.shape[1] == 1 else special.softmax(scores, axis=1))
-
-    def targets(self, y: Any) -> Floats:
-        """Labels ``[m]`` (``[m, k]`` of several outputs) in the form of the means."""
-        if not self.classes:
-            return np.asarray(y, dtype=float).reshape(len(y), -1)
-        is_class = np.asarray(y)[:, None] == np.asarray(self.classes)[None]
-        return np.asarray(is_class[:, 1:] if len(self.classes) == 2 else is_class, dtype=float)
-
-    def gradient(self, rows: Floats, y: Any) -> Floats:
-        """Of the loss and the penalty ``[p, k]``: 0 at a solved minimum over these records."""
-        design = self.design(rows)
-        return np.asarray(design.T @ (self.means(design) - self.targets(y)) + self.penalty)
-
-    def in_units(self, slope: Floats, shift: Floats, misfit: float) -> Minimum:
-        """The same model for records z, where its own matrix holds ``slope * z + shift`` ``[d]``.
-
-        With M of x̃ = M z̃ the coefficients are Mᵀθ, and the condition Σ z̃(μ − y) = −M⁻¹Dθ.
-        """
-        if not self.has_intercept and (shift != 0).any():
-            raise ModelError(
-                "the versions have no intercept, and a step before them that was fitted again moves their columns; "
-                "compare versions with an intercept"
-            )
-        theta, penalty = self.theta.copy(), self.penalty.copy()
-        first = int(self.has_intercept)
-        if self.has_intercept:
-            theta[0] += shift @ self.theta[1:]
-        theta[first:] = slope[:, None] * self.theta[first:]
-        carried = np.outer(shift, self.penalty[0]) if self.has_intercept else 0.0
-        penalty[first:] = (self.penalty[first:] - carried) / slope[:, None]
-        return replace(self, theta=theta, penalty=penalty, rounding=self.rounding + misfit)
+    if not version.has_intercept and (shift != 0).any():
+        raise ModelError(
+            "the versions have no intercept, and a step before them that was fitted again moves their columns; "
+            "compare versions with an intercept"
+        )
+    theta, penalty = version.theta.copy(), version.penalty.copy()
+    first = int(version.has_intercept)
+    if version.has_intercept:
+        theta[0] += shift @ version.theta[1:]
+    theta[first:] = slope[:, None] * version.theta[first:]
+    carried = np.outer(shift, version.penalty[0]) if version.has_intercept else 0.0
+    penalty[first:] = (version.penalty[first:] - carried) / slope[:, None]
+    return replace(version, theta=theta, penalty=penalty, rounding=version.rounding + misfit)
 
 
-def is_linear(estimator: Any) -> bool:
-    """Whether an estimator is one of those that :func:`minimum` reads."""
-    return type(estimator).__name__ in ("LinearRegression", "Ridge", "LogisticRegression") and hasattr(
-        estimator, "coef_"
-    )
-
-
-def minimum(estimator: Any) -> Minimum:
-    """A fitted ``LinearRegression``, ``Ridge`` or ``LogisticRegression`` as the minimum that it is.
-
-    Raises:
-        ModelError: its penalty or its constraint makes it another minimum.
-    """
-    name, settings = type(estimator).__name__, estimator.get_params()
-    coefficients = np.atleast_2d(estimator.coef_)
-    rounding = float(np.finfo(coefficients.dtype).eps)
-    theta = np.asarray(coefficients.T, dtype=float)
-    has_intercept = bool(settings["fit_intercept"])
-    penalty = np.zeros_like(theta)
-    intercept = np.zeros((1, theta.shape[1]))
-    classes: tuple[Any, ...] = ()
-    tolerance, is_normwise = 0.0, name == "LinearRegression"
-    if settings.get("positive"):
-        raise ModelError(f"{name} with positive=True is at the edge of what is allowed, where no gradient is 0")
-    if name == "Ridge":
-        penalty = theta * np.asarray(settings["alpha"], dtype=float)
-        solver = getattr(estimator, "solver_", settings["solver"])  # what "auto" stood for
-        tolerance, is_normwise = 0.0 if solver in ("auto", "svd", "cholesky") else np.inf, solver == "svd"
-    if name == "LinearRegression" and not hasattr(estimator, "rank_"):  # of sparse records, by an iteration
-        tolerance = np.inf
-    if name == "LogisticRegression":
-        _require_ridge(settings, name)
-        classes = tuple(estimator.classes_.tolist())
-        if len(classes) > 2 and len(theta.T) != len(classes):
-            raise ModelError(f"{name} has {len(theta.T)} rows of coefficients for {len(classes)} classes")
-        weight = 1.0 / float(settings["C"])
-        penalty = weight * theta
-        if settings["solver"] == "liblinear":  # it penalises the intercept like a coefficient
-            intercept = weight * np.reshape(estimator.intercept_, (1, -1)) / settings["intercept_scaling"] ** 2
-        is_done = settings["solver"] in SOLVERS_WITH_GRADIENT and np.max(estimator.n_iter_) < settings["max_iter"]
-        tolerance = float(settings["tol"]) if is_done else np.inf
-    if has_intercept:
-        constant = np.broadcast_to(np.asarray(estimator.intercept_, dtype=float), theta.shape[1])
-        theta, penalty = np.vstack([constant, theta]), np.vstack([intercept, penalty])
-    return Minimum(theta, penalty, has_intercept, classes, tolerance, rounding, bool(classes), is_normwise)
-
-
-def _require_ridge(settings: dict[str, Any], name: str) -> None:
-    if settings.get("penalty") not in ("l2", "deprecated", None) or settings.get("l1_ratio"):
-        raise ModelError(f"{name} with an L1 penalty has no gradient where a coefficient is 0; give versions with L2")
-    if settings.get("penalty") is None and "penalty" in settings:
-        settings["C"] = np.inf
-    if settings.get("class_weight") is not None:
-        raise ModelError(f"{name} with class_weight weighs each record by its label; give versions without weights")
-    if settings.get("multi_class") == "ovr":
-        raise ModelError(f"{name} with multi_class='ovr' is several models; give versions of one multinomial model")
+def label_of(residuals: Floats, version: Minimum, point: Floats) -> Any:
+    """The label of a record x̃ ``[p]``: what a version expects of it, and its residuals y − μ ``[k]``."""
+    if len(version.classes) == 2:
+        return version.classes[int(residuals[0] > 0)]
+    if version.classes:
+        return version.classes[int(np.argmax(residuals))]
+    value = point @ version.theta + residuals
+    return float(value[0]) if len(value) == 1 else tuple(value.tolist())
 
 
 def line(old: Floats, new: Floats) -> tuple[Floats, Floats, float]:
@@ -266,23 +166,16 @@ def gradient_difference(old: Minimum, new: Minimum, rows: Floats, n: int, labels
     change = means - new.means(design) if old.classes else design @ (old.theta - new.theta)
     G = weight * (design.T @ change) + (old.penalty - new.penalty)
     size, largest = np.abs(design), np.maximum(np.abs(old.theta), np.abs(new.theta))
-    terms = size.max(axis=1, keepdims=True) * largest.sum(axis=0) if old.is_normwise else size @ largest
     rounding = ROUNDINGS * max(old.rounding, new.rounding)
-    floor = rounding * (weight * (size.T @ terms) + np.abs(old.penalty))
+    floor = rounding * (weight * old.rounded(size, largest) + np.abs(old.penalty))
     if labels is None:
         residuals = 2 * means * (1 - means) if old.classes else np.broadcast_to(means.std(axis=0), means.shape)
-        floor = floor + sum(_stopping(version, size, n) for version in (old, new))
+        floor = floor + sum(version.stopping(size, n) for version in (old, new))
     else:
         residuals = np.abs(means - old.targets(labels))
         floor = floor + 2 * np.abs(old.gradient(rows, labels)).max()
     typical = size.T @ residuals / len(rows)
-    return GradientDifference(G, floor, typical, _constant(design, old.has_intercept))
-
-
-def _stopping(version: Minimum, size: Floats, n: int) -> Floats:
-    """What a solver may leave of a gradient, in each column of absolute values ``[m, p]``: ``[p, 1]``."""
-    unseen = np.sqrt(LBFGS_CHANGE + version.rounding) if version.by_iteration else 0.0
-    return np.asarray(n * (version.tolerance + unseen * np.sqrt((size**2).mean(axis=0)))[:, None])
+    return GradientDifference(G, floor, typical, constant_of(design, old.has_intercept))
 
 
 def from_covariance(old: Minimum, new: Minimum, covariance: Floats) -> GradientDifference:
@@ -344,7 +237,7 @@ def _largest_ratio(size: Floats, floor: Floats) -> float:
     return float(ratio.max(initial=0.0))
 
 
-def _constant(design: Floats, has_intercept: bool) -> Floats | None:
+def constant_of(design: Floats, has_intercept: bool) -> Floats | None:
     """What of x̃ sums to 1 for every record: the intercept, or a block of one-hot columns."""
     if has_intercept:
         return np.asarray(np.eye(1, design.shape[1])[0])

@@ -1,0 +1,118 @@
+"""The values of a column, reconstructed from the midpoints between them that histogram boosting stores.
+
+Of a column with at most as many values as bins, ``HistGradientBoosting`` stores every midpoint m_i = (v_i + v_{i+1})/2
+of two values that follow each other, whether or not a tree divides there. Then v_{i+1} = 2m_i − v_i: the first value
+determines all, and m_{i−1} < v_i < m_i bounds it from as many sides as there are values.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from leakgauge.arrays import Floats
+from leakgauge.errors import ModelError
+from leakgauge.escaping import shapes
+
+ROUNDINGS = 16.0
+"""Units in the last place that sums of midpoints may be off by, for each midpoint."""
+
+MOST_DIGITS = 9
+"""Decimal places that are tried."""
+
+
+@dataclass(frozen=True)
+class ColumnValues:
+    """The different values that the training records have in one column.
+
+    Args:
+        column: its position.
+        low: lower ends ``[v]``, in ascending order of the values.
+        high: upper ends ``[v]``.
+        decimals: fewest decimal places with which a value fits between each pair of ends, if it is the only one;
+            ``None`` otherwise.
+    """
+
+    column: int
+    low: Floats
+    high: Floats
+    decimals: int | None
+
+    __repr__ = shapes
+
+    @property
+    def values(self) -> Floats:
+        """The values ``[v]``: rounded where they have few decimal places, else the middle between the ends."""
+        middle = (self.low + self.high) / 2
+        return middle if self.decimals is None else np.round(middle, self.decimals)
+
+    @property
+    def width(self) -> float:
+        """How far apart the ends are, alike for all values."""
+        return float((self.high - self.low).max())
+
+
+def column_values(model: Any) -> tuple[ColumnValues, ...]:
+    """Return the different values of every column that follow from the bins of histogram boosting.
+
+    Columns with more values than bins are left out (their edges are quantiles), and so are categorical columns, and
+    columns of fewer than three values.
+
+    Args:
+        model: a fitted ``HistGradientBoostingClassifier`` or ``HistGradientBoostingRegressor``.
+
+    Raises:
+        ModelError: it is another model.
+
+    >>> from sklearn.ensemble import HistGradientBoostingRegressor
+    >>> ages = np.array([[31.0], [32.0], [33.0], [44.0], [58.0]])
+    >>> column_values(HistGradientBoostingRegressor(max_iter=1).fit(ages, ages.ravel()))[0].values.tolist()
+    [31.0, 32.0, 33.0, 44.0, 58.0]
+    """
+    mapper = getattr(model, "_bin_mapper", None)
+    if mapper is None:
+        raise ModelError(
+            f"values follow from the bins of histogram boosting of scikit-learn, got {type(model).__name__}"
+        )
+    found = []
+    for column, edges in enumerate(mapper.bin_thresholds_):
+        categorical = mapper.is_categorical_ is not None and mapper.is_categorical_[column]
+        if not categorical and 1 < len(edges) < mapper.n_bins - 2:
+            ends = values_between(np.asarray(edges, dtype=float))
+            if ends is not None:
+                found.append(ColumnValues(column, *ends, _decimals(*ends)))
+    return tuple(found)
+
+
+def values_between(midpoints: Floats) -> tuple[Floats, Floats] | None:
+    """Lower and upper ends ``[k + 1]`` of the values whose midpoints ``[k]`` these are; ``None`` if there are none.
+
+    >>> low, high = values_between(np.array([1.5, 2.5, 4.0]))
+    >>> low.round(9).tolist(), high.round(9).tolist()
+    ([0.5, 1.5, 2.5, 4.5], [1.5, 2.5, 3.5, 5.5])
+    """
+    sign = np.where(np.arange(len(midpoints) + 1) % 2, -1.0, 1.0)
+    shift = sign * np.concatenate([[0.0], np.cumsum(2 * midpoints * sign[1:])])  # value i is sign * first + shift
+    below = np.concatenate([[-np.inf], midpoints])
+    above = np.concatenate([midpoints, [np.inf]])
+    first = np.sort(np.stack([(below - shift) * sign, (above - shift) * sign]), axis=0)
+    low, high = first[0].max(), first[1].min()
+    slack = ROUNDINGS * np.finfo(float).eps * np.abs(midpoints).max() * len(midpoints)
+    if high < low - slack:
+        return None
+    ends = np.sort(np.stack([sign * (low - slack) + shift, sign * (high + slack) + shift]), axis=0)
+    return ends[0], ends[1]
+
+
+def _decimals(low: Floats, high: Floats) -> int | None:
+    """Decimal places of the only values with so few that fit between the ends; ``None`` where several fit, or none."""
+    for digits in range(MOST_DIGITS + 1):
+        first, last = (np.round(side * 10.0**digits, 6) for side in (low, high))
+        n_inside = np.floor(np.where(last == np.floor(last), last - 1, last)) - np.ceil(
+            np.where(first == np.ceil(first), first + 1, first)
+        )
+        if (n_inside >= 0).all():
+            return digits if (n_inside == 0).all() else None
+    return None

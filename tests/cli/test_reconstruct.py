@@ -1,0 +1,91 @@
+"""Records reconstructed from the command line: measures are printed, and values written on request alone."""
+
+from __future__ import annotations
+
+import json
+import stat
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifier
+from sklearn.linear_model import Ridge
+from sklearn.naive_bayes import GaussianNB
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+skops = pytest.importorskip("skops.io")
+
+NAMES = ["smoker", "married", "urban", "insured"]
+rng = np.random.default_rng(0)
+BINARY = rng.integers(2, size=(300, 4)).astype(float)
+CLASS = np.array(["low", "high"])[(BINARY.sum(axis=1) > 2).astype(int)]
+AGES = rng.integers(18, 90, size=(200, 1)) + 0.125
+PAY = AGES[:, 0] * 1234.5 + rng.normal(size=200)
+
+
+@pytest.fixture
+def forest(elsewhere: Path) -> str:
+    table = pd.DataFrame(BINARY, columns=NAMES)
+    skops.dump(RandomForestClassifier(40, random_state=0).fit(table[:12], CLASS[:12]), "forest.skops")
+    table.assign(risk=CLASS)[:12].to_csv("train.csv", index=False)
+    table.assign(risk=CLASS)[12:].to_csv("public.csv", index=False)
+    return "forest.skops"
+
+
+def test_a_forest(cli: Callable, forest: str) -> None:
+    pytest.importorskip("ortools")
+    known = ("reconstruct", forest, "--data", "train.csv", "--public", "public.csv", "--target", "risk")
+    code, out, err = cli(*known, "--seconds", 20)
+    assert (code, err) == (0, "")
+    assert "12 records, 40 trees, bagging, seeds in the file: records that agree with all counts were found" in out
+    assert "wrong cells of guesses without the model" in out
+    code, out, err = cli(*known, "--seconds", 20, "--json", "--out", "found.csv")
+    assert code == 0
+    measures = json.loads(out)
+    assert measures["error"]["cells"] < measures["guess"]["others"]["cells"]
+    assert "high" not in out + err
+    assert stat.S_IMODE(Path("found.csv").stat().st_mode) == 0o600
+    found = pd.read_csv("found.csv")
+    assert list(found.columns) == [*NAMES, "label"]
+    assert sorted(found.label) == sorted(CLASS[:12])
+    assert cli(*known, "--out", "found.csv").code == 2
+
+
+def test_without_the_solver_it_is_one_line(cli: Callable, forest: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "ortools.sat.python", None)
+    code, _, err = cli("reconstruct", forest)
+    assert code == 2
+    assert "pip install 'leakgauge[reconstruction]'" in err
+
+
+def test_the_last_record_of_a_linear_model(cli: Callable) -> None:
+    skops.dump(make_pipeline(StandardScaler(), Ridge()).fit(AGES, PAY), "ridge.skops")
+    np.savetxt("others.csv", np.column_stack([AGES, PAY])[1:], "%.17g", ",", header="age,pay", comments="")
+    code, out, err = cli("reconstruct", "ridge.skops", "--others", "others.csv", "--target", "pay", "--out", "one.csv")
+    assert code == 0
+    assert "the last record was found" in out
+    assert f"{PAY[0]:.3f}"[:6] not in out + err
+    assert float(pd.read_csv("one.csv").label[0]) == pytest.approx(PAY[0], rel=1e-6)
+    code, _, err = cli("reconstruct", "ridge.skops", "--others", "others.csv")
+    assert code == 2
+    assert "--target is missing" in err
+
+
+def test_values_of_columns(cli: Callable) -> None:
+    skops.dump(HistGradientBoostingRegressor(max_iter=1).fit(AGES, PAY), "boosting.skops")
+    code, out, _ = cli("reconstruct", "boosting.skops", "--out", "values.csv")
+    assert code == 0
+    assert f"x0: {len(np.unique(AGES))} values, " in out
+    assert ".125" not in out
+    np.testing.assert_allclose(pd.read_csv("values.csv").value, np.unique(AGES), atol=0.5)
+    assert json.loads(cli("reconstruct", "boosting.skops", "--json").out)[0]["column"] == "x0"
+
+
+def test_what_holds_no_counts_is_refused(cli: Callable) -> None:
+    skops.dump(GaussianNB().fit(AGES, CLASS[:200]), "bayes.skops")
+    code, _, err = cli("reconstruct", "bayes.skops")
+    assert code == 2
+    assert "counts are read of fitted trees and forests" in err

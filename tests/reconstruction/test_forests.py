@@ -1,0 +1,276 @@
+"""Forests: true records always agree with their counts, seeds repeat the draws, and the solver finds the records."""
+
+import sys
+
+import numpy as np
+import pytest
+from sklearn.ensemble import (
+    ExtraTreesClassifier,
+    GradientBoostingClassifier,
+    RandomForestClassifier,
+    RandomForestRegressor,
+)
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
+
+from leakgauge.errors import DataError, MissingExtra, ModelError
+from leakgauge.reconstruction import Bagging, Status, counts, reconstruct_forest
+from leakgauge.reconstruction.counts import read_forest
+from leakgauge.reconstruction.matching import cell_error, guesses
+from leakgauge.reconstruction.solving import labels_of_draws
+
+SEEDS = 3
+
+
+def people(n, d=8, seed=0, n_classes=2):
+    """Binary records whose columns depend on each other, and classes that depend on these."""
+    rng = np.random.default_rng(seed)
+    kind = rng.integers(3, size=n)
+    X = (rng.random((n, d)) < rng.random((3, d))[kind]).astype(float)
+    return X, (X[:, 0] + X[:, 1] + (rng.random(n) < 0.2)).astype(int) % n_classes
+
+
+FORESTS = [
+    DecisionTreeClassifier(random_state=0),
+    DecisionTreeClassifier(min_weight_fraction_leaf=0.1, class_weight={0: 2.0, 1: 0.5, 2: 3.0}, random_state=0),
+    DecisionTreeClassifier(ccp_alpha=0.005, class_weight="balanced", random_state=0),
+    ExtraTreeClassifier(random_state=0),
+    RandomForestClassifier(7, random_state=0),
+    RandomForestClassifier(7, max_samples=9, random_state=0),
+    RandomForestClassifier(7, max_samples=3, criterion="entropy", min_samples_leaf=3, random_state=0),
+    RandomForestClassifier(7, class_weight="balanced", random_state=0),
+    RandomForestClassifier(7, class_weight={0: 0.3, 1: 1.7, 2: 1.0}, bootstrap=False, random_state=0),
+    RandomForestClassifier(7, max_leaf_nodes=6, min_weight_fraction_leaf=0.05, random_state=0),
+    ExtraTreesClassifier(7, random_state=0),
+    ExtraTreesClassifier(7, bootstrap=True, oob_score=False, random_state=0),
+]
+
+
+def counted(forest, tree, X, codes, draws):
+    """What the leaves of one tree would hold of these records."""
+    holds = forest.predicates(X)
+    inside = [
+        np.all([holds[:, p] == wanted for p, wanted in path.items()] or [[True] * len(X)], axis=0)
+        for path in tree.paths
+    ]
+    one_hot = np.eye(len(forest.classes), dtype=int)[codes]
+    counts = np.array([(draws[leaf, None] * one_hot[leaf]).sum(axis=0) for leaf in inside])
+    return counts, np.array([(draws[leaf] > 0).sum() for leaf in inside])
+
+
+# The counts
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("model", FORESTS, ids=str)
+def test_the_true_records_agree_with_all_counts(model, n_classes, seed):
+    """In every leaf of every tree, with the draws repeated from the seeds."""
+    X, y = people(30 + seed, seed=seed, n_classes=n_classes)
+    if n_classes == 3:
+        X = np.column_stack([X, np.random.default_rng(seed).normal(size=(len(X), 2))])
+    model = model.fit(X, y)
+    forest = read_forest(model, binary=range(8))
+    assert forest.n == len(X)
+    assert forest.bagging is (Bagging.SEEDS if getattr(model, "bootstrap", False) else Bagging.NONE)
+    for tree, draws in zip(forest.trees, forest.draws, strict=True):
+        of_classes, n_records = counted(forest, tree, X, y, draws)
+        np.testing.assert_array_equal(of_classes, tree.counts)
+        np.testing.assert_array_equal(n_records, tree.n_records)
+
+
+def test_draws_that_do_not_agree_with_the_roots_are_not_used():
+    X, y = people(30)
+    model = RandomForestClassifier(5, random_state=0).fit(X, y)
+    model.estimators_[2].random_state += 1
+    assert read_forest(model).bagging is Bagging.UNKNOWN
+    for tree in model.estimators_:
+        tree.random_state = None
+    assert read_forest(model).bagging is Bagging.UNKNOWN
+
+
+def test_files_of_earlier_releases_hold_no_weights_and_the_same_seeds():
+    """Those of scikit-learn 1.6, opened by 1.9, have no ``_sample_weight``."""
+    X, y = people(30)
+    model = RandomForestClassifier(5, random_state=0).fit(X, y)
+    expected = read_forest(model).draws
+    vars(model).pop("_sample_weight", None)
+    assert read_forest(model).bagging is Bagging.SEEDS
+    np.testing.assert_array_equal(read_forest(model).draws, expected)
+
+
+def test_classes_that_the_roots_determine():
+    X, y = people(30)
+    forest = read_forest(RandomForestClassifier(60, random_state=0).fit(X, y))
+    np.testing.assert_array_equal(labels_of_draws(forest), y)
+    forest = read_forest(RandomForestClassifier(8, random_state=0).fit(X, y))
+    assert (labels_of_draws(forest) == -1).any()
+
+
+def test_what_has_no_counts_is_refused():
+    X, y = people(30)
+    weights = np.arange(30) % 3 + 1.0
+    for message, model in {
+        "counts are read of fitted trees": RandomForestRegressor(5).fit(X, y),
+        "got GradientBoosting": GradientBoostingClassifier(n_estimators=2).fit(X, y),
+        "got RandomForestClassifier": RandomForestClassifier(),
+        "2 outputs": RandomForestClassifier(5).fit(X, np.column_stack([y, y])),
+        "had different weights": DecisionTreeClassifier().fit(X, y, sample_weight=weights),
+        "RandomForestClassifier hold weights": RandomForestClassifier(5, bootstrap=False).fit(X, y, weights / 7),
+        "monotonic_cst": DecisionTreeClassifier(monotonic_cst=[1] + [0] * 7).fit(X, y),
+    }.items():
+        with pytest.raises(ModelError, match=message):
+            read_forest(model)
+    with pytest.raises(ModelError, match="outside 0 to 1"):
+        read_forest(DecisionTreeClassifier().fit(X * 5, y), binary=range(8))
+
+
+# The error
+
+
+def test_errors_by_hand():
+    truth = np.array([[0.0, 0, 1], [1, 1, 1]])
+    assert cell_error(truth[::-1], truth).cells == 0
+    assert cell_error(np.array([[1.0, 1, 0], [0, 1, 1]]), truth).cells == pytest.approx(2 / 6)
+    found = guesses(truth, None)
+    assert found.others is None
+    assert found.most_frequent.cells == pytest.approx(2 / 6)
+    assert guesses(truth, truth).others.cells <= found.marginals.cells
+    assert guesses(truth, truth).best.cells == guesses(truth, truth).others.cells
+
+
+def test_guesses_are_right_as_often_as_chance_has_it():
+    """One record of ten fair coins: each cell is wrong with probability 1/2."""
+    rng = np.random.default_rng(0)
+    found = [guesses(rng.integers(2, size=(1, 10)), rng.integers(2, size=(500, 10)), seed) for seed in range(20)]
+    assert np.mean([one.marginals.cells for one in found]) == pytest.approx(0.5, abs=0.03)
+    assert np.mean([one.others.cells for one in found]) == pytest.approx(0.5, abs=0.03)
+
+
+def test_without_the_solver_it_is_said_what_to_install(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ortools.sat.python", None)
+    X, y = people(10)
+    with pytest.raises(MissingExtra, match=r"leakgauge\[reconstruction\]"):
+        reconstruct_forest(DecisionTreeClassifier().fit(X, y))
+
+
+# The solver
+
+
+def solved(model, **given):
+    pytest.importorskip("ortools")
+    return reconstruct_forest(model, seconds=30, workers=2, **given)
+
+
+@pytest.mark.parametrize("n_classes", [2, 3])
+@pytest.mark.parametrize("model", FORESTS, ids=str)
+def test_what_is_found_agrees_with_all_counts(model, n_classes):
+    X, y = people(14, seed=1, n_classes=n_classes)
+    model = model.fit(X, y)
+    found = solved(model, truth=X, binary=range(8))
+    assert found.status is Status.SOLVED
+    forest, codes = read_forest(model, binary=range(8)), np.array(found.labels)
+    for tree, draws in zip(forest.trees, forest.draws, strict=True):
+        of_classes, n_records = counted(forest, tree, found.records, codes, draws)
+        np.testing.assert_array_equal(of_classes, tree.counts)
+        np.testing.assert_array_equal(n_records, tree.n_records)
+
+
+@pytest.mark.parametrize("bootstrap", [False, True])
+def test_records_of_a_forest_are_found(bootstrap):
+    """Of 20 people and 60 trees nearly all cells; guesses do far worse."""
+    X, y = people(1020)
+    model = RandomForestClassifier(60, bootstrap=bootstrap, random_state=0).fit(X[:20], y[:20])
+    found = solved(model, truth=X[:20], population=X[20:])
+    assert found.error.cells < 0.03 < 0.1 < found.guess.best.cells
+    assert found.error.rows_exact > 0.8
+    if bootstrap:  # the seeds name the records: each label is its own
+        assert found.labels == tuple(y[:20])
+
+
+def test_an_independent_label_is_not_found_in_its_records():
+    """Where records are independent coins a stump says the label counts, and the error is that of a guess."""
+    rng = np.random.default_rng(0)
+    X, y = rng.integers(2, size=(20, 8)).astype(float), rng.integers(2, size=20)
+    found = solved(DecisionTreeClassifier(max_depth=1).fit(X, y), truth=X, population=rng.integers(2, size=(500, 8)))
+    assert found.error.cells > found.guess.best.cells - 0.15
+
+
+def test_a_prior_makes_the_choice_that_the_counts_leave():
+    X, y = people(520)
+    model = DecisionTreeClassifier(max_depth=2, random_state=0).fit(X[:20], y[:20])
+    with_prior = solved(model, truth=X[:20], population=X[20:])
+    assert with_prior.error.cells < solved(model, truth=X[:20]).error.cells
+    assert with_prior.error.cells <= with_prior.guess.most_frequent.cells
+
+
+def test_without_seeds_draws_are_found_too_or_it_is_said_that_they_were_not():
+    X, y = people(8, d=4)
+    model = RandomForestClassifier(10, random_state=0).fit(X, y)
+    for tree in model.estimators_:
+        tree.random_state = None
+    found = solved(model, truth=X)
+    assert found.status is Status.SOLVED
+    assert found.bagging is Bagging.UNKNOWN
+    X, y = people(40)
+    model = RandomForestClassifier(60, random_state=0).fit(X, y)
+    for tree in model.estimators_:
+        tree.random_state = None
+    pytest.importorskip("ortools")
+    found = reconstruct_forest(model, truth=X, seconds=0.01)
+    assert found.status is Status.NOT_SOLVED
+    assert found.error is None
+    assert len(found.records) == 0
+    assert "not solved in 0.01 s, which is no evidence of safety" in str(found)
+
+
+def test_a_large_forest_ends_in_its_time():
+    """Setting up the search counts, and what is far too large is refused."""
+    pytest.importorskip("ortools")
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 8))
+    model = RandomForestClassifier(30, random_state=0).fit(X, rng.integers(2, size=600))
+    found = reconstruct_forest(model, seconds=0.5)
+    assert found.status is Status.NOT_SOLVED
+    assert found.seconds < 5
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(counts, "MOST_LEAVES", 1000)
+        with pytest.raises(ModelError, match="no evidence of safety"):
+            reconstruct_forest(model)
+
+
+def test_values_that_were_missing_make_it_impossible():
+    X, y = people(30)
+    X[::3, 0] = np.nan
+    X[:, 1] = X[:, 0]
+    model = DecisionTreeClassifier(random_state=0).fit(X, y)
+    assert solved(model).status in (Status.SOLVED, Status.IMPOSSIBLE)
+
+
+def test_ordinary_columns_are_found_as_intervals():
+    rng = np.random.default_rng(0)
+    X = np.column_stack([rng.integers(5, size=12), rng.integers(2, size=12)]).astype(float)
+    y = ((X[:, 0] > 2) ^ (X[:, 1] == 1)).astype(int)
+    model = make_pipeline(StandardScaler(), RandomForestClassifier(40, bootstrap=False, random_state=0)).fit(X, y)
+    found = solved(model, truth=X)
+    assert found.status is Status.SOLVED
+    assert found.error.cells < found.guess.best.cells
+    assert np.isfinite(found.records).all()
+    assert not found.is_binary.any()
+
+
+def test_no_cell_is_printed():
+    X, y = people(8, d=4)
+    found = solved(DecisionTreeClassifier().fit(X, np.array(["Mr", "Mrs"])[y]), truth=X)
+    assert "Mr" not in f"{found} {found!r} {found.as_json()}"
+    assert "[[" not in f"{found} {found!r} {found.as_json()}"
+
+
+def test_tables_that_do_not_fit():
+    X, y = people(8, d=4)
+    model = DecisionTreeClassifier().fit(X, y)
+    with pytest.raises(DataError, match="trained on 8 records and truth has 7"):
+        reconstruct_forest(model, truth=X[:7])
+    with pytest.raises(DataError, match="4 columns"):
+        reconstruct_forest(model, truth=X[:, :3])
