@@ -23,7 +23,20 @@ from typing import Annotated, Any
 import typer
 
 from leakgauge._version import __version__
-from leakgauge.cli import audit, convert, explain, gate, inspect, protect, records, report, reproduce, schema, versions
+from leakgauge.cli import (
+    audit,
+    canaries,
+    convert,
+    explain,
+    gate,
+    inspect,
+    protect,
+    records,
+    report,
+    reproduce,
+    schema,
+    versions,
+)
 from leakgauge.cli._console import complain
 from leakgauge.cli._streams import lasting_streams
 from leakgauge.errors import LeakgaugeError, UserCodeError, place_of
@@ -68,6 +81,11 @@ for _command in (
     versions.versions,
 ):
     app.command(help=_unwrapped(_command))(_command)
+_with_canaries = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
+_with_canaries.command(help=_unwrapped(canaries.make))(canaries.make)
+_with_canaries.command(help=_unwrapped(canaries.measure))(canaries.measure)
+_with_canaries.callback()(canaries.canaries)
+app.add_typer(_with_canaries, name="canaries", help=_unwrapped(canaries.canaries))
 
 _UsageError: Any = typer.BadParameter.__mro__[1]
 
