@@ -3,6 +3,18 @@
 from leakgauge.claims.canaries import Canaries, Coins, Design, decode_jointly, make_canaries, score_canaries
 from leakgauge.claims.claim import Claim
 from leakgauge.claims.files import read_canaries, read_coins, read_values, write_canaries
+from leakgauge.claims.loops import (
+    DpSgdLoop,
+    LoopCheck,
+    LoopFinding,
+    LoopStep,
+    Trace,
+    TrainingLoop,
+    Verdict,
+    check_loop,
+    share_at_clip,
+    train_with_canaries,
+)
 from leakgauge.claims.measuring import ClaimTest, Outcome, measure_claim, measure_claim_many
 
 __all__ = [
@@ -11,7 +23,15 @@ __all__ = [
     "ClaimTest",
     "Coins",
     "Design",
+    "DpSgdLoop",
+    "LoopCheck",
+    "LoopFinding",
+    "LoopStep",
     "Outcome",
+    "Trace",
+    "TrainingLoop",
+    "Verdict",
+    "check_loop",
     "decode_jointly",
     "make_canaries",
     "measure_claim",
@@ -20,5 +40,7 @@ __all__ = [
     "read_coins",
     "read_values",
     "score_canaries",
+    "share_at_clip",
+    "train_with_canaries",
     "write_canaries",
 ]

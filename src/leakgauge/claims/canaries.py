@@ -23,7 +23,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from leakgauge.arrays import Flags, Floats, Labels
+from leakgauge.arrays import Flags, Floats, Indices, Labels
 from leakgauge.errors import DataError
 from leakgauge.escaping import shapes
 from leakgauge.models import AnswerKind, Model, answers, kind_of
@@ -132,6 +132,11 @@ class Canaries:
 
     __repr__ = shapes
 
+    @property
+    def rows(self) -> Indices:
+        """Positions of the included canaries in the training set."""
+        return np.flatnonzero(np.isin(self.training.ids, self.records.ids))
+
 
 def make_canaries(
     records: Records,
@@ -165,6 +170,8 @@ def make_canaries(
         raise DataError("canaries are made for records with classes; these have a number as their target")
     if n < 2:
         raise DataError(f"n must be at least 2 canaries, got {n}; 1,000 are a good number")
+    if value is not None and not 0 < value < math.inf:
+        raise DataError(f"value must be above 0 and finite, got {value}; it must make gradients longer than the clip")
     entropy = secrets.randbits(256) if seed is None else seed
     rng = np.random.default_rng(entropy)
     coins = Coins(rng.random(n) < 0.5, secrets.token_hex(16) if seed is None else f"seed {seed}")
