@@ -64,7 +64,7 @@ from leakgauge.statistics import (
 )
 from leakgauge.training import SklearnLearner
 
-DELTA, STEPS = 1e-5, 20
+DELTA, STEPS, RATE = 1e-5, 20, 0.5
 EPSILONS, SIZES = (0.5, 1.0, 2.0, 4.0, 8.0), (100, 1_000, 10_000)
 N_OTHERS, N_COLUMNS, N_CANARIES, CLAIMED = 500, 5, 1_000, 2.0
 MOST_GUESSES = 2_500
@@ -109,14 +109,13 @@ class ClippedByLayer(Loop):
     def train(self, *arguments: Any, **options: Any) -> Model:
         def sums(network: Any, weights: Any, inputs: Any, targets: Any, clip: float) -> Any:
             n_canaries = (inputs.shape[1] - 1 - N_COLUMNS) // self.blocks
-            own = np.clip((np.arange(inputs.shape[1]) - N_COLUMNS) // n_canaries, 0, self.blocks - 1)
-            parts = [np.where(own == block, inputs, 0.0) for block in range(self.blocks)]
-            return [
-                sum(
-                    RIGHT(network, weights, part, _kept(network, weights, inputs, part, targets), clip)[0]
-                    for part in parts
-                )
-            ]
+            layer = np.clip((np.arange(inputs.shape[1]) - N_COLUMNS) // n_canaries, 0, self.blocks - 1)
+            errors = private_networks._probabilities(inputs @ weights[-1]) - targets
+            total = np.zeros_like(weights[-1])
+            for part in (layer == block for block in range(self.blocks)):
+                lengths = np.abs(errors) * np.linalg.norm(inputs[:, part], axis=1, keepdims=True)
+                total[part] = inputs[:, part].T @ (errors * (clip / np.maximum(lengths, clip)))
+            return [total]
 
         with mock.patch.object(private_networks.Dense, "sum_of_clipped", sums):
             return super().train(*arguments, **options)
@@ -240,15 +239,6 @@ def title(kind: type[Loop]) -> str:
     return (kind.__doc__ or "").rstrip(".")
 
 
-def _kept(network: Any, weights: Any, inputs: Any, part: Any, targets: Any) -> Any:
-    """Targets with which a part of the inputs has the errors of the whole."""
-    return (
-        targets
-        + private_networks._probabilities(part @ weights[-1])
-        - private_networks._probabilities(inputs @ weights[-1])
-    )
-
-
 @dataclass(frozen=True)
 class Setting:
     """A loop, its canaries and its claim."""
@@ -269,7 +259,7 @@ class Setting:
     def defence(self) -> Loop:
         size, options = self.n_others + self.n // 2, dict(self.options)
         batch = size // options.pop("batch", 1)
-        return self.kind(size, epsilon=self.epsilon, delta=DELTA, batch=batch, epochs=STEPS, **options)
+        return self.kind(size, epsilon=self.epsilon, delta=DELTA, batch=batch, epochs=STEPS, rate=RATE, **options)
 
     @cached_property
     def claim(self) -> Claim:
@@ -278,9 +268,7 @@ class Setting:
 
     def canaries(self, seed: int) -> Canaries:
         """With as many own columns as the loop has layers, and values that reach its clip."""
-        made = make_canaries(
-            self.records, self.n, value=self.kind.value * self.defence.clip * self.kind.blocks**0.5, seed=seed
-        )
+        made = make_canaries(self.records, self.n, value=self.kind.value * self.defence.clip, seed=seed)
         if self.kind.blocks == 1:
             return made
         parts = (made.training, made.reference, made.records)
@@ -405,6 +393,10 @@ def designs(repetitions: int) -> list[list[str]]:
             ]
         )
         print(rows[-1], flush=True)
+    rng = np.random.default_rng(0)
+    for n in (30, 500):
+        found = np.mean([(auc(*game), *bounds(*game)) for game in (ideal(n, 8.0, rng) for _ in range(40))], axis=0)
+        rows.append(["ideal canaries", f"{n}", "", f"{found[0]:.2f}", f"{found[1]:.2f} / {found[2]:.2f}", ""])
     return rows
 
 

@@ -166,3 +166,19 @@ def test_anything_in_the_files_is_an_answer_or_one_line(cli: Callable, score: by
         printed = cli("canaries", "measure", *arguments)
         assert printed.code in (0, 1, 2, 3), printed.err
         assert printed.code != 2 or len(printed.err.strip().splitlines()) == 1, printed.err
+
+
+def test_an_audit_with_a_claim(cli: Callable, write: Callable) -> None:
+    """The claim is tested beside the audit: refuted it fails, whatever the audit finds."""
+    write(
+        "audit.toml",
+        '[data]\ndataset = "wine"\n[[models]]\nkind = "recipe"\nname = "naive-bayes"\n'
+        "[attacks]\nshadow_models = 0\n[influence]\nrecords = 0\n",
+    )
+    printed = cli("audit", "audit.toml", "--run", "run", "--claim", "epsilon=3,delta=1e-5")
+    assert printed.code == 1, printed.err
+    assert "the learner uses no random numbers" in " ".join(printed.out.split())
+    (held,) = json.loads(Path("run/claim.json").read_text()).values()
+    assert held["outcome"] == "refuted"
+    assert cli("gate", "run").code in (0, 1, 3)
+    assert "a claim is written as" in cli("audit", "audit.toml", "--run", "run", "--claim", "three").err

@@ -3,6 +3,7 @@
 from leakgauge.claims.canaries import Canaries, Coins, Design, decode_jointly, make_canaries, score_canaries
 from leakgauge.claims.claim import Claim
 from leakgauge.claims.files import read_canaries, read_coins, read_values, write_canaries
+from leakgauge.claims.learners import measure_learner
 from leakgauge.claims.loops import (
     DpSgdLoop,
     LoopCheck,
@@ -36,6 +37,7 @@ __all__ = [
     "make_canaries",
     "measure_claim",
     "measure_claim_many",
+    "measure_learner",
     "read_canaries",
     "read_coins",
     "read_values",

@@ -42,9 +42,6 @@ OWN_TO_SHARED = 5.0
 GROUP, SHARED_COLUMNS = 10, 3
 """Canaries that share a rare combination, and columns of it at most."""
 
-LARGEST_LOGIT = 700.0
-"""What a probability of 0 or 1 counts as."""
-
 
 class Design(StrEnum):
     """How canaries are made."""
@@ -235,7 +232,7 @@ def decode_jointly(scores: Floats, directions: Floats, shift: float, noise: floa
 
 
 def _logits(model: Model, canaries: Records) -> Floats:
-    """The logit of each canary's label ``[m]``."""
+    """The logit of each canary's label ``[m]``; where it is infinite, a little more than the largest of all."""
     if kind_of(model) is not AnswerKind.PROBABILITIES:
         raise DataError("scores of canaries need a model that outputs probabilities; or give scores of your own")
     logs = answers(model, canaries.features, len(canaries.schema.classes))
@@ -244,7 +241,9 @@ def _logits(model: Model, canaries: Records) -> Floats:
     others[own] = -math.inf
     with np.errstate(divide="ignore", invalid="ignore"):
         difference = logs[own] - np.logaddexp.reduce(others, axis=1)
-    return np.asarray(np.clip(np.nan_to_num(difference, nan=0.0), -LARGEST_LOGIT, LARGEST_LOGIT))
+    known = np.isfinite(difference)
+    limit = 1.0 + float(np.abs(difference[known]).max(initial=0.0))  # of probabilities 0 and 1
+    return np.asarray(np.clip(np.nan_to_num(difference, nan=0.0), -limit, limit))
 
 
 def _own_columns(records: Records, n: int, value: float | None, rng: np.random.Generator) -> tuple[Records, Records]:
