@@ -87,7 +87,7 @@ def claim_of(defence: DpSgd) -> Claim:
         (LogisticRegression(), 1),
         (LogisticRegression(), 4),
         (MLPClassifier((4,), activation="tanh"), 4),
-        (LogisticRegression(fit_intercept=False, C=0.1), 20),
+        (LogisticRegression(fit_intercept=False, C=0.1), 10),
     ],
     ids=str,
 )
@@ -102,9 +102,9 @@ def test_a_module_is_checked():
     torch = pytest.importorskip("torch")
     from leakgauge.training import TorchLearner
 
-    width, defence = MADE.training.features.shape[1], replace(defence_of(4), epochs=4)
+    width, defence = MADE.training.features.shape[1], replace(defence_of(), epochs=3)
     loop = DpSgdLoop(defence, TorchLearner(lambda: torch.nn.Linear(width, 2)), MADE.training, with_lengths=True)
-    found = check_loop(loop, claim_of(defence), tried=MADE.rows[:2])
+    found = check_loop(loop, claim_of(defence), tried=MADE.rows[:1])
     assert found.verdict is Verdict.PASSES, str(found)
     trace = loop(np.arange(loop.n_records), clip=1.0, seed=0)
     assert [len(step.lengths) for step in trace.steps] == [len(step.rows) for step in trace.steps]
@@ -172,11 +172,12 @@ class PlainLoop:
         return Trace(None, steps, sum(step.mean for step in steps))
 
 
+@pytest.mark.slow
 def test_a_right_loop_hardly_ever_fails():
-    """Four statistical checks at 1e-3: 100 loops fail 3 times or more with probability below 1e-2; seen: 0."""
+    """Statistical checks at 1e-3 each: 300 loops fail 6 times or more with probability below 1e-2."""
     loop, claim = PlainLoop(), Claim(20.0, 1e-5, noise=2.0, sampling=0.2, steps=60)
-    failed = [check_loop(loop, claim, tried=[0], seed=seed).verdict is not Verdict.PASSES for seed in range(100)]
-    assert sum(failed) < 3
+    failed = [check_loop(loop, claim, tried=[0], seed=seed).verdict is not Verdict.PASSES for seed in range(300)]
+    assert sum(failed) < 6
 
 
 def test_ten_per_cent_less_noise_is_found():

@@ -209,10 +209,10 @@ class TestOneRun:
 
     def test_nothing_is_refuted_where_nothing_leaks(self):
         """Scores that say nothing, many of them tied: any claim above 0 holds; 1,000 audits as above."""
-        rng, test = np.random.default_rng(1), OneRunTest(GaussianTradeOff(1e-3), 200)
+        rng, test = np.random.default_rng(1), OneRunTest(GaussianTradeOff(1e-3), 60)
         refuted = 0
         for _ in range(1000):
-            result = test(rng.integers(0, 3, 200), rng.random(200) < 0.5)
+            result = test(rng.integers(0, 3, 60), rng.random(60) < 0.5)
             refuted += result.is_refuted
             assert result.is_refuted == (result.p_value <= 0.05)
         assert 0 < refuted <= 86

@@ -24,8 +24,11 @@ LARGEST_PROFILE_EPSILON = 12.0
 PROFILE_STEP = 0.01
 """The epsilons at which the curve of sampled noise is computed: from 0 to the largest in such steps."""
 
-LARGEST_EPSILON, SMALLEST_NOISE, LARGEST_NOISE, MOST_STEPS = 100.0, 0.1, 1e4, 10**8
+LARGEST_EPSILON, SMALLEST_NOISE, LARGEST_NOISE, MOST_STEPS = 100.0, 0.1, 1e4, 10**7
 """Of a claim that can be tested: outside of these a guarantee says nothing, or cannot be accounted for."""
+
+LARGEST_MEAN_LOSS = 1e4
+"""Steps times sampling by the variance of the noise, twice; beyond it there is hardly a guarantee to account for."""
 
 ACCOUNTANTS_DIFFER = 0.02
 """By how much, as a share, an epsilon may be below ours: accountants round to different sides."""
@@ -79,6 +82,10 @@ class Claim:
             return
         if self.delta == 0:
             raise ConfigError("delta must be above 0 with noise: no Gaussian noise has an epsilon without a delta")
+        if self.sampling < 1 and 2 * self.steps * self.sampling / self.noise**2 > LARGEST_MEAN_LOSS:
+            raise ConfigError(
+                "the claimed noise is too small for so many steps to be accounted for; correct one of them"
+            )
         accounted = self.accounted
         assert accounted is not None  # there is noise
         if accounted * (1 - ACCOUNTANTS_DIFFER) > self.epsilon:
