@@ -14,6 +14,7 @@ from leakgauge.defences import Defended, DpSgd
 from leakgauge.errors import InputError
 from leakgauge.models import answers
 from leakgauge.records import Records
+from leakgauge.streams import AuditStream
 from leakgauge.training import Learner
 
 N_OWN, N_SHARED = 1_000, 100
@@ -62,7 +63,8 @@ def measure_learner(
     if design is None:
         design = Design.OWN_COLUMN if _takes_columns(learner, records) else Design.OUT_OF_DISTRIBUTION
     n = (N_OWN if design is Design.OWN_COLUMN else N_SHARED) if n is None else n
-    made = make_canaries(records, n, design=design, holdout=holdout, seed=seed)
+    own = None if seed is None else AuditStream.CANARIES.seed(seed)
+    made = make_canaries(records, n, design=design, holdout=holdout, seed=own)
     is_randomised, share = learner.randomised, None
     if isinstance(learner, Defended) and isinstance(learner.defence, DpSgd):
         trace = train_with_canaries(learner.defence, learner.learner, made, seed=seed)
