@@ -154,3 +154,10 @@ class TestManyModels:
     def test_models_of_one_kind_are_refused(self):
         with pytest.raises(DataError, match="train both kinds"):
             measure_claim_many(CLAIM, [1.0, 2.0], [True, True])
+
+
+@pytest.mark.parametrize("settings", [{"confidence": 1.0}, {"confidence": math.nan}, {"share_at_clip": math.nan}])
+def test_settings_out_of_range_are_refused(settings):
+    for measure in (measure_claim, measure_claim_many):
+        with pytest.raises(DataError, match="must be in"):
+            measure(CLAIM, *game(40, 1.0), **settings)

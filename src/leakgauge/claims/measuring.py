@@ -157,8 +157,7 @@ def measure_claim(
         confidence: one minus the probability of refuting a true claim, in (0, 1).
 
     Raises:
-        DataError: the arrays do not fit together, hold NaN, or the coins cannot have been fair.
-        ConfigError: a number is out of range.
+        DataError: the arrays do not fit together, hold NaN, the coins cannot be fair, or a number is out of range.
 
     >>> coins = np.random.default_rng(0).random(1000) < 0.5
     >>> scores = np.random.default_rng(1).normal(size=1000) + 3 * coins
@@ -222,8 +221,7 @@ def measure_claim_many(
         confidence: one minus the probability of refuting a true claim, in (0, 1).
 
     Raises:
-        DataError: the arrays do not fit together, hold NaN, or all models are on one side.
-        ConfigError: a number is out of range.
+        DataError: the arrays do not fit together, hold NaN, all models are on one side, or a number is out of range.
     """
     coins, found = _coins(included), _numbers("scores", scores)
     _same_length("included", coins, found)
@@ -274,6 +272,8 @@ def _decided(
     what: str = "canaries",
 ) -> tuple[Outcome, str]:
     """The outcome and its reason. A refutation holds whatever the canaries are like."""
+    if share_at_clip is not None and not 0 <= share_at_clip <= 1:
+        raise DataError(f"share_at_clip must be in [0, 1], got {share_at_clip}; it is a share of steps")
     if is_refuted:
         return Outcome.REFUTED, f"refuted: {claim.statement} ({claim.adjacency})"
     if not can_refute:
