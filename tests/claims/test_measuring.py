@@ -145,6 +145,11 @@ class TestManyModels:
         assert found.power[2.0] <= 0.05
         assert measure_claim_many(Claim(4.0, 1e-5), *game(500, 0.3)).power == {}
 
+    def test_too_few_models_cannot_test(self):
+        found = measure_claim_many(Claim(6.0, 1e-5), *game(100, 10.0))
+        assert found.outcome is Outcome.CANNOT_TEST
+        assert found.reason.endswith("use more models")
+
     def test_a_perfect_attack_refutes_with_a_p_value(self):
         found = measure_claim_many(Claim(1.0, 1e-5), *game(500, 10.0))
         assert found.outcome is Outcome.REFUTED

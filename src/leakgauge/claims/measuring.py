@@ -277,10 +277,11 @@ def _decided(
     if is_refuted:
         return Outcome.REFUTED, f"refuted: {claim.statement} ({claim.adjacency})"
     if not can_refute:
+        can_claim_noise = claim.noise is None and what == "canaries"
         return Outcome.CANNOT_TEST, (
             f"cannot test: with all guesses correct this test would not refute the claim (it can show epsilon "
             f"{number(largest, 2)} at most); use more {what}"
-            + ("" if claim.noise is not None else ", or claim the noise as well, for which a stronger test is known")
+            + (", or claim the noise as well, for which a stronger test is known" * can_claim_noise)
         )
     if share_at_clip is not None and share_at_clip < LEAST_SHARE_AT_CLIP:
         return Outcome.CANNOT_TEST, (
