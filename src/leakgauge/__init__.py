@@ -5,9 +5,9 @@
 1.0
 
 The names exported here are stable, and all that an audit takes. The packages below export the names in their
-``__all__``: ``auditing``, ``protecting`` and ``comparing``; a package for each question (``membership``, ``influence``,
-``attributes``, ``properties``, ``versions``), each a set of functions of arrays; ``inspecting``, ``reconstruction`` and
-``defences``; and under them ``training``, ``models``, ``records``, ``statistics`` and ``theory``.
+``__all__``: ``auditing``, ``protecting``, ``comparing`` and ``claims``; a package for each question (``membership``,
+``influence``, ``attributes``, ``properties``, ``versions``), each a set of functions of arrays; ``inspecting``,
+``reconstruction`` and ``defences``; and under them ``training``, ``models``, ``records``, ``statistics`` and ``theory``.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         explain,
         subject,
     )
+    from leakgauge.claims import Claim, make_canaries, measure_claim
     from leakgauge.comparing import AttackComparison, compare_attacks
     from leakgauge.inspecting import Inspection, inspect
     from leakgauge.membership import MembershipAttack, MembershipEvidence, own_attack
@@ -58,6 +59,7 @@ _HOMES = {
         ),
         *("Subject", "Verdict", "audit", "audit_scores", "explain", "subject"),
     ),
+    "claims": ("Claim", "make_canaries", "measure_claim"),
     "comparing": ("AttackComparison", "compare_attacks"),
     "inspecting": ("Inspection", "inspect"),
     "membership": ("MembershipAttack", "MembershipEvidence", "own_attack"),
@@ -71,6 +73,7 @@ _HOMES = {
 __all__ = [
     "AttackComparison",
     "AuditResult",
+    "Claim",
     "Endpoint",
     "Explanation",
     "FunctionLearner",
@@ -101,6 +104,8 @@ __all__ = [
     "compare_versions",
     "explain",
     "inspect",
+    "make_canaries",
+    "measure_claim",
     "own_attack",
     "protect",
     "release",

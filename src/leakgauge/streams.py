@@ -65,6 +65,7 @@ class AuditStream(Stream):
     PROBES = b"probes"
     SEARCH = b"search"  # one for each record
     QUERIES = b"queries"  # training records that models without another are asked about
+    CANARIES = b"canaries"  # and their coins, which no training may draw
     ATTACK_ORDER = b"attack order"  # in which attacks of the user's are shown the candidates
 
 

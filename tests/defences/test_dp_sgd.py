@@ -320,7 +320,7 @@ def test_the_noise_is_that_of_the_law():
 def test_each_record_takes_part_by_a_coin_of_its_own():
     """10,000 steps: shares within 4.5 standard errors for 20 records; false alarm below 2 in 10,000."""
     defence = with_noise(1.0, size=20, epsilon=50.0, epochs=2500, batch=5)
-    batches = defence._batches(20, np.random.default_rng(3))
+    batches = defence.batches(20, np.random.default_rng(3))
     took = np.zeros((10_000, 20))
     for step, rows in enumerate(batches):
         took[step, rows] = 1
@@ -472,8 +472,8 @@ def test_batches_in_parts_and_empty_ones():
 
 def test_the_guarantee_holds_for_other_sizes_with_the_same_steps():
     defence = DpSgd(60, epsilon=1.0, epochs=2, batch=15)
-    whole = sum(len(rows) for rows in defence._batches(60, np.random.default_rng(0)))
-    fewer = list(defence._batches(30, np.random.default_rng(0)))
+    whole = sum(len(rows) for rows in defence.batches(60, np.random.default_rng(0)))
+    fewer = list(defence.batches(30, np.random.default_rng(0)))
     assert len(fewer) == defence.n_steps
     assert sum(map(len, fewer)) == pytest.approx(whole / 2, rel=0.4)
 

@@ -25,6 +25,9 @@ from leakgauge.cli._options import (
 if TYPE_CHECKING:
     from rich.text import Text
 
+    from leakgauge.auditing.config import Config
+    from leakgauge.claims import ClaimTest
+
 
 def audit(
     source: Source,
@@ -52,25 +55,40 @@ def audit(
     attribute: Attributes = None,
     property: Properties = None,
     budget: Budget = None,
+    claim: Annotated[
+        str | None,
+        typer.Option(
+            metavar="CLAIM",
+            help="A claim such as epsilon=3,delta=1e-5: each model is trained once more, with canaries that test it.",
+            show_default="none",
+        ),
+    ] = None,
     allow_pickle: AllowPickle = False,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")] = False,
 ) -> int:
     """Measure what models reveal about their training records, and decide whether they may be released.
 
     Writes a run folder with the report, result.json and the table of records. An audit that was stopped continues when
-    it is run again.
+    it is run again. A claim that canaries refute fails the audit, and one that they cannot test makes a pass
+    cannot tell; claim.json has the numbers, the report and result.json do not.
 
     [dim]Examples:[/dim]
 
         leakgauge audit breast-cancer --model random-forest
         leakgauge audit adult --attribute sex --attribute race
         leakgauge audit adult --property sex=Female
+        leakgauge audit audit.toml --claim epsilon=3,delta=1e-5
         leakgauge audit audit.toml --workers 4
         leakgauge audit audit.toml --dask tcp://10.0.0.1:8786
     """
+    from json import dumps
+
+    from rich.text import Text
+
     from leakgauge.auditing.batch import audit_config
     from leakgauge.auditing.document import dump
     from leakgauge.cli._console import complain, results
+    from leakgauge.escaping import one_line, several_lines
     from leakgauge.progress import reported
     from leakgauge.report import write_html
     from leakgauge.report.terminal import show_audits
@@ -80,6 +98,7 @@ def audit(
     config = configured(source, model, seed, train_records, holdout_records, attribute, property, budget)
     if allow_pickle:
         tell_of_pickles(config)
+    tested = {} if claim is None else _tested(config, claim, allow_pickle)
     try:
         with reported(True, first="reading") as tell:
             outcome = audit_config(
@@ -89,13 +108,35 @@ def audit(
     except KeyboardInterrupt:
         complain("stopped; run the same command again to continue")
         raise typer.Exit(130) from None
+    if tested:
+        document = {name: found.as_json() for name, found in tested.items()}
+        outcome.run.write_text("claim.json", dumps(document, indent=2) + "\n")
     if json:
         typer.echo(dump(outcome.document), nl=False)
     else:
         console = results()
         show_audits(outcome.document, console)
         console.print(_where(outcome.run.folder), soft_wrap=True)
-    return outcome.document.verdict.exit_code
+        for name, found in tested.items():
+            console.print(Text(f"\n{one_line(name)}: {several_lines(str(found))}"), soft_wrap=True)
+    codes = [outcome.document.verdict.exit_code, *(found.exit_code for found in tested.values())]
+    return next(code for code in (1, 3, 0) if code in codes)
+
+
+def _tested(config: Config, claim: str, allow_pickle: bool) -> dict[str, ClaimTest]:
+    """What canaries say about the claim, for each model."""
+    from leakgauge.claims import Claim, measure_learner
+    from leakgauge.errors import ConfigError
+
+    stated, found = Claim.parse(claim), {}
+    for subject in config.subjects(allow_pickle=allow_pickle):
+        if subject.learner is None:
+            raise ConfigError(
+                f"--claim needs models that can be trained with canaries, and {subject.name} has no learner; use "
+                "leakgauge canaries"
+            )
+        found[subject.name] = measure_learner(stated, subject.learner, subject.train, holdout=subject.holdout)
+    return found
 
 
 def _where(folder: Path) -> Text:

@@ -25,6 +25,7 @@ import typer
 from leakgauge._version import __version__
 from leakgauge.cli import (
     audit,
+    canaries,
     convert,
     explain,
     gate,
@@ -82,6 +83,11 @@ for _command in (
     versions.versions,
 ):
     app.command(help=_unwrapped(_command))(_command)
+_with_canaries = typer.Typer(no_args_is_help=True, rich_markup_mode="rich")
+_with_canaries.command(help=_unwrapped(canaries.make))(canaries.make)
+_with_canaries.command(help=_unwrapped(canaries.measure))(canaries.measure)
+_with_canaries.callback()(canaries.canaries)
+app.add_typer(_with_canaries, name="canaries", help=_unwrapped(canaries.canaries))
 
 _UsageError: Any = typer.BadParameter.__mro__[1]
 

@@ -15,7 +15,7 @@ Source: Abadi et al., "Deep Learning with Differential Privacy", CCS 2016.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -27,7 +27,7 @@ from leakgauge.checking import check_fields, number, one_of, optional, whole
 from leakgauge.defences.accounting import Adjacency, least_noise, losses
 from leakgauge.defences.defence import ONE_RECORD, Defended, Terms, TrainingDefence
 from leakgauge.defences.private_modules import descend_module
-from leakgauge.defences.private_networks import DescentStep, train_privately
+from leakgauge.defences.private_networks import DescentStep, Watch, train_privately
 from leakgauge.defences.randomness import SECRET_CONDITION, SEED_GIVEN, rounded_up
 from leakgauge.errors import ConfigError, ModelError
 from leakgauge.models import wrap_module
@@ -37,6 +37,7 @@ from leakgauge.training.engines.stateless import split
 from leakgauge.training.threads import one_thread
 
 if TYPE_CHECKING:
+    from leakgauge.models import Model
     from leakgauge.records import Records
 
 SMALLEST_PROBABILITY = 1e-300
@@ -145,7 +146,7 @@ class DpSgd(TrainingDefence):
         Raises:
             MissingExtra: dp-accounting is not installed.
         """
-        return least_noise(self._excess, max(1.0, self._probability * math.sqrt(self.n_steps)))
+        return least_noise(self._excess, max(1.0, self.sampling * math.sqrt(self.n_steps)))
 
     @property
     def name(self) -> str:
@@ -193,7 +194,7 @@ class DpSgd(TrainingDefence):
         Args:
             adjacency: replacing one record is as removing one and adding another, but costs less than both together.
         """
-        return float(losses(self._probability, self.n_steps, self.noise, adjacency).get_epsilon(self.failure))
+        return float(losses(self.sampling, self.n_steps, self.noise, adjacency).get_epsilon(self.failure))
 
     @property
     def accuracy(self) -> float:
@@ -207,7 +208,7 @@ class DpSgd(TrainingDefence):
         For a training set of any share of a pool: the distance in total variation of the models with a record and
         without it, which is at most that of two training sets that differ by one replacement.
         """
-        return float(losses(self._probability, self.n_steps, self.noise, Adjacency.REPLACE_ONE).get_delta(0.0))
+        return float(losses(self.sampling, self.n_steps, self.noise, Adjacency.REPLACE_ONE).get_delta(0.0))
 
     def apply(self, learner: Learner) -> Learner:
         """The algorithm, trained privately.
@@ -235,32 +236,65 @@ class DpSgd(TrainingDefence):
         """
         # Sources of their own: who takes part does not depend on what is trained.
         coins, start, noise = TrainingStream.DP_SGD.sources(seed, 3)
-        batches = self._batches(len(records), np.random.default_rng(coins))
-        draw = np.random.default_rng(noise)
+        batches = self.batches(len(records), np.random.default_rng(coins))
         said = self.guarantee if seed is None else SEED_GIVEN
-        step = DescentStep(self.clip, self.noise, self.rate, self.records_per_step)
+        model = self.train(learner, records, batches, self.step, start=start, rng=np.random.default_rng(noise))
+        return Fitted(model, converged=True, guarantee=said)
+
+    def train(
+        self,
+        learner: Learner,
+        records: Records,
+        batches: Iterable[Indices],
+        step: DescentStep,
+        *,
+        start: np.random.SeedSequence,
+        rng: np.random.Generator,
+        watch: Watch | None = None,
+    ) -> Model:
+        """Train with these batches: what :meth:`fit` does, open for checks. It says nothing of a guarantee.
+
+        Args:
+            learner: the ordinary algorithm.
+            records: the training set.
+            batches: the rows of each step.
+            step: how a step is made.
+            start: draws the first weights.
+            rng: draws the noise.
+            watch: is told of each step.
+
+        Raises:
+            ModelError: as :meth:`fit`.
+        """
         if isinstance(learner, TorchLearner):
             first = int(start.generate_state(1, np.uint64)[0] >> np.uint64(1))
-            module = descend_module(learner, records, batches, step, start=first, rng=draw)
-            return Fitted(wrap_module(module, records.schema, learner.design), converged=True, guarantee=said)
+            module = descend_module(learner, records, batches, step, start=first, rng=rng, watch=watch)
+            return wrap_module(module, records.schema, learner.design)
         assert isinstance(learner, SklearnLearner)  # other learners are refused
         with one_thread():
-            first_draw = np.random.default_rng(start)
-            model = train_privately(learner.estimator, records, batches, step, self.size, start=first_draw, rng=draw)
-        return Fitted(model, converged=True, guarantee=said)
+            draw = np.random.default_rng(start)
+            return train_privately(
+                learner.estimator, records, batches, step, self.size, start=draw, rng=rng, watch=watch
+            )
+
+    def batches(self, n_records: int, rng: np.random.Generator) -> Iterator[Indices]:
+        """The rows that take part in each step: each by itself, with the same probability."""
+        for _ in range(self.n_steps):
+            yield np.flatnonzero(rng.random(n_records) < self.sampling)
+
+    @property
+    def sampling(self) -> float:
+        """With which probability a record takes part in a step."""
+        return self.records_per_step / self.size
+
+    @property
+    def step(self) -> DescentStep:
+        """How a step is made."""
+        return DescentStep(self.clip, self.noise, self.rate, self.records_per_step)
 
     def fingerprint(self) -> str:
         """The class and its settings, and the noise that the accounting finds for them."""
         return f"{self!r}, noise {self.noise!r}"
-
-    @property
-    def _probability(self) -> float:
-        return self.records_per_step / self.size
-
-    def _batches(self, n_records: int, rng: np.random.Generator) -> Iterator[Indices]:
-        """The rows that take part in each step: each by itself, with the same probability."""
-        for _ in range(self.n_steps):
-            yield np.flatnonzero(rng.random(n_records) < self._probability)
 
     def _eta(self, noise: float) -> float:
         """What membership inference privacy follows from the noise.
@@ -272,7 +306,7 @@ class DpSgd(TrainingDefence):
         :func:`leakgauge.theory.accuracy_bound`), and H is convex, so that it is at most the delta of that epsilon.
         """
         q = self.share
-        curve = losses(self._probability, self.n_steps, noise, Adjacency.REPLACE_ONE)
+        curve = losses(self.sampling, self.n_steps, noise, Adjacency.REPLACE_ONE)
         return min(q, 1 - q) * float(curve.get_delta(abs(math.log((1 - q) / q))))
 
     def _excess(self, noise: float) -> float:
@@ -280,7 +314,7 @@ class DpSgd(TrainingDefence):
         if self.eta is not None:
             found, promised = self._eta(noise), self.eta
         else:
-            curve = losses(self._probability, self.n_steps, noise, self.adjacency)
+            curve = losses(self.sampling, self.n_steps, noise, self.adjacency)
             found, promised = float(curve.get_delta(self.epsilon)), self.failure
         return math.log(max(found, SMALLEST_PROBABILITY) / promised)
 

@@ -17,14 +17,15 @@ Privacy", 2022, and Annamalai et al. 2024 for what escapes the noise in practice
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from leakgauge.arrays import Indices
+from leakgauge.arrays import Floats, Indices
 from leakgauge.defences.memory import Snapshot, changed, snapshot
-from leakgauge.defences.private_networks import DescentStep
+from leakgauge.defences.private_networks import DescentStep, StepTaken, Watch
 from leakgauge.errors import ModelError
 from leakgauge.models.torch import answered_by, imported, name_of, outputs
 from leakgauge.training.modules import Losses, loss_of_each, seeded
@@ -58,6 +59,7 @@ def descend_module(
     *,
     start: int,
     rng: np.random.Generator,
+    watch: Watch | None = None,
 ) -> Module:
     """Train a module privately.
 
@@ -68,6 +70,7 @@ def descend_module(
         step: how a step is made.
         start: seed of the first weights and of what the module draws while it is trained; need not be secret.
         rng: draws the noise, parameter after parameter; secret where anything is promised.
+        watch: is told of each step.
 
     Returns:
         A module with the trained parameters, and else as the factory made it.
@@ -98,10 +101,17 @@ def descend_module(
             _try_answers(gradients, released, X[tried], y[tried])
         for rows in batches:
             sums = gradients.sum_of_clipped(weights, X, y, rows, step.clip)
+            noisy = {
+                name: one + torch.tensor(step.clip * step.noise * rng.standard_normal(tuple(one.shape)))
+                for name, one in sums.items()
+            }
+            means = {name: one / step.divisor for name, one in noisy.items()}
+            if watch is not None:
+                arrays = [[one.numpy() for one in kind.values()] for kind in (sums, noisy, means)]
+                lengths = partial(gradients.lengths, dict(weights), X, y, rows)
+                watch(StepTaken(rows, arrays[0], arrays[1], arrays[2], lengths))
             for name, weight in weights.items():
-                noise = torch.tensor(step.clip * step.noise * rng.standard_normal(tuple(weight.shape)))
-                mean = (sums[name] + noise) / step.divisor
-                weights[name] = weight - step.rate * (mean + learner.weight_decay * weight)
+                weights[name] = weight - step.rate * (means[name] + learner.weight_decay * weight)
         require_unchanged()
         if not np.array_equal(answered, _answers(_copied(released, learner.name), examples, tried), equal_nan=True):
             raise ModelError(_keeps(learner.name, "something outside of the module"))
@@ -189,15 +199,26 @@ class Gradients:
         """
         torch = imported()
         sums = {name: torch.zeros_like(one) for name, one in weights.items()}
+        for each, squares in self._in_parts(weights, X, y, rows):
+            kept = torch.where(torch.isfinite(squares), clip / squares.sqrt().clamp(min=clip), 0.0)
+            for name, one in each.items():
+                sums[name] += torch.tensordot(kept, torch.where(_along(kept > 0, one), one, 0.0), dims=1)
+        return sums
+
+    def lengths(self, weights: Tensors, X: Any, y: Any, rows: Indices) -> Floats:
+        """How long the gradients of some records are ``[b]``; 0 for one that is not finite."""
+        squares = [part.numpy() for _, part in self._in_parts(weights, X, y, rows)]
+        return np.asarray(np.sqrt(np.nan_to_num(np.concatenate([*squares, np.empty(0)]), nan=0.0, posinf=0.0)))
+
+    def _in_parts(self, weights: Tensors, X: Any, y: Any, rows: Indices) -> Iterator[tuple[Tensors, Any]]:
+        """The gradients of some records in double precision, and their squared lengths, so many at once."""
+        torch = imported()
         for first in range(0, len(rows), RECORDS_AT_ONCE):
             part = torch.tensor(rows[first : first + RECORDS_AT_ONCE])
             each = {name: one.detach().double() for name, one in self.of_each(weights, X[part], y[part]).items()}
             squares = sum(one.reshape(len(part), -1).square().sum(dim=1) for one in each.values())
             assert not isinstance(squares, int)  # there are parameters
-            kept = torch.where(torch.isfinite(squares), clip / squares.sqrt().clamp(min=clip), 0.0)
-            for name, one in each.items():
-                sums[name] += torch.tensordot(kept, torch.where(_along(kept > 0, one), one, 0.0), dims=1)
-        return sums
+            yield each, squares
 
     def _made(self) -> Callable[..., Tensors]:
         from torch.func import functional_call, grad, vmap

@@ -9,8 +9,9 @@ Source: Goodfellow, "Efficient Per-Example Gradient Computations", 2015.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 
@@ -46,6 +47,29 @@ class DescentStep:
 
 
 @dataclass(frozen=True)
+class StepTaken:
+    """What a step of private descent did, for checks of the training.
+
+    Args:
+        rows: the records that took part ``[b]``.
+        sums: of their clipped gradients, parameter by parameter.
+        noisy: the same with noise.
+        means: what the weights move against, divided by the divisor and without the penalty.
+        lengths: computes how long the records' gradients were before they were clipped ``[b]``.
+    """
+
+    rows: Indices
+    sums: Sequence[Floats]
+    noisy: Sequence[Floats]
+    means: Sequence[Floats]
+    lengths: Callable[[], Floats]
+
+
+Watch: TypeAlias = Callable[[StepTaken], None]
+"""Is told of each step of a training."""
+
+
+@dataclass(frozen=True)
 class Dense:
     """A dense classifier that is trained by gradient descent.
 
@@ -76,6 +100,23 @@ class Dense:
             targets: 0 or 1 for each output ``[b, outputs]``.
             clip: above 0.
         """
+        given, errors, squares = self._propagated(weights, inputs, targets)
+        sound = np.isfinite(squares)
+        if not sound.all():  # such a record counts as one without a gradient: 0 times infinity would be NaN
+            given, errors, squares = [a[sound] for a in given], [e[sound] for e in errors], squares[sound]
+        kept = clip / np.maximum(np.sqrt(squares), clip)
+        return [a.T @ (e * kept[:, None]) for a, e in zip(given, errors, strict=True)]
+
+    @np.errstate(over="ignore", invalid="ignore")
+    def lengths(self, weights: Weights, inputs: Floats, targets: Floats) -> Floats:
+        """How long the gradients of the records are ``[b]``; 0 for one that is not finite."""
+        squares = self._propagated(weights, inputs, targets)[2]
+        return np.sqrt(np.where(np.isfinite(squares), squares, 0.0))
+
+    def _propagated(
+        self, weights: Weights, inputs: Floats, targets: Floats
+    ) -> tuple[list[Floats], list[Floats], Floats]:
+        """What goes into each layer, the errors of what comes out, and the squared lengths of the gradients ``[b]``."""
         given = [inputs]
         for layer in weights[:-1]:
             given.append(self.extended(_activated(self.activation, given[-1] @ layer)))
@@ -85,11 +126,7 @@ class Dense:
             errors.append(errors[-1] @ layer[:width].T * _slopes(self.activation, before[:, :width]))
         errors.reverse()
         squares = np.sum([_squares(a) * _squares(e) for a, e in zip(given, errors, strict=True)], axis=0)
-        sound = np.isfinite(squares)
-        if not sound.all():  # such a record counts as one without a gradient: 0 times infinity would be NaN
-            given, errors, squares = [a[sound] for a in given], [e[sound] for e in errors], squares[sound]
-        kept = clip / np.maximum(np.sqrt(squares), clip)
-        return [a.T @ (e * kept[:, None]) for a, e in zip(given, errors, strict=True)]
+        return given, errors, squares
 
     def decay(self, weights: Floats) -> Floats:
         """The gradient of the penalty of a layer."""
@@ -111,6 +148,7 @@ def descend(
     batches: Iterable[Indices],
     step: DescentStep,
     rng: np.random.Generator,
+    watch: Watch | None = None,
 ) -> Weights:
     """Private gradient descent.
 
@@ -122,6 +160,7 @@ def descend(
         batches: the rows of each step.
         step: how a step is made.
         rng: draws the noise, layer after layer.
+        watch: is told of each step.
 
     Returns:
         The weights after the last step.
@@ -130,10 +169,11 @@ def descend(
     for rows in batches:
         sums = network.sum_of_clipped(weights, inputs[rows], targets[rows], step.clip)
         noisy = [one + step.clip * step.noise * rng.standard_normal(one.shape) for one in sums]
-        weights = [
-            one - step.rate * (gradient / step.divisor + network.decay(one))
-            for one, gradient in zip(weights, noisy, strict=True)
-        ]
+        means = [one / step.divisor for one in noisy]
+        if watch is not None:
+            lengths = partial(network.lengths, weights, inputs[rows], targets[rows])
+            watch(StepTaken(rows, sums, noisy, means, lengths))
+        weights = [one - step.rate * (mean + network.decay(one)) for one, mean in zip(weights, means, strict=True)]
     return weights
 
 
@@ -253,6 +293,7 @@ def train_privately(
     *,
     start: np.random.Generator,
     rng: np.random.Generator,
+    watch: Watch | None = None,
 ) -> Model:
     """Train a scikit-learn estimator privately; it holds its parameters and nothing else of the records.
 
@@ -264,6 +305,7 @@ def train_privately(
         size: records of a training set, as the public knows it.
         start: draws the first weights; need not be secret.
         rng: draws the noise; secret where anything is promised.
+        watch: is told of each step.
 
     Raises:
         ModelError: a record reaches the estimator as NaN or infinity.
@@ -276,5 +318,5 @@ def train_privately(
         raise ModelError(f"{kind} is given NaN or infinity in row {bad[0]}; let the earlier steps give numbers")
     later = [1] if len(layout.classes) == 2 else np.arange(len(layout.classes))
     targets = (layout.places[records.labels][:, None] == later).astype(np.float64)
-    trained = descend(layout.network(step, size), layout.first(start), X, targets, batches, step, rng)
+    trained = descend(layout.network(step, size), layout.first(start), X, targets, batches, step, rng, watch)
     return layout.model(layout.vector_of(trained))

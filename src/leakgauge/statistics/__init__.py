@@ -24,6 +24,7 @@ from leakgauge.statistics.epsilon import (
     epsilon_of_guesses,
     epsilon_one_run,
     p_value_one_run,
+    p_values_one_run,
 )
 from leakgauge.statistics.estimate import Estimate
 from leakgauge.statistics.exposure import (
@@ -47,6 +48,7 @@ from leakgauge.statistics.games import (
 )
 from leakgauge.statistics.intervals import clopper_pearson, mean, wilson
 from leakgauge.statistics.multiple import benjamini_hochberg, benjamini_yekutieli, bonferroni_confidence
+from leakgauge.statistics.one_run import ApproximateDp, OneRunResult, OneRunTest
 from leakgauge.statistics.overlap import most_to_tell, odds_without_overlap, shared_share, without_overlap
 from leakgauge.statistics.roc import (
     Roc,
@@ -56,23 +58,40 @@ from leakgauge.statistics.roc import (
     roc,
     tpr_at_fpr,
 )
+from leakgauge.statistics.sequential import wealth_against_claim
 from leakgauge.statistics.tail import SMALLEST_GROUP, TailOdds, smallest_sure_tail, tail_bound, tail_odds
+from leakgauge.statistics.trade_off import (
+    GaussianTradeOff,
+    ProfileTradeOff,
+    TradeOff,
+    gaussian_epsilon,
+    gaussian_mu,
+    mu_of_guesses,
+    mu_one_run,
+    p_value_trade_off,
+)
 
 __all__ = [
     "FEWEST_FALSE_POSITIVES",
     "FEWEST_FALSE_RECORDS",
     "SMALLEST_GROUP",
+    "ApproximateDp",
     "Correlation",
     "Dependence",
     "Estimate",
     "GameMean",
     "GameTpr",
+    "GaussianTradeOff",
     "GuessGrid",
     "IdentifiedRecords",
+    "OneRunResult",
+    "OneRunTest",
+    "ProfileTradeOff",
     "RankGrid",
     "Roc",
     "TailOdds",
     "ThresholdGrid",
+    "TradeOff",
     "advantage",
     "advantage_exact",
     "advantage_of_decisions",
@@ -93,15 +112,21 @@ __all__ = [
     "game_auc",
     "game_mean",
     "game_tpr",
+    "gaussian_epsilon",
+    "gaussian_mu",
     "joint_correlation",
     "joint_quantile",
     "mean",
     "mean_difference",
     "most_to_tell",
+    "mu_of_guesses",
+    "mu_one_run",
     "odds_without_overlap",
     "outlier_p_value",
     "outside_p_values",
     "p_value_one_run",
+    "p_value_trade_off",
+    "p_values_one_run",
     "pearson",
     "resolvable_fpr",
     "roc",
@@ -111,6 +136,7 @@ __all__ = [
     "tail_bound",
     "tail_odds",
     "tpr_at_fpr",
+    "wealth_against_claim",
     "wilson",
     "without_overlap",
 ]

@@ -211,6 +211,30 @@ def epsilon_one_run(
     >>> print(epsilon_one_run(1.0 * coins, coins, guesses=GuessGrid(((50, 50),))))
     3.49 [3.49, ∞]
     """
+    counted, n_canaries = right_guesses(scores, included, guesses)
+    alpha = (1 - check_fraction("confidence", confidence)) / len(counted)
+    delta = _check_delta(delta)
+    return _lower_bound(
+        max(_epsilon_one_run(n_correct, n_guesses, n_canaries, delta, alpha) for n_correct, n_guesses in counted),
+        confidence,
+        f"one training run, {len(counted)} number(s) of guesses (Bonferroni)",
+        n_canaries,
+    )
+
+
+def right_guesses(
+    scores: ArrayLike, included: ArrayLike, guesses: GuessGrid | None = None
+) -> tuple[list[tuple[int, int]], int]:
+    """Count the right guesses about canaries for each number of guesses.
+
+    Arguments and errors are those of `epsilon_one_run`.
+
+    Returns:
+        Pairs (right guesses, guesses), one for each pair of the grid, and the number of canaries.
+
+    >>> right_guesses([3.0, 2.0, 1.0, 0.0], np.array([True, False, True, False]), GuessGrid(((1, 1), (2, 2))))
+    ([(2, 2), (2, 4)], 4)
+    """
     scores, included = check_values("scores", scores), _check_coins(included)
     if scores.size != included.size:
         raise ValueError(f"scores and included must have one length, got {scores.size} and {included.size}.")
@@ -218,21 +242,13 @@ def epsilon_one_run(
     n_guesses = max(sum(pair) for pair in guesses.counts)
     if n_guesses > scores.size:
         raise ValueError(f"counts must be at most the {scores.size} canaries together, got {n_guesses}.")
-    alpha = (1 - check_fraction("confidence", confidence)) / len(guesses.counts)
-    delta = _check_delta(delta)
     ties = np.random.default_rng(guesses.seed).random(scores.size)
     falling = included[np.lexsort((ties, scores))][::-1]
 
-    def bound(high: int, low: int) -> float:
-        correct = int(falling[:high].sum()) + int((~falling[falling.size - low :]).sum())
-        return _epsilon_one_run(correct, high + low, falling.size, delta, alpha)
+    def correct(high: int, low: int) -> int:
+        return int(falling[:high].sum()) + int((~falling[falling.size - low :]).sum())
 
-    return _lower_bound(
-        max(bound(*pair) for pair in guesses.counts),
-        confidence,
-        f"one training run, {len(guesses.counts)} number(s) of guesses (Bonferroni)",
-        scores.size,
-    )
+    return [(correct(*pair), sum(pair)) for pair in guesses.counts], scores.size
 
 
 def epsilon_of_guesses(
@@ -400,13 +416,47 @@ def _prices(n_correct: int) -> list[float]:
     return [float(price) for price in np.geomspace(0.5 / n_correct, 1.0, 24)]
 
 
+def p_values_one_run(n_guesses: ArrayLike, n_canaries: int, *, epsilon: float, delta: float = 0.0) -> list[Floats]:
+    """Return `p_value_one_run` for all numbers of right guesses at once.
+
+    Args:
+        n_guesses: Numbers of guesses [g], 1 to `n_canaries` each.
+        n_canaries: Number of coins tossed.
+        epsilon: At least 0.
+        delta: In [0, 1).
+
+    Returns:
+        For each number of guesses k the bounds for 0 to k right guesses [k + 1]; they hold for fixed k.
+
+    >>> round(float(p_values_one_run([50, 100], 100, epsilon=math.log(3))[1][75]), 3)
+    0.553
+    """
+    counts = [int(k) for k in np.atleast_1d(np.asarray(n_guesses))]
+    q, sure_wins = float(special.expit(epsilon)), n_canaries * _check_delta(delta)
+    if sure_wins == 0:
+        return [np.append(1.0, special.betainc(np.arange(1, k + 1), np.arange(k, 0, -1), q)) for k in counts]
+    bounds = [np.ones(k + 1) for k in counts]
+    for price in _prices(max(counts)):
+        for bound, wins in zip(bounds, _wins(q, counts, max(counts), price), strict=True):
+            np.minimum(bound, wins[: len(bound)] + price * sure_wins, out=bound)
+    return bounds
+
+
 def _win(q: float, n_guesses: int, n_correct: int, price: float, sure_wins: float) -> float:
     """Return the opponent's winning probability of `p_value_one_run` at one price; may exceed 1."""
-    best = np.zeros(n_correct + 1)  # U(0, need) for need = 0 .. n_correct
+    return float(_wins(q, [n_guesses], n_correct, price)[0][-1]) + price * sure_wins
+
+
+def _wins(q: float, counts: list[int], n_correct: int, price: float) -> list[Floats]:
+    """Return U(k, need) for need = 0 .. n_correct, for each number of guesses k."""
+    best = np.zeros(n_correct + 1)  # U(0, need)
     best[0] = 1.0
-    for _ in range(n_guesses):
+    kept = {}
+    for k in range(1, max(counts) + 1):
         best[1:] = np.maximum(q * best[:-1] + (1 - q) * best[1:], best[:-1] - price)
-    return float(best[-1]) + price * sure_wins
+        if k in counts:
+            kept[k] = best.copy()
+    return [kept[k] for k in counts]
 
 
 def _last_true(holds: Callable[[float], bool], low: float, high: float) -> float:
