@@ -18,7 +18,7 @@ from leakgauge.auditing.overlap import note, repeats_note
 from leakgauge.auditing.people import records_table
 from leakgauge.auditing.questions import QUESTIONS
 from leakgauge.auditing.settings import Settings
-from leakgauge.auditing.subject import Data, Subject, possible_settings, subject
+from leakgauge.auditing.subject import Data, Persons, Subject, possible_settings, subject
 from leakgauge.checking import either, instance, optional, whole
 from leakgauge.progress import ShownProgress, Stage, reported
 from leakgauge.training import Execution, Workers
@@ -37,6 +37,7 @@ def audit(
     holdout: Data,
     target: str | None = None,
     one_hot: Mapping[str, Sequence[str]] | None = None,
+    persons: Persons = None,
     learner: Any = None,
     name: str | None = None,
     settings: Settings | None = None,
@@ -57,6 +58,8 @@ def audit(
         one_hot: by the name of a feature its columns of 0 and 1, such as ``{"race": ["race_white", "race_black"]}``:
             attribute inference asks about the feature, and queries that are searched for keep exactly one 1. Columns of
             arrays are called ``x0``, ``x1``, ….
+        persons: whose row each is: the name of a column of data frames, or a pair of arrays, one for either set. Then
+            persons are audited with all of their rows; the model never sees this column.
         learner: how the model was trained, if the model does not say; without it nothing can be said about the
             influence of single records, and that part of the verdict is *cannot tell*.
         name: how the report calls the model.
@@ -84,7 +87,7 @@ def audit(
     'fails'
     """
     settings = optional(instance(Settings))("settings", settings) or Settings()
-    what = subject(model, train, holdout, target=target, learner=learner, name=name, one_hot=one_hot)
+    what = subject(model, train, holdout, target=target, learner=learner, name=name, one_hot=one_hot, persons=persons)
     with reported(progress) as tell:
         return audit_subject(what, settings, run=run, workers=workers, progress=tell)
 

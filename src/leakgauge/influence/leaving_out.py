@@ -3,21 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from leakgauge.arrays import Floats, Indices
+from leakgauge.escaping import shapes
 from leakgauge.streams import Retraining
 from leakgauge.training import (
     EachModel,
     Execution,
     Job,
     LeaveOneOut,
+    LeaveUnitOut,
     PredictionTable,
     Randomness,
     everything,
-    leave_one_out,
+    leave_units_out,
     plan,
     train_many,
 )
@@ -32,12 +36,67 @@ NOISE_QUANTILE = 0.95
 """Which quantile of the pairwise differences between equally trained models is called the noise floor."""
 
 
-class Pair(NamedTuple):
-    """Answers with and without each record.
+@dataclass(frozen=True)
+class LeftOut:
+    """Units of the training set that are left out one at a time, each with all of its rows, and asked about these.
 
     Args:
-        full: of the model trained on everything, about each of m records ``[1, m, k]``.
-        without: of the models trained without each, about the record that each lacks ``[m, 1, k]``.
+        subsets: the training sets without each of m units.
+        rows: the records asked about, unit by unit, int ``[e]``; one for each unit where units are records.
+        place: to which of the m units each belongs, int ``[e]``.
+    """
+
+    subsets: LeaveOneOut | LeaveUnitOut
+    rows: Indices
+    place: Indices
+
+    __repr__ = shapes
+
+    @classmethod
+    def of(cls, records: Records, which: Indices | None = None) -> LeftOut:
+        """Some units of the training set, by default all.
+
+        Raises:
+            ValueError: one is not in the training set.
+        """
+        subsets = leave_units_out(records.units, which)
+        return cls(subsets, *records.units.rows_of(subsets.removed))
+
+    def __len__(self) -> int:
+        return len(self.subsets)
+
+    @property
+    def which(self) -> Indices:
+        """The units ``[m]``."""
+        return self.subsets.removed
+
+    @property
+    def queries(self) -> EachModel:
+        """The rows of each unit, its first again where others have more."""
+        starts = np.flatnonzero(np.diff(self.place, prepend=-1))
+        sizes = np.diff(starts, append=len(self.place))
+        within = np.arange(int(sizes.max(initial=1)))
+        return EachModel(self.rows[starts[:, None] + np.where(within < sizes[:, None], within, 0)])
+
+    def about(self, answers: NDArray[Any]) -> NDArray[Any]:
+        """Answers of all models to their :attr:`queries` ``[m, q, ...]`` as answers about each record ``[e, ...]``."""
+        within = np.arange(len(self.place)) - np.searchsorted(self.place, self.place)
+        of_each: NDArray[Any] = answers[self.place, within]
+        return of_each
+
+    def largest(self, values: Floats) -> Floats:
+        """The largest value of each unit ``[m]``, of values about its records ``[e]``; NaN where one is."""
+        if len(self.rows) == len(self):
+            return values
+        return np.maximum.reduceat(values, np.flatnonzero(np.diff(self.place, prepend=-1)))
+
+
+class Pair(NamedTuple):
+    """Answers with and without each unit.
+
+    Args:
+        full: of the model trained on everything, about each of the records ``[1, e, k]``.
+        without: of the models trained without each unit, about the records that each lacks ``[m, q, k]``.
         prepared: the job of the latter.
     """
 
@@ -49,14 +108,14 @@ class Pair(NamedTuple):
 def train_pair(
     learner: Learner,
     records: Records,
-    rows: Indices,
+    left: LeftOut,
     seed: int,
     randomness: Randomness,
     execution: Execution,
     *,
     apart: bool = False,
 ) -> Pair:
-    """Train the model on everything, and one without each of some records.
+    """Train the model on everything, and one without each of some units.
 
     With ``apart`` the two have seeds of their own although their random numbers are in common.
     """
@@ -64,14 +123,13 @@ def train_pair(
         learner,
         records,
         everything(len(records)),
-        records.features[rows],
+        records.features[left.rows],
         seed=seed if randomness is Randomness.COMMON else Retraining.APART.seed(seed),
         randomness=randomness,
         execution=execution.alone,
     )
-    subsets, queries = leave_one_out(len(records), rows), EachModel(rows[:, None])
     own_seed = Retraining.AGAIN.seed(seed) if apart else seed
-    left_out = plan(Job(learner, records, subsets, queries, own_seed, randomness, execution.device))
+    left_out = plan(Job(learner, records, left.subsets, left.queries, own_seed, randomness, execution.device))
     return Pair(full, left_out.train(execution), left_out.prepared)
 
 
@@ -91,13 +149,20 @@ def train_again(
     """Train models with seeds that had no say in which records are looked at: a second look at a few.
 
     Returns:
-        Answers about the records ``[n_models, c, k]`` of models trained on everything, and of models without each about
-        the record that it lacks ``[c * n_models, 1, k]``, those without the same record beside each other.
+        Answers about the records ``[n_models, c, k]`` of models trained on everything, and of models without the unit
+        of each about this record ``[c * n_models, 1, k]``, those without the same unit beside each other.
     """
     removed, fresh = np.repeat(rows, n_models), Retraining.CONFIRMATION.seed(seed)
     full = train_alike(learner, records, rows, n_models, seed=fresh, execution=execution)
-    subsets, asked, coins = LeaveOneOut(len(records), removed), EachModel(removed[:, None]), Randomness.INDEPENDENT
+    subsets, asked = leave_units_out(records.units, records.units.of_row[removed]), EachModel(removed[:, None])
+    coins = Randomness.INDEPENDENT
     return full, train_many(learner, records, subsets, asked, seed=fresh + 1, randomness=coins, execution=execution)
+
+
+def largest_of_each(values: Floats, left: LeftOut) -> Indices:
+    """Where the largest value of each unit is ``[m]``, among values about its records ``[e]``."""
+    order = np.lexsort((-np.nan_to_num(values, nan=-1.0, posinf=np.inf), left.place))
+    return order[np.searchsorted(left.place[order], np.arange(len(left)))]
 
 
 def largest_first(values: Floats) -> Indices:
