@@ -17,9 +17,7 @@ from leakgauge.errors import ModelError
 from leakgauge.escaping import shapes
 from leakgauge.influence.delivered import OwnModels, answer_errors
 from leakgauge.influence.leaving_out import (
-    LeftOut,
     largest_first,
-    largest_of_each,
     noise_of_pairs,
     train_again,
     train_alike,
@@ -28,7 +26,7 @@ from leakgauge.influence.leaving_out import (
 from leakgauge.models import Model
 from leakgauge.statistics import Estimate, bonferroni_confidence
 from leakgauge.streams import Retraining
-from leakgauge.training import HERE, Execution, Randomness
+from leakgauge.training import HERE, Execution, LeftOut, Randomness
 from leakgauge.training.engines.base import PreparedJob
 
 if TYPE_CHECKING:
@@ -52,10 +50,11 @@ class Changes:
         engine: how the models without each record were had.
         n_unconverged: models whose solver did not converge.
         failures: row to reason, for records without a value.
-        n_training: records in S.
+        n_training: records, or persons, in S.
         predictions: of the model trained on all records about all rows that were asked about ``[e]``, in the first
             repeat.
         rows: these rows, int ``[e]``: a record's own, of each person all.
+        place: which of the records, or persons, each is of, int ``[e]``.
         asked: the row of each record, or person, whose prediction moves most in the first repeat, int ``[m]``.
     """
 
@@ -70,6 +69,7 @@ class Changes:
     n_training: int
     predictions: Floats
     rows: Indices
+    place: Indices
     asked: Indices
 
     __repr__ = shapes
@@ -149,10 +149,11 @@ def prediction_change(
         engine=without.engine,
         n_unconverged=without.n_unconverged,
         failures={int(left.which[place]): reason for place, reason in without.failures.items()},
-        n_training=len(records),
+        n_training=len(records.units),
         predictions=predictions,
         rows=rows,
-        asked=rows[largest_of_each(moved[0], left)],
+        place=left.place,
+        asked=rows[left.place_of_largest(moved[0])],
     )
 
 

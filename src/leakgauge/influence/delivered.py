@@ -16,10 +16,9 @@ import numpy as np
 
 from leakgauge.arrays import Floats, Indices
 from leakgauge.errors import ModelError
-from leakgauge.influence.leaving_out import LeftOut
 from leakgauge.models import Model, Release, answers
 from leakgauge.streams import generator_of
-from leakgauge.training import Fitted, Job, Randomness, everything, train_many
+from leakgauge.training import Fitted, Job, LeftOut, Randomness, everything, train_many
 from leakgauge.training.learners import PostProcessedLearner, VotingLearner
 from leakgauge.training.threads import one_thread
 

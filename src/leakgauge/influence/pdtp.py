@@ -17,12 +17,12 @@ from leakgauge.checking import number, whole
 from leakgauge.errors import ModelError
 from leakgauge.escaping import shapes
 from leakgauge.influence.delivered import OwnModels, answer_errors
-from leakgauge.influence.leaving_out import LeftOut, Pair, largest_of_each, noise_of_pairs, train_alike, train_pair
+from leakgauge.influence.leaving_out import Pair, noise_of_pairs, train_alike, train_pair
 from leakgauge.influence.precision import Precision
 from leakgauge.models import Model, Release, as_is, binned_logs
 from leakgauge.streams import Retraining
 from leakgauge.theory import log_ratio
-from leakgauge.training import HERE, Execution, Randomness, everything, leave_units_out, train_many
+from leakgauge.training import HERE, Execution, LeftOut, Randomness, everything, leave_units_out, train_many
 from leakgauge.training.engines.refit import Refit
 from leakgauge.training.learners import answer_alike, probing_queries
 
@@ -74,7 +74,7 @@ class Pdtp:
         engine: how the models without each record were had.
         n_unconverged: models whose solver did not converge.
         failures: row to reason, for records without a value.
-        n_training: records in S.
+        n_training: records, or persons, in S.
         refits: log-probabilities ``[r, e, k]`` of the models behind the noise floor that could be trained; ``r`` is 0
             for a deterministic learner, and where the floors were not measured.
         learner: the learner that was measured; deterministic where its seeds were tried and do nothing.
@@ -211,7 +211,7 @@ def pdtp(
     else:
         refits = with_record[:0]
         noise_floor = binned_noise_floor = solver_floor = np.full(len(rows), np.nan)
-    places = largest_of_each(binned[0].max(axis=1), left)
+    places = left.place_of_largest(binned[0].max(axis=1))
     return Pdtp(
         which=left.which,
         values=left.largest(ratios.max(axis=2).mean(axis=0)),
@@ -230,7 +230,7 @@ def pdtp(
         engine=table.engine,
         n_unconverged=sum(one.without.n_unconverged for one in pairs),
         failures={int(left.which[model]): reason for model, reason in table.failures.items()},
-        n_training=len(records),
+        n_training=len(records.units),
         refits=refits,
         learner=learner,
     )

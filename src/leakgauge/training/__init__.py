@@ -11,6 +11,7 @@ from leakgauge.storing import write_atomically
 from leakgauge.training.execution import HERE, Execution, Progress, Workers
 from leakgauge.training.job import Job, Randomness
 from leakgauge.training.learners import Fitted, FunctionLearner, Learner, SklearnLearner
+from leakgauge.training.left_out import LeftOut
 from leakgauge.training.many import Plan, plan, train_many
 from leakgauge.training.modules import TorchLearner
 from leakgauge.training.random_trees import ConditionalFrequencies, RandomTrees
@@ -51,6 +52,7 @@ __all__ = [
     "Learner",
     "LeaveOneOut",
     "LeaveUnitOut",
+    "LeftOut",
     "Plan",
     "PredictionTable",
     "Progress",

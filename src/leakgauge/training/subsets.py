@@ -76,6 +76,10 @@ class DenseSubsets(Subsets):
         """The matrix itself."""
         return self.members
 
+    def of_rows(self, units: Units) -> DenseSubsets:
+        """Subsets of units as subsets of their rows, all of a unit's in or out."""
+        return self if units.single else DenseSubsets(self.members[:, units.of_row])
+
 
 @dataclass(frozen=True)
 class LeaveOneOut(Subsets):
