@@ -27,6 +27,13 @@ DETECTION_POWER = 0.8
 LOWEST_STEP_NATS = math.log(3)
 """Log ratio between the centres of the two lowest bins, whatever their width."""
 
+BY_ROW_ONLY = (
+    "persons have several rows, and this attack is evaluated by row: intervals that count rows would be too narrow"
+)
+"""Why a question is not asked where persons have several rows."""
+
+ONE_ROW_EACH = "audit it on one row for each person"
+
 REGULARISE = "train with stronger regularisation"
 
 ACCEPT_MEASURED = 'accept a search over queries in place of a proof by setting queries = "measured" in the release rule'

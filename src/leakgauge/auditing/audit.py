@@ -15,7 +15,7 @@ from leakgauge.auditing.case import Case, open_case, opened
 from leakgauge.auditing.document import N_LISTED, AuditResult
 from leakgauge.auditing.finding import overall
 from leakgauge.auditing.overlap import note, repeats_note
-from leakgauge.auditing.people import records_table
+from leakgauge.auditing.people import persons_note, records_table
 from leakgauge.auditing.questions import QUESTIONS
 from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import Data, Persons, Subject, possible_settings, subject
@@ -117,10 +117,12 @@ def audit_subject(
 def _result(case: Case) -> AuditResult:
     """The answers to all questions as one result."""
     found, settings = list(case.found.values()), case.settings
-    findings = [finding for one in found for finding in one.findings(case, case.situation)]
+    about = case.description
+    findings = about.of(finding for one in found for finding in one.findings(case, case.situation))
     rows, ids = records_table(case)
     notes = [
-        note(case.description.overlap, case.description.n_duplicates, case.description.n_holdout),
+        note(about.overlap, about.n_duplicates, about.n_holdout),
+        "" if about.n_rows is None else persons_note(about),
         case.what.note,
         getattr(case.what.model, "note", ""),
         *repeats_note(case.n_repeats, len(case.given.holdout) + case.n_repeats),
@@ -131,12 +133,12 @@ def _result(case: Case) -> AuditResult:
         method |= one.method(case)
     versions = {"leakgauge": __version__, "numpy": np.__version__, "scikit-learn": sklearn.__version__}
     return AuditResult(
-        description=case.description,
+        description=about,
         verdict=overall([finding.verdict for finding in findings]),
-        findings=tuple(findings),
+        findings=findings,
         most_exposed=rows[:N_LISTED],
-        notes=tuple(filter(None, notes)),
-        not_tested=(*(said for one in found for said in one.not_tested(case)), *OUT_OF_REACH),
+        notes=tuple(about.worded(one) for one in notes if one),
+        not_tested=(*(about.worded(said) for one in found for said in one.not_tested(case)), *OUT_OF_REACH),
         rule=settings.rule,
         method=method | {"versions": versions},
         records=rows,

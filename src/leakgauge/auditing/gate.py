@@ -98,7 +98,10 @@ def _apply_one(audit: AuditDocument, limits: Limits) -> AuditDocument:
         *(written.rejudge(finding, finding.threshold) for finding in written.of_others()),
     ]
     return replace(
-        audit, findings=tuple(findings), verdict=overall([finding.verdict for finding in findings]), rule=rule
+        audit,
+        findings=audit.description.of(findings),
+        verdict=overall([finding.verdict for finding in findings]),
+        rule=rule,
     )
 
 

@@ -315,6 +315,8 @@ def _pool(name: str, data: Data, target: str | None) -> Records:
             records = Records.from_arrays(X, y)
         case _:
             records = Records.from_frame(data, target=target)
+    if not records.units.single:
+        raise ConfigError(f"data set {name!r} has several rows of one person; comparisons are of records, one for each")
     if len(records) < 4:
         raise ConfigError(f"data set {name!r} has {len(records)} records; halves of it need at least 4")
     return records
