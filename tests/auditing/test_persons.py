@@ -10,10 +10,13 @@ from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.tree import DecisionTreeClassifier
 
-from leakgauge import audit
-from leakgauge.auditing import ReleaseRule, Settings
+from leakgauge import audit, compare_attacks, explain
+from leakgauge.auditing import ReleaseRule, Settings, subject
 from leakgauge.auditing.document import load
 from leakgauge.auditing.gate import Limits, apply
+from leakgauge.defences import Ensemble, Temperature
+from leakgauge.errors import ConfigError
+from leakgauge.protecting import protect
 from leakgauge.records import Task, from_pair
 
 
@@ -120,3 +123,61 @@ def test_a_model_that_learned_nothing_reveals_nothing():
         exposed += found.exposed.n > 0
     assert missed <= 12
     assert exposed <= 12
+
+
+def number_of_the_person(evidence):
+    """Members come first among the candidates: an attack that saw their numbers would know them."""
+    return -evidence.of_units.of_row.astype(float)
+
+
+def test_attacks_of_users_do_not_see_the_order_of_persons():
+    train, holdout = halves(visits(120))
+    settings = Settings(n_shadows=0, n_influence=0, attacks=(number_of_the_person,), rule=ReleaseRule(dtp=None))
+    found = audit(
+        LogisticRegression(), train=train, holdout=holdout, target="y", persons="patient", progress=False,
+        settings=settings,
+    )  # fmt: skip
+    assert found.attacks[0].auc.low < 0.5 < found.attacks[0].auc.high
+
+
+def test_advice_does_not_name_bounds_that_are_not_known():
+    train, holdout = halves(visits(60))
+    found = audit(
+        LogisticRegression(C=0.01), train=train, holdout=holdout, target="y", persons="patient", progress=False,
+        settings=Settings(n_shadows=0, rule=ReleaseRule(queries="any", advantage=None)),
+    )  # fmt: skip
+    (finding,) = [one for one in found.findings if one.question == "influence" and one.verdict.value == "cannot tell"]
+    assert "bounds are known for persons with one row only" in finding.remedy
+
+
+def test_words_are_about_persons(result):
+    said = [text for one in result.findings for text in (one.reason, one.remedy)] + list(result.notes)
+    assert not [text for text in said if re.search(r"\b(training|holdout|of the|single) records?\b", text)]
+    assert "60 persons with 184 rows in the training set" in result.notes[0]
+    assert result.headline.endswith("60 training and 60 holdout persons")
+    assert "records" not in result.summary(width=100).replace("leakgauge records", "").replace("own records", "")
+
+
+def test_defences_are_measured_by_person():
+    train, holdout = halves(visits(60))
+    train, holdout = from_pair(train, holdout, target="y", persons="patient")
+    what = subject(LogisticRegression(), train, holdout)
+    settings = Settings(n_shadows=8, n_influence=5, budget=None)
+    found = protect(what, settings, [Temperature(2.0), Ensemble(3)], progress=False)
+    assert not found.refused
+    assert [one.error.n for one in found.tried] == [30] * 3
+    assert [one.more_error.n for one in found.tried] == [30] * 3
+    ensemble = found.to_dict()["tried"][2]["guarantee"]
+    assert "for a person with m rows the logarithms of the ratios are up to m times as large" in ensemble
+
+
+def test_attacks_are_not_compared_on_persons_with_several_rows():
+    records = from_pair(*halves(visits(20)), target="y", persons="patient")[0]
+    with pytest.raises(ConfigError, match="has several rows of one person"):
+        compare_attacks({"bayes": GaussianNB()}, {"visits": records}, progress=False)
+
+
+def test_explain_counts_the_models_without_persons():
+    train, holdout = halves(visits(60))
+    found = explain(LogisticRegression(), train=train, holdout=holdout, target="y", persons="patient", progress=False)
+    assert [one.n_models for one in found.steps if one.what == "models without one record"] == [30]

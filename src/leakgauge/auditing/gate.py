@@ -187,6 +187,7 @@ class Written:
             n_train=description.n_train,
             n_holdout=description.n_holdout,
             largest=0.0 if influence is None else influence.largest,
+            by_record=description.n_rows is None,
         )
 
     def limit(self, question: type[Question]) -> float | None:

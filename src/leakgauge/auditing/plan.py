@@ -129,6 +129,7 @@ class Outline:
             any_query=self.settings.rule.queries.needs_bound,
             n_train=len(self.what.train.units),
             n_holdout=len(self.what.holdout.units),
+            by_record=self.units.single,
         )
 
     @cached_property
