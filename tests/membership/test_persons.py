@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from leakgauge.membership import ATTACKS, everyone_as_target, game, strongest_per_record
+from leakgauge.errors import DataError
+from leakgauge.membership import ATTACKS, contamination, everyone_as_target, game, strongest_per_record
 from leakgauge.membership.learned import cross_fitted
 from leakgauge.models import AnswerKind
 from leakgauge.records import Units
@@ -107,3 +108,18 @@ def test_means_gain_as_much_as_rows_are_independent(correlation, n_rows, row, me
     assert auc(scores[: n * n_rows], scores[n * n_rows :]).value == pytest.approx(row, abs=0.015)
     of_persons = units.mean(scores)
     assert auc(of_persons[:n], of_persons[n:]).value == pytest.approx(mean, abs=0.015)
+
+
+def test_null_a_holdout_of_persons_is_suspected_as_rarely_as_said():
+    """100 models among 20 siblings, each on half of the persons: p at most 0.1 in 10 of them, more than 20 in 1 of 800.
+
+    Training sets hold as many persons and not as many rows, which is refused where nobody says whose they are.
+    """
+    units, suspected = visits(40), 0
+    for seed in range(100):
+        table, labels = table_of(units, 1.0, 22, seed), np.zeros(len(units.of_row), dtype=np.int64)
+        siblings, answers, is_member = table.rows(np.arange(20)), table.answers[20], table.members[20]
+        suspected += contamination(siblings, answers, labels, is_member, units).p_value <= 0.1
+    assert suspected <= 20
+    with pytest.raises(DataError, match="siblings must be trained on as many candidates as the model"):
+        contamination(siblings, answers, labels, is_member)

@@ -164,14 +164,9 @@ def play(
 
 
 def tested_holdout(case: Case, table: PredictionTable) -> Contamination | None:
-    """Whether part of the holdout seems to have been trained on; ``None`` where shadow models cannot tell.
-
-    The test takes records as independent, so that it says nothing of persons with several.
-    """
-    if not case.units.single:
-        return None
+    """Whether part of the holdout seems to have been trained on; ``None`` where shadow models cannot tell."""
     try:
-        return contamination(table, case.answers, case.candidates.labels, case.is_member)
+        return contamination(table, case.answers, case.candidates.labels, case.is_member, case.units)
     except (DataError, ModelError):  # shadow models of another size, or too few with or without some record
         return None
 
