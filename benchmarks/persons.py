@@ -8,7 +8,7 @@ With the leverage h of one row the second is m (1 - h) / (1 - m h) times the fir
 
 Hospital: encounters of Diabetes 130-US hospitals, which of three things happened next (readmission). Patients are drawn
 among those with at least so many encounters, until there are about 2,000 rows, half of which train. By row: the rows
-are split at random, whoever they are of, and counted as if each were of another person. By person: patients are split,
+are split at random and counted as if each were of another person. By person: patients are split,
 removed and attacked with all of their rows. Logistic regression (C = 1) and a random forest (100 trees), both on
 numeric columns and one-hot categories; 32 shadow models. PDTP is of logistic regression (log ratios; the share above 1
 is that of the rows, or patients); the advantage and the AUC are those of LiRA in games, for the learner on these
