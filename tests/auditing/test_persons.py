@@ -8,10 +8,10 @@ import pandas as pd
 import pytest
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
-from sklearn.tree import DecisionTreeClassifier
+from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from leakgauge import audit, compare_attacks, explain
-from leakgauge.auditing import ReleaseRule, Settings, subject
+from leakgauge.auditing import Document, ReleasedOutputs, ReleaseRule, Settings, subject
 from leakgauge.auditing.document import load
 from leakgauge.auditing.gate import Limits, apply
 from leakgauge.defences import Ensemble, Temperature
@@ -181,3 +181,32 @@ def test_explain_counts_the_models_without_persons():
     train, holdout = halves(visits(60))
     found = explain(LogisticRegression(), train=train, holdout=holdout, target="y", persons="patient", progress=False)
     assert [one.n_models for one in found.steps if one.what == "models without one record"] == [30]
+
+
+@pytest.mark.parametrize(
+    ("estimator", "settings"),
+    [
+        (DecisionTreeRegressor(random_state=0), {"n_influence": 5}),
+        (Ridge(), {}),
+        (LogisticRegression(), {"released": ReleasedOutputs.LABELS}),
+        (LogisticRegression(), {"population": 0.3}),
+    ],
+    ids=["tree", "ridge", "labels", "population"],
+)
+def test_kinds_of_models_and_answers(estimator, settings):
+    """Whatever is asked, all counts are of persons, and the gate derives the same findings."""
+    table = visits(80, most=4)
+    if not hasattr(estimator, "predict_proba"):
+        table["y"] = table["a"] + np.random.default_rng(0).normal(size=len(table))
+    train, holdout = halves(table)
+    found = audit(
+        estimator, train=train, holdout=holdout, target="y", persons="patient", progress=False,
+        settings=Settings(n_shadows=8, **settings),
+    )  # fmt: skip
+    influence = found.influence or found.change
+    assert influence.n_training == 40
+    n_outside = found.description.n_holdout
+    assert n_outside + found.description.n_population == 40
+    assert all(attack.auc.n == 40 + n_outside for attack in found.attacks)
+    document = Document.of("audit", [found])
+    assert apply(document, Limits()) == document

@@ -552,7 +552,7 @@ def usual_error(case: Case, table: PredictionTable | None, errors: Floats | None
     if (
         case.what.learner is not None
         and n <= SHUFFLED_FOLDS_FROM_RECORDS
-        and not plan(case.leaving_out(np.arange(n))).engine.trains
+        and not plan(case.leaving_out(np.arange(len(case.what.train.units)))).engine.trains
     ):
         error = left_out_error(case.learner, case.what.train, seed=case.settings.seed, execution=case.execution)
         return error, "all models without one record"
