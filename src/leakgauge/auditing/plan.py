@@ -17,7 +17,7 @@ from leakgauge.records import Records, Units
 from leakgauge.streams import AuditStream
 from leakgauge.training import Job, Learner, LeaveOneOut, LeftOut, Randomness, Subsets, balanced_subsets, plan
 from leakgauge.training.engines import ENGINES
-from leakgauge.training.engines.base import Engine, PreparedJob, Refusal
+from leakgauge.training.engines.base import Engine, PreparedJob, Refusal, RefusalKind
 from leakgauge.training.engines.refit import Refit
 from leakgauge.training.job import Queries
 
@@ -69,7 +69,9 @@ class PlannedStep:
         """A job, by the engine that will do it, so many times."""
         found = plan(job, engines=engines)
         # Of all other models there are few, and that engines are not for them is not worth saying.
-        refusals = found.refusals if isinstance(job.subsets, LeaveOneOut) and not sometimes else {}
+        said = isinstance(job.subsets, LeaveOneOut) and not sometimes
+        # Engines for other jobs, such as those without persons, say nothing of the learner.
+        refusals = {name: why for name, why in found.refusals.items() if said and why.why is not RefusalKind.JOB}
         n_models, n_trained = found.n_models * times, found.n_trained * times
         return cls(
             what, n_models, n_trained, found.engine.name, refusals, sometimes,
