@@ -15,7 +15,7 @@ from leakgauge.auditing import Document, ReleasedOutputs, ReleaseRule, Settings,
 from leakgauge.auditing.document import load
 from leakgauge.auditing.gate import Limits, apply
 from leakgauge.defences import Ensemble, Temperature
-from leakgauge.errors import ConfigError
+from leakgauge.errors import DataError
 from leakgauge.protecting import protect
 from leakgauge.records import Task, from_pair
 
@@ -173,7 +173,7 @@ def test_defences_are_measured_by_person():
 
 def test_attacks_are_not_compared_on_persons_with_several_rows():
     records = from_pair(*halves(visits(20)), target="y", persons="patient")[0]
-    with pytest.raises(ConfigError, match="has several rows of one person"):
+    with pytest.raises(DataError, match="on data set 'visits' counts records, and a person has up to 5"):
         compare_attacks({"bayes": GaussianNB()}, {"visits": records}, progress=False)
 
 

@@ -20,6 +20,7 @@ from leakgauge.records import (
     from_pair,
     n_shared_persons,
     random_half,
+    require_one_row_each,
     split,
 )
 
@@ -163,3 +164,11 @@ def test_in_a_file(tmp_path):
     (tmp_path / "audit.toml").write_text(text + '[[data.columns]]\nname = "x"\nrole = "person"\n')
     with pytest.raises(ConfigError, match="patient and x both have role person"):
         load_config(tmp_path / "audit.toml")
+
+
+def test_what_counts_records_refuses_persons_with_several():
+    several = Records.from_frame(visits(), target="y", persons="patient")
+    one_each = several[several.units.first]
+    require_one_row_each("a game", one_each)
+    with pytest.raises(DataError, match="a game counts records, and a person has up to 5 here"):
+        require_one_row_each("a game", one_each, several)

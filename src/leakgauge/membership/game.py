@@ -26,7 +26,7 @@ from leakgauge.membership.attack import MembershipAttack
 from leakgauge.membership.evidence import MembershipEvidence
 from leakgauge.membership.together import SharedTableGame
 from leakgauge.models import AnswerKind
-from leakgauge.records import Records, Units
+from leakgauge.records import Records, Units, require_one_row_each
 from leakgauge.statistics import Estimate, GameMean, GameTpr, game_auc, game_mean, game_tpr, mean
 from leakgauge.training import (
     HERE,
@@ -109,6 +109,7 @@ def population_game(
 
     Source: Yeom et al. 2018, Experiment 1 and Definition 4.
     """
+    require_one_row_each("the population game", population)
     if size < 1:
         raise DataError(f"size must be at least 1, got {size}; it is the number of draws in a training set")
     n, n_all = len(population), n_models + (n_shadows if any(attack.needs_shadows for attack in attacks) else 0)

@@ -13,7 +13,7 @@ from leakgauge.records.one_hot import OneHotCodes
 from leakgauge.records.reading import read_table
 from leakgauge.records.schema import ArrayForm, Column, Kind, Native, OneHot, Role, Schema, Task, Value
 from leakgauge.records.splitting import draw, random_half, split
-from leakgauge.records.table import Records, concatenate, from_pair, n_shared_persons
+from leakgauge.records.table import Records, concatenate, from_pair, n_shared_persons, require_one_row_each
 from leakgauge.records.units import Units
 
 if TYPE_CHECKING:
@@ -44,6 +44,7 @@ __all__ = [
     "random_half",
     "read_table",
     "record_codes",
+    "require_one_row_each",
     "split",
 ]
 

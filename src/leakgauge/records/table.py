@@ -349,6 +349,24 @@ def n_shared_persons(first: Records, second: Records) -> tuple[int, int]:
     return len(np.unique(second.persons[shared])), int(shared.sum())
 
 
+def require_one_row_each(what: str, *sets: Records) -> None:
+    """Refuse persons with several rows where records are taken as independent.
+
+    Args:
+        what: what takes them so, in words.
+        sets: of records, which hold one row of each person, or say nothing of persons.
+
+    Raises:
+        DataError: If a person has several.
+    """
+    for records in sets:
+        if not records.units.single:
+            raise DataError(
+                f"{what} counts records, and a person has up to {records.units.sizes.max()} here, so that intervals "
+                "would be too narrow; give one row for each person."
+            )
+
+
 def require_one_kind_of_persons(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> None:
     """Refuse persons that are text in one set and numbers in the other: none of one would be in the other."""
     if (first.dtype.kind == "U") is not (second.dtype.kind == "U"):
