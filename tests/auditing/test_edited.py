@@ -34,7 +34,7 @@ from leakgauge.auditing import (
     audit_scores,
 )
 from leakgauge.errors import LeakgaugeError
-from leakgauge.records import Records
+from leakgauge.records import Records, from_pair
 
 LOOSE = {"dtp": 50.0, "advantage": 0.9}
 FEW = ("gap", "lira", "loss-threshold")
@@ -80,6 +80,14 @@ def with_sensitive() -> AuditResult:
     return audit(GaussianNB(), train=pool[:80], holdout=pool[80:], settings=told)
 
 
+def of_persons(model: object, *, rule: ReleaseRule) -> AuditResult:
+    """Each of two rows."""
+    given, whose = data(120), np.arange(120) // 2
+    train, holdout = from_pair(given["train"], given["holdout"], persons=(whose, 100 + whose))
+    told = Settings(n_shadows=8, seed=1, attacks=FEW, rule=replace(rule, attacks=FEW))
+    return audit(model, train=train, holdout=holdout, settings=told)
+
+
 PASSING = {
     "scaled": lambda: audited(make_pipeline(StandardScaler(), LogisticRegression(C=0.01)), rule=ReleaseRule(**LOOSE)),
     "rates": lambda: audited(
@@ -98,6 +106,7 @@ PASSING = {
         released_to="file",
         fitted=True,
     ),
+    "persons": lambda: of_persons(LogisticRegression(C=0.01), rule=ReleaseRule(**LOOSE)),
 }
 NOT_PASSING = {
     "default rule": lambda: audited(make_pipeline(StandardScaler(), LogisticRegression(C=0.01)), rule=ReleaseRule()),
@@ -118,6 +127,7 @@ NOT_PASSING = {
         released_to="file",
         fitted=True,
     ),
+    "persons": lambda: of_persons(GaussianNB(), rule=ReleaseRule(dtp=0.3)),
 }
 
 

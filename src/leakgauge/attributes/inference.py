@@ -21,7 +21,7 @@ from leakgauge.attributes.shadow_models import Shadows, expected_signals
 from leakgauge.errors import ConfigError, DataError, ModelError
 from leakgauge.escaping import shapes
 from leakgauge.models import AnswerKind
-from leakgauge.records import Records, concatenate
+from leakgauge.records import Records, concatenate, require_one_row_each
 from leakgauge.statistics import (
     Dependence,
     Estimate,
@@ -178,6 +178,7 @@ def infer(
         ModelError: an answer of the model is not what it must be.
         ConfigError: there is no attack of that name, or ``group_by`` is no categorical column.
     """
+    require_one_row_each("attribute inference", train, holdout)
     everybody = _apart(train, holdout, attacker)
     hidden = single(train.schema, attribute) if isinstance(attribute, str) else attribute
     truth = np.concatenate([_held_values(hidden, train, "training"), _held_values(hidden, holdout, "holdout")])

@@ -27,6 +27,13 @@ DETECTION_POWER = 0.8
 LOWEST_STEP_NATS = math.log(3)
 """Log ratio between the centres of the two lowest bins, whatever their width."""
 
+BY_ROW_ONLY = (
+    "persons have several rows, and this attack is evaluated by row: intervals that count rows would be too narrow"
+)
+"""Why a question is not asked where persons have several rows."""
+
+ONE_ROW_EACH = "audit it on one row for each person"
+
 REGULARISE = "train with stronger regularisation"
 
 ACCEPT_MEASURED = 'accept a search over queries in place of a proof by setting queries = "measured" in the release rule'
@@ -71,6 +78,7 @@ class Situation:
         n_above: training records above the limit on influence; 0 unless all were measured, as others may be above, too.
         largest: largest PDTP, in nats.
         largest_binned: the same if probabilities were binned.
+        by_record: whether all of this is about records, and not about persons with several.
     """
 
     outputs: Outputs = Outputs.UNKNOWN
@@ -82,6 +90,7 @@ class Situation:
     n_above: int = 0
     largest: float = 0.0
     largest_binned: float = math.inf
+    by_record: bool = True
 
 
 LARGEST_AUDIT_FACTOR = 20.0
@@ -169,6 +178,8 @@ def unbounded_queries(situation: Situation, bound: float) -> str:
     """
     if math.isfinite(bound):
         return f"{REGULARISE} or on more records, which lowers the bound, or {ACCEPT_MEASURED}"
+    if not situation.by_record:
+        return f"{ACCEPT_MEASURED}: bounds are known for persons with one row only"
     learner = (
         "use a learner whose DTP is bounded (smoothed categorical naive Bayes, or binary logistic regression, without "
         "preprocessing that is learned from the records)"

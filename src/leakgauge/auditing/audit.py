@@ -15,10 +15,10 @@ from leakgauge.auditing.case import Case, open_case, opened
 from leakgauge.auditing.document import N_LISTED, AuditResult
 from leakgauge.auditing.finding import overall
 from leakgauge.auditing.overlap import note, repeats_note
-from leakgauge.auditing.people import records_table
+from leakgauge.auditing.people import persons_note, records_table
 from leakgauge.auditing.questions import QUESTIONS
 from leakgauge.auditing.settings import Settings
-from leakgauge.auditing.subject import Data, Subject, possible_settings, subject
+from leakgauge.auditing.subject import Data, Persons, Subject, possible_settings, subject
 from leakgauge.checking import either, instance, optional, whole
 from leakgauge.progress import ShownProgress, Stage, reported
 from leakgauge.training import Execution, Workers
@@ -37,6 +37,7 @@ def audit(
     holdout: Data,
     target: str | None = None,
     one_hot: Mapping[str, Sequence[str]] | None = None,
+    persons: Persons = None,
     learner: Any = None,
     name: str | None = None,
     settings: Settings | None = None,
@@ -57,6 +58,8 @@ def audit(
         one_hot: by the name of a feature its columns of 0 and 1, such as ``{"race": ["race_white", "race_black"]}``:
             attribute inference asks about the feature, and queries that are searched for keep exactly one 1. Columns of
             arrays are called ``x0``, ``x1``, ….
+        persons: whose row each is: the name of a column of data frames, or a pair of arrays, one for either set. Then
+            persons are audited with all of their rows; the model never sees this column.
         learner: how the model was trained, if the model does not say; without it nothing can be said about the
             influence of single records, and that part of the verdict is *cannot tell*.
         name: how the report calls the model.
@@ -84,7 +87,7 @@ def audit(
     'fails'
     """
     settings = optional(instance(Settings))("settings", settings) or Settings()
-    what = subject(model, train, holdout, target=target, learner=learner, name=name, one_hot=one_hot)
+    what = subject(model, train, holdout, target=target, learner=learner, name=name, one_hot=one_hot, persons=persons)
     with reported(progress) as tell:
         return audit_subject(what, settings, run=run, workers=workers, progress=tell)
 
@@ -114,10 +117,12 @@ def audit_subject(
 def _result(case: Case) -> AuditResult:
     """The answers to all questions as one result."""
     found, settings = list(case.found.values()), case.settings
-    findings = [finding for one in found for finding in one.findings(case, case.situation)]
+    about = case.description
+    findings = about.of(finding for one in found for finding in one.findings(case, case.situation))
     rows, ids = records_table(case)
     notes = [
-        note(case.description.overlap, case.description.n_duplicates, case.description.n_holdout),
+        note(about.overlap, about.n_duplicates, about.n_holdout),
+        "" if about.n_rows is None else persons_note(about),
         case.what.note,
         getattr(case.what.model, "note", ""),
         *repeats_note(case.n_repeats, len(case.given.holdout) + case.n_repeats),
@@ -128,12 +133,12 @@ def _result(case: Case) -> AuditResult:
         method |= one.method(case)
     versions = {"leakgauge": __version__, "numpy": np.__version__, "scikit-learn": sklearn.__version__}
     return AuditResult(
-        description=case.description,
+        description=about,
         verdict=overall([finding.verdict for finding in findings]),
-        findings=tuple(findings),
+        findings=findings,
         most_exposed=rows[:N_LISTED],
-        notes=tuple(filter(None, notes)),
-        not_tested=(*(said for one in found for said in one.not_tested(case)), *OUT_OF_REACH),
+        notes=tuple(about.worded(one) for one in notes if one),
+        not_tested=(*(about.worded(said) for one in found for said in one.not_tested(case)), *OUT_OF_REACH),
         rule=settings.rule,
         method=method | {"versions": versions},
         records=rows,

@@ -65,7 +65,7 @@ def allowance(outline: Outline) -> Allowance:
 
     Where no model is trained that is always everything. Otherwise a few are trained to see how long one takes.
     """
-    settings, n = outline.settings, len(outline.what.train)
+    settings, n = outline.settings, len(outline.what.train.units)
     n_shadows = N_SHADOWS if settings.n_shadows is None else settings.n_shadows
     n_left_out = n if settings.n_influence is None else min(settings.n_influence, n)
     wanted = Allowance(n_shadows, n_left_out)

@@ -87,6 +87,11 @@ class Case(Outline):
         return replace(self.execution, progress=partial(self.progress, stage))
 
     @cached_property
+    def member_units(self) -> Flags:
+        """Which units of the candidates are members, bool ``[m]``: those of the training set come first."""
+        return self.units.agreed(self.is_member)
+
+    @cached_property
     def model(self) -> Model:
         """The released model itself, for questions about records that are in no table of answers."""
         return released_model(self.what, self.settings)
@@ -132,7 +137,7 @@ def open_case(
     if repeats.any():
         what = replace(what, holdout=what.holdout[~repeats])
     everyone = concatenate(what.train, what.holdout)
-    kind, told, n_moved, n_again = _asked(what, everyone.features, settings, execution)
+    kind, told, n_moved, n_again = _asked(what, everyone, settings, execution)
     aside = _set_aside(what, kind, settings, attributes=wants_population)
     judged = np.delete(np.arange(len(everyone)), aside)
     candidates, is_member = everyone[judged], judged < len(what.train)
@@ -141,7 +146,7 @@ def open_case(
         settings=settings,
         kind=kind,
         candidates=candidates,
-        n_population=len(aside),
+        n_population=len(everyone.units) - len(candidates.units),
         shadows=wants_shadows(kind, settings, learner=what.learner is not None or what.shadows is not None),
         answers=told[judged],
         is_member=is_member,
@@ -192,10 +197,10 @@ def released_kind(kind: AnswerKind, settings: Settings) -> AnswerKind:
 
 
 def _asked(
-    what: Subject, features: Floats, settings: Settings, execution: Execution
+    what: Subject, everyone: Records, settings: Settings, execution: Execution
 ) -> tuple[AnswerKind, Floats, int, int]:
-    """What is released about all candidates, ``[n, k]``; how many answers change when the model is asked again."""
-    n_moved = n_again = 0
+    """What is released about everyone, ``[n, k]``; about how many of whom an answer changes when asked again."""
+    features, n_moved, n_again = everyone.features, 0, 0
     if what.model is not None:
         n_classes = len(what.train.schema.classes)
         try:
@@ -204,8 +209,9 @@ def _asked(
             told = answers(what.model, features, n_classes)
             again = AuditStream.ASKED_AGAIN.generator(settings.seed).permutation(len(features))[:N_ASKED_AGAIN]
             again = again[: what.model.affordable(len(again))]
-            n_again = len(again)
-            n_moved = _n_moved(kind, told[again], answers(what.model.afresh(), features[again], n_classes))
+            whose = everyone.units.of_row[again]
+            moved = _moved(kind, told[again], answers(what.model.afresh(), features[again], n_classes))
+            n_again, n_moved = len(np.unique(whose)), len(np.unique(whose[moved]))
         except UserCodeError as error:
             raise UserCodeError(
                 f"{error}; it must predict all training and holdout records: give its encoder all "
@@ -229,18 +235,20 @@ def _asked(
     return released, settings.release(told) if kind is AnswerKind.PROBABILITIES else told, n_moved, n_again
 
 
-def _n_moved(kind: AnswerKind, before: Floats, after: Floats) -> int:
-    """For how many records two answers differ by more than a batch of another size may round differently."""
+def _moved(kind: AnswerKind, before: Floats, after: Floats) -> Flags:
+    """For which records two answers differ by more than a batch of another size may round differently ``[n]``."""
     if kind is AnswerKind.VALUES:
         differs = np.abs(after - before) > BATCH_ROUNDING * (np.abs(before) + float(np.std(before)))
     else:
         differs = ~np.isclose(np.exp(before), np.exp(after), rtol=0, atol=BATCH_ROUNDING, equal_nan=True)
-    return int(np.count_nonzero(differs.any(axis=1)))
+    return np.asarray(differs.any(axis=1))
 
 
 def _set_aside(what: Subject, kind: AnswerKind, settings: Settings, *, attributes: bool) -> Indices:
     """Rows of training and holdout records together: part of the holdout, which the attacker is to hold."""
     shadows = what.learner is not None or what.shadows is not None
-    n = n_set_aside(kind, settings, len(what.holdout), learner=shadows, attributes=attributes)
+    units = what.holdout.units
+    n = n_set_aside(kind, settings, len(units), learner=shadows, attributes=attributes)
     rng = AuditStream.SET_ASIDE.generator(settings.seed)
-    return len(what.train) + np.sort(rng.choice(len(what.holdout), n, replace=False)).astype(np.int64)
+    rows, _ = units.rows_of(rng.choice(len(units), n, replace=False))
+    return len(what.train) + np.sort(rows).astype(np.int64)

@@ -296,6 +296,7 @@ class Config(Part):
                     "name": what.name,
                     "train": what.train.digest(),
                     "holdout": what.holdout.digest(),
+                    **_persons(what),
                     "learner": None if what.learner is None else _repeatable(identity(what.learner)),
                     "source": self._source(what.name),
                 }
@@ -393,6 +394,14 @@ def load_config(path: str | Path, *, properties: Sequence[Mapping[str, object]] 
 def schema() -> dict[str, Any]:
     """The JSON Schema (2020-12) of the file."""
     return {"$schema": "https://json-schema.org/draft/2020-12/schema", **Config.model_json_schema()}
+
+
+def _persons(what: Subject) -> dict[str, str]:
+    """Whose row is whose, where persons have several, as a checksum."""
+    units = [part.units for part in (what.train, what.holdout)]
+    if all(one.single for one in units):
+        return {}
+    return {"persons": hashlib.sha256(b"|".join(one.of_row.astype("<i8").tobytes() for one in units)).hexdigest()}
 
 
 def _parsed(text: str, path: Path) -> dict[str, Any]:

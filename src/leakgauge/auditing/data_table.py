@@ -24,6 +24,7 @@ from leakgauge.records import (
     Task,
     Value,
     concatenate,
+    draw,
     from_pair,
     random_half,
     read_table,
@@ -39,7 +40,7 @@ class ColumnPart(Part):
 
     name: str = Field(min_length=1, description="the column's name in the file")
     type: Kind | None = Field(None, description="numeric, categorical or ordinal; by default inferred from the values")
-    role: Role = Field(Role.FEATURE, description="feature, target, sensitive, id or ignore")
+    role: Role = Field(Role.FEATURE, description="feature, target, sensitive, id, person (whose row it is) or ignore")
     categories: tuple[Value, ...] = Field(
         (), description='all values of the column, in order; "" stands for a missing value (an empty cell)'
     )
@@ -76,7 +77,7 @@ class ColumnPart(Part):
     def declared(self) -> Column | None:
         """The column, if its kind is declared; else it is inferred."""
         kind = self.type or (Kind.CATEGORICAL if self.categories else None)
-        if kind is None or self.role in (Role.ID, Role.IGNORE):
+        if kind is None or self.role in (Role.ID, Role.PERSON, Role.IGNORE):
             return None
         return Column(self.name, kind, self.role, tuple(None if value == "" else value for value in self.categories))
 
@@ -179,6 +180,7 @@ class DataPart(Part):
             "columns": [declared for column in self.columns if (declared := column.declared) is not None],
             "sensitive": named(Role.SENSITIVE),
             "id_column": next(iter(named(Role.ID)), None),
+            "persons": next(iter(named(Role.PERSON)), None),
             "ignore": named(Role.IGNORE),
             "task": self.task,
             "one_hot": self.one_hot,
@@ -196,7 +198,7 @@ class DataPart(Part):
     @field_validator("columns")
     @classmethod
     def _one_id(cls, columns: tuple[ColumnPart, ...]) -> tuple[ColumnPart, ...]:
-        for role in (Role.ID, Role.TARGET):
+        for role in (Role.ID, Role.PERSON, Role.TARGET):
             names = [column.name for column in columns if column.role is role]
             if len(names) > 1:
                 raise ValueError(f"{' and '.join(names)} both have role {role.value}, expected one at most")
@@ -208,4 +210,4 @@ def _drawn(records: Records, n: int | None, key: str, source: str, rng: np.rando
         return records
     if n > len(records):
         raise ConfigError(f"data.{key} = {n:,} is set, but {source} has only {len(records):,} records")
-    return records[np.sort(rng.choice(len(records), n, replace=False))]
+    return draw(records, n, rng=rng)

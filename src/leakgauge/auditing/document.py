@@ -55,7 +55,7 @@ class AuditDocument(Reported, Parts):
     def headline(self) -> str:
         """The verdict, the model and the numbers of records."""
         about = self.description
-        records = f"{about.n_train:,} training and {about.n_holdout:,} holdout records"
+        records = about.worded(f"{about.n_train:,} training and {about.n_holdout:,} holdout records")
         return f"{self.verdict}, {one_line(about.model)}, {records}"
 
     @property

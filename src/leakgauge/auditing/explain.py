@@ -23,7 +23,7 @@ from leakgauge.auditing.question import Question
 from leakgauge.auditing.questions import QUESTIONS
 from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.shown import Shown
-from leakgauge.auditing.subject import Data, Subject, possible_settings, subject
+from leakgauge.auditing.subject import Data, Persons, Subject, possible_settings, subject
 from leakgauge.checking import instance, optional
 from leakgauge.escaping import one_line
 from leakgauge.membership.noise_robustness import N_COPIES
@@ -105,6 +105,7 @@ def explain(
     holdout: Data,
     target: str | None = None,
     one_hot: Mapping[str, Sequence[str]] | None = None,
+    persons: Persons = None,
     learner: Any = None,
     name: str | None = None,
     settings: Settings | None = None,
@@ -119,6 +120,7 @@ def explain(
         holdout: records of the same population that it was not trained on, in the same form.
         target: name of the label column of data frames.
         one_hot: as in :func:`leakgauge.audit`.
+        persons: as in :func:`leakgauge.audit`.
         learner: how the model was trained, if the model does not say.
         name: how the report would call the model.
         settings: what the audit would do.
@@ -137,7 +139,7 @@ def explain(
     ['what', 'n_models', 'n_trained']
     """
     settings = optional(instance(Settings))("settings", settings) or Settings()
-    what = subject(model, train, holdout, target=target, learner=learner, name=name, one_hot=one_hot)
+    what = subject(model, train, holdout, target=target, learner=learner, name=name, one_hot=one_hot, persons=persons)
     with reported(progress) as tell:
         return explain_subject(what, settings, progress=tell)
 

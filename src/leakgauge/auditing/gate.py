@@ -98,7 +98,10 @@ def _apply_one(audit: AuditDocument, limits: Limits) -> AuditDocument:
         *(written.rejudge(finding, finding.threshold) for finding in written.of_others()),
     ]
     return replace(
-        audit, findings=tuple(findings), verdict=overall([finding.verdict for finding in findings]), rule=rule
+        audit,
+        findings=audit.description.of(findings),
+        verdict=overall([finding.verdict for finding in findings]),
+        rule=rule,
     )
 
 
@@ -184,6 +187,7 @@ class Written:
             n_train=description.n_train,
             n_holdout=description.n_holdout,
             largest=0.0 if influence is None else influence.largest,
+            by_record=description.n_rows is None,
         )
 
     def limit(self, question: type[Question]) -> float | None:

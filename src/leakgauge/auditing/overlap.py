@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from leakgauge.records import Codes, Records, record_codes
+from leakgauge.records import Codes, Records, Units, record_codes
 from leakgauge.statistics import (
     Estimate,
     TailOdds,
@@ -49,9 +49,9 @@ class Overlap:
 
     @classmethod
     def of(cls, train: Records, holdout: Records) -> Overlap:
-        """Compare training records with the holdout records that attacks are judged by."""
-        near = tuple(record_codes(train, holdout, tolerance=tolerance) for tolerance in TOLERANCES)
-        return cls(record_codes(train, holdout), near)
+        """Compare the training set with the holdout that attacks are judged by; persons by all of their records."""
+        near = tuple(_codes(train, holdout, tolerance) for tolerance in TOLERANCES)
+        return cls(_codes(train, holdout), near)
 
     def share(self, confidence: float) -> Estimate | None:
         """The share of the holdout that stands in the training set; ``None`` where no record suggests any."""
@@ -75,14 +75,31 @@ class Overlap:
         return replace(tail, odds=odds_without_overlap(tail.odds, shared), level=2 * tail.level)
 
 
+def _codes(train: Records, holdout: Records, tolerance: float = 0.0) -> Codes:
+    """Codes of the records, or of persons: equal where all of their rows are, in any order."""
+    codes = record_codes(train, holdout, tolerance=tolerance)
+    if train.units.single and holdout.units.single:
+        return codes
+    known: dict[tuple[int, ...], int] = {}
+
+    def of_units(units: Units, code: NDArray[np.int64]) -> NDArray[np.int64]:
+        rows, _ = units.rows_of(np.arange(len(units)))
+        parts = np.split(code[rows], np.cumsum(units.sizes)[:-1])
+        return np.array([known.setdefault(tuple(sorted(part.tolist())), len(known)) for part in parts])
+
+    return Codes(of_units(train.units, codes.train), of_units(holdout.units, codes.holdout))
+
+
 def holdout_repeats(train: Records, holdout: Records) -> NDArray[np.bool_]:
     """Which holdout records repeat an earlier one ``[n]``, if that is no chance; none otherwise.
 
     Attacks are right or wrong about all rows of one person at once, so that rows which belong together are no separate
     evidence. By chance, records of the holdout equal each other as often as they equal training records, for the sizes
     of the sets. Where at least a twentieth of the holdout repeats, in `LARGEST_CHANCE` times as many pairs, they count
-    once.
+    once. Where the records say whose they are, persons are compared anyway, and nothing is left out.
     """
+    if not (train.units.single and holdout.units.single):
+        return np.zeros(len(holdout), dtype=bool)
     codes = record_codes(train, holdout, tolerance=TOLERANCES[-1])
     n_kinds = 1 + max(int(codes.train.max()), int(codes.holdout.max()))
     inside, outside = (np.bincount(part, minlength=n_kinds).astype(float) for part in (codes.train, codes.holdout))

@@ -13,11 +13,11 @@ from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.errors import ConfigError
 from leakgauge.models import AnswerKind
-from leakgauge.records import Records
+from leakgauge.records import Records, Units
 from leakgauge.streams import AuditStream
-from leakgauge.training import EachModel, Job, Learner, LeaveOneOut, Randomness, Subsets, balanced_subsets, plan
+from leakgauge.training import Job, Learner, LeaveOneOut, LeftOut, Randomness, Subsets, balanced_subsets, plan
 from leakgauge.training.engines import ENGINES
-from leakgauge.training.engines.base import Engine, PreparedJob, Refusal
+from leakgauge.training.engines.base import Engine, PreparedJob, Refusal, RefusalKind
 from leakgauge.training.engines.refit import Refit
 from leakgauge.training.job import Queries
 
@@ -69,7 +69,9 @@ class PlannedStep:
         """A job, by the engine that will do it, so many times."""
         found = plan(job, engines=engines)
         # Of all other models there are few, and that engines are not for them is not worth saying.
-        refusals = found.refusals if isinstance(job.subsets, LeaveOneOut) and not sometimes else {}
+        said = isinstance(job.subsets, LeaveOneOut) and not sometimes
+        # Engines for other jobs, such as those without persons, say nothing of the learner.
+        refusals = {name: why for name, why in found.refusals.items() if said and why.why is not RefusalKind.JOB}
         n_models, n_trained = found.n_models * times, found.n_trained * times
         return cls(
             what, n_models, n_trained, found.engine.name, refusals, sometimes,
@@ -116,14 +118,20 @@ class Outline:
         return self.what.learner
 
     @property
+    def units(self) -> Units:
+        """Who is attacked: the candidates themselves, or persons with their rows."""
+        return self.candidates.units
+
+    @property
     def situation(self) -> Situation:
         """What advice depends on, before anything is found."""
         return Situation(
             outputs=Outputs.of(self.kind.value, self.settings.released.value),
             dtp=None if self.kind is AnswerKind.VALUES else self.settings.rule.dtp,
             any_query=self.settings.rule.queries.needs_bound,
-            n_train=len(self.what.train),
-            n_holdout=len(self.what.holdout),
+            n_train=len(self.what.train.units),
+            n_holdout=len(self.what.holdout.units),
+            by_record=self.units.single,
         )
 
     @cached_property
@@ -140,16 +148,16 @@ class Outline:
 
     @property
     def _shadow_size(self) -> int:
-        """Candidates that each shadow model is trained on.
+        """Candidates, or persons, that each shadow model is trained on.
 
         At least a tenth of the candidates stay out of every set, or too few models would be left to compare with.
         """
-        return min(len(self.what.train), int(0.9 * len(self.candidates)))
+        return min(len(self.what.train.units), int(0.9 * len(self.units)))
 
     @property
     def rarer_share(self) -> float:
         """Of the shadow models that a candidate is in, or out of, whichever is smaller."""
-        return min(self._shadow_size, len(self.candidates) - self._shadow_size) / len(self.candidates)
+        return min(self._shadow_size, len(self.units) - self._shadow_size) / len(self.units)
 
     @cached_property
     def shadow_job(self) -> Job:
@@ -159,9 +167,9 @@ class Outline:
     def shadow_job_of(self, n_models: int) -> Job:
         """The same with so many models."""
         candidates, settings, size = self.candidates, self.settings, self._shadow_size
-        _enough_shadows(n_models, size, len(candidates))
+        _enough_shadows(n_models, size, len(self.units))
         rng = AuditStream.SHADOW_SETS.generator(settings.seed)
-        subsets = balanced_subsets(len(candidates), size, n_models, rng)
+        subsets = balanced_subsets(len(self.units), size, n_models, rng).of_rows(self.units)
         return Job(
             self.learner, candidates, subsets, candidates.features,
             settings.seed, Randomness.INDEPENDENT, settings.device,
@@ -181,8 +189,9 @@ class Outline:
         return Job(self.learner, self.what.train, subsets, queries, 0, Randomness.COMMON)
 
     def leaving_out(self, rows: Indices) -> Job:
-        """Models without one record each, asked about it."""
-        return self.job(LeaveOneOut(len(self.what.train), rows), EachModel(rows[:, None]))
+        """Models without one record or person each, asked about it."""
+        left = LeftOut.of(self.what.train, rows)
+        return self.job(left.subsets, left.queries)
 
 
 def _enough_shadows(n_models: int, size: int, n_candidates: int) -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
 
+from leakgauge.auditing.finding import Finding
 from leakgauge.statistics import Estimate
 
 
@@ -16,16 +19,19 @@ class Description:
         learner: the algorithm's name, or ``None`` where the model could only be queried.
         released: what the released model answers.
         answers: ``probabilities``, ``labels`` or ``values``.
-        n_train: members.
-        n_holdout: non-members that attacks are judged by.
+        n_train: members: records, or persons where these have several.
+        n_holdout: non-members that attacks are judged by, likewise.
         n_population: further records of the holdout that the attacker was given as known to be outside.
         n_features: columns of the queries; 0 where only scores were given.
         classes: the labels, places of those that fewer than 5 records have; empty for regression.
         train_score: accuracy on the training set; for a regressor the root mean squared error.
         holdout_score: the same on the holdout.
-        n_duplicates: holdout records that equal a training record in every column.
+        n_duplicates: holdout records that equal a training record in every column; of persons, those all of whose rows
+            equal the rows of one.
         overlap: share of the holdout that stands in the training set, beyond what looks the same by chance; ``None``
             where no record suggests any. Advantages and tail odds are corrected for it.
+        n_rows: rows of the training set and of the holdout where persons have several; ``None`` where all that is
+            counted are records.
     """
 
     model: str
@@ -41,6 +47,29 @@ class Description:
     holdout_score: Estimate
     n_duplicates: int
     overlap: Estimate | None = None
+    n_rows: tuple[int, int] | None = None
+
+    @property
+    def unit(self) -> str:
+        """Whom all numbers count: a record, or a person with several."""
+        return "record" if self.n_rows is None else "person"
+
+    def worded(self, text: str) -> str:
+        """A text about records as one about those whom all numbers count: persons, where these have several.
+
+        >>> import dataclasses
+        >>> made = {one.name: None for one in dataclasses.fields(Description)} | {"n_rows": (9, 9)}
+        >>> Description(**made).worded("7 of 10 records have a PDTP above 1")
+        '7 of 10 persons have a PDTP above 1'
+        """
+        if self.n_rows is None:
+            return text
+        text = text.replace("the record itself", "the person's own records")
+        return re.sub(r"(?<!own )\b(r|R)ecord", lambda found: "Person" if found[1] == "R" else "person", text)
+
+    def of(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
+        """Findings in these words; what was measured keeps its name."""
+        return tuple(replace(one, reason=self.worded(one.reason), remedy=self.worded(one.remedy)) for one in findings)
 
     @property
     def only_scores(self) -> bool:

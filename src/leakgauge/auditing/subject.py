@@ -32,7 +32,7 @@ from leakgauge.models import (
 )
 from leakgauge.models.access import DECLARE_CLASSES, MAX_ABSOLUTE_VALUE
 from leakgauge.models.sklearn import name_of, refuse_class
-from leakgauge.records import Column, Kind, Records, Role, Schema, Task, from_pair
+from leakgauge.records import Column, Kind, Records, Role, Schema, Task, from_pair, n_shared_persons
 from leakgauge.training import Learner, PredictionTable, SklearnLearner
 
 MANY_VALUES = 100
@@ -40,6 +40,9 @@ MANY_VALUES = 100
 
 Data: TypeAlias = Any
 """Records, a pair ``(X, y)`` of arrays, or a data frame that holds the label column."""
+
+Persons: TypeAlias = str | tuple[Any, Any] | None
+"""Whose row each is: a column of data frames, or arrays for training and holdout rows."""
 
 READERS = tuple(attack.name for attack in ATTACKS + AUDITOR_ATTACKS if attack.reads_features or attack.needs_copies)
 """Attacks that read the records, or ask about changed copies of them."""
@@ -114,6 +117,14 @@ class Subject:
                 raise DataError(f"the {which} set is empty; an audit compares members with non-members")
         if self.train.schema != self.holdout.schema:
             raise DataError("training and holdout records have different schemas; make both with records.from_pair")
+        n_shared, n_rows = n_shared_persons(self.train, self.holdout)
+        if n_shared:
+            raise DataError(
+                f"{n_shared:,} {'person has' if n_shared == 1 else 'persons have'} rows in both sets, so that "
+                f"{n_rows:,} of {len(self.holdout):,} holdout records are of persons whom the model was trained on; "
+                "leave them out of the holdout, or split by person (one file with a column of role person, or "
+                "records.split)"
+            )
         labels, classes = self.train.labels, self.train.schema.classes
         largest = max(float(np.abs(records.labels).max()) for records in (self.train, self.holdout))
         if not classes and largest > MAX_ABSOLUTE_VALUE:
@@ -137,6 +148,7 @@ def subject(
     learner: Any = None,
     name: str | None = None,
     one_hot: Mapping[str, Sequence[str]] | None = None,
+    persons: Persons = None,
 ) -> Subject:
     """Bring what a user has into one form.
 
@@ -152,6 +164,7 @@ def subject(
         learner: how the model was trained, where the model itself does not say.
         name: how the report calls the model.
         one_hot: by the name of a feature its columns of 0 and 1, of which each row has exactly one 1.
+        persons: whose row each is: the name of a column of data frames, or a pair of arrays for those of arrays.
 
     Raises:
         DataError: the two sets do not fit together, or hold something that cannot be used.
@@ -164,7 +177,9 @@ def subject(
         refuse_class(given)
     with user_code(name_of(model), "get_params or classes_"):
         task, classes = _task(model), _classes(model)
-    members, others = as_records(train, holdout, target=target, task=task, classes=classes, one_hot=one_hot)
+    members, others = as_records(
+        train, holdout, target=target, task=task, classes=classes, one_hot=one_hot, persons=persons
+    )
     how = as_learner(learner) if learner is not None else None
     for given in (model, learner):
         refuse_form(given, members.schema)
@@ -268,6 +283,7 @@ def as_records(
     task: Task | None = None,
     classes: tuple[Any, ...] = (),
     one_hot: Mapping[str, Sequence[str]] | None = None,
+    persons: Persons = None,
 ) -> tuple[Records, Records]:
     """Both sets under one schema.
 
@@ -278,16 +294,18 @@ def as_records(
         task: what the model does; by default what the labels look like.
         classes: the classes the model knows, if it says so.
         one_hot: by the name of a feature its columns of 0 and 1.
+        persons: as for :func:`subject`.
     """
     if isinstance(train, Records) and isinstance(holdout, Records):
-        if one_hot:
-            raise DataError("one_hot is for tables; declare the groups where the Records are made (from_pair)")
+        for key, given in (("one_hot", one_hot), ("persons", persons)):
+            if given is not None and len(given):
+                raise DataError(f"{key} is for tables; declare it where the Records are made (from_pair)")
         return train, holdout
     if isinstance(train, Records) or isinstance(holdout, Records):
         raise DataError("train and holdout must be of the same kind; one of them is Records and the other is not")
     label = Column(target or "y", Kind.CATEGORICAL, Role.TARGET, classes, dtype="object") if classes else None
     columns = None if label is None else [label]
-    return from_pair(train, holdout, target=target, task=task, columns=columns, one_hot=one_hot)
+    return from_pair(train, holdout, target=target, task=task, columns=columns, one_hot=one_hot, persons=persons)
 
 
 def _task(model: Any) -> Task | None:

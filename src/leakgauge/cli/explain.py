@@ -69,9 +69,11 @@ def _data(name: str, what: Subject) -> str:
     schema = what.train.schema
     if what.only_scores:
         return f"{name}: scores of {len(what.train):,} training and {counted(len(what.holdout), 'holdout record')}"
+    units = [part.units for part in (what.train, what.holdout)]
+    persons = f" of {len(units[0]):,} and {len(units[1]):,} persons" if not all(one.single for one in units) else ""
     predicted = counted(len(schema.classes), "class", "classes") if schema.classes else "a number"
     return (
-        f"{name}: {len(what.train):,} training and {counted(len(what.holdout), 'holdout record')}, "
+        f"{name}: {len(what.train):,} training and {counted(len(what.holdout), 'holdout record')}{persons}, "
         f"{counted(schema.n_features, 'column')} ({int(schema.categorical.sum())} categorical), "
         f"predicting {schema.target.name} ({predicted})"
     )

@@ -30,7 +30,7 @@ from leakgauge.membership import MembershipAttack, everyone_as_target
 from leakgauge.membership.own import EVERYTHING, OURS, chosen, identity, require_repeatable
 from leakgauge.models.sklearn import name_of, refuse_class
 from leakgauge.progress import ShownProgress, Stage, reported
-from leakgauge.records import Records, datasets
+from leakgauge.records import Records, datasets, require_one_row_each
 from leakgauge.statistics import Estimate
 from leakgauge.streams import AuditStream
 from leakgauge.training import (
@@ -315,6 +315,7 @@ def _pool(name: str, data: Data, target: str | None) -> Records:
             records = Records.from_arrays(X, y)
         case _:
             records = Records.from_frame(data, target=target)
+    require_one_row_each(f"a comparison of attacks on data set {name!r}", records)
     if len(records) < 4:
         raise ConfigError(f"data set {name!r} has {len(records)} records; halves of it need at least 4")
     return records

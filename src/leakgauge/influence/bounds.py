@@ -81,7 +81,8 @@ def dtp_upper_bound(
 
     Known for constant classifiers, whatever steps stand before them; alone or behind steps that do not depend on the
     data, for categorical naive Bayes with smoothing and for binary logistic regression with a squared penalty; for all
-    these with answers that are changed; and for learners that bring a proof of their own.
+    these with answers that are changed; and for learners that bring a proof of their own. All of them are about single
+    records: for persons of several rows none is known.
 
     Logistic regression is released where its solver stops, and the proof is about the minimum. So the bound adds how
     far the released model is from the minimum, which is known for every query, and how far the learner's models without
@@ -105,6 +106,8 @@ def dtp_upper_bound(
 
 
 def _bound(learner: Learner, own: OwnModels, model: Model | None, clipped: Range | None) -> DtpBound | None:
+    if not own.records.units.single:
+        return None  # all of these are about a single record
     if learner.largest_dtp is not None:
         return DtpBound(np.full(len(own.records), learner.largest_dtp), EVERY_QUERY, learner.largest_dtp)
     if isinstance(learner.composition, PostProcessedLearner):

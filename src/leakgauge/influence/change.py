@@ -16,11 +16,17 @@ from leakgauge.arrays import Floats, Indices
 from leakgauge.errors import ModelError
 from leakgauge.escaping import shapes
 from leakgauge.influence.delivered import OwnModels, answer_errors
-from leakgauge.influence.leaving_out import largest_first, noise_of_pairs, train_again, train_alike, train_pair
+from leakgauge.influence.leaving_out import (
+    largest_first,
+    noise_of_pairs,
+    train_again,
+    train_alike,
+    train_pair,
+)
 from leakgauge.models import Model
 from leakgauge.statistics import Estimate, bonferroni_confidence
 from leakgauge.streams import Retraining
-from leakgauge.training import HERE, Execution, Randomness, leave_one_out
+from leakgauge.training import HERE, Execution, LeftOut, Randomness
 from leakgauge.training.engines.base import PreparedJob
 
 if TYPE_CHECKING:
@@ -30,22 +36,26 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Changes:
-    """How far leaving out each record moves the prediction about it, in the units of the label.
+    """How far leaving out each record, or person, moves the prediction about it, in the units of the label.
 
     Args:
-        which: row of each record, int ``[m]``.
+        which: row of each record, or number of each person, int ``[m]``.
         values: absolute change of the prediction ``[m]``, the mean over repeats; NaN where no model could be trained
             without the record.
         noise_floor: ``[m]``, the 95 % quantile of the same between models trained on all records with different seeds;
             0 for a deterministic learner, infinite where fewer than two of those models could be trained.
         solver_floor: ``[m]``, how far arithmetic alone may move a value: rounding, a solver that stops early, and a
             released model that is not quite what the learner makes.
-        left_out_errors: label less prediction of the model trained without the record ``[m]``, of the first repeat.
+        left_out_errors: label less prediction of the model trained without the record ``[e]``, of the first repeat.
         engine: how the models without each record were had.
         n_unconverged: models whose solver did not converge.
         failures: row to reason, for records without a value.
-        n_training: records in S.
-        predictions: of the model trained on all records, in the first repeat ``[m]``.
+        n_training: records, or persons, in S.
+        predictions: of the model trained on all records about all rows that were asked about ``[e]``, in the first
+            repeat.
+        rows: these rows, int ``[e]``: a record's own, of each person all.
+        place: which of the records, or persons, each is of, int ``[e]``.
+        asked: the row of each record, or person, whose prediction moves most in the first repeat, int ``[m]``.
     """
 
     which: Indices
@@ -58,6 +68,9 @@ class Changes:
     failures: dict[int, str]
     n_training: int
     predictions: Floats
+    rows: Indices
+    place: Indices
+    asked: Indices
 
     __repr__ = shapes
 
@@ -80,7 +93,7 @@ def prediction_change(
     Args:
         learner: the algorithm; it must answer numbers.
         records: the training set S.
-        which: rows of S to measure; by default all.
+        which: rows of S, or persons by their numbers in ``records.units``, to measure; by default all.
         seed: drives every random choice.
         n_repeats: for randomised learners, how many seeds to average over.
         n_noise_models: for randomised learners, models trained on all of S to find the noise floor; at least 2.
@@ -102,20 +115,21 @@ def prediction_change(
         raise ModelError(
             "changes of predictions are measured for a numeric label; for classes use PDTP (leakgauge.influence.pdtp)"
         )
-    rows = leave_one_out(len(records), which).removed
+    left = LeftOut.of(records, which)
+    rows = left.rows
     pairs = [
-        train_pair(learner, records, rows, seed + Retraining.REPEAT * repeat, Randomness.COMMON, execution)
+        train_pair(learner, records, left, seed + Retraining.REPEAT * repeat, Randomness.COMMON, execution)
         for repeat in range(n_repeats if learner.randomised else 1)
     ]
-    moved = [np.abs(one.full.values[0] - one.without.values[:, 0]) for one in pairs]
+    moved = [np.abs(one.full.values[0] - left.about(one.without.values)) for one in pairs]
     full, without, prepared = pairs[0]
     predictions = full.values[0]
     errors = answer_errors(
         OwnModels(learner, records, seed),
         learner,
-        rows,
+        left,
         predictions[:, None],
-        without.answers[:, 0],
+        left.about(without.answers),
         model,
         at_minima=prepared.engine.converges,
     )
@@ -127,16 +141,19 @@ def prediction_change(
         )
         noise = _noise(refits.values)
     return Changes(
-        which=rows,
-        values=np.mean(moved, axis=0),
-        noise_floor=noise,
-        solver_floor=_solver_floor(prepared) + errors[0] + errors[1],
-        left_out_errors=np.asarray(records.labels[rows] - without.values[:, 0], dtype=np.float64),
+        which=left.which,
+        values=left.largest(np.mean(moved, axis=0)),
+        noise_floor=left.largest(noise),
+        solver_floor=left.largest(_solver_floor(prepared, left) + errors[0] + errors[1]),
+        left_out_errors=np.asarray(records.labels[rows] - left.about(without.values), dtype=np.float64),
         engine=without.engine,
         n_unconverged=without.n_unconverged,
-        failures={int(rows[place]): reason for place, reason in without.failures.items()},
-        n_training=len(records),
+        failures={int(left.which[place]): reason for place, reason in without.failures.items()},
+        n_training=len(records.units),
         predictions=predictions,
+        rows=rows,
+        place=left.place,
+        asked=rows[left.place_of_largest(moved[0])],
     )
 
 
@@ -169,7 +186,7 @@ def confirm_change(
     Returns:
         The estimate, in the units of the label, whose lower end is highest.
     """
-    rows = found.which[largest_first(found.values)[:n_candidates]]
+    rows = found.asked[largest_first(found.values)[:n_candidates]]
     full, without = train_again(learner, records, rows, n_models, seed=seed, execution=execution)
     each = without.values.reshape(len(rows), n_models)
     single = bonferroni_confidence(confidence, max(1, len(rows)))
@@ -203,12 +220,12 @@ def _noise(values: Floats) -> Floats:
     return noise_of_pairs(known, lambda one, other: np.abs(one - other))
 
 
-def _solver_floor(prepared: PreparedJob) -> Floats:
+def _solver_floor(prepared: PreparedJob, left: LeftOut) -> Floats:
     """Twice the error of one prediction about each record; tolerances are relative to the scale of the label."""
     try:
-        off = prepared.floor()[:, 0]
+        off = left.about(prepared.floor())
     except ModelError:  # one of the models that it takes could not be trained
-        return np.full(len(prepared.job.subsets), np.inf)
+        return np.full(len(left.rows), np.inf)
     if type(prepared).floor is PreparedJob.floor:
         off = off * float(np.abs(prepared.job.records.labels).max(initial=0.0))
     floor: Floats = np.nan_to_num(2 * off, nan=np.inf, posinf=np.inf)

@@ -80,7 +80,7 @@ def confirm(
         An estimate of each candidate's log ratio at the label where the first look found most.
     """
     places = largest_first(found.binned)[:n_candidates]
-    rows, labels = found.which[places], found.labels[places]
+    rows, labels = found.asked[places], found.labels[places]
     full, without = train_again(learner, records, rows, n_models, seed=seed, execution=execution)
     p_with = np.exp(released(full.log_probabilities))
     p_without = np.exp(released(without.log_probabilities[:, 0])).reshape(len(rows), n_models, -1)
@@ -88,7 +88,7 @@ def confirm(
     estimates = tuple(
         log_ratio_of_means(p_with[:, c, label], p_without[c, :, label], single) for c, label in enumerate(labels)
     )
-    return Confirmation(rows, estimates, confidence, n_models)
+    return Confirmation(found.which[places], estimates, confidence, n_models)
 
 
 def log_ratio_of_means(a: Floats, b: Floats, confidence: float) -> Estimate:

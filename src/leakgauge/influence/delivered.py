@@ -18,7 +18,7 @@ from leakgauge.arrays import Floats, Indices
 from leakgauge.errors import ModelError
 from leakgauge.models import Model, Release, answers
 from leakgauge.streams import generator_of
-from leakgauge.training import EachModel, Fitted, Job, Randomness, everything, leave_one_out, train_many
+from leakgauge.training import Fitted, Job, LeftOut, Randomness, everything, train_many
 from leakgauge.training.learners import PostProcessedLearner, VotingLearner
 from leakgauge.training.threads import one_thread
 
@@ -66,9 +66,9 @@ class OwnModels:
         self._trained: dict[int | None, Fitted | None] = {}
 
     def without(self, row: int | None) -> Fitted | None:
-        """The model without a record, or with all for ``None``; ``None`` if it cannot be trained."""
+        """The model without a record or person, or with all for ``None``; ``None`` if it cannot be trained."""
         if row not in self._trained:
-            left = np.arange(len(self.records)) != (-1 if row is None else row)
+            left = self.records.units.of_row != (-1 if row is None else row)
             with one_thread():
                 try:
                     self._trained[row] = self.learner.fit(self.records[left], seed=self.seed)
@@ -212,7 +212,7 @@ def answered(model: Model, queries: Floats, n_answers: int) -> Floats:
 def answer_errors(
     own: OwnModels,
     learner: Learner,
-    rows: Indices,
+    left: LeftOut,
     whole: Floats,
     without: Floats,
     model: Model | None,
@@ -224,16 +224,17 @@ def answer_errors(
     Args:
         own: models that the learner trains itself.
         learner: the algorithm.
-        rows: the records left out ``[m]``.
-        whole: log-probabilities (or values) of the engine's model of all records about each ``[m, k]``.
-        without: of its models without each ``[m, k]``.
+        left: the records, or persons, left out.
+        whole: log-probabilities (or values) of the engine's model of all records about each row ``[e, k]``.
+        without: of its models without each ``[e, k]``.
         model: the released model, where there is one already.
         at_minima: whether the engine finds minima that a learner's solver may stop short of.
 
     Returns:
-        For the model of all records ``[m]``, and for those without each ``[m]``; infinite where nothing is known. Of a
+        For the model of all records ``[e]``, and for those without each ``[e]``; infinite where nothing is known. Of a
         learner with random numbers of its own a released model tells nothing here: another seed gives another model.
     """
+    rows = left.rows
     asked = own.records.features[rows]
     same_seed = not learner.randomised or (at_minima and not votes(learner))
     error_whole, error_without = np.zeros(len(rows)), np.zeros(len(rows))
@@ -243,14 +244,15 @@ def answer_errors(
         error_whole = own.log_ratios(learner, asked, whole)
     if at_minima:
         releases = releases_of(learner)
-        logs = _answers_without(own, rows) if releases else without
+        logs = _answers_without(own, left) if releases else without
         lost = np.isnan(logs).any(axis=1)
 
         def between(place: int, found: Model) -> float:
-            return float(log_distance(answered(found, asked[place : place + 1], logs.shape[1])[0], logs[place]))
+            its = left.place == place
+            return float(log_distance(answered(found, asked[its], logs.shape[1]), logs[its]).max())
 
-        weight = np.where(lost, np.nan, log_distance(without, whole))
-        error = np.full((len(rows), 1), own.distance(rows, weight, between).nats)
+        weight = left.largest(np.where(lost, np.nan, log_distance(without, whole)))
+        error = np.full((len(rows), 1), own.distance(left.which, weight, between).nats)
         for release in releases:
             error, logs = release.off(logs, error), release(logs)
         error_without = error.max(axis=1)
@@ -276,13 +278,14 @@ def _released(learner: Learner, logs: Floats) -> Floats:
     return logs
 
 
-def _answers_without(own: OwnModels, rows: Indices) -> Floats:
-    """What the engine's models without each record say about it before the answers are changed ``[m, k]``."""
-    return train_many(
+def _answers_without(own: OwnModels, left: LeftOut) -> Floats:
+    """What the engine's models without each record say about it before the answers are changed ``[e, k]``."""
+    table = train_many(
         own.learner,
         own.records,
-        leave_one_out(len(own.records), rows),
-        EachModel(rows[:, None]),
+        left.subsets,
+        left.queries,
         seed=own.given_seed,
         randomness=Randomness.COMMON,
-    ).answers[:, 0]
+    )
+    return left.about(table.answers)

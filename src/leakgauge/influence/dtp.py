@@ -24,7 +24,16 @@ from leakgauge.influence.pdtp import known_log_ratio
 from leakgauge.influence.search import search, stopping_floor
 from leakgauge.models import Release, as_is, binned_logs
 from leakgauge.theory import binned_ceiling, largest_binned_log_ratio
-from leakgauge.training import HERE, EachModel, Execution, Randomness, everything, leave_one_out, train_many
+from leakgauge.training import (
+    HERE,
+    EachModel,
+    Execution,
+    Randomness,
+    everything,
+    leave_one_out,
+    leave_units_out,
+    train_many,
+)
 from leakgauge.training.engines import STOPPING
 from leakgauge.training.random_trees import ConditionalFrequencies
 
@@ -50,7 +59,7 @@ class Dtp:
     """DTP of each record in nats, or the interval in which it is.
 
     Args:
-        which: row of each record, int ``[m]``.
+        which: row of each record, or number of each person, int ``[m]``.
         values: ``[m]``: the largest log ratio found, so DTP is no less; NaN where no model can be trained without the
             record, or where one of the two models has no answer to a query that the other answers, and nothing is
             infinite. Queries to which neither has an answer do not count.
@@ -141,7 +150,7 @@ def dtp(
     Args:
         learner: the algorithm A; it must answer classes.
         records: the training set S.
-        which: rows of S to measure; by default all.
+        which: rows of S, or persons by their numbers in ``records.units``, to measure; by default all.
         seed: drives training and search.
         max_enumeration: how many queries may be enumerated.
         domains: for each column the encoded values that may be asked about; by default all categories, and for
@@ -158,7 +167,7 @@ def dtp(
     """
     if records.schema.task == "regression":
         raise ModelError("DTP is defined for classifiers; the label of these records is numeric")
-    rows = leave_one_out(len(records), which).removed
+    rows = leave_units_out(records.units, which).removed
     tried = learner.without_unused_seed(records, seed=seed)
     case = _Case(tried, records, rows, seed, released, width, execution.quiet)
     found = _found(case, max_enumeration, domains, n_queries)
@@ -188,7 +197,7 @@ def dtp_on_train(
     Args:
         learner: the algorithm A; it must answer classes.
         records: the training set S.
-        which: rows of S to leave out; by default all.
+        which: rows of S, or persons likewise, to leave out; by default all.
         seed: drives training.
         queries: rows of S that are asked about; by default all, so that time grows with the square of their number.
         released: what becomes of the answers before anyone sees them.
@@ -208,7 +217,7 @@ def dtp_on_train(
     """
     if records.schema.task == "regression":
         raise ModelError("DTP is defined for classifiers; the label of these records is numeric")
-    rows = leave_one_out(len(records), which).removed
+    rows = leave_units_out(records.units, which).removed
     asked = records.features if queries is None else records.features[leave_one_out(len(records), queries).removed]
     found = _Case(learner, records, rows, seed, released, width, execution.quiet).enumerated(asked, ON_TRAIN)
     ceiling = largest_binned_log_ratio(width)
@@ -222,9 +231,10 @@ def _found(case: _Case, max_enumeration: int, domains: Sequence[ArrayLike] | Non
     learner, records = case.learner, case.records
     if domains is not None:
         return case.enumerated(_combinations(domains, records, max_enumeration), GIVEN_VALUES)
-    if type(learner) is ConditionalFrequencies:
+    single = records.units.single
+    if type(learner) is ConditionalFrequencies and single:
         return case.bayes_inference()
-    found = case.by_columns()
+    found = case.by_columns() if single else None
     if found is not None:
         return found
     widths = records.schema.n_categories
@@ -254,7 +264,7 @@ class _Case:
             table = train_many(
                 self.learner,
                 self.records,
-                leave_one_out(len(self.records), part),
+                leave_units_out(self.records.units, part),
                 queries,
                 seed=self.seed,
                 randomness=Randomness.COMMON,
@@ -362,7 +372,7 @@ class _Case:
         )
         bound = dtp_upper_bound(self.learner, self.records, seed=self.seed) if self.released is as_is else None
         if bound is None:
-            bound = DtpBound(np.full(len(self.records), np.inf), EVERY_QUERY)
+            bound = DtpBound(np.full(len(self.records.units), np.inf), EVERY_QUERY)
         upper = np.maximum(bound.values[self.rows], np.nan_to_num(found.values, nan=0.0, posinf=np.inf))
         upper[np.isnan(found.values)] = np.inf
         rounded = np.maximum(binned_ceiling(upper, self.width), np.nan_to_num(found.binned))

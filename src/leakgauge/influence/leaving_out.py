@@ -13,11 +13,11 @@ from leakgauge.training import (
     EachModel,
     Execution,
     Job,
-    LeaveOneOut,
+    LeftOut,
     PredictionTable,
     Randomness,
     everything,
-    leave_one_out,
+    leave_units_out,
     plan,
     train_many,
 )
@@ -33,11 +33,11 @@ NOISE_QUANTILE = 0.95
 
 
 class Pair(NamedTuple):
-    """Answers with and without each record.
+    """Answers with and without each unit.
 
     Args:
-        full: of the model trained on everything, about each of m records ``[1, m, k]``.
-        without: of the models trained without each, about the record that each lacks ``[m, 1, k]``.
+        full: of the model trained on everything, about each of the records ``[1, e, k]``.
+        without: of the models trained without each unit, about the records that each lacks ``[m, q, k]``.
         prepared: the job of the latter.
     """
 
@@ -49,14 +49,14 @@ class Pair(NamedTuple):
 def train_pair(
     learner: Learner,
     records: Records,
-    rows: Indices,
+    left: LeftOut,
     seed: int,
     randomness: Randomness,
     execution: Execution,
     *,
     apart: bool = False,
 ) -> Pair:
-    """Train the model on everything, and one without each of some records.
+    """Train the model on everything, and one without each of some units.
 
     With ``apart`` the two have seeds of their own although their random numbers are in common.
     """
@@ -64,14 +64,13 @@ def train_pair(
         learner,
         records,
         everything(len(records)),
-        records.features[rows],
+        records.features[left.rows],
         seed=seed if randomness is Randomness.COMMON else Retraining.APART.seed(seed),
         randomness=randomness,
         execution=execution.alone,
     )
-    subsets, queries = leave_one_out(len(records), rows), EachModel(rows[:, None])
     own_seed = Retraining.AGAIN.seed(seed) if apart else seed
-    left_out = plan(Job(learner, records, subsets, queries, own_seed, randomness, execution.device))
+    left_out = plan(Job(learner, records, left.subsets, left.queries, own_seed, randomness, execution.device))
     return Pair(full, left_out.train(execution), left_out.prepared)
 
 
@@ -91,12 +90,13 @@ def train_again(
     """Train models with seeds that had no say in which records are looked at: a second look at a few.
 
     Returns:
-        Answers about the records ``[n_models, c, k]`` of models trained on everything, and of models without each about
-        the record that it lacks ``[c * n_models, 1, k]``, those without the same record beside each other.
+        Answers about the records ``[n_models, c, k]`` of models trained on everything, and of models without the unit
+        of each about this record ``[c * n_models, 1, k]``, those without the same unit beside each other.
     """
     removed, fresh = np.repeat(rows, n_models), Retraining.CONFIRMATION.seed(seed)
     full = train_alike(learner, records, rows, n_models, seed=fresh, execution=execution)
-    subsets, asked, coins = LeaveOneOut(len(records), removed), EachModel(removed[:, None]), Randomness.INDEPENDENT
+    subsets, asked = leave_units_out(records.units, records.units.of_row[removed]), EachModel(removed[:, None])
+    coins = Randomness.INDEPENDENT
     return full, train_many(learner, records, subsets, asked, seed=fresh + 1, randomness=coins, execution=execution)
 
 

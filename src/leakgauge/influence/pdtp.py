@@ -1,5 +1,7 @@
 """Pointwise differential training privacy: how far one record moves the model's answer about itself.
 
+Where the records say whose they are, a person with all rows is left out, and the largest answer about these counts.
+
 Long et al. 2017, definitions 4.3 and 4.4, section 5.2 (binning) and section 9 (what noise alone does).
 """
 
@@ -20,7 +22,7 @@ from leakgauge.influence.precision import Precision
 from leakgauge.models import Model, Release, as_is, binned_logs
 from leakgauge.streams import Retraining
 from leakgauge.theory import log_ratio
-from leakgauge.training import HERE, Execution, Randomness, everything, leave_one_out, train_many
+from leakgauge.training import HERE, Execution, LeftOut, Randomness, everything, leave_units_out, train_many
 from leakgauge.training.engines.refit import Refit
 from leakgauge.training.learners import answer_alike, probing_queries
 
@@ -43,10 +45,10 @@ N_SEED_TRIED_RECORDS = 8
 
 @dataclass(frozen=True)
 class Pdtp:
-    """PDTP of each record, in nats; a value of 1 means that some answer changes by a factor e.
+    """PDTP of each record, or person, in nats; a value of 1 means that some answer changes by a factor e.
 
     Args:
-        which: row of each record, int ``[m]``.
+        which: row of each record, or number of each person, int ``[m]``.
         values: PDTP of the answers as they are released, ``[m]``; infinite where a probability is 0 with or
             without the record but not both; NaN where no model could be trained without the record. The mean over
             repeats.
@@ -63,15 +65,17 @@ class Pdtp:
             measured.
         infinite_at_least: ``[m]``, what an infinite value is at least, whatever arithmetic did: finite where a
             probability of 0 may be one that single precision rounded. Infinite for all other values.
-        with_record: log-probabilities ``[repeats, m, k]`` of the models trained on all records.
-        without_record: log-probabilities ``[repeats, m, k]`` of the models trained without each record.
+        asked: the row at which the binned log ratio is largest in the first repeat, int ``[m]``: a record's own.
+        rows: the rows of all records that were asked about, int ``[e]``: of each person all.
+        with_record: log-probabilities ``[repeats, e, k]`` of the models trained on all records.
+        without_record: log-probabilities ``[repeats, e, k]`` of the models trained without each record.
         width: bin width.
         randomness: whether the two models of a pair share their random numbers.
         engine: how the models without each record were had.
         n_unconverged: models whose solver did not converge.
         failures: row to reason, for records without a value.
-        n_training: records in S.
-        refits: log-probabilities ``[r, m, k]`` of the models behind the noise floor that could be trained; ``r`` is 0
+        n_training: records, or persons, in S.
+        refits: log-probabilities ``[r, e, k]`` of the models behind the noise floor that could be trained; ``r`` is 0
             for a deterministic learner, and where the floors were not measured.
         learner: the learner that was measured; deterministic where its seeds were tried and do nothing.
     """
@@ -84,6 +88,8 @@ class Pdtp:
     binned_noise_floor: Floats
     solver_floor: Floats
     infinite_at_least: Floats
+    asked: Indices
+    rows: Indices
     with_record: Floats
     without_record: Floats
     width: float
@@ -129,7 +135,7 @@ def pdtp(
     model: Model | None = None,
     own: OwnModels | None = None,
 ) -> Pdtp:
-    """PDTP of training records by leaving each of them out.
+    """PDTP of training records, or of persons with all of their rows, by leaving each of them out.
 
     ``pdtp(t) = max over labels y of |ln p(y | x_t, trained on S) - ln p(y | x_t, trained on S without t)|``
 
@@ -144,7 +150,7 @@ def pdtp(
     Args:
         learner: the algorithm A; it must answer classes.
         records: the training set S.
-        which: rows of S to measure; by default all.
+        which: rows of S, or persons by their numbers in ``records.units``, to measure; by default all.
         seed: drives every random choice.
         randomness: common random numbers for the two models of a pair (default), or independent ones.
         n_repeats: for randomised learners, how many seeds to average over; a deterministic one is measured once.
@@ -168,18 +174,19 @@ def pdtp(
     whole(1)("n_repeats", n_repeats)
     whole(2, hint="the noise floor compares pairs of models")("n_noise_models", n_noise_models)
     number(above=0, most=0.5)("width", width)
-    rows = leave_one_out(len(records), which).removed
+    left = LeftOut.of(records, which)
+    rows = left.rows
     settled = learner.without_unused_seed(records, seed=seed) if floors else learner
     tried = settled.seed_tried and not settled.randomised
 
     def pair(repeat: int) -> Pair:
-        return train_pair(settled, records, rows, seed + Retraining.REPEAT * repeat, randomness, execution, apart=tried)
+        return train_pair(settled, records, left, seed + Retraining.REPEAT * repeat, randomness, execution, apart=tried)
 
     pairs, quiet = [pair(0)], execution.quiet
-    if not tried or _agree_without(settled, records, rows, pairs[0], seed, quiet):
+    if not tried or _agree_without(settled, records, left, pairs[0], seed, quiet):
         learner = settled
     pairs += [pair(repeat) for repeat in range(1, n_repeats if learner.randomised else 1)]
-    answers = [_logs(one) for one in pairs]
+    answers = [_logs(one, left) for one in pairs]
     with_record, without_record = (released(np.stack(side)) for side in zip(*answers, strict=True))
     ratios = known_log_ratio(with_record, without_record)
     binned = known_log_ratio(binned_logs(with_record, width), binned_logs(without_record, width))
@@ -189,10 +196,10 @@ def pdtp(
         refits = _refits(learner, records, rows, seed, n_noise_models, released, quiet)
         noise_floor, binned_noise_floor = (_noise_floor(learner, logs) for logs in (refits, binned_logs(refits, width)))
         logs = answers[0]
-        solver = _solver_errors(settled, records, rows, pairs[0], seed, quiet, apart=tried)
+        solver = _solver_errors(settled, records, left, pairs[0], seed, quiet, apart=tried)
         rounding, certain = _rounding(*logs, ratios[0])
         own = own or OwnModels(learner, records, seed)
-        delivered = answer_errors(own, learner, rows, *logs, model, at_minima=prepared.engine.converges)
+        delivered = answer_errors(own, learner, left, *logs, model, at_minima=prepared.engine.converges)
         solver_floor = np.sum(
             [
                 released.off(one, np.sum(errors, axis=0)[:, None]).max(axis=1)
@@ -204,36 +211,40 @@ def pdtp(
     else:
         refits = with_record[:0]
         noise_floor = binned_noise_floor = solver_floor = np.full(len(rows), np.nan)
+    places = left.place_of_largest(binned[0].max(axis=1))
     return Pdtp(
-        which=rows,
-        values=ratios.max(axis=2).mean(axis=0),
-        binned=binned.max(axis=2).mean(axis=0),
-        labels=_largest(binned[0]),
-        noise_floor=noise_floor,
-        binned_noise_floor=binned_noise_floor,
-        solver_floor=solver_floor,
-        infinite_at_least=certain,
+        which=left.which,
+        values=left.largest(ratios.max(axis=2).mean(axis=0)),
+        binned=left.largest(binned.max(axis=2).mean(axis=0)),
+        labels=_largest(binned[0])[places],
+        noise_floor=left.largest(noise_floor),
+        binned_noise_floor=left.largest(binned_noise_floor),
+        solver_floor=left.largest(solver_floor),
+        infinite_at_least=-left.largest(-certain),
+        asked=rows[places],
+        rows=rows,
         with_record=with_record,
         without_record=without_record,
         width=width,
         randomness=randomness,
         engine=table.engine,
         n_unconverged=sum(one.without.n_unconverged for one in pairs),
-        failures={int(rows[model]): reason for model, reason in table.failures.items()},
-        n_training=len(records),
+        failures={int(left.which[model]): reason for model, reason in table.failures.items()},
+        n_training=len(records.units),
         refits=refits,
         learner=learner,
     )
 
 
 def own_influence(learner: Learner, records: Records, seed: int = 0) -> Floats:
-    """PDTP of each training record ``[n]`` in nats, for whoever leaves out those with the most.
+    """PDTP of each training record, or of its person, ``[n]`` in nats, for whoever leaves out those with the most.
 
     Lowest, -1, where no model can be trained without the record, which so is kept; 0 where all records have one label.
     """
     if len(np.unique(records.labels)) < 2:
         return np.zeros(len(records))
-    return np.nan_to_num(pdtp(learner, records, seed=seed, floors=False).values, nan=-1.0, posinf=np.inf)
+    values = pdtp(learner, records, seed=seed, floors=False).values[records.units.of_row]
+    return np.nan_to_num(values, nan=-1.0, posinf=np.inf)
 
 
 def pairwise_floor(log_probabilities: Floats) -> Floats:
@@ -248,44 +259,44 @@ def pairwise_floor(log_probabilities: Floats) -> Floats:
     return noise_of_pairs(log_probabilities, lambda one, other: log_ratio(one, other).max(axis=1))
 
 
-def _logs(pair: Pair) -> tuple[Floats, Floats]:
-    """Log-probabilities about each record with and without it, ``[m, k]`` each."""
-    return pair.full.log_probabilities[0], pair.without.log_probabilities[:, 0]
+def _logs(pair: Pair, left: LeftOut) -> tuple[Floats, Floats]:
+    """Log-probabilities about each record with and without it, ``[e, k]`` each."""
+    return pair.full.log_probabilities[0], left.about(pair.without.log_probabilities)
 
 
 def _solver_errors(
     learner: Learner,
     records: Records,
-    rows: Indices,
+    left: LeftOut,
     pair: Pair,
     seed: int,
     execution: Execution,
     *,
     apart: bool,
 ) -> tuple[Floats, Floats]:
-    """How far engines and solvers may have moved the answers with and without each record, ``[m]`` each.
+    """How far engines and solvers may have moved the answers with and without each record, ``[e]`` each.
 
     Of an engine: the error of one answer. In the plain loop: how far the two answers move when the solver goes on to
     its end, each of them by itself. Infinite where that cannot be seen.
     """
-    full, without = _logs(pair)
+    full, without = _logs(pair, left)
     try:
         if not isinstance(pair.prepared.engine, Refit):
-            error = np.nan_to_num(pair.prepared.floor()[:, 0], nan=np.inf)
+            error = np.nan_to_num(left.about(pair.prepared.floor()), nan=np.inf)
             return error, error
-        rounded = _rounded_otherwise(learner, records, rows, seed, full)
+        rounded = _rounded_otherwise(learner, records, left.rows, seed, full)
         tight = learner.with_converged_solver() or (learner if apart else None)
         if tight is None:
             return rounded, rounded
         # Where seeds seemed to do nothing, with others: where they do something after all, the floor shows it.
         other = Retraining.SOLVED.seed(seed) if apart else seed
-        full_end, without_end = _logs(train_pair(tight, records, rows, other, COMMON, execution, apart=apart))
+        full_end, without_end = _logs(train_pair(tight, records, left, other, COMMON, execution, apart=apart), left)
     except ModelError:  # one of the models that it takes could not be trained
-        unknown = np.full(len(rows), np.inf)
+        unknown = np.full(len(left.rows), np.inf)
         return unknown, unknown
     lost = np.isnan(without).all(axis=1)  # there is no value whose floor this would be
-    left = 0.0 if tight is learner else CONVERGED_ERROR_NATS / 2
-    return rounded + left + _moved(full, full_end), rounded + left + np.where(lost, 0.0, _moved(without, without_end))
+    rounded = rounded + (0.0 if tight is learner else CONVERGED_ERROR_NATS / 2)
+    return rounded + _moved(full, full_end), rounded + np.where(lost, 0.0, _moved(without, without_end))
 
 
 def _rounded_otherwise(learner: Learner, records: Records, rows: Indices, seed: int, full: Floats) -> Floats:
@@ -330,18 +341,18 @@ def _rounding(full: Floats, without: Floats, ratios: Floats) -> tuple[tuple[Floa
 
 
 def _agree_without(
-    learner: Learner, records: Records, rows: Indices, pair: Pair, seed: int, execution: Execution
+    learner: Learner, records: Records, left: LeftOut, pair: Pair, seed: int, execution: Execution
 ) -> bool:
     """Whether two seeds make the same models without some of the records: the worst, and others from all over S."""
     if not isinstance(pair.prepared.engine, Refit):
         return True
-    values = known_log_ratio(*_logs(pair)).max(axis=1)
+    values = left.largest(known_log_ratio(*_logs(pair, left)).max(axis=1))
     order = np.argsort(-np.nan_to_num(values, nan=-1.0, posinf=np.inf), kind="stable")
     others = np.sort(order[N_SEED_TRIED_RECORDS:])
     others = others[np.linspace(0, len(others) - 1, min(N_SEED_TRIED_RECORDS, len(others))).astype(np.int64)]
-    tried = rows[np.sort(np.concatenate([order[:N_SEED_TRIED_RECORDS], others]))]
+    tried = left.which[np.sort(np.concatenate([order[:N_SEED_TRIED_RECORDS], others]))]
     queries = probing_queries(records, seed=seed)
-    subsets = leave_one_out(len(records), tried)
+    subsets = leave_units_out(records.units, tried)
     try:
         first, second = (
             train_many(

@@ -10,6 +10,7 @@ import numpy as np
 from leakgauge.arrays import Floats, Indices
 from leakgauge.errors import ModelError
 from leakgauge.escaping import shapes
+from leakgauge.records import require_one_row_each
 from leakgauge.training import EachModel, Job, Randomness, leave_one_out
 from leakgauge.training.engines.base import Refusal
 from leakgauge.training.engines.logistic.binary import (
@@ -97,6 +98,7 @@ def most_influential(learner: Learner, records: Records, k: int, *, most_exact: 
     """
     if k < 1 or (most_exact is not None and most_exact < k):
         raise ValueError(f"k must be at least 1 and most_exact at least k, got {k} and {most_exact}")
+    require_one_row_each("the screen for influential records", records)
     everyone = np.arange(len(records))
     job = Job(learner, records, leave_one_out(len(records)), EachModel(everyone[:, None]), 0, Randomness.COMMON)
     if records.has_missing:

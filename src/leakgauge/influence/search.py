@@ -25,7 +25,7 @@ from leakgauge.models import Release, answers, as_is, binned_logs
 from leakgauge.records import OneHotCodes
 from leakgauge.streams import AuditStream
 from leakgauge.theory import largest_binned_log_ratio
-from leakgauge.training import HERE, Execution, Job, Randomness, everything, leave_one_out
+from leakgauge.training import HERE, Execution, Job, Randomness, everything, leave_units_out
 from leakgauge.training.engines.refit import Refit
 from leakgauge.training.learners import trained
 from leakgauge.training.threads import one_thread
@@ -58,13 +58,14 @@ class QuerySearch:
     """The best queries found.
 
     Args:
-        which: row of each record, int ``[m]``.
+        which: row of each record, or number of each person, int ``[m]``.
         values: largest log ratio found, in nats ``[m]``: a lower bound of DTP; of a regressor the largest absolute
             change of a prediction, in the units of the label. NaN where no model exists without the record. A
             probability that single precision rounds to 0 counts as the largest one that it may round to 0.
         floor: how far the digits that the two answers behind ``values`` do not have may have moved it ``[m]``.
         binned: largest log ratio found after binning ``[m]``; it may belong to another query; of a regressor 0.
-        own: the same as ``values`` at the record itself (PDTP) ``[m]``, never more than ``values``.
+        own: the same as ``values`` at the record itself, or the person's own (PDTP) ``[m]``, never more than
+            ``values``.
         binned_own: the same after binning.
         queries: the query with ``values``, encoded ``[m, d]``.
         labels: the label with it, class codes ``[m]``; of a regressor 0.
@@ -118,7 +119,7 @@ def search(
     Args:
         learner: the algorithm A.
         records: the training set S.
-        which: rows of S to measure; by default all.
+        which: rows of S, or persons by their numbers in ``records.units``, to measure; by default all.
         seed: drives training and search; a record's search does not depend on which others are searched.
         n_queries: budget for each record, at least 1; the first is the record itself.
         beyond: how far numbers may go outside the range of the training records, as a share of that range.
@@ -132,33 +133,34 @@ def search(
     """
     whole(1)("n_queries", n_queries)
     number(least=0)("beyond", beyond)
-    rows = leave_one_out(len(records), which).removed
+    units = records.units
+    removed = leave_units_out(units, which).removed
     tight = learner.with_converged_solver() or learner
     space = _Space.of(records, beyond)
     found: list[_Climb] = []
     failures: dict[int, str] = {}
     with one_thread():
         full = trained(tight, records, seed=seed).model
-        for n_done, t in enumerate(rows.tolist()):
-            execution.tell(n_done, len(rows))
+        for n_done, t in enumerate(removed.tolist()):
+            execution.tell(n_done, len(removed))
             climb = _Climb(space, n_queries, AuditStream.SEARCH.generator(seed, t), released, width)
             found.append(climb)
             try:
-                without = trained(tight, records[np.arange(len(records)) != t], seed=seed).model
-                climb.run(full, without, t)
+                without = trained(tight, records[units.of_row != t], seed=seed).model
+                climb.run(full, without, units.rows_of(removed[[n_done]])[0])
             except ModelError as error:
                 failures[t] = str(error)
                 if climb.value < 0:
                     climb.fail()
-    execution.tell(len(rows), len(rows))
+    execution.tell(len(removed), len(removed))
     return QuerySearch(
-        which=rows,
+        which=removed,
         values=np.array([climb.value for climb in found], dtype=np.float64),
         floor=np.array([climb.floor for climb in found], dtype=np.float64),
         binned=np.array([climb.binned for climb in found], dtype=np.float64),
         own=np.array([climb.own for climb in found], dtype=np.float64),
         binned_own=np.array([climb.binned_own for climb in found], dtype=np.float64),
-        queries=np.array([climb.query for climb in found]).reshape(len(rows), -1),
+        queries=np.array([climb.query for climb in found]).reshape(len(removed), -1),
         labels=np.array([climb.label for climb in found], dtype=np.int64),
         n_asked=np.array([climb.n_asked for climb in found], dtype=np.int64),
         failures=failures,
@@ -313,12 +315,14 @@ class _Climb:
         self.query, self.label, self.floor, self.n_asked = space.codes.expand(space.low[None])[0], 0, 0.0, 0
         self.precision: Precision | None = None
 
-    def run(self, full: Model, without: Model, t: int) -> None:
-        """Spend the budget on the two models of record t."""
+    def run(self, full: Model, without: Model, rows: Indices) -> None:
+        """Spend the budget on the two models of a unit, whose rows these are."""
         self.models = full, without
-        starts = self.space.starts(t, max(1, self.budget // 4), self.rng)
+        own = self.space.features[rows[1:]]
+        starts = np.concatenate([own, self.space.starts(int(rows[0]), max(1, self.budget // 4), self.rng)])
         heights, plain, binned = self._ask(starts)
-        self.own, self.binned_own = float(plain[0]), float(binned[0])
+        # The first of the starts beside its rows is the first of them.
+        self.own, self.binned_own = (float(part[: len(rows)].max()) for part in (plain, binned))
         order = np.argsort(-np.nan_to_num(heights, nan=-1.0, posinf=np.inf), kind="stable")
         waiting = (_Ascent(starts[place], float(heights[place])) for place in order)
         n_together = max(1, (self.budget - self.n_asked) // (N_STEPS * self.space.n_of_step))

@@ -120,6 +120,7 @@ def as_seen(
     if records is None:
         return None
     if isinstance(records, Records):
+        persons = records.persons if persons is None else persons
         records = records.with_native(Native.PANDAS if hasattr(model, "feature_names_in_") else Native.NUMPY)
         table: Any = records.schema.decode(records.features)
         labels = np.asarray(records.schema.decode_labels(records.labels))

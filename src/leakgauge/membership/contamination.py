@@ -32,6 +32,7 @@ from leakgauge.errors import DataError, ModelError
 from leakgauge.membership._checks import checked_members
 from leakgauge.membership.likelihood_ratio import rising_signals
 from leakgauge.models import AnswerKind
+from leakgauge.records import Units
 from leakgauge.training import PredictionTable
 
 # Differences below this share of a signal are rounding errors, and a tie is no evidence.
@@ -61,7 +62,11 @@ class Contamination:
 
 
 def contamination(
-    siblings: PredictionTable, answers: Floats, labels: NDArray[np.generic], is_member: ArrayLike
+    siblings: PredictionTable,
+    answers: Floats,
+    labels: NDArray[np.generic],
+    is_member: ArrayLike,
+    units: Units | None = None,
 ) -> Contamination:
     """Ask whether the holdout of a model was partly trained on.
 
@@ -71,6 +76,8 @@ def contamination(
         answers: the model's answers about the candidates, ``[n, k]``.
         labels: true classes or values ``[n]``.
         is_member: bool ``[n]``: the candidates that the model is said to have been trained on; the rest is the holdout.
+        units: whose candidate each is, where training sets are drawn of persons: then all have as many persons. The
+            share is of their records.
 
     Raises:
         ModelError: answers are not those of siblings to so many records, or NaN.
@@ -82,7 +89,7 @@ def contamination(
         raise ModelError(f"answers must be those of one model, {siblings.answers.shape[1:]}, got {np.shape(answers)}")
     known = checked_members(np.asarray(is_member)[None], 1, n)
     members = np.vstack([siblings.members, known])
-    sizes = members.sum(axis=1)
+    sizes = (members if units is None else units.agreed(members)).sum(axis=1)
     if (sizes != sizes[-1]).any():
         raise DataError(
             f"siblings must be trained on as many candidates as the model, {sizes[-1]}, got {sizes[:-1].min()} to "
@@ -98,7 +105,7 @@ def contamination(
     out, own = _share_of_way(signals - outside, way, ~members), _share_of_way(signals - outside, way, members)
     losses = signals**2 if siblings.kind is AnswerKind.VALUES else np.logaddexp(0.0, -signals)
     above = losses - _mean_of_others(losses, ~members, complements)
-    below = -np.where(members, 0.0, above).sum(axis=1)  # holdouts are of one size
+    below = -np.where(members, 0.0, above).sum(axis=1)  # holdouts are of one size, or of as many persons
     typical, reach = out[:-1].mean(), own[:-1].mean() - out[:-1].mean()
     found = reach > 0
     return Contamination(

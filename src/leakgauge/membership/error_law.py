@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.membership import gaussian_error
-from leakgauge.training import HERE, DenseSubsets, EachModel, Execution, leave_one_out, train_many
+from leakgauge.training import HERE, DenseSubsets, Execution, LeftOut, train_many
 
 if TYPE_CHECKING:
     from leakgauge.records import Records
@@ -21,24 +21,24 @@ N_FOLDS = 10
 
 
 def left_out_error(learner: Learner, records: Records, *, seed: int, execution: Execution = HERE) -> float:
-    """Root mean squared error of models trained without the record they are asked about.
+    """Root mean squared error of models trained without the record they are asked about, and all others of its person.
 
-    Leave-one-out up to 10,000 records, ten shuffled folds above. Records whose model could not be trained, or did not
+    Leave-one-out up to 10,000 of them, ten shuffled folds above. Records whose model could not be trained, or did not
     answer about them, are left out.
 
     Raises:
         ModelError: no model could be trained at all.
     """
-    n = len(records)
+    units = records.units
+    n = len(units)
     if n <= SHUFFLED_FOLDS_FROM_RECORDS:
-        table = train_many(
-            learner, records, leave_one_out(n), EachModel(np.arange(n)[:, None]), seed=seed, execution=execution
-        )
-        return _root_mean_square(records.labels - table.values[:, 0])
-    fold = np.random.default_rng(seed).permutation(n) % N_FOLDS
+        left = LeftOut.of(records)
+        table = train_many(learner, records, left.subsets, left.queries, seed=seed, execution=execution)
+        return _root_mean_square(records.labels[left.rows] - left.about(table.values))
+    fold = (np.random.default_rng(seed).permutation(n) % N_FOLDS)[units.of_row]
     members = fold[None, :] != np.arange(N_FOLDS)[:, None]
     table = train_many(learner, records, DenseSubsets(members), seed=seed, execution=execution)
-    return _root_mean_square(records.labels - table.values[fold, np.arange(n)])
+    return _root_mean_square(records.labels - table.values[fold, np.arange(len(records))])
 
 
 def _root_mean_square(errors: NDArray[np.float64]) -> float:

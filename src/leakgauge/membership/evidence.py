@@ -12,6 +12,7 @@ from leakgauge.errors import ModelError
 from leakgauge.escaping import shapes
 from leakgauge.membership import loss_threshold
 from leakgauge.models import AnswerKind
+from leakgauge.records import Units
 from leakgauge.theory import bin_centres
 from leakgauge.training import PredictionTable
 
@@ -57,6 +58,7 @@ class MembershipEvidence:
         steadiness: share of slightly changed copies of each candidate that the target gave the candidate's class,
             ``[n]``, from :func:`leakgauge.membership.noise_robustness.steadiness`.
         members: which candidates the target was trained on, bool ``[n]``: for attacks of the auditor, who knows.
+        units: whose candidate each is: a person's are all members or none. By default each is by itself.
     """
 
     kind: AnswerKind
@@ -72,6 +74,7 @@ class MembershipEvidence:
     population: PopulationRecords | None = None
     steadiness: Floats | None = None
     members: Flags | None = None
+    units: Units | None = None
 
     __repr__ = shapes
 
@@ -88,6 +91,11 @@ class MembershipEvidence:
         if self.members is None:
             raise ModelError("this attack needs to know which candidates are members, which is not in the evidence")
         return self.members
+
+    @property
+    def of_units(self) -> Units:
+        """Whose candidate each is; each by itself where nothing is said."""
+        return Units.rows(len(self.labels)) if self.units is None else self.units
 
     @property
     def codes(self) -> NDArray[np.int64]:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,7 +26,7 @@ from leakgauge.membership.attack import MembershipAttack
 from leakgauge.membership.evidence import MembershipEvidence
 from leakgauge.membership.together import SharedTableGame
 from leakgauge.models import AnswerKind
-from leakgauge.records import Records
+from leakgauge.records import Records, Units, require_one_row_each
 from leakgauge.statistics import Estimate, GameMean, GameTpr, game_auc, game_mean, game_tpr, mean
 from leakgauge.training import (
     HERE,
@@ -108,6 +109,7 @@ def population_game(
 
     Source: Yeom et al. 2018, Experiment 1 and Definition 4.
     """
+    require_one_row_each("the population game", population)
     if size < 1:
         raise DataError(f"size must be at least 1, got {size}; it is the number of draws in a training set")
     n, n_all = len(population), n_models + (n_shadows if any(attack.needs_shadows for attack in attacks) else 0)
@@ -184,7 +186,7 @@ def _says_member(attack: MembershipAttack, evidence: MembershipEvidence) -> Floa
 
 @dataclass(frozen=True)
 class RecordSuccess:
-    """How often an attack was right about each record when models of a table played the target in turn.
+    """How often an attack was right about each record, or person, when models of a table played the target in turn.
 
     Rates over all games at once come from :attr:`inside` and :attr:`outside`:
     ``tpr_at_fpr(success.inside, success.outside, 0.01).value`` is the true-positive rate at one threshold for all
@@ -259,6 +261,7 @@ def everyone_as_target(
     seed: int = 0,
     targets: Indices | None = None,
     features: Floats | None = None,
+    units: Units | None = None,
 ) -> RecordSuccess:
     """Let each model of the table play the target while the others play the shadows.
 
@@ -280,6 +283,8 @@ def everyone_as_target(
         seed: for attacks that draw random numbers.
         targets: the models that play the target, by default all; the others still play shadows.
         features: encoded features of the pool ``[n, d]``, for attacks that read them.
+        units: whose record each is; a person's are all in a training set or none, and her score is their mean. By
+            default each record is by itself.
 
     Raises:
         ModelError: the attack does not work on such answers, or needs records that are no candidates.
@@ -293,7 +298,9 @@ def everyone_as_target(
     usable = _trained(table)
     playing = np.searchsorted(usable, playing[np.isin(playing, usable)])
     table = table if len(usable) == len(table) else table.rows(usable)
-    everyone, members = table.members, table.members[playing]
+    units = Units.rows(len(labels)) if units is None else units
+    everyone = units.agreed(table.members)
+    members = everyone[playing]
     opposed, complements = _opposed(everyone, playing)
     clusters, chance = np.where(complements >= 0, np.minimum(playing, complements), playing), None
     if attack.train is not None:
@@ -307,11 +314,14 @@ def everyone_as_target(
             return table.rows(np.flatnonzero(shadows)) if attack.needs_shadows else None
 
         def evidence(t: int, model: int) -> MembershipEvidence:
-            return replace(_evidence(table, labels, model, others(t, model), width, seed), features=features)
+            held = _evidence(table, labels, model, others(t, model), width, seed)
+            return replace(held, features=features, units=units)
 
         scores = np.stack([attack.score(evidence(t, model)) for t, model in enumerate(playing)])
         if attack.member_probability is not None:
-            chance = np.stack([attack.member_probability(evidence(t, model)) for t, model in enumerate(playing)])
+            chances = [attack.member_probability(evidence(t, model)) for t, model in enumerate(playing)]
+            chance = units.mean(np.stack(chances))
+    scores = units.mean(scores)
     accuracy = _balanced_accuracy((scores > 0) == members, members)
     return RecordSuccess(attack.name, accuracy, len(playing), scores, members, clusters, chance)
 
@@ -435,6 +445,7 @@ def strongest_per_record(
     *,
     width: float = 0.01,
     seed: int = 0,
+    units: Units | None = None,
 ) -> Strongest:
     """How often the best of several attacks is right about each record, corrected for having chosen it.
 
@@ -454,6 +465,7 @@ def strongest_per_record(
         attacks: those to choose from. Among equally successful ones for a record the earlier is taken.
         width: bin width.
         seed: for attacks that draw random numbers.
+        units: whose record each is, as for :func:`everyone_as_target`.
 
     Raises:
         ModelError: an attack does not work on such answers; a model could not be trained; or there is no attack.
@@ -465,15 +477,14 @@ def strongest_per_record(
         raise ModelError("some models could not be trained, which may part complementary sets; leave out their pairs")
     middle = len(table) // 4 * 2  # even, so that complementary pairs stay together
     halves = np.arange(middle), np.arange(middle, len(table))
-    n = table.answers.shape[1]
+    n = table.answers.shape[1] if units is None else len(units)
+    play = partial(everyone_as_target, width=width, seed=seed, units=units)
     chosen, accuracy = np.empty((2, n), dtype=np.int64), np.empty((2, n))
     for i, (choosing, judging) in enumerate((halves, halves[::-1])):
         own, judged = table.rows(choosing), table.rows(np.concatenate([choosing, judging]))
         playing = np.arange(len(choosing), len(table))
-        tried = [everyone_as_target(own, labels, one, width=width, seed=seed).accuracy for one in attacks]
-        found = [
-            everyone_as_target(judged, labels, one, width=width, seed=seed, targets=playing).accuracy for one in attacks
-        ]
+        tried = [play(own, labels, one).accuracy for one in attacks]
+        found = [play(judged, labels, one, targets=playing).accuracy for one in attacks]
         chosen[i] = np.argmax(tried, axis=0)
         accuracy[i] = np.take_along_axis(np.stack(found), chosen[i][None], axis=0)[0]
     return Strongest(tuple(one.name for one in attacks), chosen, accuracy.mean(axis=0), len(table))

@@ -31,6 +31,7 @@ from leakgauge.membership import likelihood_ratio
 from leakgauge.membership.attack import MembershipAttack
 from leakgauge.membership.evidence import MembershipEvidence
 from leakgauge.models import AnswerKind
+from leakgauge.records import Units
 from leakgauge.statistics import Estimate, advantage_of_decisions
 from leakgauge.training.engines.forests import Forest, acceptance
 from leakgauge.training.trees import NO_LIMIT, Criterion, Rules, Sample, drawn
@@ -129,7 +130,13 @@ def _fewest_digits(numbers: Floats) -> list[Floats]:
 
 
 def cross_fitted(
-    kind: AnswerKind, answers: Floats, labels: NDArray[np.generic], is_member: ArrayLike, *, seed: int
+    kind: AnswerKind,
+    answers: Floats,
+    labels: NDArray[np.generic],
+    is_member: ArrayLike,
+    *,
+    seed: int,
+    units: Units | None = None,
 ) -> Floats:
     """Probability of being a member as the forest of the other fold sees it, ``[n]``; above one half means member.
 
@@ -141,12 +148,13 @@ def cross_fitted(
         labels: true classes or values ``[n]``.
         is_member: bool ``[n]``, at least two members and two others.
         seed: draws the folds and grows the forests.
+        units: whose record each is, so that all of a person's are in one fold; by default each is by itself.
 
     Raises:
         ModelError: as :func:`signal_features`.
         DataError: membership is not bool ``[n]``, or there are fewer than two of either kind.
     """
-    return _cross_fitted(signal_features(kind, answers, labels), *_divided(is_member, len(labels), seed))
+    return _cross_fitted(signal_features(kind, answers, labels), *_divided(is_member, len(labels), seed, units))
 
 
 def learned_advantage(
@@ -191,10 +199,13 @@ def learned_advantage(
     )
 
 
-def _divided(is_member: ArrayLike, n: int, seed: int) -> tuple[Flags, Flags, np.random.Generator]:
+def _divided(
+    is_member: ArrayLike, n: int, seed: int, units: Units | None = None
+) -> tuple[Flags, Flags, np.random.Generator]:
     """Membership, the first fold, and what the forests are grown with."""
+    units = Units.rows(n) if units is None else units
     known, rng = _checked(is_member, n), np.random.default_rng(seed)
-    return known, _first_fold(known, rng.permutation(n)), rng
+    return known, _first_fold(units.agreed(known), rng.permutation(len(units)))[units.of_row], rng
 
 
 def _checked(is_member: ArrayLike, n: int) -> Flags:
@@ -256,7 +267,8 @@ def _rules(n_features: int) -> Rules:
 
 def _score(evidence: MembershipEvidence) -> Floats:
     members = evidence.known_members
-    return cross_fitted(evidence.kind, evidence.answers, evidence.labels, members, seed=evidence.seed) - 0.5
+    seed, units = evidence.seed, evidence.of_units
+    return cross_fitted(evidence.kind, evidence.answers, evidence.labels, members, seed=seed, units=units) - 0.5
 
 
 ATTACK = MembershipAttack(

@@ -25,6 +25,7 @@ from leakgauge.membership.attack import MembershipAttack
 from leakgauge.membership.attacks import ATTACKS, AUDITOR_ATTACKS, OFFLINE_ATTACKS
 from leakgauge.membership.evidence import MembershipEvidence
 from leakgauge.models import AnswerKind, load_object
+from leakgauge.records import Units
 from leakgauge.streams import AuditStream
 from leakgauge.training import DenseSubsets, PredictionTable
 from leakgauge.training.fingerprints import fingerprint
@@ -172,6 +173,7 @@ class _Guarded:
             population=None,
             steadiness=None,
             members=None,
+            units=Units.of(evidence.of_units.of_row[order]),
         )
         try:
             with np.errstate(), user_code(f"attack {self.name!r}", "scoring"):

@@ -23,6 +23,7 @@ from leakgauge.properties.inference import PreparedAttack, PropertyAttack, prepa
 from leakgauge.properties.parameters import GameParameters
 from leakgauge.properties.population import Side, Sides
 from leakgauge.properties.training_sets import Trainer
+from leakgauge.records import require_one_row_each
 from leakgauge.statistics import Estimate, advantage_of_decisions, mean
 from leakgauge.streams import GameStream
 from leakgauge.training import HERE, Execution
@@ -163,6 +164,7 @@ def play(
         DataError: there are too few records.
         ModelError: a model could not be trained, or does not answer what the attack asks.
     """
+    require_one_row_each("property inference", population.owner.records, population.attacker.records)
     attack = attack or PropertyAttack()
     whole(0, hint="0 measures neither precision nor recall")("n_test", n_test)
     if n_test and attack.answers is not AnswerKind.LABELS:

@@ -6,8 +6,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from leakgauge.auditing import Settings, Subject
 from leakgauge.defences import (
     Binning,
@@ -25,7 +23,7 @@ from leakgauge.defences import (
 from leakgauge.errors import ConfigError
 from leakgauge.influence import own_influence
 from leakgauge.records import Records, Task, concatenate
-from leakgauge.training import EachModel, Job, Learner, Randomness, leave_one_out
+from leakgauge.training import Job, Learner, LeftOut, Randomness
 from leakgauge.training import plan as plan_of
 
 MOST_REMOVABLE = 2000
@@ -221,15 +219,7 @@ def default_defences(what: Subject, settings: Settings) -> tuple[Defence, ...]:
 
 
 def n_refits(learner: Learner, train: Records, settings: Settings) -> int:
-    """How many models must be trained to leave every record out."""
-    everyone = np.arange(len(train))
-    job = Job(
-        learner,
-        train,
-        leave_one_out(len(train)),
-        EachModel(everyone[:, None]),
-        settings.seed,
-        Randomness.COMMON,
-        settings.device,
-    )
+    """How many models must be trained to leave every record, or person, out."""
+    left = LeftOut.of(train)
+    job = Job(learner, train, left.subsets, left.queries, settings.seed, Randomness.COMMON, settings.device)
     return plan_of(job).n_trained

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from leakgauge.arrays import Floats, Indices
-from leakgauge.statistics import Estimate, clopper_pearson, mean
+from leakgauge.statistics import Estimate, clopper_pearson, clustered_mean
 
 N_CALIBRATION_BINS = 10
 """Bins of the calibration error."""
@@ -20,31 +20,35 @@ class Quality:
 
     Args:
         errors: 0 or 1 for a classifier, else the squared error ``[n]``.
+        whose: equal for records of one person, by whom intervals are made ``[n]``.
         log_losses: see :func:`log_losses` ``[n]``; ``None`` for a regressor.
         largest: the largest that a record's log loss may be, or error; infinite where there is none.
         calibration: see :func:`calibration_error`; ``None`` where no probabilities are released.
     """
 
     errors: Floats
+    whose: Indices
     log_losses: Floats | None = None
     largest: float = math.inf
     calibration: float | None = None
 
 
-def quality(answers: Floats, labels: Floats | Indices, *, probabilities: bool) -> Quality:
+def quality(answers: Floats, labels: Floats | Indices, *, probabilities: bool, whose: Indices | None = None) -> Quality:
     """How well a model answers.
 
     Args:
         answers: released log-probabilities ``[n, k]``, labels as 0 and ``-inf`` ``[n, k]``, or values ``[n, 1]``.
         labels: class codes, or values ``[n]``.
         probabilities: whether probabilities are released.
+        whose: equal for records of one person ``[n]``; by default each is by itself.
     """
+    whose = np.arange(len(labels)) if whose is None else whose
     if answers.shape[1] == 1:
-        return Quality(np.asarray((answers[:, 0] - labels) ** 2, dtype=np.float64))
+        return Quality(np.asarray((answers[:, 0] - labels) ** 2, dtype=np.float64), whose)
     codes = labels.astype(np.int64)
     wrong = np.asarray(np.argmax(answers, axis=1) != codes, dtype=np.float64)
     losses, largest = log_losses(answers, codes)
-    return Quality(wrong, losses, largest, calibration_error(np.exp(answers), codes) if probabilities else None)
+    return Quality(wrong, whose, losses, largest, calibration_error(np.exp(answers), codes) if probabilities else None)
 
 
 def log_losses(logs: Floats, codes: Indices) -> tuple[Floats, float]:
@@ -105,17 +109,20 @@ def calibration_error(probabilities: Floats, codes: Indices) -> float:
 def estimated_error(found: Quality, confidence: float) -> Estimate:
     """The mean error, with an interval."""
     if found.log_losses is None:
-        return mean(found.errors, confidence=confidence, lower=0.0)
+        return clustered_mean(found.errors, found.whose, confidence=confidence, lower=0.0)
+    if len(np.unique(found.whose)) < len(found.whose):
+        return clustered_mean(found.errors, found.whose, confidence=confidence, lower=0.0, upper=1.0)
     return clopper_pearson(int(found.errors.sum()), len(found.errors), confidence=confidence)
 
 
-def increase(now: Floats, before: Floats, confidence: float, *, largest: float) -> Estimate:
+def increase(now: Floats, before: Floats, whose: Indices, confidence: float, *, largest: float) -> Estimate:
     """How much larger a loss is than without a defence, on the same records.
 
     Args:
         now: with the defence ``[n]``.
         before: without ``[n]``.
+        whose: equal for records of one person ``[n]``.
         confidence: of the interval.
         largest: the largest possible loss.
     """
-    return mean(now - before, confidence=confidence, lower=-largest, upper=largest)
+    return clustered_mean(now - before, whose, confidence=confidence, lower=-largest, upper=largest)

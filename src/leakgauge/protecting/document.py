@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from pydantic import ConfigDict
 
 from leakgauge._version import __version__
-from leakgauge.auditing import AuditDocument, AuditResult, Document, ReleaseRule, Run, Verdict
+from leakgauge.auditing import AuditDocument, AuditResult, Description, Document, ReleaseRule, Run, Verdict
 from leakgauge.auditing.drawn import Histogram, RocCurve
 from leakgauge.auditing.form import DocumentFormat
 from leakgauge.auditing.run import make_private
@@ -34,6 +34,12 @@ FILE = "protection.json"
 SCHEMA_VERSION = "2.0"
 """Of ``protection.json``: the first number changes when a reader of the old form would be misled."""
 
+
+OF_RECORDS = (
+    "This is proven of single rows: for a person with m rows the logarithms of the ratios are up to m times as large "
+    "(group privacy)"
+)
+"""What every guarantee says where persons have several rows."""
 
 MEASURED = (
     "The guarantee does not hold for the model measured here: its random numbers come from the seed of the audit, and "
@@ -83,7 +89,7 @@ class TriedDocument:
             defence.name,
             defence.title,
             defence.source,
-            _guarantee(defence),
+            _guarantee(defence, one.result.description),
             one.risk,
             one.error,
             one.more_error,
@@ -158,11 +164,12 @@ class ProtectionDocument:
         return next(one for one in self.tried if one.name == name)
 
 
-def _guarantee(defence: Defence) -> str | None:
-    """What is proven, and that it is not of the model measured where it rests on numbers that nobody may know."""
-    if defence.guarantee is None or not defence.needs_secrecy:
-        return defence.guarantee
-    return f"{defence.guarantee}. {MEASURED}"
+def _guarantee(defence: Defence, about: Description) -> str | None:
+    """What is proven, of whom, and that it is not of the model measured where it rests on numbers nobody may know."""
+    said = defence.guarantee
+    if said is not None and about.n_rows is not None:
+        said = f"{said}. {OF_RECORDS}"
+    return said if said is None or not defence.needs_secrecy else f"{said}. {MEASURED}"
 
 
 def _summary(result: AuditResult) -> AuditDocument:

@@ -24,7 +24,7 @@ from leakgauge.progress import ShownProgress, of_part, reported
 from leakgauge.protecting.choice import Strengths, default_defences, n_refits
 from leakgauge.protecting.cost import Quality, estimated_error, increase, quality
 from leakgauge.protecting.outcome import Protection, Refused, Tried
-from leakgauge.statistics import bonferroni_confidence, mean
+from leakgauge.statistics import bonferroni_confidence, clustered_mean
 from leakgauge.storing import refuse_links
 
 if TYPE_CHECKING:
@@ -187,19 +187,24 @@ def _quality(what: Subject, settings: Settings) -> Quality:
     holdout = what.holdout
     model = released_model(what, settings)
     given = answers(model, holdout.features, len(holdout.schema.classes))
-    return quality(given, holdout.labels, probabilities=kind_of(model) is AnswerKind.PROBABILITIES)
+    return quality(
+        given,
+        holdout.labels,
+        probabilities=kind_of(model) is AnswerKind.PROBABILITIES,
+        whose=holdout.units.of_row,
+    )
 
 
 def _tried(defence: Defence, result: AuditResult, now: Quality, before: Quality, confidence: float) -> Tried:
     """What became of the model, held against the one without a defence."""
     is_class = now.log_losses is not None
-    more_error = increase(now.errors, before.errors, confidence, largest=1.0 if is_class else np.inf)
+    more_error = increase(now.errors, before.errors, now.whose, confidence, largest=1.0 if is_class else np.inf)
     log_loss, cost = None, more_error
     if now.log_losses is not None and before.log_losses is not None:
-        log_loss = mean(now.log_losses, confidence=confidence, lower=0.0)
+        log_loss = clustered_mean(now.log_losses, now.whose, confidence=confidence, lower=0.0)
         if before.calibration is not None:
             largest = max(now.largest, before.largest)
-            cost = increase(now.log_losses, before.log_losses, confidence, largest=largest)
+            cost = increase(now.log_losses, before.log_losses, now.whose, confidence, largest=largest)
     return Tried(defence, result, estimated_error(now, confidence), more_error, log_loss, now.calibration, cost)
 
 

@@ -12,8 +12,9 @@ from leakgauge.records.duplicates import Codes, record_codes
 from leakgauge.records.one_hot import OneHotCodes
 from leakgauge.records.reading import read_table
 from leakgauge.records.schema import ArrayForm, Column, Kind, Native, OneHot, Role, Schema, Task, Value
-from leakgauge.records.splitting import random_half, split
-from leakgauge.records.table import Records, concatenate, from_pair
+from leakgauge.records.splitting import draw, random_half, split
+from leakgauge.records.table import Records, concatenate, from_pair, n_shared_persons, require_one_row_each
+from leakgauge.records.units import Units
 
 if TYPE_CHECKING:
     from leakgauge.records.discretise import Edges, FixedBins, bin_counts, bin_edges
@@ -32,14 +33,18 @@ __all__ = [
     "Role",
     "Schema",
     "Task",
+    "Units",
     "Value",
     "bin_counts",
     "bin_edges",
     "concatenate",
+    "draw",
     "from_pair",
+    "n_shared_persons",
     "random_half",
     "read_table",
     "record_codes",
+    "require_one_row_each",
     "split",
 ]
 

@@ -28,11 +28,13 @@ class TargetedTable:
         table: The table with the features (and perhaps more columns).
         target: The labels, one per row.
         ids: One per row, unique.
+        persons: Whose row each is, if that was said.
     """
 
     table: RawTable
     target: RawColumn
     ids: npt.NDArray[np.generic]
+    persons: npt.NDArray[np.generic] | None = None
 
     __repr__ = shapes
 
@@ -45,7 +47,7 @@ class Wishes:
         columns: Declared columns by name.
         sensitive: Names of features to mark as sensitive.
         categorical: Names of features to take as categories although they hold numbers.
-        left_out: Names of columns that are not features: the target, the id column, ignored ones.
+        left_out: Names of columns that are not features: the target, the id and person columns, ignored ones.
         task: Classification or regression, if said.
         classes: The classes in order, if said.
         one_hot: By the name of each one-hot group those of its columns.

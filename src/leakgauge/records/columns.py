@@ -38,12 +38,16 @@ class Kind(StrEnum):
 
 
 class Role(StrEnum):
-    """What a column is used for; a sensitive column is a feature that attribute inference tries to guess."""
+    """What a column is used for.
+
+    A sensitive column is a feature that attribute inference tries to guess; a person's says whose row it is.
+    """
 
     FEATURE = "feature"
     TARGET = "target"
     SENSITIVE = "sensitive"
     ID = "id"
+    PERSON = "person"
     IGNORE = "ignore"
 
 

@@ -7,7 +7,8 @@ import hashlib
 import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from functools import cached_property
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -20,6 +21,7 @@ from leakgauge.records._messages import closest_column, shortened
 from leakgauge.records.columns import Column, Native, Role, Task, Value
 from leakgauge.records.one_hot import require_one_hot
 from leakgauge.records.schema import Schema
+from leakgauge.records.units import Units
 
 Index: TypeAlias = int | slice | npt.NDArray[np.bool_] | npt.NDArray[np.integer[Any]] | Sequence[int]
 _ROWS_AT_ONCE = 4096  # rows hashed or compared in one go: bounds the memory of temporary copies
@@ -41,6 +43,8 @@ class Records:
         schema: What the columns mean.
         ids: Unique, [n], integers or text. They survive selection and splitting, so that a report can name a row
             of the user's own file.
+        persons: Whose row each is, [n], integers or text; ``None`` where every row is a person by itself. It is no
+            feature: no model sees it.
 
     Raises:
         DataError: If shapes disagree, a number is infinite or a label missing, a code is not that of a category or
@@ -57,6 +61,7 @@ class Records:
     labels: npt.NDArray[np.int64] | npt.NDArray[np.float64]
     schema: Schema
     ids: npt.NDArray[Any]
+    persons: npt.NDArray[Any] | None = None
 
     __repr__ = shapes
 
@@ -68,7 +73,10 @@ class Records:
         for j, column in enumerate(self.schema.columns):
             if column.is_categorical:
                 as_codes(column, features[:, j])
-        self._set(features, _checked_labels(labels, self.schema), self.schema, ids)
+        persons = None if self.persons is None else _plain_ids(np.asarray(self.persons), "persons")
+        if persons is not None and persons.shape != ids.shape:
+            raise DataError(f"persons must have shape ({len(ids)},), one per row, got {persons.shape}.")
+        self._set(features, _checked_labels(labels, self.schema), self.schema, ids, persons)
         _require_unique(ids)
 
     def __len__(self) -> int:
@@ -82,7 +90,13 @@ class Records:
             IndexError: If an index is out of range.
         """
         rows = self._rows(index)
-        return _unchecked(self.features[rows], self.labels[rows], self.schema, self.ids[rows])
+        persons = None if self.persons is None else self.persons[rows]
+        return _unchecked(self.features[rows], self.labels[rows], self.schema, self.ids[rows], persons)
+
+    @cached_property
+    def units(self) -> Units:
+        """Who is protected: persons with their rows, numbered in the order of their first ones."""
+        return Units.rows(len(self)) if self.persons is None else Units.of(self.persons)
 
     @property
     def has_missing(self) -> bool:
@@ -94,7 +108,7 @@ class Records:
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         # a copy that was pickled for a worker process must be as read-only as the original
-        self._set(state["features"], state["labels"], state["schema"], state["ids"])
+        self._set(state["features"], state["labels"], state["schema"], state["ids"], state["persons"])
 
     @classmethod
     def from_arrays(
@@ -108,6 +122,7 @@ class Records:
         task: Task | None = None,
         classes: Sequence[Value] | None = None,
         ids: npt.ArrayLike | None = None,
+        persons: npt.ArrayLike | None = None,
         one_hot: Mapping[str, Sequence[str]] | None = None,
     ) -> Records:
         """Records from features and labels apart, as for scikit-learn.
@@ -122,6 +137,7 @@ class Records:
                 classes if all are whole and at most 20 are distinct; all else is regression.
             classes: The classes in order, if they are more than those that occur, or in another order.
             ids: Unique integers or text [n]; by default 0, 1, 2, …
+            persons: Whose row each is, integers or text [n]; by default every row is a person by itself.
             one_hot: By the name of a feature its columns of 0 and 1, of which each row has exactly one 1.
 
         Raises:
@@ -130,7 +146,7 @@ class Records:
         >>> Records.from_arrays(np.array([[1.0], [2.0]]), [0.5, 1.25]).schema.task
         <Task.REGRESSION: 'regression'>
         """
-        part = _part_from_arrays(X, y, names, ids, "the table")
+        part = _part_from_arrays(X, y, names, ids, persons, "the table")
         return _build([part], _array_wishes(part, categorical, sensitive, task, classes, one_hot))[0]
 
     @classmethod
@@ -143,6 +159,7 @@ class Records:
         sensitive: Collection[str] = (),
         categorical: Collection[str] = (),
         id_column: str | None = None,
+        persons: str | None = None,
         ignore: Collection[str] = (),
         task: Task | None = None,
         one_hot: Mapping[str, Sequence[str]] | None = None,
@@ -161,6 +178,8 @@ class Records:
             sensitive: Names of features that attribute inference tries to guess.
             categorical: Names of features whose numbers are categories.
             id_column: Name of a column with unique ids; by default rows are numbered from 0.
+            persons: Name of a column that says whose row each is (or declare one with the role person); by default
+                every row is a person by itself.
             ignore: Names of columns to leave out.
             task: As for `from_arrays`.
             one_hot: As for `from_arrays`; `sensitive` may name such a group.
@@ -169,19 +188,19 @@ class Records:
             DataError: If a name is unknown, values are missing where they must not be, or a column is of a sort
                 that a model cannot be given.
         """
-        wishes, target, id_column = _frame_wishes(
-            target, columns, sensitive, categorical, id_column, ignore, task, one_hot
+        wishes, named = _frame_wishes(
+            target, columns, sensitive, categorical, id_column, persons, ignore, task, one_hot
         )
-        return _build([_part_from_frame(frame, target, id_column, "the table")], wishes)[0]
+        return _build([_part_from_frame(frame, named, "the table")], wishes)[0]
 
     def as_codes(self) -> Records:
         """The same people with codes 0, 1, 2, … as the values of categorical columns; see `Schema.as_codes`."""
-        return _unchecked(self.features, self.labels, self.schema.as_codes(), self.ids)
+        return _unchecked(self.features, self.labels, self.schema.as_codes(), self.ids, self.persons)
 
     def with_native(self, native: Native) -> Records:
         """The same people, for a model that is asked with another table type."""
         schema = dataclasses.replace(self.schema, native=native)
-        return _unchecked(self.features, self.labels, schema, self.ids)
+        return _unchecked(self.features, self.labels, schema, self.ids, self.persons)
 
     def digest(self) -> str:
         """The sha256, in hexadecimal, of the content: features, labels, and what the columns mean.
@@ -216,9 +235,9 @@ class Records:
             )
         return rows
 
-    def _set(self, features: Any, labels: Any, schema: Schema, ids: Any) -> None:
-        for name, value in (("features", features), ("labels", labels), ("ids", ids)):
-            object.__setattr__(self, name, _read_only(value))
+    def _set(self, features: Any, labels: Any, schema: Schema, ids: Any, persons: Any) -> None:
+        for name, value in (("features", features), ("labels", labels), ("ids", ids), ("persons", persons)):
+            object.__setattr__(self, name, None if value is None else _read_only(value))
         object.__setattr__(self, "schema", schema)
 
 
@@ -231,6 +250,7 @@ def from_pair(
     sensitive: Collection[str] = (),
     categorical: Collection[str] = (),
     id_column: str | None = None,
+    persons: str | tuple[npt.ArrayLike, npt.ArrayLike] | None = None,
     ignore: Collection[str] = (),
     task: Task | None = None,
     one_hot: Mapping[str, Sequence[str]] | None = None,
@@ -249,6 +269,7 @@ def from_pair(
         sensitive: As for `Records.from_frame`.
         categorical: As for `Records.from_frame`.
         id_column: As for `Records.from_frame`.
+        persons: As for `Records.from_frame`; for pairs (X, y), whose row each is in either table, ([n], [m]).
         ignore: As for `Records.from_frame`.
         task: As for `Records.from_arrays`.
         one_hot: As for `Records.from_frame`.
@@ -261,16 +282,21 @@ def from_pair(
     """
     places = ("the training table", "the holdout table")
     if isinstance(train, tuple) or isinstance(holdout, tuple):
-        parts = [_part_of_pair(pair, place) for pair, place in zip((train, holdout), places, strict=True)]
+        if isinstance(persons, str):
+            raise DataError("a column of persons can only be named for data frames; pass a pair of arrays of persons.")
+        whose = (None, None) if persons is None else persons
+        parts = [
+            _part_of_pair(pair, own, place) for pair, own, place in zip((train, holdout), whose, places, strict=True)
+        ]
         wishes = _pair_wishes(columns, sensitive, categorical, id_column, ignore, task, one_hot)
     else:
-        wishes, target, id_column = _frame_wishes(
-            target, columns, sensitive, categorical, id_column, ignore, task, one_hot
+        if persons is not None and not isinstance(persons, str):
+            raise DataError("persons of data frames are the name of one of their columns.")
+        wishes, named = _frame_wishes(
+            target, columns, sensitive, categorical, id_column, persons, ignore, task, one_hot
         )
-        parts = [
-            _part_from_frame(frame, target, id_column, place)
-            for frame, place in zip((train, holdout), places, strict=True)
-        ]
+        id_column = named.id
+        parts = [_part_from_frame(frame, named, place) for frame, place in zip((train, holdout), places, strict=True)]
     if id_column is None:
         parts = [
             dataclasses.replace(part, ids=np.array([f"{word}/{row}" for row in range(part.table.n_rows)], np.str_))
@@ -295,18 +321,65 @@ def concatenate(first: Records, second: Records) -> Records:
             f"the ids are {first.ids.dtype} in one set of records and {second.ids.dtype} in the other; use text or "
             "integers in both."
         )
+    persons = None
+    if first.persons is not None and second.persons is not None:
+        require_one_kind_of_persons(first.persons, second.persons)
+        persons = np.concatenate([first.persons, second.persons])
+    elif first.persons is not None or second.persons is not None:
+        raise DataError("one set of records says whose its rows are and the other does not; name persons in both.")
     return Records(
         np.concatenate([first.features, second.features]),
         np.concatenate([first.labels, second.labels]),
         first.schema,
         np.concatenate([first.ids, second.ids]),
+        persons,
     )
 
 
-def _unchecked(features: Any, labels: Any, schema: Schema, ids: Any) -> Records:
+def n_shared_persons(first: Records, second: Records) -> tuple[int, int]:
+    """How many persons have rows in both sets, and how many rows of the second are theirs; none where nobody is named.
+
+    Raises:
+        DataError: If persons are text in one set and numbers in the other.
+    """
+    if first.persons is None or second.persons is None:
+        return 0, 0
+    require_one_kind_of_persons(first.persons, second.persons)
+    shared = np.isin(second.persons, first.persons)
+    return len(np.unique(second.persons[shared])), int(shared.sum())
+
+
+def require_one_row_each(what: str, *sets: Records) -> None:
+    """Refuse persons with several rows where records are taken as independent.
+
+    Args:
+        what: what takes them so, in words.
+        sets: of records, which hold one row of each person, or say nothing of persons.
+
+    Raises:
+        DataError: If a person has several.
+    """
+    for records in sets:
+        if not records.units.single:
+            raise DataError(
+                f"{what} counts records, and a person has up to {records.units.sizes.max()} here, so that intervals "
+                "would be too narrow; give one row for each person."
+            )
+
+
+def require_one_kind_of_persons(first: npt.NDArray[Any], second: npt.NDArray[Any]) -> None:
+    """Refuse persons that are text in one set and numbers in the other: none of one would be in the other."""
+    if (first.dtype.kind == "U") is not (second.dtype.kind == "U"):
+        raise DataError(
+            f"persons are {first.dtype} in one set of records and {second.dtype} in the other; use text or integers in "
+            "both."
+        )
+
+
+def _unchecked(features: Any, labels: Any, schema: Schema, ids: Any, persons: Any) -> Records:
     """Records from parts of records that were checked before: no second look at every number."""
     records = object.__new__(Records)
-    records._set(features, labels, schema, ids)
+    records._set(features, labels, schema, ids, persons)
     return records
 
 
@@ -316,11 +389,11 @@ def _read_only(array: Any) -> Any:
     return view
 
 
-def _plain_ids(ids: npt.NDArray[Any]) -> npt.NDArray[Any]:
+def _plain_ids(ids: npt.NDArray[Any], what: str = "ids") -> npt.NDArray[Any]:
     if ids.dtype.kind in "OT" and all(isinstance(value, str) for value in ids.flat):
         ids = ids.astype(np.str_)
     if ids.dtype.kind not in "iuU":
-        raise DataError(f"ids must be whole numbers or text, got {ids.dtype}; turn them into text.")
+        raise DataError(f"{what} must be whole numbers or text, got {ids.dtype}; turn them into text.")
     return ids
 
 
@@ -381,17 +454,31 @@ def _canonical(schema: Schema) -> str:
     return json.dumps(["leakgauge records 1", columns, *([groups] if groups else [])])
 
 
-def _part_from_frame(frame: Any, target: str, id_column: str | None, place: str) -> _freezing.TargetedTable:
+class _Named(NamedTuple):
+    """Columns of a data frame that are no features."""
+
+    target: str
+    id: str | None
+    person: str | None
+
+
+def _part_from_frame(frame: Any, named: _Named, place: str) -> _freezing.TargetedTable:
     table = _tables.as_table(frame, place=place)
-    for name in (target, id_column):
+    for name in named:
         if name is not None and name not in table.names:
             raise DataError(f"{place} has no column {name!r}; {closest_column(name, table.names)}")
-    ids = np.arange(table.n_rows) if id_column is None else _freezing.identifiers(table.column(id_column))
-    return _freezing.TargetedTable(table, table.column(target), ids)
+    ids = np.arange(table.n_rows) if named.id is None else _freezing.identifiers(table.column(named.id))
+    persons = None if named.person is None else _freezing.identifiers(table.column(named.person))
+    return _freezing.TargetedTable(table, table.column(named.target), ids, persons)
 
 
 def _part_from_arrays(
-    X: Any, y: Any, names: Sequence[str] | None, ids: npt.ArrayLike | None, place: str
+    X: Any,
+    y: Any,
+    names: Sequence[str] | None,
+    ids: npt.ArrayLike | None,
+    persons: npt.ArrayLike | None,
+    place: str,
 ) -> _freezing.TargetedTable:
     if names is not None and _tables.is_frame(X):
         raise DataError("names are given, but the features are a data frame, which has its own; leave names out.")
@@ -401,13 +488,14 @@ def _part_from_arrays(
     column = _tables.as_column(y, name if name not in table.names else "label", place)
     if len(column) != table.n_rows:
         raise DataError(f"{place} has {table.n_rows} rows but {len(column)} labels; pass one label per row.")
-    return _freezing.TargetedTable(table, column, np.arange(table.n_rows) if ids is None else np.asarray(ids))
+    own = np.arange(table.n_rows) if ids is None else np.asarray(ids)
+    return _freezing.TargetedTable(table, column, own, None if persons is None else np.asarray(persons))
 
 
-def _part_of_pair(pair: Any, place: str) -> _freezing.TargetedTable:
+def _part_of_pair(pair: Any, persons: npt.ArrayLike | None, place: str) -> _freezing.TargetedTable:
     if not isinstance(pair, tuple) or len(pair) != 2:
         raise DataError(f"{place} must be a pair (X, y), like the other table; pass both in the same form.")
-    return _part_from_arrays(*pair, None, None, place)
+    return _part_from_arrays(*pair, None, None, persons, place)
 
 
 def _array_wishes(
@@ -441,22 +529,25 @@ def _frame_wishes(
     sensitive: Collection[str],
     categorical: Collection[str],
     id_column: str | None,
+    person_column: str | None,
     ignore: Collection[str],
     task: Task | None,
     one_hot: Mapping[str, Sequence[str]] | None,
-) -> tuple[_freezing.Wishes, str, str | None]:
-    """What was said about a data frame's columns, the target, and the id column."""
+) -> tuple[_freezing.Wishes, _Named]:
+    """What was said about a data frame's columns, and which are no features."""
     declared = _by_name(columns)
     target = _only(target, [c.name for c in declared.values() if c.role is Role.TARGET], "target")
     id_column = _only(id_column, [c.name for c in declared.values() if c.role is Role.ID], "id column")
+    person_column = _only(person_column, [c.name for c in declared.values() if c.role is Role.PERSON], "person column")
     if target is None:
         raise DataError("no target is named; say which column the model predicts (target=…).")
-    left_out = dict.fromkeys([target, *([id_column] if id_column else []), *ignore])
+    named = _Named(target, id_column, person_column)
+    left_out = dict.fromkeys([*filter(None, named), *ignore])
     task = None if task is None else Task(task)
     wishes = _freezing.Wishes(
         declared, tuple(sensitive), tuple(categorical), tuple(left_out), task, one_hot=one_hot or {}
     )
-    return wishes, target, id_column
+    return wishes, named
 
 
 def _pair_wishes(
@@ -504,7 +595,13 @@ def _only(named: str | None, declared: Sequence[str], what: str) -> str | None:
 def _build(parts: Sequence[_freezing.TargetedTable], wishes: _freezing.Wishes) -> list[Records]:
     schema = _freezing.freeze(parts, wishes)
     made = [
-        Records(_encoding.matrix(schema, part.table), _encoding.encode_labels(schema, part.target), schema, part.ids)
+        Records(
+            _encoding.matrix(schema, part.table),
+            _encoding.encode_labels(schema, part.target),
+            schema,
+            part.ids,
+            part.persons,
+        )
         for part in parts
     ]
     for records, part in zip(made, parts, strict=True):

@@ -182,7 +182,7 @@ def statement(audit: AuditDocument, version: str) -> list[tuple[str, str]]:
         ("Not tested", " ".join(sentence(item) for item in audit.not_tested)),
         ("Reach", REACH),
     ]
-    return [(name, said) for name, said in parts if said]
+    return [(name, what.worded(said)) for name, said in parts if said]
 
 
 def _threat_model(audit: AuditDocument) -> str:

@@ -46,7 +46,7 @@ from leakgauge.statistics.games import (
     joint_quantile,
     outlier_p_value,
 )
-from leakgauge.statistics.intervals import clopper_pearson, mean, wilson
+from leakgauge.statistics.intervals import clopper_pearson, clustered_mean, mean, wilson
 from leakgauge.statistics.multiple import benjamini_hochberg, benjamini_yekutieli, bonferroni_confidence
 from leakgauge.statistics.one_run import ApproximateDp, OneRunResult, OneRunTest
 from leakgauge.statistics.overlap import most_to_tell, odds_without_overlap, shared_share, without_overlap
@@ -104,6 +104,7 @@ __all__ = [
     "census_advantage",
     "census_mean_difference",
     "clopper_pearson",
+    "clustered_mean",
     "delong_variances",
     "epsilon_clopper_pearson",
     "epsilon_of_guesses",

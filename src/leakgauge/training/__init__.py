@@ -11,6 +11,7 @@ from leakgauge.storing import write_atomically
 from leakgauge.training.execution import HERE, Execution, Progress, Workers
 from leakgauge.training.job import Job, Randomness
 from leakgauge.training.learners import Fitted, FunctionLearner, Learner, SklearnLearner
+from leakgauge.training.left_out import LeftOut
 from leakgauge.training.many import Plan, plan, train_many
 from leakgauge.training.modules import TorchLearner
 from leakgauge.training.random_trees import ConditionalFrequencies, RandomTrees
@@ -19,11 +20,13 @@ from leakgauge.training.store import ChunkStore
 from leakgauge.training.subsets import (
     DenseSubsets,
     LeaveOneOut,
+    LeaveUnitOut,
     Subsets,
     balanced_subsets,
     complementary_pairs,
     everything,
     leave_one_out,
+    leave_units_out,
     random_subsets,
     with_and_without,
 )
@@ -49,6 +52,8 @@ __all__ = [
     "Job",
     "Learner",
     "LeaveOneOut",
+    "LeaveUnitOut",
+    "LeftOut",
     "Plan",
     "PredictionTable",
     "Progress",
@@ -66,6 +71,7 @@ __all__ = [
     "default_recipe",
     "everything",
     "leave_one_out",
+    "leave_units_out",
     "plan",
     "public_thresholds",
     "random_subsets",

@@ -186,14 +186,20 @@ class TorchLearner(Learner):
         return module.train()
 
     def train(
-        self, examples: Examples, *, seed: int, skipped: int = -1, shorten: bool = False, device: Any = "cpu"
+        self,
+        examples: Examples,
+        *,
+        seed: int,
+        skipped: Indices | int = -1,
+        shorten: bool = False,
+        device: Any = "cpu",
     ) -> Module:
         """A module trained on the examples in the order that belongs to the seed.
 
         Args:
             examples: the training set.
             seed: drives every random choice.
-            skipped: the one row that is skipped wherever its turn comes; a batch that holds nothing else is no step.
+            skipped: rows that are skipped wherever their turn comes; a batch that holds nothing else is no step.
             shorten: whether it is taken out of the batch that the module is given; otherwise it is given, and its loss
                 counts for nothing, so that dropout falls on all others as it would with it.
             device: a ``torch.device``.
@@ -212,7 +218,7 @@ class TorchLearner(Learner):
                 order = epoch_order(seed, len(y), epoch)
                 for start in range(0, len(order), self.batch_size):
                     rows = order[start : start + self.batch_size]
-                    keep = rows != skipped
+                    keep = ~np.isin(rows, skipped)
                     if shorten:
                         rows, keep = rows[keep], keep[keep]
                     if not len(rows):

@@ -10,6 +10,7 @@ import numpy as np
 
 from leakgauge.arrays import Indices, Members
 from leakgauge.escaping import shapes
+from leakgauge.records import Units
 
 
 class Subsets(ABC):
@@ -75,6 +76,10 @@ class DenseSubsets(Subsets):
         """The matrix itself."""
         return self.members
 
+    def of_rows(self, units: Units) -> DenseSubsets:
+        """Subsets of units as subsets of their rows, all of a unit's in or out."""
+        return self if units.single else DenseSubsets(self.members[:, units.of_row])
+
 
 @dataclass(frozen=True)
 class LeaveOneOut(Subsets):
@@ -109,6 +114,51 @@ class LeaveOneOut(Subsets):
     def part(self, models: Indices) -> LeaveOneOut:
         """The same without some of the records only."""
         return LeaveOneOut(self.n_records, self.removed[models])
+
+
+@dataclass(frozen=True)
+class LeaveUnitOut(Subsets):
+    """Model i is trained on all records but those of unit ``removed[i]``; never stored as a matrix.
+
+    Args:
+        of_row: the unit of each record, int ``[records]``.
+        removed: int ``[models]``.
+
+    >>> LeaveUnitOut(np.array([0, 1, 0]), np.array([0])).row(0)
+    array([False,  True, False])
+    """
+
+    of_row: Indices
+    removed: Indices
+
+    __repr__ = shapes
+
+    def __post_init__(self) -> None:
+        n_units, removed = int(self.of_row.max()) + 1, np.asarray(self.removed, dtype=np.int64)
+        if removed.ndim != 1 or (len(removed) and (removed.min() < 0 or removed.max() >= n_units)):
+            raise ValueError(f"removed must hold persons in [0, {n_units}), got {self.removed!r}")
+        if n_units < 2:
+            raise ValueError("leaving persons out needs at least 2 of them, got 1")
+        object.__setattr__(self, "removed", removed)
+        object.__setattr__(self, "n_records", len(self.of_row))
+
+    def __len__(self) -> int:
+        return len(self.removed)
+
+    def row(self, model: int) -> Members:
+        """All true but at the rows of the removed unit."""
+        return np.asarray(self.of_row != self.removed[model])
+
+    def part(self, models: Indices) -> LeaveUnitOut:
+        """The same without some of the units only."""
+        return LeaveUnitOut(self.of_row, self.removed[models])
+
+
+def leave_units_out(units: Units, which: Indices | None = None) -> LeaveOneOut | LeaveUnitOut:
+    """One model without each of the units ``which`` (default: every one)."""
+    if units.single:
+        return leave_one_out(len(units), which)
+    return LeaveUnitOut(units.of_row, np.arange(len(units)) if which is None else which)
 
 
 def leave_one_out(n_records: int, which: Indices | None = None) -> LeaveOneOut:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from leakgauge.attributes import ATTACKS, N_TAIL_SCORES
-from leakgauge.auditing.advice import UNKNOWN_OUTPUTS, Situation, advice, settled_by_records
+from leakgauge.auditing.advice import BY_ROW_ONLY, ONE_ROW_EACH, UNKNOWN_OUTPUTS, Situation, advice, settled_by_records
 from leakgauge.auditing.attributes.measurement import NO_SHADOWS, SHADOW_ATTACK, decides
 from leakgauge.auditing.attributes.result import AttributeAttackResult, InferredColumn
 from leakgauge.auditing.finding import Finding, Verdict, judge
@@ -41,7 +41,16 @@ def unknown(lost: Mapping[str, str], limit: float | None) -> list[Finding]:
     """One finding for each column that the model could not be asked about, with the reason; none without a limit."""
     remedy = 'use a model that accepts every value: let its encoder ignore unknown ones (handle_unknown="ignore")'
     return [
-        Finding("attributes", measure(name), None, 0.0, limit, Verdict.CANNOT_TELL, reason, remedy)
+        Finding(
+            "attributes",
+            measure(name),
+            None,
+            0.0,
+            limit,
+            Verdict.CANNOT_TELL,
+            reason,
+            ONE_ROW_EACH if reason == BY_ROW_ONLY else remedy,
+        )
         for name, reason in lost.items()
         if limit is not None
     ]

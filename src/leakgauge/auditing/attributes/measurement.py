@@ -27,6 +27,7 @@ from leakgauge.attributes import (
     without_lost_pairs,
 )
 from leakgauge.attributes.attacks import AttributeAttack
+from leakgauge.auditing.advice import BY_ROW_ONLY
 from leakgauge.auditing.attributes.hidden import AttributeQuestion, attribute_questions
 from leakgauge.auditing.attributes.result import (
     AttributeAttackResult,
@@ -115,6 +116,8 @@ def infer_columns(case: Case, hidden: Sequence[AttributeQuestion]) -> tuple[tupl
     Returns:
         The columns that were inferred, and for each of the others why the model could not be asked about it.
     """
+    if not case.units.single:
+        return (), {column.name: BY_ROW_ONLY for column in hidden}
     if not hidden:
         return (), {}
     what, settings, execution = case.what, case.settings, case.telling("sensitive attributes")

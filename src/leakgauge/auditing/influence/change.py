@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from leakgauge.arrays import Floats
+from leakgauge.arrays import Floats, Indices
 from leakgauge.auditing.advice import ACCEPT_MEASURED, Situation, advice, unmeasured_influence
 from leakgauge.auditing.budget import Allowance
 from leakgauge.auditing.drawn import histogram
@@ -30,7 +30,7 @@ from leakgauge.auditing.influence.result import PredictionChange, over
 from leakgauge.auditing.influence.sample import Sample
 from leakgauge.auditing.settings import ReleaseRule, Settings
 from leakgauge.influence import Changes, confirm_change, prediction_change
-from leakgauge.statistics import Estimate, bonferroni_confidence, mean
+from leakgauge.statistics import Estimate, bonferroni_confidence, clustered_mean
 
 if TYPE_CHECKING:
     from leakgauge.models import Model
@@ -92,7 +92,7 @@ def measure(
     learner: Learner,
     train: Records,
     sample: Sample,
-    holdout_errors: Floats,
+    holdout_errors: tuple[Floats, Indices],
     settings: Settings,
     *,
     allowed: Allowance,
@@ -106,7 +106,7 @@ def measure(
         learner: the algorithm.
         train: the training set S.
         sample: the records to leave out.
-        holdout_errors: label less prediction of the released model on the holdout.
+        holdout_errors: label less prediction of the released model on the holdout, and whose record each is.
         settings: of the audit.
         allowed: how many records there is time to look at again.
         model: the released model; ``None``: the learner's.
@@ -122,10 +122,11 @@ def measure(
         execution=execution,
         model=model,
     )
-    own = found.left_out_errors[np.isfinite(found.left_out_errors)]
+    known = np.isfinite(found.left_out_errors)
+    own = found.left_out_errors[known]
     enough = len(own) >= FEWEST_ERRORS
     single = bonferroni_confidence(settings.rule.confidence, 2)  # with the second look's
-    deviation = usual_error(own if enough else holdout_errors, single)
+    deviation = usual_error(*((own, found.place[known]) if enough else holdout_errors), single)
     used = learner.without_unused_seed(train, seed=settings.seed)
     asked = elsewhere(used, train, found, settings, searching)
     measured = MeasuredChange(found, sample, deviation, LEFT_OUT_ERRORS if enough else ON_HOLDOUT, None, asked)
@@ -155,16 +156,23 @@ def apart(measured: MeasuredChange, released: Floats) -> float:
         released: what the released model predicts for all training records ``[n]``.
     """
     found = measured.found
-    moved = np.abs(released[found.which] - found.predictions)
-    beyond = np.maximum(moved - found.solver_floor - found.noise_floor, 0.0)
+    moved = np.abs(released[found.rows] - found.predictions)
+    of = found.place
+    beyond = np.maximum(moved - found.solver_floor[of] - found.noise_floor[of], 0.0)
     if not found.noise_floor.any():
         return over(float(moved.max(initial=0.0)), measured.deviation.value)
     return over(float(beyond.mean()), measured.deviation.value)
 
 
-def usual_error(errors: Floats, confidence: float) -> Estimate:
-    """Root of the mean of squares, with an interval."""
-    squares = mean(errors**2, lower=0.0, confidence=confidence)
+def usual_error(errors: Floats, whose: Indices, confidence: float) -> Estimate:
+    """Root of the mean of squares, with an interval by persons.
+
+    Args:
+        errors: about records ``[n]``.
+        whose: equal for records of one person ``[n]``.
+        confidence: of the interval.
+    """
+    squares = clustered_mean(errors**2, whose, lower=0.0, confidence=confidence)
     low, value, high = (float(np.sqrt(end)) for end in (squares.low, squares.value, squares.high))
     return Estimate(value, low, high, confidence, "root of the mean of squares, t interval", squares.n)
 

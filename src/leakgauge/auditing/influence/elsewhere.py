@@ -16,7 +16,7 @@ from leakgauge.errors import ModelError
 from leakgauge.influence import Changes, Dtp, Pdtp, QuerySearch, dtp_on_train, search
 from leakgauge.influence.search import stopping_floor
 from leakgauge.streams import AuditStream
-from leakgauge.training import Execution, Job, Randomness, leave_one_out, plan
+from leakgauge.training import Execution, Job, Randomness, leave_units_out, plan
 from leakgauge.training.engines import STOPPING
 
 if TYPE_CHECKING:
@@ -143,7 +143,9 @@ def asked_on_train(learner: Learner, train: Records, which: Indices, settings: S
         return np.empty(0, dtype=np.int64)
     n_asked = min(n, MOST_ANSWERS // (len(which) * k))
     rows = np.sort(AuditStream.QUERIES.generator(settings.seed).choice(n, n_asked, replace=False))
-    job = Job(learner, train, leave_one_out(n, which), train.features[rows], settings.seed, Randomness.COMMON)
+    job = Job(
+        learner, train, leave_units_out(train.units, which), train.features[rows], settings.seed, Randomness.COMMON
+    )
     return rows[:0] if plan(job, engines=STOPPING).engine.trains else rows
 
 

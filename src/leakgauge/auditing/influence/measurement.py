@@ -174,7 +174,7 @@ def _apart(learner: Learner, found: Pdtp, own: OwnModels, model: Model, settings
         answers = answered(model, own.records.features, k)
         ratios = own.log_ratios(learner, own.records.features, answers)
         return float(np.nan_to_num(ratios, nan=np.inf, posinf=np.inf).max(initial=0.0))
-    answers = answered(model, own.records.features[found.which], k)
+    answers = answered(model, own.records.features[found.rows], k)
 
     def between(a: Floats, b: Floats) -> float:
         return float(known_log_ratio(binned_logs(a, found.width), binned_logs(b, found.width)).max(axis=1).mean())

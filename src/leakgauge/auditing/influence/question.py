@@ -97,7 +97,7 @@ class InfluenceAnswer(Answer):
             return [f"Influence was not measured: {self.why_not}."]
         if self.measured is None:
             return []
-        return notes(self.measured, case.learner, len(case.what.train), case.situation.outputs)
+        return notes(self.measured, case.learner, len(case.what.train.units), case.situation.outputs)
 
     def not_tested(self, case: Case) -> list[str]:
         """Records that were not drawn, and queries that no bound covers."""
@@ -145,7 +145,7 @@ class InfluenceAnswer(Answer):
         """PDTP with its floors, or the change, of the records that were measured."""
 
         def of_all(which: Indices, values: Floats) -> list[float]:
-            column = np.full(len(case.candidates), np.nan)
+            column = np.full(len(case.units), np.nan)
             column[which] = values
             return column.tolist()
 
@@ -181,7 +181,7 @@ class InfluenceOfRecords(Question):
 
     def _own_models(self, outline: Outline, n_chosen: int) -> Iterator[PlannedStep]:
         """Models that the learner trains itself, to see how far they are from minima, or from the released model."""
-        n = len(self.what.train)
+        n = len(self.what.train.units)
         left_out = outline.leaving_out(np.arange(max(1, n_chosen), dtype=np.int64))
         engine = plan(left_out).engine
         n_models = int(outline.solves)
@@ -195,7 +195,8 @@ class InfluenceOfRecords(Question):
             yield replace(step, n_models=n_models, n_trained=n_models, refusals={})
 
     def _without_records(self, outline: Outline, rows: Indices) -> Iterator[PlannedStep]:
-        n, asked, settings = len(self.what.train), self.what.train.features[rows], self.settings
+        n, settings = len(self.what.train), self.settings
+        asked = self.what.train.features[self.what.train.units.rows_of(rows)[0]]
         learner, allowed = outline.learner.without_unused_seed(self.what.train, seed=settings.seed), outline.allowance
         if _is_tried(outline.learner, learner):
             yield PlannedStep.plainly(
@@ -264,7 +265,7 @@ class InfluenceOfRecords(Question):
                     learner,
                     train,
                     sample,
-                    errors[~case.is_member],
+                    (errors[~case.is_member], case.units.of_row[~case.is_member]),
                     self.settings,
                     allowed=case.allowance,
                     model=model,

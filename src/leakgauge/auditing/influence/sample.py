@@ -1,5 +1,7 @@
 """Which training records are left out, one at a time: all of them, or those that a budget of time allows.
 
+Where persons have several records, whom all numbers count are persons.
+
 Half of a sample are the records that a screen ranks highest: those whose predictions differ most between shadow models
 with and without them, which costs nothing more. The other half is drawn at random of the rest, so that it can be said
 how many of the records that were not measured may lie above the limit.
@@ -93,13 +95,13 @@ class Sample:
 
 def sampled(case: Case) -> Sample:
     """The records to leave out: as many as the settings say, or as the budget allows."""
-    n = len(case.what.train)
+    n = len(case.what.train.units)
     n_chosen = case.allowance.n_left_out
     everyone = np.arange(n)
     if n_chosen >= n:
         return Sample(everyone, everyone, n)
     n_screened = n_chosen // 2
-    order = np.argsort(-screen(case), kind="stable")
+    order = np.argsort(-case.what.train.units.largest(screen(case)), kind="stable")
     screened, rest = order[:n_screened], np.sort(order[n_screened:])
     rng = AuditStream.INFLUENCE_ROWS.generator(case.settings.seed)
     at_random = np.sort(rng.choice(rest, n_chosen - n_screened, replace=False))

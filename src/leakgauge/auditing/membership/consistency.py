@@ -62,7 +62,7 @@ def contradictions(
         yield "a p-value is not in [0, 1]"
     if not part.left_out and any(said.startswith(LEFT_OUT) for said in not_tested):
         yield "it says that attacks were left out, and not which"
-    if played and part.contamination is None and HOLDOUT_NOT_TESTED not in not_tested:
+    if played and part.contamination is None and description.worded(HOLDOUT_NOT_TESTED) not in not_tested:
         yield "it lacks the test for holdout records that were trained on"
 
 

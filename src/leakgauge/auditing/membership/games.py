@@ -23,6 +23,7 @@ from leakgauge.errors import DataError, ModelError
 from leakgauge.escaping import shapes
 from leakgauge.membership import Contamination, MembershipAttack, contamination, everyone_as_target
 from leakgauge.membership.game import RecordSuccess
+from leakgauge.records import Units
 from leakgauge.statistics import Estimate, joint_correlation, joint_quantile, outlier_p_value
 from leakgauge.statistics.intervals import normal_quantile
 from leakgauge.training import HERE, Execution, PredictionTable
@@ -132,6 +133,7 @@ def play(
     settings: Settings,
     execution: Execution = HERE,
     features: Floats | None = None,
+    units: Units | None = None,
 ) -> Games:
     """Let every shadow model play the target of every attack that can be played on a table.
 
@@ -144,6 +146,7 @@ def play(
         settings: of the audit.
         execution: whose progress is told how many attacks were played.
         features: of the candidates ``[n, d]``, for attacks that read them.
+        units: whose candidate each is; by default each is by itself.
     """
     members = table.members
     n_in = members.sum(axis=0)
@@ -154,16 +157,16 @@ def play(
     for n_done, one in enumerate(playable):
         execution.tell(n_done, len(playable))
         played[one.name] = everyone_as_target(
-            table, labels, one, width=settings.bin_width, seed=settings.seed, features=features
+            table, labels, one, width=settings.bin_width, seed=settings.seed, features=features, units=units
         )
     execution.tell(len(playable), len(playable))
-    return Games(played, members)
+    return Games(played, members if units is None else units.agreed(members))
 
 
 def tested_holdout(case: Case, table: PredictionTable) -> Contamination | None:
     """Whether part of the holdout seems to have been trained on; ``None`` where shadow models cannot tell."""
     try:
-        return contamination(table, case.answers, case.candidates.labels, case.is_member)
+        return contamination(table, case.answers, case.candidates.labels, case.is_member, case.units)
     except (DataError, ModelError):  # shadow models of another size, or too few with or without some record
         return None
 

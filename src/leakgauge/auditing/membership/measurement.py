@@ -43,7 +43,7 @@ from leakgauge.membership import (
 from leakgauge.membership.error_law import SHUFFLED_FOLDS_FROM_RECORDS
 from leakgauge.membership.own import EVERYTHING, require_repeatable
 from leakgauge.models import AnswerKind, LabelAccess, Model
-from leakgauge.records import OneHotCodes, Records
+from leakgauge.records import OneHotCodes, Records, Units
 from leakgauge.statistics import (
     Dependence,
     Estimate,
@@ -99,7 +99,7 @@ class Attacked:
 
     Args:
         attack: which.
-        scores: of the candidates ``[n]``; higher means member, unless it points the other way.
+        scores: of the candidates, or persons, ``[n]``; higher means member, unless it points the other way.
         called: the probability with which each is called member ``[n]``: 0 or 1 but where a coin is tossed.
         points_down: whether members score lower: the whole interval on the AUC lies below 0.5, at a confidence that
             all attacks share. Of an audit of a model that leaks nothing that is so with a probability of at most half
@@ -159,7 +159,7 @@ def possible_attacks(
 
 def learns(case: Case) -> bool:
     """Whether there are enough records for the auditor's attack."""
-    return min(int(case.is_member.sum()), int((~case.is_member).sum())) >= FEWEST_TO_LEARN
+    return min(int(case.member_units.sum()), int((~case.member_units).sum())) >= FEWEST_TO_LEARN
 
 
 def left_out(case: Case, carried_out: Sequence[str], *, shadows_possible: bool) -> tuple[str, ...]:
@@ -177,7 +177,7 @@ def left_out(case: Case, carried_out: Sequence[str], *, shadows_possible: bool) 
     without = replace(case.settings, attacks=None, n_shadows=case.settings.n_shadows or None, population=None)
     settings = possible_settings(given, without)
     learner = given.learner is not None or given.shadows is not None
-    n_aside = n_set_aside(case.kind, settings, len(given.holdout), learner=learner, attributes=False)
+    n_aside = n_set_aside(case.kind, settings, len(given.holdout.units), learner=learner, attributes=False)
     by_default = possible_attacks(
         case.kind,
         settings.attacks,
@@ -229,7 +229,9 @@ def wants_shadows(kind: AnswerKind, settings: Settings, *, learner: bool) -> boo
     return learner and settings.n_shadows != 0 and any(attack.needs_shadows for attack in possible)
 
 
-def per_record(table: PredictionTable, labels: NDArray[np.generic], *, width: float) -> PerRecord | None:
+def per_record(
+    table: PredictionTable, labels: NDArray[np.generic], *, width: float, units: Units | None = None
+) -> PerRecord | None:
     """How often attacks are right about each candidate, from the shadow models alone.
 
     With enough models the best attack is chosen for each record, on other games than those it is judged by. With few
@@ -239,6 +241,7 @@ def per_record(table: PredictionTable, labels: NDArray[np.generic], *, width: fl
         table: answers of the shadow models about the candidates.
         labels: of the candidates ``[n]``.
         width: bin width.
+        units: whose candidate each is; by default each is by itself.
 
     Returns:
         ``None`` where there are too few models to play with, or some failed: which ones may hang on who was in their
@@ -248,12 +251,12 @@ def per_record(table: PredictionTable, labels: NDArray[np.generic], *, width: fl
     if table.failures:
         return None
     if len(able) > 1 and len(table) >= FEWEST_TO_CHOOSE and _covered_in_halves(table.members):
-        best = strongest_per_record(table, labels, able, width=width)
+        best = strongest_per_record(table, labels, able, width=width, units=units)
         return PerRecord("best of " + ", ".join(best.attacks), best.accuracy)
     one = next((one for one in able if one.name in ("distance", "lira")), None)
     if one is None or not _covered(table.members):
         return None
-    return PerRecord(one.name, everyone_as_target(table, labels, one, width=width).accuracy)
+    return PerRecord(one.name, everyone_as_target(table, labels, one, width=width, units=units).accuracy)
 
 
 def why_no_shadows(table: PredictionTable) -> str:
@@ -325,7 +328,7 @@ def carry_out(
     games: Games | None = None,
     among: int = 0,
 ) -> tuple[Attacked, ...]:
-    """Score all candidates with every attack.
+    """Score all candidates with every attack; a person's score is the mean of those of her rows.
 
     Each interval on an advantage has the rule's confidence by itself; a second one, ``together``, holds for all
     attacks at once, and so do, at a quarter of what is left of the confidence, the bounds on the tail odds of all
@@ -343,13 +346,16 @@ def carry_out(
     n = max(1, len(attacks), among)
     if overlap is not None and overlap.share(rule.confidence) is None:
         overlap = None
+    units = evidence.of_units
+    is_member = units.agreed(is_member)
     scores = [attack.score(evidence) for attack in attacks]
     for attack, found in zip(attacks, scores, strict=True):
         require_repeatable(attack, found, partial(attack.score, evidence))
+    scores = [units.mean(found) for found in scores]
     called = [
         np.asarray(own > 0, dtype=np.float64)
         if attack.member_probability is None
-        else np.clip(attack.member_probability(evidence), 0.0, 1.0)
+        else units.mean(np.clip(attack.member_probability(evidence), 0.0, 1.0))
         for attack, own in zip(attacks, scores, strict=True)
     ]
     # Half of what may go wrong is left to the games, where there are any.
@@ -546,7 +552,7 @@ def usual_error(case: Case, table: PredictionTable | None, errors: Floats | None
     if (
         case.what.learner is not None
         and n <= SHUFFLED_FOLDS_FROM_RECORDS
-        and not plan(case.leaving_out(np.arange(n))).engine.trains
+        and not plan(case.leaving_out(np.arange(len(case.what.train.units)))).engine.trains
     ):
         error = left_out_error(case.learner, case.what.train, seed=case.settings.seed, execution=case.execution)
         return error, "all models without one record"
@@ -582,6 +588,7 @@ def gather(case: Case, table: PredictionTable | None, usual: tuple[float, str] |
         population=PopulationRecords(case.population_answers, known.labels, known.features) if len(known) else None,
         steadiness=steadiness(case.model, case.candidates, settings) if case.asks_copies else None,
         members=case.is_member,
+        units=case.units,
     )
     if case.kind is AnswerKind.PROBABILITIES:
         return replace(evidence, training_loss=float(np.mean(evidence.losses[case.is_member])))

@@ -110,7 +110,8 @@ class MembershipAnswer(Answer):
         return vars(self._judged(case)) | {
             "exposed": self.exposed,
             "with_influence": association(pdtp, self.success),
-            "membership_by_group": by_groups(case, self.attacked, self.games),
+            # A person's records need not be in one group.
+            "membership_by_group": by_groups(case, self.attacked, self.games) if case.units.single else (),
         }
 
     def _judged(self, case: Case) -> MembershipPart:
@@ -186,7 +187,9 @@ class MembershipAnswer(Answer):
             )
         if self.contamination is None:
             said.append(HOLDOUT_NOT_TESTED)
-        if min(len(case.what.train), len(case.what.holdout)) < SMALLEST_GROUP:
+        if not case.units.single:
+            said.append("The advantage within groups: it is measured by row, and persons have several.")
+        if min(len(case.what.train.units), len(case.what.holdout.units)) < SMALLEST_GROUP:
             said.append(
                 f"Tail odds: they need at least {SMALLEST_GROUP} training and {SMALLEST_GROUP} holdout records."
             )
@@ -208,7 +211,9 @@ class MembershipAnswer(Answer):
         """Score of the strongest attack, success of attacks, and who stands out."""
         best = strongest(self.attacked)
         found: dict[str, Sequence[Any]] = {
-            "exposed": [bool(one) if member else None for one, member in zip(self.listed, case.is_member, strict=True)]
+            "exposed": [
+                bool(one) if member else None for one, member in zip(self.listed, case.member_units, strict=True)
+            ]
         }
         if best is not None:
             found["score"] = best.rising.tolist()
@@ -246,7 +251,7 @@ class Membership(Question):
         if outline.shadows:
             engines = STOPPING if outline.solves and not outline.converged else ENGINES
             yield PlannedStep.of(SHADOWS, outline.shadow_job, engines=engines, asked_of_all=1)
-        n = len(outline.what.train)
+        n = len(outline.what.train.units)
         if outline.kind is AnswerKind.VALUES and self.settings.n_influence == 0 and n <= SHUFFLED_FOLDS_FROM_RECORDS:
             left_out = outline.leaving_out(np.arange(n))
             if not plan(left_out).engine.trains:
@@ -275,6 +280,7 @@ class Membership(Question):
                 settings,
                 case.telling("attacks in games"),
                 case.candidates.features,
+                case.units,
             )
         evidence, attacked, p_values = gather(case, table, usual), list[Attacked](), list[float]()
         # The user's attacks are a family by themselves: however many there are, no estimate of ours changes.
@@ -285,10 +291,12 @@ class Membership(Question):
                 family, evidence, case.is_member, settings.rule, case.overlap, games=played, among=among
             )  # fmt: skip
             if played.played:
-                p_values.append(played.outlier({one.attack.name: one.called for one in found}, case.is_member))
+                p_values.append(played.outlier({one.attack.name: one.called for one in found}, case.member_units))
             attacked += found
-        claimed, listed = exposed(tuple(attacked), case.is_member)
-        success = None if table is None else per_record(table, case.candidates.labels, width=settings.bin_width)
+        claimed, listed = exposed(tuple(attacked), case.member_units)
+        success = None
+        if table is not None:
+            success = per_record(table, case.candidates.labels, width=settings.bin_width, units=case.units)
         tested = None if table is None or not games.played else tested_holdout(case, table)
         missing = left_out(case, [one.name for one in chosen], shadows_possible=not no_shadows)
         return MembershipAnswer(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from leakgauge.auditing.advice import UNKNOWN_OUTPUTS, Situation, advice, settled_by_games
+from leakgauge.auditing.advice import BY_ROW_ONLY, ONE_ROW_EACH, UNKNOWN_OUTPUTS, Situation, advice, settled_by_games
 from leakgauge.auditing.finding import Finding, Verdict, judge
 from leakgauge.auditing.properties.measurement import NO_LEARNER
 from leakgauge.auditing.properties.result import InferredProperty, PropertyGame
@@ -29,7 +29,7 @@ def findings(
 def unknown(lost: Mapping[str, str], limit: float | None) -> list[Finding]:
     """One finding for each property about which no game could be played, with the reason; none without a limit."""
     given = "give a learner that can be trained on any of these records and predicts all of them"
-    remedies = {NO_LEARNER: "give the learner, so that shadow models can be trained"}
+    remedies = {NO_LEARNER: "give the learner, so that shadow models can be trained", BY_ROW_ONLY: ONE_ROW_EACH}
     return [
         Finding("properties", measure(name), None, 0.5, limit, Verdict.CANNOT_TELL, reason, remedies.get(reason, given))
         for name, reason in lost.items()

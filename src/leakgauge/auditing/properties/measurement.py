@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, TypeVar
 import numpy as np
 
 from leakgauge.arrays import Floats
+from leakgauge.auditing.advice import BY_ROW_ONLY
 from leakgauge.auditing.naming import shown_names
 from leakgauge.auditing.properties.result import InferredProperty, PropertyGame, PropertyMitigation
 from leakgauge.auditing.released import Releasing
@@ -303,6 +304,8 @@ def infer_properties(case: Case, wanted: Sequence[Wanted]) -> tuple[tuple[Inferr
     what, kind, settings = case.given, case.kind, case.settings
     if what.learner is None:
         return (), {secret.name: NO_LEARNER for secret in settings.properties}
+    if not case.units.single:
+        return (), {one.name: BY_ROW_ONLY for one in wanted}
     if not wanted:
         return (), {}
     execution = case.telling("property inference")

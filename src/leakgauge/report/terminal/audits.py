@@ -73,7 +73,7 @@ def _show_audit(audit: AuditDocument, console: Console, *, several: bool) -> Non
         console.rule(
             Text.assemble(audit.description.model, "  ", (marked(audit.verdict), style)), align="left", style="dim"
         )
-    console.print(Text(_description(audit), style="dim"))
+    console.print(Text(audit.description.worded(_description(audit)), style="dim"))
     console.print()
     show_table(_findings(audit, console.width), console)
     said = [(chapter.title, chapter.summary(audit)) for chapter in CHAPTERS]
@@ -83,7 +83,7 @@ def _show_audit(audit: AuditDocument, console: Console, *, several: bool) -> Non
             console.print()
             console.print(Text(title, style="bold"))
             for one in sentences:
-                console.print(_bullet(sentence(one)))
+                console.print(_bullet(audit.description.worded(sentence(one))))
 
 
 def _description(audit: AuditDocument) -> str:

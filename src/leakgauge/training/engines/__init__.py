@@ -7,6 +7,7 @@ from leakgauge.training.engines.discriminants import LinearDiscriminants, Quadra
 from leakgauge.training.engines.forests import Forests
 from leakgauge.training.engines.kernels import GaussianProcessRegression, KernelRidgeRegression
 from leakgauge.training.engines.linear import LinearLeastSquares, RidgeRegression
+from leakgauge.training.engines.linear_units import LinearLeastSquaresWithoutUnits, RidgeRegressionWithoutUnits
 from leakgauge.training.engines.logistic.binary import LogisticRegressionNewton
 from leakgauge.training.engines.logistic.binary_subsets import LogisticRegressionSubsets
 from leakgauge.training.engines.logistic.multinomial import MultinomialLogisticRegression
@@ -32,6 +33,8 @@ EXACT: tuple[Engine, ...] = (
     NearestNeighbours(),
     LinearLeastSquares(),
     RidgeRegression(),
+    LinearLeastSquaresWithoutUnits(),
+    RidgeRegressionWithoutUnits(),
     KernelRidgeRegression(),
     GaussianProcessRegression(),
     LinearDiscriminants(),

@@ -82,12 +82,14 @@ class ClosedForm(Engine):
     takes_sparse: ClassVar[bool] = False
     takes_fitted: ClassVar[bool] = False
     """Whether earlier steps may be fitted on the records; see :mod:`leakgauge.training.engines.fitted`."""
+    by_unit: ClassVar[bool] = False
+    """Whether it leaves out persons of several records; by default it leaves out records."""
 
     def prepare(self, job: Job) -> PreparedJob | Refusal:
         """Solve the job, once for all models; another learner or sort of job, parameters or data are refused."""
         kinds = tuple(map(_class_named, self.learners))
         fitting = fitted_steps if self.takes_fitted else None
-        case = given(job, kinds, sparse=self.takes_sparse, any_query=True, fitted=fitting)
+        case = given(job, kinds, sparse=self.takes_sparse, any_query=True, fitted=fitting, by_unit=self.by_unit)
         if isinstance(case, Refusal):
             return case
         if case.fitted is not None and case.fitted.filled:

@@ -426,7 +426,7 @@ class LinearLeastSquares(LinearModel):
     name = "linear-least-squares"
     takes_fitted = True
 
-    def solve(self, case: Given) -> SmallestLeastSquares | str:
+    def solve(self, case: Given) -> LeastSquares | str:
         """By singular values; constraints and features on the edge of linear dependence are refused."""
         if case.estimator.positive:
             return "LinearRegression(positive=True) has no closed form"

@@ -28,7 +28,7 @@ from leakgauge.training.engines.base import Engine, JobOutcome, PreparedJob, Ref
 from leakgauge.training.engines.stacked import Adam, Momentum, Optimiser
 from leakgauge.training.job import Job, Randomness
 from leakgauge.training.modules import Examples, TorchLearner, epoch_order, loss_of_each, seeded, shares
-from leakgauge.training.subsets import LeaveOneOut, everything
+from leakgauge.training.subsets import LeaveOneOut, LeaveUnitOut, everything
 from leakgauge.training.threads import one_thread
 
 Tensor: TypeAlias = Any
@@ -169,13 +169,13 @@ class _Run:
         model: its place in the job.
         seed: its seed.
         rows: the rows of the pool that its order visits, int ``[places]``.
-        skipped: the one of them that is skipped; -1 for none.
+        skipped: those of them that are skipped, int; none of most.
     """
 
     model: int
     seed: int
     rows: Indices
-    skipped: int
+    skipped: Indices
 
     def order(self, epoch: int) -> Indices:
         """The rows of the pool in the order of an epoch."""
@@ -186,12 +186,12 @@ class _Run:
 def _groups(job: Job) -> list[list[_Run]]:
     """The models of a job, those with as many places together."""
     by_places: dict[int, list[_Run]] = {}
-    everyone = np.arange(len(job.records))
+    everyone, nobody = np.arange(len(job.records)), np.empty(0, dtype=np.int64)
     for model in range(len(job.subsets)):
-        if isinstance(job.subsets, LeaveOneOut):
-            run = _Run(model, job.seed_of(model), everyone, int(job.subsets.removed[model]))
+        if isinstance(job.subsets, LeaveOneOut | LeaveUnitOut):
+            run = _Run(model, job.seed_of(model), everyone, np.flatnonzero(~job.subsets.row(model)))
         else:
-            run = _Run(model, job.seed_of(model), np.flatnonzero(job.subsets.row(model)), -1)
+            run = _Run(model, job.seed_of(model), np.flatnonzero(job.subsets.row(model)), nobody)
         by_places.setdefault(len(run.rows), []).append(run)
     return [
         runs[i : i + MAX_STACKED_MODELS] for runs in by_places.values() for i in range(0, len(runs), MAX_STACKED_MODELS)
@@ -202,7 +202,7 @@ def _batches(group: list[_Run], epoch: int, size: int) -> Iterator[tuple[Indices
     """The batches of an epoch: rows of the pool ``[models or 1, places]``, and the weights of their losses."""
     alike = all(run.seed == group[0].seed and np.array_equal(run.rows, group[0].rows) for run in group)
     orders = np.stack([run.order(epoch) for run in (group[:1] if alike else group)])
-    keep = orders != np.array([[run.skipped] for run in group])
+    keep = np.stack([~np.isin(orders[-1 if alike else i], run.skipped) for i, run in enumerate(group)])
     for start in range(0, orders.shape[1], size):
         yield orders[:, start : start + size], shares(keep[:, start : start + size])
 

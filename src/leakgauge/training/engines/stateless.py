@@ -19,11 +19,12 @@ from numpy.typing import NDArray
 from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.models.access import own_table
 from leakgauge.models.sklearn import name_of
+from leakgauge.records import Units
 from leakgauge.training.engines.base import Refusal, RefusalKind
 from leakgauge.training.engines.refit import train_each
 from leakgauge.training.job import Job
 from leakgauge.training.learners import SklearnLearner
-from leakgauge.training.subsets import LeaveOneOut
+from leakgauge.training.subsets import LeaveOneOut, LeaveUnitOut
 from leakgauge.training.table import EachModel
 
 if TYPE_CHECKING:
@@ -43,12 +44,13 @@ class Given:
         matrix: float64 ``[records, columns]``, dense or a SciPy CSR matrix, as the earlier steps make it.
         labels: class codes int64 ``[records]``, or the values float64 ``[records]`` for regression.
         classes: the original label value of each code, ``[classes]``; empty for regression.
-        removed: int ``[models]``: the record that each model lacks; empty where models are trained on all records.
+        removed: int ``[models]``: the record, or unit, that each model lacks; empty where models are trained on all.
         index: int ``[models, queries]``: the rows of the matrix that each model is asked about, or ``None``.
         queries: float64 ``[queries, columns]``, dense or CSR like the matrix: what all models are asked, or ``None``.
             Exactly one of the two is given.
         fitted: the earlier steps, where they are fitted on the records: the matrix and the queries are then as steps
             that were fitted on all records make them. ``None`` where a row depends on nothing but its own record.
+        units: whose record each is, where models lack units of several; else ``None``.
     """
 
     estimator: Any
@@ -59,6 +61,7 @@ class Given:
     index: Indices | None = None
     queries: Any = None
     fitted: FittedSteps | None = None
+    units: Units | None = None
 
     @property
     def counts(self) -> Indices:
@@ -161,6 +164,7 @@ def given(
     whole: bool = False,
     any_query: bool = False,
     fitted: FittingSteps | None = None,
+    by_unit: bool = False,
 ) -> Given | Refusal:
     """What the last step of the job's learner is given, or why a closed form for ``kinds`` cannot do the job.
 
@@ -172,11 +176,13 @@ def given(
         any_query: whether the leave-one-out models of the closed form answer any query, not only about the record
             that they lack.
         fitted: fits earlier steps that learn from the data, where the closed form knows what to do about them.
+        by_unit: whether the closed form is for models without persons of several records, and for no others.
 
     Returns:
         The matrix, the labels and the removed records; or the reason, in words for the user.
     """
-    leaves_out = isinstance(job.subsets, LeaveOneOut) if any_query else job.asks_removed
+    left_out = LeaveUnitOut if by_unit else LeaveOneOut
+    leaves_out = isinstance(job.subsets, left_out) if any_query else job.asks_removed
     if not leaves_out and not (whole and job.trains_on_all):
         own = "" if any_query else " that queries each model for the record it lacks"
         return Refusal(RefusalKind.JOB, f"not a leave-one-out job{own}")
@@ -212,13 +218,14 @@ def given(
             RefusalKind.SETTING,
             "ColumnTransformer chooses between sparse and dense by the data; set its sparse_threshold=0",
         )
-    removed = job.subsets.removed if isinstance(job.subsets, LeaveOneOut) else np.empty(0, dtype=np.int64)
+    removed = getattr(job.subsets, "removed", np.empty(0, dtype=np.int64))
+    units = Units(job.subsets.of_row) if isinstance(job.subsets, LeaveUnitOut) else None
     if not len(job.subsets):
         return Refusal(RefusalKind.JOB, "there is no record to leave out")
     schema = job.records.schema
     classes = schema.decode_labels(np.arange(len(schema.classes)))
     index = job.queries.index if isinstance(job.queries, EachModel) else None
-    return Given(last, matrix, np.asarray(job.records.labels), classes, removed, index, queries, steps)
+    return Given(last, matrix, np.asarray(job.records.labels), classes, removed, index, queries, steps, units)
 
 
 def fill_by_training(job: Job, models: Indices, table: Floats, open_: Flags) -> Floats:

@@ -32,7 +32,7 @@ from leakgauge.training.engines.refit import train_each
 from leakgauge.training.engines.stateless import of_another_kind, split, why_no_plain_pipeline
 from leakgauge.training.job import Job
 from leakgauge.training.learners import SklearnLearner
-from leakgauge.training.subsets import LeaveOneOut
+from leakgauge.training.subsets import LeaveOneOut, LeaveUnitOut
 from leakgauge.training.table import EachModel
 from leakgauge.training.threads import one_thread
 
@@ -412,10 +412,11 @@ def _own(job: Job, case: _Case, model: int) -> _Case | None:
 
 
 def _drawn_alone(job: Job, own: _Case, model: int) -> NetworkGroup:
-    """One model, on rows of its own matrix; without one record, in the order of all of them."""
+    """One model, on rows of its own matrix; without one record or person, in the order of all of them."""
     rows = np.arange(len(own.y), dtype=np.int32)
-    if isinstance(job.subsets, LeaveOneOut):
-        rows = np.insert(rows, job.subsets.removed[model], SKIPPED)
+    if isinstance(job.subsets, LeaveOneOut | LeaveUnitOut):
+        there = job.subsets.row(model)
+        rows = np.where(there, np.cumsum(there) - 1, SKIPPED).astype(np.int32)
     return own.drawn([job.seed_of(model)], rows[None])
 
 
@@ -424,6 +425,9 @@ def _drawn(job: Job, case: _Case, models: Indices) -> NetworkGroup:
     subsets, skipped = job.subsets, None
     if isinstance(subsets, LeaveOneOut):
         rows, skipped = np.arange(subsets.n_records)[None], subsets.removed[models]
+    elif isinstance(subsets, LeaveUnitOut):
+        removed = subsets.of_row == subsets.removed[models][:, None]
+        rows = np.where(removed, SKIPPED, np.arange(subsets.n_records))
     else:
         rows = np.stack([np.flatnonzero(subsets.row(model)) for model in models.tolist()])
     return case.drawn([job.seed_of(model) for model in models.tolist()], rows.astype(np.int32), skipped)

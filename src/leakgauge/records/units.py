@@ -1,0 +1,104 @@
+"""Whose row is whose: what an audit protects is a person, who may have several rows.
+
+Every measure is about units. Where nothing is said of persons, or each has one row, a unit is a record.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from leakgauge.escaping import shapes
+
+LARGEST_SCORE = 1e300
+"""What stands for an infinite value in a mean, in which it may meet an infinite one of the other sign."""
+
+
+@dataclass(frozen=True, eq=False)
+class Units:
+    """The units of n rows: the rows themselves, or persons who have several.
+
+    Args:
+        of_row: The unit of each row, int ``[n]``; m units are numbered from 0 in the order of their first rows.
+
+    >>> units = Units.of(np.array(["ann", "bob", "ann"]))
+    >>> len(units), units.noun, units.mean(np.array([1.0, 5.0, 2.0])).tolist()
+    (2, 'person', [1.5, 5.0])
+    """
+
+    of_row: npt.NDArray[np.int64]
+
+    __repr__ = shapes
+
+    @classmethod
+    def of(cls, keys: npt.NDArray[Any]) -> Units:
+        """Rows with equal keys ``[n]`` are of one unit."""
+        _, first, code = np.unique(keys, return_index=True, return_inverse=True)
+        place = np.empty(len(first), dtype=np.int64)
+        place[np.argsort(first)] = np.arange(len(first))
+        return cls(place[code])
+
+    @classmethod
+    def rows(cls, n: int) -> Units:
+        """Each of n rows by itself."""
+        return cls(np.arange(n))
+
+    def __len__(self) -> int:
+        return int(self.of_row.max(initial=-1)) + 1
+
+    @cached_property
+    def single(self) -> bool:
+        """Whether each unit has one row: then a unit is its row, and has the same number."""
+        return len(self) == len(self.of_row)
+
+    @property
+    def noun(self) -> str:
+        """What a unit is called."""
+        return "record" if self.single else "person"
+
+    @cached_property
+    def sizes(self) -> npt.NDArray[np.int64]:
+        """Rows of each unit ``[m]``."""
+        return np.bincount(self.of_row)
+
+    @cached_property
+    def first(self) -> npt.NDArray[np.int64]:
+        """First row of each unit ``[m]``."""
+        return np.unique(self.of_row, return_index=True)[1]
+
+    def rows_of(self, which: npt.NDArray[np.int64]) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:
+        """All rows of some units ``[c]``, unit by unit, and the place of each row's unit among these, ``[e]`` each."""
+        sizes = self.sizes[which]
+        place = np.repeat(np.arange(len(which)), sizes)
+        within = np.arange(len(place)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+        return self._by_unit[self._starts[which][place] + within], place
+
+    def mean(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Means over the rows of each unit ``[..., m]``, of values ``[..., n]``; of single rows the values themselves.
+
+        Rows of a person hang together, so that what they say of membership is averaged and not added up.
+        """
+        if self.single:
+            return values
+        finite = np.clip(np.asarray(values, dtype=np.float64), -LARGEST_SCORE, LARGEST_SCORE) / self.sizes[self.of_row]
+        return np.add.reduceat(finite[..., self._by_unit], self._starts, axis=-1)
+
+    def agreed(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """What is the same for all rows of a unit ``[..., m]``, of values ``[..., n]``."""
+        return values if self.single else values[..., self.first]
+
+    def largest(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Largest values over the rows of each unit ``[m]``, of values ``[n]``; NaN where one is."""
+        return values if self.single else np.maximum.reduceat(values[self._by_unit], self._starts)
+
+    @cached_property
+    def _by_unit(self) -> npt.NDArray[np.int64]:
+        return np.argsort(self.of_row, kind="stable")
+
+    @cached_property
+    def _starts(self) -> npt.NDArray[np.int64]:
+        return np.cumsum(self.sizes) - self.sizes
