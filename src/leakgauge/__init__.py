@@ -7,7 +7,8 @@
 The names exported here are stable, and all that an audit takes. The packages below export the names in their
 ``__all__``: ``auditing``, ``protecting``, ``comparing`` and ``claims``; a package for each question (``membership``,
 ``influence``, ``attributes``, ``properties``, ``versions``), each a set of functions of arrays; ``inspecting``,
-``reconstruction`` and ``defences``; and under them ``training``, ``models``, ``records``, ``statistics`` and ``theory``.
+``reconstruction`` and ``defences``; and under them ``training``, ``models``, ``records``, ``statistics`` and
+``theory``.
 """
 
 from __future__ import annotations

@@ -184,7 +184,7 @@ class DpSgd(TrainingDefence):
             ONE_RECORD,
             "one record added or removed, or one replaced, as stated",
             f"in each of {self.n_steps:,} steps every record takes part by a coin of its own, with probability "
-            f"{self._probability:.3g} (Poisson)",
+            f"{self.sampling:.3g} (Poisson)",
             f"privacy-loss distributions (dp-accounting), noise {self.noise:.4g} times the clipping length",
         )
 
