@@ -55,6 +55,23 @@ def test_tables_of_every_kind_are_clipped_alike() -> None:
     assert mixed.a.tolist() == [5, -7, 1]  # the table of the caller stays
 
 
+def test_numbers_of_every_type_are_clipped() -> None:
+    """Truth values are numbers, and whole numbers can be clipped to an end that is none."""
+    pd, pl = pytest.importorskip("pandas"), pytest.importorskip("polars")
+    clip = ClipColumns((-0.1, 0.5), (0.1, 2.5))
+    for table in (
+        np.array([[True, True]]),
+        np.array([[1, 7]]),
+        np.array([[1, 7]], dtype=object),
+        np.array([[1, np.inf]], "f2"),
+    ):
+        assert (
+            np.abs(clip.transform(table)[0].astype(float) - [0.1, 1.0 if table.dtype == bool else 2.5]) < 1e-12
+        ).all()
+    for made in (pd.DataFrame({"a": [True], "b": [0]}), pl.DataFrame({"a": [True], "b": [0]})):
+        assert clip.transform(made).to_numpy().tolist() == [[0.1, 0.5]]
+
+
 def test_a_table_of_another_width_is_refused() -> None:
     with pytest.raises(DataError, match="3 columns, got 2"):
         ClipColumns((0.0,) * 3, (1.0,) * 3).fit(X[:, :2])

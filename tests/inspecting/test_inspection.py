@@ -24,6 +24,7 @@ from sklearn import (
     isotonic,
     linear_model,
     mixture,
+    model_selection,
     naive_bayes,
     pipeline,
     preprocessing,
@@ -195,7 +196,7 @@ def test_an_attribute_that_no_table_knows():
     assert found["flags"] == (ENTRY, N)
     assert found["deep[0][0][0]"] == (VALUE, 1)
     assert found["log"] == (Kind.NAME, None)
-    assert found["closure.__closure__[0]"][0] is VALUE
+    assert found["closure.__closure__[0]"][0] is ROWS
 
 
 @dataclass(slots=True)
@@ -278,3 +279,74 @@ def test_a_class_of_the_users_with_the_name_of_another():
     model = fitted(linear_model.LogisticRegression(), CLASSES)
     model.tree = Tree()
     assert ("tree.value", ROWS) in {(one.where, one.kind) for one in inspect(model, (X, CLASSES)).findings}
+
+
+COARSE = np.column_stack([rng_.integers(0, top, 300) for rng_, top in zip(
+    np.random.default_rng(4).spawn(6), (72, 20, 2, 9, 60, 3000), strict=True
+)]).astype(float)  # fmt: skip
+COARSE_CLASSES = (COARSE[:, 0] > 36).astype(int)
+
+
+@pytest.mark.parametrize(
+    "held",
+    [
+        COARSE[3].copy(),
+        tuple(COARSE[3].tolist()),
+        COARSE[:4].ravel(),
+        COARSE.astype(str),
+        [str(row) for row in COARSE[:7].tolist()],
+        pd.DataFrame(COARSE).to_csv(),
+        json.dumps(COARSE[:3].tolist()),
+    ],
+    ids=["row", "tuple", "flat", "text", "texts", "csv", "json"],
+)
+def test_rows_of_coarse_columns_are_found_in_every_readable_form(held):
+    model = linear_model.LogisticRegression(max_iter=9999).fit(COARSE, COARSE_CLASSES)
+    assert inspect(model, (COARSE, COARSE_CLASSES)).findings == ()
+    model.held_ = held
+    assert {one.kind for one in inspect(model, (COARSE, COARSE_CLASSES)).findings} == {ROWS}
+    other = np.random.default_rng(9).integers(0, 2, 6 * 40).astype(float)  # no row of the table
+    model.held_ = other
+    assert inspect(model, (COARSE, COARSE_CLASSES)).findings == ()
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("D:/meier/train.csv", Kind.PATH),
+        ("data/meier/train.csv", Kind.PATH),
+        ("s3://bucket/meier", Kind.PATH),
+        ("https://meier:secret@host/x", Kind.NAME),
+        ("https://scikit-learn.org/stable/index.html", None),
+        ("a/b", None),
+    ],
+)
+def test_paths_and_users_of_every_form(text, kind):
+    model = linear_model.LogisticRegression().fit(X, CLASSES)
+    model.note_ = text
+    assert [one.kind for one in inspect(model).findings] == ([] if kind is None else [kind])
+
+
+@pytest.mark.parametrize("held", [["x", ["y"]], [["x", ("a",)]], [["x", {"a": 1}]]])
+def test_lists_of_texts_and_others(held):
+    model = linear_model.LogisticRegression().fit(X, CLASSES)
+    model.note_ = held
+    assert inspect(model, (X, CLASSES)).findings == ()
+
+
+@pytest.mark.parametrize("n_quantiles", [10, 100])
+def test_extremes_among_many_quantiles(n_quantiles):
+    step = preprocessing.QuantileTransformer(n_quantiles=n_quantiles).fit(COARSE)
+    assert ("quantiles_", VALUE, True) in places(inspect(step, (COARSE, COARSE_CLASSES)))
+    spline = preprocessing.SplineTransformer(n_knots=2, degree=1).fit(COARSE)
+    assert any(one.kind is VALUE for one in inspect(spline, (COARSE, COARSE_CLASSES)).findings)
+
+
+def test_searches_whose_estimator_was_never_fitted():
+    search = model_selection.GridSearchCV(ensemble.RandomForestClassifier(5), {"max_depth": [2, 3]}, cv=2)
+    checks = {one.name: one.verdict.value for one in inspect(search.fit(X, CLASSES), (X, CLASSES)).checks}
+    assert checks["residual degrees of freedom"] == "passes"
+    inner = model_selection.GridSearchCV(linear_model.LogisticRegression(), {"C": [1, 2]}, cv=2)
+    nested = model_selection.GridSearchCV(pipeline.make_pipeline(inner), {}, cv=2)
+    checks = {one.name: one.verdict.value for one in inspect(nested.fit(X, CLASSES), (X, CLASSES)).checks}
+    assert checks["largest leverage"] == "passes"

@@ -485,3 +485,12 @@ def test_a_summary_over_removals():
     assert (found.categories, found.n_candidates, found.n_reconstructed) == (None, 1001, 20)
     with pytest.raises(DataError, match="one pipeline"):
         over_removals([])
+
+
+@pytest.mark.parametrize("make", [Ridge, LinearRegression])
+def test_labels_of_the_records_that_stayed_are_enough(make):
+    """The gradient that a solver left is measured for the version that the records are of."""
+    old, new = make().fit(X, Y), make().fit(X[1:], Y[1:])
+    for given in ((X, Y), (X[1:], Y[1:])):
+        done = compare_versions(old, new, public=PUBLIC, records=given, truth=(X[:1], Y[:1]))
+        assert done.traces[0].found is Found.RECORD

@@ -20,6 +20,8 @@ from numpy.typing import NDArray
 from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.inspecting.findings import Kind
 
+_QUOTED = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
+
 MOST_BY_CHANCE = 0.05
 """Numbers of an array that may be expected to agree with values of records by chance."""
 
@@ -116,6 +118,18 @@ class RecordsSeen:
         return [self._own(column) for column in rounded]
 
     @cached_property
+    def _own_rows(self) -> dict[type[np.floating[Any]], dict[bytes, int]]:
+        """The rows that a single person holds, in double and in single precision."""
+        assert self.matrix is not None
+        with np.errstate(over="ignore"):
+            return {kind: _own_rows(self.matrix.astype(kind), self.persons) for kind in (np.float64, np.float32)}
+
+    @cached_property
+    def _possible_rows(self) -> float:
+        """How many rows there could be, by the grids of the columns."""
+        return float(np.exp(np.minimum(700.0, np.sum(np.log([column.n_possible for column in self.columns[:-1]])))))
+
+    @cached_property
     def words(self) -> dict[str, set[int]]:
         """The persons, up to `MOST_HOLDERS`, who hold each text: as a whole cell, a word of one, or a feature."""
         holders: dict[str, set[int]] = {}
@@ -199,14 +213,18 @@ class RecordsSeen:
 
     def _rows(self, array: NDArray[Any], certain: bool) -> Match | None:
         matrix = self.matrix
-        if matrix is None or matrix.shape[1] < 2 or array.ndim != 2:
+        if matrix is None or matrix.shape[1] < 2:
             return None
-        possible = np.exp(np.minimum(700.0, np.sum(np.log([column.n_possible for column in self.columns[:-1]]))))
+        if array.ndim != 2:  # one row, or several one after another
+            if array.size % matrix.shape[1]:
+                return None
+            array = array.reshape(-1, matrix.shape[1])
         for candidate in (array, array.T):
             if candidate.shape[1] == matrix.shape[1]:
                 for dtype in (np.float64, np.float32):
-                    rows = _equal_rows(matrix.astype(dtype), candidate.astype(dtype), self.persons)
-                    if rows and (certain or len(matrix) * len(candidate) / possible < MOST_BY_CHANCE):
+                    keys = {values.tobytes() for values in np.add(candidate.astype(dtype), 0.0)}
+                    rows = [row for key, row in self._own_rows[dtype].items() if key in keys]
+                    if rows and (certain or len(matrix) * len(candidate) / self._possible_rows < MOST_BY_CHANCE):
                         return Match(Kind.ROWS, len(rows), frozenset(rows))
         return None
 
@@ -231,6 +249,30 @@ class RecordsSeen:
             if (match := found.match(Kind.VALUE, certain and of is not None)) is not None:
                 return match
         return None
+
+    def by_column(self, array: NDArray[Any]) -> Match | None:
+        """The values of single records in an array ``[m, d]`` with the columns of the table."""
+        found = [self.match(values, column=place, certain=True) for place, values in enumerate(array.T)]
+        held = [one for one in found if one is not None and one.kind is Kind.VALUE]
+        if not held:
+            return next((one for one in found if one is not None), None)
+        records = frozenset().union(*(one.records for one in held))
+        return Match(Kind.VALUE, sum(one.n_entries for one in held), records)
+
+    def rows_quoted(self, texts: Sequence[str]) -> Match | None:
+        """Whole rows whose numbers stand one after another in texts: in a line, or in texts of one number each."""
+        if self.matrix is None or self.matrix.shape[1] < 2:
+            return None
+        width, whole = self.matrix.shape[1], [_QUOTED.findall(text) for text in texts]
+        if all(len(found) == 1 for found in whole):
+            lines = [[found[0] for found in whole]]
+        else:
+            lines = [_QUOTED.findall(line) for text in texts for line in re.split(r"[\n\]\[]", text)]
+        numbers = [np.array(line, dtype=float) for line in lines if len(line) >= width]
+        if not numbers or sum(map(len, numbers)) * width > MOST_CELLS:
+            return None
+        windows = [np.lib.stride_tricks.sliding_window_view(line, width) for line in numbers]
+        return self._rows(np.concatenate(windows), certain=False)
 
     def rare(self, texts: Iterable[str], k: int) -> tuple[int, frozenset[int]]:
         """How many of some texts fewer than k persons hold, and these persons; of several words the rarest counts."""
@@ -318,15 +360,14 @@ def _among(column: Column, flat: NDArray[Any]) -> tuple[list[int], int]:
     return column.rows[np.unique(places[equal])].tolist(), int(equal.sum())
 
 
-def _equal_rows(matrix: NDArray[Any], candidate: NDArray[Any], persons: Indices) -> list[int]:
-    """The records that a single person holds and that are rows of an array."""
+def _own_rows(matrix: NDArray[Any], persons: Indices) -> dict[bytes, int]:
+    """The rows that a single person holds, as bytes, with the place of the first."""
     owners: dict[bytes, set[int]] = {}
     rows: dict[bytes, int] = {}
     for row, values in enumerate(matrix + 0.0):
         owners.setdefault(values.tobytes(), set()).add(int(persons[row]))
         rows.setdefault(values.tobytes(), row)
-    keys = {values.tobytes() for values in candidate + 0.0}
-    return [row for key, row in rows.items() if key in keys and len(owners[key]) == 1]
+    return {key: row for key, row in rows.items() if len(owners[key]) == 1}
 
 
 def _halfway(column: Column, numbers: Floats, counts: Indices) -> tuple[set[int], int]:

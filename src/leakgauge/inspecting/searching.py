@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from leakgauge.inspecting.findings import Kind, ModelFinding, Sighting, joined
 from leakgauge.inspecting.known import (
     DELETE,
+    FEW_QUANTILES,
     FREQUENT_WORDS,
     LARGE_LEAVES,
     OTHER_LEARNER,
@@ -38,14 +39,17 @@ LEAST_COUNT = 10
 LEAST_TO_RECOGNISE = 20
 """Training records from which an array with as many entries is taken for one entry each."""
 
-_PATH = re.compile(r"^(?:/[^/\0\n]+/[^\0\n]*[^/\0\n]|[A-Za-z]:\\[^\0\n]+|\\\\[^\0\n]+|~/[^\0\n]+|file://\S+)$")
+_PATH = re.compile(
+    r"^(?:/[^/\0\n]+/[^\0\n]*[^/\0\n]|[A-Za-z]:[\\/][^\0\n]+|\\\\[^\0\n]+|~/[^\0\n]+"
+    r"|(?!https?:)[a-z][a-z0-9+.-]+:/\S+|[\w.-]+(?:/[\w .-]+)+\.(?:csv|tsv|parquet|feather|json|xlsx?|pkl|npz|npy|db))$"
+)
 BY_NODE = frozenset({"Tree", "TreePredictor", "xgboost", "lightgbm", "catboost"})
 """Owners whose other numbers are about nodes, however many there are."""
 
 _N_RECORDS = re.compile(r"n_samples_fit_|n_samples_seen_|_n_samples|shape_fit_|n_samples_")
 _SIZE = re.compile(r"n_features|n_outputs|n_components|n_layers")
 _NUMBER = re.compile(r"-?\d+\.\d{4,}(?:[eE]-?\d+)?")
-_USER = re.compile(r"(?:/home/|/Users/|\\Users\\|/scratch/)[^/\\]+|^[\w.+-]+@[\w-]+\.[\w.]+$")
+_USER = re.compile(r"(?:/home/|/Users/|\\Users\\|/scratch/)[^/\\]+|^[\w.+-]+@[\w-]+\.[\w.]+$|://[^/\s@]+@")
 
 
 def findings_of(model: Any, seen: RecordsSeen | None, least_count: int = LEAST_COUNT) -> tuple[ModelFinding, ...]:
@@ -131,9 +135,14 @@ def _as_a_whole(row: Known, kind: Kind, place: Place) -> Sighting:
 
 
 def _of_texts(place: Place, row: Known | None, n: int | None, least_count: int) -> Iterator[Sighting]:
-    texts, seen = place.value, place.seen
-    if row is None and len(texts) == n:
+    seen = place.seen
+    if row is None and len(place.value) == n:
         yield Sighting(place.path, Kind.PER_RECORD, n, frozenset(range(n)), None, OTHER_LEARNER)
+        return
+    texts = [text for text in place.value if isinstance(text, str)]
+    rows = None if seen is None or row is not None else seen.rows_quoted(texts)
+    if rows is not None:
+        yield Sighting(place.path, Kind.ROWS, rows.n_entries, rows.records, None, OTHER_LEARNER)
         return
     for kind, pattern in ((Kind.NAME, _USER), (Kind.PATH, _PATH)):
         hits = sum(pattern.search(text) is not None for text in texts)
@@ -210,6 +219,11 @@ def _match(place: Place, row: Known | None) -> Match | None:
         column = None
     if row.kind is Kind.MIDPOINT:
         return threshold_match(place, column)
+    if row.remedy is FEW_QUANTILES and place.value.ndim == 2 and place.value.shape[1] == len(seen.columns) - 1:
+        return seen.by_column(place.value)
+    spline = re.search(r"bsplines_\[(\d+)\]", place.path)
+    if spline is not None and int(spline[1]) < len(seen.columns) - 1:
+        return seen.match(place.value, column=int(spline[1]), certain=True)
     if row.kind is Kind.VALUE and row.remedy is not PUBLIC_RANGES:
         return seen.match(place.value)
     is_value = row.kind is Kind.VALUE or (row.kind is Kind.WORD and column is not None)

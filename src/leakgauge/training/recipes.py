@@ -209,12 +209,12 @@ class ClipColumns(TransformerMixin, BaseEstimator):  # type: ignore[misc]
         ends = [(j, low, high) for j, low, high in ends if low > -np.inf or high < np.inf]
         if hasattr(X, "columns") or hasattr(X, "column_names"):
             frame: Any = nw.from_native(X, eager_only=True)
-            names = frame.columns
-            return nw.to_native(frame.with_columns(nw.col(names[j]).clip(low, high) for j, low, high in ends))
-        table = np.array(X)
+            columns = [(nw.col(frame.columns[j]).cast(nw.Float64), low, high) for j, low, high in ends]
+            return nw.to_native(frame.with_columns(column.clip(low, high) for column, low, high in columns))
+        table = np.asarray(X)
+        table = table.astype(object if table.dtype.kind in "OUS" else np.float64)  # whole numbers could not hold an end
         for j, low, high in ends:
-            column = np.clip(table[:, j].astype(np.float64), low, high)
-            table[:, j] = column
+            table[:, j] = np.clip(table[:, j].astype(np.float64), low, high)
         return table
 
     def __sklearn_is_fitted__(self) -> bool:

@@ -173,7 +173,8 @@ def gradient_difference(old: Minimum, new: Minimum, rows: Floats, n: int, labels
         floor = floor + sum(version.stopping(size, n) for version in (old, new))
     else:
         residuals = np.abs(means - old.targets(labels))
-        floor = floor + 2 * np.abs(old.gradient(rows, labels)).max()
+        left = min(np.abs(version.gradient(rows, labels)).max() for version in (old, new))  # of all, or of those kept
+        floor = floor + 2 * left
     typical = size.T @ residuals / len(rows)
     return GradientDifference(G, floor, typical, constant_of(design, old.has_intercept))
 
