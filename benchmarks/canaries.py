@@ -66,13 +66,14 @@ from leakgauge.training import SklearnLearner
 
 DELTA, STEPS, RATE = 1e-5, 20, 0.5
 EPSILONS, SIZES = (0.5, 1.0, 2.0, 4.0, 8.0), (100, 1_000, 10_000)
+OWN_VALUE = 10.0
 N_OTHERS, N_COLUMNS, N_CANARIES, CLAIMED = 500, 5, 1_000, 2.0
 MOST_GUESSES = 2_500
 LEARNER = SklearnLearner(LogisticRegression())
 
 
 ABOUT_DESIGNS = """AUC of raw scores, and of those less the reference, as is the audited epsilon. At clip: the share of
-steps in which included canaries had gradients of full length."""
+steps in which included canaries had gradients of full length. The value of own columns is 10."""
 
 
 class Loop(DpSgd):
@@ -376,7 +377,7 @@ def designs(repetitions: int) -> list[list[str]]:
         found = {"raw": [], "difference": []}
         shares = []
         for seed in range(repetitions):
-            made = make_canaries(records, n, design=design, seed=seed)
+            made = make_canaries(records, n, design=design, value=OWN_VALUE, seed=seed)
             size = len(records) + n // 2
             defence = DpSgd(size, epsilon=8.0, delta=DELTA, batch=size, epochs=STEPS)
             done = train_with_canaries(defence, LEARNER, made, seed=seed)
@@ -453,7 +454,7 @@ def many_models(n_models: int) -> list[list[str]]:
     X = rng.normal(size=(50, 2))
     others = (X, (X[:, 0] > 0).astype(int))
     for kind in (Loop, BareConstant):
-        defence = kind(50, epsilon=1.0, delta=DELTA, batch=50, epochs=STEPS)
+        defence = kind(50, epsilon=1.0, delta=DELTA, batch=50, epochs=STEPS, rate=0.1)
         coins, scores = np.arange(n_models) % 2 == 0, []
         for seed, coin in enumerate(coins):
             X_in = np.vstack([others[0], [[0.0, 0.0]]])[: 50 + coin]
@@ -482,7 +483,7 @@ def main() -> None:
     headings = ["true epsilon"]
     for n in SIZES:
         headings += [f"{n:,} ideal"] + [f"{n:,} trained"] * bool(repetitions[n][1])
-    by_design = designs(1 if quick else 5) if os.environ.get("LEAKGAUGE_DATA") else []
+    by_design = designs(1 if quick else 20) if os.environ.get("LEAKGAUGE_DATA") else []
     by_bug = bugs(n_bugs)
     right = black_box(Setting(n_others=100), n_audits, seed=10_000)
     many = many_models(n_models)
@@ -493,7 +494,7 @@ def main() -> None:
             about,
             "## Audited epsilon of one run (any / curve, medians)",
             table([*headings, "10,000 models"], curve),
-            "## Designs (Adult, 3,000 records, epsilon 8; means of 5)",
+            "## Designs (Adult, 3,000 records, epsilon 8; means of 20)",
             ABOUT_DESIGNS,
             table(["design", "canaries", "AUC raw", "AUC", "audited epsilon (any / curve)", "at clip"], by_design),
             f"## Bugs ({n_bugs} audits each)",
