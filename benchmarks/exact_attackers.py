@@ -11,7 +11,7 @@ privacy losses, rounded to the attacker's disadvantage, so that what it shows is
 record are compared with the largest change over all queries (categories) or over the corners of the range and many
 other queries (numbers).
 
-Calibrations by random training sets promise a confidence: they are repeated from the beginning, and the share of
+Calibrations by random training sets state a confidence: they are repeated from the beginning, and the share of
 repetitions in which the guarantee holds for every record is compared with it.
 """
 
@@ -400,7 +400,7 @@ def main() -> None:
     """Print the table, and write it; the exit code is 1 where a guarantee is broken."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--configurations", type=int, default=1000)
-    parser.add_argument("--repetitions", type=int, default=300, help="of calibrations that promise a confidence")
+    parser.add_argument("--repetitions", type=int, default=300, help="of calibrations that state a confidence")
     parser.add_argument("--only", default="", metavar="WORD", help="mechanisms whose name has it")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--write", type=Path, metavar="FOLDER", help="where exact-attackers.md goes")

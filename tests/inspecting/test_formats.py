@@ -145,7 +145,7 @@ def test_torch():
     model.register_buffer("kept", torch.tensor(X[:7], dtype=torch.float32))
     model.seen = X[3]
     found = places(inspect(model, (X, CLASSES)))
-    assert {("kept", Kind.ROWS, None), ("seen", Kind.VALUE, None)} <= found
+    assert {("kept", Kind.ROWS, None), ("seen", Kind.ROWS, None)} <= found
 
 
 def test_safetensors(tmp_path):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -79,7 +79,7 @@ class Subject:
     note: str = ""
     only_scores: bool = False
     endpoint: Endpoint | None = None
-    artefact: Callable[[], Any] | None = None
+    artefact: Callable[[], Any] | None = field(default=None, repr=False)
 
     __repr__ = shapes
 
