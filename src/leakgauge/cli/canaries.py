@@ -30,7 +30,10 @@ def make(
     target: Annotated[str, typer.Option(metavar="COLUMN", help="The column that the model predicts.")],
     out: Annotated[Path, typer.Option(metavar="FOLDER", help="A new folder for training set, canaries and coins.")],
     n: Annotated[
-        int, typer.Option("--n", metavar="N", callback=at_least(2), help="How many canaries; half are included.")
+        int,
+        typer.Option(
+            "--n", metavar="N", callback=at_least(2), help="How many canaries; each is included by a fair coin."
+        ),
     ] = 1000,
     design: Annotated[
         str,
