@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.naive_bayes import GaussianNB
@@ -32,6 +33,30 @@ def test_a_learner_without_random_numbers_is_refuted_whatever_canaries_show():
     found = measure_learner(Claim(8.0, 1e-5), SklearnLearner(GaussianNB()), PEOPLE, n=20, seed=0)
     assert found.outcome is Outcome.REFUTED
     assert "no random numbers" in found.reason
+
+
+class Fixed(ClassifierMixin, BaseEstimator):
+    """A model that does not depend on its training records."""
+
+    def fit(self, X: np.ndarray, y: np.ndarray) -> Fixed:
+        self.classes_ = np.unique(y)
+        return self
+
+    def predict(self, X: np.ndarray) -> np.ndarray:
+        return self.classes_[(X[:, 0] > 0).astype(int)]
+
+    def predict_proba(self, X: np.ndarray) -> np.ndarray:
+        shares = 1 / (1 + np.exp(-0.3 * X[:, 0]))
+        return np.column_stack([1 - shares, shares])
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_learner_that_learns_nothing_is_not_refuted(seed: int) -> None:
+    """The mean of equal references may differ from them in the last digit, and that is no leak."""
+    found = measure_learner(
+        Claim(1.0, 1e-5), SklearnLearner(Fixed()), PEOPLE, design=Design.OUT_OF_DISTRIBUTION, seed=seed
+    )
+    assert found.outcome is not Outcome.REFUTED, str(found)
 
 
 def test_a_forest_that_remembers_is_refuted():

@@ -182,6 +182,21 @@ def test_no_file_is_replaced(tmp_path: Path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.parametrize("step", ["inspect", "_statement"])
+def test_nothing_is_left_where_a_step_after_the_writing_fails(
+    step: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("skops")
+
+    def failing(*_: Any, **__: Any) -> None:
+        raise ModelError("broken")
+
+    monkeypatch.setattr(f"leakgauge.protecting.releasing.{step}", failing)
+    with pytest.raises(ModelError, match="broken"):
+        released(LogisticRegression(), "unchanged", tmp_path / "model.skops")
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_model_that_is_only_asked_is_no_file(tmp_path: Path) -> None:
     asked = LogisticRegression().fit(X[:200], Y[:200]).predict_proba
     with pytest.raises(ModelError, match="no training procedure was given"):

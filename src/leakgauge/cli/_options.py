@@ -69,6 +69,9 @@ Budget: TypeAlias = Annotated[
         show_default="2m",
     ),
 ]
+LabelColumn: TypeAlias = Annotated[
+    str | None, typer.Option(metavar="COLUMN", help="The label column of these files.", show_default="none")
+]
 AllowPickle: TypeAlias = Annotated[
     bool,
     typer.Option(

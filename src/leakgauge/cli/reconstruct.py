@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from leakgauge.cli._options import AllowPickle, at_least
+from leakgauge.cli._options import AllowPickle, LabelColumn, at_least
 from leakgauge.cli._tables import features_of
 
 if TYPE_CHECKING:
@@ -29,9 +29,7 @@ def reconstruct(
         Path | None,
         typer.Option(metavar="FILE", help="All training records but one, with --target. Of linear models."),
     ] = None,
-    target: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The label column of these files.", show_default="none")
-    ] = None,
+    target: LabelColumn = None,
     n_records: Annotated[
         int | None,
         typer.Option(metavar="N", callback=at_least(1), help="Training records.", show_default="as the file says"),

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from leakgauge.cli._options import AllowPickle, at_least
+from leakgauge.cli._options import AllowPickle, LabelColumn, at_least
 from leakgauge.cli._tables import features_of
 
 
@@ -24,9 +24,7 @@ def versions(
     train: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Training records of OLD, for an attacker who knows the others.")
     ] = None,
-    target: Annotated[
-        str | None, typer.Option(metavar="COLUMN", help="The label column of these files.", show_default="none")
-    ] = None,
+    target: LabelColumn = None,
     n_records: Annotated[
         int | None,
         typer.Option(metavar="N", callback=at_least(1), help="Training records of OLD.", show_default="as OLD says"),

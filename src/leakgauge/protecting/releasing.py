@@ -102,11 +102,11 @@ def release(what: Subject, settings: Settings, defence: Defence | str, path: str
     trusted, made = _written(model, path)
     try:
         statement = _statement(path, what, chosen, guarantee, trusted)
+        found = inspect(_opened(path, trusted), what.train, rule=settings.rule.structure.value, name=path.name)
         write_new(sidecar, (json.dumps(statement, indent=2, ensure_ascii=False) + "\n").encode())
-    except BaseException:
+    except BaseException:  # a model without its statement is not left behind
         path.unlink()
         raise
-    found = inspect(_opened(path, trusted), what.train, rule=settings.rule.structure.value, name=path.name)
     if made is not None:  # of what is left the copy answered otherwise without some, so that prediction needs it
         found = _with_needs(found, made)
     return ReleasedModel(path, sidecar, chosen.title, guarantee, trusted, found)
