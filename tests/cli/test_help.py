@@ -61,6 +61,8 @@ def test_there_are_the_promised_commands() -> None:
         "reconstruct",
         "reproduce",
         "schema",
+        "sign",
+        "verify",
         "versions",
     }
 

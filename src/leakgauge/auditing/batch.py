@@ -17,6 +17,7 @@ from leakgauge._version import __version__
 from leakgauge.auditing.audit import audit_subject
 from leakgauge.auditing.config import Config
 from leakgauge.auditing.document import Document
+from leakgauge.auditing.provenance import account
 from leakgauge.auditing.run import Run
 from leakgauge.errors import EndpointError, InputError
 from leakgauge.progress import Stage, of_part
@@ -47,6 +48,7 @@ def audit_config(
     allow_pickle: bool = False,
     progress: Stage | None = None,
     opened: Callable[[Run], None] | None = None,
+    source: str = "",
 ) -> AuditOutcome:
     """Audit every model of a configuration; stopped and started again, it goes on where it was.
 
@@ -57,6 +59,7 @@ def audit_config(
         allow_pickle: open model files that are pickles.
         progress: called while models are trained, the audited model's name before the stage.
         opened: called once the run folder is there.
+        source: what the audit was started with, for the report: a file or a data set.
 
     Raises:
         InputError: data, a model or the configuration cannot be used.
@@ -82,7 +85,8 @@ def audit_config(
             raise
         document = Document.of(config.name, results)
         run.write_results(document, results)
-        run.write_manifest({"inputs": inputs, **_circumstances(began, time.perf_counter() - clock, workers)})
+        stated = {"auditor": config.auditor or account(), "data": config.data_name, "source": source or config.name}
+        run.write_manifest({"inputs": inputs, **_circumstances(began, time.perf_counter() - clock, workers), **stated})
     return AuditOutcome(run, document)
 
 

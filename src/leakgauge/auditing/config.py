@@ -84,6 +84,7 @@ class Config(Part):
     sections: ClassVar[Mapping[tuple[str, ...], type[Part]]]
 
     name: str = Field("", description="the name of the audit; by default that of the file")
+    auditor: str = Field("", description="who is responsible for the audit, for the report; by default the account")
     seed: int = said_of(Settings, "seed")
     device: str = said_of(Settings, "device")
     budget: Annotated[float | None, Or("none", Settings, "budget")] = said_of(Settings, "budget")
@@ -114,6 +115,14 @@ class Config(Part):
             raise ValueError("data: missing; expected the table [data] with the source of the records")
         self._settings([name for name in self.attacks.names or () if ":" not in name])
         return self
+
+    @property
+    def data_name(self) -> str:
+        """The data set, or the files of the records or scores, for the report."""
+        if self.data is None:
+            return ", ".join(Path(path).name for model in self.scores for path in model.paths)
+        given = (self.data.dataset, self.data.file, self.data.train, self.data.holdout)
+        return ", ".join(Path(name).name for name in given if name is not None)
 
     @property
     def scores(self) -> tuple[ScoresPart, ...]:

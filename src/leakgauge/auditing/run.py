@@ -9,11 +9,13 @@
     records.csv      one line for each record, opaque ids
     ids.csv          opaque id to the id in the user's table
     report.html      the report
+    checksums.sha256 checksums of the files above, as sha256sum reads them; beside it perhaps its signature (.sig)
 """
 
 from __future__ import annotations
 
 import csv
+import hashlib
 import io
 import json
 import os
@@ -25,6 +27,7 @@ from typing import Any
 
 from leakgauge.auditing.document import AuditResult, Document, dump, load
 from leakgauge.auditing.gate import Limits, apply
+from leakgauge.auditing.provenance import Provenance
 from leakgauge.auditing.result import ExposedRecord
 from leakgauge.errors import LeakgaugeError, StoreError, place_of
 from leakgauge.escaping import csv_rows, csv_table, one_line
@@ -32,6 +35,12 @@ from leakgauge.storing import litter, refuse_links, write_atomically
 
 KEPT = ("chunks", "answers")
 """Folders inside, of what would take long, or cost, to have again."""
+
+
+CHECKSUMS, SIGNATURE = "checksums.sha256", "checksums.sha256.sig"
+
+SEALED = ("manifest.json", "result.json", "records.csv", "ids.csv", "claim.json", "report.html")
+"""Files that an audit leaves, of which there are checksums."""
 
 
 @dataclass(frozen=True)
@@ -111,6 +120,10 @@ class Run:
             raise StoreError(f"{self.folder / 'manifest.json'} is not a manifest; delete the folder")
         return content
 
+    def provenance(self) -> Provenance:
+        """When, by whom and of what the audit was, for its report."""
+        return Provenance.of(self.manifest() or {})
+
     def write_manifest(self, content: dict[str, Any]) -> None:
         """Replace the manifest."""
         self.write_text("manifest.json", json.dumps(content, indent=2) + "\n")
@@ -130,6 +143,41 @@ class Run:
         ids = {opaque: own for result in results for opaque, own in result.ids.items()}
         self.write_text("ids.csv", csv_table(["record", "id"], ids.items()))
         self.write_text("result.json", dump(document))
+
+    def seal(self) -> None:
+        """Write the checksums of what the audit left, in the form of ``sha256sum``; a signature of older ones goes."""
+        lines = [f"{_sha256(self.folder / name)}  {name}\n" for name in SEALED if (self.folder / name).is_file()]
+        (self.folder / SIGNATURE).unlink(missing_ok=True)
+        self.write_text(CHECKSUMS, "".join(lines))
+
+    def broken_seals(self) -> dict[str, str]:
+        """What became of the files since they were written: those that were changed or are missing, with which.
+
+        Raises:
+            StoreError: there are no checksums, or they cannot be read.
+        """
+        refuse_links(self.folder)
+        path = self.folder / CHECKSUMS
+        try:
+            lines = path.read_text(encoding="ascii").splitlines()
+        except FileNotFoundError:
+            raise StoreError(
+                f"{path} is missing: the folder is not of a finished audit, or of an earlier version; run "
+                "leakgauge report on it to write the checksums of what it holds now"
+            ) from None
+        except (OSError, ValueError):
+            raise StoreError(f"{path} cannot be read; run the audit again") from None
+        known = dict(line.split("  ", 1)[::-1] for line in lines if "  " in line)
+        if set(known) - set(SEALED) or "result.json" not in known or len(known) != len(lines):
+            raise StoreError(f"{path} is damaged; run the audit again")
+        found = {}
+        for name in SEALED:
+            file = self.folder / name
+            if name in known and not file.is_file():
+                found[name] = "missing"
+            elif file.is_file() and known.get(name) != _sha256(file):
+                found[name] = "changed" if name in known else "added"
+        return found
 
     def written(self) -> Document:
         """The result of the finished audit as it stands in the file, verdicts and all."""
@@ -185,6 +233,19 @@ class Run:
             raise StoreError(f"{path} cannot be read ({error.strerror}); give the folder of a finished audit") from None
         except (ValueError, csv.Error):
             raise StoreError(f"{path} is damaged; run the audit again") from None
+
+
+def _sha256(path: Path) -> str:
+    """The checksum of a file of the folder.
+
+    Raises:
+        StoreError: it cannot be read.
+    """
+    try:
+        with path.open("rb") as file:
+            return hashlib.file_digest(file, "sha256").hexdigest()
+    except OSError as error:
+        raise StoreError(f"{path} cannot be read ({error.strerror}); check its permissions") from None
 
 
 @contextmanager

@@ -90,7 +90,7 @@ def audit(
     from leakgauge.cli._console import complain, results
     from leakgauge.escaping import one_line, several_lines
     from leakgauge.progress import reported
-    from leakgauge.report import write_html
+    from leakgauge.report import write_report
     from leakgauge.report.terminal import show_audits
 
     if dask is not None and workers != 1:
@@ -102,15 +102,16 @@ def audit(
     try:
         with reported(True, first="reading") as tell:
             outcome = audit_config(
-                config, folder=run, workers=dask or workers, allow_pickle=allow_pickle, progress=tell
+                config, folder=run, workers=dask or workers, allow_pickle=allow_pickle, progress=tell, source=source
             )
-            write_html(outcome.document, outcome.run.folder / "report.html")
+            write_report(outcome.run, outcome.document)
     except KeyboardInterrupt:
         complain("stopped; run the same command again to continue")
         raise typer.Exit(130) from None
     if tested:
         document = {name: found.as_json() for name, found in tested.items()}
         outcome.run.write_text("claim.json", dumps(document, indent=2) + "\n")
+        outcome.run.seal()
     if json:
         typer.echo(dump(outcome.document), nl=False)
     else:

@@ -36,6 +36,8 @@ from leakgauge.cli import (
     report,
     reproduce,
     schema,
+    sign,
+    verify,
     versions,
 )
 from leakgauge.cli._console import complain
@@ -80,6 +82,8 @@ for _command in (
     reconstruct.reconstruct,
     reproduce.reproduce,
     schema.schema,
+    sign.sign,
+    verify.verify,
     versions.versions,
 ):
     app.command(help=_unwrapped(_command))(_command)

@@ -36,7 +36,7 @@ def report(
         if markdown or junit:
             typer.echo(render.markdown(document) if markdown else render.junit(document), nl=False)
         if pdf or not (markdown or junit):
-            page = render.write_html(document, run / "report.html")
+            page = render.write_report(Run(run), document)
             typer.echo(one_line(str(page)), err=markdown or junit)
             if pdf:
                 from leakgauge.cli._pdf import print_pdf

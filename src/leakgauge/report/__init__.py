@@ -4,6 +4,6 @@ from __future__ import annotations
 
 from leakgauge.report.junit_xml import junit
 from leakgauge.report.model_card import markdown
-from leakgauge.report.page import render_html, write_html
+from leakgauge.report.page import render_html, write_html, write_report
 
-__all__ = ["junit", "markdown", "render_html", "write_html"]
+__all__ = ["junit", "markdown", "render_html", "write_html", "write_report"]

@@ -7,8 +7,9 @@ import hashlib
 import json
 import math
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -16,9 +17,12 @@ from typing import Any, TypeAlias
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from leakgauge.auditing import AuditDocument, Document, Finding, Verdict
+from leakgauge.auditing import AuditDocument, Document, Finding, ReleaseRule, Run, Verdict
+from leakgauge.auditing.provenance import Hashes, Provenance
 from leakgauge.drawing.marks import style as drawn_style
-from leakgauge.report import figures, statement, words
+from leakgauge.errors import StoreError
+from leakgauge.escaping import one_line
+from leakgauge.report import annex, figures, statement, words
 from leakgauge.report.chapters import CHAPTERS
 from leakgauge.statistics import Estimate
 from leakgauge.training import write_atomically
@@ -26,8 +30,11 @@ from leakgauge.training import write_atomically
 Scales: TypeAlias = dict[tuple[str, float], tuple[float, float]]
 """Ends of interval plots by question and baseline."""
 
+Row: TypeAlias = Mapping[str, str]
+"""A line of ``records.csv``, by column."""
 
-def render_html(document: Document) -> str:
+
+def render_html(document: Document, provenance: Provenance | None = None, records: Sequence[Row] = ()) -> str:
     """The page: verdict, reason and advice first, then the evidence, the method, and what was not tested.
 
     It holds no raw rows and nobody's own id; the most exposed records stand under opaque ids. The numbers it draws
@@ -35,10 +42,15 @@ def render_html(document: Document) -> str:
 
     Args:
         document: one or several audits.
+        provenance: when, by whom and of what; without it the page says only what the result does.
+        records: all lines of the table of records, each by column, under opaque ids; without them the page lists the
+            most exposed ones alone.
 
     Returns:
         The text of an HTML file. Its content policy allows its own style and script, by hash, and nothing else.
     """
+    provenance = provenance or Provenance()
+    hashes = provenance.models or {}
     style, script = drawn_style() + _source("style.css"), _source("script.js")
     policy = (
         f"default-src 'none'; style-src 'sha256-{_sha256(style)}'; script-src 'sha256-{_sha256(script)}'; "
@@ -50,7 +62,9 @@ def render_html(document: Document) -> str:
         .get_template("page.html")
         .render(
             document=document,
-            views=[_view(audit, i) for i, audit in enumerate(document.audits)],
+            views=[_view(audit, i, hashes.get(audit.description.model)) for i, audit in enumerate(document.audits)],
+            provenance=provenance,
+            has_records=bool(records),
             scales=_scales(finding for audit in document.audits for finding in audit.findings),
             chapters=[one for one in CHAPTERS if any(one.is_asked(audit) for audit in document.audits)],
             several=several,
@@ -58,7 +72,7 @@ def render_html(document: Document) -> str:
             policy=Markup(policy),
             style=Markup(style),
             script=Markup(script),
-            data=_json(document),
+            data=_json(document, records),
         )
     )
 
@@ -79,6 +93,23 @@ def write_html(document: Document, path: str | Path) -> Path:
     path = Path(path)
     text = render_html(document).encode("utf-8", "replace")
     write_atomically(path, lambda file: file.write(text))
+    return path
+
+
+def write_report(run: Run, document: Document) -> Path:
+    """Write ``report.html`` of a finished run, with where it comes from and all of its records, and seal the folder.
+
+    Raises:
+        StoreError: the folder cannot be read, or the file not be written.
+    """
+    try:
+        records = run.records()
+    except StoreError:  # handed on without its table: the result lists the most exposed
+        records = []
+    text = render_html(document, run.provenance(), records).encode("utf-8", "replace")
+    path = run.folder / "report.html"
+    write_atomically(path, lambda file: file.write(text))
+    run.seal()
     return path
 
 
@@ -112,6 +143,7 @@ class View:
         exposed: columns of the table of records that hold anything.
         settings: the method, flattened.
         ways: how the intervals were computed.
+        hashes: of its records and of the model, where they are known.
     """
 
     audit: AuditDocument
@@ -122,6 +154,7 @@ class View:
     exposed: tuple[str, ...]
     settings: tuple[tuple[str, str], ...]
     ways: tuple[Way, ...]
+    hashes: Hashes | None
 
     @property
     def strongest(self) -> dict[str, Finding]:
@@ -134,17 +167,19 @@ class View:
         return found
 
 
-def _view(audit: AuditDocument, index: int) -> View:
-    columns = ("pdtp", "change", "noise_floor", "success", "score")
+def _view(audit: AuditDocument, index: int, hashes: Hashes | None = None) -> View:
     return View(
         audit=audit,
         key=f"m{index + 1}",
         index=index,
         scales=_scales(audit.findings),
         rates=figures.rates_to_quote(figures.lowest_rate(audit.description.n_holdout)),
-        exposed=tuple(c for c in columns if any(getattr(record, c) is not None for record in audit.most_exposed)),
+        exposed=tuple(
+            c for c in RECORD_COLUMNS if any(getattr(record, c) is not None for record in audit.most_exposed)
+        ),
         settings=tuple(_flat({**audit.method, "rule": asdict(audit.rule)})),
         ways=_ways(audit),
+        hashes=hashes,
     )
 
 
@@ -200,9 +235,39 @@ def _setting(value: Any) -> str:
     return words.short(value) if isinstance(value, float) else str(value)
 
 
-def _data(document: Document) -> dict[str, Any]:
-    """What the figures draw, for the script and for whoever has nothing but the page; ``result.json`` has all of it."""
-    return {"name": document.name, "verdict": document.verdict, "audits": [_drawn(audit) for audit in document.audits]}
+def _data(document: Document, records: Sequence[Row]) -> dict[str, Any]:
+    """What the figures draw and the table of records shows, for the script and for whoever has nothing but the page."""
+    drawn = [_drawn(audit) for audit in document.audits]
+    for audit, found in zip(document.audits, drawn, strict=True):
+        of_model = [row for row in records if row["model"] == one_line(audit.description.model)]
+        if of_model:
+            found |= {"records": _columns(of_model), "limit": audit.rule.dtp}
+    return {"name": document.name, "verdict": document.verdict, "audits": drawn}
+
+
+RECORD_COLUMNS = ("pdtp", "change", "noise_floor", "success", "score")
+"""Numbers of a record that the page shows."""
+
+
+def _columns(rows: Sequence[Row]) -> dict[str, Any]:
+    """The table of records column by column, which is small: ids as one text, numbers with four digits."""
+    columns: dict[str, Any] = {
+        "record": " ".join(row["record"] for row in rows),
+        "member": "".join(str(int(row["member"] == "True")) for row in rows),
+        "exposed": "".join({"True": "1", "False": "0"}.get(row["exposed"], "-") for row in rows),
+    }
+    for name in RECORD_COLUMNS:
+        if any(row[name] for row in rows):
+            columns[name] = [_stored(row[name]) for row in rows]
+    return columns
+
+
+def _stored(text: str) -> float | str | None:
+    """A number of the table as JSON holds it: four digits, infinity as a word."""
+    if not text:
+        return None
+    value = float(text)
+    return float(f"{value:.4g}") if math.isfinite(value) else str(value)
 
 
 def _drawn(audit: AuditDocument) -> dict[str, Any]:
@@ -212,14 +277,28 @@ def _drawn(audit: AuditDocument) -> dict[str, Any]:
     return drawn
 
 
-def _json(document: Document) -> Markup:
+def _json(document: Document, records: Sequence[Row]) -> Markup:
     """JSON that can stand in a page: no character in it can end the element it is in."""
-    text = json.dumps(_data(document), separators=(",", ":"), allow_nan=False)
+    text = json.dumps(_data(document, records), separators=(",", ":"), allow_nan=False)
     return Markup(text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026"))
 
 
 def _sha256(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _brief(checksum: str) -> str:
+    """The head of a checksum, to compare at a glance; the whole stands in the manifest."""
+    kind, _, digits = checksum.rpartition(" ")
+    return f"{kind} {digits[:12]}…".strip() if len(digits) > 12 else checksum
+
+
+def _date(stamp: str) -> str:
+    """A date and time of ISO 8601 for people, in its own zone."""
+    try:
+        return datetime.fromisoformat(stamp).strftime("%-d %B %Y, %H:%M %Z").strip()
+    except ValueError:
+        return stamp
 
 
 def _number(value: float, places: int = 3) -> Markup:
@@ -256,9 +335,11 @@ def _environment() -> Environment:
     )
     environment.filters.update(
         {
+            "brief": _brief,
             "capital": words.capital,
             "confidence": _confidence,
             "counted": words.counted,
+            "date": _date,
             "factor": _factor,
             "interval": words.interval,
             "number": _number,
@@ -274,6 +355,8 @@ def _environment() -> Environment:
     environment.globals.update(
         {
             "advice": words.ADVICE,
+            "annex": annex,
+            "default_rule": ReleaseRule(),
             "advice_for_several": words.ADVICE_FOR_SEVERAL,
             "classes": {verdict: figures.verdict_class(verdict) for verdict in Verdict},
             "figures": figures,

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from shlex import quote
 
 from leakgauge.auditing import AuditDocument, Document, Finding, Verdict
+from leakgauge.auditing.finding import judge
 from leakgauge.report.chapters import CHAPTERS
 from leakgauge.report.words import (
     ADVICE,
@@ -78,6 +80,42 @@ def _beyond(finding: Finding, verdict: Verdict) -> float:
     return (end - finding.threshold) / unit(finding)
 
 
+def plain(audit: AuditDocument, finding: Finding) -> str:
+    """A finding in one sentence for whoever decides, with its limit and without a symbol.
+
+    Where the interval alone would decide and something else withholds the verdict, the sentence is the reason.
+    """
+    chapter = next((one for one in CHAPTERS if one.question == finding.question), None)
+    decided = finding.estimate is None or judge(finding.estimate, finding.threshold) is Verdict.CANNOT_TELL
+    if chapter is None or (finding.verdict is Verdict.CANNOT_TELL and not decided):
+        return audit.description.worded(sentence(finding.reason))
+    return audit.description.worded(chapter.plain(audit, finding))
+
+
+def lead(audit: AuditDocument) -> str:
+    """The verdict in one sentence: the finding that decides it most clearly, in words."""
+    found = grounds(audit)
+    if not found:
+        return "No measure was compared with the release rule."
+    return plain(audit, max((one.clearest for one in found), key=lambda finding: _beyond(finding, audit.verdict)))
+
+
+def commands(audit: AuditDocument, source: str) -> list[str]:
+    """What to type next, by what failed.
+
+    Args:
+        audit: the audit.
+        source: the file or data set that it was started with; empty where that is not known.
+    """
+    failed = {finding.question for finding in audit.findings if finding.verdict is Verdict.FAILS}
+    said = []
+    if failed & {chapter.question for chapter in CHAPTERS if chapter.is_defended}:
+        said.append(f"leakgauge protect {quote(source or 'AUDIT.toml')} --model {quote(audit.description.model)}")
+    if "file" in failed:
+        said.append("leakgauge inspect FILE --clean OUT")
+    return said
+
+
 def headline(audit: AuditDocument) -> str:
     """The verdict in words; of a pass also whether it is measured, or proven for every query."""
     if audit.verdict is not Verdict.PASSES or audit.influence is None or audit.rule.dtp is None:
@@ -107,8 +145,13 @@ def selected(audit: AuditDocument) -> str:
     )
 
 
-def advice(audit: AuditDocument) -> str:
-    """What the verdict means for a release and, where mitigations can be tried, how."""
+def advice(audit: AuditDocument, *, protect: bool = True) -> str:
+    """What the verdict means for a release and, where mitigations can be tried, how.
+
+    Args:
+        audit: the audit.
+        protect: say how; not where the command itself is printed.
+    """
     if audit.verdict is Verdict.PASSES:
         lists = [found for chapter in CHAPTERS for found in chapter.identified(audit)]
         nothing = bool(lists) and all(n == 0 and fewest <= n_members for n, fewest, n_members in lists)
@@ -117,7 +160,7 @@ def advice(audit: AuditDocument) -> str:
         return _joined(said, selected(audit), not_proven(audit), ADVICE[audit.verdict])
     defended = {chapter.question for chapter in CHAPTERS if chapter.is_defended}
     failed = {finding.question for finding in audit.findings if finding.verdict is Verdict.FAILS}
-    return f"{ADVICE[audit.verdict]} {PROTECT}" if failed & defended else ADVICE[audit.verdict]
+    return f"{ADVICE[audit.verdict]} {PROTECT}" if protect and failed & defended else ADVICE[audit.verdict]
 
 
 def remedies(audit: AuditDocument) -> list[str]:

@@ -209,6 +209,28 @@ def against_limit(finding: Finding) -> str:
     return f"{value_and_interval(finding.estimate, places_for(finding.threshold))}, {limit}"
 
 
+def fold(nats: float) -> str:
+    """How many times a probability changes, where its logarithm changes by so much.
+
+    >>> fold(1.0), fold(14.2)
+    ('2.7-fold', 'more than a million-fold')
+    """
+    return f"{factor(nats)}-fold"
+
+
+def of_hundred(share: float) -> str:
+    """A share as so many of 100, with one decimal where it is not a whole number.
+
+    >>> of_hundred(0.571), of_hundred(0.55), of_hundred(1.0), of_hundred(0.99999)
+    ('57.1', '55', '100', '99.9')
+    """
+    hundredths = 100 * share
+    text = f"{hundredths:.1f}"
+    if text == "100.0" and share < 1:
+        return "99.9"
+    return text.removesuffix(".0")
+
+
 def released(audit: AuditDocument) -> str:
     """What the released model answers, in words."""
     what = audit.description

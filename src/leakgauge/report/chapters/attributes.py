@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from leakgauge.auditing import AttributeAttackResult, AuditDocument, InferredColumn
+from leakgauge.auditing import AttributeAttackResult, AuditDocument, Finding, InferredColumn, Verdict
+from leakgauge.auditing.attributes.findings import ATTRIBUTE_TAIL_MEASURE, measure
 from leakgauge.report.chapters.chapter import Chapter, Estimates
+from leakgauge.report.chapters.membership import tail_odds_plain
 from leakgauge.report.figures import digits
-from leakgauge.report.words import counted, factor, interval, listing, number, percent, short
+from leakgauge.report.words import capital, counted, factor, interval, listing, number, of_hundred, percent, short
 from leakgauge.statistics.numerals import interval_name
 
 
@@ -30,6 +32,25 @@ class AttributesChapter(Chapter):
                 f"{factor(1.0 if rule.dtp is None else rule.dtp)} times those among all records."
             )
         ]
+
+    def plain(self, audit: AuditDocument, finding: Finding) -> str:
+        """By how many of 100 an attribute is inferred more often for training records than for others."""
+        if finding.measure == ATTRIBUTE_TAIL_MEASURE:
+            return tail_odds_plain(finding, "the model gives most evidence about")
+        found, limit = finding.estimate, f"the limit is {of_hundred(finding.threshold)}"
+        column = next((one for one in audit.attributes if measure(one.name) == finding.measure), None)
+        what = "A sensitive attribute" if column is None else capital(column.called)
+        if found is None:
+            return f"{what}: whether the model reveals it was not measured completely; {limit} of 100 records."
+        low, high = of_hundred(found.low), of_hundred(found.high)
+        by = {
+            Verdict.FAILS: f"at least {low}",
+            Verdict.PASSES: f"at most {high}",
+            Verdict.CANNOT_TELL: f"{low} to {high}",
+        }[finding.verdict]
+        return (
+            f"{what} is inferred correctly for {by} more or fewer of 100 training records than of 100 others; {limit}."
+        )
 
     def attacker(self, audit: AuditDocument) -> str:
         """All but the value, and complete records of others."""

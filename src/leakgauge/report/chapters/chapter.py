@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from types import ModuleType
 from typing import Any, ClassVar, TypeAlias
 
-from leakgauge.auditing import AuditDocument
+from leakgauge.auditing import AuditDocument, Finding
+from leakgauge.report import words
 from leakgauge.statistics import Estimate
 
 Estimates: TypeAlias = Iterable[tuple[str, Estimate | None]]
@@ -48,6 +49,13 @@ class Chapter:
     def rule(self, audit: AuditDocument) -> list[str]:
         """What the release rule demands of it, in sentences."""
         return []
+
+    def plain(self, audit: AuditDocument, finding: Finding) -> str:
+        """A finding of the question in one sentence for whoever decides: no symbol, no name of a measure.
+
+        What fails is told by what was shown at least, what passes by the most that it may be, with the limit beside it.
+        """
+        return words.sentence(finding.reason)
 
     def attacker(self, audit: AuditDocument) -> str:
         """What its attacker has besides access to the model and the record; a sentence, or nothing."""

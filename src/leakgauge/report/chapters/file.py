@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from leakgauge.auditing import AuditDocument
+from leakgauge.auditing import AuditDocument, Finding, Verdict
+from leakgauge.auditing.file.findings import CHECK, NOT_NEEDED, SINGLE
 from leakgauge.inspecting import Inspection, ModelFinding
 from leakgauge.report.chapters.chapter import Chapter
 from leakgauge.report.words import counted
@@ -27,6 +28,27 @@ class FileChapter(Chapter):
                 f"prediction does not need, and no structural check may fail (limits: {audit.rule.structure})."
             )
         ]
+
+    def plain(self, audit: AuditDocument, finding: Finding) -> str:
+        """How many contents the file holds that it may not."""
+        found, called = finding.estimate, finding.measure.removeprefix(CHECK)
+        if found is None:
+            return "What the model file holds about training records could not be looked into."
+        if finding.measure in (SINGLE, NOT_NEEDED):
+            about = (
+                "that single training records can be read from"
+                if finding.measure == SINGLE
+                else "that prediction does not need"
+            )
+            if finding.verdict is Verdict.FAILS:
+                return f"The model file holds {counted(int(found.low), 'kind')} of contents {about}; it may hold none."
+            if finding.verdict is Verdict.PASSES:
+                return f"The model file was not found to hold anything {about}."
+            return f"The model file holds {counted(int(found.high), 'kind')} of contents {about} more or less closely."
+        if finding.verdict is Verdict.PASSES:
+            return f"The model file keeps the limit on {called}."
+        places = counted(int(found.low), "place")
+        return f"The model file falls short of the limit on {called} in {places}; none may."
 
     def attacker(self, audit: AuditDocument) -> str:
         """The file, and nothing else."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from leakgauge.auditing import AuditDocument, Influence, PredictionChange, Queries
+from leakgauge.auditing import AuditDocument, Finding, Influence, PredictionChange, Queries, Verdict
 from leakgauge.report.chapters.chapter import Chapter
 from leakgauge.report.figures import digits
-from leakgauge.report.words import counted, factor, number, short
+from leakgauge.report.words import counted, factor, fold, number, short
 
 
 class InfluenceChapter(Chapter):
@@ -43,6 +43,30 @@ class InfluenceChapter(Chapter):
                 f"{factor(rule.dtp)} (differential training privacy of at most {short(rule.dtp)})."
             )
         ]
+
+    def plain(self, audit: AuditDocument, finding: Finding) -> str:
+        """By how many times an answer changes; of a regressor, by how many usual errors."""
+        found, limit = finding.estimate, finding.threshold
+        if audit.description.answers == "values":
+            return _moved(finding)
+        at_most = f"the limit is {fold(limit)}"
+        if found is None:
+            return f"How far one record changes the answers was not measured; {at_most}."
+        match finding.verdict:
+            case Verdict.FAILS if math.isinf(found.low):
+                return f"Leaving one record out changes whether some answer is possible at all; {at_most}."
+            case Verdict.FAILS:
+                return f"Leaving one record out changes some answer {fold(found.low)}; {at_most}."
+            case Verdict.PASSES:
+                known = audit.influence is not None and audit.influence.proves(limit)
+                most = f"more than {fold(found.high)}"
+                if known:
+                    return f"Leaving one record out cannot change any answer {most}; {at_most}."
+                return f"Leaving one record out was not found to change any answer {most}; {at_most}."
+        if math.isinf(found.high):
+            seen = "" if math.isinf(found.low) or found.low <= 0 else f" {fold(found.low)} was seen;"
+            return f"How far one record can change the answers is not known;{seen} {at_most}."
+        return f"One record changes some answer between {fold(found.low)} and {fold(found.high)}; {at_most}."
 
     def tested(self, audit: AuditDocument) -> list[str]:
         """Of how many records."""
@@ -88,6 +112,23 @@ class InfluenceChapter(Chapter):
             return {}
         found = audit.influence.histogram
         return {"pdtp": {"edges": digits(found.edges), "counts": found.counts, "infinite": found.n_infinite}}
+
+
+def _moved(finding: Finding) -> str:
+    """How far a record changes the prediction of a regressor, in usual errors."""
+    found, at_most = finding.estimate, f"the limit is {short(finding.threshold)} times the usual error"
+    if found is None:
+        return f"How far one record changes the predictions was not measured; {at_most}."
+    low, high = (f"{short(end, 3)} times" for end in (found.low, found.high))
+    match finding.verdict:
+        case Verdict.FAILS:
+            how_far = "without limit" if math.isinf(found.low) else f"by {low} the usual error"
+            return f"Leaving one record out changes a prediction {how_far}; {at_most}."
+        case Verdict.PASSES:
+            return f"Leaving one record out changed no prediction by more than {high} the usual error; {at_most}."
+    if math.isinf(found.high):
+        return f"How far one record can change the predictions is not known; {at_most}."
+    return f"One record changes a prediction by {low} to {high} the usual error; {at_most}."
 
 
 def prediction_change(change: PredictionChange) -> str:

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from leakgauge.auditing import AuditDocument, MembershipAttackResult
+from leakgauge.auditing import AuditDocument, Finding, MembershipAttackResult, Verdict
 from leakgauge.auditing.advice import DETECTION_POWER, shown_with_power
+from leakgauge.auditing.membership.findings import MEMBERSHIP_TAIL_MEASURE
+from leakgauge.auditing.membership.low_fpr import TPR_MEASURE
 from leakgauge.report import figures
 from leakgauge.report.chapters.chapter import Chapter, Estimates
-from leakgauge.report.words import counted, factor, listing, number, short, title_of, value_and_interval
+from leakgauge.report.words import counted, factor, listing, number, of_hundred, short, title_of, value_and_interval
 
 
 class MembershipChapter(Chapter):
@@ -44,6 +46,25 @@ class MembershipChapter(Chapter):
             ),
             *others,
         ]
+
+    def plain(self, audit: AuditDocument, finding: Finding) -> str:
+        """How many of 100 records an attack decides correctly; of tails and low rates, how many times chance."""
+        if finding.measure == MEMBERSHIP_TAIL_MEASURE:
+            return tail_odds_plain(finding, "an attack scores highest or lowest")
+        if finding.measure == TPR_MEASURE:
+            return _low_rates(finding)
+        found = finding.estimate
+        against = f"chance level is 50, the limit {of_hundred((1 + finding.threshold) / 2)}"
+        if found is None:
+            return "Whether attacks distinguish training records from others was not measured completely."
+        low, high = (of_hundred((1 + end) / 2) for end in (found.low, found.high))
+        whose = "Of 100 records, half of them training records,"
+        match finding.verdict:
+            case Verdict.FAILS:
+                return f"{whose} an attack decides correctly for at least {low}; {against}."
+            case Verdict.PASSES:
+                return f"{whose} no attack was found to decide correctly for more than {high}; {against}."
+        return f"{whose} an attack decides correctly for {low} to {high}; {against}."
 
     def tested(self, audit: AuditDocument) -> list[str]:
         """The attacks."""
@@ -92,6 +113,41 @@ class MembershipChapter(Chapter):
             pdtp, success = audit.with_influence.pdtp, audit.with_influence.success
             drawn["dots"] = {"pdtp": figures.digits(pdtp), "success": figures.digits(success)}
         return drawn
+
+
+def tail_odds_plain(finding: Finding, which: str) -> str:
+    """Tail odds in a sentence for whoever decides.
+
+    Args:
+        finding: on them.
+        which: records a tail is made of, as the rest of “those that …”.
+    """
+    found, limit = finding.estimate, f"the limit is {number(finding.threshold, 1)} times"
+    if found is None or finding.verdict is Verdict.CANNOT_TELL:
+        return (
+            f"Whether groups of training records can be identified was not measured completely; {limit} the usual odds."
+        )
+    if finding.verdict is Verdict.FAILS:
+        return (
+            f"A group of training records is identified: among those that {which}, the odds of having been trained "
+            f"on are at least {number(found.low, 1)} times the usual ones; {limit}."
+        )
+    return "No group of training records was identified by an attack."
+
+
+def _low_rates(finding: Finding) -> str:
+    """How many members are found where few others are wrongly accused."""
+    found, limit = finding.estimate, f"chance level is 1, the limit {short(finding.threshold, 3)}"
+    accuses = "An attack that takes 1 of 100 other records for training records"
+    if found is None:
+        return "How many training records an attack identifies at few false alarms was not measured completely."
+    low, high = short(max(found.low, 0.0), 3), short(found.high, 3)
+    many = {
+        Verdict.FAILS: f"at least {low}",
+        Verdict.PASSES: f"at most {high}",
+        Verdict.CANNOT_TELL: f"{low} to {high}",
+    }[finding.verdict]
+    return f"{accuses} identifies {many} of 100 training records; {limit}."
 
 
 def games(audit: AuditDocument) -> list[str]:

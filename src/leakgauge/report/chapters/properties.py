@@ -4,10 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from leakgauge.auditing import AuditDocument, InferredProperty, PropertyGame, PropertyMitigation
+from leakgauge.auditing import (
+    AuditDocument,
+    Finding,
+    InferredProperty,
+    PropertyGame,
+    PropertyMitigation,
+    Verdict,
+)
+from leakgauge.auditing.properties.findings import measure
 from leakgauge.report.chapters.chapter import Chapter, Estimates
 from leakgauge.report.figures import digits
-from leakgauge.report.words import counted, listing, percent, sentence, share, short
+from leakgauge.report.words import counted, listing, of_hundred, percent, sentence, share, short
 from leakgauge.statistics import Estimate
 
 
@@ -30,6 +38,22 @@ class PropertiesChapter(Chapter):
                 f"attack accuracy above {short(rule.property)} (0.5 is chance level)."
             )
         ]
+
+    def plain(self, audit: AuditDocument, finding: Finding) -> str:
+        """In how many of 100 tries two frequencies are told apart."""
+        found = finding.estimate
+        against = f"chance level is 50, the limit {of_hundred(finding.threshold)}"
+        name = next((one.name for one in audit.properties if measure(one.name) == finding.measure), "")
+        about = f"which of two shares of the training records has the property{f' “{name}”' * bool(name)}"
+        if found is None:
+            return f"Whether an attacker can infer {about} was not measured completely; {against}, of 100."
+        low, high = of_hundred(found.low), of_hundred(found.high)
+        tells = {
+            Verdict.FAILS: f"in at least {low}",
+            Verdict.PASSES: f"in at most {high}",
+            Verdict.CANNOT_TELL: f"in {low} to {high}",
+        }[finding.verdict]
+        return f"An attacker infers correctly {tells} of 100 tries {about}; {against}."
 
     def attacker(self, audit: AuditDocument) -> str:
         """Records of others, shadow models, and perhaps poisoned records."""

@@ -48,6 +48,85 @@
     plot.addEventListener("pointerdown", (event) => { follow(event); input.focus({ preventScroll: true }); });
   }
 
+  for (const button of document.querySelectorAll("button.copy")) {
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      const copied = document.getElementById(button.dataset.copy);
+      try {
+        await navigator.clipboard.writeText(copied.innerText.trim());
+        button.textContent = "Copied";
+      } catch {
+        getSelection().selectAllChildren(copied);
+        button.textContent = "Selected";
+      }
+    });
+  }
+
+  const TITLES = {
+    record: "Record", member: "In training", pdtp: "PDTP", change: "Change in usual errors",
+    noise_floor: "Noise floor", success: "Attack’s success", score: "Score", exposed: "Identified",
+  };
+  const PER_PAGE = 50;
+  for (const explorer of document.querySelectorAll(".explorer")) {
+    const { records, limit } = data.audits[Number(explorer.dataset.index)];
+    if (!records) continue;
+    const ids = records.record.split(" ");
+    const numbers = ["pdtp", "change", "noise_floor", "success", "score"].filter((name) => records[name]);
+    const columns = ["record", "member", ...numbers, "exposed"];
+    const [search, show, sort] = explorer.querySelectorAll("input, select");
+    const [previous, next] = explorer.querySelectorAll(".pages button");
+    const said = explorer.querySelector(".pages span");
+    const value = (name, i) => (records[name][i] === null ? -Infinity : Number(records[name][i] === "inf" ? Infinity : records[name][i]));
+    const influence = records.pdtp ? "pdtp" : records.change ? "change" : null;
+    const kinds = {
+      all: () => true,
+      member: (i) => records.member[i] === "1",
+      holdout: (i) => records.member[i] === "0",
+      exposed: (i) => records.exposed[i] === "1",
+      above: (i) => influence !== null && limit !== null && value(influence, i) > limit,
+    };
+    const cell = (name, i) => {
+      if (name === "record") return ids[i];
+      if (name === "member") return records.member[i] === "1" ? "yes" : "no";
+      if (name === "exposed") return { 1: "yes", 0: "not shown" }[records.exposed[i]] ?? "–";
+      const held = records[name][i];
+      if (held === null) return "–";
+      return typeof held === "number" ? held.toFixed(2).replace("-", "−") : held === "inf" ? "∞" : "−∞";
+    };
+    const row = (kind, texts) => {
+      const line = document.createElement("tr");
+      texts.forEach((text, k) => {
+        const made = document.createElement(kind === "th" || k === 0 ? "th" : "td");
+        if (kind === "th") made.scope = "col"; else if (k === 0) made.scope = "row";
+        made.textContent = text;
+        line.append(made);
+      });
+      return line;
+    };
+    sort.append(...["as listed", ...numbers].map((name) => new Option(TITLES[name] ?? name, name)));
+    if (influence === null || limit === null) show.querySelector("[value=above]").remove();
+    explorer.querySelector("thead").append(row("th", columns.map((name) => TITLES[name])));
+    let at = 0;
+    const draw = () => {
+      const wanted = search.value.trim().toLowerCase();
+      let found = ids.map((_, i) => i).filter((i) => kinds[show.value](i) && ids[i].includes(wanted));
+      if (numbers.includes(sort.value)) found.sort((a, b) => value(sort.value, b) - value(sort.value, a) || a - b);
+      at = Math.max(0, Math.min(at, Math.floor((found.length - 1) / PER_PAGE)));
+      const from = at * PER_PAGE, to = Math.min(found.length, from + PER_PAGE);
+      explorer.querySelector("tbody").replaceChildren(
+        ...found.slice(from, to).map((i) => row("td", columns.map((name) => cell(name, i)))));
+      const count = (n) => n.toLocaleString("en");
+      said.textContent = found.length ? `${count(from + 1)} to ${count(to)} of ${count(found.length)} records` : "no record";
+      previous.disabled = at === 0;
+      next.disabled = to === found.length;
+    };
+    for (const control of [search, show, sort]) control.addEventListener("input", () => { at = 0; draw(); });
+    previous.addEventListener("click", () => { at -= 1; draw(); });
+    next.addEventListener("click", () => { at += 1; draw(); });
+    explorer.hidden = false;
+    draw();
+  }
+
   // Paper cannot be unfolded.
   let unfolded = [];
   addEventListener("beforeprint", () => {

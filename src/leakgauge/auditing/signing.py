@@ -1,0 +1,79 @@
+"""Signatures of run folders: Ed25519 (RFC 8032) over the checksums of what an audit left."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from leakgauge.auditing.run import CHECKSUMS, SIGNATURE, Run
+from leakgauge.errors import ConfigError, MissingExtra
+from leakgauge.storing import refuse_links, write_atomically
+
+
+def write_signature(run: Run, key: Path) -> Path:
+    """Sign ``checksums.sha256``; the signature is the 64 bytes that ``openssl pkeyutl -sign -rawin`` makes too.
+
+    Args:
+        run: of a finished audit.
+        key: a file with a private Ed25519 key in PEM, without a password.
+
+    Returns:
+        The path of the signature.
+
+    Raises:
+        ConfigError: the key cannot be read, or is of another kind.
+        MissingExtra: cryptography is not installed.
+        StoreError: the signature cannot be written.
+    """
+    private = _key(key, private=True)
+    signature = private.sign((run.folder / CHECKSUMS).read_bytes())
+    path = run.folder / SIGNATURE
+    refuse_links(run.folder)
+    write_atomically(path, lambda file: file.write(signature))
+    return path
+
+
+def is_signed(run: Run, key: Path) -> bool:
+    """Whether the checksums bear a signature by this key.
+
+    Args:
+        run: of a finished audit.
+        key: a file with a public Ed25519 key in PEM.
+
+    Raises:
+        ConfigError: the key cannot be read, or is of another kind.
+        MissingExtra: cryptography is not installed.
+    """
+    public = _key(key, private=False)
+    from cryptography.exceptions import InvalidSignature
+
+    refuse_links(run.folder)
+    try:
+        public.verify((run.folder / SIGNATURE).read_bytes(), (run.folder / CHECKSUMS).read_bytes())
+    except (FileNotFoundError, InvalidSignature):
+        return False
+    return True
+
+
+def _key(path: Path, *, private: bool) -> Any:
+    try:
+        from cryptography.hazmat.primitives.asymmetric import ed25519
+        from cryptography.hazmat.primitives.serialization import load_pem_private_key, load_pem_public_key
+    except ImportError:
+        raise MissingExtra(
+            "signatures need cryptography, which is not installed; pip install 'leakgauge[signing]'"
+        ) from None
+    expected = "a private" if private else "a public"
+    wrong = ConfigError(f"{path} is not {expected} Ed25519 key in PEM without a password; openssl genpkey makes one")
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read ({error.strerror}); give {expected} Ed25519 key in PEM") from None
+    try:
+        made = load_pem_private_key(content, None) if private else load_pem_public_key(content)
+    except (ValueError, TypeError):
+        raise wrong from None
+    kind = ed25519.Ed25519PrivateKey if private else ed25519.Ed25519PublicKey
+    if not isinstance(made, kind):
+        raise wrong
+    return made

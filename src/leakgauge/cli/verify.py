@@ -1,0 +1,52 @@
+"""``leakgauge verify``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from leakgauge.cli._options import RunFolder
+
+PublicKey = Annotated[
+    Path | None,
+    typer.Option("--key", metavar="FILE", help="The public key (Ed25519, PEM) that the run must be signed by."),
+]
+
+
+def verify(run: RunFolder, key: PublicKey = None) -> int:
+    """Check that a run folder is as its audit left it: checksums, verdict, and signature where a key is given.
+
+    The checksums are of this folder alone: anyone who can write to it can write them again. A signature that is checked
+    with --key excludes that. Exit code 0 where all of it holds, 1 where something does not.
+
+    [dim]Examples:[/dim]
+
+        leakgauge verify leakgauge-runs/adult-1a2b3c4d
+        leakgauge verify leakgauge-runs/adult-1a2b3c4d --key officer.pub.pem
+    """
+    from leakgauge.auditing import Run
+    from leakgauge.auditing.signing import is_signed
+    from leakgauge.escaping import one_line
+
+    found = Run(run)
+    broken = found.broken_seals()
+    lines = [f"{one_line(name)}: {what} since the audit" for name, what in broken.items()]
+    if not lines:
+        lines.append("checksums: as the audit left them")
+    with found.as_read():
+        stated, judged = found.written().verdict, found.document().verdict
+    right = not broken and stated is judged
+    lines.append(
+        f"verdict: {judged.value}, as its numbers give it"
+        if stated is judged
+        else f"verdict: the file states {stated.value}, its numbers give {judged.value}"
+    )
+    if key is not None:
+        signed = is_signed(found, key)
+        right &= signed
+        lines.append("signature: by this key" if signed else "signature: none, or not by this key")
+    for line in lines:
+        typer.echo(line)
+    return 0 if right else 1

@@ -1,0 +1,128 @@
+"""Findings in one sentence for the person who decides: each question, verdict and kind of interval, word for word."""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from leakgauge.auditing import Finding, Verdict
+from leakgauge.auditing.file.findings import CHECK, NOT_NEEDED, SINGLE
+from leakgauge.auditing.finding import judge
+from leakgauge.auditing.influence.findings import MEASURE_FOUND
+from leakgauge.auditing.membership.findings import MEMBERSHIP_TAIL_MEASURE
+from leakgauge.auditing.membership.low_fpr import TPR_MEASURE
+from leakgauge.report import statement
+from leakgauge.report.chapters import CHAPTERS
+from leakgauge.statistics import Estimate
+
+INF = math.inf
+SAID = (Path(__file__).parent / "sentences.txt").read_text("utf-8").splitlines()
+"""One for each of the findings below; read them after each change."""
+
+FAILS, PASSES, OPEN = Verdict.FAILS, Verdict.PASSES, Verdict.CANNOT_TELL
+
+
+def found(question: str, measure: str, low: float, high: float, limit: float, baseline: float = 0.0) -> Finding:
+    estimate = Estimate(low, low, high, 0.95, "m", 100)
+    return Finding(question, measure, estimate, baseline, limit, judge(estimate, limit), "the reason", "")
+
+
+def missing(question: str, measure: str, limit: float) -> Finding:
+    return Finding(question, measure, None, 0.0, limit, OPEN, "the reason", "")
+
+
+# e ** 1 = 2.7, e ** 3 = 20.1, e ** 0.5 = 1.6; an advantage of 0.2 is 60 of 100 correct decisions.
+FINDINGS = [
+    found("influence", MEASURE_FOUND, 364.0, 364.0, 1.0),
+    found("influence", MEASURE_FOUND, 3.0, 3.5, 1.0),
+    found("influence", MEASURE_FOUND, INF, INF, 1.0),
+    found("influence", MEASURE_FOUND, 0.5, 0.5, 1.0),
+    found("influence", MEASURE_FOUND, 0.5, 3.0, 1.0),
+    found("influence", MEASURE_FOUND, 0.5, INF, 1.0),
+    found("influence", MEASURE_FOUND, 0.0, INF, 1.0),
+    missing("influence", MEASURE_FOUND, 1.0),
+    found("membership", "m", 0.2, 0.3, 0.1),
+    found("membership", "m", 0.0, 0.05, 0.1),
+    found("membership", "m", 0.05, 0.25, 0.1),
+    missing("membership", "m", 0.1),
+    found("membership", MEMBERSHIP_TAIL_MEASURE, 3.1, INF, math.e, 1.0),
+    replace(found("membership", MEMBERSHIP_TAIL_MEASURE, 1.0, INF, math.e, 1.0), verdict=PASSES),
+    found("membership", TPR_MEASURE, 4.0, 6.0, 3.0, 1.0),
+    found("membership", TPR_MEASURE, 0.5, 2.5, 3.0, 1.0),
+    found("attributes", "m", 0.2, 0.3, 0.1),
+    found("attributes", "m", 0.0, 0.05, 0.1),
+    missing("attributes", "m", 0.1),
+    found("properties", "m", 0.8, 0.9, 0.6, 0.5),
+    missing("properties", "m", 0.6),
+    found("file", SINGLE, 2, 2, 0.0),
+    found("file", SINGLE, 0, 3, 0.0),
+    found("file", NOT_NEEDED, 0, 0, 0.0),
+    found("file", CHECK + "persons per leaf", 5, 5, 0.0),
+    missing("file", SINGLE, 0.0),
+]
+SENTENCES = list(zip(FINDINGS, SAID, strict=True))
+
+
+@pytest.mark.parametrize(("finding", "said"), SENTENCES)
+def test_a_finding_is_one_plain_sentence(documents, finding, said):
+    assert statement.plain(documents.passing(), finding) == said
+
+
+def test_it_has_no_symbol_and_no_name_of_a_measure(documents):
+    for _, said in SENTENCES:
+        assert not re.search(r"[∞≤≥≈±εδ^]|\b(PDTP|DTP|AUC|TPR|FPR|nats|log ratio|CI)\b", said)
+        assert re.fullmatch(r"[A-Z“].*\.", said)
+
+
+def test_every_question_has_sentences():
+    assert {finding.question for finding, _ in SENTENCES} == {chapter.question for chapter in CHAPTERS}
+
+
+def test_what_withholds_a_verdict_beside_the_interval_is_said_in_its_place(documents):
+    finding = replace(found("membership", "m", 0.0, 0.05, 0.1), verdict=OPEN, reason="the holdout was trained on")
+    assert statement.plain(documents.passing(), finding) == "The holdout was trained on."
+
+
+def test_persons_are_persons(documents):
+    result = documents.passing()
+    what = replace(result.description, n_rows=(40, 40))
+    said = statement.plain(replace(result, description=what), SENTENCES[0][0])
+    assert said == "Leaving one person out changes some answer more than a million-fold; the limit is 2.7-fold."
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        (2.04, 2.1, "Leaving one record out changes a prediction by 2.04 times the usual error"),
+        (0.5, 0.6, "Leaving one record out changed no prediction by more than 0.6 times the usual error"),
+        (0.5, 1.6, "One record changes a prediction by 0.5 times to 1.6 times the usual error"),
+        (INF, INF, "Leaving one record out changes a prediction without limit"),
+        (0.5, INF, "How far one record can change the predictions is not known"),
+    ],
+)
+def test_regressors_count_in_usual_errors(documents, low, high, said):
+    result = documents.passing()
+    of_values = replace(result, description=replace(result.description, answers="values", classes=()))
+    finding = found("influence", "m", low, high, 1.0)
+    assert statement.plain(of_values, finding) == f"{said}; the limit is 1 times the usual error."
+
+
+def test_the_lead_is_the_finding_that_decides_most_clearly(documents):
+    near, far = found("membership", "m", 0.2, 0.3, 0.1), found("influence", MEASURE_FOUND, 364.0, 364.0, 1.0)
+    result = replace(documents.passing(), findings=(near, far), verdict=FAILS)
+    assert statement.lead(result) == SENTENCES[0][1]
+    assert statement.lead(replace(result, findings=())) == "No measure was compared with the release rule."
+
+
+def test_commands_follow_from_what_failed(documents):
+    result = replace(documents.passing(), verdict=FAILS, findings=(found("membership", "m", 0.2, 0.3, 0.1),))
+    assert statement.commands(result, "my audit.toml") == [
+        f"leakgauge protect 'my audit.toml' --model '{result.description.model}'"
+    ]
+    held = replace(result, findings=(found("file", NOT_NEEDED, 2, 2, 0.0),))
+    assert statement.commands(held, "") == ["leakgauge inspect FILE --clean OUT"]
+    assert statement.commands(documents.passing(), "") == []
