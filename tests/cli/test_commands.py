@@ -33,7 +33,7 @@ def run(cli: Callable, config: Written) -> Path:
 
 def test_audit_writes_a_run_folder_for_its_owner_alone(run: Path) -> None:
     assert {path.name for path in run.iterdir()} == {
-        "chunks", "ids.csv", "manifest.json", "records.csv", "report.html", "result.json"
+        "checksums.sha256", "chunks", "ids.csv", "manifest.json", "records.csv", "report.html", "result.json"
     }  # fmt: skip
     assert stat.S_IMODE(run.stat().st_mode) == 0o700
     for path in run.rglob("*"):

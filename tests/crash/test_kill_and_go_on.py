@@ -144,7 +144,7 @@ def result(folder: Path, run: str) -> bytes:
 
 def litter(folder: Path, run: str) -> list[str]:
     """Files that no finished run has."""
-    known = {"chunks", "ids.csv", "manifest.json", "records.csv", "report.html", "result.json"}
+    known = {"checksums.sha256", "chunks", "ids.csv", "manifest.json", "records.csv", "report.html", "result.json"}
     found = [path.name for path in (folder / run).iterdir() if path.name not in known]
     return found + [path.name for path in (folder / run / "chunks").iterdir() if path.suffix != ".npz"]
 

@@ -296,7 +296,8 @@ def _brief(checksum: str) -> str:
 def _date(stamp: str) -> str:
     """A date and time of ISO 8601 for people, in its own zone."""
     try:
-        return datetime.fromisoformat(stamp).strftime("%-d %B %Y, %H:%M %Z").strip()
+        when = datetime.fromisoformat(stamp)
+        return f"{when.day} {when:%B %Y, %H:%M %Z}".strip()
     except ValueError:
         return stamp
 

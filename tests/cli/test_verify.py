@@ -1,0 +1,135 @@
+"""Checksums and signatures of run folders."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from leakgauge.auditing.run import CHECKSUMS, SEALED, SIGNATURE
+
+
+@pytest.fixture
+def run(cli: Callable, tmp_path: Path) -> Path:
+    assert cli("audit", "wine", "--model", "naive-bayes", "--run", "run").code in (0, 1, 3)
+    return tmp_path / "run"
+
+
+@pytest.fixture
+def keys(tmp_path: Path) -> tuple[Path, Path]:
+    """A pair of keys as the help says to make one."""
+    pytest.importorskip("cryptography")
+    if shutil.which("openssl") is None:
+        pytest.skip("openssl is not installed")
+    private, public = tmp_path / "key.pem", tmp_path / "key.pub.pem"
+    subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", private], check=True)
+    subprocess.run(["openssl", "pkey", "-in", private, "-pubout", "-out", public], check=True)
+    return private, public
+
+
+def test_a_run_is_as_its_audit_left_it(cli: Callable, run: Path) -> None:
+    printed = cli("verify", run)
+    assert printed.code == 0
+    assert printed.out.splitlines()[0] == "checksums: as the audit left them"
+    assert "as its numbers give it" in printed.out
+
+
+def test_others_check_the_sums_without_leakgauge(run: Path) -> None:
+    if shutil.which("sha256sum") is None:
+        pytest.skip("sha256sum is not installed")
+    done = subprocess.run(["sha256sum", "--check", "--strict", CHECKSUMS], cwd=run, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert len(done.stdout.splitlines()) == len(SEALED) - 1  # no claim was tested
+
+
+@pytest.mark.parametrize("name", [name for name in SEALED if name != "claim.json"])
+def test_each_file_that_changes_is_named(cli: Callable, run: Path, name: str) -> None:
+    path = run / name
+    path.write_bytes(path.read_bytes() + b"\n")
+    printed = cli("verify", run)
+    assert printed.code == 1
+    assert printed.out.splitlines()[0] == f"{name}: changed since the audit"
+    path.unlink()
+    printed = cli("verify", run)
+    assert (printed.code, name in ("result.json",)) in ((1, False), (2, True))
+
+
+def test_a_file_that_joins_is_named(cli: Callable, run: Path) -> None:
+    (run / "claim.json").write_text("{}")
+    printed = cli("verify", run)
+    assert (printed.code, printed.out.splitlines()[0]) == (1, "claim.json: added since the audit")
+
+
+def test_a_verdict_that_the_numbers_do_not_give_is_said_though_the_sums_are_right(cli: Callable, run: Path) -> None:
+    document = json.loads((run / "result.json").read_text())
+    right = document["verdict"]
+    document["verdict"] = document["audits"][0]["verdict"] = "passes"
+    (run / "result.json").write_text(json.dumps(document))
+    assert cli("report", run).code == 0  # which writes the sums again, and judges anew
+    printed = cli("verify", run)
+    assert printed.code == (0 if right == "passes" else 1)
+    assert f"numbers give {right}" in printed.out or right == "passes"
+
+
+@pytest.mark.parametrize("text", ["", "nonsense\n", "0  ../outside\n", "\xff"])
+def test_damaged_sums_are_an_error(cli: Callable, run: Path, text: str) -> None:
+    (run / CHECKSUMS).write_text(text, encoding="latin-1")
+    printed = cli("verify", run)
+    assert printed.code == 2
+    assert "run the audit again" in " ".join(printed.err.split())
+    (run / CHECKSUMS).unlink()
+    printed = cli("verify", run)
+    assert printed.code == 2
+    assert "leakgauge report" in " ".join(printed.err.split())
+
+
+def test_a_signature_holds_for_its_key_and_its_files(cli: Callable, run: Path, keys: tuple[Path, Path]) -> None:
+    private, public = keys
+    assert "none, or not by this key" in cli("verify", run, "--key", public).out
+    assert cli("sign", run, "--key", private).code == 0
+    printed = cli("verify", run, "--key", public)
+    assert (printed.code, printed.out.splitlines()[-1]) == (0, "signature: by this key")
+    given = ["openssl", "pkeyutl", "-verify", "-pubin", "-inkey", public, "-rawin", "-in", run / CHECKSUMS]
+    assert subprocess.run([*given, "-sigfile", run / SIGNATURE], capture_output=True).returncode == 0
+    # Sums that were written again are not signed.
+    (run / "result.json").write_bytes((run / "result.json").read_bytes() + b"\n")
+    assert cli("sign", run, "--key", private).code == 2
+    assert cli("report", run).code == 0
+    assert cli("verify", run).code == 0
+    assert cli("verify", run, "--key", public).code == 1
+
+
+def test_a_signature_by_another_key_or_of_another_run_does_not_hold(
+    cli: Callable, run: Path, keys: tuple[Path, Path], tmp_path: Path
+) -> None:
+    private, public = keys
+    other = tmp_path / "other.pem"
+    subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", other], check=True)
+    assert cli("sign", run, "--key", other).code == 0
+    assert cli("verify", run, "--key", public).code == 1
+    assert cli("sign", run, "--key", private).code == 0
+    sums = (run / CHECKSUMS).read_text()
+    (run / CHECKSUMS).write_text(sums.replace("0", "1"))
+    assert cli("verify", run, "--key", public).code == 1
+
+
+@pytest.mark.parametrize("content", [b"", b"no key", None])
+def test_what_is_no_key_is_refused(cli: Callable, run: Path, tmp_path: Path, content: bytes | None) -> None:
+    pytest.importorskip("cryptography")
+    path = tmp_path / "key.pem"
+    if content is not None:
+        path.write_bytes(content)
+    for command in ("sign", "verify"):
+        printed = cli(command, run, "--key", path)
+        assert printed.code == 2
+        assert "Ed25519" in " ".join(printed.err.split())
+
+
+def test_a_key_of_another_kind_is_refused(cli: Callable, run: Path, keys: tuple[Path, Path]) -> None:
+    private, public = keys
+    assert cli("sign", run, "--key", public).code == 2
+    assert cli("verify", run, "--key", private).code == 2
