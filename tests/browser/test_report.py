@@ -51,19 +51,19 @@ def test_arrow_keys_walk_along_the_curves_and_read_them_out(page):
     # The walk starts at the rate that the table quotes: 0.01, a third of the way from 0.001 to 1 in 60 steps. The
     # curves of B to F are powers of it; A has no threshold there.
     assert said.inner_text() == (
-        "False-positive rate 0.010: true-positive rate A 0.000, B 0.100, C 0.158, D 0.126, E 0.251, F 0.316."
+        "False-positive rate 1.0 %: true-positive rate A 0.00 %, B 10.0 %, C 15.8 %, D 12.6 %, E 25.1 %, F 31.6 %."
     )
     page.keyboard.press("ArrowRight")
     first = said.inner_text()
     page.keyboard.press("ArrowRight")
     second = said.inner_text()
-    assert first.startswith("False-positive rate 0.011:")
-    assert second.startswith("False-positive rate 0.013:")
+    assert first.startswith("False-positive rate 1.1 %:")
+    assert second.startswith("False-positive rate 1.3 %:")
     page.keyboard.press("ArrowLeft")
     assert said.inner_text() == first
     page.keyboard.press("End")
-    assert said.inner_text().endswith("A 1.000, B 1.000, C 1.000, D 1.000, E 1.000, F 1.000.")
-    assert handle.get_attribute("aria-valuetext") == "False-positive rate 1.000"
+    assert said.inner_text().endswith("A 100.0 %, B 100.0 %, C 100.0 %, D 100.0 %, E 100.0 %, F 100.0 %.")
+    assert handle.get_attribute("aria-valuetext") == "False-positive rate 100.0 %"
 
 
 def test_the_cursor_stands_on_the_curves(page):
@@ -84,8 +84,8 @@ def test_the_pointer_reads_the_curves_too(page):
     plot.scroll_into_view_if_needed()
     box = plot.bounding_box()
     page.mouse.move(box["x"] + box["width"] * 330 / 480, box["y"] + box["height"] / 2)
-    assert figure.locator(".at").inner_text() == "TPR at 0.100"
-    assert "False-positive rate 0.100" in figure.locator("[aria-live=polite]").inner_text()
+    assert figure.locator(".at").inner_text() == "TPR at 10.0 %"
+    assert "False-positive rate 10.0 %" in figure.locator("[aria-live=polite]").inner_text()
 
 
 def test_the_keyboard_reaches_everything_in_order(page):
@@ -169,7 +169,7 @@ def test_without_its_script_the_page_still_says_everything(browser, report):
     opened.goto(report.as_uri())
     assert opened.locator("#verdict").inner_text() == "Fails the release rule"
     assert opened.locator(".walk").first.is_hidden()
-    assert opened.locator("#m2 .legend .read").nth(5).inner_text() == "0.316"
+    assert opened.locator("#m2 .legend .read").nth(5).inner_text() == "31.6 %"
     context.close()
 
 

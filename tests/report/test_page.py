@@ -181,9 +181,11 @@ def test_every_attack_stands_with_its_three_measures_and_source(page, documents)
     for attack in documents.failing().attacks:
         assert attack.title[1:] in text
         assert attack.source in text
-        for estimate in (attack.advantage, attack.auc, attack.tpr_at_low_fpr):
+        for estimate in (attack.advantage, attack.auc):
             assert f"{estimate.value:.3f}" in text
             assert f"{estimate.low:.3f} to {estimate.high:.3f}" in text
+        found = attack.tpr_at_low_fpr
+        assert f"{100 * found.value:.1f} % {100 * found.low:.1f} to {100 * found.high:.1f} %" in text
 
 
 def test_a_rate_that_differs_between_attacks_is_said_for_each(documents):
@@ -191,7 +193,7 @@ def test_a_rate_that_differs_between_attacks_is_said_for_each(documents):
     mixed = (replace(result.attacks[0], low_fpr=0.1), *result.attacks[1:])
     text = Page(render_html(documents.alone(replace(result, attacks=mixed)))).text_of()
     assert "True-positive rate at a low FPR" in text
-    assert "at 0.1 " in text
+    assert "at 10 % " in text
 
 
 def test_settings_are_words_and_not_values_of_python():

@@ -21,7 +21,7 @@ from leakgauge.report import figures, words
 from leakgauge.report.chapters import membership as membership_chapter
 from leakgauge.report.page import render_html
 from leakgauge.report.protection import render_protection
-from leakgauge.report.words import short
+from leakgauge.report.words import level, short
 from leakgauge.statistics import roc
 
 SILENT = {"style", "script", "svg"}
@@ -78,6 +78,11 @@ def number(text: str) -> float:
     if text == "∞":
         return math.inf
     return float(text.replace(",", "").replace("−", "-").replace(" %", ""))
+
+
+def rate_of(text: str) -> float:
+    assert text.endswith(" %")
+    return number(text) / 100
 
 
 def page_of(documents, result) -> str:
@@ -172,11 +177,11 @@ def test_the_table_of_the_curves_is_read_off_whole_curves(documents, n):
     assert len(rows) - 1 == len(figures.rates_to_quote(figures.lowest_rate(n)))
     for rate, *told in rows[1:]:
         # The label has four digits.
-        allowed = next(one for one in figures.rates_to_quote(figures.lowest_rate(n)) if short(one) == rate)
+        allowed = next(one for one in figures.rates_to_quote(figures.lowest_rate(n)) if level(one) == rate)
         for (inside, outside), text in zip(scores, told, strict=True):
             whole = roc(inside, outside)
             best = max(t for f, t in zip(whole.fpr, whole.tpr, strict=True) if f <= allowed + 1e-12)
-            assert number(text) == pytest.approx(best, abs=5.1e-4)
+            assert rate_of(text) == pytest.approx(best, abs=5.1e-4)
 
 
 def test_the_steps_that_are_drawn_pass_through_the_rates_of_the_table(documents):
@@ -197,7 +202,7 @@ def test_the_steps_that_are_drawn_pass_through_the_rates_of_the_table(documents)
             points.append((at, up))
         xs, ys = zip(*points, strict=True)
         for row in rows[1:]:
-            rate, tpr = number(row[0]), number(row[place])
+            rate, tpr = rate_of(row[0]), rate_of(row[place])
             if tpr < low or x.at(rate) < xs[0]:
                 continue
             # Within the width of a step that is too small to be drawn as one.
@@ -213,18 +218,22 @@ def test_the_legend_and_the_table_of_attacks_tell_the_same_rate(documents):
     shown = replace(failing, attacks=(failing.attacks[0], other))
     tables = Tables(page_of(documents, shown))
     (legend,) = (rows for _, rows in tables.found if rows[0][1:2] == ["Attack"])
-    assert legend[0][2] == "TPR at 0.01"
-    assert number(legend[1][2]) == pytest.approx(failing.attacks[0].tpr_at_low_fpr.value, abs=5.1e-4)
-    assert number(legend[2][2]) == pytest.approx(figures.tpr_at(other.roc, 0.01), abs=5.1e-4)
-    assert [row[2] for row in legend[3:]] == ["0.010"]
+    assert legend[0][2] == "TPR at 1 %"
+    assert rate_of(legend[1][2]) == pytest.approx(failing.attacks[0].tpr_at_low_fpr.value, abs=5.1e-4)
+    assert rate_of(legend[2][2]) == pytest.approx(figures.tpr_at(other.roc, 0.01), abs=5.1e-4)
+    assert [row[2] for row in legend[3:]] == ["1.0 %"]
 
 
 def test_every_attack_stands_with_its_numbers(documents):
     result = documents.failing()
     rows = Tables(page_of(documents, result)).headed("Attack", "Advantage", "AUC")
     for row, attack in zip(rows, result.attacks, strict=True):
-        for cell, estimate in zip(row[1:4], (attack.advantage, attack.auc, attack.tpr_at_low_fpr), strict=True):
+        for cell, estimate in zip(row[1:3], (attack.advantage, attack.auc), strict=True):
             check_estimate(cell, estimate)
+        rate, around = row[3].split(" % ")
+        found, (low, high) = attack.tpr_at_low_fpr, around.removesuffix(" %").split(" to ")
+        told = [number(rate) / 100, number(low) / 100, number(high) / 100]
+        assert told == pytest.approx([found.value, found.low, found.high], abs=5.1e-4)
         assert row[4] == " ".join(membership_chapter.tail(attack)).strip()
 
 

@@ -121,6 +121,43 @@ def interval(estimate: Estimate, places: int = 3) -> str:
     return "exact but for rounding" if low == high else f"{low} to {high}"
 
 
+def level(value: float) -> str:
+    """A rate that was chosen, in per cent, with as many digits as it needs.
+
+    >>> level(0.1), level(0.001)
+    ('10 %', '0.1 %')
+    """
+    return f"{short(100 * value)} %"
+
+
+def rate(value: float) -> str:
+    """A rate in per cent, with one decimal, below 1 % with two.
+
+    >>> rate(0.1), rate(0.0004)
+    ('10.0 %', '0.04 %')
+    """
+    return f"{number(100 * value, 1 if value >= 0.01 else 2)} %"
+
+
+def rate_interval(estimate: Estimate) -> str:
+    """The interval of a rate in per cent.
+
+    >>> rate_interval(Estimate(0.1, 0.062, 0.16, 0.95, "example", 100))
+    '6.2 to 16.0 %'
+    """
+    low, high = number(100 * estimate.low, 1), number(100 * estimate.high, 1)
+    return "exact" if estimate.low == estimate.high else f"{low} to {high} %"
+
+
+def rate_and_interval(estimate: Estimate) -> str:
+    """A rate in per cent with its interval in brackets.
+
+    >>> rate_and_interval(Estimate(0.1, 0.062, 0.16, 0.95, "example", 100))
+    '10.0 % (6.2 to 16.0 %)'
+    """
+    return f"{rate(estimate.value)} ({rate_interval(estimate)})"
+
+
 def value_and_interval(estimate: Estimate, places: int = 3) -> str:
     """The value with its interval in brackets.
 

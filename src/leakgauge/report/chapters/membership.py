@@ -10,7 +10,18 @@ from leakgauge.auditing.membership.findings import MEMBERSHIP_TAIL_MEASURE
 from leakgauge.auditing.membership.low_fpr import TPR_MEASURE
 from leakgauge.report import figures
 from leakgauge.report.chapters.chapter import Chapter, Estimates
-from leakgauge.report.words import counted, factor, listing, number, of_hundred, short, title_of, value_and_interval
+from leakgauge.report.words import (
+    counted,
+    factor,
+    level,
+    listing,
+    number,
+    of_hundred,
+    rate_and_interval,
+    short,
+    title_of,
+    value_and_interval,
+)
 
 
 class MembershipChapter(Chapter):
@@ -96,7 +107,7 @@ class MembershipChapter(Chapter):
             letter = figures.letter(i)
             yield f"advantage of {letter}", attack.advantage
             yield f"AUC of {letter}", attack.auc
-            yield f"true-positive rate of {letter} at {short(attack.low_fpr)}", attack.tpr_at_low_fpr
+            yield f"true-positive rate of {letter} at {level(attack.low_fpr)}", attack.tpr_at_low_fpr
         if audit.with_influence is not None:
             yield "correlation of binned PDTP and success", audit.with_influence.correlation
 
@@ -159,7 +170,7 @@ def games(audit: AuditDocument) -> list[str]:
     shown = shown_with_power(found.pool, found.together)
     power = f"They would have shown an advantage of {number(shown)} with {100 * DETECTION_POWER:.0f} % power."
     at_rates = "".join(
-        f"; true-positive rate {value_and_interval(rate.pool)} at FPR {short(rate.fpr)}"
+        f"; true-positive rate {rate_and_interval(rate.pool)} at FPR {level(rate.fpr)}"
         for rate in found.tpr
         if rate.pool is not None
     )

@@ -1,5 +1,6 @@
 "use strict";
 (() => {
+  const percent = (rate) => `${(100 * rate).toFixed(rate < 0.01 ? 2 : 1)} %`;
   const data = JSON.parse(document.getElementById("data").textContent);
 
   for (const figure of document.querySelectorAll("figure.roc")) {
@@ -25,12 +26,12 @@
         dot.setAttribute("cy", y(rates[i]));
         dot.setAttribute("r", rates[i] < low ? 0 : 4.5);
       });
-      [...rates, fpr].forEach((rate, i) => { cells[i].textContent = rate.toFixed(3); });
-      const at = `False-positive rate ${fpr.toFixed(3)}`;
+      [...rates, fpr].forEach((rate, i) => { cells[i].textContent = percent(rate); });
+      const at = `False-positive rate ${percent(fpr)}`;
       input.setAttribute("aria-valuetext", at);
-      figure.querySelector(".at").textContent = `TPR at ${fpr.toFixed(3)}`;
+      figure.querySelector(".at").textContent = `TPR at ${percent(fpr)}`;
       figure.querySelector(".said").textContent =
-        `${at}: true-positive rate ${rates.map((rate, i) => `${letters[i]} ${rate.toFixed(3)}`).join(", ")}.`;
+        `${at}: true-positive rate ${rates.map((rate, i) => `${letters[i]} ${percent(rate)}`).join(", ")}.`;
     };
 
     const follow = (event) => {
