@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 from sklearn.tree import DecisionTreeClassifier
 
-from leakgauge.auditing import ReleaseRule, Run, Settings, subject
+from leakgauge.auditing import Finding, ReleaseRule, Run, Settings, Verdict, judge, subject
 from leakgauge.defences import EarlierStop, Ensemble, LabelsOnly
 from leakgauge.errors import StoreError
-from leakgauge.protecting import ProtectionDocument, protect
+from leakgauge.protecting import ProtectionDocument, of_limits, protect
 from leakgauge.protecting.document import dump, load, prepare, schema, write
+from leakgauge.statistics import Estimate
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(200, 3))
@@ -34,7 +35,7 @@ def test_a_model_without_any_attack_has_no_risk_rather_than_none_at_all(found):
     bare = replace(found.undefended, result=replace(found.undefended.result, attacks=()))
     document = ProtectionDocument.of(replace(found, tried=(bare,)))
     assert json.loads(dump(document))["tried"][0]["risk"] is None
-    assert document.frontier == ()
+    assert document.frontier == ("unchanged",)  # its influence was measured
 
 
 def test_it_says_what_was_found(found):
@@ -117,3 +118,45 @@ def test_what_is_none_is_refused(tmp_path, text, said):
 def test_what_is_not_there_is_said(tmp_path):
     with pytest.raises(StoreError, match=r"does not exist; give a file that leakgauge protect --out wrote"):
         load(tmp_path / "protection.json")
+
+
+def measured(
+    value: float, low: float, high: float, limit: float, baseline: float = 0.0, verdict: Verdict | None = None
+):
+    estimate = Estimate(value, low, high, 0.95, "m", 10)
+    return Finding("q", "m", estimate, baseline, limit, verdict or judge(estimate, limit), "why", "")
+
+
+@pytest.mark.parametrize(
+    ("findings", "low", "value", "high"),
+    [
+        ([measured(0.05, 0.02, 0.08, 0.1)], 0.2, 0.5, 0.8),
+        ([measured(0.05, 0.02, 0.08, 0.1), measured(3.0, 3.0, 3.0, 1.0)], 3.0, 3.0, 3.0),  # end by end
+        ([measured(0.05, 0.02, 0.08, 0.1), measured(0.01, 0.0, 0.5, 0.1)], 0.2, 0.5, 5.0),
+        ([measured(2.0, 1.2, np.inf, 2.7, 1.0, Verdict.PASSES)], 0.2 / 1.7, 0.2 / 1.7, 0.2 / 1.7),  # tail odds
+        ([measured(5.0, 4.0, np.inf, 2.7, 1.0)], 3 / 1.7, 3 / 1.7, np.inf),
+        ([measured(np.inf, np.inf, np.inf, 1.0)], np.inf, np.inf, np.inf),
+        ([measured(0, 0, 0, 0)], 1.0, 1.0, 1.0),  # nothing where nothing may be is at the limit
+        ([measured(2, 2, 3, 0)], 3.0, 3.0, 4.0),
+        ([measured(0.4, 0.3, 0.5, 0.6, 0.5)], 0.0, 0.0, 0.0),
+    ],
+)
+def test_the_measure_that_decides_as_a_multiple_of_its_limit(found, findings, low, value, high):
+    multiple = of_limits(replace(found.undefended.result, findings=tuple(findings)))
+    assert (multiple.low, multiple.value, multiple.high) == pytest.approx((low, value, high))
+
+
+def test_what_was_not_measured_may_be_any_multiple(found):
+    missing = replace(measured(0.05, 0.02, 0.08, 0.1), estimate=None, verdict=Verdict.CANNOT_TELL)
+    result = replace(found.undefended.result, findings=(measured(0.05, 0.02, 0.08, 0.1), missing))
+    assert of_limits(result).high == np.inf
+    assert of_limits(replace(result, findings=(missing,))) is of_limits(replace(result, findings=())) is None
+
+
+def test_the_limit_separates_what_fails_from_what_passes(found):
+    for one in found.tried:
+        multiple = of_limits(one.result)
+        if one.verdict is Verdict.FAILS:
+            assert multiple.low > 1
+        if one.verdict is Verdict.PASSES:
+            assert multiple.high <= 1

@@ -13,7 +13,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
-from leakgauge.auditing import ReleaseRule, Verdict
+from leakgauge.auditing import Verdict
 from leakgauge.defences import Binning, Ensemble, LabelsOnly, StrongerPenalty, Unchanged
 from leakgauge.drawing.labels import LETTER, Box, place_labels
 from leakgauge.errors import StoreError
@@ -70,12 +70,12 @@ def test_what_was_not_measured_is_drawn_apart_and_never_at_nothing(protections):
     signs = of_class(drawn(document), "icon")[: len(document.tried)]
     heights = [float(sign.get("y")) for sign in signs]
     assert heights[2] < min(heights[:2])
-    assert "advantage not measured" in "".join(drawn(document).itertext())
-    assert "ensemble 10: cannot tell, advantage not measured" in describe(document)
+    assert "not measured" in "".join(drawn(document).itertext())
+    assert "ensemble 10: cannot tell, not measured" in describe(document)
     assert document.frontier == ("penalty-10", "unchanged")
     said = texts(render_protection(document))
     assert "not measured" in said[said.index("The numbers") :]
-    assert "the risk could not be measured; it may be large" in said
+    assert "nothing could be measured; it may be large" in said
 
 
 def test_where_nothing_is_shown_nothing_is_recommended(protections):
@@ -159,11 +159,11 @@ def test_a_cost_that_is_not_shown_is_called_none_that_is_shown(protections, cost
 
 
 def test_each_point_stands_where_its_risk_and_cost_are(protections):
-    """Three points on a line stay on a line, and those of equal cost stand above each other."""
+    """The axis of risk is logarithmic: equal factors are equal lengths; those of equal cost stand above each other."""
     tried = [
         (Unchanged(), 0.4, 0.0),
-        (Binning(0.1), 0.3, 0.05),
-        (StrongerPenalty(10), 0.2, 0.1),
+        (Binning(0.1), 0.2, 0.05),
+        (StrongerPenalty(10), 0.1, 0.1),
         (LabelsOnly(), 0.0, 0.1),
     ]
     document = protections.protection(*(protections.outcome(*one) for one in tried))
@@ -179,9 +179,7 @@ def test_the_frontier_runs_in_steps_and_the_limit_is_level(protections):
     assert document.frontier == ("penalty-100", "penalty-10", "labels-only")
     edge = of_class(drawn(document), "edge")[0].get("d")
     assert re.fullmatch(r"M[\d.]+ [\d.]+(V[\d.]+H[\d.]+){2}", edge)
-    assert "release rule: advantage at most 0.1" in "".join(drawn(document).itertext())
-    without = replace(document, rule=ReleaseRule(dtp=1.0, advantage=None))
-    assert not of_class(drawn(without), "limit")
+    assert "limit of the release rule" in "".join(drawn(document).itertext())
 
 
 def test_verdicts_differ_by_shape(protections):
@@ -200,7 +198,7 @@ def test_the_picture_in_words_has_every_number(protections):
     said = describe(document)
     for one in document.tried:
         assert f"{label_of(one.name)}: {one.verdict}" in said
-    assert "penalty 10: passes, advantage 0.060 (0.040 to 0.080), cost 0.030 (0.020 to 0.040)" in said
+    assert "penalty 10: passes, 0.60 (0.40 to 0.80) of the limit, cost 0.030 (0.020 to 0.040)" in said
     assert "The cheapest that passes the release rule is penalty 10." in said
 
 
@@ -209,7 +207,8 @@ def test_every_defence_stands_with_numbers_reason_and_guarantee(protections):
     said = texts(render_protection(document))
     for one in document.tried:
         assert said.count(one.title[1:]) >= 2
-        assert f"{one.risk.value:.3f} {one.risk.low:.3f} to {one.risk.high:.3f}" in said
+        found = one.of_limits
+        assert f"{found.value:.2f} {found.low:.2f} to {found.high:.2f}" in said
         assert one.guarantee is None or one.guarantee[1:] in said
     assert "Rounds of training divided by 2. LogisticRegression is not trained in rounds that could be fewer." in said
     assert "Each was therefore audited at confidence 0.9929, so that all intervals of all 7 models have" in said

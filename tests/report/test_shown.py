@@ -328,7 +328,7 @@ class TestPlots:
         ax.figure.canvas.draw()
         said = " ".join(text.get_text() for text in ax.get_legend().get_texts())
         assert "no defence" in said
-        assert "limit 0.1" in said
+        assert "limit of the release rule" in said
 
     def test_reprs_name_the_pictures(self, results):
         assert repr(results["passing"].plot) == "<AuditPlots: roc, advantages, pdtp, success, attributes>"

@@ -379,18 +379,20 @@ def test_defences_stand_with_the_values_of_their_points(protections):
     """Read off the picture: the centre of each sign is a linear function of what the table says."""
     document = protections.usual()
     html = render_protection(document)
-    (table,) = (rows for _, rows in Tables(html).found if rows[0][:3] == ["Defence", "Verdict", "Largest advantage"])
+    (table,) = (rows for _, rows in Tables(html).found if rows[0][:3] == ["Defence", "Verdict", "Of the limit"])
     points = []
     for cells, tried in zip(table[1:], document.tried, strict=True):
         row = dict(zip(table[0], cells, strict=True))
         assert row["Verdict"] == tried.verdict.value
-        check_estimate(row["Largest advantage"], tried.risk)
+        value, around = row["Of the limit"].split(" ", 1)
+        found, (low, high) = tried.of_limits, map(number, around.split(" to "))
+        assert (number(value), low, high) == pytest.approx((found.value, found.low, found.high), abs=5.1e-3)
         check_estimate(row["Error"], tried.error)
         check_estimate(row["Log loss"], tried.log_loss)
         if row["Cost"] != "–":
             check_estimate(row["Cost"], tried.cost)
         cost = 0.0 if row["Cost"] == "–" else number(row["Cost"].split(" ")[0])
-        points.append((cost, number(row["Largest advantage"].split(" ")[0])))
+        points.append((cost, math.log(number(value))))
     root = svg_of(html, "Risk against cost")
     signs = [
         use

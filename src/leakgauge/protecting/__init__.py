@@ -7,7 +7,7 @@ and lost probabilities count.
 
 from leakgauge.protecting.choice import KINDS, DefenceKind, Strengths, default_defences, named_defence
 from leakgauge.protecting.document import ProtectionDocument, TriedDocument
-from leakgauge.protecting.outcome import Protection, Refused, Tried
+from leakgauge.protecting.outcome import Protection, Refused, Tried, of_limits
 from leakgauge.protecting.releasing import ReleasedModel, release
 from leakgauge.protecting.trying import protect
 
@@ -23,6 +23,7 @@ __all__ = [
     "TriedDocument",
     "default_defences",
     "named_defence",
+    "of_limits",
     "protect",
     "release",
 ]

@@ -21,7 +21,7 @@ from leakgauge.auditing.form import DocumentFormat
 from leakgauge.auditing.run import make_private
 from leakgauge.errors import StoreError
 from leakgauge.escaping import every_line, shapes
-from leakgauge.protecting.outcome import Refused
+from leakgauge.protecting.outcome import Refused, of_limits
 from leakgauge.statistics import Estimate
 from leakgauge.storing import refuse_links
 
@@ -104,6 +104,11 @@ class TriedDocument:
         """Whether the defended model passes the release rule."""
         return self.audit.verdict
 
+    @property
+    def of_limits(self) -> Estimate | None:
+        """The measure that decides, as a multiple of its limit (:func:`leakgauge.protecting.of_limits`)."""
+        return of_limits(self.audit)
+
 
 @dataclass(frozen=True, repr=False)
 class ProtectionDocument:
@@ -115,7 +120,7 @@ class ProtectionDocument:
         model: its name.
         verdict: the best that any defence reached.
         cheapest: name of the defence that costs least of those that pass the rule; ``None`` if none does.
-        frontier: names of those that no other beats in risk and cost, lowest risk first.
+        frontier: names of those that no other beats in the measure that decides and in cost, lowest measure first.
         rule: the release rule, as asked.
         confidence: what each was audited at, so that the rule's confidence holds for all of them together.
         tried: those that could be applied, first the model without any.

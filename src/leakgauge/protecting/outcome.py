@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from leakgauge.auditing import AuditResult, ReleaseRule, Verdict
+from leakgauge.auditing import AuditDocument, AuditResult, ReleaseRule, Verdict
 from leakgauge.auditing.shown import Reported
 from leakgauge.defences import Defence
 from leakgauge.escaping import one_line
@@ -20,6 +21,37 @@ BEST_FIRST = (Verdict.PASSES, Verdict.CANNOT_TELL, Verdict.FAILS)
 
 COST_PLACES = 9
 """Decimals in which costs are compared: what differs further on is rounding."""
+
+
+def of_limits(audit: AuditDocument) -> Estimate | None:
+    """The measure that decides, as a multiple of its limit: 0 where the model reveals nothing, 1 at the limit.
+
+    The largest of all that the rule limits, end by end, so that a model fails where the lower end is above 1, and
+    passes only where the upper one is not. A measure with a lower bound alone counts by that, and where it passes all
+    the same (the tail odds) it has no upper end to count.
+
+    Returns:
+        The largest; its upper end is infinite where something could not be measured. ``None`` where nothing was.
+    """
+    known = [(finding, finding.estimate) for finding in audit.findings if finding.estimate is not None]
+    if not known:
+        return None
+    multiples = []
+    for finding, estimate in known:
+        bounded = math.isfinite(estimate.high)
+        passes = finding.verdict is Verdict.PASSES
+        ends = (
+            estimate.low,
+            estimate.value if bounded else estimate.low,
+            estimate.high if bounded or not passes else estimate.low,
+        )
+        room = finding.threshold - finding.baseline
+        # Where nothing may be there at all, one thing is one more than allowed.
+        multiples.append([max(0.0, (end - finding.baseline) / room if room > 0 else 1 + end) for end in ends])
+    low, value, high = (max(ends) for ends in zip(*multiples, strict=True))
+    if len(known) < len(audit.findings):
+        high = math.inf
+    return Estimate(value, low, high, known[0][1].confidence, "largest measure over its limit", known[0][1].n)
 
 
 @dataclass(frozen=True, repr=False)
@@ -139,12 +171,14 @@ class Protection(Reported):
 
     @property
     def frontier(self) -> tuple[Tried, ...]:
-        """Those that no other beats in risk and cost, lowest risk first: a line to draw, not a claim.
+        """Those that no other beats in the measure that decides and in cost, lowest first: a line to draw, no claim.
 
         Two whose intervals overlap may well be the other way round.
         """
         known = [
-            (one.risk.value, round(one.cost.value, COST_PLACES), one) for one in self.tried if one.risk is not None
+            (multiple.value, round(one.cost.value, COST_PLACES), one)
+            for one in self.tried
+            if (multiple := of_limits(one.result)) is not None
         ]
         ordered = sorted(known, key=lambda each: each[:2])
         best, found = np.inf, []

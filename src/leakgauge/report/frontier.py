@@ -1,5 +1,8 @@
 """The picture of risk against cost: every defence a point, and the line of those that no other beats.
 
+Risk is the measure that decides, as a multiple of its limit, so that the line of the limit separates what passes from
+what fails, whichever measure that is.
+
 A pure function from a document to markup, drawn with the helpers and the style sheet of the report's other figures. A
 verdict is told by shape and sign as well as by colour. What was not measured is never drawn as if it were 0.
 """
@@ -20,7 +23,7 @@ from leakgauge.drawing.marks import coordinate, joined, note, path, picture, sha
 from leakgauge.protecting import ProtectionDocument, TriedDocument
 from leakgauge.report import figures
 from leakgauge.report.page import _source
-from leakgauge.report.words import counted, listing, short, value_and_interval
+from leakgauge.report.words import counted, listing, value_and_interval
 from leakgauge.statistics import Estimate
 from leakgauge.statistics.numerals import MINUS
 
@@ -32,6 +35,12 @@ BEST = ", cheapest that passes"
 _LEFT, _RIGHT, _TOP, _BOTTOM = 56.0, 700.0, 30.0, 386.0
 _STRIP = 34.0
 """Height of the strip above the axes, for what has no measured risk."""
+
+MULTIPLE = "largest measure, as a multiple of its limit"
+"""What is drawn upwards."""
+
+LEAST, MOST = 0.05, 1000.0
+"""Multiples of the limit at the ends of the axis; the upper one where nothing large is seen is smaller."""
 
 _RING = 13.0
 """Radius of the ring around the chosen sign."""
@@ -84,17 +93,15 @@ def describe(document: ProtectionDocument) -> str:
     """The picture in words, for those who do not see it."""
     points = "; ".join(
         f"{label_of(one.name)}: {one.verdict.value}, "
-        + ("advantage not measured" if one.risk is None else f"advantage {value_and_interval(one.risk)}")
+        + ("not measured" if one.of_limits is None else f"{value_and_interval(one.of_limits, 2)} of the limit")
         + f", cost {value_and_interval(one.cost)}"
         for one in document.tried
     )
-    limit = document.rule.advantage
-    said = "" if limit is None else f" The limit on the advantage is {short(limit)}."
     best = "None is shown to pass the release rule."
     if document.cheapest is not None:
         best = f"The cheapest that passes the release rule is {label_of(document.cheapest)}."
     line = f" On the frontier: {listing(map(label_of, document.frontier))}." if document.frontier else ""
-    return f"Lower left is better. {points}.{said}{line} {best}"
+    return f"Lower left is better. {points}. 1 is the limit.{line} {best}"
 
 
 def _drawn(document: ProtectionDocument) -> Markup:
@@ -103,8 +110,8 @@ def _drawn(document: ProtectionDocument) -> Markup:
     places = {one.name: _place(one, x, y) for one in document.tried}
     names = {name: label_of(name) + (BEST if name == document.cheapest else "") for name in places}
     corners = [places[name] for name in document.frontier]
-    limit, limit_boxes = _limit(document.rule.advantage, corners, x, y)
-    crosses = [_cross(one, one.risk, x, y) for one in document.tried if one.risk is not None]
+    limit, limit_boxes = _limit(corners, x, y)
+    crosses = [_cross(one, one.of_limits, x, y) for one in document.tried if one.of_limits is not None]
     # What labels had better not cover: the arrow, the ring, intervals, the frontier, the limit with its name.
     avoid = [Box(x.start, y.start - 44, x.start + 84, y.start), *limit_boxes]
     avoid += [box for _, boxes in crosses for box in boxes]
@@ -118,7 +125,7 @@ def _drawn(document: ProtectionDocument) -> Markup:
     top = y.end - (_STRIP if _has_strip(document) else 0)
     labels = place_labels(names, places, Box(x.start + 2, top + 2, x.end - 2, y.start - 2), avoid)
     return joined(
-        frame(x, y, _cost_label(document), "largest membership advantage (0 is chance level)", top=13),
+        frame(x, y, _cost_label(document), MULTIPLE, top=13),
         _unmeasured(x, y) if _has_strip(document) else "",
         path("guess", "M", x.at(0.0), y.end, "V", y.start),
         limit,
@@ -146,19 +153,19 @@ def _cost_label(document: ProtectionDocument) -> str:
 
 
 def _has_strip(document: ProtectionDocument) -> bool:
-    return any(one.risk is None for one in document.tried)
+    return any(one.of_limits is None for one in document.tried)
 
 
 def _axes(document: ProtectionDocument) -> tuple[Axis, Axis]:
-    """All finite ends of intervals fit in, and so do the limit, no cost, and no advantage."""
-    risks = [one.risk for one in document.tried if one.risk is not None]
-    costs, limit = [one.cost for one in document.tried], document.rule.advantage or 0.1
+    """All costs fit in with their intervals, and so does the limit; what lies beyond the ends is drawn at them."""
+    risks = [one.of_limits for one in document.tried if one.of_limits is not None]
+    costs = [one.cost for one in document.tried]
     x = Axis.around([0.0, *_ends(costs)], _LEFT, _RIGHT, room=0.06)
     top = _TOP + (_STRIP if _has_strip(document) else 0)
     # Names stand best to the left of where most points are.
-    return replace(x, low=x.low - 0.05 * (x.high - x.low)), Axis.around(
-        [0.0, 1.3 * limit, *_ends(risks)], _BOTTOM, top, room=0.06
-    )
+    # The values and the limit decide what is shown; ends of intervals beyond that lie at the edge.
+    high = min(MOST, max([3.0, *(2 * one.value for one in risks)]))
+    return replace(x, low=x.low - 0.05 * (x.high - x.low)), Axis(LEAST, high, _BOTTOM, top, is_log=True)
 
 
 def _ends(estimates: Iterable[Estimate]) -> list[float]:
@@ -167,7 +174,7 @@ def _ends(estimates: Iterable[Estimate]) -> list[float]:
 
 def _place(one: TriedDocument, x: Axis, y: Axis) -> tuple[float, float]:
     """The point of a defence; in the strip above the axes where its risk was not measured."""
-    return x.at(one.cost.value), y.end - _STRIP / 2 if one.risk is None else y.at(one.risk.value)
+    return x.at(one.cost.value), y.end - _STRIP / 2 if one.of_limits is None else y.at(one.of_limits.value)
 
 
 def _cross(one: TriedDocument, risk: Estimate, x: Axis, y: Axis) -> tuple[Markup, list[Box]]:
@@ -187,12 +194,10 @@ def _staircase(corners: Sequence[tuple[float, float]]) -> Markup:
     return path("edge", "M", *corners[0], *steps)
 
 
-def _limit(limit: float | None, corners: Sequence[tuple[float, float]], x: Axis, y: Axis) -> tuple[Markup, list[Box]]:
+def _limit(corners: Sequence[tuple[float, float]], x: Axis, y: Axis) -> tuple[Markup, list[Box]]:
     """The limit and what it covers; its name stands above its right end, or its left where the frontier comes down."""
-    if limit is None:
-        return Markup(""), []
-    said = f"release rule: advantage at most {short(limit)}"
-    up, width = y.at(limit), LETTER * len(said)
+    said = "limit of the release rule"
+    up, width = y.at(1.0), LETTER * len(said)
     crossing = next((across for (across, low), (_, high) in pairwise(corners) if high < up <= low + 18), x.start)
     on_the_left = crossing > x.end - width
     left = x.start + 6 if on_the_left else x.end - width
@@ -203,7 +208,7 @@ def _limit(limit: float | None, corners: Sequence[tuple[float, float]], x: Axis,
 
 def _unmeasured(x: Axis, y: Axis) -> Markup:
     strip = shape("rect", "noise", x=x.start, y=y.end - _STRIP, width=x.end - x.start, height=_STRIP - 4)
-    return strip + note(x.end - 6, y.end - _STRIP / 2 + 2, "end", "advantage not measured")
+    return strip + note(x.end - 6, y.end - _STRIP / 2 + 2, "end", "not measured")
 
 
 def _sign(verdict: Verdict, across: float, up: float) -> Markup:

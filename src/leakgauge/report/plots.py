@@ -17,7 +17,7 @@ from leakgauge.escaping import one_line
 from leakgauge.protecting import Protection, ProtectionDocument
 from leakgauge.report.figures import lowest_rate, tpr_at
 from leakgauge.report.figures.influence import LOG_COUNTS_FROM, success_axis
-from leakgauge.report.frontier import label_of
+from leakgauge.report.frontier import MULTIPLE, label_of
 from leakgauge.report.words import MARKS, counted, number, short
 
 if TYPE_CHECKING:
@@ -211,24 +211,23 @@ class ProtectionPlots:
         document = ProtectionDocument.of(self.found)
         ax = _axes(ax, (7.2, 5.0))
         for i, one in enumerate(document.tried):
-            if one.risk is None:
+            if one.of_limits is None:
                 continue
             best = ", cheapest that passes" if one.name == document.cheapest else ""
             level = None if one.name == "unchanged" else _around(one.cost)  # without a defence the cost is 0
             ax.errorbar(
-                one.cost.value, one.risk.value, xerr=level, yerr=_around(one.risk),
+                one.cost.value, one.of_limits.value, xerr=level, yerr=_around(one.of_limits),
                 fmt=MARKERS[one.verdict.value], color=f"C{i % 10}", capsize=2, elinewidth=0.8,
                 label=f"{MARKS[one.verdict]} {label_of(one.name)}{best}",
             )  # fmt: skip
         line = [document.of_name(name) for name in document.frontier]
-        risks = [one.risk.value for one in line if one.risk is not None]
+        risks = [one.of_limits.value for one in line if one.of_limits is not None]
         ax.step([one.cost.value for one in line], risks, where="post", color=_ink(), linewidth=0.8, zorder=0)
-        if document.rule.advantage is not None:
-            said = f"limit {short(document.rule.advantage)}"
-            ax.axhline(document.rule.advantage, color="C3", linewidth=1.2, linestyle="--", label=said)
-        unmeasured = [label_of(one.name) for one in document.tried if one.risk is None]
-        below = f"\nadvantage not measured: {', '.join(unmeasured)}" if unmeasured else ""
-        ax.set(xlabel=f"cost on the holdout (0 is no defence){below}", ylabel="largest membership advantage")
+        ax.axhline(1.0, color="C3", linewidth=1.2, linestyle="--", label="limit of the release rule")
+        ax.set_yscale("symlog", linthresh=0.1)
+        unmeasured = [label_of(one.name) for one in document.tried if one.of_limits is None]
+        below = f"\nnot measured: {', '.join(unmeasured)}" if unmeasured else ""
+        ax.set(xlabel=f"cost on the holdout (0 is no defence){below}", ylabel=MULTIPLE)
         ax.set_title("Risk against cost; lower left is better")
         ax.legend(fontsize="small", loc="upper left", bbox_to_anchor=(1.01, 1.0), borderaxespad=0)
         return ax

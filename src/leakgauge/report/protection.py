@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import inf
 from pathlib import Path
 
 from markupsafe import Markup
@@ -133,9 +134,9 @@ def nearest(document: ProtectionDocument) -> list[TriedDocument]:
     return sorted(unsettled, key=_beyond)[:NEAREST]
 
 
-def _beyond(one: TriedDocument) -> float:
+def _beyond(one: TriedDocument) -> tuple[float, float]:
     """How far the risk may reach; what was not measured may reach anywhere."""
-    return float("inf") if one.risk is None else one.risk.high
+    return (inf, inf) if one.of_limits is None else (one.of_limits.high, one.of_limits.value)
 
 
 def strongest(one: TriedDocument) -> str:

@@ -202,7 +202,7 @@ def _of_protection(document: ProtectionDocument) -> Card:
         (protections.advice(document), *([refused] if document.refused else [])),
         (),
         "Defences, their risk and their cost",
-        ("Defence", "Largest advantage", "Interval", "Error on the holdout", "Cost", "Verdict"),
+        ("Defence", "Of the limit", "Interval", "Error on the holdout", "Cost", "Verdict"),
         tuple((one.verdict, _tried(one)) for one in document.tried[:MAX_ROWS]),
         f"{words.counted(left_out, 'more defence')}: to_frame()." if left_out > 0 else "",
     )
@@ -210,7 +210,7 @@ def _of_protection(document: ProtectionDocument) -> Card:
 
 def _tried(one: TriedDocument) -> tuple[str, ...]:
     cost = "–" if one.name == "unchanged" else words.value_and_interval(one.cost)
-    return _cut(words.capital(one.title)), *_numbers(one.risk), words.short(one.error.value, 3), cost
+    return _cut(words.capital(one.title)), *_numbers(one.of_limits), words.short(one.error.value, 3), cost
 
 
 def _of_explanation(found: Explanation) -> Card:

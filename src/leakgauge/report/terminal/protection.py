@@ -9,10 +9,10 @@ from rich.markup import escape
 from rich.table import Table
 
 from leakgauge.escaping import one_line
-from leakgauge.protecting import ProtectionDocument
+from leakgauge.protecting import ProtectionDocument, of_limits
 from leakgauge.report.protection import advice, headline
 from leakgauge.report.terminal.tables import STYLES, plain_table, show_table
-from leakgauge.report.words import marked, number, short
+from leakgauge.report.words import interval, marked, number, short
 
 if TYPE_CHECKING:
     from leakgauge.protecting import Protection, Tried
@@ -44,7 +44,7 @@ def _table(found: Protection) -> Table:
     table.add_column("defence")
     table.add_column("verdict", no_wrap=True)
     more = "log loss" if found.undefended.calibration is not None else "error"
-    for heading in ("largest\nadvantage", "largest\nPDTP", "error on\nholdout", f"more {more}\nthan without"):
+    for heading in ("of the\nlimit", "largest\nPDTP", "error on\nholdout", f"more {more}\nthan without"):
         table.add_column(heading, justify="right", no_wrap=True)
     for one in found.tried:
         table.add_row(*_cells(one))
@@ -57,11 +57,12 @@ def _cells(one: Tried) -> tuple[str, ...]:
     influence = one.result.influence
     verdict = f"[{STYLES[one.verdict.value]}]{marked(one.verdict)}[/]"
     pdtp = "–" if influence is None else short(influence.largest, 3)
-    risk = "–" if one.risk is None else _interval(one.risk)
+    found = of_limits(one.result)
+    risk = "–" if found is None else _interval(found, 2)
     cost = "–" if one.defence.name == "unchanged" else _interval(one.cost)
     return escape(one_line(one.defence.title)), verdict, risk, pdtp, short(one.error.value, 3), cost
 
 
-def _interval(ours: Estimate) -> str:
+def _interval(ours: Estimate, places: int = 3) -> str:
     """A value, and its interval on a line below."""
-    return f"{number(ours.value)}\n[dim]{number(ours.low)} to {number(ours.high)}[/]"
+    return f"{number(ours.value, places)}\n[dim]{interval(ours, places)}[/]"
