@@ -134,6 +134,7 @@ def measured(
         ([measured(0.05, 0.02, 0.08, 0.1), measured(3.0, 3.0, 3.0, 1.0)], 3.0, 3.0, 3.0),  # end by end
         ([measured(0.05, 0.02, 0.08, 0.1), measured(0.01, 0.0, 0.5, 0.1)], 0.2, 0.5, 5.0),
         ([measured(2.0, 1.2, np.inf, 2.7, 1.0, Verdict.PASSES)], 0.2 / 1.7, 0.2 / 1.7, 0.2 / 1.7),  # tail odds
+        ([measured(0.072, 0.0, 0.2, 0.1, verdict=Verdict.PASSES)], 0.0, 0.72, 1.0),  # the audited model itself
         ([measured(5.0, 4.0, np.inf, 2.7, 1.0)], 3 / 1.7, 3 / 1.7, np.inf),
         ([measured(np.inf, np.inf, np.inf, 1.0)], np.inf, np.inf, np.inf),
         ([measured(0, 0, 0, 0)], 1.0, 1.0, 1.0),  # nothing where nothing may be is at the limit

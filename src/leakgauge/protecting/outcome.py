@@ -27,8 +27,8 @@ def of_limits(audit: AuditDocument) -> Estimate | None:
     """The measure that decides, as a multiple of its limit: 0 where the model reveals nothing, 1 at the limit.
 
     The largest of all that the rule limits, end by end, so that a model fails where the lower end is above 1, and
-    passes only where the upper one is not. A measure with a lower bound alone counts by that, and where it passes all
-    the same (the tail odds) it has no upper end to count.
+    passes only where the upper one is not. A measure with a lower bound alone counts by that. What passes counts at most as
+    its limit, and has no upper end where none is judged (the tail odds).
 
     Returns:
         The largest; its upper end is infinite where something could not be measured. ``None`` where nothing was.
@@ -39,12 +39,9 @@ def of_limits(audit: AuditDocument) -> Estimate | None:
     multiples = []
     for finding, estimate in known:
         bounded = math.isfinite(estimate.high)
-        passes = finding.verdict is Verdict.PASSES
-        ends = (
-            estimate.low,
-            estimate.value if bounded else estimate.low,
-            estimate.high if bounded or not passes else estimate.low,
-        )
+        ends = [estimate.low, estimate.value if bounded else estimate.low, estimate.high]
+        if finding.verdict is Verdict.PASSES:
+            ends = [min(end, finding.threshold) for end in (*ends[:2], estimate.high if bounded else estimate.low)]
         room = finding.threshold - finding.baseline
         # Where nothing may be there at all, one thing is one more than allowed.
         multiples.append([max(0.0, (end - finding.baseline) / room if room > 0 else 1 + end) for end in ends])
