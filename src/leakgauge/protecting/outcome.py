@@ -26,9 +26,9 @@ COST_PLACES = 9
 def of_limits(audit: AuditDocument) -> Estimate | None:
     """The measure that decides, as a multiple of its limit: 0 where the model reveals nothing, 1 at the limit.
 
-    The largest of all that the rule limits, end by end, so that a model fails where the lower end is above 1, and
-    passes only where the upper one is not. A measure with a lower bound alone counts by that. What passes counts at most as
-    its limit, and has no upper end where none is judged (the tail odds).
+    The largest of all that the rule limits, end by end: a model fails where the lower end is above 1, and passes only
+    where the upper one is not. A measure with a lower bound alone counts by that. What passes counts at most as its
+    limit, and has no upper end where none is judged (the tail odds).
 
     Returns:
         The largest; its upper end is infinite where something could not be measured. ``None`` where nothing was.
