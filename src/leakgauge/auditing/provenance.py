@@ -58,7 +58,9 @@ class Provenance:
             )
             return Hashes(train, holdout, learner or None, source or None)
 
-        models = [one for one in manifest.get("inputs", {}).get("models", ()) if isinstance(one, Mapping)]
+        inputs = manifest.get("inputs")
+        listed = inputs.get("models") if isinstance(inputs, Mapping) else None
+        models = [one for one in (listed if isinstance(listed, list) else []) if isinstance(one, Mapping)]
         said = {key: text(manifest.get(key)) for key in ("started", "auditor", "data", "source", "python")}
         return cls(**said, models={text(one.get("name")): known(one) for one in models})
 

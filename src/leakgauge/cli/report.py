@@ -16,6 +16,9 @@ def report(
         bool, typer.Option("--markdown", help="Print a Markdown fragment, as for a model card.")
     ] = False,
     junit: Annotated[bool, typer.Option("--junit", help="Print JUnit XML, as for GitLab or Jenkins.")] = False,
+    form: Annotated[
+        bool, typer.Option("--form", help="Print the form of an output checker as JSON, with fields to fill in.")
+    ] = False,
     pdf: Annotated[bool, typer.Option("--pdf", help="Write report.pdf too; needs Chromium.")] = False,
 ) -> None:
     """Write the report of a finished audit again, or print it in another form.
@@ -24,21 +27,27 @@ def report(
 
         leakgauge report leakgauge-runs/adult-1a2b3c4d --pdf
         leakgauge report leakgauge-runs/adult-1a2b3c4d --markdown > card.md
+        leakgauge report leakgauge-runs/adult-1a2b3c4d --form > form.json
     """
     from leakgauge import report as render
     from leakgauge.auditing import Run
     from leakgauge.errors import ConfigError
 
-    if markdown and junit:
-        raise ConfigError("--markdown and --junit both write to stdout; give one of them")
+    printed = markdown or junit or form
+    if markdown + junit + form > 1:
+        raise ConfigError("--markdown, --junit and --form all write to stdout; give one of them")
     with Run(run).as_read():
         document = Run(run).document()
-        if markdown or junit:
-            typer.echo(render.markdown(document) if markdown else render.junit(document), nl=False)
-        if pdf or not (markdown or junit):
+        if markdown:
+            typer.echo(render.markdown(document), nl=False)
+        elif junit:
+            typer.echo(render.junit(document), nl=False)
+        elif form:
+            typer.echo(render.checker_form(document, Run(run).provenance()), nl=False)
+        if pdf or not printed:
             page = render.write_report(Run(run), document)
-            typer.echo(one_line(str(page)), err=markdown or junit)
+            typer.echo(one_line(str(page)), err=printed)
             if pdf:
                 from leakgauge.cli._pdf import print_pdf
 
-                typer.echo(one_line(str(print_pdf(page))), err=markdown or junit)
+                typer.echo(one_line(str(print_pdf(page))), err=printed)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from leakgauge.report.checker import checker_form
 from leakgauge.report.junit_xml import junit
 from leakgauge.report.model_card import markdown
 from leakgauge.report.page import render_html, write_html, write_report
 
-__all__ = ["junit", "markdown", "render_html", "write_html", "write_report"]
+__all__ = ["checker_form", "junit", "markdown", "render_html", "write_html", "write_report"]
