@@ -35,10 +35,7 @@ def test_the_annex_has_the_attacks_that_the_opinion_names(documents):
 
 def test_what_was_executed_has_its_result(documents):
     found = rows(documents.failing())
-    assert (
-        found["Membership inference"].executed == "yes, 3 attacks"
-        or "attacks" in found["Membership inference"].executed
-    )
+    assert found["Membership inference"].executed == f"yes, {len(documents.failing().attacks)} attacks"
     assert found["Membership inference"].result == "fails"
     assert found["Attribute inference"].executed.startswith("yes, “")
     assert found["Attribute inference"].result == "fails"
