@@ -609,3 +609,13 @@ def test_the_measure_that_lies_furthest_beyond_its_own_limit_stands_in_the_overv
     findings = documents.membership_findings(tails, quiet.description, quiet.rule)
     view = _view(replace(quiet, findings=tuple(findings), attacks=tuple(tails)), 0)
     assert view.strongest["membership"].measure.startswith("membership advantage")
+
+
+def test_where_persons_have_several_rows_our_prose_counts_persons(documents):
+    result = documents.failing()
+    of_persons = replace(result, description=replace(result.description, model="records", n_rows=(9_000, 9_000)))
+    text = Page(render_html(documents.alone(of_persons))).text_of()
+    start, end = text.index("How much does the prediction for a"), text.index("The training records with the largest")
+    assert "removed from the training set? 2,000 of 2,000 training persons were removed" in text[start:end]
+    assert not re.search(r"\b\d[\d,]* (training |holdout )?records?\b", text[start:end])
+    assert "The model “records”" in text  # names stay as they are

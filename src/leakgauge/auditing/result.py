@@ -61,11 +61,17 @@ class Description:
         >>> made = {one.name: None for one in dataclasses.fields(Description)} | {"n_rows": (9, 9)}
         >>> Description(**made).worded("7 of 10 records have a PDTP above 1")
         '7 of 10 persons have a PDTP above 1'
+        >>> Description(**made).worded("the model “records”, on 9 training records")
+        'the model “records”, on 9 training persons'
         """
         if self.n_rows is None:
             return text
         text = text.replace("the record itself", "the person's own records")
-        return re.sub(r"(?<!own )\b(r|R)ecord", lambda found: "Person" if found[1] == "R" else "person", text)
+
+        def person(found: re.Match[str]) -> str:
+            return found[0] if found[1] is None else "Person" if found[1] == "R" else "person"
+
+        return re.sub(r"“[^”]*”|(?<!own )\b(r|R)ecord", person, text)  # names that stand in quotes stay
 
     def of(self, findings: Iterable[Finding]) -> tuple[Finding, ...]:
         """Findings in these words; what was measured keeps its name."""

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup
 
-from leakgauge.auditing import AuditDocument, Document, Finding, ReleaseRule, Run, Verdict
+from leakgauge.auditing import AuditDocument, Description, Document, Finding, ReleaseRule, Run, Verdict
 from leakgauge.auditing.provenance import Hashes, Provenance
 from leakgauge.drawing.marks import style as drawn_style
 from leakgauge.errors import StoreError
@@ -287,6 +287,17 @@ def _sha256(text: str) -> str:
     return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
+def _of_unit(markup: str, what: Description) -> Markup:
+    """A section in which our own prose counts persons, where these have several rows; cells of tables stay."""
+    if what.n_rows is None:
+        return Markup(markup)
+
+    def worded(element: re.Match[str]) -> str:
+        return element[1] + re.sub(r"[^<>]+(?=<|$)", lambda text: what.worded(text[0]), element[3]) + element[4]
+
+    return Markup(re.sub(r"(<(p|caption|figcaption|dt|dd|title|desc|summary|h[2-4])\b[^>]*>)(.*?)(</\2>)", worded, markup, flags=re.S))
+
+
 def _brief(checksum: str) -> str:
     """The head of a checksum, to compare at a glance; the whole stands in the manifest."""
     kind, _, digits = checksum.rpartition(" ")
@@ -347,6 +358,7 @@ def _environment() -> Environment:
             "rate_interval": words.rate_interval,
             "interval": words.interval,
             "number": _number,
+            "of_unit": _of_unit,
             "p_value": words.p_value,
             "percent": words.percent,
             "places": words.places_for,
