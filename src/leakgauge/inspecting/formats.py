@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from leakgauge.errors import ModelError
 from leakgauge.models import load_estimator
 from leakgauge.models.files import SKOPS_SUFFIXES, is_pickle
-from leakgauge.models.libraries import MOST_BYTES, model_content, read_by_library
+from leakgauge.models.libraries import MOST_BYTES, model_content, read_by_library, xgboost_booster
 from leakgauge.models.onnx import checked_onnx, field, fields_of, spans_of, varint
 
 TORCH_SUFFIXES = frozenset({".pt", ".pth"})
@@ -114,7 +114,7 @@ def _named(library: str, value: Any) -> Any:
 
 def _loaded(library: Any, content: bytes) -> Any:
     if library.__name__ == "xgboost":
-        return library.Booster(model_file=bytearray(content))
+        return xgboost_booster(library, content)
     return library.CatBoost().load_model(blob=content)
 
 

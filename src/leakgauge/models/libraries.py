@@ -18,6 +18,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from leakgauge.errors import MissingExtra, ModelError
 from leakgauge.models.onnx import SessionFunction, checked_onnx
+from leakgauge.models.trees import require_lightgbm_trees, require_xgboost_trees
 
 MOST_BYTES = 2**31
 """Of a model file that is read whole; no ONNX file can hold more."""
@@ -120,8 +121,19 @@ def _asking(ask: Asked, name: str, classes: Any = None) -> Asked:
     return ask
 
 
-def _xgboost(library: Any, path: Path, content: bytes) -> Asked:
+def xgboost_booster(library: Any, content: bytes) -> Any:
+    """A booster of XGBoost.
+
+    Raises:
+        ValueError: one of its trees is none; XGBoost's own where it cannot read it.
+    """
     booster = library.Booster(model_file=bytearray(content))
+    require_xgboost_trees(json.loads(bytes(booster.save_raw("json"))))
+    return booster
+
+
+def _xgboost(library: Any, path: Path, content: bytes) -> Asked:
+    booster = xgboost_booster(library, content)
     return _asking(lambda table: booster.inplace_predict(table), "Booster")
 
 
@@ -180,7 +192,7 @@ def _onnx(library: Any, path: Path, content: bytes) -> Asked:
 
 
 def _is_lightgbm(content: bytes) -> bool:
-    """Whether a text is whole: LightGBM reads past the end of one that is not."""
+    """Whether a text is whole, and its trees are trees: LightGBM reads past the end of what is not."""
     if not content.startswith(b"tree\n") or b"\nend of parameters" not in content:
         return False
     head, _, trees = content.partition(b"\n\n")
@@ -190,7 +202,13 @@ def _is_lightgbm(content: bytes) -> bool:
         if not size.isdigit() or not trees.startswith(b"Tree=%d\n" % place, start):
             return False
         start += int(size)
-    return trees.startswith(b"end of trees", start)
+    if not trees.startswith(b"end of trees", start):
+        return False
+    try:
+        require_lightgbm_trees(content.decode(errors="replace"))
+    except (ValueError, KeyError, OverflowError):
+        return False
+    return True
 
 
 def _is_catboost(content: bytes) -> bool:
