@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from sklearn import ensemble, gaussian_process, neighbors, svm
 
-from leakgauge.errors import ModelError
+from leakgauge.errors import DataError, ModelError
 from leakgauge.inspecting import Kind, as_seen, cleaned, inspect, read_model, written
 
 rng = np.random.default_rng(0)
@@ -286,3 +286,10 @@ def test_a_catboost_file_with_broken_text_is_damaged(tmp_path):
     (tmp_path / "m.cbm").write_bytes(content)
     with pytest.raises(ModelError, match="damaged"):
         inspect(tmp_path / "m.cbm")
+
+
+@pytest.mark.parametrize("missing", [None, float("nan")])
+def test_a_row_of_nobody_is_refused(missing):
+    model = neighbors.KNeighborsClassifier().fit(X, CLASSES)
+    with pytest.raises(DataError, match=r"the id of row 3 \(counting from 0\) is missing"):
+        inspect(model, (X, CLASSES), persons=[f"p{row // 4}" if row != 3 else missing for row in range(200)])

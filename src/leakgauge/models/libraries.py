@@ -149,8 +149,12 @@ def lightgbm_booster(library: Any, content: bytes) -> Any:
     """A booster of LightGBM.
 
     Raises:
-        ValueError: LightGBM cannot read it.
+        ValueError: LightGBM cannot read it, or one of its trees is none.
     """
+    try:
+        require_lightgbm_trees(content.decode())
+    except (KeyError, OverflowError):  # a line is missing, or a number is too large
+        raise ValueError from None
     # LightGBM ends the process at a number that it cannot read: another one reads the file first.
     tried = subprocess.run(
         [sys.executable, "-c", _TRIAL, json.dumps(sys.path)], input=content, capture_output=True, timeout=MOST_SECONDS
@@ -192,7 +196,7 @@ def _onnx(library: Any, path: Path, content: bytes) -> Asked:
 
 
 def _is_lightgbm(content: bytes) -> bool:
-    """Whether a text is whole, and its trees are trees: LightGBM reads past the end of what is not."""
+    """Whether a text is whole: LightGBM reads past the end of one that is not."""
     if not content.startswith(b"tree\n") or b"\nend of parameters" not in content:
         return False
     head, _, trees = content.partition(b"\n\n")
@@ -202,13 +206,7 @@ def _is_lightgbm(content: bytes) -> bool:
         if not size.isdigit() or not trees.startswith(b"Tree=%d\n" % place, start):
             return False
         start += int(size)
-    if not trees.startswith(b"end of trees", start):
-        return False
-    try:
-        require_lightgbm_trees(content.decode(errors="replace"))
-    except (ValueError, KeyError, OverflowError):
-        return False
-    return True
+    return trees.startswith(b"end of trees", start)
 
 
 def _is_catboost(content: bytes) -> bool:

@@ -77,7 +77,7 @@ class Records:
         if persons is not None and persons.shape != ids.shape:
             raise DataError(f"persons must have shape ({len(ids)},), one per row, got {persons.shape}.")
         if persons is not None and persons.dtype.kind == "U":
-            _require_one_writing(persons)
+            require_one_writing(persons)
         self._set(features, _checked_labels(labels, self.schema), self.schema, ids, persons)
         _require_unique(ids)
 
@@ -379,8 +379,12 @@ def require_one_kind_of_persons(first: npt.NDArray[Any], second: npt.NDArray[Any
         )
 
 
-def _require_one_writing(persons: npt.NDArray[Any]) -> None:
-    """Refuse text ``[n]`` that names nobody, or a person in two ways: each would count as another person."""
+def require_one_writing(persons: npt.NDArray[Any]) -> None:
+    """Refuse text ``[n]`` that names nobody, or a person in two ways: each would count as another person.
+
+    Raises:
+        DataError: If an id is empty, or two differ in nothing that can be seen.
+    """
     names = plain_names(persons)
     if "" in names:
         row = int(np.argmax(names == ""))
