@@ -293,3 +293,11 @@ def test_a_row_of_nobody_is_refused(missing):
     model = neighbors.KNeighborsClassifier().fit(X, CLASSES)
     with pytest.raises(DataError, match=r"the id of row 3 \(counting from 0\) is missing"):
         inspect(model, (X, CLASSES), persons=[f"p{row // 4}" if row != 3 else missing for row in range(200)])
+
+
+@pytest.mark.parametrize("kind", [int, float, str, object, list, pd.Series])
+def test_persons_may_be_named_by_anything(kind):
+    model = neighbors.KNeighborsClassifier().fit(X, CLASSES)
+    persons = np.arange(200) // 4
+    given = kind(persons) if kind in (list, pd.Series) else persons.astype(kind)
+    assert inspect(model, (X, CLASSES), persons=given).n_persons == 50

@@ -325,7 +325,8 @@ def as_persons(given: Sequence[Any] | NDArray[Any] | None, n: int) -> Indices:
         return np.arange(n)
     persons = np.asarray(given)
     if persons.dtype.kind not in "iub":
-        missing = [one is None or (one == one) is not True for one in list(given)]
+        held = given.tolist() if hasattr(given, "tolist") else list(given)
+        missing = [one is None or (one == one) is not True for one in held]
         if any(missing):
             raise DataError(f"persons: the id of row {missing.index(True)} (counting from 0) is missing")
         persons = persons.astype(np.str_)
