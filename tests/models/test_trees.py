@@ -5,7 +5,7 @@ import re
 
 import numpy as np
 import pytest
-from sklearn import ensemble, tree
+from sklearn import ensemble, neighbors, tree
 
 from leakgauge.errors import ModelError
 from leakgauge.models import load_estimator
@@ -56,6 +56,27 @@ ESTIMATORS = [
 @pytest.mark.parametrize("estimator", ESTIMATORS, ids=lambda one: type(one).__name__)
 def test_fitted_trees_are_trees(estimator):
     require_estimator_trees(estimator.fit(X, Y))
+
+
+@pytest.mark.parametrize("algorithm", ["kd_tree", "ball_tree"])
+@pytest.mark.parametrize("damaged", [False, True])
+def test_a_tree_of_neighbours_names_rows_that_are_there(algorithm, damaged):
+    model = neighbors.KNeighborsClassifier(algorithm=algorithm, leaf_size=5).fit(X, Y)
+    if not damaged:
+        require_estimator_trees(model)
+        return
+    state = list(model._tree.__getstate__())
+    state[1] = np.full_like(np.asarray(state[1]), 10**9)
+    model._tree.__setstate__(tuple(state))
+    with pytest.raises(TreeError):
+        require_estimator_trees(model)
+
+
+@pytest.mark.parametrize("n", [1, 2, 37, 1000])
+def test_trees_of_neighbours_of_any_size_are_trees(n):
+    rows = rng.normal(size=(n, 2))
+    for estimator in (neighbors.KernelDensity(algorithm="kd_tree"), neighbors.KernelDensity(algorithm="ball_tree")):
+        require_estimator_trees(estimator.fit(rows))
 
 
 def with_nodes(made, **changed):

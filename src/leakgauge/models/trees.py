@@ -123,6 +123,8 @@ def require_estimator_trees(estimator: Any) -> None:
                 raise TreeError
             left = value.children_left
             require_tree(left, value.children_right, left != -1, value.feature, value.n_features)
+        elif kind in (("KDTree", "sklearn"), ("BallTree", "sklearn")):
+            _require_neighbour_tree(*value.get_arrays())
         elif kind == ("TreePredictor", "sklearn"):
             nodes = value.nodes
             columns = nodes["feature_idx"].astype(np.int64)
@@ -131,6 +133,18 @@ def require_estimator_trees(estimator: Any) -> None:
             sets = nodes["bitset_idx"][(nodes["is_leaf"] == 0) & (nodes["is_categorical"] != 0)]
             if len(sets) and sets.max() >= min(len(value.binned_left_cat_bitsets), len(value.raw_left_cat_bitsets)):
                 raise TreeError
+
+
+def _require_neighbour_tree(data: Any, index: Any, nodes: Any, bounds: Any) -> None:
+    """Refuse a tree of nearest neighbours that names rows or nodes that are not there; node i has 2i + 1 and 2i + 2."""
+    data, index, nodes, bounds = map(np.asarray, (data, index, nodes, bounds))
+    n, n_nodes = len(data), len(nodes)
+    start, end, last = nodes["idx_start"], nodes["idx_end"], 2 * np.arange(n_nodes) + 2 >= n_nodes
+    in_order = n_nodes > 0 and ((start >= 0) & (start <= end) & (end <= n)).all()
+    if not (in_order and np.array_equal(np.sort(index), np.arange(n)) and (nodes["is_leaf"][last] != 0).all()):
+        raise TreeError
+    if bounds.shape[1:] != (n_nodes, data.shape[1]):
+        raise TreeError
 
 
 def _parts(estimator: Any) -> Iterator[tuple[Any, int | None]]:
