@@ -51,6 +51,17 @@ def test_with_the_file_of_an_audit(cli: Cli, train: pd.DataFrame, config: Callab
         assert value not in out
 
 
+@pytest.mark.parametrize(("written", "words"), [("", "is missing"), ("p1 ", "another one equals but for spaces")])
+def test_a_person_is_named_in_one_way_in_every_row(cli: Cli, train: pd.DataFrame, written: str, words: str) -> None:
+    table = train[["age", "hours", "income"]].assign(patient=[f"p{row // 4}" for row in range(60)])
+    table.loc[5, "patient"] = written
+    table.to_csv("persons.csv", index=False)
+    model = RandomForestClassifier(3, random_state=0).fit(train[["age", "hours"]], train.income)
+    code, _, err = cli("inspect", stored(model), "--data", "persons.csv", "--target", "income", "--person", "patient")
+    assert code == 2
+    assert words in err
+
+
 def test_a_table_with_persons(cli: Cli, train: pd.DataFrame) -> None:
     table = train[["age", "hours", "income"]].assign(patient=[f"p{row // 4}" for row in range(60)])
     table.to_csv("persons.csv", index=False)

@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from sklearn import ensemble, gaussian_process, neighbors, svm
 
-from leakgauge.errors import ModelError
+from leakgauge.errors import DataError, ModelError
 from leakgauge.inspecting import Kind, as_seen, cleaned, inspect, read_model, written
 
 rng = np.random.default_rng(0)
@@ -238,3 +238,66 @@ def test_a_cut_safetensors_file_is_damaged(n_cut, tmp_path):
     (tmp_path / "m.safetensors").write_bytes(content[:-n_cut])
     with pytest.raises(ModelError, match=r"m.safetensors is damaged"):
         read_model(tmp_path / "m.safetensors")
+
+
+def tensor(start, end, shape=(3,), dtype="F64"):
+    return {"dtype": dtype, "shape": list(shape), "data_offsets": [start, end]}
+
+
+FORBIDDEN = {
+    "bytes before": {"w": tensor(24, 48)},
+    "bytes after": {"w": tensor(0, 24)},
+    "overlap": {"v": tensor(0, 48, (6,)), "w": tensor(24, 48)},
+    "unknown type": {"w": tensor(0, 48, dtype="F128")},
+    "another size": {"w": tensor(0, 48)},
+    "a type that is no text": {"w": tensor(0, 48, dtype=["F64"])},
+    "metadata of metadata": {"w": tensor(0, 48, (6,)), "__metadata__": {"by": {"path": "/home/meier/train.py"}}},
+    "metadata in a list": {"w": tensor(0, 48, (6,)), "__metadata__": ["/home/meier/train.py"]},
+}
+
+
+@pytest.mark.parametrize("name", [*FORBIDDEN, "a name twice"])
+def test_a_safetensors_file_with_a_place_that_no_tensor_names_is_damaged(name, tmp_path):
+    """Records could stand in bytes that the format forbids, and nothing would be found."""
+    header = json.dumps(FORBIDDEN.get(name, {"w": tensor(0, 24)}))
+    if name == "a name twice":
+        header = header[:-1] + ", " + json.dumps({"w": tensor(24, 48)})[1:]
+    (tmp_path / "m.safetensors").write_bytes(struct.pack("<Q", len(header)) + header.encode() + bytes(48))
+    with pytest.raises(ModelError, match=r"m.safetensors is damaged"):
+        read_model(tmp_path / "m.safetensors")
+
+
+def test_complex_numbers_of_a_safetensors_file_are_read(tmp_path):
+    """Real and imaginary parts may hold records."""
+    rows = np.ascontiguousarray(X[:, :2], dtype=np.float32).tobytes()
+    header = json.dumps(
+        {"w": tensor(0, len(rows), (200,), "C64"), "empty": tensor(len(rows), len(rows), (0, 4))}
+    ).encode()
+    (tmp_path / "m.safetensors").write_bytes(struct.pack("<Q", len(header)) + header + rows)
+    held = read_model(tmp_path / "m.safetensors")
+    np.testing.assert_array_equal(held["w"], X[:, :2].astype(np.float32))
+
+
+def test_a_catboost_file_with_broken_text_is_damaged(tmp_path):
+    """The library opens it, and writes JSON that is no text."""
+    booster("catboost").save_model(str(tmp_path / "m.cbm"))
+    content = bytearray((tmp_path / "m.cbm").read_bytes())
+    content[content.index(b"final_ctr")] = 0xFF
+    (tmp_path / "m.cbm").write_bytes(content)
+    with pytest.raises(ModelError, match="damaged"):
+        inspect(tmp_path / "m.cbm")
+
+
+@pytest.mark.parametrize("missing", [None, float("nan")])
+def test_a_row_of_nobody_is_refused(missing):
+    model = neighbors.KNeighborsClassifier().fit(X, CLASSES)
+    with pytest.raises(DataError, match=r"the id of row 3 \(counting from 0\) is missing"):
+        inspect(model, (X, CLASSES), persons=[f"p{row // 4}" if row != 3 else missing for row in range(200)])
+
+
+@pytest.mark.parametrize("kind", [int, float, str, object, list, pd.Series])
+def test_persons_may_be_named_by_anything(kind):
+    model = neighbors.KNeighborsClassifier().fit(X, CLASSES)
+    persons = np.arange(200) // 4
+    given = kind(persons) if kind in (list, pd.Series) else persons.astype(kind)
+    assert inspect(model, (X, CLASSES), persons=given).n_persons == 50

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
+from sklearn.neighbors import KNeighborsClassifier
 
 from leakgauge.auditing import ReleaseRule, Settings, Verdict, subject
 from leakgauge.defences import StrongerPenalty
@@ -62,6 +63,16 @@ def test_a_penalty_is_searched_and_every_strength_counts_for_the_confidence() ->
     assert passing
     below = strengths.index(min(passing)) - 1
     assert below < 0 or verdicts[strengths[below]] is not Verdict.PASSES
+
+
+def test_what_is_too_strong_to_be_tried_leads_to_weaker_ones() -> None:
+    what = subject(KNeighborsClassifier(5), *PAIRS)
+    rule = ReleaseRule(dtp=None, advantage=0.5, attacks=("gap",))
+    settings = Settings(n_shadows=0, n_influence=0, attacks=["gap"], rule=rule)
+    found = protect(what, settings, [named_defence("penalty=weakest", what, settings)], progress=False)
+    assert list(found.refused) == ["penalty-100"]  # 500 neighbours of 300 records
+    assert [one.defence.factor for one in found.tried[1:]] == [10.0, 3.0]
+    assert all(one.verdict is Verdict.PASSES for one in found.tried[1:])
 
 
 def test_names_are_known_once_over_all_strengths() -> None:

@@ -166,6 +166,51 @@ def test_in_a_file(tmp_path):
         load_config(tmp_path / "audit.toml")
 
 
+WRITTEN = [" 7", "7 ", "7\t", "7\u00a0", "7\u200b", "7.0", "\uff17"]
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+def test_a_person_written_otherwise_in_the_holdout_is_the_same(written):
+    train = Records.from_arrays([[0.0], [1.0]], [0, 1], persons=["7", "8"])
+    holdout = Records.from_arrays([[0.0], [1.0], [2.0]], [0, 1, 1], persons=[written, "9", written])
+    assert n_shared_persons(train, holdout) == (1, 2)
+    assert n_shared_persons(holdout, train) == (1, 1)
+
+
+@pytest.mark.parametrize("written", WRITTEN)
+def test_a_person_written_in_two_ways_is_refused(written):
+    """Leaving one of them out would leave the rows of the other."""
+    with pytest.raises(DataError, match=r"persons hold 1 id\(s\) that another one equals but for spaces"):
+        Records.from_arrays([[0.0], [1.0], [2.0]], [0, 1, 1], persons=["7", "8", written])
+
+
+def test_accents_are_compared_whatever_their_form():
+    persons = ["\u00e91", "e\u03011"]
+    with pytest.raises(DataError, match="persons hold 1 id"):
+        Records.from_arrays([[0.0], [1.0]], [0, 1], persons=persons)
+
+
+@pytest.mark.parametrize("others", ["07", "P7", "p7", "7.01", "1e1", "-7", "7-0", "7.0.0"])
+def test_other_ids_are_other_persons(others):
+    records = Records.from_arrays([[0.0], [1.0], [2.0]], [0, 1, 1], persons=["7", "10", others])
+    assert len(records.units) == 3
+
+
+@pytest.mark.parametrize("empty", ["", "  ", "\u200b"])
+def test_an_empty_id_is_none(empty):
+    with pytest.raises(DataError, match=r"the id of row 1 \(counting from 0\) is empty"):
+        Records.from_arrays([[0.0], [1.0], [2.0]], [0, 1, 1], persons=["7", empty, "8"])
+
+
+@pytest.mark.parametrize("which", [0, 1])
+def test_a_set_of_one_person_is_refused(which):
+    persons = [np.arange(60), np.arange(60, 120)]
+    persons[which] = np.full(60, 200)
+    X, y = np.arange(120.0)[:, None], np.arange(120) % 2
+    with pytest.raises(DataError, match=r"all rows of the (training|holdout) set are of one person"):
+        subject(lambda X: np.zeros(len(X)), (X[:60], y[:60]), (X[60:], y[60:]), persons=tuple(persons))
+
+
 def test_what_counts_records_refuses_persons_with_several():
     several = Records.from_frame(visits(), target="y", persons="patient")
     one_each = several[several.units.first]

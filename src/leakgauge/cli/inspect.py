@@ -5,16 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from leakgauge.cli._options import AllowPickle
 
 if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
-
     from leakgauge.inspecting import Cleaned
     from leakgauge.records import Records
 
@@ -76,14 +73,14 @@ def inspect(
             )
         remark(f"A pickle is opened: code in it runs with your rights. {looked_at(file)}.")
     model = read_model(file, trusted=trusted or (), allow_pickle=allow_pickle)
-    records, persons = _records(data, target, person)
-    found = inspected(model, records, persons=persons, rule=rule, name=file.name)
+    records = _records(data, target, person)
+    found = inspected(model, records, rule=rule, name=file.name)
     if clean is not None:
-        seen = as_seen(model, records, None, persons)
+        seen = as_seen(model, records, None, None)
         made = cleaned(model, seen)
         trusted_types = written(made, file, clean)
         _tell_of_copy(made, clean, trusted_types)
-        found = replace(inspected(made.model, records, persons=persons, rule=rule, name=clean.name), findings=made.left)
+        found = replace(inspected(made.model, records, rule=rule, name=clean.name), findings=made.left)
     if as_json:
         typer.echo(json.dumps(found.as_json(), indent=2))
     else:
@@ -107,10 +104,8 @@ def _tell_of_copy(made: Cleaned, out: Path, trusted: tuple[str, ...]) -> None:
         remark(f"To open it, trust these types after a look at what they do: {', '.join(trusted)}.")
 
 
-def _records(
-    data: Path | None, target: str | None, person: str | None
-) -> tuple[Records | None, NDArray[np.generic] | None]:
-    """The training records, and whose they are."""
+def _records(data: Path | None, target: str | None, person: str | None) -> Records | None:
+    """The training records, which say whose they are."""
     from leakgauge.errors import ConfigError
 
     is_config = data is not None and data.suffix.lower() in (".toml", ".json")
@@ -118,28 +113,13 @@ def _records(
         if given is not None and (data is None or is_config):
             raise ConfigError(f"{option} names a column of a table; give the table with --data")
     if data is None:
-        return None, None
+        return None
     if is_config:
         from leakgauge.auditing.config import load_config
 
-        return load_config(data).training_records(), None
+        return load_config(data).training_records()
     if target is None:
         raise ConfigError(f"--target is missing: the column of {data} that the model predicts")
-    return _of_table(data, target, person)
-
-
-def _of_table(data: Path, target: str, person: str | None) -> tuple[Records, NDArray[np.generic] | None]:
-    from leakgauge.errors import ConfigError
     from leakgauge.records import Records, read_table
 
-    table: Any = read_table(data)
-    records = Records.from_frame(table, target=target, ignore=[] if person is None else [person])
-    if person is None:
-        return records, None
-    import narwhals as nw
-    import numpy as np
-
-    frame: Any = nw.from_native(table)
-    if person not in frame.columns:
-        raise ConfigError(f"--person {person!r}: {data} has no such column")
-    return records, np.asarray(frame[person].to_list(), dtype=str)
+    return Records.from_frame(read_table(data), target=target, persons=person)

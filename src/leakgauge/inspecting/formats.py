@@ -6,6 +6,7 @@ Names of a library's format are kept, since they may be shown; keys that a user 
 from __future__ import annotations
 
 import json
+import math
 import re
 import struct
 import sys
@@ -20,7 +21,7 @@ from numpy.typing import NDArray
 from leakgauge.errors import ModelError
 from leakgauge.models import load_estimator
 from leakgauge.models.files import SKOPS_SUFFIXES, is_pickle
-from leakgauge.models.libraries import MOST_BYTES, model_content, read_by_library
+from leakgauge.models.libraries import MOST_BYTES, model_content, read_by_library, xgboost_booster
 from leakgauge.models.onnx import checked_onnx, field, fields_of, spans_of, varint
 
 TORCH_SUFFIXES = frozenset({".pt", ".pth"})
@@ -113,7 +114,7 @@ def _named(library: str, value: Any) -> Any:
 
 def _loaded(library: Any, content: bytes) -> Any:
     if library.__name__ == "xgboost":
-        return library.Booster(model_file=bytearray(content))
+        return xgboost_booster(library, content)
     return library.CatBoost().load_model(blob=content)
 
 
@@ -204,7 +205,10 @@ def catboost_content(model: Any) -> Content:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "model.json")
         model.save_model(str(path), format="json")
-        return named_content("catboost", json.loads(path.read_text("utf-8")))
+        try:
+            return named_content("catboost", json.loads(path.read_text("utf-8")))
+        except ValueError:  # of what a damaged file held
+            raise ModelError("the CatBoost model holds text that is none; it is damaged, so save it again") from None
 
 
 def _has_tensors(held: Mapping[Any, Any], torch: Any, depth: int = 4) -> bool:
@@ -242,7 +246,17 @@ _DTYPES = {
        for bits in (8, 16, 32, 64) if (kind, bits) != ("F", 8)},
     "BOOL": "|b1",
     "BF16": "<u2",
+    "C64": "<f4",
 }  # fmt: skip
+
+_BITS = {
+    **{name: 8 * np.dtype(dtype).itemsize for name, dtype in _DTYPES.items()},
+    "C64": 64,
+    **dict.fromkeys(("F8_E4M3", "F8_E5M2", "F8_E8M0", "F8_E4M3FNUZ", "F8_E5M2FNUZ"), 8),
+    **dict.fromkeys(("F6_E2M3", "F6_E3M2"), 6),
+    "F4": 4,
+}
+"""Of each type of number that the format knows."""
 
 
 def _safetensors(path: Path) -> Content:
@@ -261,25 +275,39 @@ def safetensors_content(content: bytes) -> Content:
     (length,) = struct.unpack_from("<Q", content)
     if length > len(content) - 8:
         raise ValueError("the header is cut off")
-    header, data = json.loads(content[8 : 8 + length]), content[8 + length :]
-    if not isinstance(header, dict):
-        raise ValueError("the header is no object")
-    named: dict[str, Any] = {}
+    header = json.loads(content[8 : 8 + length], object_pairs_hook=_named_once)
+    data = memoryview(content)[8 + length :]
     metadata = header.pop("__metadata__", {})
+    if not all(isinstance(text, str) for text in metadata.values()):
+        raise ValueError("the metadata is no text")
+    named: dict[str, Any] = {}
+    spans = []
     for name, told in header.items():
-        (start, end), dtype = told["data_offsets"], told["dtype"]
-        if not 0 <= start <= end <= len(data):
-            raise ValueError("a tensor lies outside of the file")
+        (start, end), dtype, shape = told["data_offsets"], told["dtype"], told["shape"]
+        spans.append((start, end))
+        if not all(type(one) is int and one >= 0 for one in (start, end, *shape)):
+            raise ValueError("a place or a size is no whole number")
+        if (end - start) * 8 != math.prod(shape) * _BITS[dtype]:
+            raise ValueError("a tensor is of another size than its shape")
         if dtype in _DTYPES:  # numbers of fewer bits cannot hold a value of a record
             array = np.frombuffer(data[start:end], _DTYPES[dtype])
             if dtype == "BF16":
                 array = (array.astype(np.uint32) << 16).view(np.float32)
-            named[name] = array.reshape(told["shape"])
+            named[name] = array.reshape(*shape, -1) if dtype == "C64" else array.reshape(shape)
+    ends = [0, *(end for _, end in sorted(spans))]
+    if [start for start, _ in sorted(spans)] != ends[:-1] or ends[-1] != len(data):
+        raise ValueError("tensors overlap, or there are bytes of none")  # the format forbids both
     content_ = named_content("torch", named)
     content_.source = content
-    if isinstance(metadata, dict):
-        content_["metadata"] = [*map(str, metadata), *map(str, metadata.values())]
+    content_["metadata"] = [*metadata, *metadata.values()]
     return content_
+
+
+def _named_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object of a header, in which the format forbids a name to stand twice."""
+    if len(dict(pairs)) < len(pairs):
+        raise ValueError("a name stands twice")
+    return dict(pairs)
 
 
 def onnx_content(content: bytes) -> Content:

@@ -18,6 +18,9 @@ from leakgauge.inspecting.walking import is_tree, walk
 N_QUERIES = 300
 """Queries that are made up."""
 
+MOST_COLUMNS = 100_000
+"""Of a model that is queried; a damaged file may name any number."""
+
 MOST_RECORDS = 2_000
 """Training records that are queried."""
 
@@ -95,6 +98,8 @@ def _made_up(model: Any) -> Any:
     n_columns = _n_columns(model)
     if texts and not n_columns:
         return [" ".join(rng.choice(texts, 5)) for _ in range(N_QUERIES)]
+    if n_columns > MOST_COLUMNS:
+        return np.zeros((N_QUERIES, 0))
     numbers, categories = _known_values(model, n_columns)
     columns = []
     for place in range(n_columns):

@@ -18,7 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from leakgauge.arrays import Flags, Floats, Indices
+from leakgauge.errors import DataError
 from leakgauge.inspecting.findings import Kind
+from leakgauge.records.table import require_one_writing
 
 _QUOTED = re.compile(r"-?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 
@@ -314,10 +316,22 @@ def _words_of(cell: Any) -> Iterator[str]:
 
 
 def as_persons(given: Sequence[Any] | NDArray[Any] | None, n: int) -> Indices:
-    """Whose record each of n is, as codes; each its own person where nothing is given."""
+    """Whose record each of n is, as codes; each its own person where nothing is given.
+
+    Raises:
+        DataError: nobody is named in a row, or a person is written in two ways.
+    """
     if given is None:
         return np.arange(n)
-    return np.unique(np.asarray(given), return_inverse=True)[1].astype(np.int64)
+    persons = np.asarray(given)
+    if persons.dtype.kind not in "iub":
+        held = given.tolist() if hasattr(given, "tolist") else list(given)
+        missing = [one is None or (one == one) is not True for one in held]
+        if any(missing):
+            raise DataError(f"persons: the id of row {missing.index(True)} (counting from 0) is missing")
+        persons = persons.astype(np.str_)
+        require_one_writing(persons)
+    return np.unique(persons, return_inverse=True)[1].astype(np.int64)
 
 
 def _numbers(column: NDArray[Any]) -> Floats:

@@ -16,6 +16,7 @@ from typing import Any
 
 from leakgauge.errors import InputError, MissingExtra, ModelError, UserCodeError, place_of
 from leakgauge.models.libraries import model_function
+from leakgauge.models.trees import require_estimator_trees
 from leakgauge.records.reading import require_proportion, unpacked_zip
 
 PICKLE_SUFFIXES = frozenset({".pkl", ".pickle", ".joblib", ".jl", ".sav"})
@@ -259,7 +260,9 @@ def _load_skops(path: Path, trusted: Sequence[str]) -> Any:
                 f"model file {path} contains types that are not trusted: {', '.join(unknown)}; "
                 "if you know them, list them under [model] trusted"
             )
-        return skops.io.load(path, trusted=sorted(set(found)))
+        model = skops.io.load(path, trusted=sorted(set(found)))
+        require_estimator_trees(model)
+        return model
     except InputError:
         raise
     except (Exception, SystemExit) as error:  # a damaged or foreign zip raises whatever its parser met first

@@ -18,6 +18,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from leakgauge.errors import MissingExtra, ModelError
 from leakgauge.models.onnx import SessionFunction, checked_onnx
+from leakgauge.models.trees import require_lightgbm_trees, require_xgboost_trees
 
 MOST_BYTES = 2**31
 """Of a model file that is read whole; no ONNX file can hold more."""
@@ -120,8 +121,19 @@ def _asking(ask: Asked, name: str, classes: Any = None) -> Asked:
     return ask
 
 
-def _xgboost(library: Any, path: Path, content: bytes) -> Asked:
+def xgboost_booster(library: Any, content: bytes) -> Any:
+    """A booster of XGBoost.
+
+    Raises:
+        ValueError: one of its trees is none; XGBoost's own where it cannot read it.
+    """
     booster = library.Booster(model_file=bytearray(content))
+    require_xgboost_trees(json.loads(bytes(booster.save_raw("json"))))
+    return booster
+
+
+def _xgboost(library: Any, path: Path, content: bytes) -> Asked:
+    booster = xgboost_booster(library, content)
     return _asking(lambda table: booster.inplace_predict(table), "Booster")
 
 
@@ -137,8 +149,12 @@ def lightgbm_booster(library: Any, content: bytes) -> Any:
     """A booster of LightGBM.
 
     Raises:
-        ValueError: LightGBM cannot read it.
+        ValueError: LightGBM cannot read it, or one of its trees is none.
     """
+    try:
+        require_lightgbm_trees(content.decode())
+    except (KeyError, OverflowError):  # a line is missing, or a number is too large
+        raise ValueError from None
     # LightGBM ends the process at a number that it cannot read: another one reads the file first.
     tried = subprocess.run(
         [sys.executable, "-c", _TRIAL, json.dumps(sys.path)], input=content, capture_output=True, timeout=MOST_SECONDS

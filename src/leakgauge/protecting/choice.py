@@ -54,12 +54,16 @@ class Strengths:
         if not self.defences:
             raise ConfigError(f"{self.kind}: there is no strength to try; give at least one")
 
-    def search(self, passes: Callable[[Defence], bool]) -> None:
-        """Try one after another, weaker after one that passes and stronger after one that does not."""
+    def search(self, enough: Callable[[Defence], bool]) -> None:
+        """Try one after another, weaker after one that was enough and stronger after one that was not.
+
+        Args:
+            enough: tries a defence; whether it passes, or is too strong to be tried.
+        """
         low, high = 0, len(self.defences)
         while low < high:
             middle = (low + high) // 2
-            if passes(self.defences[middle]):
+            if enough(self.defences[middle]):
                 high = middle
             else:
                 low = middle + 1

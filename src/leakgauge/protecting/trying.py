@@ -81,8 +81,8 @@ def protect(
         what = opened(what, folder, tell)
         before: Quality | None = None
 
-        def passes(defence: Defence) -> bool:
-            """Audit the model under a defence, and keep what became of it."""
+        def enough(defence: Defence) -> bool:
+            """Audit the model under a defence, and keep what became of it; whether no stronger one need be tried."""
             nonlocal before
             try:
                 defended, own = _defended(what, strict, defence)
@@ -102,16 +102,16 @@ def protect(
                 if before is None:
                     raise
                 refused[defence.name] = Refused(defence.title, type(error).__name__, _in_our_words(error))
-                return False
+                return True  # such as 500 neighbours of 300 records: a stronger one cannot be tried either
             before = found if before is None else before
             tried.append(_tried(defence, result, found, before, confidence))
             return result.verdict is Verdict.PASSES
 
         for one in chosen:
             if isinstance(one, Strengths):
-                one.search(passes)
+                one.search(enough)
             else:
-                passes(one)
+                enough(one)
     return Protection(what.name, tuple(tried), refused, settings.rule, confidence)
 
 

@@ -21,7 +21,7 @@ from leakgauge.records._messages import closest_column, shortened
 from leakgauge.records.columns import Column, Native, Role, Task, Value
 from leakgauge.records.one_hot import require_one_hot
 from leakgauge.records.schema import Schema
-from leakgauge.records.units import Units
+from leakgauge.records.units import Units, plain_names
 
 Index: TypeAlias = int | slice | npt.NDArray[np.bool_] | npt.NDArray[np.integer[Any]] | Sequence[int]
 _ROWS_AT_ONCE = 4096  # rows hashed or compared in one go: bounds the memory of temporary copies
@@ -76,6 +76,8 @@ class Records:
         persons = None if self.persons is None else _plain_ids(np.asarray(self.persons), "persons")
         if persons is not None and persons.shape != ids.shape:
             raise DataError(f"persons must have shape ({len(ids)},), one per row, got {persons.shape}.")
+        if persons is not None and persons.dtype.kind == "U":
+            require_one_writing(persons)
         self._set(features, _checked_labels(labels, self.schema), self.schema, ids, persons)
         _require_unique(ids)
 
@@ -345,8 +347,9 @@ def n_shared_persons(first: Records, second: Records) -> tuple[int, int]:
     if first.persons is None or second.persons is None:
         return 0, 0
     require_one_kind_of_persons(first.persons, second.persons)
-    shared = np.isin(second.persons, first.persons)
-    return len(np.unique(second.persons[shared])), int(shared.sum())
+    names = [plain_names(one) if one.dtype.kind == "U" else one for one in (first.persons, second.persons)]
+    shared = np.isin(names[1], names[0])
+    return len(np.unique(names[1][shared])), int(shared.sum())
 
 
 def require_one_row_each(what: str, *sets: Records) -> None:
@@ -373,6 +376,24 @@ def require_one_kind_of_persons(first: npt.NDArray[Any], second: npt.NDArray[Any
         raise DataError(
             f"persons are {first.dtype} in one set of records and {second.dtype} in the other; use text or integers in "
             "both."
+        )
+
+
+def require_one_writing(persons: npt.NDArray[Any]) -> None:
+    """Refuse text ``[n]`` that names nobody, or a person in two ways: each would count as another person.
+
+    Raises:
+        DataError: If an id is empty, or two differ in nothing that can be seen.
+    """
+    names = plain_names(persons)
+    if "" in names:
+        row = int(np.argmax(names == ""))
+        raise DataError(f"persons: the id of row {row} (counting from 0) is empty; give every row an id.")
+    n_twice = len(np.unique(persons)) - len(np.unique(names))
+    if n_twice:
+        raise DataError(
+            f"persons hold {n_twice} id(s) that another one equals but for spaces, characters that are not shown, or "
+            ".0 behind a number; write each person in one way."
         )
 
 

@@ -5,6 +5,8 @@ Every measure is about units. Where nothing is said of persons, or each has one 
 
 from __future__ import annotations
 
+import re
+import unicodedata
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -16,6 +18,22 @@ from leakgauge.escaping import shapes
 
 LARGEST_SCORE = 1e300
 """What stands for an infinite value in a mean, in which it may meet an infinite one of the other sign."""
+
+
+def plain_names(persons: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Text ``[n]`` without what cannot be seen or tells nobody apart: the form of Unicode, spaces, ``.0`` of numbers.
+
+    >>> plain_names(np.array([" 7", "7.0", "07", "P\u200b7"])).tolist()
+    ['7', '7', '07', 'P7']
+    """
+    names, place = np.unique(persons, return_inverse=True)
+    return np.array([_plain_name(name) for name in names.tolist()], dtype=np.str_)[place]
+
+
+def _plain_name(name: str) -> str:
+    letters = unicodedata.normalize("NFKC", name)
+    shown = "".join(one for one in letters if one.isspace() or unicodedata.category(one) not in ("Cf", "Cc"))
+    return re.sub(r"^([+-]?\d+)\.0*$", r"\1", " ".join(shown.split()))
 
 
 @dataclass(frozen=True, eq=False)
