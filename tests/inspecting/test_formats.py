@@ -10,6 +10,7 @@ from sklearn import ensemble, gaussian_process, neighbors, svm
 
 from leakgauge.errors import DataError, ModelError
 from leakgauge.inspecting import Kind, as_seen, cleaned, inspect, read_model, written
+from leakgauge.inspecting.formats import onnx_content
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(200, 3))
@@ -301,3 +302,37 @@ def test_persons_may_be_named_by_anything(kind):
     persons = np.arange(200) // 4
     given = kind(persons) if kind in (list, pd.Series) else persons.astype(kind)
     assert inspect(model, (X, CLASSES), persons=given).n_persons == 50
+
+
+def onnx_of(kind: int, dims: list[int], raw: bytes = b"", number: int = 9) -> bytes:
+    """An ONNX file with one initializer, written by hand."""
+    tensor = b"".join(field(1, 0, one) for one in dims) + field(2, 0, kind) + field(number, 2, raw)
+    return field(1, 0, 8) + field(7, 2, field(5, 2, tensor))
+
+
+@pytest.mark.parametrize(
+    ("kind", "dtype"),
+    [(1, "<f4"), (4, "<u2"), (5, "<i2"), (6, "<i4"), (7, "<i8"), (10, "<f2"), (11, "<f8"), (12, "<u4"), (13, "<u8")],
+)
+def test_every_type_of_an_onnx_tensor_is_read(kind, dtype):
+    values = np.array([[1, 2, 3], [4, 5, 6]], dtype)
+    (read,) = onnx_content(onnx_of(kind, [2, 3], values.tobytes()))["graph"]["initializer"]
+    np.testing.assert_array_equal(read, values)
+
+
+def test_halves_of_onnx_are_read_from_bytes_and_from_whole_numbers():
+    values = np.array([1.0, 2.5, -3.0], np.float32)
+    upper = (values.view(np.uint32) >> 16).astype("<u2")
+    (read,) = onnx_content(onnx_of(16, [3], upper.tobytes()))["graph"]["initializer"]
+    np.testing.assert_array_equal(read, values)
+    packed = b"".join(varint(int(one)) for one in values.astype("<f2").view("<u2"))
+    (read,) = onnx_content(onnx_of(10, [3], packed, 5))["graph"]["initializer"]
+    np.testing.assert_array_equal(read, values)
+
+
+@pytest.mark.parametrize(
+    "content", [onnx_of(99, [2], b"\0" * 8), onnx_of(1, [3], b"\0" * 8), onnx_of(1, [2], b"\0" * 7)]
+)
+def test_a_tensor_that_cannot_be_read_is_not_nothing(content):
+    with pytest.raises(ValueError, match=r"not known|reshape|multiple"):
+        onnx_content(content)

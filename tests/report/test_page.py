@@ -615,7 +615,7 @@ def test_where_persons_have_several_rows_our_prose_counts_persons(documents):
     result = documents.failing()
     of_persons = replace(result, description=replace(result.description, model="records", n_rows=(9_000, 9_000)))
     text = Page(render_html(documents.alone(of_persons))).text_of()
-    start, end = text.index("How much does the prediction for a"), text.index("The training records with the largest")
+    start, end = text.index("How much does the prediction for a"), text.index("The training persons with the largest")
     assert "removed from the training set? 2,000 of 2,000 training persons were removed" in text[start:end]
     assert not re.search(r"\b\d[\d,]* (training |holdout )?records?\b", text[start:end])
     assert "The model “records”" in text  # names stay as they are

@@ -407,8 +407,22 @@ def _onnx_attribute(message: memoryview) -> tuple[str, Any]:
     return name, texts or inner
 
 
+_ONNX_DTYPES = {
+    1: "<f4", 2: "u1", 3: "i1", 4: "<u2", 5: "<i2", 6: "<i4", 7: "<i8", 9: "|b1", 10: "<f2", 11: "<f8",
+    12: "<u4", 13: "<u8", 14: "<c8", 15: "<c16", 16: "<u2",
+}  # fmt: skip
+"""Of the numbers of TensorProto.DataType; 16 is bfloat16, the upper half of a float."""
+
+_ONNX_NARROW = range(17, 27)
+"""Types of eight bits and fewer, which cannot hold a value of a record."""
+
+
 def _onnx_tensor(message: memoryview) -> Any:
-    """A tensor as an array, or a list of its texts."""
+    """A tensor as an array, or a list of its texts.
+
+    Raises:
+        ValueError: its type is not known, or it has another size than its dimensions say.
+    """
     shape, kind, texts, raw, numbers = [], 1, [], b"", []
     for number, value in fields_of(message):
         if number == 1:
@@ -417,7 +431,7 @@ def _onnx_tensor(message: memoryview) -> Any:
             kind = value
         elif number == 4:
             numbers.append(np.frombuffer(value, "<f4"))
-        elif number in (5, 7, 11) and kind != 10:
+        elif number in (5, 7, 11):
             numbers.append(_integers(value))
         elif number == 6:
             texts.append(bytes(value).decode(errors="replace"))
@@ -425,11 +439,23 @@ def _onnx_tensor(message: memoryview) -> Any:
             raw = bytes(value)
         elif number == 10:
             numbers.append(np.frombuffer(value, "<f8"))
-    if texts:
+    if texts or kind == 8:
         return texts
-    dtypes = {1: "<f4", 2: "u1", 3: "i1", 5: "<i2", 6: "<i4", 7: "<i8", 9: "|b1", 10: "<f2", 11: "<f8"}
-    array: NDArray[Any] = np.concatenate(numbers) if numbers else np.frombuffer(raw, dtypes.get(kind, "u1"))
-    return array.reshape(shape) if array.size == np.prod(shape, dtype=int) else array
+    if kind in _ONNX_NARROW:
+        return np.frombuffer(raw, "u1")
+    if kind not in _ONNX_DTYPES:
+        raise ValueError("a tensor of a type that is not known")
+    array: NDArray[Any] = np.concatenate(numbers) if numbers else np.frombuffer(raw, _ONNX_DTYPES[kind])
+    if kind in (10, 16) and numbers:  # halves stand in whole numbers
+        array = array.astype("<u2").view(_ONNX_DTYPES[kind])
+    if kind == 16:
+        array = (array.astype(np.uint32) << 16).view(np.float32)
+    if numbers and kind in (14, 15):
+        array = array.view(np.complex64 if kind == 14 else np.complex128)
+    if array.dtype.kind == "c":
+        array = np.stack([array.real, array.imag], axis=-1)
+        shape.append(2)
+    return array.reshape(shape)
 
 
 def _integers(value: Any) -> NDArray[np.int64]:

@@ -295,7 +295,11 @@ def _of_unit(markup: str, what: Description) -> Markup:
     def worded(element: re.Match[str]) -> str:
         return element[1] + re.sub(r"[^<>]+(?=<|$)", lambda text: what.worded(text[0]), element[3]) + element[4]
 
-    return Markup(re.sub(r"(<(p|caption|figcaption|dt|dd|title|desc|summary|h[2-4])\b[^>]*>)(.*?)(</\2>)", worded, markup, flags=re.S))
+    return Markup(
+        re.sub(
+            r"(<(p|caption|figcaption|dt|dd|title|desc|summary|h[2-4])\b[^>]*>)(.*?)(</\2>)", worded, markup, flags=re.S
+        )
+    )
 
 
 def _brief(checksum: str) -> str:
