@@ -172,12 +172,94 @@ class PlainLoop:
         return Trace(None, steps, sum(step.mean for step in steps))
 
 
+class SmallLoop(PlainLoop):
+    """Six parameters and few steps, with one bug."""
+
+    def __init__(self, bug: str = "", *, steps: int = 10, sampling: float = 0.3) -> None:
+        super().__init__(sampling, steps)
+        self.bug, self.gradients = bug, self.gradients[:, :6] * 4
+
+    def __call__(self, rows: np.ndarray, *, clip: float, seed: int | None) -> Trace:
+        coins, noise = np.random.default_rng(seed).spawn(2)
+        if self.bug == "seed":
+            noise = np.random.default_rng(0)
+        drawn = noise.standard_normal((self.steps, 6))
+        if self.bug == "uniform":
+            drawn = noise.uniform(-(3**0.5), 3**0.5, drawn.shape)
+        if self.bug in ("pairs", "opposite"):
+            drawn[1::2] = drawn[::2] * (1 if self.bug == "pairs" else -1)
+        if self.bug == "parameters":
+            drawn[:, 3:] = drawn[:, :3]
+        share = np.full(self.n_records, self.sampling)
+        if self.bug == "half":
+            share *= np.where(np.arange(self.n_records) % 2, 1.8, 0.2)
+        lengths = np.linalg.norm(self.gradients, axis=1, keepdims=True)
+        clipped = self.gradients * np.minimum(1, clip / lengths)
+        n_steps = self.steps * len(rows) // self.n_records if self.bug == "epochs" else self.steps
+        steps = []
+        for t in range(n_steps):
+            part = coins.random(self.n_records) < (1 if self.bug == "first" and not t else share)
+            batch = np.intersect1d(np.flatnonzero(part), rows)
+            size = len(batch) / 60 if self.bug == "size" else 1
+            clean = clipped[batch].sum(axis=0)
+            noisy = clean + clip * self.noise * size * drawn[t]
+            steps.append(LoopStep(batch, clean, noisy, noisy / 60))
+        return Trace(None, steps, sum(step.mean for step in steps))
+
+
+@pytest.mark.parametrize(
+    ("bug", "steps", "check"),
+    [
+        ("seed", 10, "secrecy of the noise"),
+        ("pairs", 10, "noise"),
+        ("opposite", 10, "noise"),
+        ("parameters", 10, "noise"),
+        ("uniform", 60, "noise"),
+        ("half", 10, "sampling"),
+        ("first", 10, "sampling"),
+        ("epochs", 10, "what is not clipped"),
+        ("size", 10, "what is not clipped"),
+    ],
+)
+def test_a_bug_of_few_numbers_is_found(bug, steps, check):
+    """Each changes what one statistic of the whole does not show; the same loop without it passes."""
+    claim = Claim(20.0, 1e-5, noise=2.0, sampling=0.3, steps=steps)
+    found = check_loop(SmallLoop(bug, steps=steps), claim, tried=[0, 1])
+    assert {one.name: one.verdict for one in found.findings}[check] is Verdict.FAILS, str(found)
+    right = check_loop(SmallLoop(steps=steps), claim, tried=[0, 1])
+    assert right.verdict is Verdict.PASSES, str(right)
+
+
+def test_less_sampling_and_uneven_noise_than_claimed_pass():
+    """More noise for some parameters, and fewer steps of some records, are no breach of the claim."""
+
+    class Careful(SmallLoop):
+        def __call__(self, rows: np.ndarray, *, clip: float, seed: int | None) -> Trace:
+            trace, extra = super().__call__(rows, clip=clip, seed=seed), np.random.default_rng(seed).spawn(3)[2]
+            steps = []
+            for step in trace.steps:
+                more = clip * 10 * extra.standard_normal(6) * (np.arange(6) < 3)
+                steps.append(replace(step, noisy=step.noisy + more, mean=(step.noisy + more) / 60))
+            return Trace(None, steps, sum(step.mean for step in steps))
+
+    claim = Claim(20.0, 1e-5, noise=2.0, sampling=0.6, steps=60)
+    found = check_loop(Careful("half", steps=60), claim, tried=[0, 1])
+    assert found.verdict is Verdict.PASSES, str(found)
+
+
 @pytest.mark.slow
 def test_a_right_loop_hardly_ever_fails():
     """Statistical checks at 1e-3 each: 300 loops fail 6 times or more with probability below 1e-2."""
     loop, claim = PlainLoop(), Claim(20.0, 1e-5, noise=2.0, sampling=0.2, steps=60)
     failed = [check_loop(loop, claim, tried=[0], seed=seed).verdict is not Verdict.PASSES for seed in range(300)]
     assert sum(failed) < 6
+
+
+def test_three_times_the_noise_passes():
+    claim = Claim(20.0, 1e-5, noise=2.0, sampling=0.2, steps=60)
+    for seed in range(3):
+        found = check_loop(PlainLoop(noise=6.0), claim, tried=[0], seed=seed)
+        assert found.verdict is Verdict.PASSES, str(found)
 
 
 def test_ten_per_cent_less_noise_is_found():

@@ -150,6 +150,29 @@ def test_a_folder_that_holds_something_is_left_alone(cli: Callable, table: Path)
     assert Path("made/coins.json").read_text() == "mine"
 
 
+def test_coins_that_were_not_published_are_refused(cli: Callable, table: Path) -> None:
+    """A table of coins has no salt: beside a folder it could be made after the scores."""
+    cli("canaries", "make", table, "--target", "income", "--n", 100, "--out", "made")
+    included = json.loads(Path("made/coins.json").read_text())["included"]
+    pd.DataFrame({"included": included}).to_csv("coins.csv", index=False)
+    pd.DataFrame({"score": included}).to_csv("scores.csv", index=False)
+    measure = ("canaries", "measure", "scores.csv", "--claim", "epsilon=1,delta=1e-5", "--canaries", "made")
+    printed = cli(*measure, "--coins", "coins.csv")
+    assert printed.code == 2
+    assert "cannot be compared; give the coins.json" in printed.err
+    assert cli(*measure, "--coins", "made/coins.json").code == 1
+
+
+def test_canaries_of_one_training_are_not_many_models(cli: Callable, table: Path) -> None:
+    """Their scores share the noise of one model, and the error rates of many models do not hold for them."""
+    cli("canaries", "make", table, "--target", "income", "--n", 100, "--out", "made")
+    included = json.loads(Path("made/coins.json").read_text())["included"]
+    pd.DataFrame({"score": included}).to_csv("scores.csv", index=False)
+    printed = cli("canaries", "measure", "scores.csv", "--claim", "epsilon=1", "--canaries", "made", "--many-models")
+    assert printed.code == 2
+    assert "--canaries is for many canaries of one training" in printed.err
+
+
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(
     score=st.binary(max_size=60),

@@ -118,6 +118,8 @@ def test_what_has_no_counts_is_refused():
         "2 outputs": RandomForestClassifier(5).fit(X, np.column_stack([y, y])),
         "had different weights": DecisionTreeClassifier().fit(X, y, sample_weight=weights),
         "RandomForestClassifier hold weights": RandomForestClassifier(5, bootstrap=False).fit(X, y, weights / 7),
+        "ExtraTreesClassifier hold weights": ExtraTreesClassifier(5).fit(X, y, weights - 1 > 0),
+        "ExtraTreeClassifier hold weights": ExtraTreeClassifier(class_weight={0: 0}).fit(X, y),
         "monotonic_cst": DecisionTreeClassifier(monotonic_cst=[1] + [0] * 7).fit(X, y),
     }.items():
         with pytest.raises(ModelError, match=message):

@@ -63,5 +63,12 @@ def test_quantiles_categories_and_small_columns_are_left_out():
         column_values(DecisionTreeClassifier())
 
 
+def test_columns_with_infinite_values_are_left_out():
+    X = np.array([[1.0], [2.0], [3.0], [5.0], [np.inf]])
+    model = HistGradientBoostingRegressor(max_iter=1)
+    assert not column_values(model.fit(X, np.arange(5.0)))
+    assert not column_values(model.fit(-X, np.arange(5.0)))
+
+
 def test_no_value_is_printed():
     assert "31" not in repr(column_values(fitted(np.array([[31.0], [32.0], [33.0], [44.0]]))))

@@ -81,12 +81,18 @@ def read_coins(folder: Path | None, path: Path | None) -> Flags:
 
     Args:
         folder: of the canaries: its digest is compared, and its coins are read where no other file is given.
-        path: a file of coins; or a table with a column ``included`` of 0 and 1.
+        path: a file of coins; or, without a folder, a table with a column ``included`` of 0 and 1.
 
     Raises:
-        DataError: there is none, or it was changed.
+        DataError: there is none, or it was changed; or a table is given beside a folder, with whose digest it cannot be
+            compared.
     """
     if path is not None and path.suffix != ".json":
+        if folder is not None:
+            raise DataError(
+                f"{path} has no salt, so the digest in {folder / MANIFEST} cannot be compared; give the coins.json "
+                "that was written with the canaries"
+            )
         values = read_values(path, "included")
         if not np.isin(values, (0, 1)).all():
             raise DataError(f"{path}: column 'included' must hold 0 and 1, one for each canary")

@@ -50,6 +50,9 @@ FALSE_ALARM = 1e-3
 MOST_STEPS_COMPARED = 300
 """Steps whose noise is compared with that of each other."""
 
+FEWEST_FOR_TAILS = 50
+"""Numbers of noise from which its tails are compared with those of a Gaussian."""
+
 SIGNIFICANT = 4.0
 """Standard deviations by which numbers of records may be more even than those of coins."""
 
@@ -189,7 +192,9 @@ def check_loop(loop: TrainingLoop, claim: Claim, *, tried: Iterable[int] | None 
     found = {
         "sensitivity": _sensitivity(full, without, loop.clip),
         "noise": _noise(full, claim.noise * loop.clip),
-        "secrecy of the noise": _fresh(*(_traced(loop, everyone, loop.clip, None) for _ in range(2))),
+        "secrecy of the noise": _fresh(
+            *(_noise_of(_traced(loop, everyone, loop.clip, None)) / (claim.noise * loop.clip) for _ in range(2))
+        ),
         "sampling": _sampling(full, claim.sampling, loop.n_records),
         "steps": _steps(len(full.steps), claim.steps),
         "divisor": _divisor(full, without.values()),
@@ -295,16 +300,16 @@ def _sensitivity(full: Trace, without: dict[int, Trace], clip: float) -> _Found:
 
 
 def _noise(full: Trace, deviation: float) -> _Found:
-    """All together, each step, and each parameter has as much noise as claimed; and no step that of another."""
-    from scipy.stats import chi2, norm
+    """All together, each step, and each parameter has as much noise as claimed, and none that of another; no bounds."""
+    from scipy.stats import chi2, kurtosistest, norm
 
-    noise = np.array([step.noisy - step.clean for step in full.steps]) / deviation
+    noise = _noise_of(full) / deviation
     n_steps, n_parameters = noise.shape
     squares = np.square(noise)
     total, count = float(squares.sum()), squares.size
     low, high = (math.sqrt(total / float(chi2.ppf(level, count))) for level in (0.975, 0.025))
     ratio = f"{math.sqrt(total / count):.3g} times what is claimed (95 % CI {low:.3g} to {high:.3g})"
-    measured, limit = f"the noise is {ratio}", FALSE_ALARM / 4
+    measured, limit = f"the noise is {ratio}", FALSE_ALARM / 7
     if chi2.cdf(total, count) < limit:
         return Verdict.FAILS, measured
     for name, sums, freedom in (
@@ -316,20 +321,54 @@ def _noise(full: Trace, deviation: float) -> _Found:
             size = math.sqrt(float(sums[least]) / freedom)
             return Verdict.FAILS, f"{measured}; that of {name} {least} is {size:.3g} times"
     some = noise[:MOST_STEPS_COMPARED]
+    for axis in (0, 1):  # more noise than is claimed, of a parameter or a step, is no likeness
+        some = some / np.sqrt(np.square(some).mean(axis=axis, keepdims=True)).clip(min=1.0)
     lengths = np.sqrt(np.square(some).sum(axis=1))
     products = np.abs(some @ some.T) / np.minimum.outer(lengths, lengths).clip(min=1e-300)
     np.fill_diagonal(products, 0.0)
     n_pairs = max(1, len(some) * (len(some) - 1) // 2)
     # Either one projected on the direction of the other is N(0, 1): the larger is taken, and both are paid for.
-    if 2 * norm.sf(float(products.max())) * 2 * n_pairs < limit:
+    if min(2 * norm.sf(float(products.max())) * 2 * n_pairs, _closeness(noise)) < limit:
         return Verdict.FAILS, f"{measured}; steps have the same noise, or parts of it"
+    if _closeness(noise.T) < limit:
+        return Verdict.FAILS, f"{measured}; parameters have the same noise"
+    # Noise of several sizes has heavier tails than one Gaussian, never lighter ones.
+    if count >= FEWEST_FOR_TAILS and kurtosistest(noise, axis=None, alternative="less").pvalue < limit:
+        return Verdict.FAILS, f"{measured}; it lacks the large values of Gaussian noise"
     return Verdict.PASSES, f"{measured}, in each step and for each parameter"
 
 
-def _fresh(one: Trace, other: Trace) -> _Found:
-    """Without a seed two trainings have different noise."""
-    first, second = (trace.steps[0].noisy - trace.steps[0].clean for trace in (one, other))
-    if np.array_equal(first, second):
+def _noise_of(trace: Trace) -> Floats:
+    """The noise of each step ``[t, p]``."""
+    return np.array([step.noisy - step.clean for step in trace.steps])
+
+
+def _closeness(noise: Floats, others: Floats | None = None) -> float:
+    """Bound the probability that two independent N(0, 1) vectors are as close as two of these, or one to minus another.
+
+    Half of their squared distance is chi-squared; more noise than N(0, 1) only makes them more distant. Rounding leaves
+    a distance between copies, far too small to come about by chance.
+
+    Args:
+        noise: vectors ``[t, p]``, of which the first few are compared with each other.
+        others: vectors ``[u, p]`` that they are compared with instead.
+    """
+    from scipy.stats import chi2
+
+    first = noise[:MOST_STEPS_COMPARED]
+    second = first if others is None else others[:MOST_STEPS_COMPARED]
+    squares = (np.square(one).sum(axis=1) for one in (first, second))
+    distances = np.add.outer(*squares) - 2 * np.abs(first @ second.T)
+    if others is None:
+        distances = distances[np.triu_indices(len(first), 1)]
+    if not distances.size:
+        return 1.0
+    return float(2 * distances.size * chi2.cdf(max(0.0, float(distances.min())) / 2, noise.shape[1]))
+
+
+def _fresh(one: Floats, other: Floats) -> _Found:
+    """Without a seed no step of two trainings has the same noise ``[t, p]``, in units of what is claimed."""
+    if _closeness(one, other) < FALSE_ALARM:
         return Verdict.FAILS, "two trainings without a seed have the same noise: an attacker can subtract it"
     return Verdict.PASSES, "two trainings without a seed have different noise"
 
@@ -342,10 +381,16 @@ def _sampling(full: Trace, probability: float, n: int) -> _Found:
     repeated = any(len(np.unique(step.rows)) < len(step.rows) for step in full.steps)
     total, trials = int(part.sum()), part.size
     told = f"records took part in {total / trials:.4g} of the steps, {probability:.4g} is claimed"
-    if repeated or binom.sf(total - 1, trials, probability) < FALSE_ALARM:
+    if repeated or binom.sf(total - 1, trials, probability) < FALSE_ALARM / 3:
         return Verdict.FAILS, told + ("; a record took part twice in a step" if repeated else "")
     if probability == 1:
         return Verdict.PASSES, told
+    for counts, n_coins, name in (
+        (part.sum(axis=1), n, "some steps have more records than that"),
+        (part.sum(axis=0), len(full.steps), "some records take part in more steps than that"),
+    ):
+        if _excess(counts, n_coins, probability) < FALSE_ALARM / 3:
+            return Verdict.FAILS, f"{told}; {name}"
     for counts, n_coins, name in (
         (part.sum(axis=1), n, "batches have sizes"),
         (part.sum(axis=0), len(full.steps), "records take part in numbers of steps"),
@@ -359,6 +404,17 @@ def _sampling(full: Trace, probability: float, n: int) -> _Found:
         if equal or (spread - len(counts)) / deviation < -SIGNIFICANT:
             return Verdict.FAILS, f"{told}; {name} that are more even than those of coins (shuffled or fixed batches)"
     return Verdict.PASSES, f"{told}, by a coin each"
+
+
+def _excess(counts: Indices, n_coins: int, probability: float) -> float:
+    """Bound the probability that so many of some counts are so large: each is of coins of at most this probability.
+
+    The number of counts that reach k is binomial, for each k from 1 to ``n_coins``; all of these are paid for.
+    """
+    from scipy.stats import binom
+
+    reached = binom.sf(np.sort(counts)[::-1] - 1, n_coins, probability)
+    return float(n_coins * binom.sf(np.arange(len(counts)), len(counts), reached).min())
 
 
 def _steps(taken: int, claimed: int) -> _Found:
@@ -383,19 +439,32 @@ def _divisor_of(step: LoopStep) -> float:
 def _uncovered(loop: TrainingLoop, everyone: Indices, left_out: Indices, seed: int) -> _Found:
     """With hardly any clip a record can change the model by what is neither clipped nor noised alone."""
     clip = loop.clip * TINY_CLIP
-    whole = _traced(loop, everyone, clip, seed).released
-    largest = 0.0
+    whole = _traced(loop, everyone, clip, seed)
+    noise, largest = _noise_of(whole), 0.0
     for row in left_out:
-        released = _traced(loop, np.delete(everyone, row), clip, seed).released
-        if released.shape != whole.shape:
+        other = _traced(loop, np.delete(everyone, row), clip, seed)
+        if other.released.shape != whole.released.shape:
             return Verdict.FAILS, "what is released has another shape without one record"
-        largest = max(largest, float(np.max(np.abs(released - whole), initial=0.0)))
+        if len(other.steps) != len(whole.steps):
+            return Verdict.FAILS, (
+                f"with a clip near 0 there are {len(whole.steps)} steps, and {len(other.steps)} without one record: "
+                "their number depends on the records"
+            )
+        moved = np.abs(_noise_of(other) - noise).max(axis=1)
+        if (moved > ROUNDING * np.maximum(np.abs(noise).max(axis=1), _largest_sum(whole))).any():
+            return Verdict.FAILS, "with equal random numbers and a clip near 0 one record still changes the noise"
+        largest = max(largest, float(np.max(np.abs(other.released - whole.released), initial=0.0)))
     if not largest <= TRACE_OF_A_RECORD:
         return Verdict.FAILS, (
             f"with a clip near 0 one record still changes what is released by {largest:.3g}: a parameter that is not "
             "clipped, or a statistic of the records"
         )
     return Verdict.PASSES, "with a clip near 0 no record tried changes what is released"
+
+
+def _largest_sum(trace: Trace) -> Floats:
+    """The largest number in the sum of each step ``[t]``, to which rounding is relative."""
+    return np.array([np.abs(step.noisy).max(initial=0.0) for step in trace.steps])
 
 
 def _spread(n: int) -> Indices:

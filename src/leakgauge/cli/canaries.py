@@ -98,7 +98,8 @@ def measure(
     coins: Annotated[
         Path | None,
         typer.Option(
-            metavar="FILE", help="The coins, if elsewhere: coins.json, or a table with a column included of 0 and 1."
+            metavar="FILE",
+            help="The coins, if elsewhere: coins.json; or, without --canaries, a table with a column included of 0, 1.",
         ),
     ] = None,
     reference: Annotated[
@@ -137,13 +138,18 @@ def measure(
     for name, given in (("--confidence", confidence), ("--share-at-clip", share_at_clip)):
         if (given is not None and not 0 <= given <= 1) or (given in (0, 1) and name == "--confidence"):
             raise ConfigError(f"{name} must be a share such as 0.95, got {given}")
+    if many and canaries is not None:
+        raise ConfigError(
+            "--canaries is for many canaries of one training, whose scores depend on each other; --many-models needs "
+            "the coins of the models: name their table with --coins"
+        )
     if many and reference is not None:
         raise ConfigError("--reference is for many canaries of one model; models without the canary are the reference")
     if _is_model(evidence) != (reference is not None and _is_model(reference)) and reference is not None:
         raise ConfigError("--reference must be of the same kind as SCORES: both tables of scores, or both models")
     records = None
     if _is_model(evidence):
-        if canaries is None or many:
+        if canaries is None:
             raise ConfigError("a model needs --canaries, and is one model: give a table of scores with --many-models")
         records = read_canaries(canaries)
     scores = _scores(evidence, records, allow_pickle)

@@ -138,7 +138,8 @@ def read_forest(model: Any, *, binary: Collection[int] | None = None, n: int | N
     weights = _class_weights(model, inner, bagging) if has_counts else None
     trees = tuple(_leaves(tree, number, is_binary, weights, name) for tree in inner)
     if bagging is Bagging.NONE and any(
-        tree.counts is not None and (tree.counts.sum(axis=1) != tree.n_records).any() for tree in trees
+        tree.counts is not None and ((tree.counts.sum(axis=1) != tree.n_records).any() or tree.counts.sum() != n)
+        for tree in trees
     ):
         raise ModelError(WEIGHTED.format(name))
     least = model.min_samples_leaf
@@ -251,9 +252,10 @@ def _leaves(
     shares = np.asarray(tree.value[leaves, 0], dtype=float)
     if weights is None:
         return Tree(tuple(paths), shares, None, None)
-    counts = shares * tree.weighted_n_node_samples[leaves, None] / weights
+    held = shares * tree.weighted_n_node_samples[leaves, None]
+    counts = np.divide(held, weights, out=np.full_like(held, np.nan), where=weights > 0)
     whole = np.rint(counts)
-    if (np.abs(counts - whole) > WHOLE * np.maximum(counts, 1)).any():
+    if not (np.abs(counts - whole) <= WHOLE * np.maximum(counts, 1)).all():
         raise ModelError(WEIGHTED.format(name))
     n_records = np.asarray(tree.n_node_samples[leaves], dtype=np.int64)
     return Tree(tuple(paths), shares, whole.astype(np.int64), n_records)

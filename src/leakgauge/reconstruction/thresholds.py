@@ -22,6 +22,9 @@ ROUNDINGS = 16.0
 MOST_DIGITS = 9
 """Decimal places that are tried."""
 
+MOST_FINITE = 1e300
+"""What scikit-learn stores in place of an infinite midpoint, after which no value follows."""
+
 
 @dataclass(frozen=True)
 class ColumnValues:
@@ -57,8 +60,12 @@ class ColumnValues:
 def column_values(model: Any) -> tuple[ColumnValues, ...]:
     """Return the different values of every column that follow from the bins of histogram boosting.
 
-    Columns with more values than bins are left out (their edges are quantiles), and so are categorical columns, and
-    columns of fewer than three values.
+    Columns with more values than bins are left out (their edges are quantiles), and so are categorical columns, columns
+    with infinite values, and columns of fewer than three values. Where one value is so frequent that many of these
+    quantiles are equal, the others may be taken for midpoints, and the values of that column are then wrong.
+
+    The bins are made without records of weight 0, without those that early stopping sets aside (by default with more
+    than 10,000 records), and from 200,000 draws where there are more records: values of these alone are missing.
 
     Args:
         model: a fitted ``HistGradientBoostingClassifier`` or ``HistGradientBoostingRegressor``.
@@ -79,7 +86,7 @@ def column_values(model: Any) -> tuple[ColumnValues, ...]:
     found = []
     for column, edges in enumerate(mapper.bin_thresholds_):
         categorical = mapper.is_categorical_ is not None and mapper.is_categorical_[column]
-        if not categorical and 1 < len(edges) < mapper.n_bins - 2:
+        if not categorical and 1 < len(edges) < mapper.n_bins - 2 and np.abs(edges).max() < MOST_FINITE:
             ends = values_between(np.asarray(edges, dtype=float))
             if ends is not None:
                 found.append(ColumnValues(column, *ends, _decimals(*ends)))
