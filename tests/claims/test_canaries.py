@@ -191,6 +191,12 @@ class TestFiles:
         path.write_text("id,score,included\na,1.5,1\nb,-2,0\n")
         np.testing.assert_array_equal(read_values(path, "score"), [1.5, -2.0])
         np.testing.assert_array_equal(read_coins(None, path), [True, False])
+        path.write_text("canary,score\n2,1\n0,5\n1,-2\n")  # shuffled, with their places
+        np.testing.assert_array_equal(read_values(path, "score"), [5.0, -2.0, 1.0])
+        for places in ("0\n1\n1", "1\n2\n3", "a\nb\nc", "0\n1\n"):
+            path.write_text("canary,score\n" + "".join(f"{place},1\n" for place in places.split("\n")))
+            with pytest.raises(DataError, match="must hold each place from 0 to 2 once|no column|finite"):
+                read_values(path, "score")
         path.write_text("anything\n3\n4\n")
         np.testing.assert_array_equal(read_values(path, "score"), [3.0, 4.0])
         for text, part in (

@@ -108,15 +108,22 @@ def read_coins(folder: Path | None, path: Path | None) -> Flags:
     return Coins.read(folder / COINS if path is None else path, digest).included
 
 
+PLACE = "canary"
+"""Name of the column with the places of rows in ``canaries.csv``."""
+
+
 def read_values(path: Path, name: str) -> Floats:
     """Read one number for each canary ``[m]``: a column of a table.
+
+    Rows are in the order of ``canaries.csv``, or have a column ``canary`` with their places in it, counted from 0.
 
     Args:
         path: a table.
         name: of the column; the only column may have any name.
 
     Raises:
-        DataError: there is no such column, or it holds something else than finite numbers; no cell is quoted.
+        DataError: there is no such column, it holds something else than finite numbers, or the places are not each there
+            once; no cell is quoted.
     """
     table = read_table(path)
     if name not in table.column_names and table.num_columns > 1:
@@ -129,7 +136,12 @@ def read_values(path: Path, name: str) -> Floats:
     bad = np.flatnonzero(~np.isfinite(values))
     if len(bad):
         raise DataError(f"{path}: column {name!r} has no finite number in row {bad[0]} (counting from 0)")
-    return values
+    if PLACE not in table.column_names or name == PLACE:
+        return values
+    places = np.asarray(table[PLACE].to_numpy(zero_copy_only=False))
+    if places.dtype.kind not in "iuf" or not np.array_equal(np.sort(places), np.arange(len(values))):
+        raise DataError(f"{path}: column {PLACE!r} must hold each place from 0 to {len(values) - 1} once")
+    return values[np.argsort(places)]
 
 
 def _manifest(folder: Path) -> dict[str, Any]:
