@@ -195,7 +195,7 @@ class TestFiles:
         np.testing.assert_array_equal(read_values(path, "score"), [5.0, -2.0, 1.0])
         for places in ("0\n1\n1", "1\n2\n3", "a\nb\nc", "0\n1\n"):
             path.write_text("canary,score\n" + "".join(f"{place},1\n" for place in places.split("\n")))
-            with pytest.raises(DataError, match="must hold each place from 0 to 2 once|no column|finite"):
+            with pytest.raises(DataError, match=r"must hold each place from 0 to 2 once|no column|finite"):
                 read_values(path, "score")
         path.write_text("anything\n3\n4\n")
         np.testing.assert_array_equal(read_values(path, "score"), [3.0, 4.0])

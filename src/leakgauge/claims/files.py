@@ -122,7 +122,7 @@ def read_values(path: Path, name: str) -> Floats:
         name: of the column; the only column may have any name.
 
     Raises:
-        DataError: there is no such column, it holds something else than finite numbers, or the places are not each there
+        DataError: there is no such column, it holds something else than finite numbers, or not each place is there
             once; no cell is quoted.
     """
     table = read_table(path)
