@@ -85,6 +85,12 @@ def headline(audit: AuditDocument) -> str:
     return f"{HEADLINES[audit.verdict]} ({'proven' if audit.influence.proves(audit.rule.dtp) else 'measured'})"
 
 
+def document_headline(document: Document) -> str:
+    """The verdict on a whole document in words, and its name."""
+    said = headline(document.audits[0]) if len(document.audits) == 1 else HEADLINES[document.verdict]
+    return f"{said}: {document.name}"
+
+
 def not_proven(audit: AuditDocument) -> str:
     """What a pass does not prove; empty where it proves everything it says, or there is none."""
     found, limit = audit.influence, audit.rule.dtp

@@ -209,6 +209,11 @@ def against_limit(finding: Finding) -> str:
     return f"{value_and_interval(finding.estimate, places_for(finding.threshold))}, {limit}"
 
 
+def finding_line(audit: AuditDocument, finding: Finding) -> str:
+    """One line for a finding, as in “✗ fails        forest: largest PDTP: 2.10 (2.05 to 2.10), limit 1”."""
+    return f"{marked(finding.verdict):<13}  {audit.description.model}: {finding.measure}: {against_limit(finding)}"
+
+
 def released(audit: AuditDocument) -> str:
     """What the released model answers, in words."""
     what = audit.description
