@@ -51,6 +51,7 @@ def test_there_are_the_promised_commands() -> None:
     assert set(TOP) == {
         "audit",
         "canaries",
+        "compare",
         "convert",
         "report",
         "gate",

@@ -26,6 +26,7 @@ from leakgauge._version import __version__
 from leakgauge.cli import (
     audit,
     canaries,
+    compare,
     convert,
     explain,
     gate,
@@ -72,6 +73,7 @@ for _command in (
     audit.audit,
     report.report,
     gate.gate,
+    compare.compare,
     records.records,
     explain.explain,
     convert.convert,

@@ -15,6 +15,7 @@ class SchemaName(StrEnum):
     RESULT = "result"
     PROTECTION = "protection"
     GATE = "gate"
+    COMPARISON = "comparison"
 
 
 def schema(
@@ -22,11 +23,11 @@ def schema(
         SchemaName,
         typer.Argument(
             help="config: the TOML file of an audit. result: result.json. protection: protection.json. "
-            "gate: what gate --json prints."
+            "gate, comparison: what gate and compare print with --json."
         ),
     ] = SchemaName.CONFIG,
 ) -> None:
-    """Print the JSON Schema of the TOML file of an audit, of result.json, of protection.json or of gate --json.
+    """Print the JSON Schema of the TOML file of an audit, of result.json, of protection.json, or of other JSON.
 
     [dim]Example:[/dim]
 
@@ -47,4 +48,6 @@ def _made(form: SchemaName) -> dict[str, Any]:
             from leakgauge.protecting.document import schema as made
         case SchemaName.GATE:
             from leakgauge.auditing.gate_document import schema as made
+        case SchemaName.COMPARISON:
+            from leakgauge.comparing.runs import schema as made
     return made()

@@ -18,7 +18,6 @@ from leakgauge.report.words import (
     released,
     sentence,
     title_of,
-    unit,
 )
 
 REACH = (
@@ -75,7 +74,7 @@ def _beyond(finding: Finding, verdict: Verdict) -> float:
     end = finding.estimate.low if verdict is Verdict.FAILS else finding.estimate.high
     if verdict is Verdict.PASSES and math.isinf(end):
         return -math.inf
-    return (end - finding.threshold) / unit(finding)
+    return (end - finding.threshold) / finding.unit
 
 
 def headline(audit: AuditDocument) -> str:

@@ -193,14 +193,6 @@ def counted(n: int, one: str, many: str | None = None) -> str:
     return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
-def unit(finding: Finding) -> float:
-    """How far the limit lies above the value of a model that gives nothing away: what unlike measures share.
-
-    One thing, where nothing may be there at all.
-    """
-    return 1.0 if finding.threshold == finding.baseline == 0 else max(finding.threshold - finding.baseline, 1e-9)
-
-
 def against_limit(finding: Finding) -> str:
     """One finding's number against its limit, as in “0.312 (0.270 to 0.354), limit 0.1”."""
     limit = f"limit {short(finding.threshold)}"
