@@ -57,6 +57,7 @@ def test_there_are_the_promised_commands() -> None:
         "gate",
         "records",
         "explain",
+        "init",
         "inspect",
         "protect",
         "reconstruct",

@@ -32,9 +32,7 @@ def measured(model: Any, *, n: int = 60, seed: int = 0, rule: ReleaseRule = LOOS
     X = rng.normal(size=(2 * n, 2))
     y = (X[:, 0] + rng.normal(size=2 * n) > 0).astype(int)
     settings = Settings(n_shadows=4, rule=rule)
-    return audit(
-        model, train=(X[:n], y[:n]), holdout=(X[n:], y[n:]), name="model", settings=settings, progress=False
-    )
+    return audit(model, train=(X[:n], y[:n]), holdout=(X[n:], y[n:]), name="model", settings=settings, progress=False)
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +61,8 @@ def written(tmp_path: Path) -> Written:
 def test_an_audit_is_not_worse_than_itself_where_it_passes(written: Written) -> None:
     """No leak first: the same numbers twice."""
     rule = ReleaseRule(dtp=None, advantage=0.9)
-    found = compare_runs(written("one", measured(GaussianNB(), rule=rule)), written("one", measured(GaussianNB(), rule=rule)))
+    folder = written("one", measured(GaussianNB(), rule=rule))
+    found = compare_runs(folder, folder)
     assert (found.change, found.exit_code) == (Change.NOT_WORSE, 0)
     assert found.notes == ()
     assert all(one.difference is None or one.difference.value == 0 for one in found.findings)

@@ -383,6 +383,15 @@ def load_config(path: str | Path, *, properties: Sequence[Mapping[str, object]] 
         raise ConfigError(f"{path} cannot be read ({error.strerror}); give a TOML file in UTF-8") from None
     except ValueError:  # not UTF-8, or a path with a NUL in it
         raise ConfigError(f"{str(path)!r} cannot be read as text; give a TOML file in UTF-8") from None
+    return parse_config(text, path, properties=properties)
+
+
+def parse_config(text: str, path: Path, *, properties: Sequence[Mapping[str, object]] = ()) -> Config:
+    """The same for a text that stands in such a file, or is going to.
+
+    Raises:
+        ConfigError: it cannot be parsed, or says something impossible; one line for each problem.
+    """
     given = _parsed(text, path)
     if not given.get("name"):
         given["name"] = path.stem

@@ -30,6 +30,7 @@ from leakgauge.cli import (
     convert,
     explain,
     gate,
+    init,
     inspect,
     protect,
     reconstruct,
@@ -70,6 +71,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for _command in (
+    init.init,
     audit.audit,
     report.report,
     gate.gate,
