@@ -104,11 +104,10 @@ def _from_file(
 def _said(document: Document) -> str:
     """Verdict and findings, one line each, and what *cannot tell* means."""
     from leakgauge.auditing import Verdict
-    from leakgauge.report.statement import document_headline
-    from leakgauge.report.words import ADVICE, finding_line
+    from leakgauge.report.statement import document_lines
+    from leakgauge.report.words import ADVICE
 
-    lines = [document_headline(document)]
-    lines += [finding_line(audit, finding) for audit in document.audits for finding in audit.findings]
+    lines = document_lines(document)
     if document.verdict is Verdict.CANNOT_TELL:
         lines += [ADVICE[document.verdict], 'With cannot_tell="warn" this is a warning.']
     return "\n".join(lines)

@@ -14,6 +14,7 @@ from leakgauge.report.words import (
     TITLES,
     capital,
     counted,
+    finding_line,
     listing,
     released,
     sentence,
@@ -88,6 +89,12 @@ def document_headline(document: Document) -> str:
     """The verdict on a whole document in words, and its name."""
     said = headline(document.audits[0]) if len(document.audits) == 1 else HEADLINES[document.verdict]
     return f"{said}: {document.name}"
+
+
+def document_lines(document: Document) -> list[str]:
+    """The verdict on a whole document, and a line for each finding."""
+    findings = [finding_line(audit, finding) for audit in document.audits for finding in audit.findings]
+    return [document_headline(document), *findings]
 
 
 def not_proven(audit: AuditDocument) -> str:
