@@ -20,6 +20,7 @@ from leakgauge.escaping import one_line
 from leakgauge.models import load_estimator
 from leakgauge.records import Kind, Role
 from leakgauge.records._messages import closest_column, is_number
+from leakgauge.training import RECIPES
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -177,7 +178,7 @@ def first_config(
     *,
     out: Path,
     holdout: Path | None = None,
-    model: Path | None = None,
+    model: str | None = None,
     person: str | None = None,
 ) -> Start:
     """The text of a file that ``leakgauge audit`` takes as it is; it is checked on the records themselves.
@@ -188,26 +189,30 @@ def first_config(
         target: name of the label column.
         out: the file to be; paths in it are relative to its folder.
         holdout: records that the model was not trained on.
-        model: a model file; by default a recipe is trained.
+        model: the name of a recipe, or a model file; by default a recipe that suits the task.
         person: name of the column that says whose row each is.
 
     Raises:
         InputError: a column or a file cannot be used.
     """
-    if model is not None and holdout is None:
+    file = None if model is None or model in {one.name for one in RECIPES} else Path(model)
+    if file is not None and holdout is None:
         raise ConfigError(
-            "--model is a model that is trained: TABLE must hold its training records, and --holdout others that it "
-            "was not trained on; give --holdout"
+            f"--model {model} is no recipe, so it is the file of a trained model: TABLE must hold its training records "
+            f"and --holdout others; give --holdout, or one of {', '.join(one.name for one in RECIPES)}"
         )
-    features = None if model is None else getattr(load_estimator(model), "feature_names_in_", None)
+    features = None if file is None else getattr(load_estimator(file), "feature_names_in_", None)
     guesses = guess_columns(table, target, person=person, features=None if features is None else {*map(str, features)})
     blocks = [_HEAD.format(out=one_line(out.name)), "\n".join(_data(path, holdout, target, out.parent))]
     blocks += ["\n".join(_column(guess)) for guess in guesses]
-    bare = "\n\n".join([*blocks, "\n".join(_model(model, None, out.parent))])
-    (subject, *_) = parse_config(bare, out).subjects()
-    chosen = None if model is not None else subject.name
-    text = "\n\n".join([*blocks, "\n".join(_model(model, chosen, out.parent)), _REST])
-    parse_config(text, out)
+    if file is not None:
+        chosen = ['kind = "file"', f"path = {_path(file, out.parent)}"]
+    else:
+        (subject, *_) = parse_config("\n\n".join(blocks), out).subjects()
+        learner = 'kind = "recipe"         # a learner that the audit trains; or "file", "factory", "endpoint"'
+        chosen = [learner, f"name = {_quoted(model or subject.name)}"]
+    text = "\n\n".join([*blocks, "\n".join(["[[models]]", *chosen]), _REST])
+    parse_config(text, out).subjects()
     return Start(text, guesses)
 
 
@@ -241,7 +246,8 @@ _HEAD = """# An audit of leakgauge, with guesses about the columns: read them be
 # Paths are relative to this file. Columns that are not described here are features, numbers as numbers and texts as
 # categories. leakgauge schema config prints all keys."""
 
-_REST = """# [rule]                       # the defaults:
+_REST = """\
+# [rule]                       # the defaults:
 # dtp = 1.0                    # largest differential training privacy, in nats
 # advantage = 0.1              # largest advantage of a membership or attribute attack
 
@@ -273,17 +279,6 @@ def _column(guess: ColumnGuess) -> Iterator[str]:
     if guess.other is not None:
         instead = "" if guess.role is Role.FEATURE else "    # in its place"
         yield f'# role = "{guess.other.value}"{instead}'
-
-
-def _model(model: Path | None, recipe: str | None, folder: Path) -> Iterator[str]:
-    if model is not None:
-        yield "[[models]]"
-        yield 'kind = "file"'
-        yield f"path = {_path(model, folder)}"
-    elif recipe is not None:
-        yield "[[models]]"
-        yield 'kind = "recipe"         # a learner that the audit trains; or "file", "factory", "endpoint"'
-        yield f"name = {_quoted(recipe)}"
 
 
 def _path(path: Path, folder: Path) -> str:

@@ -26,8 +26,12 @@ def init(
         typer.Option(metavar="FILE", help="Records that the model was not trained on.", show_default="half of TABLE"),
     ] = None,
     model: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="The file of a trained model; needs --holdout.", show_default="a recipe"),
+        str | None,
+        typer.Option(
+            metavar="NAME|FILE",
+            help="A recipe, such as decision-tree, or the file of a trained model, which needs --holdout.",
+            show_default="a recipe that suits",
+        ),
     ] = None,
     person: Annotated[
         str | None,
@@ -47,7 +51,7 @@ def init(
 
     [dim]Examples:[/dim]
 
-        leakgauge init patients.csv --target diagnosis
+        leakgauge init patients.csv --target diagnosis --model logistic-regression
         leakgauge init train.parquet --holdout holdout.parquet --model model.skops --target income --person customer
     """
     from leakgauge.auditing.starting import first_config, possible_persons, refuse_out, write_first
