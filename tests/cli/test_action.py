@@ -1,4 +1,4 @@
-"""The action for GitHub and the job for GitLab: their steps are carried out here as a runner does."""
+"""The action for GitHub, the job for GitLab and the stage for DVC, carried out here as their runners do."""
 
 from __future__ import annotations
 
@@ -221,3 +221,24 @@ def test_the_job_for_gitlab(people: None, tools: dict[str, str], tmp_path: Path)
     assert ran.returncode == 1
     assert ET.parse(tmp_path / job["artifacts"]["reports"]["junit"]).getroot().get("failures") != "0"
     assert all((tmp_path / path).exists() for path in job["artifacts"]["paths"])
+
+
+def test_the_stage_for_dvc(people: None, tools: dict[str, str], tmp_path: Path) -> None:
+    """It succeeds on a model that fails, and not on a file that is not there; DVC runs each command in a shell."""
+    written = PAGE.split("## DVC")[1].split("```yaml\n")[1].split("```")[0]
+    stage = yaml.safe_load(written)["stages"]["privacy"]
+
+    def codes() -> list[int]:
+        return [
+            subprocess.run(["sh", "-c", one], cwd=tmp_path, env=tools, check=False).returncode for one in stage["cmd"]
+        ]
+
+    assert codes()[0] != 0
+    (tmp_path / "audit.toml").write_text(
+        '[data]\nfile = "people.csv"\ntarget = "income"\n[[models]]\nkind = "recipe"\nname = "decision-tree"\n'
+    )
+    assert codes() == [0, 0]
+    (metrics,) = stage["metrics"]
+    (name,) = metrics
+    numbers = json.loads((tmp_path / name).read_text())["metrics"]["decision-tree"]
+    assert all(set(one) == {"value", "low", "high", "limit"} for one in numbers.values())

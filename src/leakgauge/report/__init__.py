@@ -5,5 +5,6 @@ from __future__ import annotations
 from leakgauge.report.junit_xml import junit
 from leakgauge.report.model_card import markdown
 from leakgauge.report.page import render_html, write_html
+from leakgauge.report.tracking import log_to_mlflow
 
-__all__ = ["junit", "markdown", "render_html", "write_html"]
+__all__ = ["junit", "log_to_mlflow", "markdown", "render_html", "write_html"]
