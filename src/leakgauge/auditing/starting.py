@@ -208,11 +208,13 @@ def first_config(
     if file is not None:
         chosen = ['kind = "file"', f"path = {_path(file, out.parent)}"]
     else:
-        (subject, *_) = parse_config("\n\n".join(blocks), out).subjects()
+        name = model or parse_config("\n\n".join(blocks), out).subjects()[0].name
         learner = 'kind = "recipe"         # a learner that the audit trains; or "file", "factory", "endpoint"'
-        chosen = [learner, f"name = {_quoted(model or subject.name)}"]
+        chosen = [learner, f"name = {_quoted(name)}"]
     text = "\n\n".join([*blocks, "\n".join(["[[models]]", *chosen]), _REST])
-    parse_config(text, out).subjects()
+    config = parse_config(text, out)
+    if model is not None:
+        config.subjects()  # else that was done
     return Start(text, guesses)
 
 
