@@ -27,6 +27,7 @@ from leakgauge.auditing import AuditDocument, Document, Finding, Run, Verdict
 from leakgauge.auditing.form import DocumentFormat
 from leakgauge.checking import number
 from leakgauge.errors import ConfigError
+from leakgauge.escaping import one_line
 from leakgauge.statistics import Estimate
 
 MARGIN = 0.1
@@ -82,8 +83,8 @@ class RunComparison:
     Args:
         schema_version: of this form.
         leakgauge: the version that compared.
-        before: name of the first audit.
-        after: name of the second.
+        before: name of the run folder of the first audit.
+        after: that of the second.
         change: the worst of all findings.
         exit_code: of ``leakgauge compare``: 0 not worse, 1 worse, 3 cannot tell.
         margin: increases up to this share of the way to the limit do not count.
@@ -141,8 +142,8 @@ def compare_runs(before: str | Path, after: str | Path, *, margin: float = MARGI
     return RunComparison(
         schema_version=SCHEMA_VERSION,
         leakgauge=__version__,
-        before=documents[0].name,
-        after=documents[1].name,
+        before=one_line(runs[0].folder.resolve().name),
+        after=one_line(runs[1].folder.resolve().name),
         change=change,
         exit_code=change.exit_code,
         margin=margin,
