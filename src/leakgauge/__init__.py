@@ -7,8 +7,8 @@
 The names exported here are stable, and all that an audit takes. The packages below export the names in their
 ``__all__``: ``auditing``, ``protecting``, ``comparing`` and ``claims``; a package for each question (``membership``,
 ``influence``, ``attributes``, ``properties``, ``versions``), each a set of functions of arrays; ``inspecting``,
-``reconstruction`` and ``defences``; and under them ``training``, ``models``, ``records``, ``statistics`` and
-``theory``.
+``reconstruction`` and ``defences``; ``report``; and under them ``training``, ``models``, ``records``, ``statistics``
+and ``theory``.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from leakgauge.models import Endpoint, FunctionProbabilities, FunctionRegression
     from leakgauge.protecting import Protection, ReleasedModel, protect, release
     from leakgauge.records import Records
+    from leakgauge.report import log_to_mlflow
     from leakgauge.training import FunctionLearner, SklearnLearner, TorchLearner
     from leakgauge.versions import VersionComparison, compare_versions
 
@@ -67,6 +68,7 @@ _HOMES = {
     "models": ("Endpoint", "FunctionProbabilities", "FunctionRegression"),
     "protecting": ("Protection", "ReleasedModel", "protect", "release"),
     "records": ("Records",),
+    "report": ("log_to_mlflow",),
     "training": ("FunctionLearner", "SklearnLearner", "TorchLearner"),
     "versions": ("VersionComparison", "compare_versions"),
 }
@@ -105,6 +107,7 @@ __all__ = [
     "compare_versions",
     "explain",
     "inspect",
+    "log_to_mlflow",
     "make_canaries",
     "measure_claim",
     "own_attack",

@@ -1,7 +1,8 @@
-"""How far training is, for people: one bar on a terminal or in a notebook, and nothing anywhere else."""
+"""How far training is, for people: one bar on a terminal or in a notebook, lines in a log, and nothing elsewhere."""
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
@@ -22,6 +23,9 @@ ShownProgress: TypeAlias = bool | Stage | None
 
 SECONDS_BETWEEN_UPDATES = 0.2
 """Of the bar in a notebook: each update is a message to the page."""
+
+SECONDS_BETWEEN_LINES = 10.0
+"""Of the same stage."""
 
 
 def on_terminal() -> bool:
@@ -71,6 +75,32 @@ def of_part(name: str, tell: Stage | None) -> Stage | None:
     forest: shadow models 16 32
     """
     return None if tell is None else lambda stage, done, total: tell(f"{name}: {stage}", done, total)
+
+
+def in_lines(write: Callable[[str], None], *, first: str = "starting", patience: float = 0.0) -> Stage:
+    """What to call, as by :func:`reported`; it writes a line for each stage, and one every ten seconds in between.
+
+    Args:
+        write: called with each line.
+        first: what is being done before the first stage.
+        patience: seconds in which nothing is written, so that what is done sooner says nothing.
+
+    >>> tell = in_lines(print)
+    starting
+    >>> tell("shadow models", 0, 32), tell("shadow models", 16, 32)
+    shadow models 0/32
+    (None, None)
+    """
+    began, written, stage = time.monotonic(), -math.inf, ""
+
+    def draw(reached: _Reached) -> None:
+        nonlocal written, stage
+        now = time.monotonic()
+        if now - began >= patience and (reached.stage != stage or now - written >= SECONDS_BETWEEN_LINES):
+            written, stage = now, reached.stage
+            write(", ".join(filter(None, (reached.words, reached.left))))
+
+    return _following(first, draw)
 
 
 @dataclass

@@ -300,6 +300,37 @@ def test_gate_on_github(cli: Callable, run: Path, tmp_path: Path, monkeypatch: p
     assert "not signed" in summary
 
 
+def test_gate_as_json(cli: Callable, run: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One document on stdout that the schema describes, on GitHub too: there the annotations go to stderr."""
+    schema = json.loads(cli("schema", "gate").out)
+    jsonschema.Draft202012Validator.check_schema(schema)
+    printed = cli("gate", run, "--dtp", "1e-6", "--json")
+    judged = json.loads(printed.out)
+    jsonschema.validate(judged, schema)
+    assert (judged["verdict"], judged["exit_code"], printed.code) == ("fails", 1, 1)
+    assert judged["models"] == {"naive-bayes": "fails"}
+    audit = Run(run).document().audits[0]
+    assert [one["measure"] for one in judged["findings"]] == [one.measure for one in audit.findings]
+    assert {one["model"] for one in judged["findings"]} == {"naive-bayes"}
+    for one in judged["findings"]:
+        known = judged["metrics"]["naive-bayes"].get(one["measure"])
+        assert (known is None) == (one["estimate"] is None)
+        assert known is None or (known["high"], known["limit"]) == (one["estimate"]["high"], one["threshold"])
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    on_github = cli("gate", run, "--dtp", "1e-6", "--json")
+    assert on_github.out == printed.out
+    assert "::error title=leakgauge fails::" in on_github.err
+
+
+def test_on_github_cannot_tell_is_a_warning(cli: Callable, config: Written, monkeypatch: pytest.MonkeyPatch) -> None:
+    cli("audit", config(rest=QUICK + '[rule]\ndtp = "none"\nadvantage = 0.3\n'), "--run", "open")
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    printed = cli("gate", "open")
+    assert printed.code == 3
+    assert "::warning title=leakgauge cannot tell::" in printed.out
+    assert "::error" not in printed.out
+
+
 def test_a_summary_that_cannot_be_written_does_not_change_the_verdict(
     cli: Callable, run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

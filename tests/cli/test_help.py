@@ -51,11 +51,13 @@ def test_there_are_the_promised_commands() -> None:
     assert set(TOP) == {
         "audit",
         "canaries",
+        "compare",
         "convert",
         "report",
         "gate",
         "records",
         "explain",
+        "init",
         "inspect",
         "protect",
         "reconstruct",

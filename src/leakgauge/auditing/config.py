@@ -41,7 +41,7 @@ from leakgauge.auditing.influence.settings import InfluencePart
 from leakgauge.auditing.membership.settings import AttacksPart
 from leakgauge.auditing.model_tables import EndpointPart, FactoryPart, FilePart, ModelPart, RecipePart, ScoresPart
 from leakgauge.auditing.properties.settings import PropertyGames, PropertyGamesPart, PropertyPart
-from leakgauge.auditing.settings import ReleasePart, ReleaseRule, RulePart, Settings
+from leakgauge.auditing.settings import PROFILES, Profile, ReleasePart, ReleaseRule, RulePart, Settings
 from leakgauge.auditing.subject import Subject, refuse_readers
 from leakgauge.auditing.tables import Or, Part, said_of
 from leakgauge.errors import ConfigError
@@ -88,6 +88,9 @@ class Config(Part):
     seed: int = said_of(Settings, "seed")
     device: str = said_of(Settings, "device")
     budget: Annotated[float | None, Or("none", Settings, "budget")] = said_of(Settings, "budget")
+    profile: Profile = Field(
+        Profile.ROUTINE, description="how much work: smoke, routine or thorough; settings that are given count instead"
+    )
     data: DataPart | None = Field(
         None, description="the table [data] with the source of the records; none where all models are scores"
     )
@@ -150,6 +153,7 @@ class Config(Part):
         properties: Sequence[Mapping[str, Any]] = (),
         seed: int = 0,
         budget: float | str | None = None,
+        profile: str | None = None,
     ) -> Config:
         """An audit of a public data set with recipes.
 
@@ -162,11 +166,13 @@ class Config(Part):
             properties: secrets of the training set, as in the file; by default none.
             seed: drives every random choice.
             budget: processor seconds for leaving records out, or ``none``; by default two minutes.
+            profile: smoke, routine or thorough.
         """
         given = {
             "name": name,
             "seed": seed,
             **({} if budget is None else {"budget": budget}),
+            **({} if profile is None else {"profile": profile}),
             "data": {
                 "dataset": name,
                 "train_records": train_records,
@@ -188,6 +194,7 @@ class Config(Part):
         properties: Sequence[Mapping[str, Any]] = (),
         models: Sequence[str] = (),
         budget: float | str | None = None,
+        profile: str | None = None,
     ) -> Config:
         """The same audit with some things replaced, as by options of the command line; checked again.
 
@@ -199,6 +206,7 @@ class Config(Part):
             properties: play about these only, as in the file.
             models: audit only the models of these names.
             budget: processor seconds for leaving records out, or ``none``.
+            profile: smoke, routine or thorough.
         """
         given = self.model_dump(mode="json", exclude_unset=True)
         given["name"] = self.name
@@ -216,6 +224,8 @@ class Config(Part):
             given["seed"] = seed
         if budget is not None:
             given["budget"] = budget
+        if profile is not None:
+            given["profile"] = profile
         if models:
             titles = [model.title for model in self.models]
             unknown = [name for name in models if name not in titles]
@@ -236,18 +246,26 @@ class Config(Part):
         return Settings(
             seed=self.seed,
             device=self.device,
-            budget=self.budget,
             rule=ReleaseRule(**self.rule.as_settings),
             attributes=() if self.data is None else self.data.hidden,
             properties=tuple(part.secret for part in self.properties),
             games=PropertyGames(**self.property_games.as_settings),
             **{
+                "budget": self.budget,
                 **self.release.as_settings,
                 **self.attacks.as_settings,
                 **self.influence.as_settings,
+                **self._profiled,
                 "attacks": attacks or None,
             },
         )
+
+    @property
+    def _profiled(self) -> dict[str, Any]:
+        """The settings of the profile that the file does not give itself."""
+        parts: tuple[Part, ...] = (self, self.attacks, self.influence)
+        given = {part.sets.get(key, key) for part in parts for key in part.model_fields_set}
+        return {name: value for name, value in PROFILES[self.profile].items() if name not in given}
 
     def pickles(self) -> list[PickleFile]:
         """The model files that are pickles, which are not opened.
@@ -312,6 +330,7 @@ class Config(Part):
                 for what in made
             ],
             **({"own_attacks": own} if (own := self._own_attacks()) else {}),
+            **({"profile": self.profile.value} if self._profiled else {}),
         }
 
     def _own_attacks(self) -> list[str]:
@@ -392,6 +411,15 @@ def load_config(path: str | Path, *, properties: Sequence[Mapping[str, object]] 
         raise ConfigError(f"{path} cannot be read ({error.strerror}); give a TOML file in UTF-8") from None
     except ValueError:  # not UTF-8, or a path with a NUL in it
         raise ConfigError(f"{str(path)!r} cannot be read as text; give a TOML file in UTF-8") from None
+    return parse_config(text, path, properties=properties)
+
+
+def parse_config(text: str, path: Path, *, properties: Sequence[Mapping[str, object]] = ()) -> Config:
+    """The same for a text that stands in such a file, or is going to.
+
+    Raises:
+        ConfigError: it cannot be parsed, or says something impossible; one line for each problem.
+    """
     given = _parsed(text, path)
     if not given.get("name"):
         given["name"] = path.stem

@@ -46,6 +46,14 @@ class Finding:
     reason: str
     remedy: str
 
+    @property
+    def unit(self) -> float:
+        """How far the limit lies above the value of a model that reveals nothing: what unlike measures share.
+
+        One thing, where nothing may be there at all.
+        """
+        return 1.0 if self.threshold == self.baseline == 0 else max(self.threshold - self.baseline, 1e-9)
+
     def __repr__(self) -> str:
         value = "not measured" if self.estimate is None else self.estimate
         return f"<Finding: {self.verdict}, {one_line(self.measure)}, {value}, limit {self.threshold:g}>"

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Annotated, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from leakgauge.auditing.attributes.settings import AttributeSettings, SensitiveColumn
 from leakgauge.auditing.file.settings import FileLimits, FileSettings, ReleasedTo, StructureRule
@@ -18,6 +19,8 @@ from leakgauge.models import Bins, Release, as_is, label_logs
 from leakgauge.theory import largest_binned_log_ratio
 
 __all__ = [
+    "PROFILES",
+    "Profile",
     "PropertyGames",
     "Queries",
     "ReleasePart",
@@ -114,6 +117,26 @@ def require_bins(width: float) -> None:
         ) from None
 
 
+class Profile(StrEnum):
+    """How much work an audit is."""
+
+    SMOKE = "smoke"
+    ROUTINE = "routine"
+    THOROUGH = "thorough"
+
+
+PROFILES: Mapping[Profile, Mapping[str, Any]] = {
+    Profile.SMOKE: {"budget": 15.0},
+    Profile.ROUTINE: {},
+    Profile.THOROUGH: {"budget": None, "n_shadows": 128, "n_repeats": 3},
+}
+"""The settings of each profile, beside the defaults.
+
+``smoke`` is a routine audit in an eighth of the time: it takes fewer models only as the budget takes them, in ways that
+the verdict knows of, and leaves no attack out.
+"""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Settings(FileSettings, PropertySettings, AttributeSettings, MembershipSettings, InfluenceSettings):
     """How an audit is carried out.
@@ -174,6 +197,23 @@ class Settings(FileSettings, PropertySettings, AttributeSettings, MembershipSett
                 f"outputs = {self.released.value!r} cannot be released as a file, which answers as the model does; set "
                 'outputs = "as is", or release.to = "api"'
             )
+
+    @classmethod
+    def profile(cls, profile: Profile | str, **settings: Any) -> Settings:
+        """The settings of a profile; those that are given count instead.
+
+        Args:
+            profile: ``"smoke"``, ``"routine"`` (the defaults) or ``"thorough"``.
+            settings: any settings.
+
+        Raises:
+            ConfigError: there is no such profile, or a setting cannot be used.
+
+        >>> Settings.profile("thorough").n_shadows, Settings.profile("thorough", n_shadows=64).n_shadows
+        (128, 64)
+        """
+        chosen = one_of(Profile)("profile", profile)
+        return cls(**{**PROFILES[chosen], **settings})
 
     @property
     def release(self) -> Release:

@@ -69,6 +69,16 @@ Budget: TypeAlias = Annotated[
         show_default="2m",
     ),
 ]
+ProfileName: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--profile",
+        metavar="NAME",
+        help="smoke: in an eighth of the time, as far as that allows. thorough: more models, and all records. Settings "
+        "that are given otherwise count instead.",
+        show_default="routine",
+    ),
+]
 LabelColumn: TypeAlias = Annotated[
     str | None, typer.Option(metavar="COLUMN", help="The label column of these files.", show_default="none")
 ]
@@ -89,6 +99,7 @@ def configured(
     attributes: list[str] | None,
     properties: list[str] | None,
     budget: str | None = None,
+    profile: str | None = None,
 ) -> Config:
     """The configuration that a command line describes.
 
@@ -101,6 +112,7 @@ def configured(
         attributes: the columns to infer, in place of the file's or of the sensitive ones.
         properties: the secrets to play about, in place of the file's.
         budget: replaces the file's.
+        profile: replaces the file's.
     """
     from leakgauge.auditing.config import Config, load_config
 
@@ -114,6 +126,7 @@ def configured(
             properties=secrets,
             models=models or (),
             budget=_budget(budget),
+            profile=profile,
         )
     return Config.for_dataset(
         source,
@@ -124,6 +137,7 @@ def configured(
         attributes=attributes or (),
         properties=secrets,
         budget=_budget(budget),
+        profile=profile,
     )
 
 

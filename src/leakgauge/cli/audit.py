@@ -13,6 +13,7 @@ from leakgauge.cli._options import (
     Budget,
     HoldoutRecords,
     Models,
+    ProfileName,
     Properties,
     Seed,
     Source,
@@ -21,6 +22,7 @@ from leakgauge.cli._options import (
     configured,
     tell_of_pickles,
 )
+from leakgauge.cli._progress import LogFile, Quiet, Verbose, followed, logged
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -55,6 +57,7 @@ def audit(
     attribute: Attributes = None,
     property: Properties = None,
     budget: Budget = None,
+    profile: ProfileName = None,
     claim: Annotated[
         str | None,
         typer.Option(
@@ -65,6 +68,9 @@ def audit(
     ] = None,
     allow_pickle: AllowPickle = False,
     json: Annotated[bool, typer.Option("--json", help="Print the result as JSON and nothing else.")] = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    log_file: LogFile = None,
 ) -> int:
     """Measure what models reveal about their training records, and decide whether they may be released.
 
@@ -89,22 +95,25 @@ def audit(
     from leakgauge.auditing.document import dump
     from leakgauge.cli._console import complain, results
     from leakgauge.escaping import one_line, several_lines
-    from leakgauge.progress import reported
     from leakgauge.report import write_report
+    from leakgauge.report.statement import document_lines
     from leakgauge.report.terminal import show_audits
 
     if dask is not None and workers != 1:
         raise typer.BadParameter("give either --workers or --dask: a cluster has its own workers")
-    config = configured(source, model, seed, train_records, holdout_records, attribute, property, budget)
+    config = configured(source, model, seed, train_records, holdout_records, attribute, property, budget, profile)
     if allow_pickle:
         tell_of_pickles(config)
     tested = {} if claim is None else _tested(config, claim, allow_pickle)
     try:
-        with reported(True, first="reading") as tell:
-            outcome = audit_config(
-                config, folder=run, workers=dask or workers, allow_pickle=allow_pickle, progress=tell, source=source
-            )
-            write_report(outcome.run, outcome.document)
+        with logged(log_file, f"audit {source}") as log:
+            with followed(log, quiet=quiet, verbose=verbose) as tell:
+                outcome = audit_config(
+                    config, folder=run, workers=dask or workers, allow_pickle=allow_pickle, progress=tell, source=source
+                )
+                write_report(outcome.run, outcome.document)
+            for line in document_lines(outcome.document):
+                log(line)
     except KeyboardInterrupt:
         complain("stopped; run the same command again to continue")
         raise typer.Exit(130) from None
@@ -114,7 +123,7 @@ def audit(
         outcome.run.seal()
     if json:
         typer.echo(dump(outcome.document), nl=False)
-    else:
+    elif not quiet:
         console = results()
         show_audits(outcome.document, console)
         console.print(_where(outcome.run.folder), soft_wrap=True)

@@ -10,6 +10,7 @@ from leakgauge.cli._options import (
     Budget,
     HoldoutRecords,
     Models,
+    ProfileName,
     Properties,
     Seed,
     Source,
@@ -31,6 +32,7 @@ def explain(
     attribute: Attributes = None,
     property: Properties = None,
     budget: Budget = None,
+    profile: ProfileName = None,
     allow_pickle: AllowPickle = False,
 ) -> None:
     """Show what an audit would do: which models, by which engine, about how long, with how much memory.
@@ -48,7 +50,7 @@ def explain(
     from leakgauge.progress import of_part, reported
     from leakgauge.report.terminal import show_explanation
 
-    config = configured(source, model, seed, train_records, holdout_records, attribute, property, budget)
+    config = configured(source, model, seed, train_records, holdout_records, attribute, property, budget, profile)
     if allow_pickle:
         tell_of_pickles(config)
     subjects = config.subjects(allow_pickle=allow_pickle)

@@ -11,7 +11,7 @@ import typer
 from leakgauge.cli._options import RunFolder
 
 if TYPE_CHECKING:
-    from leakgauge.auditing import Document, Finding
+    from leakgauge.auditing import Document
     from leakgauge.auditing.gate import Limits
 
 
@@ -53,6 +53,9 @@ def gate(
             "--all-attacks", help="Pass no audit that left out membership attacks, even where its rule allows it."
         ),
     ] = False,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON document (leakgauge schema gate) and nothing else.")
+    ] = False,
 ) -> int:
     """Apply the release rule to a finished audit: one line for each finding, the verdict, and the exit code.
 
@@ -60,35 +63,36 @@ def gate(
     is not signed: anyone who can write to it can change the estimates, and the rule of the audit where no limits are
     given here. Nothing is measured again.
 
-    On GitHub it also writes error annotations and the step summary.
+    On GitHub it also writes annotations (an error for what fails, a warning for what it cannot tell) and the step
+    summary.
 
     [dim]Examples:[/dim]
 
         leakgauge gate leakgauge-runs/adult-1a2b3c4d
         leakgauge gate leakgauge-runs/adult-1a2b3c4d --advantage 0.05 --dtp none
+        leakgauge gate leakgauge-runs/adult-1a2b3c4d --json > privacy.json
     """
     from leakgauge.auditing import Run
     from leakgauge.auditing.gate import Limits, apply
-    from leakgauge.cli._console import remark, results
-    from leakgauge.report.statement import headline, selected
-    from leakgauge.report.terminal import STYLES
-    from leakgauge.report.words import HEADLINES, UNSIGNED
+    from leakgauge.auditing.gate_document import GateDocument, dump
+    from leakgauge.cli._console import remark
+    from leakgauge.report.statement import selected
+    from leakgauge.report.words import UNSIGNED
 
     with Run(run).as_read():
         written = Run(run).written()
         document = apply(written, _limits(dtp, advantage, property, tpr_ratio, all_attacks=all_attacks))
         if (judged := apply(written, Limits()).verdict) is not written.verdict:
             remark(f"result.json states “{written.verdict}”, but its estimates imply “{judged}”; the estimates count")
-        console = results()
-        for model, finding in _all(document):
-            console.print(_line(model, finding), style=STYLES[finding.verdict.value], soft_wrap=True, markup=False)
-        said = headline(document.audits[0]) if len(document.audits) == 1 else HEADLINES[document.verdict]
-        console.print(f"{said}: {document.name}", style="bold", soft_wrap=True, markup=False)
+        if json:
+            typer.echo(dump(GateDocument.of(document)), nl=False)
+        else:
+            _show(document)
         for rests_on in dict.fromkeys(filter(None, map(selected, document.audits))):
             remark(rests_on)
         remark(UNSIGNED)
         if os.environ.get("GITHUB_ACTIONS") == "true":
-            _tell_github(document)
+            _tell_github(document, to_stderr=json)
     return document.verdict.exit_code
 
 
@@ -113,29 +117,36 @@ def _limit(option: str, text: str) -> float | None:
         raise ConfigError(f"{option} must be a number or none, got {text!r}") from None
 
 
-def _all(document: Document) -> list[tuple[str, Finding]]:
-    return [(audit.description.model, finding) for audit in document.audits for finding in audit.findings]
+def _show(document: Document) -> None:
+    from leakgauge.cli._console import results
+    from leakgauge.report.statement import document_headline
+    from leakgauge.report.terminal import STYLES
+    from leakgauge.report.words import finding_line
+
+    console = results()
+    for audit in document.audits:
+        for finding in audit.findings:
+            line = finding_line(audit, finding)
+            console.print(line, style=STYLES[finding.verdict.value], soft_wrap=True, markup=False)
+    console.print(document_headline(document), style="bold", soft_wrap=True, markup=False)
 
 
-def _line(model: str, finding: Finding) -> str:
-    from leakgauge.report.words import against_limit, marked
-
-    return f"{marked(finding.verdict):<13}  {model}: {finding.measure}: {against_limit(finding)}"
-
-
-def _tell_github(document: Document) -> None:
-    """Annotations on stdout, where the runner reads them, and the summary where it says."""
+def _tell_github(document: Document, *, to_stderr: bool) -> None:
+    """Annotations, which the runner reads from stdout and stderr alike, and the summary where it says."""
     from leakgauge.auditing import Verdict
     from leakgauge.cli._console import remark
     from leakgauge.escaping import workflow_command
     from leakgauge.report import markdown
     from leakgauge.report.words import UNSIGNED, against_limit, sentence
 
-    for model, finding in _all(document):
-        if finding.verdict is not Verdict.PASSES:
-            message = f"{model}: {finding.measure}: {against_limit(finding)}. {sentence(finding.reason)}"
-            title = workflow_command(f"leakgauge {finding.verdict.value}", in_title=True)
-            print(f"::error title={title}::{workflow_command(message)}")
+    levels = {Verdict.FAILS: "error", Verdict.CANNOT_TELL: "warning"}
+    for audit in document.audits:
+        for finding in audit.findings:
+            if finding.verdict in levels:
+                said = f"{audit.description.model}: {finding.measure}: {against_limit(finding)}"
+                title = workflow_command(f"leakgauge {finding.verdict.value}", in_title=True)
+                message = workflow_command(f"{said}. {sentence(finding.reason)}")
+                typer.echo(f"::{levels[finding.verdict]} title={title}::{message}", err=to_stderr)
     summary = os.environ.get("GITHUB_STEP_SUMMARY")
     if summary:
         try:

@@ -26,9 +26,11 @@ from leakgauge._version import __version__
 from leakgauge.cli import (
     audit,
     canaries,
+    compare,
     convert,
     explain,
     gate,
+    init,
     inspect,
     protect,
     reconstruct,
@@ -51,6 +53,9 @@ _OUTSIDE = (
 OUTSIDE = {getattr(errno, name, None) for name in _OUTSIDE.split()} - {None}
 """What the system refuses for reasons outside: no space, no permission, a name too long."""
 
+COMPLETING = "_LEAKGAUGE_COMPLETE"
+"""The variable by which the completion of a shell asks for possible words."""
+
 BAD_INPUT = 2
 INTERNAL = 4
 STOPPED = 130
@@ -65,15 +70,16 @@ def _unwrapped(command: Callable[..., Any]) -> str:
 app = typer.Typer(
     name="leakgauge",
     no_args_is_help=True,
-    add_completion=False,
     rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 for _command in (
+    init.init,
     audit.audit,
     report.report,
     gate.gate,
+    compare.compare,
     records.records,
     explain.explain,
     convert.convert,
@@ -126,6 +132,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         arguments: those of the command line; by default the process's own.
     """
     given = sys.argv[1:] if arguments is None else list(arguments)
+    if COMPLETING in os.environ:
+        return _complete()
     debug = "--debug" in given
     with warnings.catch_warnings(), lasting_streams(), interrupts() as interrupted:
         if debug:
@@ -133,6 +141,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with _quiet():
             warnings.simplefilter("ignore")
             return _guarded(given, debug, interrupted)
+
+
+def _complete() -> int:
+    """What a shell asks for that completes a command line; whatever is wrong completes nothing."""
+    try:
+        app(prog_name="leakgauge")
+    except SystemExit as end:
+        return int(bool(end.code))
+    return 0
 
 
 @contextmanager

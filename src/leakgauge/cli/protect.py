@@ -18,6 +18,7 @@ from leakgauge.cli._options import (
     configured,
     tell_of_pickles,
 )
+from leakgauge.cli._progress import LogFile, Quiet, Verbose, followed, logged
 
 if TYPE_CHECKING:
     from leakgauge.auditing import Settings, Subject
@@ -67,6 +68,9 @@ def protect(
     train_records: TrainRecords = None,
     holdout_records: HoldoutRecords = None,
     allow_pickle: AllowPickle = False,
+    quiet: Quiet = False,
+    verbose: Verbose = False,
+    log_file: LogFile = None,
 ) -> int:
     """Try defences on models, and measure the effect and the cost of each.
 
@@ -86,7 +90,7 @@ def protect(
     """
     from leakgauge.auditing.finding import overall
     from leakgauge.cli._console import complain, remark, results
-    from leakgauge.progress import of_part, reported
+    from leakgauge.progress import of_part
     from leakgauge.protecting import named_defence
     from leakgauge.protecting import protect as protected
     from leakgauge.protecting.trying import kept_folder
@@ -103,23 +107,28 @@ def protect(
     folders = _folders(out, len(subjects))
     kept = None if run is None else kept_folder(run)
     try:
-        for place, (what, defences, folder) in enumerate(zip(subjects, chosen, folders, strict=True)):
-            with reported(True) as tell:
-                found = protected(
-                    what,
-                    settings,
-                    defences,
-                    run=None if kept is None else kept / f"model-{place}",
-                    workers=workers,
-                    progress=of_part(what.name, tell),
-                )
-            show_protection(found, console)
-            for reason in not_tried(found):
-                remark(reason)
-            console.print()
-            if folder is not None:
-                console.print(f"Report: {_written(found, folder)}\n", markup=False, soft_wrap=True)
-            reached.append(found.verdict)
+        with logged(log_file, f"protect {source}") as log:
+            for place, (what, defences, folder) in enumerate(zip(subjects, chosen, folders, strict=True)):
+                with followed(log, quiet=quiet, verbose=verbose, first="starting") as tell:
+                    found = protected(
+                        what,
+                        settings,
+                        defences,
+                        run=None if kept is None else kept / f"model-{place}",
+                        workers=workers,
+                        progress=of_part(what.name, tell),
+                    )
+                reached.append(found.verdict)
+                log(f"{what.name}: {found.verdict}")
+                page = None if folder is None else _written(found, folder)
+                if quiet:
+                    continue
+                show_protection(found, console)
+                for reason in not_tried(found):
+                    remark(reason)
+                console.print()
+                if page is not None:
+                    console.print(f"Report: {page}\n", markup=False, soft_wrap=True)
     except KeyboardInterrupt:
         again = "run the same command again to continue" if run else "with --run finished training would be kept"
         complain(f"stopped; {again}")

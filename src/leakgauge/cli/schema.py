@@ -14,15 +14,20 @@ class SchemaName(StrEnum):
     CONFIG = "config"
     RESULT = "result"
     PROTECTION = "protection"
+    GATE = "gate"
+    COMPARISON = "comparison"
 
 
 def schema(
     form: Annotated[
         SchemaName,
-        typer.Argument(help="config: the TOML file of an audit. result: result.json. protection: protection.json."),
+        typer.Argument(
+            help="config: the TOML file of an audit. result: result.json. protection: protection.json. "
+            "gate, comparison: what gate and compare print with --json."
+        ),
     ] = SchemaName.CONFIG,
 ) -> None:
-    """Print the JSON Schema of the TOML file of an audit, of result.json or of protection.json.
+    """Print the JSON Schema of the TOML file of an audit, of result.json, of protection.json, or of other JSON.
 
     [dim]Example:[/dim]
 
@@ -41,4 +46,8 @@ def _made(form: SchemaName) -> dict[str, Any]:
             from leakgauge.auditing.document import schema as made
         case SchemaName.PROTECTION:
             from leakgauge.protecting.document import schema as made
+        case SchemaName.GATE:
+            from leakgauge.auditing.gate_document import schema as made
+        case SchemaName.COMPARISON:
+            from leakgauge.comparing.runs import schema as made
     return made()

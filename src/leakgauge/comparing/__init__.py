@@ -1,4 +1,4 @@
-"""Membership attacks compared: on several models, data sets and seeds, in the games that an audit plays."""
+"""Comparisons: of membership attacks on models, data sets and seeds, and of two finished audits."""
 
 from leakgauge.comparing.comparison import (
     AttackComparison,
@@ -9,13 +9,18 @@ from leakgauge.comparing.comparison import (
     compare_attacks,
     tables,
 )
+from leakgauge.comparing.runs import Change, ComparedFinding, RunComparison, compare_runs
 
 __all__ = [
     "AttackComparison",
     "AttackStrength",
+    "Change",
+    "ComparedFinding",
     "ExposureStability",
     "NotCompared",
     "RecordExposure",
+    "RunComparison",
     "compare_attacks",
+    "compare_runs",
     "tables",
 ]

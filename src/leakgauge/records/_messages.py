@@ -16,7 +16,7 @@ def shortened(names: Sequence[object], limit: int = 8) -> str:
 
     None of them where one is a number: a file whose first line holds a record, not names, has values for names.
     """
-    if any(_is_number(name) for name in names):
+    if any(is_number(name) for name in names):
         return f"{counted(len(names), 'name')}, not shown as some are numbers: does the first line name the columns?"
     if len(names) <= limit:
         return quoted(names)
@@ -27,7 +27,7 @@ def repeated(names: Iterable[str]) -> str:
     """Which two columns have one name; the name itself is shown if it looks like one."""
     listed = list(names)
     second = next(place for place, name in enumerate(listed) if name in listed[:place])
-    called = "of one name" if _is_number(listed[second]) or not listed[second] else f"called {listed[second]!r}"
+    called = "of one name" if is_number(listed[second]) or not listed[second] else f"called {listed[second]!r}"
     return f"two columns {called} (number {listed.index(listed[second]) + 1} and {second + 1}, counting from 1)"
 
 
@@ -48,7 +48,8 @@ def counted(n: int, noun: str) -> str:
     return f"{n} {noun}" if n == 1 else f"{n} {noun}s"
 
 
-def _is_number(name: object) -> bool:
+def is_number(name: object) -> bool:
+    """Whether a name is a number: perhaps that of a record, in a file without a line of names."""
     try:
         float(str(name))
     except ValueError:

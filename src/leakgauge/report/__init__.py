@@ -6,5 +6,6 @@ from leakgauge.report.checker import checker_form
 from leakgauge.report.junit_xml import junit
 from leakgauge.report.model_card import markdown
 from leakgauge.report.page import render_html, write_html, write_report
+from leakgauge.report.tracking import log_to_mlflow
 
-__all__ = ["checker_form", "junit", "markdown", "render_html", "write_html", "write_report"]
+__all__ = ["checker_form", "junit", "log_to_mlflow", "markdown", "render_html", "write_html", "write_report"]

@@ -207,7 +207,7 @@ def _reach(finding: Finding) -> tuple[int, float, float]:
     if estimate is None:
         return (0, -math.inf, -math.inf)
     value = estimate.low if math.isinf(estimate.high) else estimate.value
-    above = (value - finding.baseline) / words.unit(finding)
+    above = (value - finding.baseline) / finding.unit
     return (worst.index(finding.verdict), above, estimate.high)
 
 

@@ -16,11 +16,11 @@ from leakgauge.report.words import (
     TITLES,
     capital,
     counted,
+    finding_line,
     listing,
     released,
     sentence,
     title_of,
-    unit,
 )
 
 REACH = (
@@ -77,7 +77,7 @@ def _beyond(finding: Finding, verdict: Verdict) -> float:
     end = finding.estimate.low if verdict is Verdict.FAILS else finding.estimate.high
     if verdict is Verdict.PASSES and math.isinf(end):
         return -math.inf
-    return (end - finding.threshold) / unit(finding)
+    return (end - finding.threshold) / finding.unit
 
 
 def plain(audit: AuditDocument, finding: Finding) -> str:
@@ -121,6 +121,18 @@ def headline(audit: AuditDocument) -> str:
     if audit.verdict is not Verdict.PASSES or audit.influence is None or audit.rule.dtp is None:
         return HEADLINES[audit.verdict]
     return f"{HEADLINES[audit.verdict]} ({'proven' if audit.influence.proves(audit.rule.dtp) else 'measured'})"
+
+
+def document_headline(document: Document) -> str:
+    """The verdict on a whole document in words, and its name."""
+    said = headline(document.audits[0]) if len(document.audits) == 1 else HEADLINES[document.verdict]
+    return f"{said}: {document.name}"
+
+
+def document_lines(document: Document) -> list[str]:
+    """The verdict on a whole document, and a line for each finding."""
+    findings = [finding_line(audit, finding) for audit in document.audits for finding in audit.findings]
+    return [document_headline(document), *findings]
 
 
 def not_proven(audit: AuditDocument) -> str:

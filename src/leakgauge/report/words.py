@@ -230,14 +230,6 @@ def counted(n: int, one: str, many: str | None = None) -> str:
     return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
-def unit(finding: Finding) -> float:
-    """How far the limit lies above the value of a model that gives nothing away: what unlike measures share.
-
-    One thing, where nothing may be there at all.
-    """
-    return 1.0 if finding.threshold == finding.baseline == 0 else max(finding.threshold - finding.baseline, 1e-9)
-
-
 def against_limit(finding: Finding) -> str:
     """One finding's number against its limit, as in “0.312 (0.270 to 0.354), limit 0.1”."""
     limit = f"limit {short(finding.threshold)}"
@@ -266,6 +258,11 @@ def of_hundred(share: float) -> str:
     if text == "100.0" and share < 1:
         return "99.9"
     return text.removesuffix(".0")
+
+
+def finding_line(audit: AuditDocument, finding: Finding) -> str:
+    """One line for a finding, as in “✗ fails        forest: largest PDTP: 2.10 (2.05 to 2.10), limit 1”."""
+    return f"{marked(finding.verdict):<13}  {audit.description.model}: {finding.measure}: {against_limit(finding)}"
 
 
 def released(audit: AuditDocument) -> str:

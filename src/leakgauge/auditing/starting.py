@@ -1,0 +1,292 @@
+"""The first file of an audit, written for a table: what its columns may be, guessed from names, types and counts.
+
+The text holds names of columns and no value of any cell. What is guessed says so in a comment, since a guess about the
+roles of columns decides what is measured.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Collection, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from leakgauge.auditing.config import parse_config
+from leakgauge.errors import ConfigError
+from leakgauge.escaping import one_line
+from leakgauge.models import load_estimator
+from leakgauge.records import Kind, Role
+from leakgauge.records._messages import closest_column, is_number
+from leakgauge.training import RECIPES
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+KEY = re.compile(r"(?i)(^|[\W_])(id|key|nbr|nr|no|num|number|uuid)$|[a-z](ID|Id|Nr|Nbr|Key)$|^rownames?$")
+"""Names of columns that identify something."""
+
+PERSON = re.compile(
+    r"(?i)patient|person|subject|participant|respondent|customer|client|user|member|employee|household|pupil|student"
+)
+"""Names of columns that identify persons, if they are keys."""
+
+SENSITIVE = re.compile(r"(?i)(^|[\W_])(sex|gender|race|ethnic\w*|religion|disab\w*|pregnan\w*|nationality)([\W_]|$)")
+"""Names of columns that are often sensitive."""
+
+CODE = re.compile(r"(?i)[\W_](id|code|nbr)$|[a-z](ID|Id|Code)$")
+"""Names of columns whose whole numbers stand for something else, if they are few."""
+
+ROWS_OF_KEY = 20
+"""A key has at least one value for so many rows,"""
+
+FEWEST_OF_KEY = 10
+"""and more values than this."""
+
+MOST_TEXTS = 20
+"""A column of more different texts than this, different in half of all rows, is no category."""
+
+
+@dataclass(frozen=True)
+class ColumnGuess:
+    """What a column may be.
+
+    Args:
+        name: of the column.
+        role: that is written.
+        why: what was seen, and what the role means.
+        kind: of a feature that is not what its values look like.
+        other: a role that stands in a comment, for the user to decide.
+    """
+
+    name: str
+    role: Role
+    why: str
+    kind: Kind | None = None
+    other: Role | None = None
+
+
+@dataclass(frozen=True)
+class Start:
+    """A file that was not written yet.
+
+    Args:
+        text: of the file.
+        guesses: the columns that it describes.
+    """
+
+    text: str
+    guesses: tuple[ColumnGuess, ...]
+
+
+def guess_columns(
+    table: pa.Table, target: str, *, person: str | None = None, features: Collection[str] | None = None
+) -> tuple[ColumnGuess, ...]:
+    """What the columns are that are not plain features.
+
+    Args:
+        table: of records.
+        target: name of the label column.
+        person: name of the column that says whose row each is, if that is known.
+        features: names of the columns that the model takes, if that is known: these are features, and no others.
+
+    Raises:
+        ConfigError: there is no such column.
+    """
+    for option, name in (("--target", target), ("--person", person)):
+        if name is not None and name not in table.column_names:
+            raise ConfigError(f"{option}: no column is called {name!r}; {closest_column(name, table.column_names)}")
+    guesses: list[ColumnGuess] = []
+    for name in table.column_names:
+        if name == target or not name or is_number(name):  # such a name may be the value of a record
+            continue
+        if name == person:
+            guesses.append(ColumnGuess(name, Role.PERSON, "whose row it is; the model does not see it"))
+        elif (guess := _guess(table, name, features)) is not None:
+            second = guess.role is Role.ID and any(one.role is Role.ID for one in guesses)
+            why = f"{guess.why} (a table has one id)" if second else guess.why
+            guesses.append(ColumnGuess(name, Role.IGNORE, why) if second else guess)
+    return tuple(guesses)
+
+
+def _guess(table: pa.Table, name: str, features: Collection[str] | None) -> ColumnGuess | None:
+    """What one column is, where it is no plain feature."""
+    import pyarrow as pa
+
+    column, n_rows = table.column(name), table.num_rows
+    if pa.types.is_dictionary(column.type):
+        column = column.cast(column.type.value_type)
+    if pa.types.is_nested(column.type):
+        return None  # no table of ours has such columns, and reading it says so
+    text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
+    whole = pa.types.is_integer(column.type)
+    n_distinct = len(column.unique()) - (column.null_count > 0)
+    if features is not None and name in features:
+        return _sensitive(name)
+    if n_distinct == 0:
+        return ColumnGuess(name, Role.IGNORE, "it has no values")
+    if n_distinct == n_rows > 1 and (_one_word(column) if text else whole and (KEY.search(name) or _counts(column))):
+        return ColumnGuess(name, Role.ID, "different in every row: it names records, and the model does not see it")
+    key = bool(KEY.search(name)) and (text or whole)
+    if key and n_distinct > FEWEST_OF_KEY and ROWS_OF_KEY * n_distinct >= n_rows:
+        called = "the key of a person" if PERSON.search(name) else "a key"
+        why = f"it looks like {called}: if a person has several rows, set the role person"
+        return ColumnGuess(name, Role.IGNORE, why, other=Role.PERSON)
+    if features is not None:
+        return ColumnGuess(name, Role.IGNORE, "the model does not take it")
+    if text and n_distinct > max(MOST_TEXTS, n_rows // 2):
+        return ColumnGuess(name, Role.IGNORE, "different texts in most rows: it is no category")
+    if whole and CODE.search(name):
+        return ColumnGuess(name, Role.FEATURE, "it looks like codes, whose order means nothing", Kind.CATEGORICAL)
+    if pa.types.is_temporal(column.type):
+        return ColumnGuess(name, Role.FEATURE, "a point of time, which the model takes as a number")
+    return _sensitive(name)
+
+
+def _sensitive(name: str) -> ColumnGuess | None:
+    if not SENSITIVE.search(name):
+        return None
+    return ColumnGuess(name, Role.FEATURE, "with the role sensitive, attackers try to infer it", other=Role.SENSITIVE)
+
+
+def _one_word(column: pa.ChunkedArray) -> bool:
+    """Whether no text of a column holds a space."""
+    import pyarrow.compute as pc
+
+    return not pc.any(pc.match_substring(column, " ")).as_py()
+
+
+def _counts(column: pa.ChunkedArray) -> bool:
+    """Whether whole numbers without repetition are those of rows: from 0 or 1, without a gap."""
+    import pyarrow.compute as pc
+
+    ends = pc.min_max(column).as_py()
+    return ends["min"] in (0, 1) and ends["max"] - ends["min"] + 1 == len(column)
+
+
+def possible_persons(table: pa.Table, target: str) -> list[str]:
+    """The columns that look like keys of persons with several rows."""
+    return [one.name for one in guess_columns(table, target) if one.other is Role.PERSON]
+
+
+def first_config(
+    table: pa.Table,
+    path: Path,
+    target: str,
+    *,
+    out: Path,
+    holdout: Path | None = None,
+    model: str | None = None,
+    person: str | None = None,
+) -> Start:
+    """The text of a file that ``leakgauge audit`` takes as it is; it is checked on the records themselves.
+
+    Args:
+        table: of all records, or of the training records if there is a holdout.
+        path: from where it was read.
+        target: name of the label column.
+        out: the file to be; paths in it are relative to its folder.
+        holdout: records that the model was not trained on.
+        model: the name of a recipe, or a model file; by default a recipe that suits the task.
+        person: name of the column that says whose row each is.
+
+    Raises:
+        InputError: a column or a file cannot be used.
+    """
+    file = None if model is None or model in {one.name for one in RECIPES} else Path(model)
+    if file is not None and holdout is None:
+        raise ConfigError(
+            f"--model {model} is no recipe, so it is the file of a trained model: TABLE must hold its training records "
+            f"and --holdout others; give --holdout, or one of {', '.join(one.name for one in RECIPES)}"
+        )
+    features = None if file is None else getattr(load_estimator(file), "feature_names_in_", None)
+    guesses = guess_columns(table, target, person=person, features=None if features is None else {*map(str, features)})
+    blocks = [_HEAD.format(out=one_line(out.name)), "\n".join(_data(path, holdout, target, out.parent))]
+    blocks += ["\n".join(_column(guess)) for guess in guesses]
+    if file is not None:
+        chosen = ['kind = "file"', f"path = {_path(file, out.parent)}"]
+    else:
+        name = model or parse_config("\n\n".join(blocks), out).subjects()[0].name
+        learner = 'kind = "recipe"         # a learner that the audit trains; or "file", "factory", "endpoint"'
+        chosen = [learner, f"name = {_quoted(name)}"]
+    text = "\n\n".join([*blocks, "\n".join(["[[models]]", *chosen]), _REST])
+    config = parse_config(text, out)
+    if model is not None:
+        config.subjects()  # else that was done
+    return Start(text, guesses)
+
+
+def write_first(start: Start, out: Path) -> None:
+    """Write the file; one that is there is never replaced.
+
+    Raises:
+        ConfigError: as :func:`refuse_out`, or the file cannot be written.
+    """
+    refuse_out(out)
+    try:
+        with out.open("x", encoding="utf-8") as file:
+            file.write(start.text)
+    except OSError as error:
+        raise ConfigError(f"{out} cannot be written ({error.strerror}); name another file with --out") from None
+
+
+def refuse_out(out: Path) -> None:
+    """Raise ConfigError for a file that is there already, or whose folder is not."""
+    if out.exists() or out.is_symlink():
+        raise ConfigError(f"{out} is there already, and is not replaced; name another file with --out")
+    if not out.parent.is_dir():
+        raise ConfigError(f"{out} cannot be written (there is no such folder); name another file with --out")
+
+
+_HEAD = """# An audit of leakgauge, with guesses about the columns: read them before you trust a verdict. Then
+#
+#     leakgauge explain {out}      shows what would be done, and how long it takes
+#     leakgauge audit {out}        does it
+#
+# Paths are relative to this file. Columns that are not described here are features, numbers as numbers and texts as
+# categories. leakgauge schema config prints all keys."""
+
+_REST = """\
+# [rule]                       # the defaults:
+# dtp = 1.0                    # largest differential training privacy, in nats
+# advantage = 0.1              # largest advantage of a membership or attribute attack
+
+# [release]
+# outputs = "as is"            # or "binned" or "labels": what the released model outputs
+"""
+
+
+def _data(path: Path, holdout: Path | None, target: str, folder: Path) -> Iterator[str]:
+    yield "[data]"
+    if holdout is None:
+        yield f"file = {_path(path, folder)}    # half of it is drawn for training, the rest is the holdout"
+        yield "# train_records = 1000         # draw fewer, for a first look"
+        yield "# holdout_records = 1000"
+    else:
+        yield f"train = {_path(path, folder)}"
+        yield f"holdout = {_path(holdout, folder)}"
+    yield f"target = {_quoted(target)}"
+
+
+def _column(guess: ColumnGuess) -> Iterator[str]:
+    yield f"# {one_line(guess.why)}"
+    yield "[[data.columns]]"
+    yield f"name = {_quoted(guess.name)}"
+    if guess.kind is not None:
+        yield f'type = "{guess.kind.value}"'
+    if guess.role is not Role.FEATURE:
+        yield f'role = "{guess.role.value}"'
+    if guess.other is not None:
+        instead = "" if guess.role is Role.FEATURE else "    # in its place"
+        yield f'# role = "{guess.other.value}"{instead}'
+
+
+def _path(path: Path, folder: Path) -> str:
+    return _quoted(Path(os.path.relpath(path.resolve(), folder.resolve())).as_posix())
+
+
+def _quoted(text: str) -> str:
+    """As a basic string of TOML."""
+    return json.dumps(text, ensure_ascii=False).replace("\x7f", "\\u007f")

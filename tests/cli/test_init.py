@@ -1,0 +1,177 @@
+"""``leakgauge init``: from a table to an audit."""
+
+from __future__ import annotations
+
+import os
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+import typer
+
+from leakgauge.auditing.starting import guess_columns
+from leakgauge.cli.init import init as init_command
+
+Written = Callable[..., Path]
+
+DATA = os.environ.get("LEAKGAUGE_DATA")
+VISITS = {"encounter_id": "id", "patient_nbr": "person"}
+
+
+def roles(path: Path) -> dict[str, str]:
+    columns = tomllib.loads(path.read_text())["data"].get("columns", [])
+    return {one["name"]: one.get("role", "feature") for one in columns}
+
+
+@pytest.fixture
+def visits(tmp_path: Path) -> Path:
+    """40 visits of 15 patients, with a bit of everything."""
+    rng = np.random.default_rng(0)
+    n = 40
+    table = pd.DataFrame(
+        {
+            "visit_id": rng.permutation(n) + 1000,
+            "row": np.arange(n),
+            "patient_nbr": rng.integers(0, 15, n) + 7_000_000,
+            "ward_id": rng.integers(1, 4, n),
+            "admitted": pd.date_range("2020-01-01", periods=n, freq="h").strftime("%Y-%m-%d"),
+            "sex": rng.choice(["f", "m"], n),
+            "age": rng.integers(18, 90, n),
+            "note": [f"free words {i} of a nurse" for i in range(n)],
+            "nothing": [None] * n,
+            'odd "name" \\ ü': rng.normal(size=n),
+            "ill": rng.choice(["yes", "no"], n),
+        }
+    )
+    table.to_csv(tmp_path / "visits.csv", index=False)
+    return tmp_path / "visits.csv"
+
+
+def test_the_roles_are_guessed_and_no_value_is_written(cli: Callable, visits: Path) -> None:
+    printed = cli("init", visits, "--target", "ill")
+    assert printed.code == 0, printed.err
+    assert printed.out == "audit.toml\n"
+    assert roles(Path("audit.toml")) == {
+        "visit_id": "id",
+        "row": "ignore",
+        "patient_nbr": "ignore",
+        "ward_id": "feature",
+        "admitted": "feature",
+        "sex": "feature",
+        "note": "ignore",
+        "nothing": "ignore",
+    }
+    text = Path("audit.toml").read_text()
+    assert '# role = "person"    # in its place' in text
+    assert '# role = "sensitive"' in text
+    assert 'name = "ward_id"\ntype = "categorical"' in text
+    for value in ("nurse", "2020", '"f"', '"yes"', "700000", "1001"):
+        assert value not in text
+    assert "patient_nbr: ignore. it looks like the key of a person" in printed.err
+
+
+def test_it_is_never_replaced(cli: Callable, visits: Path) -> None:
+    assert cli("init", visits, "--target", "ill").code == 0
+    before = Path("audit.toml").read_bytes()
+    printed = cli("init", visits, "--target", "sex")
+    assert printed.code == 2
+    assert "audit.toml is there already, and is not replaced" in printed.err
+    assert Path("audit.toml").read_bytes() == before
+    assert cli("init", visits, "--target", "sex", "--out", "other.toml").code == 0
+    refused = cli("init", visits, "--target", "sex", "--out", "no/where.toml")
+    assert refused.code == 2
+    assert "cannot be written" in refused.err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ((), "--target: missing"),
+        (("--target", "il"), "--target: no column is called 'il'; did you mean 'ill'?"),
+        (("--target", "ill", "--person", "patient"), "--person: no column is called 'patient'"),
+        (("--target", "ill", "--model", "model.skops"), "give --holdout"),
+        (("--target", "nothing"), "nothing"),
+    ],
+)
+def test_what_cannot_be_used_writes_nothing(cli: Callable, visits: Path, options: tuple[str, ...], said: str) -> None:
+    printed = cli("init", visits, *options)
+    assert printed.code == 2
+    assert said in printed.err
+    assert not Path("audit.toml").exists()
+
+
+def test_on_a_terminal_it_asks_for_what_is_not_given(
+    cli: Callable, visits: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[str] = []
+    monkeypatch.setattr("leakgauge.cli.init._asks", lambda: True)
+    monkeypatch.setattr(typer, "prompt", lambda text, **_: asked.append(text) or "ill")
+    monkeypatch.setattr(typer, "confirm", lambda text, **_: asked.append(text) or True)
+    assert cli("init", visits).code == 0
+    assert len(asked) == 2
+    assert "patient_nbr" in asked[1]
+    assert roles(Path("audit.toml"))["patient_nbr"] == "person"
+    asked.clear()
+    assert cli("init", visits, "--target", "ill", "--person", "none", "--out", "none.toml").code == 0
+    assert asked == []
+    assert roles(Path("none.toml"))["patient_nbr"] == "ignore"
+
+
+def test_every_answer_has_an_option() -> None:
+    assert {"target", "person"} <= set(init_command.__annotations__)
+
+
+def test_a_file_without_a_line_of_names_gives_no_names_away(tmp_path: Path) -> None:
+    """What stands there for the name of a column is the value of a record."""
+    import pyarrow as pa
+
+    table = pa.table({"4711": ["a", "b"], "ill": [0, 1]})
+    assert guess_columns(table, "ill") == ()
+
+
+def test_a_model_file_says_which_columns_are_features(cli: Callable, tmp_path: Path) -> None:
+    from sklearn.linear_model import LogisticRegression
+    from skops import io
+
+    rng = np.random.default_rng(0)
+    for name in ("train", "holdout"):
+        table = pd.DataFrame({"a": rng.normal(size=40), "b_id": rng.permutation(40), "c": rng.normal(size=40)})
+        table["y"] = (table["a"] > 0).astype(int)
+        table.to_csv(tmp_path / f"{name}.csv", index=False)
+    train = pd.read_csv(tmp_path / "train.csv")
+    io.dump(LogisticRegression().fit(train[["a", "b_id"]], train["y"]), tmp_path / "model.skops")
+    (tmp_path / "configs").mkdir()
+    out = tmp_path / "configs" / "audit.toml"
+    given = ("--holdout", tmp_path / "holdout.csv", "--model", tmp_path / "model.skops", "--target", "y")
+    assert cli("init", tmp_path / "train.csv", *given, "--out", out).code == 0
+    assert roles(out) == {"c": "ignore"}
+    assert 'path = "../model.skops"' in out.read_text()
+    assert cli("audit", out, "--run", "run", "--budget", "5s").code in (0, 1, 3)
+
+
+@pytest.mark.skipif(DATA is None, reason="LEAKGAUGE_DATA is not set")
+@pytest.mark.parametrize(
+    ("file", "target", "person", "expected"),
+    [
+        ("adult/adult.csv.gz", "income", "none", {}),
+        ("diabetes130/diabetic_data.csv.xz", "readmitted", "patient_nbr", VISITS),
+        ("eyedata/eyedata.csv.gz", "y", "none", {}),
+        ("acs_pums/nist_acs_ma2018.csv.gz", "SEX", "none", {}),
+    ],
+)
+def test_from_a_real_table_to_an_audit(
+    cli: Callable, file: str, target: str, person: str, expected: dict[str, str]
+) -> None:
+    """What is written is explained and audited as it is, on fewer records."""
+    printed = cli("init", Path(str(DATA)) / file, "--target", target, "--person", person)
+    assert printed.code == 0, printed.err
+    found = roles(Path("audit.toml"))
+    assert {name: role for name, role in found.items() if role != "feature"} == expected
+    fewer = ("--train-records", 50, "--holdout-records", 50)
+    explained = cli("explain", "audit.toml", *fewer)
+    assert explained.code == 0, explained.err
+    audited = cli("audit", "audit.toml", *fewer, "--budget", "5s", "--run", "run")
+    assert audited.code in (0, 1, 3), audited.err
