@@ -33,6 +33,7 @@ napoleon_use_ivar = True
 suppress_warnings = ["ref.python"]  # a short name that several packages export links to one of them
 
 toc_object_entries = False  # each page lists its names; the tree of all of them takes half of the build
+pygments_dark_style = "github-dark"
 html_theme = "furo"
 html_title = f"leakgauge {release}"
 html_static_path = ["_static"]
@@ -54,6 +55,13 @@ def block(writer: Any, node: nodes.math_block) -> None:
     raise nodes.SkipNode
 
 
+def dashes(app: Any, doctree: nodes.document) -> None:
+    """Two hyphens between a parameter and its description, as Sphinx writes them, become a dash."""
+    for node in list(doctree.findall(lambda one: isinstance(one, nodes.Text) and one.astext() == " -- ")):
+        node.parent.replace(node, nodes.Text(" – "))
+
+
 def setup(app: Any) -> None:
     """Formulas are drawn without MathJax."""
     app.add_html_math_renderer("mathml", (inline, None), (block, None))
+    app.connect("doctree-read", dashes)

@@ -53,6 +53,7 @@ def gather(out: Path) -> None:
     for name, make in MADE.items():
         pages[f"{name}.md"] += f"\n\n{make()}\n"
     packages = {module.__name__: reference.package(module) for module in reference.packages()}
+    packages["leakgauge.errors"] = reference.errors()
     pages |= {f"api/{name}.md": text for name, text in packages.items()}
     pages["api.md"] += toctree(f"api/{name}" for name in packages)
     notebooks = sorted((ROOT / "examples").glob("*.ipynb"))
@@ -144,7 +145,7 @@ def executed(made: Any, folder: Path) -> Any:
     if not kept.exists():
         work = folder / "work"
         work.mkdir(parents=True, exist_ok=True)
-        os.environ["CI"] = ""
+        os.environ["CI"] = "true"  # no progress bars
         ran = NotebookClient(made, timeout=300, resources={"metadata": {"path": str(work)}}).execute()
         shutil.rmtree(work)
         write(kept, json.dumps(ran))

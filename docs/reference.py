@@ -30,9 +30,6 @@ from leakgauge.auditing.config import Config
 from leakgauge.auditing.tables import Or
 from leakgauge.cli.main import app
 
-MODULES = ("errors", "checking")
-"""Modules that are not packages and whose names users meet: errors that they catch, checks that settings name."""
-
 
 def command_line() -> str:
     """Every command with its arguments, options, defaults and examples."""
@@ -98,17 +95,10 @@ def settings_file() -> str:
             continue
         shown[part] = path
         parts += [f"## {_table_name(path)}", _doc(part)]
-        rows = [
-            (f"`{key}`", _kind(field), _default(field), _plain(field.description or "")) for key, field in keys(part)
-        ]
-        parts.append(_table(("key", "holds", "default", "what it is"), [row for row in rows if any(row[1:])]))
+        fields = part.model_fields.items()
+        rows = [(f"`{key}`", _kind(one), _default(one), _plain(one.description or "")) for key, one in fields]
+        parts.append(_table(("key", "holds", "default", "what it is"), rows))
     return "\n\n".join(parts)
-
-
-def keys(part: Any) -> list[tuple[str, Any]]:
-    """The keys of a table, without those that are tables themselves."""
-    tables = {path[0] for path in Config.sections if path}
-    return [(key, field) for key, field in part.model_fields.items() if part is not Config or key not in tables]
 
 
 def _table_name(path: tuple[str, ...]) -> str:
@@ -217,6 +207,22 @@ def package(module: types.ModuleType) -> str:
         if names:
             parts += [f"\n## {title}\n", "```{eval-rst}", *(_entry(module, name) for name in names), "```"]
     return "\n".join(parts)
+
+
+def errors() -> str:
+    """The page of the errors, which users catch and no package exports."""
+    return """# `leakgauge.errors`
+
+```python
+from leakgauge.errors import LeakgaugeError
+```
+
+```{eval-rst}
+.. automodule:: leakgauge.errors
+   :members:
+   :show-inheritance:
+```
+"""
 
 
 def _home(module: types.ModuleType, name: str) -> types.ModuleType:
