@@ -14,7 +14,9 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from itertools import repeat
 from pathlib import Path
 from typing import Any
 
@@ -44,32 +46,38 @@ LONG = ("patients",)
 
 
 def gather(out: Path) -> None:
-    """Write all pages; those that are as before keep their time, so that sphinx-build leaves them alone."""
-    made = {path.name: path.read_text("utf-8") for path in (ROOT / "docs").glob("*.md")}
-    made |= {f"benchmarks/{path.name}": path.read_text("utf-8") for path in (ROOT / "docs" / "benchmarks").glob("*.md")}
-    pages = {name: relinked(text, Path("docs", name), Path(name)) for name, text in made.items()}
-    for source in ("CONTRIBUTING.md", "CHANGELOG.md"):
-        pages[MOVED[source]] = relinked((ROOT / source).read_text("utf-8"), Path(source), Path(MOVED[source]))
-    for name, make in MADE.items():
-        pages[f"{name}.md"] += f"\n\n{make()}\n"
-    packages = {module.__name__: reference.package(module) for module in reference.packages()}
-    packages["leakgauge.errors"] = reference.errors()
-    pages |= {f"api/{name}.md": text for name, text in packages.items()}
-    pages["api.md"] += toctree(f"api/{name}" for name in packages)
-    notebooks = sorted((ROOT / "examples").glob("*.ipynb"))
-    pages |= {f"gallery/{path.stem}.md": notebook(path, out / "gallery") for path in notebooks}
-    pages["gallery.md"] += toctree(f"gallery/{path.stem}" for path in notebooks)
+    """Write all pages; those that are as before keep their time, so that sphinx-build does not read them again."""
+    pages = written()
+    pages |= {f"{name}.md": f"{pages[f'{name}.md']}\n\n{make()}\n" for name, make in MADE.items()}
+    api = {f"api/{module.__name__}": reference.package(module) for module in reference.packages()}
+    api["api/leakgauge.errors"] = reference.errors()
+    gallery = {f"gallery/{name}": text for name, text in notebooks(out / "gallery").items()}
+    pages |= {f"{name}.md": text for name, text in (api | gallery).items()}
+    pages["api.md"] += toctree(api)
+    pages["gallery.md"] += toctree(gallery)
     pages["benchmarks.md"] = benchmarks(sorted(name for name in pages if name.startswith("benchmarks/")))
     pages["index.md"] += contents(sorted(name.removesuffix(".md") for name in pages if "/" not in name))
-    for path in [*(ROOT / "docs").rglob("*.svg"), *(ROOT / "docs").rglob("*.png")]:
-        copy(path, out / path.relative_to(ROOT / "docs"))
-    for path in (ROOT / "examples").glob("*.*"):
-        copy(path, out / "examples" / path.name)
     for old in out.rglob("*.md"):
         if old.relative_to(out).as_posix() not in pages:
             old.unlink()
     for name, text in pages.items():
         write(out / name, text)
+    docs, examples = ROOT / "docs", ROOT / "examples"
+    for path in (*docs.rglob("*.svg"), *docs.rglob("*.png")):
+        write(out / path.relative_to(docs), path.read_bytes())
+    for path in examples.glob("*.*"):
+        write(out / "examples" / path.name, path.read_bytes())
+
+
+def written() -> dict[str, str]:
+    """The pages that are written by hand or by benchmarks, with links as on the site."""
+    docs = ROOT / "docs"
+    sources = {path: path.relative_to(docs) for path in (*docs.glob("*.md"), *docs.glob("benchmarks/*.md"))}
+    sources |= {ROOT / name: Path(MOVED[name]) for name in ("CONTRIBUTING.md", "CHANGELOG.md")}
+    return {
+        page.as_posix(): relinked(path.read_text("utf-8"), path.relative_to(ROOT), page)
+        for path, page in sources.items()
+    }
 
 
 def relinked(text: str, source: Path, page: Path) -> str:
@@ -93,9 +101,9 @@ def relinked(text: str, source: Path, page: Path) -> str:
     return "".join(part if part.startswith("```") else linked.sub(link, part) for part in parts)
 
 
-def toctree(names: Any, *, title: str = "", hidden: bool = False, depth: int = 1) -> str:
-    """A table of contents, as MyST writes it."""
-    options = [f":caption: {title}"] * bool(title) + [":hidden:"] * hidden + [f":maxdepth: {depth}"]
+def toctree(names: Iterable[str], *, title: str = "") -> str:
+    """A table of contents, as MyST writes it; one with a title stands beside the page only."""
+    options = [f":caption: {title}", ":hidden:"] if title else [":maxdepth: 1"]
     return "\n\n```{toctree}\n" + "\n".join([*options, "", *names]) + "\n```\n"
 
 
@@ -104,7 +112,7 @@ def contents(pages: list[str]) -> str:
     named = {name for names in SECTIONS.values() for name in names} | {"index"}
     others = [name for name in pages if name not in named]
     placed = {title: others if names == ["*"] else names for title, names in SECTIONS.items()}
-    return "".join(toctree(names, title=title, hidden=True) for title, names in placed.items())
+    return "".join(toctree(names, title=title) for title, names in placed.items())
 
 
 def benchmarks(names: list[str]) -> str:
@@ -113,6 +121,13 @@ def benchmarks(names: list[str]) -> str:
     return f"# Benchmarks\n\n{text}\n\n    python benchmarks/coverage.py\n" + toctree(
         name.removesuffix(".md") for name in names
     )
+
+
+def notebooks(folder: Path) -> dict[str, str]:
+    """The pages of the notebooks by name; several are executed at a time, each in a process of its own."""
+    paths = sorted((ROOT / "examples").glob("*.ipynb"))
+    with ThreadPoolExecutor() as pool:
+        return dict(zip([path.stem for path in paths], pool.map(notebook, paths, repeat(folder)), strict=True))
 
 
 def notebook(path: Path, folder: Path) -> str:
@@ -143,7 +158,7 @@ def executed(made: Any, folder: Path) -> Any:
         digest.update(source.read_bytes())
     kept = folder / f"{digest.hexdigest()[:16]}.json"
     if not kept.exists():
-        work = folder / "work"
+        work = folder / kept.stem
         work.mkdir(parents=True, exist_ok=True)
         os.environ["CI"] = "true"  # no progress bars
         ran = NotebookClient(made, timeout=300, resources={"metadata": {"path": str(work)}}).execute()
@@ -172,11 +187,6 @@ def write(path: Path, content: str | bytes) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists() or path.read_bytes() != data:
         path.write_bytes(data)
-
-
-def copy(path: Path, target: Path) -> None:
-    """Copy a file, unless it is there with this content."""
-    write(target, path.read_bytes())
 
 
 if __name__ == "__main__":

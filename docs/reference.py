@@ -250,13 +250,19 @@ def _entry(module: types.ModuleType, name: str) -> str:
 
 def _docstring(module: types.ModuleType, name: str) -> str:
     """The string below a constant, in whichever module of the package assigns it."""
-    folder = Path(inspect.getfile(module)).parent
-    for path in sorted(folder.rglob("*.py")):
-        body = ast.parse(path.read_text("utf-8")).body
-        for one, below in itertools.pairwise(body):
-            targets = one.targets if isinstance(one, ast.Assign) else [getattr(one, "target", None)]
-            if any(isinstance(target, ast.Name) and target.id == name for target in targets):
-                match below:
-                    case ast.Expr(value=ast.Constant(value=str(text))):
-                        return inspect.cleandoc(text)
+    for path in sorted(Path(inspect.getfile(module)).parent.rglob("*.py")):
+        if name in (found := _constants(path)):
+            return found[name]
     return ""
+
+
+@functools.cache
+def _constants(path: Path) -> dict[str, str]:
+    """Names that a module assigns, with the string below each."""
+    found = {}
+    for one, below in itertools.pairwise(ast.parse(path.read_text("utf-8")).body):
+        targets = one.targets if isinstance(one, ast.Assign) else [getattr(one, "target", None)]
+        match below:
+            case ast.Expr(value=ast.Constant(value=str(text))):
+                found |= {target.id: inspect.cleandoc(text) for target in targets if isinstance(target, ast.Name)}
+    return found
