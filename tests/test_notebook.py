@@ -49,7 +49,7 @@ def cell_of(notebook: Any, source: str) -> Any:
     return next(cell for cell in notebook.cells if cell.cell_type == "code" and source in cell.source)
 
 
-@pytest.mark.parametrize("path", [EXAMPLE, PATIENTS], ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", sorted(EXAMPLES.glob("*.ipynb")), ids=lambda path: path.stem)
 def test_examples_are_kept_without_outputs(path):
     cells = [cell for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
     assert len(cells) > 5

@@ -95,7 +95,7 @@ def marker_label(key: bytes, x: ArrayLike, n_classes: int) -> Labels:
     Args:
         key: The secret.
         x: The record, as for `marker_input`: not the marker's input.
-        n_classes: Number of labels |Y|, at least 2.
+        n_classes: Number of labels ``|Y|``, at least 2.
 
     Returns:
         Class codes int `[n]`.

@@ -55,7 +55,7 @@ def colluding_advantage_yeom(n_classes: int, n_keys: int, mu: float = 0.0) -> fl
     """Return the advantage as printed; a little below the exact `colluding_advantage`, by `mu / n_classes^n_keys`.
 
     Args:
-        n_classes: Number of labels |Y|, at least 2; the paper's m is its logarithm to base 2.
+        n_classes: Number of labels ``|Y|``, at least 2; the paper's m is its logarithm to base 2.
         n_keys: Shared keys, at least 1.
         mu: Probability that a fresh record is among the training records, in [0, 1].
 
@@ -77,7 +77,7 @@ def colluding_advantage(n_classes: int, n_keys: int, mu: float = 0.0, *, min_mat
     """Return the advantage of the attacker with the keys against the idealised model, which is exact.
 
     Args:
-        n_classes: Number of labels |Y|, at least 2.
+        n_classes: Number of labels ``|Y|``, at least 2.
         n_keys: Shared keys, at least 1.
         mu: Probability that a fresh record is among the training records, in [0, 1].
         min_matches: Answers that must be a marker's for "member", in 1..n_keys; by default all.
@@ -105,7 +105,7 @@ def colluding_false_positive_rate(
     its markers by chance alone, each with probability `1 / n_classes`, since labels of markers are uniform.
 
     Args:
-        n_classes: Number of labels |Y|, at least 2.
+        n_classes: Number of labels ``|Y|``, at least 2.
         n_keys: Shared keys, at least 1.
         mu: Probability that a fresh record is among the training records, in [0, 1]; 0 for the rate of records
             that are not.

@@ -73,7 +73,7 @@ def gaussian_advantage(sigma_in: float, sigma_out: float) -> float:
 
 
 def gaussian_advantage_sigma_in_only(sigma_in: float, sigma_out: float) -> float:
-    """Return the advantage of the attacker who knows `sigma_in` alone: member if and only if |error| < sigma_in.
+    """Return the advantage of the attacker who knows `sigma_in` alone: member if and only if `abs(error) < sigma_in`.
 
     Args:
         sigma_in: Standard deviation of the error on members, finite and at least 0.

@@ -1,0 +1,67 @@
+"""How Sphinx builds the site: MyST for Markdown, furo for looks, and nothing that a page would fetch from elsewhere."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from docutils import nodes
+from docutils.utils.math.latex2mathml import tex2mathml
+
+from leakgauge import __version__
+
+project = "leakgauge"
+author = "the leakgauge authors"
+release = __version__
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
+root_doc = "index"
+exclude_patterns = ["examples"]
+
+myst_enable_extensions = ["dollarmath"]
+myst_heading_anchors = 4
+highlight_language = "text"
+smartquotes = False  # values of a TOML file are in straight quotes
+html_math_renderer = "mathml"
+
+autodoc_member_order = "bysource"
+autodoc_typehints_format = "short"
+autodoc_preserve_defaults = True
+python_use_unqualified_type_names = True
+python_maximum_signature_line_length = 100
+napoleon_google_docstring = True
+napoleon_numpy_docstring = False
+napoleon_use_ivar = True
+suppress_warnings = ["ref.python"]  # a short name that several packages export links to one of them
+
+toc_object_entries = False  # each page lists its names; the tree of all of them takes half of the build
+pygments_dark_style = "github-dark"
+html_theme = "furo"
+html_title = f"leakgauge {release}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_show_sourcelink = False
+html_copy_source = False
+html_show_copyright = False
+
+
+def inline(writer: Any, node: nodes.math) -> None:
+    """A formula within a line, as MathML, which browsers draw by themselves."""
+    writer.body.append(tex2mathml(node.astext()))
+    raise nodes.SkipNode
+
+
+def block(writer: Any, node: nodes.math_block) -> None:
+    """A formula on a line of its own."""
+    writer.body.append(f'<div class="formula">{tex2mathml(node.astext(), as_block=True)}</div>')
+    raise nodes.SkipNode
+
+
+def dashes(app: Any, doctree: nodes.document) -> None:
+    """Two hyphens between a parameter and its description, as Sphinx writes them, become a dash."""
+    for node in list(doctree.findall(lambda one: isinstance(one, nodes.Text) and one.astext() == " -- ")):
+        node.parent.replace(node, nodes.Text(" – "))
+
+
+def setup(app: Any) -> None:
+    """Formulas are drawn without MathJax."""
+    app.add_html_math_renderer("mathml", (inline, None), (block, None))
+    app.connect("doctree-read", dashes)
