@@ -9,6 +9,7 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import typer
 
@@ -175,3 +176,22 @@ def test_from_a_real_table_to_an_audit(
     assert explained.code == 0, explained.err
     audited = cli("audit", "audit.toml", *fewer, "--budget", "5s", "--run", "run")
     assert audited.code in (0, 1, 3), audited.err
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "guessed"),
+    [
+        ("customer", [f"C{i % 40:04d}" for i in range(100)], "ignore"),
+        ("patient", [i % 40 + 900 for i in range(100)], "ignore"),
+        ("who", [f"{i % 40:06d}-x" for i in range(100)], "ignore"),
+        ("user_age", [i % 70 + 18 for i in range(100)], None),  # a number about a person is no key
+        ("members", [i % 4 for i in range(100)], None),
+        ("region", ["north", "south"] * 50, None),
+        ("street", [f"some street {i % 40}" for i in range(100)], None),
+        ("band", [f"{i % 5}0-{i % 5}9" for i in range(100)], None),
+    ],
+)
+def test_keys_of_persons_are_seen_by_name_and_by_their_look(name, values, guessed):
+    table = pa.table({name: values, "x": list(range(100)), "y": ["a", "b"] * 50})
+    found = {one.name: one.role.value for one in guess_columns(table, "y")}
+    assert found.get(name) == guessed

@@ -49,6 +49,10 @@ MOST_TEXTS = 20
 """A column of more different texts than this, different in half of all rows, is no category."""
 
 
+MOSTLY = 0.9
+"""The share of texts that have to look like codes."""
+
+
 @dataclass(frozen=True)
 class ColumnGuess:
     """What a column may be.
@@ -129,7 +133,8 @@ def _guess(table: pa.Table, name: str, features: Collection[str] | None) -> Colu
         return ColumnGuess(name, Role.IGNORE, "it has no values")
     if n_distinct == n_rows > 1 and (_one_word(column) if text else whole and (KEY.search(name) or _counts(column))):
         return ColumnGuess(name, Role.ID, "different in every row: it names records, and the model does not see it")
-    key = bool(KEY.search(name)) and (text or whole)
+    key = (text or whole) and bool(KEY.search(name) or PERSON.fullmatch(name))
+    key = key or (text and n_distinct > MOST_TEXTS and _numbered(column))
     if key and n_distinct > FEWEST_OF_KEY and ROWS_OF_KEY * n_distinct >= n_rows:
         called = "the key of a person" if PERSON.search(name) else "a key"
         why = f"it looks like {called}: if a person has several rows, set the role person"
@@ -156,6 +161,16 @@ def _one_word(column: pa.ChunkedArray) -> bool:
     import pyarrow.compute as pc
 
     return not pc.any(pc.match_substring(column, " ")).as_py()
+
+
+def _numbered(column: pa.ChunkedArray) -> bool:
+    """Whether nearly all texts are one word with a digit in it and no plain number, as codes that name something are."""
+    import pyarrow.compute as pc
+
+    words = pc.match_substring_regex(column, r"^\S*\d\S*$")
+    numbers = pc.match_substring_regex(column, r"^[-+]?[\d.,]+$")
+    share = pc.mean(pc.cast(pc.and_not(words, numbers), "float64")).as_py()
+    return share is not None and share > MOSTLY
 
 
 def _counts(column: pa.ChunkedArray) -> bool:
