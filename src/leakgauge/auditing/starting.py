@@ -164,7 +164,7 @@ def _one_word(column: pa.ChunkedArray) -> bool:
 
 
 def _numbered(column: pa.ChunkedArray) -> bool:
-    """Whether nearly all texts are one word with a digit in it and no plain number, as codes that name something are."""
+    """Whether nearly all texts are one word with a digit in it and no plain number, as codes that name a thing are."""
     import pyarrow.compute as pc
 
     words = pc.match_substring_regex(column, r"^\S*\d\S*$")

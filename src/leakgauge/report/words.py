@@ -238,23 +238,30 @@ def against_limit(finding: Finding) -> str:
     return f"{value_and_interval(finding.estimate, places_for(finding.threshold))}, {limit}"
 
 
-def fold(nats: float) -> str:
+def fold(nats: float, limit: float | None = None) -> str:
     """How many times a probability changes, where its logarithm changes by so much.
 
-    >>> fold(1.0), fold(14.2)
-    ('2.7-fold', 'more than a million-fold')
+    With a limit, the digits that tell it from the limit.
+
+    >>> fold(1.0), fold(14.2), fold(1.001, limit=1.0)
+    ('2.7-fold', 'more than a million-fold', '2.721-fold')
     """
+    if limit is not None and nats != limit and math.isfinite(nats) and factor(nats) == factor(limit):
+        return f"{math.exp(nats):.3f}-fold" if nats < math.log(1e6) else f"{factor(nats)}-fold"
     return f"{factor(nats)}-fold"
 
 
-def of_hundred(share: float) -> str:
+def of_hundred(share: float, limit: float | None = None) -> str:
     """A share as so many of 100, with one decimal where it is not a whole number.
 
-    >>> of_hundred(0.571), of_hundred(0.55), of_hundred(1.0), of_hundred(0.99999)
-    ('57.1', '55', '100', '99.9')
+    With a limit, the digits that tell it from the limit.
+
+    >>> of_hundred(0.571), of_hundred(0.55), of_hundred(1.0), of_hundred(0.99999), of_hundred(0.5502, limit=0.55)
+    ('57.1', '55', '100', '99.9', '55.02')
     """
-    hundredths = 100 * share
-    text = f"{hundredths:.1f}"
+    if limit is not None and share != limit and of_hundred(share) == of_hundred(limit):
+        return f"{100 * share:.2f}"
+    text = f"{100 * share:.1f}"
     if text == "100.0" and share < 1:
         return "99.9"
     return text.removesuffix(".0")

@@ -42,7 +42,7 @@ class AttributesChapter(Chapter):
         what = "A sensitive attribute" if column is None else capital(column.called)
         if found is None:
             return f"{what}: whether the model reveals it was not measured completely; {limit} of 100 records."
-        low, high = of_hundred(found.low), of_hundred(found.high)
+        low, high = (of_hundred(end, finding.threshold) for end in (found.low, found.high))
         by = {
             Verdict.FAILS: f"at least {low}",
             Verdict.PASSES: f"at most {high}",

@@ -56,10 +56,10 @@ class InfluenceChapter(Chapter):
             case Verdict.FAILS if math.isinf(found.low):
                 return f"Leaving one record out changes whether some answer is possible at all; {at_most}."
             case Verdict.FAILS:
-                return f"Leaving one record out changes some answer {fold(found.low)}; {at_most}."
+                return f"Leaving one record out changes some answer {fold(found.low, limit)}; {at_most}."
             case Verdict.PASSES:
                 known = audit.influence is not None and audit.influence.proves(limit)
-                most = f"more than {fold(found.high)}"
+                most = f"more than {fold(found.high, limit)}"
                 if known:
                     return f"Leaving one record out cannot change any answer {most}; {at_most}."
                 return f"Leaving one record out was not found to change any answer {most}; {at_most}."

@@ -68,7 +68,8 @@ class MembershipChapter(Chapter):
         against = f"chance level is 50, the limit {of_hundred((1 + finding.threshold) / 2)}"
         if found is None:
             return "Whether attacks distinguish training records from others was not measured completely."
-        low, high = (of_hundred((1 + end) / 2) for end in (found.low, found.high))
+        limit = (1 + finding.threshold) / 2
+        low, high = (of_hundred((1 + end) / 2, limit) for end in (found.low, found.high))
         whose = "Of 100 records, half of them training records,"
         match finding.verdict:
             case Verdict.FAILS:

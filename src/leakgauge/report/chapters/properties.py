@@ -47,7 +47,7 @@ class PropertiesChapter(Chapter):
         about = f"which of two shares of the training records has the property{f' “{name}”' * bool(name)}"
         if found is None:
             return f"Whether an attacker can infer {about} was not measured completely; {against}, of 100."
-        low, high = of_hundred(found.low), of_hundred(found.high)
+        low, high = (of_hundred(end, finding.threshold) for end in (found.low, found.high))
         tells = {
             Verdict.FAILS: f"in at least {low}",
             Verdict.PASSES: f"in at most {high}",
