@@ -64,14 +64,27 @@ def test_nothing_runs_over_the_edge(page, width):
 def test_text_in_the_picture_stays_legible_on_a_telephone(page):
     page.set_viewport_size({"width": 360, "height": 800})
     smallest = page.evaluate(
-        """Math.min(...[...document.querySelectorAll('svg.frontier text')].map(t =>
-             parseFloat(getComputedStyle(t).fontSize) * t.ownerSVGElement.getBoundingClientRect().width / 720))"""
+        """Math.min(...[...document.querySelectorAll('svg.narrow text')].map(t =>
+             parseFloat(getComputedStyle(t).fontSize) * t.ownerSVGElement.getBoundingClientRect().width / 360))"""
     )
     assert smallest >= 10
 
 
-def test_no_label_covers_another_or_a_sign(page):
+@pytest.mark.parametrize("width", [390, 1280])
+def test_no_label_covers_another_or_a_sign_or_is_cut(page, width):
     """As the browser's own font is, not as wide as the picture takes letters to be."""
+    page.set_viewport_size({"width": width, "height": 900})
+    cut = page.evaluate(
+        """() => [...document.querySelectorAll('svg.frontier text')].filter(e => {
+             const [a, b] = [e.getBoundingClientRect(), e.ownerSVGElement.getBoundingClientRect()];
+             return a.width && (a.left < b.left - 1 || a.right > b.right + 1);
+           }).map(e => e.textContent)"""
+    )
+    assert cut == []
+    drawn = page.evaluate(
+        "[...document.querySelectorAll('svg.frontier')].map(e => e.getBoundingClientRect().width > 0)"
+    )
+    assert drawn == [width > 576, width < 576]
     overlaps = page.evaluate(
         """() => {
              const apart = (a, b) => a.right <= b.left || b.right <= a.left || a.bottom <= b.top || b.bottom <= a.top;

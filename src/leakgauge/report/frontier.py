@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from markupsafe import Markup
@@ -27,12 +27,35 @@ from leakgauge.report.words import counted, listing, value_and_interval
 from leakgauge.statistics import Estimate
 from leakgauge.statistics.numerals import MINUS
 
-WIDTH, HEIGHT = 720.0, 470.0
+
+@dataclass(frozen=True)
+class Sheet:
+    """The room of a picture.
+
+    Args:
+        width: of all of it.
+        height: likewise.
+        left: where the axes begin.
+        right: where they end.
+        bottom: where they stand.
+        is_narrow: for a telephone: short words, and a legend in two rows.
+    """
+
+    width: float
+    height: float
+    left: float
+    right: float
+    bottom: float
+    is_narrow: bool = False
+
+
+WIDE = Sheet(720.0, 470.0, 56.0, 700.0, 386.0)
+NARROW = Sheet(360.0, 470.0, 52.0, 352.0, 366.0, is_narrow=True)
 
 BEST = ", cheapest that passes"
 """What stands behind the name of the chosen defence."""
 
-_LEFT, _RIGHT, _TOP, _BOTTOM = 56.0, 700.0, 30.0, 386.0
+_TOP = 30.0
 _STRIP = 34.0
 """Height of the strip above the axes, for what has no measured risk."""
 
@@ -46,15 +69,17 @@ _RING = 13.0
 """Radius of the ring around the chosen sign."""
 
 
-def frontier_plot(document: ProtectionDocument, key: str) -> Markup:
+def frontier_plot(document: ProtectionDocument, key: str, sheet: Sheet = WIDE) -> Markup:
     """Risk against cost, with intervals, the limit of the release rule, the frontier, and the cheapest that passes.
 
     Args:
         document: the defences that were tried.
         key: distinguishes the ids of this picture from all others on the page.
+        sheet: how wide it is.
     """
     title = f"Risk against cost of {counted(len(document.tried) - 1, 'defence')} of {document.model}"
-    return picture("frontier", (WIDTH, HEIGHT), key, title, describe(document), _drawn(document))
+    look = "frontier narrow" if sheet.is_narrow else "frontier"
+    return picture(look, (sheet.width, sheet.height), key, title, describe(document), _drawn(document, sheet))
 
 
 def frontier_svg(document: ProtectionDocument) -> str:
@@ -68,13 +93,13 @@ def frontier_svg(document: ProtectionDocument) -> str:
     title = f"{document.model}: risk against cost of {counted(len(document.tried) - 1, 'defence')}"
     records = counted(document.undefended.audit.description.n_train, "training record")
     return standalone(
-        (WIDTH + 16, HEIGHT + 66),
+        (WIDE.width + 16, WIDE.height + 66),
         title,
         describe(document),
         Markup(_source("verdicts.svg")),
         text(16, 28, title, look="heading"),
         text(16, 47, f"{records}; every attacker knows the defence. Lower left is better."),
-        Markup('<g class="frontier" transform="translate(8 62)">{}</g>').format(_drawn(document)),
+        Markup('<g class="frontier" transform="translate(8 62)">{}</g>').format(_drawn(document, WIDE)),
         more_style=_source("frontier.css"),
     )
 
@@ -104,11 +129,12 @@ def describe(document: ProtectionDocument) -> str:
     return f"Lower left is better. {points}. 1 is the limit.{line} {best}"
 
 
-def _drawn(document: ProtectionDocument) -> Markup:
+def _drawn(document: ProtectionDocument, sheet: Sheet) -> Markup:
     """All that stands in the picture."""
-    x, y = _axes(document)
+    x, y = _axes(document, sheet)
     places = {one.name: _place(one, x, y) for one in document.tried}
-    names = {name: label_of(name) + (BEST if name == document.cheapest else "") for name in places}
+    best = "" if sheet.is_narrow else BEST
+    names = {name: label_of(name) + (best if name == document.cheapest else "") for name in places}
     corners = [places[name] for name in document.frontier]
     limit, limit_boxes = _limit(corners, x, y)
     crosses = [_cross(one, one.of_limits, x, y) for one in document.tried if one.of_limits is not None]
@@ -125,7 +151,7 @@ def _drawn(document: ProtectionDocument) -> Markup:
     top = y.end - (_STRIP if _has_strip(document) else 0)
     labels = place_labels(names, places, Box(x.start + 2, top + 2, x.end - 2, y.start - 2), avoid)
     return joined(
-        frame(x, y, _cost_label(document), MULTIPLE, top=13),
+        frame(x, y, _cost_label(document, sheet), MULTIPLE, top=13),
         _unmeasured(x, y) if _has_strip(document) else "",
         path("guess", "M", x.at(0.0), y.end, "V", y.start),
         limit,
@@ -140,11 +166,13 @@ def _drawn(document: ProtectionDocument) -> Markup:
         ),
         path("better", "M", x.start + 26, y.start - 26, "l-14 14m0 -9v9h9"),
         note(x.start + 32, y.start - 24, "start", "better"),
-        _legend(),
+        _legend(sheet),
     )
 
 
-def _cost_label(document: ProtectionDocument) -> str:
+def _cost_label(document: ProtectionDocument, sheet: Sheet) -> str:
+    if sheet.is_narrow:
+        return "cost on the holdout (0 is no defence)"
     if document.undefended.audit.description.answers == "values":
         return "cost: how much larger the mean squared error on the holdout is than without a defence"
     if document.undefended.calibration is None:
@@ -156,16 +184,16 @@ def _has_strip(document: ProtectionDocument) -> bool:
     return any(one.of_limits is None for one in document.tried)
 
 
-def _axes(document: ProtectionDocument) -> tuple[Axis, Axis]:
+def _axes(document: ProtectionDocument, sheet: Sheet) -> tuple[Axis, Axis]:
     """All costs fit in with their intervals, and so does the limit; what lies beyond the ends is drawn at them."""
     risks = [one.of_limits for one in document.tried if one.of_limits is not None]
     costs = [one.cost for one in document.tried]
-    x = Axis.around([0.0, *_ends(costs)], _LEFT, _RIGHT, room=0.06)
+    x = Axis.around([0.0, *_ends(costs)], sheet.left, sheet.right, room=0.06)
     top = _TOP + (_STRIP if _has_strip(document) else 0)
     # Names stand best to the left of where most points are.
     # The values and the limit decide what is shown; ends of intervals beyond that lie at the edge.
     high = min(MOST, max([3.0, *(2 * one.value for one in risks)]))
-    return replace(x, low=x.low - 0.05 * (x.high - x.low)), Axis(LEAST, high, _BOTTOM, top, is_log=True)
+    return replace(x, low=x.low - 0.05 * (x.high - x.low)), Axis(LEAST, high, sheet.bottom, top, is_log=True)
 
 
 def _ends(estimates: Iterable[Estimate]) -> list[float]:
@@ -221,14 +249,16 @@ def _leader(place: tuple[float, float], label: Label) -> Markup:
     return path("leader", "M", *place, "L", *label.box.nearest(place)) if label.distance >= 20 else Markup("")
 
 
-def _legend() -> Markup:
-    """One row below the axes."""
-    across, up = _LEFT, HEIGHT - 16
+def _legend(sheet: Sheet) -> Markup:
+    """Below the axes, in one row or two."""
+    across, up = sheet.left, sheet.height - (36 if sheet.is_narrow else 16)
     drawn = []
     for verdict in (Verdict.PASSES, Verdict.CANNOT_TELL, Verdict.FAILS):
         drawn += [_sign(verdict, across + SIGN, up - 4), text(across + 22, up, verdict.value)]
         across += 22 + LETTER * len(verdict.value) + 20
-    crosses = "simultaneous confidence intervals"
+    crosses = "intervals" if sheet.is_narrow else "simultaneous confidence intervals"
+    if sheet.is_narrow:
+        across, up = sheet.left, up + 22
     further = across + 30 + LETTER * len(crosses) + 14
     return joined(
         *drawn,
