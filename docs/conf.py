@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from docutils import nodes
@@ -51,7 +52,7 @@ def inline(writer: Any, node: nodes.math) -> None:
 
 def block(writer: Any, node: nodes.math_block) -> None:
     """A formula on a line of its own."""
-    writer.body.append(f'<div class="formula">{tex2mathml(node.astext(), as_block=True)}</div>')
+    writer.body.append(f'<div class="formula" tabindex="0">{tex2mathml(node.astext(), as_block=True)}</div>')
     raise nodes.SkipNode
 
 
@@ -61,7 +62,16 @@ def dashes(app: Any, doctree: nodes.document) -> None:
         node.parent.replace(node, nodes.Text(" – "))
 
 
+def reachable(app: Any, name: str, template: str, context: dict[str, Any], doctree: nodes.document | None) -> None:
+    """What scrolls can be reached by the keyboard, and captions of the contents are headings of a level."""
+    scrolled = r'<pre(?=>)|<div class="(?:output|table-wrapper[^"]*)"'
+    context["body"] = re.sub(scrolled, r'\g<0> tabindex="0"', context.get("body", ""))
+    tree = context.get("furo_navigation_tree", "")
+    context["furo_navigation_tree"] = tree.replace('role="heading"', 'role="heading" aria-level="2"')
+
+
 def setup(app: Any) -> None:
-    """Formulas are drawn without MathJax."""
+    """Formulas are drawn without MathJax, and pages are made easier to use without a mouse."""
     app.add_html_math_renderer("mathml", (inline, None), (block, None))
     app.connect("doctree-read", dashes)
+    app.connect("html-page-context", reachable, priority=900)  # after furo has made its tree

@@ -14,7 +14,7 @@ import os
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import repeat
 from pathlib import Path
@@ -41,6 +41,8 @@ MOVED = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md", "
 MADE: dict[str, Callable[[], str]] = {"command-line": reference.command_line, "settings": reference.settings_file}
 """Pages that end in what is made from the code."""
 
+LINK = re.compile(r"\]\((?P<target>[^)#\s]*)(?P<anchor>#[^)]*)?\)")
+
 LONG = ("patients",)
 """Notebooks that take minutes or data that are not at hand everywhere: shown without outputs."""
 
@@ -62,22 +64,32 @@ def gather(out: Path) -> None:
             old.unlink()
     for name, text in pages.items():
         write(out / name, text)
-    docs, examples = ROOT / "docs", ROOT / "examples"
-    for path in (*docs.rglob("*.svg"), *docs.rglob("*.png")):
-        write(out / path.relative_to(docs), path.read_bytes())
-    for path in examples.glob("*.*"):
-        write(out / "examples" / path.name, path.read_bytes())
+    for path in (*linked(), *(ROOT / "examples").glob("*.*")):
+        write(out / path.relative_to(ROOT).as_posix().removeprefix("docs/"), path.read_bytes())
+
+
+def sources() -> dict[Path, Path]:
+    """The pages that are written by hand or by benchmarks, and where they are on the site."""
+    docs = ROOT / "docs"
+    found = {path: path.relative_to(docs) for path in (*docs.glob("*.md"), *docs.glob("benchmarks/*.md"))}
+    return found | {ROOT / name: Path(MOVED[name]) for name in ("CONTRIBUTING.md", "CHANGELOG.md")}
 
 
 def written() -> dict[str, str]:
-    """The pages that are written by hand or by benchmarks, with links as on the site."""
-    docs = ROOT / "docs"
-    sources = {path: path.relative_to(docs) for path in (*docs.glob("*.md"), *docs.glob("benchmarks/*.md"))}
-    sources |= {ROOT / name: Path(MOVED[name]) for name in ("CONTRIBUTING.md", "CHANGELOG.md")}
+    """The texts of these pages, with links as on the site."""
     return {
         page.as_posix(): relinked(path.read_text("utf-8"), path.relative_to(ROOT), page)
-        for path, page in sources.items()
+        for path, page in sources().items()
     }
+
+
+def linked() -> Iterator[Path]:
+    """The files that these pages link to or show, and that are no pages themselves."""
+    for page in sources():
+        for match in LINK.finditer(page.read_text("utf-8")):
+            path = Path(os.path.normpath(page.parent / match["target"]))
+            if path.is_file() and path.suffix != ".md":
+                yield path
 
 
 def relinked(text: str, source: Path, page: Path) -> str:
@@ -97,8 +109,7 @@ def relinked(text: str, source: Path, page: Path) -> str:
         return f"]({os.path.relpath(moved, page.parent)}{anchor})"
 
     parts = re.split(r"(^```.*?^```$)", text, flags=re.M | re.S)
-    linked = re.compile(r"\]\((?P<target>[^)#\s]*)(?P<anchor>#[^)]*)?\)")
-    return "".join(part if part.startswith("```") else linked.sub(link, part) for part in parts)
+    return "".join(part if part.startswith("```") else LINK.sub(link, part) for part in parts)
 
 
 def toctree(names: Iterable[str], *, title: str = "") -> str:
