@@ -50,7 +50,7 @@ class Sheet:
 
 
 WIDE = Sheet(720.0, 470.0, 56.0, 700.0, 386.0)
-NARROW = Sheet(360.0, 470.0, 52.0, 352.0, 366.0, is_narrow=True)
+NARROW = Sheet(360.0, 470.0, 56.0, 352.0, 366.0, is_narrow=True)
 
 BEST = ", cheapest that passes"
 """What stands behind the name of the chosen defence."""
