@@ -152,7 +152,7 @@ def _drawn(document: ProtectionDocument, sheet: Sheet) -> Markup:
     labels = place_labels(names, places, Box(x.start + 2, top + 2, x.end - 2, y.start - 2), avoid)
     return joined(
         frame(x, y, _cost_label(document, sheet), MULTIPLE, top=13),
-        _unmeasured(x, y) if _has_strip(document) else "",
+        _unmeasured(x, y, sheet) if _has_strip(document) else "",
         path("guess", "M", x.at(0.0), y.end, "V", y.start),
         limit,
         *(cross for cross, _ in crosses),
@@ -234,9 +234,10 @@ def _limit(corners: Sequence[tuple[float, float]], x: Axis, y: Axis) -> tuple[Ma
     return drawn, [Box(x.start, up - 1, x.end, up + 1), Box(left - 8, up - 22, left + width + 8, up)]
 
 
-def _unmeasured(x: Axis, y: Axis) -> Markup:
+def _unmeasured(x: Axis, y: Axis, sheet: Sheet) -> Markup:
+    """The strip; where there is no room for its words, the caption has them."""
     strip = shape("rect", "noise", x=x.start, y=y.end - _STRIP, width=x.end - x.start, height=_STRIP - 4)
-    return strip + note(x.end - 6, y.end - _STRIP / 2 + 2, "end", "not measured")
+    return strip if sheet.is_narrow else strip + note(x.end - 6, y.end - _STRIP / 2 + 2, "end", "not measured")
 
 
 def _sign(verdict: Verdict, across: float, up: float) -> Markup:
