@@ -15,7 +15,7 @@ from leakgauge.auditing.finding import judge
 from leakgauge.auditing.influence.findings import MEASURE_FOUND
 from leakgauge.auditing.membership.findings import MEMBERSHIP_TAIL_MEASURE
 from leakgauge.auditing.membership.low_fpr import TPR_MEASURE
-from leakgauge.report import statement
+from leakgauge.report import statement, words
 from leakgauge.report.chapters import CHAPTERS
 from leakgauge.statistics import Estimate
 
@@ -126,3 +126,19 @@ def test_commands_follow_from_what_failed(documents):
     held = replace(result, findings=(found("file", NOT_NEEDED, 2, 2, 0.0),))
     assert statement.commands(held, "") == ["leakgauge inspect FILE --clean OUT"]
     assert statement.commands(documents.passing(), "") == []
+
+
+def test_what_passes_above_its_limit_says_how_it_is_judged():
+    """The audited model itself: it withholds a pass only where it is shown to be above the limit."""
+    itself = replace(found("membership", "m", 0.0, 0.15, 0.1), verdict=PASSES)
+    assert words.against_limit(itself) == "0.000 (0.000 to 0.150), limit 0.1, judged from below"
+    assert words.limit_of(found("membership", "m", 0.0, 0.05, 0.1)) == "limit 0.1"
+    assert words.limit_of(found("membership", "m", 0.0, 0.15, 0.1)) == "limit 0.1"
+
+
+def test_what_is_counted_is_no_value_of_its_check():
+    assert (
+        words.against_limit(found("file", CHECK + "degrees of freedom", 0, 0, 0.0))
+        == "0 found (exact), none may be found"
+    )
+    assert words.against_limit(found("file", SINGLE, 2, 3, 0.0)) == "2 found (2 to 3), none may be found"

@@ -230,12 +230,26 @@ def counted(n: int, one: str, many: str | None = None) -> str:
     return f"{n:,} {one if n == 1 else many or one + 's'}"
 
 
+def limit_of(finding: Finding) -> str:
+    """The limit of a finding; *from below* where it passes although its interval reaches above it.
+
+    So does the audited model itself, which withholds a pass only where it is shown to be above the limit.
+    """
+    if finding.threshold == finding.baseline == 0:
+        return "none may be found"  # what is counted: contents of a file, or places short of a check
+    found = finding.estimate
+    below = finding.verdict is Verdict.PASSES and found is not None and finding.threshold < found.high < math.inf
+    return f"limit {short(finding.threshold)}{', judged from below' if below else ''}"
+
+
 def against_limit(finding: Finding) -> str:
     """One finding's number against its limit, as in “0.312 (0.270 to 0.354), limit 0.1”."""
-    limit = f"limit {short(finding.threshold)}"
     if finding.estimate is None:
-        return f"not measured, {limit}"
-    return f"{value_and_interval(finding.estimate, places_for(finding.threshold))}, {limit}"
+        return f"not measured, {limit_of(finding)}"
+    counted_ = " found" if finding.threshold == finding.baseline == 0 else ""
+    value = number(finding.estimate.value, places_for(finding.threshold))
+    around = interval(finding.estimate, places_for(finding.threshold))
+    return f"{value}{counted_} ({around}), {limit_of(finding)}"
 
 
 def fold(nats: float, limit: float | None = None) -> str:

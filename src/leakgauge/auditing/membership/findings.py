@@ -197,8 +197,8 @@ def released_finding(
     sizes = [(one.title, one.advantage.magnitude, one.together.magnitude) for one in attacks]
     title, size, together = max(sizes, key=lambda one: (one[2].low > limit, withheld_low(one[1]), one[1].value))
     estimate = replace(size, low=min(size.value, together.low))
-    value = f"{title}: advantage {number(size.value)} ({interval_name(size.confidence)} {number(size.low)} to "
-    value += f"{number(size.high)}), limit {limit:g}"
+    value = f"{title}: advantage {number(size.value)} ({interval_name(size.confidence)} {number(estimate.low)} to "
+    value += f"{number(estimate.high)}), limit {limit:g}"
     remedy = ""
     if together.low > limit:
         verdict = Verdict.FAILS
