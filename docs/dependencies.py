@@ -79,8 +79,8 @@ EXTRAS = {
 }
 
 HEAD = """\
-What leakgauge depends on, as `pyproject.toml` says, with the licences that the packages state themselves. This page and a
-bill of materials (CycloneDX, `dist/leakgauge.cdx.json`) are written by"""
+What leakgauge depends on, as `pyproject.toml` says, with the licences that the packages state themselves. This page and
+a bill of materials (CycloneDX, `dist/leakgauge.cdx.json`) are written by"""
 
 LICENCES = {
     "Apache Software License": "Apache-2.0",
