@@ -62,7 +62,7 @@ def write_atomically(path: Path, write: Any) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-        _fsync_folder(path.parent)
+        fsync_folder(path.parent)
     except BaseException as error:
         with suppress(OSError):
             temporary.unlink()
@@ -73,7 +73,10 @@ def write_atomically(path: Path, write: Any) -> None:
         ) from error
 
 
-def _fsync_folder(folder: Path) -> None:
+def fsync_folder(folder: Path) -> None:
+    """Make the names in a folder last; where folders cannot be opened (Windows) the system does so by itself."""
+    if not hasattr(os, "O_DIRECTORY"):
+        return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)

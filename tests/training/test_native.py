@@ -18,21 +18,37 @@ def _fresh():
     kernels.cache_clear()
 
 
-def test_without_a_library_there_are_no_loops(monkeypatch, tmp_path):
+def test_without_a_library_there_are_no_loops_which_is_said_once(monkeypatch, tmp_path, caplog):
+    monkeypatch.delenv("LEAKGAUGE_NATIVE", raising=False)
     monkeypatch.setattr(native, "LIBRARY", tmp_path / "libkernels.so")
     assert kernels() is None
+    assert kernels() is None
+    assert [record.levelname for record in caplog.records] == ["WARNING"]
+    assert "the compiled loops are not installed; " in caplog.text
+    assert "more slowly" in caplog.text
 
 
-def test_a_file_that_is_no_library_is_left_aside(monkeypatch, tmp_path):
+def test_a_file_that_is_no_library_is_left_aside(monkeypatch, tmp_path, caplog):
+    monkeypatch.delenv("LEAKGAUGE_NATIVE", raising=False)
     broken = tmp_path / "libkernels.so"
     broken.write_bytes(b"not a library")
     monkeypatch.setattr(native, "LIBRARY", broken)
     assert kernels() is None
+    assert f"the compiled loops cannot be loaded ({broken}" in caplog.text
 
 
-def test_the_loops_can_be_left_aside(monkeypatch):
+def test_worker_processes_do_not_say_it_again(monkeypatch, tmp_path, caplog):
+    monkeypatch.delenv("LEAKGAUGE_NATIVE", raising=False)
+    monkeypatch.setattr(native, "LIBRARY", tmp_path / "libkernels.so")
+    monkeypatch.setattr(native.multiprocessing, "parent_process", lambda: "the one that said it")
+    assert kernels() is None
+    assert not caplog.records
+
+
+def test_the_loops_can_be_left_aside(monkeypatch, caplog):
     monkeypatch.setenv("LEAKGAUGE_NATIVE", "0")
     assert kernels() is None
+    assert not caplog.records
 
 
 @pytest.mark.skipif(os.environ.get("LEAKGAUGE_REQUIRE_NATIVE") != "1", reason="nothing says that there is a compiler")

@@ -124,9 +124,10 @@ def handed(prepared: PreparedJob, shape: tuple[int, ...] | None, workers: int = 
         with suppress(OSError):  # some systems leave mapped files as they are
             (folder / "job").write_bytes(b"")  # workers that keep it mapped keep no memory
     finally:
+        lock.close()  # Windows removes no file that is open
         shutil.rmtree(folder, ignore_errors=True)
-        lock.close()
-        resource_tracker.unregister(str(folder), "folder")
+        if not folder.exists():  # else the tracker removes it at the end, when no worker has it mapped any more
+            resource_tracker.unregister(str(folder), "folder")
 
 
 def _claimed(folder: Path) -> BinaryIO:

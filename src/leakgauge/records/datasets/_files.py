@@ -26,6 +26,7 @@ from typing import IO, Any
 
 from leakgauge.errors import DataError, InputError
 from leakgauge.progress import on_terminal
+from leakgauge.storing import fsync_folder
 
 VARIABLE = "LEAKGAUGE_DATA"
 """Environment variable that names a folder with data sets."""
@@ -216,7 +217,7 @@ def _fetched(form: StoredForm, cache: Path, progress: bool) -> Any:
         content = _read_fetched(form, parts)
         for file, part in zip(form.files, parts, strict=True):
             os.replace(part, cache / file.name)
-            _sync_folder((cache / file.name).parent)
+            fsync_folder((cache / file.name).parent)
     return content
 
 
@@ -249,15 +250,6 @@ def _temporary(target: Path) -> Iterator[Path]:
         yield Path(name)
     finally:
         Path(name).unlink(missing_ok=True)
-
-
-def _sync_folder(folder: Path) -> None:
-    if os.name == "posix":
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
 
 
 def _download(file: SourceFile, part: Path, advance: Callable[[int], None]) -> None:

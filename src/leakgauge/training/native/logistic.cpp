@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "processor.hpp"
+
 #define INLINE inline __attribute__((always_inline))
 
 extern "C" {
@@ -97,7 +99,7 @@ constexpr Loops AVX2 = {avx2::dot, avx2::scores, avx2::sums, avx2::move, avx2::p
 // The loops for an instruction set, from 0; null where the processor or the compiler does not have it.
 const Loops* loops(int32_t level) {
 #if defined(__x86_64__)
-    if (level == 1 && __builtin_cpu_supports("avx2")) return &AVX2;
+    if (level == 1 && processor::AVX2) return &AVX2;
 #endif
     return level == 0 ? &PORTABLE : nullptr;
 }

@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <cstring>
 
+#include "processor.hpp"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #elif defined(__aarch64__)
@@ -189,8 +191,8 @@ typedef double (*TrainBatch)(const Shape&, const Matrix&, float*, const Work&, c
 TrainBatch loops(int32_t level) {
     if (level == 0) return portable::train_batch;
 #if defined(__x86_64__)
-    if (level == 1 && __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma")) return avx2::train_batch;
-    if (level == 2 && __builtin_cpu_supports("avx512f") && loops(1)) return avx512::train_batch;
+    if (level == 1 && processor::AVX2 && processor::FMA) return avx2::train_batch;
+    if (level == 2 && processor::AVX512F && loops(1)) return avx512::train_batch;
 #endif
     return nullptr;
 }
