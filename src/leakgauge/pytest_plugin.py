@@ -83,6 +83,9 @@ def _document(model: Any, given: dict[str, Any]) -> Document:
 
     path = Path(model)
     if not path.is_dir():
+        known = ("run", "workers", "allow_pickle")
+        if other := [name for name in given if name not in known]:
+            raise ConfigError(f"{path} has its settings in it and takes no {other[0]}; only {', '.join(known)}")
         return _from_file(path, **given)
     if given:
         raise ConfigError(f"{path} is a finished audit, which takes no {next(iter(given))}; give a TOML file for that")

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from leakgauge.auditing.provenance import Provenance
 from leakgauge.report import render_html
 
 pytestmark = pytest.mark.browser
@@ -41,7 +42,9 @@ def table(documents: ModuleType) -> list[dict[str, str]]:
 @pytest.fixture(scope="module")
 def report(documents: ModuleType, table: list[dict[str, str]], tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("report") / "report.html"
-    path.write_text(render_html(documents.alone(documents.failing()), None, table), encoding="utf-8")
+    path.write_text(
+        render_html(documents.alone(documents.failing()), Provenance(source="loans.toml"), table), encoding="utf-8"
+    )
     return path
 
 
@@ -129,7 +132,7 @@ def test_a_command_is_copied(browser: Any, report: Path) -> None:
     button.click()
     opened.wait_for_function("document.querySelector('button.copy').textContent !== 'Copy'")
     assert button.inner_text() == "Copied"
-    assert opened.evaluate("navigator.clipboard.readText()").startswith("leakgauge protect AUDIT.toml --model ")
+    assert opened.evaluate("navigator.clipboard.readText()").startswith("leakgauge protect loans.toml --model ")
     context.close()
 
 

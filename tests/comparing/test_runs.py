@@ -176,15 +176,39 @@ def test_other_records_and_models_are_told(written: Written, bayes: AuditResult)
     assert {one.model for one in found.findings} == {"a"}
 
 
-def test_a_measure_that_is_gone_is_settled_by_a_pass_only(written: Written, bayes: AuditResult) -> None:
-    """The gate makes anew what the rule asks for; what is left is of another kind of answers, or another version's."""
-    gone = Finding("membership", "an older measure", None, 0.0, 0.9, Verdict.CANNOT_TELL, "", "")
-    before = written("before", replace(bayes, findings=(*bayes.findings, gone)))
-    found = compare_runs(before, written("after", bayes))
-    (left,) = [one for one in found.findings if one.measure == "an older measure"]
+@pytest.fixture(scope="module")
+def passing() -> AuditResult:
+    found = measured(GaussianNB(), rule=ReleaseRule(dtp=None, advantage=0.9))
+    assert found.verdict is Verdict.PASSES
+    return found
+
+
+def test_a_question_that_is_not_asked_any_more_is_not_settled(written: Written, passing: AuditResult) -> None:
+    """A model file that was judged before and is not now, or a sensitive attribute that was left out."""
+    gone = Finding("file", "contents", None, 0.0, 0.0, Verdict.CANNOT_TELL, "", "")
+    before = written("before", replace(passing, findings=(*passing.findings, gone)))
+    found = compare_runs(before, written("after", passing))
+    (left,) = [one for one in found.findings if one.measure == "contents"]
     assert left.after is None
-    verdict = Run(before.parent / "after").document().verdict
-    assert left.change is (Change.NOT_WORSE if verdict is Verdict.PASSES else Change.CANNOT_TELL)
+    assert left.change is found.change is Change.CANNOT_TELL
+
+
+def test_a_release_to_others_is_told(written: Written, passing: AuditResult) -> None:
+    to_file = replace(passing, method={**passing.method, "released_to": "internal"})
+    found = compare_runs(written("before", to_file), written("after", passing))
+    assert any("releases differ: internal before, api after" in note for note in found.notes)
+
+
+def test_a_new_model_that_does_not_pass_is_not_passed_over(
+    written: Written, passing: AuditResult, neighbour: AuditResult
+) -> None:
+    def called(one: AuditResult, name: str) -> AuditResult:
+        return replace(one, description=replace(one.description, model=name))
+
+    before = written("before", called(passing, "a"), called(passing, "b"))
+    after = written("after", called(passing, "a"), called(neighbour, "c"))
+    assert compare_runs(before, after).change is Change.CANNOT_TELL
+    assert compare_runs(before, written("third", called(passing, "a"), called(passing, "c"))).change is Change.NOT_WORSE
 
 
 def test_logistic_regression_on_other_records_with_the_margin(written: Written) -> None:

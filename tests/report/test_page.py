@@ -107,7 +107,6 @@ def test_the_verdict_comes_first_with_its_reason_and_the_advice(documents):
         "the default rule",
         "Why",
         "Train with stronger regularisation",
-        "leakgauge protect AUDIT.toml",
         "Not tested",
         "Findings",
         "How much does the prediction for a record change",

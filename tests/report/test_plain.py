@@ -120,12 +120,29 @@ def test_the_lead_is_the_finding_that_decides_most_clearly(documents):
 
 def test_commands_follow_from_what_failed(documents):
     result = replace(documents.passing(), verdict=FAILS, findings=(found("membership", "m", 0.2, 0.3, 0.1),))
-    assert statement.commands(result, "my audit.toml") == [
-        f"leakgauge protect 'my audit.toml' --model '{result.description.model}'"
-    ]
+    commands = [command for _, command in statement.commands(result, "my audit.toml")]
+    assert commands == [f"leakgauge protect 'my audit.toml' --model '{result.description.model}'"]
+    assert statement.commands(result, "") == []  # there is no file to name
     held = replace(result, findings=(found("file", NOT_NEEDED, 2, 2, 0.0),))
-    assert statement.commands(held, "") == ["leakgauge inspect FILE --clean OUT"]
+    assert statement.commands(held, "") == [
+        ("Write a copy of the file without them:", "leakgauge inspect FILE --clean OUT")
+    ]
+    needed = replace(result, findings=(found("file", SINGLE, 2, 2, 0.0),))
+    assert statement.commands(needed, "a.toml") == []
     assert statement.commands(documents.passing(), "") == []
+    odd = replace(result, description=replace(result.description, model="tree\u202e"))
+    assert [command for _, command in statement.commands(odd, "a.toml")] == ["leakgauge protect a.toml"]
+
+
+def test_a_sample_is_not_all_records(documents):
+    result = documents.passing()
+    some = replace(result, influence=replace(result.influence, n_measured=150, n_training=400, bound=INF))
+    said = statement.plain(some, found("influence", MEASURE_FOUND, 0.5, 0.5, 1.0))
+    whom = "Leaving out one of 150 of 400 records was not found"
+    assert said == f"{whom} to change any answer more than 1.6-fold; the limit is 2.7-fold."
+    assert "queries about 150 of 400 records" in statement.not_proven(some)
+    many = found("influence", MEASURE_FOUND, 15.0, 15.0, 20.0)
+    assert "change any answer more than a million-fold;" in statement.plain(some, many)
 
 
 def test_what_passes_above_its_limit_says_how_it_is_judged():

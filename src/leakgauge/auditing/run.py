@@ -14,6 +14,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import csv
 import hashlib
 import io
@@ -146,9 +147,12 @@ class Run:
 
     def seal(self) -> None:
         """Write the checksums of what the audit left, in the form of ``sha256sum``; a signature of older ones goes."""
-        lines = [f"{_sha256(self.folder / name)}  {name}\n" for name in SEALED if (self.folder / name).is_file()]
+        text = "".join(f"{_sha256(self.folder / name)}  {name}\n" for name in SEALED if (self.folder / name).is_file())
+        with contextlib.suppress(OSError, ValueError):
+            if (self.folder / CHECKSUMS).read_text(encoding="ascii") == text:
+                return
         (self.folder / SIGNATURE).unlink(missing_ok=True)
-        self.write_text(CHECKSUMS, "".join(lines))
+        self.write_text(CHECKSUMS, text)
 
     def broken_seals(self) -> dict[str, str]:
         """What became of the files since they were written: those that were changed or are missing, with which.

@@ -102,6 +102,8 @@ def guess_columns(
     for option, name in (("--target", target), ("--person", person)):
         if name is not None and name not in table.column_names:
             raise ConfigError(f"{option}: no column is called {name!r}; {closest_column(name, table.column_names)}")
+    if person == target:
+        raise ConfigError("--person and --target name the same column; the target is what the model predicts")
     guesses: list[ColumnGuess] = []
     for name in table.column_names:
         if name == target or not name or is_number(name):  # such a name may be the value of a record

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from leakgauge.cli._options import RunFolder
+
+if TYPE_CHECKING:
+    from leakgauge.auditing import Document
 
 PublicKey = Annotated[
     Path | None,
@@ -15,11 +18,18 @@ PublicKey = Annotated[
 ]
 
 
+def verdicts_of(document: Document) -> list[str]:
+    """All verdicts of a result: of the whole, of each audit, and of each finding."""
+    each = [[audit.verdict, *(finding.verdict for finding in audit.findings)] for audit in document.audits]
+    return [document.verdict.value, *(verdict.value for audit in each for verdict in audit)]
+
+
 def verify(run: RunFolder, key: PublicKey = None) -> int:
     """Check that a run folder is as its audit left it: checksums, verdict, and signature where a key is given.
 
-    The checksums are of this folder alone: anyone who can write to it can write them again. A signature that is checked
-    with --key excludes that. Exit code 0 where all of it holds, 1 where something does not.
+    The checksums are of the files that an audit writes, not of others beside them. Anyone who can write to the folder
+    can write them again; a signature that is checked with --key excludes that. Exit code 0 where all of it holds, 1
+    where something does not.
 
     [dim]Examples:[/dim]
 
@@ -36,12 +46,13 @@ def verify(run: RunFolder, key: PublicKey = None) -> int:
     if not lines:
         lines.append("checksums: as the audit left them")
     with found.as_read():
-        stated, judged = found.written().verdict, found.document().verdict
-    right = not broken and stated is judged
+        written, judged = found.written(), found.document()
+    same = verdicts_of(written) == verdicts_of(judged)
+    right = not broken and same
     lines.append(
-        f"verdict: {judged.value}, as its numbers give it"
-        if stated is judged
-        else f"verdict: the file states {stated.value}, its numbers give {judged.value}"
+        f"verdict: {judged.verdict.value}, as its numbers give it"
+        if same
+        else f"verdict: the file states other verdicts than its numbers give, which is {judged.verdict.value}"
     )
     if key is not None:
         signed = is_signed(found, key)

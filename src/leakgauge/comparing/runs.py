@@ -138,7 +138,9 @@ def compare_runs(before: str | Path, after: str | Path, *, margin: float = MARGI
         notes += _differences(one, other)
         findings += _compared(one, other, margin)
     notes += _other_records(*runs)
-    change = _worst([finding.change for finding in findings])
+    new = [audit for audit in documents[1].audits if not any(audit is other for _, other in _paired(*documents))]
+    unknown = [Change.CANNOT_TELL for audit in new if audit.verdict is not Verdict.PASSES]
+    change = _worst([*(finding.change for finding in findings), *unknown])
     return RunComparison(
         schema_version=SCHEMA_VERSION,
         leakgauge=__version__,
@@ -167,7 +169,7 @@ def change_of(after: Finding, difference: Estimate | None, margin: float) -> Cha
 
 
 def _compared(before: AuditDocument, after: AuditDocument, margin: float) -> Iterator[ComparedFinding]:
-    """The findings of both; one that only the first has is settled where the second passes without it."""
+    """The findings of both; one that only the first has is settled where the second passes by another in its place."""
     known = {(finding.question, finding.measure): finding for finding in before.findings}
     model = after.description.model
     for now in after.findings:
@@ -177,8 +179,11 @@ def _compared(before: AuditDocument, after: AuditDocument, margin: float) -> Ite
             difference = now.estimate.minus(then.estimate)
         change = change_of(now, difference, margin)
         yield ComparedFinding(model, now.question, now.measure, now.threshold, then, now, difference, change)
+    measured = {(finding.question, finding.measure) for finding in before.findings}
+    instead = {one.question for one in after.findings if (one.question, one.measure) not in measured}
     for gone in known.values():
-        change = Change.NOT_WORSE if after.verdict is Verdict.PASSES else Change.CANNOT_TELL
+        settled = after.verdict is Verdict.PASSES and gone.question in instead
+        change = Change.NOT_WORSE if settled else Change.CANNOT_TELL
         yield ComparedFinding(model, gone.question, gone.measure, gone.threshold, gone, None, None, change)
 
 
@@ -237,11 +242,16 @@ def _differences(before: AuditDocument, after: AuditDocument) -> Iterator[str]:
         ("names of models", then.model, now.model),
         ("training algorithms", then.learner, now.learner),
         ("released outputs", f"{then.answers}, {then.released}", f"{now.answers}, {now.released}"),
+        ("releases", _released_to(before), _released_to(after)),
         ("numbers of records", f"{then.n_train:,} and {then.n_holdout:,}", f"{now.n_train:,} and {now.n_holdout:,}"),
         ("versions of leakgauge", _version(before), _version(after)),
     ):
         if one != other:
             yield f"{now.model}: {what} differ: {one or 'not known'} before, {other or 'not known'} after"
+
+
+def _released_to(audit: AuditDocument) -> str:
+    return str(audit.method.get("released_to", "api"))
 
 
 def _version(audit: AuditDocument) -> str:

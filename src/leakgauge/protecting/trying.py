@@ -17,7 +17,7 @@ from leakgauge.auditing.case import opened
 from leakgauge.auditing.released import released_answers, released_model
 from leakgauge.auditing.run import KEPT, make_private
 from leakgauge.checking import instance, many, optional
-from leakgauge.defences import Binning, Defence, LabelsOnly, OutputDefence, Unchanged
+from leakgauge.defences import Binning, Defence, Ensemble, LabelsOnly, OutputDefence, Unchanged
 from leakgauge.errors import ConfigError, EndpointError, InputError, LeakgaugeError, ModelError, StoreError, WorkerError
 from leakgauge.models import AnswerKind, answers, kind_of
 from leakgauge.progress import ShownProgress, of_part, reported
@@ -154,6 +154,8 @@ def _defended(what: Subject, settings: Settings, defence: Defence) -> tuple[Subj
             raise ModelError(
                 "others are given the file, and with it the outputs as they are; release through an API to try this"
             )
+        case Ensemble() if settings.released_to is ReleasedTo.FILE:
+            raise ModelError("the votes of several models are no file; release through an API to try this")
         case OutputDefence() if settings.released is not ReleasedOutputs.AS_IS:
             raise ModelError(f"the outputs are {settings.released.value} already; release them as is to try this")
         case LabelsOnly():  # the audit's own ways leave the learner in sight of engines that need not train it

@@ -61,7 +61,9 @@ def edpb(audit: AuditDocument) -> list[Tested]:
         Tested(
             "Regurgitation of training data",
             "",
-            f"no: the model outputs {answers}, and no text or image",
+            "not known: only scores were given"
+            if audit.description.only_scores
+            else f"no: the model outputs {answers}, and no text or image",
             NOT_EXECUTED,
             "–",
         ),

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from shlex import quote
 
 from leakgauge.auditing import AuditDocument, Document, Finding, Verdict
+from leakgauge.auditing.file.findings import NOT_NEEDED
 from leakgauge.auditing.finding import judge
 from leakgauge.report.chapters import CHAPTERS
 from leakgauge.report.words import (
@@ -100,19 +101,23 @@ def lead(audit: AuditDocument) -> str:
     return plain(audit, max((one.clearest for one in found), key=lambda finding: _beyond(finding, audit.verdict)))
 
 
-def commands(audit: AuditDocument, source: str) -> list[str]:
-    """What to type next, by what failed.
+def commands(audit: AuditDocument, source: str) -> list[tuple[str, str]]:
+    """What to type next, by what failed: what it does, and the command.
 
     Args:
         audit: the audit.
-        source: the file or data set that it was started with; empty where that is not known.
+        source: the file or data set that it was started with; empty where that is not known, as in Python.
     """
     failed = {finding.question for finding in audit.findings if finding.verdict is Verdict.FAILS}
     said = []
-    if failed & {chapter.question for chapter in CHAPTERS if chapter.is_defended}:
-        said.append(f"leakgauge protect {quote(source or 'AUDIT.toml')} --model {quote(audit.description.model)}")
-    if "file" in failed:
-        said.append("leakgauge inspect FILE --clean OUT")
+    if source and failed & {chapter.question for chapter in CHAPTERS if chapter.is_defended}:
+        name = audit.description.model
+        chosen = f" --model {quote(name)}" if name.isprintable() else ""
+        said.append(
+            ("Try defences, with the effect and the cost of each:", f"leakgauge protect {quote(source)}{chosen}")
+        )
+    if any(one.measure == NOT_NEEDED and one.verdict is Verdict.FAILS for one in audit.findings):
+        said.append(("Write a copy of the file without them:", "leakgauge inspect FILE --clean OUT"))
     return said
 
 
@@ -141,8 +146,10 @@ def not_proven(audit: AuditDocument) -> str:
     if audit.verdict is not Verdict.PASSES or found is None or limit is None or found.proves(limit):
         return ""
     searched = f" and a search for {counted(found.n_searched, 'record')}" if found.n_searched else ""
+    some = f"{found.n_measured:,} of {counted(found.n_training, 'record')}"
+    whom = "each record" if found.n_measured >= found.n_training else some
     return (
-        f"Measured, not proven: the influence of single records was measured by queries about each record{searched}; "
+        f"Measured, not proven: the influence of single records was measured by queries about {whom}{searched}; "
         "no bound is proven for other queries."
     )
 
@@ -249,9 +256,14 @@ def _threat_model(audit: AuditDocument) -> str:
         if n_shadows
         else "trains no shadow models"
     )
+    parameters = (
+        "The attacks on answers do not use the model’s parameters."
+        if audit.method.get("released_to") == "file"
+        else "The attacker does not know the model’s parameters."
+    )
     said = (
         f"The attacker queries the model any number of times, receives {released(audit)}, knows the target record, and "
-        f"{knows}. The attacker does not know the model’s parameters."
+        f"{knows}. {parameters}"
     )
     return _joined(said, *(chapter.attacker(audit) for chapter in CHAPTERS))
 

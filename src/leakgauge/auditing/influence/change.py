@@ -260,9 +260,12 @@ def finding(
         remedy = advice("influence", verdict, replace(situation, n_above=known_above(values, limit, found.n_training)))
     elif verdict is Verdict.PASSES:
         n = measured.elsewhere.n_searched
+        one = "one training record never changes"
+        if measured.sample.n_left:
+            one = f"one of the {len(measured.sample.rows):,} records left out never changes"
         tried = f", nor any other that a search for {n} of the records found," if n else ""
         reason = (
-            f"removing one training record never changes the prediction for it{tried} by more than {estimate.high:.3g} "
+            f"removing {one} the prediction for it{tried} by more than {estimate.high:.3g} "
             f"times {against} (limit {limit:g}){measured.sample.said()}"
         )
         remedy = ""

@@ -144,8 +144,11 @@ def _direct(
         bounded = measured.largest_bound <= limit
         rest = ". Not all records were measured, but a bound is known for all" if bounded else sample.said()
         rest = rest if sample.n_left else ""
+        one = "one training record never changes"
+        if sample.n_left and not bounded:
+            one = f"one of the {_records(len(sample.rows))} left out never changes"
         reason = (
-            "removing one training record never changes the prediction for that record by more than about a factor of "
+            f"removing {one} the prediction for that record by more than about a factor of "
             f"{factor(estimate.high)} (log ratio at most {estimate.high:.3g}; limit {limit:g}){rest}"
         )
         remedy = ""

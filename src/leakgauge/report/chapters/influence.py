@@ -48,7 +48,7 @@ class InfluenceChapter(Chapter):
         """By how many times an answer changes; of a regressor, by how many usual errors."""
         found, limit = finding.estimate, finding.threshold
         if audit.description.answers == "values":
-            return _moved(finding)
+            return _moved(finding, audit.change)
         at_most = f"the limit is {fold(limit)}"
         if found is None:
             return f"How far one record changes the answers was not measured; {at_most}."
@@ -58,10 +58,14 @@ class InfluenceChapter(Chapter):
             case Verdict.FAILS:
                 return f"Leaving one record out changes some answer {fold(found.low, limit)}; {at_most}."
             case Verdict.PASSES:
-                known = audit.influence is not None and audit.influence.proves(limit)
-                most = f"more than {fold(found.high, limit)}"
-                if known:
+                most = fold(found.high, limit)
+                most = most if most.startswith("more") else f"more than {most}"
+                influence = audit.influence
+                if influence is not None and influence.proves(limit):
                     return f"Leaving one record out cannot change any answer {most}; {at_most}."
+                if influence is not None and influence.n_measured < influence.n_training:
+                    some = f"{influence.n_measured:,} of {counted(influence.n_training, 'record')}"
+                    return f"Leaving out one of {some} was not found to change any answer {most}; {at_most}."
                 return f"Leaving one record out was not found to change any answer {most}; {at_most}."
         if math.isinf(found.high):
             seen = "" if math.isinf(found.low) or found.low <= 0 else f" {fold(found.low)} was seen;"
@@ -114,7 +118,7 @@ class InfluenceChapter(Chapter):
         return {"pdtp": {"edges": digits(found.edges), "counts": found.counts, "infinite": found.n_infinite}}
 
 
-def _moved(finding: Finding) -> str:
+def _moved(finding: Finding, change: PredictionChange | None) -> str:
     """How far a record changes the prediction of a regressor, in usual errors."""
     found, at_most = finding.estimate, f"the limit is {short(finding.threshold)} times the usual error"
     if found is None:
@@ -125,7 +129,10 @@ def _moved(finding: Finding) -> str:
             how_far = "without limit" if math.isinf(found.low) else f"by {low} the usual error"
             return f"Leaving one record out changes a prediction {how_far}; {at_most}."
         case Verdict.PASSES:
-            return f"Leaving one record out changed no prediction by more than {high} the usual error; {at_most}."
+            whom = "one record out"
+            if change is not None and change.n_measured < change.n_training:
+                whom = f"out one of {change.n_measured:,} of {counted(change.n_training, 'record')}"
+            return f"Leaving {whom} changed no prediction by more than {high} the usual error; {at_most}."
     if math.isinf(found.high):
         return f"How far one record can change the predictions is not known; {at_most}."
     return f"One record changes a prediction by {low} to {high} the usual error; {at_most}."

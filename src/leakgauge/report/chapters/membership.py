@@ -144,7 +144,7 @@ def tail_odds_plain(finding: Finding, which: str) -> str:
             f"A group of training records is identified: among those that {which}, the odds of having been trained "
             f"on are at least {number(found.low, 1)} times the usual ones; {limit}."
         )
-    return "No group of training records was identified by an attack."
+    return f"No group of training records was shown to have been trained on with higher odds; {limit} the usual ones."
 
 
 def _low_rates(finding: Finding) -> str:
