@@ -16,7 +16,7 @@ from leakgauge.models import AnswerKind
 from leakgauge.properties import Sides, play_white_box
 from leakgauge.records import Records
 from leakgauge.reproduce import chase
-from leakgauge.reproduce.chase import FULL, GENDER, QUICK, RACE, RANDOM_BIT, Budget, PublishedProperty
+from leakgauge.reproduce.chase import ALIKE, FULL, GENDER, QUICK, RACE, RANDOM_BIT, Budget, PublishedProperty
 from leakgauge.reproduce.plots import Series, plot
 from leakgauge.reproduce.result import Experiment, Reproduction, Row, compared
 from leakgauge.statistics import Estimate
@@ -63,7 +63,6 @@ WHITE_BOX_DIFFERS = (
     "the paper prints neither the encoding, nor the solver, nor the training of the classifier of parameters"
 )
 NOT_IN_PAPER = "not in the paper"
-ALIKE = "balanced class weights"
 STOPPED = "solver stopped early"
 
 READINGS = (
@@ -145,7 +144,7 @@ def black_box(
     from sklearn.linear_model import LogisticRegression
 
     usual = LogisticRegression(max_iter=1000)
-    alike = LogisticRegression(C=0.1, class_weight="balanced", max_iter=1000)
+    alike = chase.balanced()
 
     def rate(line: PropertyLine, estimator: Any = usual, **options: Any) -> Estimate:
         return chase.played(
