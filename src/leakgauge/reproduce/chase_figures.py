@@ -255,7 +255,9 @@ AS_A_COLUMN = (
 WEIGHED = (
     "Census with balanced class weights (C = 0.1), as in Table III: class weights are not printed either. The paper "
     "says that precision on Census is below 50 %, which it is with such weights at every share of poison, and with "
-    "the default learner not without poison. docs/benchmarks/hypotheses.md has what else was tried."
+    "the default learner not without poison; but it says too that recall rises with poison, and with such weights it "
+    "falls for the random bit and race, more than with the default learner. docs/benchmarks/hypotheses.md has what "
+    "else was tried."
 )
 SHOWN_TO_MODEL = (
     "Enron-Spam with the sentiment as a column: the paper does not say whether the model sees it. "
