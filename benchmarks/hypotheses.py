@@ -2,13 +2,24 @@
 
     python benchmarks/hypotheses.py [--only WORD] [--scores FILE] --write docs/benchmarks
 
-Every setting that was tried is in a table, whether it came closer or not. The attacks, games and intervals are those of
-`leakgauge reproduce`; what differs from its settings is in the name of a row. A check mark says that the printed number
-agrees by the same rule as there (a difference of two measurements with the precision of ours), a cross that it does
-not, and ≈ that it does only if the printed number may be off by half a hundredth, for which that rule does not allow:
-these do not count as agreement. Settings were compared at a small size first, with one seed; some were
-then computed at full size. A setting chosen among many by its result looks better than it is, which is why two are
-repeated with four other seeds; the printed numbers are means of five repetitions, and so is the last row of those.
+Settings are in the tables whether they came closer or not; – is one that was not computed. Tried on the way and not in
+the tables, as none agreed with more: 13 attributes with unscaled numbers, penalties of the rule of 0.0001 and 0.02, and
+at full size balanced weights with C = 1 and 0.03, and with 40 attributes. The attacks, games and intervals are those of
+`leakgauge reproduce`; what differs from its settings is in the name of a row. A check mark says that the printed number agrees by the same rule as there (a difference of two
+measurements with the precision of ours), a cross that it does not, and ≈ that it does only if the printed number may be off by half a hundredth, for
+which that rule does not allow: these do not count as agreement.
+
+Settings were compared at a small size first, with one seed: for Census-Income 100 clean models, 300 points and 50
+target models of each frequency; for Enron-Spam 150 clean models, 300 points, 100 shadow models, 50 targets; for the
+network 24 target records in two divisions. Some were then computed at full size. A setting chosen among many by its
+result looks better than it is, which is why two are repeated with other seeds; the printed numbers are means of five
+repetitions, and so are the last rows of that table.
+
+The paper says 41 attributes: all but the label, or 40 and the survey's weight of each person. The 13 attributes are the
+seven numbers and the six categories that Adult has too (class of worker, education, marital status, occupation, race,
+sex); the text of the paper does not allow them. Whole messages are their first 10,000 characters: VADER's time grows
+with the square, and 332 messages are longer. scikit-learn's network has one logistic output for two classes, where Long
+et al. have two.
 
 Results are kept in `hypotheses.json` beside the page: a run computes what is missing there, and `--again` computes all.
 """
@@ -50,7 +61,6 @@ from leakgauge.training.recipes import fixed_design
 
 SMALL = Budget(n_ensemble=100, n_queries=300, n_targets=50)
 FULL = Budget()
-SIZES = {"small": SMALL, "full": FULL}
 
 HALF_A_HUNDREDTH = 0.005
 """What printing two decimals may have cost, as Chase et al. do."""
@@ -254,6 +264,12 @@ CENSUS_SETTINGS = (
     THIRTEEN,
     CensusSetting(f"{BALANCED}, C = 1", logistic("balanced"), 13),
     CensusSetting(f"{BALANCED}, C = 1", logistic("balanced"), 13, maximum=False, one_in_ten=True),
+    CensusSetting("logistic regression", logistic(), 13, maximum=False, one_in_ten=True),
+    CensusSetting("Adam, 20 epochs", adam(20), 13, one_in_ten=True),
+    CensusSetting("logistic regression", logistic(), maximum=False, one_in_ten=True),
+    CensusSetting(f"{BALANCED}, C = 1", logistic("balanced"), maximum=False, one_in_ten=True),
+    CensusSetting(f"{BALANCED}, C = 0.1", logistic("balanced", 0.1), maximum=False),
+    CensusSetting(f"{BALANCED}, C = 0.1", logistic("balanced", 0.1), 40),
 )
 PLAIN_TENTH = CensusSetting("logistic regression", logistic(), one_in_ten=True)
 AT_FULL_SIZE = (
@@ -276,7 +292,8 @@ def table_3() -> Iterator[Trial]:
     parts = (
         ("Census-Income, Table III, small", SMALL, CENSUS_SETTINGS, LOW, (0,)),
         ("Census-Income, Table III, full size", FULL, AT_FULL_SIZE, LOW + HIGH, (0,)),
-        (REPEATED, FULL, (PLAIN_TENTH, TENTH), LOW, range(5)),
+        (REPEATED, FULL, (PLAIN_TENTH,), LOW[1:2], range(5)),
+        (REPEATED, FULL, (TENTH,), LOW[:1], range(5)),
     )
     for table, budget, settings, lines, seeds in parts:
         for setting in settings:
@@ -490,26 +507,17 @@ NETWORKS = (
     NetworkSetting(1, 10, one_order=True),
     NetworkSetting(1, 5, one_order=True),
 )
-NETWORKS_AT_FULL_SIZE = (NetworkSetting(1, 25, one_order=True), NetworkSetting(1, 5, one_order=True))
 
 
 def networks() -> Iterator[Trial]:
     """Mean PDTP on Adult under each setting."""
-    for size, n_targets, n_measurements, settings in (
-        ("small", 24, 2, NETWORKS),
-        ("full size", 100, 10, NETWORKS_AT_FULL_SIZE),
-    ):
-        table = f"Long et al., network on Adult, {size}"
-        for setting in settings:
-            for randomness, what in (
-                (Randomness.COMMON, "common seeds"),
-                (Randomness.INDEPENDENT, "independent seeds"),
-            ):
-                given = (setting, randomness, n_targets, n_measurements)
-                line = f"mean PDTP, {what} (printed 0.5847)"
-                yield Trial(table, setting.row, line, 0.5847, lambda g=given: g[0].mean_pdtp(*g[1:]))
-            if size == "small":
-                yield Trial(table, setting.row, "test accuracy (printed 0.8566)", 0.8566, setting.test_accuracy)
+    table = "Long et al., network on Adult, small"
+    for setting in NETWORKS:
+        for randomness in (Randomness.COMMON, Randomness.INDEPENDENT):
+            line = f"mean PDTP, {randomness.value} seeds (printed 0.5847)"
+            given = (setting, randomness, 24, 2)
+            yield Trial(table, setting.row, line, 0.5847, lambda given=given: given[0].mean_pdtp(*given[1:]))
+        yield Trial(table, setting.row, "test accuracy (printed 0.8566)", 0.8566, setting.test_accuracy)
 
 
 def means(own: Sequence[Trial], results: dict[str, Result]) -> Iterator[list[str]]:
@@ -520,8 +528,11 @@ def means(own: Sequence[Trial], results: dict[str, Result]) -> Iterator[list[str
         for line in dict.fromkeys(trial.line for trial in own):
             same = [one for one in own if one.line == line and one.setting.startswith(f"{setting}, seed ")]
             values = [results[one.key]["value"] for one in same if one.key in results]
-            ours = mean(np.array(values), lower=0.0, upper=1.0) if len(values) == len(same) else None
-            cells.append(same[0].cell(ours and {name: getattr(ours, name) for name in ("value", "low", "high")}))
+            if not same or len(values) < len(same):
+                cells.append("–")
+                continue
+            ours = mean(np.array(values), lower=0.0, upper=1.0)
+            cells.append(same[0].cell({"value": ours.value, "low": ours.low, "high": ours.high}))
         yield [f"{setting}, mean", *cells]
 
 
