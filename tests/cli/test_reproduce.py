@@ -108,3 +108,28 @@ def test_missing_data_are_bad_input(monkeypatch: pytest.MonkeyPatch, tmp_path: P
     with pytest.raises(DataError, match="data set 'eyedata' was not found; fetch it by hand"):
         call("yeom-figure-2-eyedata", quick=True)
     assert not (tmp_path / "out" / "yeom-figure-2-eyedata.json").exists()
+
+
+def test_on_a_narrow_terminal_rows_fit_and_notes_follow_once(
+    made_up: object, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    call("yeom-figure-1")
+    printed = capsys.readouterr().out
+    lines = printed.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert [line.split()[-1] for line in lines if "ratio 2:" in line] == ["1", "1", "2"]
+    assert printed.count("reference read off the printed figure") == 1
+    assert "2  reference read off the printed figure" in printed
+    call("made-up")
+    lines = capsys.readouterr().out.splitlines()
+    (second,) = (line for line in lines if line.startswith("second"))
+    assert second.split()[-1] == "1"
+    assert "1  another solver [sic]" in [line.rstrip() for line in lines]
+
+
+def test_the_last_line_counts_all_rows(made_up: object, capsys: pytest.CaptureFixture[str]) -> None:
+    call("made-up")
+    assert capsys.readouterr().out.splitlines()[-1] == "In all, 1 of 2 rows agree; 1 is not compared."
+    call("yeom-figure-1")
+    assert capsys.readouterr().out.splitlines()[-1] == "In all, 9 of 9 rows agree."

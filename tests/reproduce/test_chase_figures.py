@@ -18,7 +18,17 @@ from leakgauge.reproduce import (
     chase_figures_5_6,
 )
 from leakgauge.reproduce.chase import FULL, QUICK, Budget, PublishedProperty
-from leakgauge.reproduce.chase_figures import CENSUS, ENRON, NETWORK, SIX, ExperimentCurve, above, below
+from leakgauge.reproduce.chase_figures import (
+    BALANCED,
+    CENSUS,
+    ENRON,
+    NETWORK,
+    SHOWN,
+    SIX,
+    ExperimentCurve,
+    above,
+    below,
+)
 from leakgauge.reproduce.result import Against, exact
 from leakgauge.statistics import Estimate
 
@@ -118,6 +128,30 @@ def test_rows_of_figure_1():
     assert [row.agrees for row in rows.values()] == [None, False, True]
     (row,) = chase_figure_1.rows(ENRON[1], {0.05: found(80)})
     assert row.published is None
+
+
+def test_the_variants_differ_from_an_experiment_in_one_thing_and_have_rows_of_their_own():
+    for case, variant in zip(CENSUS, BALANCED, strict=True):
+        assert dataclasses.replace(variant, name=case.name, estimator=case.estimator).__dict__ == case.__dict__
+        weights = variant.estimator()
+        assert (weights.C, weights.class_weight) == (0.1, "balanced")
+    assert dataclasses.replace(SHOWN, name=ENRON[1].name, secret=ENRON[1].secret).__dict__ == ENRON[1].__dict__
+    assert (SHOWN.secret.t0, SHOWN.secret.t1) == (ENRON[1].secret.t0, ENRON[1].secret.t1)
+    (row,) = chase_figure_1.rows(BALANCED[1], {0.05: found(97)})
+    assert row.what == "Census gender, balanced class weights: 5% poison"
+    assert (row.published, row.agrees) == (0.9, True)
+    assert len({case.name for case in (*SIX, *chase_figure_1.VARIANTS)}) == 10
+
+
+def test_the_sentiment_as_a_column_is_one_more_column_that_says_it(monkeypatch):
+    records, angry = mail()
+    anger = Property("anger", lambda one: angry[one.ids])
+    monkeypatch.setattr(chase, "_negative_mail", lambda: anger)
+    shown, secret = chase.SENTIMENT_AS_COLUMN.told_by(records, 0)
+    assert shown.features[:, -1].tolist() == angry.tolist() == secret.of(shown).tolist()
+    assert shown.features[:, :-1].tolist() == records.features.tolist()
+    assert shown.schema.columns[-1].name == "anger"
+    assert (shown.labels.tolist(), shown.ids.tolist()) == (records.labels.tolist(), records.ids.tolist())
 
 
 def test_rows_of_figure_2():

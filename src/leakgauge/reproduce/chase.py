@@ -7,9 +7,11 @@ trained on the others. The numbers of shadow models are read as those for each f
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Any
+
+import numpy as np
 
 from leakgauge.properties import (
     GameParameters,
@@ -22,7 +24,7 @@ from leakgauge.properties import (
     play,
     with_random_bit,
 )
-from leakgauge.records import Records
+from leakgauge.records import Column, Records
 from leakgauge.reproduce.sentiment import negative_sentiment
 from leakgauge.training import Execution, Learner, SklearnLearner
 from leakgauge.training.recipes import fixed_design
@@ -70,6 +72,12 @@ def _negative(mail: Records, seed: int) -> tuple[Records, Property]:
     return mail, _negative_mail()
 
 
+def _shown(mail: Records, seed: int) -> tuple[Records, Property]:
+    secret = _negative_mail()
+    schema = replace(mail.schema, columns=(*mail.schema.columns, Column(secret.name, dtype="int64")))
+    return Records(np.column_stack([mail.features, secret.of(mail)]), mail.labels, schema, mail.ids), secret
+
+
 @cache
 def _negative_mail() -> Property:
     """Of the messages of Enron-Spam, each of which is read once."""
@@ -83,6 +91,8 @@ GENDER = PublishedProperty("gender", 0.4, 0.6, _column("sex", "Female"))
 RACE = PublishedProperty("race", 0.1, 0.25, _column("race", "Black"))
 RANDOM_BIT_OF_MAIL = PublishedProperty("random bit", 0.3, 0.7, _random_bit)
 SENTIMENT = PublishedProperty("negative sentiment", 0.05, 0.10, _negative)
+SENTIMENT_AS_COLUMN = PublishedProperty("negative sentiment, a column", 0.05, 0.10, _shown)
+"""The same, where the model sees it."""
 
 
 @dataclass(frozen=True)
@@ -123,6 +133,17 @@ def learner(estimator: Any, sides: Sides) -> Learner:
     from sklearn.pipeline import make_pipeline
 
     return SklearnLearner(make_pipeline(fixed_design(sides.attacker.records), estimator))
+
+
+ALIKE = "balanced class weights"
+"""Name of the second learner in rows."""
+
+
+def balanced() -> Any:
+    """Logistic regression that weighs both labels alike, not fitted; its precision is below one half."""
+    from sklearn.linear_model import LogisticRegression
+
+    return LogisticRegression(C=0.1, class_weight="balanced", max_iter=1000)
 
 
 def learner_of_words(estimator: Any, sides: Sides) -> Learner:

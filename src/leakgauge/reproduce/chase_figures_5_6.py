@@ -10,7 +10,7 @@ from leakgauge.properties import Power, PropertyAttack, Side, hold_out, power_cu
 from leakgauge.records import Records, split
 from leakgauge.reproduce import chase, chase_figures
 from leakgauge.reproduce.chase import FULL, MAIL, PEOPLE, QUICK, Budget
-from leakgauge.reproduce.chase_figures import CENSUS, ENRON, Case, Data, below
+from leakgauge.reproduce.chase_figures import BALANCED, CENSUS, ENRON, Case, Data, below
 from leakgauge.reproduce.plots import Series, panels
 from leakgauge.reproduce.result import Experiment, Reproduction, Row
 from leakgauge.streams import GameStream
@@ -39,7 +39,7 @@ BETTER = "these models are more precise: another encoding or another threshold"
 def run(*, quick: bool, seed: int, execution: Execution = HERE) -> Reproduction:
     """Five shares of poison; with ``quick`` three, and a fifth of the targets."""
     poisons, budget = (QUICK_POISONS, QUICK) if quick else (POISONS, FULL)
-    cases = (*CENSUS, *ENRON)
+    cases = (*CENSUS, *BALANCED, *ENRON)
     return reproduced(cases, poisons, N_TEST, chase_figures.load, budget, seed=seed, execution=execution)
 
 
@@ -82,7 +82,14 @@ def reproduced(
             Series(f"{case.name}: recall", poisons, [point.recall.value for point in found], "line"),
         ]
     settings = {"seed": seed, "target models of each frequency": budget.n_targets, "test records": n_test}
-    remarks = (chase.NOT_PRINTED, chase_figures.MAIL_AS_WORDS, chase_figures.SENTIMENT_BY, TESTED_ON, PLANTED)
+    remarks = (
+        chase.NOT_PRINTED,
+        chase_figures.MAIL_AS_WORDS,
+        chase_figures.SENTIMENT_BY,
+        chase_figures.WEIGHED,
+        TESTED_ON,
+        PLANTED,
+    )
     picture = panels(EXPERIMENT.title, "share of poisoned records", "share", drawn, in_a_row=2)
     return EXPERIMENT.result(rows, picture, settings=settings, remarks=remarks)
 
