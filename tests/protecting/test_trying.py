@@ -162,7 +162,9 @@ def test_the_frontier_and_the_cheapest_by_hand():
 
     def outcome(name, risk, error, verdict):
         attack = replace(real.result.attacks[0], name=name, advantage=estimate(risk))
-        finding = replace(real.result.findings[0], estimate=estimate(risk), baseline=0.0, threshold=1.0, verdict=verdict)
+        finding = replace(
+            real.result.findings[0], estimate=estimate(risk), baseline=0.0, threshold=1.0, verdict=verdict
+        )
         result = replace(real.result, attacks=(attack,), findings=(finding,), verdict=verdict)
         return Tried(Temperature(), result, estimate(error), estimate(0), estimate(1), 0.0, estimate(error - 0.1))
 
