@@ -618,3 +618,21 @@ def test_where_persons_have_several_rows_our_prose_counts_persons(documents):
     assert "removed from the training set? 2,000 of 2,000 training persons were removed" in text[start:end]
     assert not re.search(r"\b\d[\d,]* (training |holdout )?records?\b", text[start:end])
     assert "The model “records”" in text  # names stay as they are
+
+
+def test_records_above_the_limit_are_marked_by_all_of_their_digits(documents):
+    """Numbers of the table have four digits, and the limit may lie between a value and these."""
+    result = documents.failing()
+    name, limit = result.description.model, result.rule.dtp
+    values = ["", "0.5", "1.0", "1.00004", "inf", "2.0"]
+    rows = [
+        {"model": name, "record": f"{i:012x}", "member": "True", "exposed": "False", "pdtp": value, "change": "",
+         "noise_floor": "", "success": "", "score": ""}
+        for i, value in enumerate(values)
+    ]  # fmt: skip
+    html = render_html(documents.alone(result), None, rows)
+    data = json.loads(re.search(r'<script type="application/json" id="data">(.*?)</script>', html, re.S).group(1))
+    held = data["audits"][0]["records"]
+    assert limit == 1
+    assert held["above"] == "000111"
+    assert held["pdtp"] == [None, 0.5, 1.0, 1.0, "inf", 2.0]

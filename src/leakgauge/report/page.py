@@ -241,7 +241,7 @@ def _data(document: Document, records: Sequence[Row]) -> dict[str, Any]:
     for audit, found in zip(document.audits, drawn, strict=True):
         of_model = [row for row in records if row["model"] == one_line(audit.description.model)]
         if of_model:
-            found |= {"records": _columns(of_model), "limit": audit.rule.dtp}
+            found["records"] = _columns(of_model, audit.rule.dtp)
     return {"name": document.name, "verdict": document.verdict, "audits": drawn}
 
 
@@ -249,8 +249,13 @@ RECORD_COLUMNS = ("pdtp", "change", "noise_floor", "success", "score")
 """Numbers of a record that the page shows."""
 
 
-def _columns(rows: Sequence[Row]) -> dict[str, Any]:
-    """The table of records column by column, which is small: ids as one text, numbers with four digits."""
+def _columns(rows: Sequence[Row], limit: float | None) -> dict[str, Any]:
+    """The table of records column by column, which is small: ids as one text, numbers with four digits.
+
+    Args:
+        rows: of one model.
+        limit: on influence; those above it are marked by all of their digits.
+    """
     columns: dict[str, Any] = {
         "record": " ".join(row["record"] for row in rows),
         "member": "".join(str(int(row["member"] == "True")) for row in rows),
@@ -259,6 +264,9 @@ def _columns(rows: Sequence[Row]) -> dict[str, Any]:
     for name in RECORD_COLUMNS:
         if any(row[name] for row in rows):
             columns[name] = [_stored(row[name]) for row in rows]
+    influence = next((name for name in ("pdtp", "change") if name in columns), None)
+    if limit is not None and influence is not None:
+        columns["above"] = "".join(str(int(float(row[influence] or "-inf") > limit)) for row in rows)
     return columns
 
 

@@ -69,7 +69,7 @@
   };
   const PER_PAGE = 50;
   for (const explorer of document.querySelectorAll(".explorer")) {
-    const { records, limit } = data.audits[Number(explorer.dataset.index)];
+    const { records } = data.audits[Number(explorer.dataset.index)];
     if (!records) continue;
     const ids = records.record.split(" ");
     const numbers = ["pdtp", "change", "noise_floor", "success", "score"].filter((name) => records[name]);
@@ -77,14 +77,13 @@
     const [search, show, sort] = explorer.querySelectorAll("input, select");
     const [previous, next] = explorer.querySelectorAll(".pages button");
     const said = explorer.querySelector(".pages span");
-    const value = (name, i) => (records[name][i] === null ? -Infinity : Number(records[name][i] === "inf" ? Infinity : records[name][i]));
-    const influence = records.pdtp ? "pdtp" : records.change ? "change" : null;
+    const value = (name, i) => ({ inf: Infinity, "-inf": -Infinity })[records[name][i]] ?? records[name][i] ?? -Infinity;
     const kinds = {
       all: () => true,
       member: (i) => records.member[i] === "1",
       holdout: (i) => records.member[i] === "0",
       exposed: (i) => records.exposed[i] === "1",
-      above: (i) => influence !== null && limit !== null && value(influence, i) > limit,
+      above: (i) => records.above[i] === "1",
     };
     const cell = (name, i) => {
       if (name === "record") return ids[i];
@@ -105,7 +104,7 @@
       return line;
     };
     sort.append(...["as listed", ...numbers].map((name) => new Option(TITLES[name] ?? name, name)));
-    if (influence === null || limit === null) show.querySelector("[value=above]").remove();
+    if (!records.above) show.querySelector("[value=above]").remove();
     explorer.querySelector("thead").append(row("th", columns.map((name) => TITLES[name])));
     let at = 0;
     const draw = () => {
