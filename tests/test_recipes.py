@@ -13,6 +13,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.long
+
 HOME = Path(__file__).resolve().parent.parent
 BLOCK = re.compile(r"^`(\S+)`\n\n```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 

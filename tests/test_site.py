@@ -23,7 +23,10 @@ NEEDED = ("sphinx", "myst_parser", "furo", "nbclient", "ipykernel")
 missing = [name for name in NEEDED if importlib.util.find_spec(name) is None]
 if missing and os.environ.get("LEAKGAUGE_REQUIRE_SITE") == "1":
     pytest.fail(f"{missing[0]} is not installed, and LEAKGAUGE_REQUIRE_SITE=1 forbids to skip this", pytrace=False)
-pytestmark = pytest.mark.skipif(bool(missing), reason=f"the site takes the extra docs; not installed: {missing}")
+pytestmark = [
+    pytest.mark.long,
+    pytest.mark.skipif(bool(missing), reason=f"the site takes the extra docs; not installed: {missing}"),
+]
 
 
 class Page(HTMLParser):

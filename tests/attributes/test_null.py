@@ -11,6 +11,8 @@ from leakgauge.attributes import ATTACKS, imputation, infer
 from leakgauge.attributes.guesses import highest
 from leakgauge.models import AnswerKind, FunctionProbabilities, FunctionRegression, LabelOnly
 
+pytestmark = pytest.mark.long
+
 N_AUDITS = 400
 LEARNING = {"imputation", "learned-inversion"}
 

@@ -15,6 +15,8 @@ from leakgauge.auditing.gate import Limits, apply
 from leakgauge.errors import ConfigError, DataError
 from leakgauge.report import render_html
 
+pytestmark = pytest.mark.long
+
 ONLY = lg.Settings(n_shadows=0, n_influence=0, population=0.0, attacks=("error-both-known",))
 
 

@@ -17,6 +17,8 @@ from xml.etree import ElementTree as ET
 import numpy as np
 import pytest
 
+pytestmark = pytest.mark.long
+
 yaml = pytest.importorskip("yaml")
 
 ROOT = Path(__file__).parent.parent.parent

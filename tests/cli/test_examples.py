@@ -13,6 +13,8 @@ import pytest
 
 from leakgauge.auditing.config import load_config
 
+pytestmark = pytest.mark.long
+
 EXAMPLES = Path(__file__).parents[2] / "examples"
 
 

@@ -17,7 +17,7 @@ from leakgauge.auditing.config import Config
 from leakgauge.cli._streams import Lasting, lasting_streams
 from leakgauge.cli.main import main
 
-pytestmark = pytest.mark.skipif(os.name != "posix", reason="pipes and signals of POSIX")
+pytestmark = [pytest.mark.long, pytest.mark.skipif(os.name != "posix", reason="pipes and signals of POSIX")]
 
 COMMAND = [sys.executable, "-m", "leakgauge"]
 

@@ -55,6 +55,8 @@ from leakgauge.training.engines import EXACT
 from leakgauge.training.engines.base import PreparedJob
 from leakgauge.training.engines.refit import Refit
 
+pytestmark = pytest.mark.long
+
 ENGINES = {engine.name: engine for engine in EXACT}
 SOME = 60
 """Records left out where leaving out all of them would take long."""

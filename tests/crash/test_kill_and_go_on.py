@@ -16,7 +16,7 @@ import pytest
 
 from leakgauge.auditing.influence.elsewhere import N_SEARCHED
 
-pytestmark = pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups")
+pytestmark = [pytest.mark.long, pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs process groups")]
 
 N_TRAIN = 48
 N_SHADOWS = 8

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs kill -9")
+pytestmark = [pytest.mark.long, pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="needs kill -9")]
 
 SCRIPT = '''
 """Train 40 models and print what they answer: script.py [workers|dask] [how many times a worker dies]."""

@@ -34,6 +34,8 @@ from leakgauge.models import answers
 from leakgauge.records import Records
 from leakgauge.training import FunctionLearner, Randomness, SklearnLearner, balanced_subsets, train_many
 
+pytestmark = pytest.mark.long
+
 rng = np.random.default_rng(0)
 X = rng.normal(size=(60, 3))
 RECORDS = Records.from_arrays(X, (X[:, 0] + rng.normal(size=60) > 0).astype(int))

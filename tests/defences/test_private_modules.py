@@ -20,6 +20,8 @@ from leakgauge.records import Records
 from leakgauge.training import TorchLearner
 from leakgauge.training.modules import loss_of_each
 
+pytestmark = pytest.mark.long
+
 torch = pytest.importorskip("torch")
 nn = torch.nn
 

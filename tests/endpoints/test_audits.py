@@ -27,6 +27,8 @@ from leakgauge.errors import ConfigError, EndpointError, StoreError
 from leakgauge.models import wrap
 from leakgauge.records import from_pair
 
+pytestmark = pytest.mark.long
+
 rng = np.random.default_rng(0)
 N = 120
 TABLE = pd.DataFrame(

@@ -21,6 +21,8 @@ from leakgauge.models.endpoints.kept import KeptAnswers
 from leakgauge.models.endpoints.transport import seconds_of
 from leakgauge.records import Records
 
+pytestmark = pytest.mark.long
+
 QUICK = ("500", "502", "503", "429", "429 date", "truncated", "cut", "malformed", "shape", "width", "reset")
 SLOW = ("time-out", "loris", "loris headers")
 N = 500

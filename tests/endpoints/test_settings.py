@@ -152,7 +152,7 @@ def test_pace_and_patience_make_no_other_audit(tmp_path):
 
 
 def test_the_files_of_the_manual_can_be_read(tmp_path):
-    page = (Path(__file__).parents[2] / "docs" / "quickstart.md").read_text()
+    page = (Path(__file__).parents[2] / "docs" / "endpoints.md").read_text()
     blocks = [block for block in re.findall(r"```toml\n(.*?)```", page, re.DOTALL) if 'kind = "endpoint"' in block]
     assert len(blocks) == 2
     for block in blocks:

@@ -18,6 +18,8 @@ from leakgauge.records import Records
 from leakgauge.training import Learner, SklearnLearner
 from leakgauge.training.learners import PostProcessedLearner
 
+pytestmark = pytest.mark.long
+
 
 def table(n: int, d: int, seed: int, magnitude: float) -> tuple[np.ndarray, np.ndarray]:
     """Numeric columns whose scales differ by up to ``10 ** magnitude``, and labels that depend on all of them."""

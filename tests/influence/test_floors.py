@@ -36,6 +36,8 @@ from leakgauge.training.engines import EXACT
 from leakgauge.training.engines.networks.engine import NETWORKS, Networks
 from leakgauge.training.engines.refit import Refit
 
+pytestmark = pytest.mark.long
+
 COMMON, INDEPENDENT = Randomness.COMMON, Randomness.INDEPENDENT
 
 

@@ -24,6 +24,8 @@ from leakgauge.auditing.membership.findings import MEMBERSHIP_TAIL_MEASURE
 from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS
 from leakgauge.models import AnswerKind
 
+pytestmark = pytest.mark.long
+
 N_AUDITS = 400
 N_RECORDS = 100
 
