@@ -201,6 +201,14 @@ def test_what_cannot_be_audited_fails_the_job(
     assert not (tmp_path / "broken").exists()
 
 
+def test_the_first_page_has_the_same_five_commands() -> None:
+    commands = re.findall(
+        r"^    (?:pip install|leakgauge (?:init|audit)) .*$", PAGE[: PAGE.index("## The first file")], re.M
+    )
+    assert len(commands) == 5
+    assert "\n".join(commands) in (ROOT / "README.md").read_text()
+
+
 def test_the_page_names_all_inputs_and_outputs() -> None:
     for name, one in ACTION["inputs"].items():
         assert f"| `{name}` |" in PAGE
