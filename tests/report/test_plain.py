@@ -15,7 +15,7 @@ from leakgauge.auditing.finding import judge
 from leakgauge.auditing.influence.findings import MEASURE_FOUND
 from leakgauge.auditing.membership.findings import MEMBERSHIP_TAIL_MEASURE
 from leakgauge.auditing.membership.low_fpr import TPR_MEASURE
-from leakgauge.report import statement, words
+from leakgauge.report import annex, statement, words
 from leakgauge.report.chapters import CHAPTERS
 from leakgauge.statistics import Estimate
 
@@ -159,3 +159,34 @@ def test_what_is_counted_is_no_value_of_its_check():
         == "0 found (exact), none may be found"
     )
     assert words.against_limit(found("file", SINGLE, 2, 3, 0.0)) == "2 found (2 to 3), none may be found"
+
+
+def test_a_pass_is_not_led_by_what_is_judged_from_below(documents):
+    """Its upper end lies above the limit: it would read as if the limit were exceeded."""
+    itself = replace(found("membership", "itself", 0.0, 0.15, 0.1), verdict=PASSES)
+    near, far = found("membership", "near", 0.0, 0.08, 0.1), found("membership", "far", 0.0, 0.02, 0.1)
+    result = replace(documents.passing(), findings=(far, itself, near), verdict=PASSES)
+    assert "correctly for more than 54; chance level is 50, the limit 55." in statement.lead(result)
+    (ground,) = statement.grounds(result)
+    assert ground.clearest is near
+    half = "Of 100 records, half of them training records,"
+    assert (
+        statement.plain(result, itself)
+        == f"{half} no attack was shown to decide correctly for more than the limit, 55."
+    )
+
+
+def test_no_sentence_of_a_pass_names_more_than_its_limit(documents):
+    """Whatever the interval of what passes: the numbers of 100 in the sentence are at most the limit, or chance level."""
+    for high in (0.0, 0.05, 0.1, 0.100001, 0.15, 0.6, INF):
+        passes = replace(found("membership", "m", 0.0, high, 0.1), verdict=PASSES)
+        said = statement.plain(documents.passing(), passes)
+        told = [float(one) for one in re.findall(r"\d+(?:\.\d+)?", said.removeprefix("Of 100 records"))]
+        assert max(told) <= 55, said
+
+
+def test_a_bound_is_not_called_proven_where_it_was_measured(documents):
+    result = documents.passing()
+    checked = replace(result, influence=replace(result.influence, bound=0.5, bound_checked=20))
+    assert "as measured on 20 models" in annex.nist(checked)
+    assert "proven" not in annex.nist(checked)

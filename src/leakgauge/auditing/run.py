@@ -27,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 from leakgauge.auditing.document import AuditResult, Document, dump, load
+from leakgauge.auditing.finding import Verdict
 from leakgauge.auditing.gate import Limits, apply
 from leakgauge.auditing.provenance import Provenance
 from leakgauge.auditing.result import ExposedRecord
@@ -208,6 +209,10 @@ class Run:
         """The result of the finished audit, judged again: verdicts in the file are not believed."""
         return apply(self.written(), Limits())
 
+    def verdicts_follow(self) -> bool:
+        """Whether every verdict in the file, of the whole, each audit and each finding, is the one of its numbers."""
+        return _verdicts(self.written()) == _verdicts(self.document())
+
     def records(self) -> list[dict[str, str]]:
         """The lines of ``records.csv`` as text."""
         return self._read_csv("records.csv", ["model", *(f.name for f in fields(ExposedRecord))])
@@ -237,6 +242,12 @@ class Run:
             raise StoreError(f"{path} cannot be read ({error.strerror}); give the folder of a finished audit") from None
         except (ValueError, csv.Error):
             raise StoreError(f"{path} is damaged; run the audit again") from None
+
+
+def _verdicts(document: Document) -> list[list[Verdict]]:
+    """Of the whole, and of each audit with its findings."""
+    audits = [[audit.verdict, *(finding.verdict for finding in audit.findings)] for audit in document.audits]
+    return [[document.verdict], *audits]
 
 
 def _sha256(path: Path) -> str:

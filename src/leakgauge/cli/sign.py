@@ -25,7 +25,6 @@ def sign(
     """
     from leakgauge.auditing import Run
     from leakgauge.auditing.signing import write_signature
-    from leakgauge.cli.verify import verdicts_of
     from leakgauge.errors import ConfigError
     from leakgauge.escaping import one_line
 
@@ -37,7 +36,7 @@ def sign(
             "read the report before you sign"
         )
     with found.as_read():
-        if verdicts_of(found.written()) != verdicts_of(found.document()):
+        if not found.verdicts_follow():
             raise ConfigError("result.json states other verdicts than its numbers give; run the audit again")
     typer.echo(one_line(str(write_signature(found, key))))
     return 0

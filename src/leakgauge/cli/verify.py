@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from leakgauge.cli._options import RunFolder
 
-if TYPE_CHECKING:
-    from leakgauge.auditing import Document
-
 PublicKey = Annotated[
     Path | None,
     typer.Option("--key", metavar="FILE", help="The public key (Ed25519, PEM) that the run must be signed by."),
 ]
-
-
-def verdicts_of(document: Document) -> list[str]:
-    """All verdicts of a result: of the whole, of each audit, and of each finding."""
-    each = [[audit.verdict, *(finding.verdict for finding in audit.findings)] for audit in document.audits]
-    return [document.verdict.value, *(verdict.value for audit in each for verdict in audit)]
 
 
 def verify(run: RunFolder, key: PublicKey = None) -> int:
@@ -46,13 +37,12 @@ def verify(run: RunFolder, key: PublicKey = None) -> int:
     if not lines:
         lines.append("checksums: as the audit left them")
     with found.as_read():
-        written, judged = found.written(), found.document()
-    same = verdicts_of(written) == verdicts_of(judged)
+        judged, same = found.document().verdict.value, found.verdicts_follow()
     right = not broken and same
     lines.append(
-        f"verdict: {judged.verdict.value}, as its numbers give it"
+        f"verdict: {judged}, as its numbers give it"
         if same
-        else f"verdict: the file states other verdicts than its numbers give, which is {judged.verdict.value}"
+        else f"verdict: the file states other verdicts than its numbers give, which is {judged}"
     )
     if key is not None:
         signed = is_signed(found, key)

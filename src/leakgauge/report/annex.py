@@ -92,10 +92,10 @@ def nist(audit: AuditDocument) -> str:
     found = audit.influence
     if found is None or math.isinf(found.bound):
         return none
-    how = "proven" if audit.rule.dtp is None or found.proves(audit.rule.dtp) else "known"
+    checked = f", as measured on {counted(found.bound_checked, 'model')}" if found.bound_checked else ""
+    limit = "none" if audit.rule.dtp is None else short(audit.rule.dtp)
     return (
-        f"{none} Differential training privacy (Long et al. 2017) of at most {number(found.bound, 2)} is {how} for "
-        f"{found.bound_covers}: unit, one training record; neighbouring training sets, this one and it without that "
-        f"record; a property of this training set, not of all; limit of the rule "
-        f"{'none' if audit.rule.dtp is None else short(audit.rule.dtp)}."
+        f"{none} A bound on differential training privacy (Long et al. 2017) is known: {number(found.bound, 2)} for "
+        f"{found.bound_covers}{checked}; unit, one training record; neighbouring training sets, this one and the one "
+        f"without that record; a property of this training set, not of all; limit of the rule {limit}."
     )

@@ -53,7 +53,7 @@ def _model(audit: AuditDocument, version: str, provenance: Provenance) -> dict[s
         "outputs": released(audit),
         "verdict": audit.verdict.value,
         "in_a_sentence": statement.lead(audit),
-        "rule": statement.rule(audit),
+        "rule": [what.worded(said) for said in statement.rule(audit)],
         "findings": [
             {
                 "question": finding.question,
@@ -70,7 +70,7 @@ def _model(audit: AuditDocument, version: str, provenance: Provenance) -> dict[s
             for check in (() if audit.file is None else audit.file.checks)
         ],
         "attacks_of_edpb_opinion_28_2024": [asdict(one) for one in annex.edpb(audit)],
-        "guarantees_nist_sp_800_226": annex.nist(audit),
+        "guarantees_nist_sp_800_226": what.worded(annex.nist(audit)),
         "not_tested": list(audit.not_tested),
         "statement": dict(statement.statement(audit, version)),
     }

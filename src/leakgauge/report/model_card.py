@@ -12,11 +12,11 @@ from leakgauge.report.words import (
     REMEDY_TITLES,
     capital,
     interval,
+    limit_of,
     marked,
     number,
     places_for,
     sentence,
-    short,
 )
 
 
@@ -78,5 +78,6 @@ def _row(finding: Finding) -> str:
     value, around = "not measured", "–"
     if finding.estimate is not None:
         value, around = number(finding.estimate.value, places), interval(finding.estimate, places)
-    cells = [escape(capital(finding.measure)), value, around, short(finding.threshold), marked(finding.verdict)]
+    limit = limit_of(finding).removeprefix("limit ")
+    cells = [escape(capital(finding.measure)), value, around, limit, marked(finding.verdict)]
     return f"| {' | '.join(cells)} |"

@@ -18,6 +18,7 @@ from leakgauge.report.words import (
     capital,
     counted,
     finding_line,
+    from_below,
     listing,
     released,
     sentence,
@@ -71,12 +72,12 @@ def grounds(audit: AuditDocument) -> list[Ground]:
 def _beyond(finding: Finding, verdict: Verdict) -> float:
     """How far a finding lies beyond its limit, in units of that; where nothing was measured nothing is clearer.
 
-    What passes although it has no upper end (the tail odds) shows least.
+    What passes although its upper end is above the limit (the tail odds, the audited model itself) shows least.
     """
     if finding.estimate is None:
         return math.inf
     end = finding.estimate.low if verdict is Verdict.FAILS else finding.estimate.high
-    if verdict is Verdict.PASSES and math.isinf(end):
+    if from_below(finding):
         return -math.inf
     return (end - finding.threshold) / finding.unit
 

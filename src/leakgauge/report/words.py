@@ -221,6 +221,19 @@ def gloss(attack: MembershipAttackResult | AttributeAttackResult) -> str:
     return f"{does} ({attack.source})" if does else attack.source
 
 
+def bounded(verdict: Verdict, low: str, high: str) -> str:
+    """An interval by what its verdict rests on: the lower end of what fails, the upper one of what passes, or both.
+
+    >>> bounded(Verdict.FAILS, "3", "5"), bounded(Verdict.PASSES, "3", "5"), bounded(Verdict.CANNOT_TELL, "3", "5")
+    ('at least 3', 'at most 5', '3 to 5')
+    """
+    return {
+        Verdict.FAILS: f"at least {low}",
+        Verdict.PASSES: f"at most {high}",
+        Verdict.CANNOT_TELL: f"{low} to {high}",
+    }[verdict]
+
+
 def counted(n: int, one: str, many: str | None = None) -> str:
     """A count with its noun.
 
@@ -231,15 +244,20 @@ def counted(n: int, one: str, many: str | None = None) -> str:
 
 
 def limit_of(finding: Finding) -> str:
-    """The limit of a finding; *from below* where it passes although its interval reaches above it.
-
-    So does the audited model itself, which withholds a pass only where it is shown to be above the limit.
-    """
+    """The limit of a finding, with a word on what passes although its interval reaches above it."""
     if finding.threshold == finding.baseline == 0:
         return "none may be found"  # what is counted: contents of a file, or places short of a check
-    found = finding.estimate
-    below = finding.verdict is Verdict.PASSES and found is not None and finding.threshold < found.high < math.inf
+    below = from_below(finding) and finding.estimate is not None and math.isfinite(finding.estimate.high)
     return f"limit {short(finding.threshold)}{', judged from below' if below else ''}"
+
+
+def from_below(finding: Finding) -> bool:
+    """Whether a finding passes although its interval reaches above its limit, so that its upper end says nothing.
+
+    So do the tail odds, and the audited model itself, which fail where they are shown to be above it.
+    """
+    found = finding.estimate
+    return finding.verdict is Verdict.PASSES and found is not None and found.high > finding.threshold
 
 
 def against_limit(finding: Finding) -> str:

@@ -4,12 +4,23 @@ from __future__ import annotations
 
 from typing import Any
 
-from leakgauge.auditing import AttributeAttackResult, AuditDocument, Finding, InferredColumn, Verdict
+from leakgauge.auditing import AttributeAttackResult, AuditDocument, Finding, InferredColumn
 from leakgauge.auditing.attributes.findings import ATTRIBUTE_TAIL_MEASURE, measure
 from leakgauge.report.chapters.chapter import Chapter, Estimates
 from leakgauge.report.chapters.membership import tail_odds_plain
 from leakgauge.report.figures import digits
-from leakgauge.report.words import capital, counted, factor, interval, listing, number, of_hundred, percent, short
+from leakgauge.report.words import (
+    bounded,
+    capital,
+    counted,
+    factor,
+    interval,
+    listing,
+    number,
+    of_hundred,
+    percent,
+    short,
+)
 from leakgauge.statistics.numerals import interval_name
 
 
@@ -43,11 +54,7 @@ class AttributesChapter(Chapter):
         if found is None:
             return f"{what}: whether the model reveals it was not measured completely; {limit} of 100 records."
         low, high = (of_hundred(end, finding.threshold) for end in (found.low, found.high))
-        by = {
-            Verdict.FAILS: f"at least {low}",
-            Verdict.PASSES: f"at most {high}",
-            Verdict.CANNOT_TELL: f"{low} to {high}",
-        }[finding.verdict]
+        by = bounded(finding.verdict, low, high)
         return (
             f"{what} is inferred correctly for {by} more or fewer of 100 training records than of 100 others; {limit}."
         )

@@ -11,8 +11,10 @@ from leakgauge.auditing.membership.low_fpr import TPR_MEASURE
 from leakgauge.report import figures
 from leakgauge.report.chapters.chapter import Chapter, Estimates
 from leakgauge.report.words import (
+    bounded,
     counted,
     factor,
+    from_below,
     level,
     listing,
     number,
@@ -74,6 +76,8 @@ class MembershipChapter(Chapter):
         match finding.verdict:
             case Verdict.FAILS:
                 return f"{whose} an attack decides correctly for at least {low}; {against}."
+            case Verdict.PASSES if from_below(finding):
+                return f"{whose} no attack was shown to decide correctly for more than the limit, {of_hundred(limit)}."
             case Verdict.PASSES:
                 return f"{whose} no attack was found to decide correctly for more than {high}; {against}."
         return f"{whose} an attack decides correctly for {low} to {high}; {against}."
@@ -144,7 +148,8 @@ def tail_odds_plain(finding: Finding, which: str) -> str:
             f"A group of training records is identified: among those that {which}, the odds of having been trained "
             f"on are at least {number(found.low, 1)} times the usual ones; {limit}."
         )
-    return f"No group of training records was shown to have been trained on with higher odds; {limit} the usual ones."
+    times = number(finding.threshold, 1)
+    return f"No group of records was shown whose odds of having been trained on are above {times} times the usual ones."
 
 
 def _low_rates(finding: Finding) -> str:
@@ -154,11 +159,7 @@ def _low_rates(finding: Finding) -> str:
     if found is None:
         return "How many training records an attack identifies at few false alarms was not measured completely."
     low, high = short(max(found.low, 0.0), 3), short(found.high, 3)
-    many = {
-        Verdict.FAILS: f"at least {low}",
-        Verdict.PASSES: f"at most {high}",
-        Verdict.CANNOT_TELL: f"{low} to {high}",
-    }[finding.verdict]
+    many = bounded(finding.verdict, low, high)
     return f"{accuses} identifies {many} of 100 training records; {limit}."
 
 

@@ -10,12 +10,11 @@ from leakgauge.auditing import (
     InferredProperty,
     PropertyGame,
     PropertyMitigation,
-    Verdict,
 )
 from leakgauge.auditing.properties.findings import measure
 from leakgauge.report.chapters.chapter import Chapter, Estimates
 from leakgauge.report.figures import digits
-from leakgauge.report.words import counted, listing, of_hundred, percent, sentence, share, short
+from leakgauge.report.words import bounded, counted, listing, of_hundred, percent, sentence, share, short
 from leakgauge.statistics import Estimate
 
 
@@ -48,12 +47,8 @@ class PropertiesChapter(Chapter):
         if found is None:
             return f"Whether an attacker can infer {about} was not measured completely; {against}, of 100."
         low, high = (of_hundred(end, finding.threshold) for end in (found.low, found.high))
-        tells = {
-            Verdict.FAILS: f"in at least {low}",
-            Verdict.PASSES: f"in at most {high}",
-            Verdict.CANNOT_TELL: f"in {low} to {high}",
-        }[finding.verdict]
-        return f"An attacker infers correctly {tells} of 100 tries {about}; {against}."
+        tells = bounded(finding.verdict, low, high)
+        return f"An attacker infers correctly in {tells} of 100 tries {about}; {against}."
 
     def attacker(self, audit: AuditDocument) -> str:
         """Records of others, shadow models, and perhaps poisoned records."""

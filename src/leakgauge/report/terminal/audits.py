@@ -21,12 +21,12 @@ from leakgauge.report.words import (
     against_limit,
     counted,
     interval,
+    limit_of,
     marked,
     number,
     places_for,
     released,
     sentence,
-    short,
 )
 
 if TYPE_CHECKING:
@@ -127,7 +127,7 @@ def _beside(finding: Finding) -> list[Text]:
     value, around = "–", "not measured"
     if finding.estimate is not None:
         value, around = number(finding.estimate.value, places), interval(finding.estimate, places)
-    cells = (finding.measure, value, around, short(finding.threshold))
+    cells = (finding.measure, value, around, limit_of(finding).removeprefix("limit "))
     return [*(Text(cell) for cell in cells), Text(sentence(finding.reason), style="dim")]
 
 
