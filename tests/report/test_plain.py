@@ -177,7 +177,7 @@ def test_a_pass_is_not_led_by_what_is_judged_from_below(documents):
 
 
 def test_no_sentence_of_a_pass_names_more_than_its_limit(documents):
-    """Whatever the interval of what passes: the numbers of 100 in the sentence are at most the limit, or chance level."""
+    """Whatever the interval of what passes, the numbers of 100 in the sentence are at most the limit."""
     for high in (0.0, 0.05, 0.1, 0.100001, 0.15, 0.6, INF):
         passes = replace(found("membership", "m", 0.0, high, 0.1), verdict=PASSES)
         said = statement.plain(documents.passing(), passes)
