@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Callable
+from datetime import timedelta
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 import typer
 
@@ -195,3 +197,21 @@ def test_keys_of_persons_are_seen_by_name_and_by_their_look(name, values, guesse
     table = pa.table({name: values, "x": list(range(100)), "y": ["a", "b"] * 50})
     found = {one.name: one.role.value for one in guess_columns(table, "y")}
     assert found.get(name) == guessed
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [[i % 7, 1] for i in range(100)],
+        [{"a": i % 7} for i in range(100)],
+        [timedelta(days=i % 7) for i in range(100)],
+        [bytes([i % 7]) for i in range(100)],
+        [2**53 + i % 7 for i in range(100)],
+        [-(2**62) + i % 7 for i in range(100)],
+    ],
+)
+def test_what_a_table_of_records_cannot_hold_is_ignored(cli: Callable, tmp_path: Path, values: list) -> None:
+    table = pa.table({"odd": values, "x": [i * 0.37 % 1 for i in range(100)], "y": ["a", "b"] * 50})
+    pq.write_table(table, tmp_path / "table.parquet")
+    assert cli("init", tmp_path / "table.parquet", "--target", "y", "--out", tmp_path / "audit.toml").code == 0
+    assert roles(tmp_path / "audit.toml") == {"odd": "ignore"}

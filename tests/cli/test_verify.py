@@ -111,6 +111,9 @@ def test_a_signature_by_another_key_or_of_another_run_does_not_hold(
     subprocess.run(["openssl", "genpkey", "-algorithm", "ed25519", "-out", other], check=True)
     assert cli("sign", run, "--key", other).code == 0
     assert cli("verify", run, "--key", public).code == 1
+    refused = cli("sign", run, "--key", private)
+    assert (refused.code, "a signature by another key" in refused.err) == (2, True)
+    (run / SIGNATURE).unlink()
     assert cli("sign", run, "--key", private).code == 0
     sums = (run / CHECKSUMS).read_text()
     (run / CHECKSUMS).write_text(sums.replace("0", "1"))

@@ -21,7 +21,7 @@ def write_signature(run: Run, key: Path) -> Path:
         The path of the signature.
 
     Raises:
-        ConfigError: the key cannot be read, or is of another kind.
+        ConfigError: the key cannot be read, or is of another kind; the folder holds another signature.
         MissingExtra: cryptography is not installed.
         StoreError: the signature cannot be written.
     """
@@ -29,6 +29,10 @@ def write_signature(run: Run, key: Path) -> Path:
     signature = private.sign((run.folder / CHECKSUMS).read_bytes())
     path = run.folder / SIGNATURE
     refuse_links(run.folder)
+    if path.exists() and path.read_bytes() != signature:  # Ed25519 has one signature of a text by a key
+        raise ConfigError(
+            f"{path} is a signature by another key, and a run folder holds one; move it away to sign in its stead"
+        )
     write_atomically(path, lambda file: file.write(signature))
     return path
 

@@ -15,11 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from leakgauge.auditing.config import parse_config
-from leakgauge.errors import ConfigError
+from leakgauge.errors import ConfigError, DataError
 from leakgauge.escaping import one_line
 from leakgauge.models import load_estimator
 from leakgauge.records import Kind, Role
 from leakgauge.records._messages import closest_column, is_number
+from leakgauge.records._tables import FIRST_INEXACT, RawColumn
 from leakgauge.training import RECIPES
 
 if TYPE_CHECKING:
@@ -124,8 +125,8 @@ def _guess(table: pa.Table, name: str, features: Collection[str] | None) -> Colu
     column, n_rows = table.column(name), table.num_rows
     if pa.types.is_dictionary(column.type):
         column = column.cast(column.type.value_type)
-    if pa.types.is_nested(column.type):
-        return None  # no table of ours has such columns, and reading it says so
+    if not _can_be_read(column):
+        return ColumnGuess(name, Role.IGNORE, "its values are neither numbers, texts, true and false nor dates")
     text = pa.types.is_string(column.type) or pa.types.is_large_string(column.type)
     whole = pa.types.is_integer(column.type)
     n_distinct = len(column.unique()) - (column.null_count > 0)
@@ -145,11 +146,32 @@ def _guess(table: pa.Table, name: str, features: Collection[str] | None) -> Colu
         return ColumnGuess(name, Role.IGNORE, "the model does not take it")
     if text and n_distinct > max(MOST_TEXTS, n_rows // 2):
         return ColumnGuess(name, Role.IGNORE, "different texts in most rows: it is no category")
+    if whole and _is_inexact(column):
+        return ColumnGuess(name, Role.IGNORE, "whole numbers of 2**53 or more name something: they are no quantity")
     if whole and CODE.search(name):
         return ColumnGuess(name, Role.FEATURE, "it looks like codes, whose order means nothing", Kind.CATEGORICAL)
     if pa.types.is_temporal(column.type):
         return ColumnGuess(name, Role.FEATURE, "a point of time, which the model takes as a number")
     return _sensitive(name)
+
+
+def _can_be_read(column: pa.ChunkedArray) -> bool:
+    """Whether a table of records takes values of this type."""
+    import narwhals as nw
+
+    try:
+        RawColumn("", nw.from_native(column, series_only=True)).dtype  # noqa: B018
+    except DataError:
+        return False
+    return True
+
+
+def _is_inexact(column: pa.ChunkedArray) -> bool:
+    """Whether float64 does not tell whole numbers apart."""
+    import pyarrow.compute as pc
+
+    ends = pc.min_max(column).as_py()
+    return ends["max"] is not None and max(-ends["min"], ends["max"]) >= FIRST_INEXACT
 
 
 def _sensitive(name: str) -> ColumnGuess | None:
