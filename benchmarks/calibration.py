@@ -366,32 +366,35 @@ def discoveries() -> Iterator[Setting]:
             level,
             above,
         )
-    for kinds, taken in ((10**9, 0.3), (200, 0.0), (200, 0.5), (2000, 0.1)):
+    for kinds, n, taken in ((10**9, 600, 0.3), (200, 600, 0.0), (200, 600, 0.5), (2000, 600, 0.1), (1000, 4000, 0.7)):
 
-        def codes(rng: Rng, kinds: int = kinds, taken: float = taken) -> tuple[np.ndarray, np.ndarray]:
-            train, holdout = rng.integers(kinds, size=(2, 600))
-            own = rng.permutation(600)[: round(600 * taken)]
+        def codes(rng: Rng, kinds: int = kinds, n: int = n, taken: float = taken) -> tuple[np.ndarray, np.ndarray]:
+            train, holdout = rng.integers(kinds, size=(2, n))
+            own = rng.permutation(n)[: round(n * taken)]
             holdout[own] = rng.permutation(train)[: len(own)]
             return train, holdout
 
         def shared(rng: Rng, taken: float = taken, codes: Callable = codes) -> bool:
-            found = shared_share(*codes(rng), confidence=0.95)
+            found = shared_share(*codes(rng), confidence=0.975)
             return (found.high if found else 0.0) < taken - SLACK
 
         yield Setting(
-            "share of a holdout that was trained on, its upper end",
-            f"{taken:.0%}, {kinds:,} kinds of records",
-            0.05,
+            "share of a holdout that was trained on, the upper end of 97.5 %",
+            f"{taken:.0%} of {n:,}, {kinds:,} kinds of records",
+            0.04,
             shared,
         )
 
-        def quotient(rng: Rng, taken: float = taken, codes: Callable = codes) -> bool:
+        def quotient(rng: Rng, n: int = n, taken: float = taken, codes: Callable = codes) -> bool:
             overlap = shared_share(*codes(rng))
-            said = rng.random(600) < 0.6, rng.random(600) < 0.2 + 0.4 * taken
+            said = rng.random(n) < 0.6, rng.random(n) < 0.2 + 0.4 * taken
             return outside(without_overlap(advantage_of_decisions(*said), overlap), 0.4)
 
         yield Setting(
-            "advantage without what a holdout shares", f"{taken:.0%}, {kinds:,} kinds of records", 0.05, quotient
+            "advantage without what a holdout shares",
+            f"{taken:.0%} of {n:,}, {kinds:,} kinds of records",
+            0.05,
+            quotient,
         )
 
 

@@ -1,10 +1,10 @@
 """Leaks whose size is known from a formula: attacks find as much as there is, and no more.
 
-A model that releases the mean of its n training records gives each record the signal ``x . mean``, which is normal, and
-moved by ``x . x / n`` where the record is among them. A pool of 2 n records of which half are trained on leaves a variance of
-``(1 - 1/2) x . x / n``; an attacker who knows the population alone has to reckon with all of ``x . x / n``. So the best
-attack has the advantage ``2 Phi(|x| / (2 sqrt(n (1 - q)))) - 1``, with q = 1/2 for who knows the pool and q = 0 for who
-does not: 0.244 and 0.174 for 100 of 200 records in 20 columns.
+A model that releases the mean of its n training records gives each record the signal ``x . mean``, which is normal,
+and moved by ``x . x / n`` where the record is among them. A pool of 2 n records of which half are trained on leaves a
+variance of ``(1 - 1/2) x . x / n``; an attacker who knows the population alone has to reckon with all of ``x . x /
+n``. So the best attack has the advantage ``2 Phi(|x| / (2 sqrt(n (1 - q)))) - 1``, with q = 1/2 for who knows the
+pool and q = 0 for who does not: 0.244 and 0.174 for 100 of 200 records in 20 columns.
 """
 
 import numpy as np

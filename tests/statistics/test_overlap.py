@@ -36,7 +36,16 @@ def test_records_that_are_equal_by_chance_are_not_taken_for_shared_ones(kinds: i
 
 @pytest.mark.parametrize(
     ("kinds", "n1", "n0", "share"),
-    [(8, 500, 500, 0.5), (64, 1000, 1000, 0.5), (64, 1000, 1000, 0.9), (64, 2000, 500, 0.5), (2000, 500, 1000, 0.2)],
+    [
+        (8, 500, 500, 0.5),
+        (64, 1000, 1000, 0.5),
+        (64, 1000, 1000, 0.9),
+        (64, 2000, 500, 0.5),
+        (2000, 500, 1000, 0.2),
+        (1000, 2000, 2000, 0.5),
+        (1000, 4000, 4000, 0.7),
+        (600, 4000, 4000, 0.9),
+    ],
 )
 def test_the_upper_end_is_seldom_exceeded(kinds: int, n1: int, n0: int, share: float) -> None:
     """300 tables; the upper end is missed in at most 4 %: 26 and more have probability 2e-4, and an end that is missed

@@ -35,7 +35,7 @@ def shared_share(train: ArrayLike, holdout: ArrayLike, *, confidence: float = 0.
     from either set, and the interval reaches from the lowest end to the highest.
 
     The upper end is the one that a release hangs on. In simulations (0 to 90 % shared, 8 to 100,000 kinds of records,
-    uniform and Zipf, 500 to 2,000 records a side) the truth exceeds it in at most 4 % at a confidence of 97.5 %.
+    uniform and Zipf, 500 to 4,000 records a side) the truth exceeds it in at most 4 % at a confidence of 97.5 %.
 
     Args:
         train: One code for each training record [n_train]: equal codes for equal records, and for no others.
@@ -183,8 +183,8 @@ def _ends(
     # One over the chances that a record of this kind has to find an equal one: the least variance of the sum below.
     weight = np.zeros_like(m)
     weight[again] = 1 / (m[again] - 1)
-    copied = c1 > 0
-    typical = float((weight * c0)[copied].sum() / c0[copied].sum())
+    met = c0 * (c1 > 0)
+    as_copy, as_other = (float((met * of).sum() / met.sum()) for of in (weight, 1 / np.maximum(m, 1)))
     # Pairs across, less those within the one set as far as the sizes of the two differ: 0 on average by chance, for
     # any weights that are functions of m. Each copied record adds a pair.
     within = own * (own - 1) * (n - n_own) / max(n_own - 1, 1)
@@ -195,9 +195,13 @@ def _ends(
     single = with_twin * (1 - with_twin) * n1 * n0 / n
     sd = math.sqrt((2 * (n - n_own) / n) ** 2 * pairs + single) / n0
     low = excess + float(special.ndtri(tail)) * sd  # no pair weighs more than 1, so no copy adds more
-    likely = typical * (1 - 1 / len(m))  # a copy is no surprise where its kind is frequent anyway
-    if likely == 0:  # all records are equal
+    rare = 1 - 1 / len(m)  # a copy is no surprise where its kind is frequent anyway
+    if rare == 0:  # all records are equal
         return 0.0, 0.0, 1.0
+    # What a copy adds is the weight of its kind. Of the holdout records that are found in the training set some are
+    # copies and some are not, and another one of their kind would make their weight smaller: solved for the share.
+    sure = max(excess, 0.0) * (as_copy - as_other) / rare * n0 / met.sum()
+    likely = min((as_other + math.sqrt(as_other**2 + 4 * sure)) / 2, as_copy) * rare
     value, sd = excess / likely, sd / likely
     # Copies have no chance pairs of their own: deviations shrink with 1 - d for sets of equal size, and less for a
     # small holdout. They are sums of squares, so chi-squared with as many degrees of freedom as fit their variance.
