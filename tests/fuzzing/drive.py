@@ -20,6 +20,7 @@ from typing import Any
 
 from leakgauge.cli.main import main
 from leakgauge.errors import LeakgaugeError, place_of
+from leakgauge.models import files
 
 LONGEST = 30.0
 """Seconds that a command or a call may take."""
@@ -113,6 +114,8 @@ class Trial:
                 raise Defect("traceback", f"{given}: {place_of(error)}: {error}") from error
             finally:
                 sys.path[:] = path
+                sys.modules.pop("zq_memorises", None)
+                files._FOLDERS.clear()  # of cases before, which are gone
         printed = Printed(code, out.getvalue(), err.getvalue())
         self.calls.append(" ".join(given))
         self._judge(given, printed, time.perf_counter() - start, shown, told)

@@ -283,9 +283,9 @@ def leak(trial: Trial, folder: Path, kind: str = "tree") -> dict[str, Any]:
     held = {
         **BASE,
         "models": [{"kind": "factory", "factory": f"zq_memorises:{kind}", "table": "pandas"}],
-        "attacks": {"shadow_models": 0},
+        "attacks": {"shadow_models": 0, "names": ["gap", "loss-threshold"]},
         "influence": {"records": 2},
-        "rule": {"dtp": "none", "advantage": 0.1},
+        "rule": {"dtp": "none", "advantage": 0.1, "attacks": ["gap", "loss-threshold"]},
     }
     trial.run("audit", described(trial, held, form="json"), "--run", folder / "run", told="zq_memorises")
     return held
@@ -342,7 +342,7 @@ def run_folders(trial: Trial) -> None:
         before = path.read_bytes()
         match rng.choice(("edit", "edit", "edit", "bytes", "remove", "empty", "folder", "add")):
             case "edit" if name.endswith(".json"):
-                held = json.loads(before)
+                held = json.loads(before or "{}")
                 if edit(rng, held, keep=("rule",)):
                     path.write_text(json.dumps(held))
             case "edit" | "bytes":
@@ -414,8 +414,8 @@ def leaky_models(trial: Trial) -> None:
     (folder / "zq_memorises.py").write_text(MEMORISES)
     attacks: dict[str, Any] = {"shadow_models": rng.choice((0, 0, 4))}
     limits: dict[str, Any] = {"dtp": rng.choice(("none", 50, 1)), "advantage": rng.choice((0.05, 0.1, 0.2, 0.3))}
-    if rng.random() < 0.3:
-        attacks["names"] = limits["attacks"] = rng.sample(("gap", "loss-threshold", "lira", "shadow-classifier"), 2)
+    if rng.random() < 0.9:
+        attacks["names"] = limits["attacks"] = rng.choice((["gap", "loss-threshold"],) * 3 + (["gap", "lira"], ["rmia", "gap"]))
     if rng.random() < 0.2:
         attacks["population"] = rng.choice((0.2, 0.3))
     if rng.random() < 0.2:
@@ -424,7 +424,7 @@ def leaky_models(trial: Trial) -> None:
         data["train_records"] = rng.choice((40, 50))
     kinds = ({"kind": "factory", "factory": f"zq_memorises:{rng.choice(('tree', 'neighbour'))}", "table": "pandas"},
              {"kind": "recipe", "name": "k-nearest-neighbours", "options": {"k": 1}})  # fmt: skip
-    held = {"data": data, "models": [kinds[0]], "attacks": attacks, "influence": {"records": rng.choice((0, 2))}, "rule": limits}
+    held = {"data": data, "models": [kinds[0]], "attacks": attacks, "influence": {"records": rng.choice((0, 0, 0, 2))}, "rule": limits}
     if rng.random() < 0.3:
         held["release"] = {"outputs": rng.choice(("labels", "binned", "as is"))}
     told = json.dumps(held) + "".join(train)
@@ -447,8 +447,8 @@ def metamorphic(trial: Trial) -> None:
     """Order of rows and of columns, names, kinds of files: the verdict is the same, and where nothing is drawn anew all numbers."""
     rng = trial.rng
     clear = rng.random() < 0.5
-    train, holdout = (noise_people(rng, 50, name) if clear else tables.people(rng, 50, name) for name in ("a", "b"))
-    held = {**cheap(rng), "rule": {"dtp": "none", "advantage": 0.1 if clear else 0.9, "attacks": ["gap", "loss-threshold"]}}
+    train, holdout = (noise_people(rng, 40, name) if clear else tables.people(rng, 40, name) for name in ("a", "b"))
+    held = {**cheap(rng), "influence": {"records": 0}, "rule": {"dtp": "none", "advantage": 0.1 if clear else 0.9, "attacks": ["gap", "loss-threshold"]}}
     if clear:
         held["models"] = [{"kind": "factory", "factory": "zq_memorises:tree", "table": "pandas"}]
         (trial.folder / "zq_memorises.py").write_text(MEMORISES)
@@ -460,7 +460,7 @@ def metamorphic(trial: Trial) -> None:
     for place, other in enumerate((False, True)):
         ending, own = ".csv", [train, holdout]
         if other and relation == "rows":
-            order = rng.sample(range(50), 50)
+            order = rng.sample(range(40), 40)
             own = [{name: [column[i] for i in order] for name, column in table.items()} for table in own]
         elif other and relation == "columns":
             order = rng.sample(list(train), len(train))
@@ -505,10 +505,11 @@ def score_table(rng: Random, n: int, form: str, *, leaky: bool = False) -> Table
 def reference_table(rng: Random, n: int, form: str, k: int) -> Table:
     """Answers of k reference models, of halves of the records and the other halves."""
     parts: list[Table] = []
+    inside: list[int] = []
     for j in range(k):
         table = score_table(rng, n, form)
-        inside = [(i * (1 + 2 * (j // 2))) % (4 + 2 * (j // 2)) < 2 + j // 2 for i in range(n)]
-        table["member"] = [int(one != bool(j % 2)) for one in inside]
+        inside = [1 - one for one in inside] if j % 2 else rng.sample([0, 1] * (n // 2), n)
+        table["member"] = inside
         table.pop("label", None)
         table.pop("site")
         table["model"] = [f"zqRef{j}"] * n
