@@ -10,10 +10,10 @@ a command of more than 30 seconds, a model that memorises its training set and p
 order of rows or columns, on names, or on the kind of the file. A result is the end of a command or call without a
 verdict, such as an inspection.
 
-A killed audit is run again, and result.json and records.csv must be those of an undisturbed one. One bit is flipped in a
-file that an audit has read or written, and the commands that read it are run: the flip is noticed, or the result is the
-same. On a disk of a given size the audit ends with the same result or with one line, no file is left half written, and
-after room was made the same command ends with the same result.
+A killed audit is run again, and result.json, records.csv and ids.csv must be those of an undisturbed one. One bit is
+flipped in a file that an audit has read or written, and the commands that read it are run: the flip is noticed, or the
+result is the same. On a disk of a given size the audit ends with the same result or with one line, no file is left half
+written, and after room was made the same command ends with the same result.
 
 The cases are those of `tests/fuzzing` and drawn from their numbers, so that a run that was stopped continues and any
 case can be repeated: `--case tables:17`. Counts are kept in `robustness.json` beside the page.
@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import shutil
 import sys
 import tempfile
 from collections import Counter
@@ -106,7 +105,10 @@ def page(kept: dict[str, Counts]) -> str:
     for part, heading in crashes.HEADINGS.items():
         if rows := kept.get(part):
             named = list(dict.fromkeys(key for one in rows.values() for key in one))
-            parts += [f"## {heading}", table(["", *named], [[name, *map(lambda key: one.get(key, 0), named)] for name, one in rows.items()])]
+            parts += [
+                f"## {heading}",
+                table(["", *named], [[name, *(one.get(key, 0) for key in named)] for name, one in rows.items()]),
+            ]
     return "\n\n".join(parts) + "\n"
 
 

@@ -9,10 +9,10 @@ import pickle
 import time
 import zipfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
+from itertools import chain
 from random import Random
 from threading import Thread
 from typing import Any
@@ -21,10 +21,6 @@ from unittest import mock
 import numpy as np
 import pandas as pd
 import polars as pl
-from fuzzing import tables
-from fuzzing.drive import Defect, Trial
-from fuzzing.surfaces import EDGES, audited, cheap, described, edit, rule
-from fuzzing.tables import TARGET, Table
 from sklearn.linear_model import LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
@@ -33,6 +29,10 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
 import leakgauge as lg
+from fuzzing import tables
+from fuzzing.drive import Defect, Trial
+from fuzzing.surfaces import EDGES, audited, cheap, described, edit, rule
+from fuzzing.tables import TARGET, Table
 from leakgauge.models.endpoints import transport
 
 SUFFIXES = (".skops", ".pkl", ".joblib", ".onnx", ".ubj", ".json", ".txt", ".cbm", ".pt", ".safetensors", ".bin", "")
@@ -121,11 +121,15 @@ def model_files(trial: Trial) -> None:
     for name, given in (("train", Random(seed)), ("holdout", rng)):
         trial.write(f"{name}.csv", tables.as_csv(numbers(given, 24, name[0])))
     data = {"train": "train.csv", "holdout": "holdout.csv", "target": TARGET}
-    allow = ["--allow-pickle"] if ending in (".pkl", ".joblib") and content in dict(map(reversed, stored_models(seed))) else []
+    allow = (
+        ["--allow-pickle"]
+        if ending in (".pkl", ".joblib") and content in dict(map(reversed, stored_models(seed)))
+        else []
+    )
     match rng.choice(("inspect", "inspect", "audit", "audit", "audit", "convert", "versions", "reconstruct")):
         case "inspect":
             more = [["--data", trial.folder / "train.csv", "--target", TARGET], ["--json"], ["--rule", "sacro"]]
-            options = sum(rng.sample(more, rng.randrange(3)), []) + allow
+            options = [*chain(*rng.sample(more, rng.randrange(3))), *allow]
             options += ["--clean", trial.folder / "clean.skops"] if rng.random() < 0.2 else []
             trial.run("inspect", path, *options)
         case "audit":
@@ -161,7 +165,8 @@ class _Stub(ThreadingHTTPServer):
 def endpoint(rng: Random) -> Iterator[tuple[str, str]]:
     """A server on loopback that answers as MLflow's does, or wrongly; its address, and what is wrong with it."""
     wrong = rng.choice(
-        ("", "", "", "", "labels", "value", "value", "once", "rows", "columns", "form", "not JSON", "status", "slow", "empty",
+        ("", "", "", "", "labels", "value", "value", "once", "rows", "columns", "form", "not JSON", "status", "slow",
+        "empty",
          "encoding", "cut", "changing", "redirect", "huge", "deep", "sum")
     )  # fmt: skip
     form, bad, status = rng.randrange(8), rng.choice(WRONG), rng.choice((400, 401, 404, 418, 429, 500, 503))
@@ -196,7 +201,7 @@ def endpoint(rng: Random) -> Iterator[tuple[str, str]]:
         def log_message(self, *given: object) -> None:
             """Nothing."""
 
-        def do_POST(self) -> None:  # noqa: N802
+        def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
             state["n"] += 1
             rows = body["dataframe_split"]["data"]
@@ -204,7 +209,16 @@ def endpoint(rng: Random) -> Iterator[tuple[str, str]]:
             code, headers = 200, {}
             match wrong:
                 case "not JSON":
-                    content = (b"<html>zqPage</html>", b"[1, 2", b"\xff\xfe", b"NaN", b"null", b"zq", b"\x00", b"[" * 5000)[form]
+                    content = (
+                        b"<html>zqPage</html>",
+                        b"[1, 2",
+                        b"\xff\xfe",
+                        b"NaN",
+                        b"null",
+                        b"zq",
+                        b"\x00",
+                        b"[" * 5000,
+                    )[form]
                 case "status":
                     code, content = status, b"zqMrs Meier is unknown"
                 case "slow":
@@ -212,7 +226,10 @@ def endpoint(rng: Random) -> Iterator[tuple[str, str]]:
                 case "empty":
                     content = b""
                 case "encoding":
-                    content, headers = content.decode().encode("utf-16"), {"Content-Type": "application/json; charset=utf-16"}
+                    content, headers = (
+                        content.decode().encode("utf-16"),
+                        {"Content-Type": "application/json; charset=utf-16"},
+                    )
                 case "cut":
                     content = content[: len(content) // 2]
                 case "redirect":
@@ -243,15 +260,24 @@ def endpoints(trial: Trial) -> None:
     for name in ("train", "holdout"):
         trial.write(f"{name}.csv", tables.as_csv(numbers(rng, 16, name[0])))
     with endpoint(rng) as (url, wrong), mock.patch.multiple(transport, FIRST_WAIT=0.001, LONGEST_WAIT=0.005):
-        part: dict[str, Any] = {"kind": "endpoint", "url": url, "attempts": 2, "timeout": 2.0, "connections": rng.choice((1, 3))}
+        part: dict[str, Any] = {
+            "kind": "endpoint",
+            "url": url,
+            "attempts": 2,
+            "timeout": 2.0,
+            "connections": rng.choice((1, 3)),
+        }
         part["classes"] = ["kqno", "kqyes"]
         if rng.random() < 0.3:
             values = {
                 "protocol": ("mlflow", "kserve-v2", "v2", "json", "nothing"), "batch_rows": (1, 5, 0, 10**9, 100),
                 "outputs": ("labels", "probabilities", "logits", "values"), "max_queries": (1, 10, 1000, 0),
-                "layout": ("dataframe_split", "instances", "x"), "timeout": (0.001, 0, 1e9, math.nan), "url": (url + "/", "", "ftp://x", "http://", "http://[", url + "/x?y=1"),
-                "classes": ([], ["a"], ["kqyes", "kqno"], [0, 1], ["kqno", "kqno"]), "deadline": (0.001, 5), "answer": ("", "x.y", "predictions"),
-                "requests_per_second": (1e-9, 1e9, -1), "token_env": ("NOWHERE_TO_BE_FOUND",), "template": ({}, "zq", 3),
+                "layout": ("dataframe_split", "instances", "x"), "timeout": (0.001, 0, 1e9, math.nan),
+                "url": (url + "/", "", "ftp://x", "http://", "http://[", url + "/x?y=1"),
+                "classes": ([], ["a"], ["kqyes", "kqno"], [0, 1], ["kqno", "kqno"]), "deadline": (0.001, 5),
+                "answer": ("", "x.y", "predictions"),
+                "requests_per_second": (1e-9, 1e9, -1), "token_env": ("NOWHERE_TO_BE_FOUND",), "template": ({}, "zq",
+                3),
                 "model": ("m", ""), "cache": ("answers", "/"), "attempts": (0, 1), "connections": (0, 1, 10**6),
             }  # fmt: skip
             key = rng.choice(list(values))
@@ -265,7 +291,9 @@ def endpoints(trial: Trial) -> None:
         told = json.dumps(part)
         first = audited(trial, held, told)
         if first != 2 and rng.random() < 0.3 and wrong in ("", "slow"):
-            again = trial.run("audit", described(trial, held, form="json"), "--run", trial.folder / "run", told=told).code
+            again = trial.run(
+                "audit", described(trial, held, form="json"), "--run", trial.folder / "run", told=told
+            ).code
             if again not in (first, 2):
                 raise Defect("another verdict", f"{first} and {again} of the same endpoint")
 
@@ -287,10 +315,9 @@ def frames(rng: Random, table: Table) -> Any:
             if rng.random() < 0.3:
                 for name in frame.columns:
                     if rng.random() < 0.3:
-                        try:
-                            frame[name] = frame[name].astype(rng.choice(("category", "string", "Int64", "float32", "object", "boolean")))
-                        except (ValueError, TypeError, OverflowError):
-                            pass
+                        kind = rng.choice(("category", "string", "Int64", "float32", "object", "boolean"))
+                        with suppress(ValueError, TypeError, OverflowError):
+                            frame[name] = frame[name].astype(kind)
             return frame
         case "polars":
             return pl.from_arrow(arrow)
@@ -307,7 +334,9 @@ def quick(rng: Random) -> lg.Settings:
     """Settings of an audit that takes a tenth of a second."""
     limits = rule(rng)
     of = lg.ReleaseRule(
-        dtp=None if limits["dtp"] == "none" else limits["dtp"], advantage=limits["advantage"], attacks=("gap", "loss-threshold")
+        dtp=None if limits["dtp"] == "none" else limits["dtp"],
+        advantage=limits["advantage"],
+        attacks=("gap", "loss-threshold"),
     )
     return lg.Settings(n_shadows=0, n_influence=0, attacks=("gap", "loss-threshold"), rule=of)
 
@@ -340,7 +369,8 @@ class Odd:
             lambda: np.full(n, 0.5), lambda: [[0.5, 0.5]] * n, lambda: None, lambda: np.full((n + 1, 2), 0.5),
             lambda: np.array([["zqA", "b"]] * n), lambda: np.full((n, 2), 0.7), lambda: {}[f"zqKey{n}"],
             lambda: np.full((n, 2), 0.5, dtype=complex), lambda: np.tile([1.0, 0.0], (n, 1)), lambda: 1 / 0,
-            lambda: np.full((n, 2), 0.5, dtype=object), lambda: np.full((0, 2), 0.5), lambda: np.tile([-0.5, 1.5], (n, 1)),
+            lambda: np.full((n, 2), 0.5, dtype=object), lambda: np.full((0, 2), 0.5), lambda: np.tile([-0.5, 1.5], (n,
+            1)),
             lambda: np.random.default_rng().dirichlet([1, 1], n), lambda: np.ma.masked_all((n, 2)),
         )  # fmt: skip
         return ways[self.kind % len(ways)]()
@@ -353,7 +383,9 @@ class Odd:
 def library(trial: Trial) -> None:
     """The functions of the package: frames, arrays, settings, own models, own attacks, scores."""
     rng = trial.rng
-    match rng.choice(("frames", "frames", "frames", "arrays", "arrays", "settings", "model", "attack", "scores", "scores", "others")):
+    match rng.choice(
+        ("frames", "frames", "frames", "arrays", "arrays", "settings", "model", "attack", "scores", "scores", "others")
+    ):
         case "frames":
             train, holdout, words = *(tables.people(rng, 20, name) for name in "ab"), rng.random() < 0.4
             for table in (train, holdout):
@@ -361,7 +393,11 @@ def library(trial: Trial) -> None:
                 if not words:
                     del table["town"]
             tables.mutate(rng, train, holdout)
-            told = "".join(map(str, train)) + "".join(map(str, holdout)) + "".join(str(next(iter(c), "")) for c in train.values())
+            told = (
+                "".join(map(str, train))
+                + "".join(map(str, holdout))
+                + "".join(str(next(iter(c), "")) for c in train.values())
+            )
             state = rng.randrange(2**32)
             given = [frames(Random(state), one) for one in (train, holdout)]
             if rng.random() < 0.1:
@@ -371,7 +407,8 @@ def library(trial: Trial) -> None:
                 what = make_pipeline(_words(), DecisionTreeClassifier(max_depth=2))
             target = rng.choice((TARGET, TARGET, TARGET, TARGET, None, "age", "nowhere", 3))
             trial.call(
-                lambda: lg.audit(what, train=given[0], holdout=given[1], target=target, settings=quick(rng), progress=False),
+                lambda: lg.audit(what, train=given[0], holdout=given[1], target=target, settings=quick(rng),
+                progress=False),
                 f"audit of {type(given[0]).__name__}", told,
             )  # fmt: skip
         case "arrays":
@@ -379,14 +416,21 @@ def library(trial: Trial) -> None:
             X = X if rng.random() < 0.2 else np.random.default_rng(0).normal(size=(24, 2))
             y = y if rng.random() < 0.3 else np.arange(24) % 2
             whole = (X, y) if rng.random() < 0.9 else rng.choice((X, (X,), [X, y], (X, y, y), (y, X)))
-            outside = (np.random.default_rng(1).normal(size=(24, 2)), np.arange(24) % 2) if rng.random() < 0.8 else whole
-            persons = rng.choice((*[None] * 8, np.arange(24) // 2, (np.arange(24) // 2, 99 + np.arange(24) // 2), "zq", arrays(rng, 24)))
+            outside = (
+                (np.random.default_rng(1).normal(size=(24, 2)), np.arange(24) % 2) if rng.random() < 0.8 else whole
+            )
+            persons = rng.choice(
+                (*[None] * 8, np.arange(24) // 2, (np.arange(24) // 2, 99 + np.arange(24) // 2), "zq", arrays(rng, 24))
+            )
             trial.call(
-                lambda: lg.audit(GaussianNB(), train=whole, holdout=outside, persons=persons, settings=quick(rng), progress=False),
+                lambda: lg.audit(GaussianNB(), train=whole, holdout=outside, persons=persons, settings=quick(rng),
+                progress=False),
                 f"audit of arrays {getattr(X, 'dtype', type(X))} {getattr(y, 'dtype', type(y))} {type(persons)}",
             )  # fmt: skip
         case "settings":
-            kind = rng.choice((lg.Settings, lg.Settings, lg.ReleaseRule, lg.SensitiveColumn, lg.TargetProperty, lg.PropertyGames))
+            kind = rng.choice(
+                (lg.Settings, lg.Settings, lg.ReleaseRule, lg.SensitiveColumn, lg.TargetProperty, lg.PropertyGames)
+            )
             names = list(kind.__dataclass_fields__)
             given = {rng.choice(names): rng.choice(EDGES) for _ in range(rng.choice((1, 1, 2)))}
             if kind in (lg.SensitiveColumn, lg.TargetProperty):
@@ -403,10 +447,12 @@ def library(trial: Trial) -> None:
             train, holdout = (arrays_of(numbers(rng, 16, name)) for name in "ab")
             own = Odd(rng.randrange(18))
             model = rng.choice(
-                (own, own, lg.FunctionProbabilities(own.predict_proba, lg.Records.from_arrays(*train).schema), own.predict_proba, Odd, Ridge())
+                (own, own, lg.FunctionProbabilities(own.predict_proba, lg.Records.from_arrays(*train).schema),
+                own.predict_proba, Odd, Ridge())
             )  # fmt: skip
             trial.call(
-                lambda: lg.audit(model, train=train, holdout=holdout, settings=quick(rng), progress=False), f"own model {own.kind}"
+                lambda: lg.audit(model, train=train, holdout=holdout, settings=quick(rng), progress=False),
+                f"own model {own.kind}",
             )
         case "attack":
             train, holdout = (arrays_of(numbers(rng, 16, name)) for name in "ab")
@@ -415,13 +461,17 @@ def library(trial: Trial) -> None:
             def score(evidence: Any) -> Any:
                 n = len(evidence.labels)
                 return (
-                    np.zeros(n), np.full(n, np.nan), np.zeros(n + 1), None, np.array(["zq"] * n), np.arange(n), [0.5] * n,
+                    np.zeros(n), np.full(n, np.nan), np.zeros(n + 1), None, np.array(["zq"] * n), np.arange(n),
+                    [0.5] * n,
                     np.full(n, np.inf), np.random.default_rng().random(n),
                 )[way]  # fmt: skip
 
-            attacked = lg.Settings(n_shadows=0, n_influence=0, attacks=("gap", score), rule=lg.ReleaseRule(dtp=None, advantage=0.9))
+            attacked = lg.Settings(
+                n_shadows=0, n_influence=0, attacks=("gap", score), rule=lg.ReleaseRule(dtp=None, advantage=0.9)
+            )
             trial.call(
-                lambda: lg.audit(GaussianNB(), train=train, holdout=holdout, settings=attacked, progress=False), f"own attack {way}"
+                lambda: lg.audit(GaussianNB(), train=train, holdout=holdout, settings=attacked, progress=False),
+                f"own attack {way}",
             )
         case "scores":
             n = rng.choice((10, 24, 60))
@@ -436,7 +486,10 @@ def library(trial: Trial) -> None:
             if rng.random() < 0.2:
                 given["shadow_members"] = rng.choice((np.random.default_rng(0).random((8, n)) < 0.5, arrays(rng, n)))
                 given["shadow_scores"] = rng.choice((np.random.default_rng(0).random((8, n)), arrays(rng, n)))
-            trial.call(lambda: lg.audit_scores(member, **given, settings=quick_scores(rng), progress=False), f"audit_scores of {list(given)}")
+            trial.call(
+                lambda: lg.audit_scores(member, **given, settings=quick_scores(rng), progress=False),
+                f"audit_scores of {list(given)}",
+            )
         case "others":
             others(trial)
 
@@ -464,15 +517,23 @@ def arrays(rng: Random, n: int) -> Any:
     drawn = np.random.default_rng(rng.randrange(2**32))
     kinds: tuple[Callable[[], Any], ...] = (
         lambda: drawn.normal(size=n), lambda: drawn.normal(size=(n, 2)), lambda: drawn.normal(size=(n, 2, 2)),
-        lambda: np.zeros((n, 2)), lambda: np.full((n, 2), np.nan), lambda: np.full(n, np.inf), lambda: drawn.integers(0, 2, n),
-        lambda: drawn.integers(0, 2, n).astype(bool), lambda: drawn.random(n) + 1j, lambda: np.array(["zqA", "zqB"] * n)[:n],
-        lambda: np.array([b"zqA", b"zqB"] * n)[:n], lambda: np.array([None, 1] * n)[:n], lambda: np.zeros((n, 0)), lambda: np.zeros(0),
-        lambda: np.array(["2020-01-01"] * n, dtype="datetime64[D]"), lambda: np.float64(1), lambda: None, lambda: [[1, 2], [3]],
+        lambda: np.zeros((n, 2)), lambda: np.full((n, 2), np.nan), lambda: np.full(n, np.inf),
+        lambda: drawn.integers(0, 2, n),
+        lambda: drawn.integers(0, 2, n).astype(bool), lambda: drawn.random(n) + 1j, lambda: np.array(["zqA",
+        "zqB"] * n)[:n],
+        lambda: np.array([b"zqA", b"zqB"] * n)[:n], lambda: np.array([None, 1] * n)[:n], lambda: np.zeros((n, 0)),
+        lambda: np.zeros(0),
+        lambda: np.array(["2020-01-01"] * n, dtype="datetime64[D]"), lambda: np.float64(1), lambda: None, lambda: [[1,
+        2], [3]],
         lambda: drawn.normal(size=(n, 2)).astype(np.float16), lambda: drawn.normal(size=(n, 2)).astype(np.longdouble),
-        lambda: np.full((n, 2), 2**63, dtype=np.uint64), lambda: drawn.normal(size=(n, 2)) * 1e300, lambda: [10**30] * n,
-        lambda: drawn.normal(size=(n, 2)) * 1e-300, lambda: np.ma.masked_all((n, 2)), lambda: drawn.normal(size=(n + 1, 2)),
-        lambda: np.zeros((n, 2), dtype=object), lambda: [f"zqM{i}" for i in range(n)], lambda: {"zq": 1}, lambda: "zqText",
-        lambda: np.zeros(n, dtype=[("a", float)]), lambda: iter(range(n)), lambda: drawn.integers(-(2**63), 2**63 - 1, n),
+        lambda: np.full((n, 2), 2**63, dtype=np.uint64), lambda: drawn.normal(size=(n, 2)) * 1e300,
+        lambda: [10**30] * n,
+        lambda: drawn.normal(size=(n, 2)) * 1e-300, lambda: np.ma.masked_all((n, 2)),
+        lambda: drawn.normal(size=(n + 1, 2)),
+        lambda: np.zeros((n, 2), dtype=object), lambda: [f"zqM{i}" for i in range(n)], lambda: {"zq": 1},
+        lambda: "zqText",
+        lambda: np.zeros(n, dtype=[("a", float)]), lambda: iter(range(n)), lambda: drawn.integers(-(2**63), 2**63 - 1,
+        n),
     )  # fmt: skip
     return rng.choice(kinds)()
 
@@ -493,17 +554,25 @@ def others(trial: Trial) -> None:
         ("records", lambda: lg.Records.from_arrays(X, y, names=wrong)),
         ("records", lambda: lg.Records.from_arrays(X, y, classes=wrong)),
         ("records", lambda: lg.Records.from_frame(wrong, target="a")),
-        ("versions", lambda: lg.compare_versions(fitted, rng.choice(learners()).fit(X[1:], y[1:]), public=rng.choice((X, wrong)))),
-        ("versions", lambda: lg.compare_versions(LogisticRegression().fit(X, y), LogisticRegression().fit(X[1:], y[1:]), public=wrong)),
+        ("versions", lambda: lg.compare_versions(fitted, rng.choice(learners()).fit(X[1:], y[1:]),
+        public=rng.choice((X, wrong)))),
+        ("versions", lambda: lg.compare_versions(LogisticRegression().fit(X, y), LogisticRegression().fit(X[1:],
+        y[1:]), public=wrong)),
         ("canaries", lambda: lg.make_canaries(lg.Records.from_arrays(X, y), rng.choice((0, 1, 10, -1)), seed=1)),
         ("claim", lambda: lg.measure_claim(lg.Claim(1.0, 1e-5), wrong, np.arange(30) % 2)),
         ("claim", lambda: lg.measure_claim(lg.Claim(1.0, 1e-5), np.arange(30.0), wrong)),
-        ("claim", lambda: lg.Claim(rng.choice((-1.0, math.nan, math.inf, "a", 0.0, 1e308, None)), rng.choice((0.0, 1.0, -1.0, math.nan)))),
-        ("claim", lambda: lg.Claim.parse(rng.choice(("", "epsilon=1", "epsilon=1,delta=1e-5", "epsilon=x", "=", "epsilon=nan,delta=0", "a=b,c")))),
-        ("explain", lambda: lg.explain(GaussianNB(), train=(X, y), holdout=(X[:9], y[:9]), settings=quick(rng), progress=False)),
-        ("subject", lambda: lg.subject(rng.choice((fitted, wrong, None)), (X, y), records, learner=rng.choice((None, GaussianNB(), 3)))),
-        ("comparison", lambda: lg.compare_attacks({"nb": GaussianNB()}, {"d": rng.choice((wrong, (X, y)))}, rng.choice((["gap"], ["x"], wrong)), seeds=[0], n_shadows=4, progress=False)),
-        ("protect", lambda: lg.protect(lg.subject(GaussianNB(), (X, y), (X[::-1], y[::-1])), quick(rng), rng.choice(([], [3], None, wrong)), progress=False)
+        ("claim", lambda: lg.Claim(rng.choice((-1.0, math.nan, math.inf, "a", 0.0, 1e308, None)), rng.choice((0.0,
+        1.0, -1.0, math.nan)))),
+        ("claim", lambda: lg.Claim.parse(rng.choice(("", "epsilon=1", "epsilon=1,delta=1e-5", "epsilon=x", "=",
+        "epsilon=nan,delta=0", "a=b,c")))),
+        ("explain", lambda: lg.explain(GaussianNB(), train=(X, y), holdout=(X[:9], y[:9]), settings=quick(rng),
+        progress=False)),
+        ("subject", lambda: lg.subject(rng.choice((fitted, wrong, None)), (X, y), records, learner=rng.choice((None,
+        GaussianNB(), 3)))),
+        ("comparison", lambda: lg.compare_attacks({"nb": GaussianNB()}, {"d": rng.choice((wrong, (X, y)))},
+        rng.choice((["gap"], ["x"], wrong)), seeds=[0], n_shadows=4, progress=False)),
+        ("protect", lambda: lg.protect(lg.subject(GaussianNB(), (X, y), (X[::-1], y[::-1])), quick(rng),
+        rng.choice(([], [3], None, wrong)), progress=False)
          if rng.random() < 0.1 else lg.subject(GaussianNB(), (X, wrong), (X, y))),
     )  # fmt: skip
     name, function = rng.choice(calls)
@@ -520,13 +589,31 @@ def commands(trial: Trial) -> None:
     for name, table in (("train", train), ("holdout", holdout)):
         trial.write(f"{name}.csv", tables.as_csv(table))
     folder = trial.folder
-    held = {**cheap(rng, models=("naive-bayes", "decision-tree")), "data": {"train": "train.csv", "holdout": "holdout.csv", "target": TARGET}}
+    held = {
+        **cheap(rng, models=("naive-bayes", "decision-tree")),
+        "data": {"train": "train.csv", "holdout": "holdout.csv", "target": TARGET},
+    }
     held["attacks"]["shadow_models"] = 0
     held["influence"]["records"] = 0
-    match rng.choice(("protect", "protect", "release", "canaries", "measure", "measure", "measure", "schema", "claim", "sign", "nothing")):
+    match rng.choice(
+        (
+            "protect",
+            "protect",
+            "release",
+            "canaries",
+            "measure",
+            "measure",
+            "measure",
+            "schema",
+            "claim",
+            "sign",
+            "nothing",
+        )
+    ):
         case "protect":
             defence = rng.choice(
-                ("labels-only", "binning=0.1", "binning=0.25", "binning=x", "binning=-1", "penalty=10", "temperature=2", "temperature=0",
+                ("labels-only", "binning=0.1", "binning=0.25", "binning=x", "binning=-1", "penalty=10",
+                "temperature=2", "temperature=0",
                  "removal=1", "noise=1", "nothing", "", "=", "labels-only=3", "ensemble=3", "ensemble=0", "penalty=nan")
             )  # fmt: skip
             options = ["--out", folder / "out"] if rng.random() < 0.3 else []
@@ -537,9 +624,22 @@ def commands(trial: Trial) -> None:
             trial.run("protect", described(trial, held), "--release", defence, "--to", to, told=told)
         case "canaries":
             options: list[Any] = ["--n", rng.choice((0, 1, 8, 100, -3, 10**9, "x")), "--seed", 1]
-            options += ["--design", rng.choice(("own-column", "mislabelled", "orthogonal", "out-of-distribution", "sub-pattern", "x"))]
+            options += [
+                "--design",
+                rng.choice(("own-column", "mislabelled", "orthogonal", "out-of-distribution", "sub-pattern", "x")),
+            ]
             options += ["--holdout", folder / "holdout.csv"] if rng.random() < 0.5 else []
-            trial.run("canaries", "make", folder / "train.csv", "--target", TARGET, "--out", folder / "made", *options, told=told)
+            trial.run(
+                "canaries",
+                "make",
+                folder / "train.csv",
+                "--target",
+                TARGET,
+                "--out",
+                folder / "made",
+                *options,
+                told=told,
+            )
         case "measure":
             drawn = np.random.default_rng(rng.randrange(2**32))
             coins = drawn.integers(0, 2, 200)
@@ -549,16 +649,35 @@ def commands(trial: Trial) -> None:
                 tables.mutate(rng, rng.choice((scores, included)))
             trial.write("scores.csv", tables.as_csv(scores))
             trial.write("coins.csv", tables.as_csv(included))
-            claim = rng.choice(("epsilon=1,delta=1e-5",) * 5 + ("epsilon=0", "epsilon=-1,delta=0", "x", "epsilon=3,delta=2", "epsilon=inf,delta=0", "epsilon=1e308,delta=1e-300", ""))
+            claim = rng.choice(
+                ("epsilon=1,delta=1e-5",) * 5
+                + (
+                    "epsilon=0",
+                    "epsilon=-1,delta=0",
+                    "x",
+                    "epsilon=3,delta=2",
+                    "epsilon=inf,delta=0",
+                    "epsilon=1e308,delta=1e-300",
+                    "",
+                )
+            )
             options = ["--confidence", rng.choice(("0.9", "1", "nan", "x"))] if rng.random() < 0.2 else []
-            options += rng.choice(([], [], ["--json"], ["--many-models"], ["--share-at-clip", "0.5"], ["--share-at-clip", "2"]))
+            options += rng.choice(
+                ([], [], ["--json"], ["--many-models"], ["--share-at-clip", "0.5"], ["--share-at-clip", "2"])
+            )
             given = ["canaries", "measure", folder / "scores.csv", "--coins", folder / "coins.csv", "--claim", claim]
             trial.run(*given, *options, told="".join(map(str, [*scores, *included])))
         case "schema":
             trial.run("schema", rng.choice(("config", "result", "protection", "gate", "comparison", "x", "")))
         case "claim":
             held["models"] = [{"kind": "recipe", "name": "naive-bayes"}]
-            audited(trial, held, told, "--claim", rng.choice(("epsilon=1,delta=1e-5", "epsilon=3", "", "x", "epsilon=nan,delta=0.1")))
+            audited(
+                trial,
+                held,
+                told,
+                "--claim",
+                rng.choice(("epsilon=1,delta=1e-5", "epsilon=3", "", "x", "epsilon=nan,delta=0.1")),
+            )
         case "sign":
             if audited(trial, held, told) != 2:
                 key = trial.write("key.pem", rng.choice((b"", b"zqKey", _key(), _key(), _key()[:50])))
@@ -567,7 +686,23 @@ def commands(trial: Trial) -> None:
                 if signed == 2 and found == 0:
                     raise Defect("wrong number accepted", "verified by a key that signs nothing")
         case "nothing":
-            words = ("audit", "gate", "report", "compare", "inspect", "--x", "-h", "", "run", "nowhere.toml", "--json", "wine", "--top", "\x00", "ü")
+            words = (
+                "audit",
+                "gate",
+                "report",
+                "compare",
+                "inspect",
+                "--x",
+                "-h",
+                "",
+                "run",
+                "nowhere.toml",
+                "--json",
+                "wine",
+                "--top",
+                "\x00",
+                "ü",
+            )
             given = [rng.choice(words) for _ in range(rng.randrange(1, 4))]
             if "wine" not in given:
                 trial.run(*given)

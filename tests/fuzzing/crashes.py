@@ -12,16 +12,14 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
 
-import numpy as np
 from fuzzing import callers, surfaces, tables
 from fuzzing.drive import Defect, Trial
-
 from leakgauge.cli.main import main
 
 Counts = dict[str, dict[str, Any]]
@@ -164,7 +162,13 @@ def one_kill(kind: str, rng: Random, folder: Path, whole: dict[str, bytes], seco
     else:
         child = forked(act, said)
         time.sleep(rng.uniform(0.02, 1.0) * seconds)
-        victims = children(cluster.process.pid) if kind == "Dask worker" else children(child) if kind == "loky worker" else [child]
+        victims = (
+            children(cluster.process.pid)
+            if kind == "Dask worker"
+            else children(child)
+            if kind == "loky worker"
+            else [child]
+        )
         for victim in rng.sample(victims, 1) if victims else ():
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(child, signal.SIGKILL) if victim == child else os.kill(victim, signal.SIGKILL)
@@ -313,10 +317,12 @@ def told(*arguments: object) -> tuple[int, str, str]:
 
 
 def flipped(path: Path, rng: Random) -> tuple[bytes, bytes]:
-    """The content of a file, and what it is after one bit of it was flipped: of its first or last bytes, or anywhere."""
+    """The content of a file, and what it is after one bit was flipped, of its first or last bytes or anywhere."""
     content = path.read_bytes()
     n = len(content)
-    place = rng.choice((rng.randrange(n), rng.randrange(n), rng.randrange(min(n, 64)), n - 1 - rng.randrange(min(n, 64))))
+    place = rng.choice(
+        (rng.randrange(n), rng.randrange(n), rng.randrange(min(n, 64)), n - 1 - rng.randrange(min(n, 64)))
+    )
     damaged = bytearray(content)
     damaged[place] ^= 1 << rng.randrange(8)
     path.write_bytes(damaged)
@@ -343,7 +349,9 @@ def _flips(folder: Path) -> dict[str, tuple[int, Callable[[Random], str]]]:
     """What is flipped, how often, and how it is looked at."""
     prepare(folder)
     run, scored, stored = folder / "run", folder / "scored", folder / "stored"
-    table, others = (maker(Random(0), 60, "p_", *k) for maker, k in ((surfaces.score_table, ()), (surfaces.reference_table, (4,))))
+    table, others = (
+        maker(Random(0), 60, "p_", *k) for maker, k in ((surfaces.score_table, ()), (surfaces.reference_table, (4,)))
+    )
     (folder / "scores.csv").write_bytes(tables.as_csv(table))
     (folder / "references.csv").write_bytes(tables.as_csv(others))
     (folder / "model.skops").write_bytes(callers.stored_models(0)[0][1])
@@ -353,14 +361,24 @@ def _flips(folder: Path) -> dict[str, tuple[int, Callable[[Random], str]]]:
     }  # fmt: skip
     data = {"train": "train.csv", "holdout": "holdout.csv", "target": tables.TARGET}
     scores = {"kind": "scores", "path": "scores.csv", "references": "references.csv"}
-    (folder / "scored.json").write_text(json.dumps({"models": [scores], "rule": cheap["rule"] | {"attacks": "none"}} | {"rule": {"dtp": "none", "advantage": 0.5}}))
-    (folder / "stored.json").write_text(json.dumps({**cheap, "data": data, "models": [{"kind": "file", "path": "model.skops"}]}))
+    (folder / "scored.json").write_text(
+        json.dumps(
+            {"models": [scores], "rule": cheap["rule"] | {"attacks": "none"}}
+            | {"rule": {"dtp": "none", "advantage": 0.5}}
+        )
+    )
+    (folder / "stored.json").write_text(
+        json.dumps({**cheap, "data": data, "models": [{"kind": "file", "path": "model.skops"}]})
+    )
     sources = {run: folder / "audit.toml", scored: folder / "scored.json", stored: folder / "stored.json"}
     for place, source in sources.items():
         code, _, err = told("audit", source, "--run", place)
         assert code in (0, 1, 3), err
     whole = {place: (place / "result.json").read_bytes() for place in sources}
-    plain = {command: told(*command) for command in (("gate", str(run)), ("report", str(run), "--markdown"), ("records", str(run)))}
+    plain = {
+        command: told(*command)
+        for command in (("gate", str(run)), ("report", str(run), "--markdown"), ("records", str(run)))
+    }
 
     def sealed(name: str) -> Callable[[Random], str]:
         def look(rng: Random) -> str:
@@ -371,7 +389,9 @@ def _flips(folder: Path) -> dict[str, tuple[int, Callable[[Random], str]]]:
                 for command, before in plain.items():
                     code, out, err = told(*command)
                     if code != 2 and (code, out) != before[:2] and err == before[2]:
-                        raise Defect("wrong number accepted", f"{command[0]} prints another text after a flip in {name}")
+                        raise Defect(
+                            "wrong number accepted", f"{command[0]} prints another text after a flip in {name}"
+                        )
             return "noticed"
 
         return look
@@ -380,7 +400,9 @@ def _flips(folder: Path) -> dict[str, tuple[int, Callable[[Random], str]]]:
         """The same audit again, in the folder of the first, after a flip."""
 
         def look(rng: Random) -> str:
-            chosen = rng.choice([one for path in paths for one in (sorted(path.glob("*")) if path.is_dir() else [path])])
+            chosen = rng.choice(
+                [one for path in paths for one in (sorted(path.glob("*")) if path.is_dir() else [path])]
+            )
             kept = folder / "kept"
             shutil.copytree(place, kept)
             try:
@@ -412,7 +434,10 @@ def _flips(folder: Path) -> dict[str, tuple[int, Callable[[Random], str]]]:
         "checksums.sha256": (60, sealed("checksums.sha256")),
         "manifest.json, and the audit again": (60, again(run, run / "manifest.json")),
         "chunks of predictions": (150, again(run, run / "chunks", forget=True)),
-        "tables and file of the audit": (90, again(run, folder / "train.csv", folder / "holdout.csv", folder / "audit.toml")),
+        "tables and file of the audit": (
+            90,
+            again(run, folder / "train.csv", folder / "holdout.csv", folder / "audit.toml"),
+        ),
         "model file": (100, again(stored, folder / "model.skops")),
         "files of scores": (70, again(scored, folder / "scores.csv", folder / "references.csv")),
         "answers of an endpoint": (50, _answers(folder)),
@@ -487,7 +512,11 @@ SIZES = (0.1, 0.3, 0.5, 0.7, 0.85, 0.97)
 def disk(place: Path, size: int) -> Iterator[None]:
     """A file system in memory of so many bytes; takes the rights of root."""
     place.mkdir(exist_ok=True)
-    subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", place], check=True)
+    done = subprocess.run(
+        ["mount", "-t", "tmpfs", "-o", f"size={size}", "tmpfs", place], capture_output=True, check=False
+    )
+    if done.returncode:
+        raise OSError("no file system can be mounted here")
     try:
         yield
     finally:
@@ -499,8 +528,8 @@ def _held(path: Path) -> Any:
     return told("inspect", path) if path.suffix == ".skops" else path.read_bytes()
 
 
-def disks(counts: Counts, write: Any) -> None:
-    """Commands on disks that are too small for what they write."""
+def disks(counts: Counts, write: Any, *, sizes: Sequence[float] = SIZES) -> None:
+    """Commands on disks that are too small for what they write; of these sizes, as shares of that."""
     with _folder() as folder:
         prepare(folder)
         model = folder / "model.skops"
@@ -510,12 +539,31 @@ def disks(counts: Counts, write: Any) -> None:
         commands: dict[str, tuple[tuple[Any, ...], tuple[str, ...]]] = {
             "audit": (("audit", folder / "audit.toml", "--run", place / "run"), tuple(f"run/{name}" for name in SAME)),
             "protect": (
-                ("protect", folder / "audit.toml", "--defence", "labels-only", "--out", place / "out", "--run", place / "kept"),
+                (
+                    "protect",
+                    folder / "audit.toml",
+                    "--defence",
+                    "labels-only",
+                    "--out",
+                    place / "out",
+                    "--run",
+                    place / "kept",
+                ),
                 ("out/protection.json",),
             ),
             "inspect --clean": (("inspect", model, *data, "--clean", place / "clean.skops"), ("clean.skops",)),
             "canaries make": (
-                ("canaries", "make", folder / "train.csv", "--target", tables.TARGET, "--out", place / "made", "--seed", 1),
+                (
+                    "canaries",
+                    "make",
+                    folder / "train.csv",
+                    "--target",
+                    tables.TARGET,
+                    "--out",
+                    place / "made",
+                    "--seed",
+                    1,
+                ),
                 ("made/training.csv", "made/coins.json"),
             ),
         }
@@ -526,13 +574,21 @@ def disks(counts: Counts, write: Any) -> None:
                 whole = {one: _held(place / one) for one in files}
                 used = shutil.disk_usage(place).used
 
-            def one(k: int, *, command: Any = command, files: Any = files, whole: Any = whole, used: int = used, first: Any = first) -> str:
-                with disk(place, max(4096, int(SIZES[k] * used) // 4096 * 4096)):
+            def one(
+                k: int,
+                *,
+                command: Any = command,
+                files: Any = files,
+                whole: Any = whole,
+                used: int = used,
+                first: Any = first,
+            ) -> str:
+                with disk(place, max(4096, int(sizes[k] * used) // 4096 * 4096)):
                     code, _, _ = told(*command)
                     left = [path.name for path in place.rglob("*.part")]
                     there = {one: _held(place / one) for one in files if (place / one).exists()}
                     if left or any(there[one] != whole[one] for one in there):
-                        raise Defect("half a file", f"{left} {list(there)} of {command[0]} at {SIZES[k]:.0%}")
+                        raise Defect("half a file", f"{left} {list(there)} of {command[0]} at {sizes[k]:.0%}")
                     if code != 2:
                         if there != whole:
                             raise Defect("half a file", f"{command[0]} ends with {code} and without its files")
@@ -540,10 +596,10 @@ def disks(counts: Counts, write: Any) -> None:
                     subprocess.run(["mount", "-o", "remount,size=256m", place], check=True)
                     code, _, err = told(*command)
                     if code != first[0] or {one: _held(place / one) for one in files} != whole:
-                        raise Defect("another result", f"{command[0]} at {SIZES[k]:.0%}: {code} {err[-300:]}")
+                        raise Defect("another result", f"{command[0]} at {sizes[k]:.0%}: {code} {err[-300:]}")
                     return "one line, then the same"
 
-            counted(counts, name, len(SIZES), write, one)
+            counted(counts, name, len(sizes), write, one)
 
 
 PARTS: dict[str, Callable[[Counts, Any], None]] = {"kills": kills, "flips": flips, "disks": disks}

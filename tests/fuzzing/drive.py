@@ -17,10 +17,16 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest import mock
 
-from leakgauge.cli.main import main
+import typer
+
+from leakgauge.cli import main as command_line
 from leakgauge.errors import LeakgaugeError, place_of
 from leakgauge.models import files
+
+COMMAND = typer.main.get_command(command_line.app)
+"""All commands, made once: to make them takes longer than most cases."""
 
 LONGEST = 30.0
 """Seconds that a command or a call may take."""
@@ -47,7 +53,7 @@ CODES = {0: "passes", 1: "fails", 3: "cannot tell"}
 
 
 @dataclass
-class Defect(Exception):
+class Defect(Exception):  # noqa: N818 - reads as what it is
     """Something that must not be.
 
     Args:
@@ -107,9 +113,10 @@ class Trial:
         given = [str(one) for one in arguments]
         out, err, start = io.StringIO(), io.StringIO(), time.perf_counter()
         path = list(sys.path)
-        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        made_once = mock.patch.object(command_line, "app", COMMAND)
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), made_once:
             try:
-                code = main(given)
+                code = command_line.main(given)
             except BaseException as error:
                 raise Defect("traceback", f"{given}: {place_of(error)}: {error}") from error
             finally:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import decimal
 import gzip
@@ -28,7 +29,8 @@ NUMBERS = (
     math.inf, -math.inf, math.nan, 0.1, 1e16,
 )  # fmt: skip
 TEXTS = ("", " ", "zqWord", "?", "NA", "nan", "null", "inf", "1e5", "0x10", "True", "zq\nline", "zq,comma", 'zq"quote',
-         "zqÜnï", "zq😀", "zq" + "y" * 3000, "=zq()", "zq\x00null", "2020-01-01", "01", "1,5", "-", "zq\ud800")  # fmt: skip
+         "zqÜnï", "zq😀", "zq" + "y" * 3000, "=zq()", "zq\x00null", "2020-01-01", "01", "1,5", "-",
+         "zq\ud800")  # fmt: skip
 
 
 def people(rng: Random, n: int, name: str = "a", *, values: bool = False) -> Table:
@@ -247,10 +249,8 @@ def as_arrow(rng: Random, table: Table, *, odd: bool = False) -> pa.Table:
         except (pa.ArrowException, OverflowError, UnicodeEncodeError, TypeError):
             plain = pa.array([None if one is None else str(one).encode("utf-8", "replace").decode() for one in held])
         if odd and name == chosen:
-            try:
+            with contextlib.suppress(pa.ArrowException, OverflowError, ValueError, TypeError):
                 plain = kind(held)
-            except (pa.ArrowException, OverflowError, ValueError, TypeError):
-                pass
         columns.append(plain)
     return pa.table(columns, names=list(table))
 
