@@ -39,6 +39,7 @@ from fuzzing.drive import Defect  # noqa: E402
 
 CASES = {
     "tables": 1600,
+    "first lines of tables": 400,
     "configurations": 2000,
     "scores": 1000,
     "endpoints": 400,

@@ -14,6 +14,7 @@ from fuzzing.drive import Trial
 
 SURFACES: dict[str, Callable[[Trial], None]] = {
     "tables": surfaces.table_files,
+    "first lines of tables": surfaces.first_lines,
     "configurations": surfaces.config_files,
     "run folders": surfaces.run_folders,
     "models that memorise": surfaces.leaky_models,
