@@ -276,7 +276,7 @@ def endpoints(trial: Trial) -> None:
                 "url": (url + "/", "", "ftp://x", "http://", "http://[", url + "/x?y=1"),
                 "classes": ([], ["a"], ["kqyes", "kqno"], [0, 1], ["kqno", "kqno"]), "deadline": (0.001, 5),
                 "answer": ("", "x.y", "predictions"),
-                "requests_per_second": (1e-9, 1e9, -1), "token_env": ("NOWHERE_TO_BE_FOUND",), "template": ({}, "zq",
+                "requests_per_second": (200, 1e9, -1), "token_env": ("NOWHERE_TO_BE_FOUND",), "template": ({}, "zq",
                 3),
                 "model": ("m", ""), "cache": ("answers", "/"), "attempts": (0, 1), "connections": (0, 1, 10**6),
             }  # fmt: skip
