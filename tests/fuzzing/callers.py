@@ -100,7 +100,7 @@ def _other_array(rng: Random, held: bytes) -> bytes:
         lambda: array * 1e300 if array.dtype.kind == "f" else array,
     )
     with np.errstate(all="ignore"):
-        np.save(out, rng.choice(kinds)())
+        np.save(out, array if array.dtype.names else rng.choice(kinds)())
     return out.getvalue()
 
 

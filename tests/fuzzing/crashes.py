@@ -17,10 +17,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 from typing import Any
+from unittest import mock
 
 from fuzzing import callers, surfaces, tables
-from fuzzing.drive import Defect, Trial
-from leakgauge.cli.main import main
+from fuzzing.drive import COMMAND, Defect, Trial
+from leakgauge.cli import main as command_line
 
 Counts = dict[str, dict[str, Any]]
 
@@ -99,6 +100,8 @@ def waited(child: int, seconds: float = 120.0) -> int:
     while time.monotonic() < end:
         found, status = os.waitpid(child, os.WNOHANG)
         if found:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child, signal.SIGKILL)  # workers that wait for more to do
             return os.waitstatus_to_exitcode(status)
         time.sleep(0.002)
     os.killpg(child, signal.SIGKILL)
@@ -108,7 +111,7 @@ def waited(child: int, seconds: float = 120.0) -> int:
 
 def audit(folder: Path, run: str, *options: str) -> Callable[[], int]:
     """The command line of an audit."""
-    return lambda: main(["audit", str(folder / "audit.toml"), "--run", str(folder / run), *options])
+    return lambda: command_line.main(["audit", str(folder / "audit.toml"), "--run", str(folder / run), *options])
 
 
 def finished(folder: Path, run: str) -> dict[str, bytes]:
@@ -173,8 +176,6 @@ def one_kill(kind: str, rng: Random, folder: Path, whole: dict[str, bytes], seco
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(child, signal.SIGKILL) if victim == child else os.kill(victim, signal.SIGKILL)
     code = waited(child)
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(child, signal.SIGKILL)
     if code == 2 and not clear(said.read_text()):
         raise Defect("no clear line", said.read_text()[-500:])
     if code not in (0, 1, 2, 3, -signal.SIGKILL):
@@ -309,8 +310,9 @@ def kills(counts: Counts, write: Any) -> None:
 def told(*arguments: object) -> tuple[int, str, str]:
     """Run a command in this process; its exit code, and what it said."""
     out, err = io.StringIO(), io.StringIO()
-    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-        code = main([str(one) for one in arguments])
+    made_once = mock.patch.object(command_line, "app", COMMAND)
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err), made_once:
+        code = command_line.main([str(one) for one in arguments])
     if code == 4 or (code == 2 and not clear(err.getvalue())):
         raise Defect("no clear line", f"{arguments}: {err.getvalue()[-500:]}")
     return code, out.getvalue(), err.getvalue()

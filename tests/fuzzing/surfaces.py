@@ -359,6 +359,14 @@ def edit(rng: Random, held: Any, *, keep: tuple[str, ...] = ()) -> bool:
 COPIED = ("result.json", "manifest.json", "records.csv", "ids.csv", "report.html", "checksums.sha256")
 
 
+def _parsed(content: bytes) -> Any:
+    """A document, or an empty one of what is damaged already."""
+    try:
+        return json.loads(content)
+    except ValueError:
+        return {}
+
+
 def run_folders(trial: Trial) -> None:
     """Files of a finished audit, edited, damaged, removed: gate, report, verify, records, compare."""
     rng, run = trial.rng, trial.folder / "run"
@@ -372,7 +380,7 @@ def run_folders(trial: Trial) -> None:
         before = path.read_bytes()
         match rng.choice(("edit", "edit", "edit", "bytes", "remove", "empty", "folder", "add")):
             case "edit" if name.endswith(".json"):
-                held = json.loads(before or "{}")
+                held = _parsed(before)
                 if edit(rng, held, keep=("rule",)):
                     path.write_text(json.dumps(held))
             case "edit" | "bytes":
