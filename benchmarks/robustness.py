@@ -46,9 +46,9 @@ CASES = {
     "model files": 700,
     "run folders": 1300,
     "library": 2600,
-    "other commands": 400,
-    "models that memorise": 150,
-    "relations": 100,
+    "other commands": 300,
+    "models that memorise": 100,
+    "relations": 80,
 }
 """How many cases of each surface."""
 

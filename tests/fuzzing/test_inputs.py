@@ -6,6 +6,8 @@ The default run tries a few cases of each surface, ``long`` some hundred, ``slow
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import sys
 from collections import Counter
 from pathlib import Path
@@ -69,6 +71,22 @@ def test_many_cases(surface: str) -> None:
     """A fifth of them at least end in a verdict or a result: the others would try the first check and nothing else."""
     found = tried(surface, 300)
     assert found["clear error"] <= 0.8 * found.total(), found
+
+
+def test_the_page_is_made_of_the_stored_counts() -> None:
+    """Which are of all cases, and of none with a defect; a fifth of them at least end in a verdict or a result."""
+    root = Path(__file__).parents[2]
+    spec = importlib.util.spec_from_file_location("robustness", root / "benchmarks" / "robustness.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    kept = json.loads((root / "docs" / "benchmarks" / "robustness.json").read_text())
+    assert (root / "docs" / "benchmarks" / "robustness.md").read_text() == module.page(kept)
+    assert {name: one["cases"] for name, one in kept["inputs"].items()} == module.CASES
+    assert sum(module.CASES.values()) >= 10_000
+    assert sum(one["clear error"] for one in kept["inputs"].values()) <= 0.8 * sum(module.CASES.values())
+    assert not any(one["defects"] for part in kept.values() for one in part.values())
 
 
 def test_what_must_not_be_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
