@@ -16,7 +16,8 @@ result is the same. On a disk of a given size the audit ends with the same resul
 written, and after room was made the same command ends with the same result.
 
 The cases are those of `tests/fuzzing` and drawn from their numbers, so that a run that was stopped continues and any
-case can be repeated: `--case tables:17`. Counts are kept in `robustness.json` beside the page.
+case can be repeated: `--case tables:17`. Counts are kept in `robustness.json` beside the page. What was a defect was
+mended and tried again, and is counted by how it ends now.
 """
 
 from __future__ import annotations
@@ -98,7 +99,7 @@ def page(kept: dict[str, Counts]) -> str:
     title, about = "# Robustness", "\n\n".join(__doc__.split("\n\n")[2:]).rstrip()
     parts = [title, about]
     if rows := kept.get("inputs"):
-        rows = {name: one | {"defects": len(one["defects"])} for name, one in rows.items()}
+        rows = {name: rows[name] | {"defects": len(rows[name]["defects"])} for name in CASES if name in rows}
         total = sum(map(Counter, rows.values()), Counter())
         named = ("cases", *VERDICTS, "defects")
         lines = [[name, *(f"{one.get(key, 0):,}" for key in named)] for name, one in (*rows.items(), ("all", total))]

@@ -144,6 +144,12 @@ def labels(records: Records) -> np.ndarray:
     return np.asarray(records.schema.decode_labels(records.labels))
 
 
+@pytest.mark.parametrize("design", ["own-column", "orthogonal", "mislabelled"])
+def test_more_canaries_than_memory_are_refused_before_anything_is_made(design):
+    with pytest.raises(DataError, match=r"1,000,000,000 canaries would make a table of more than 2 GiB; make fewer"):
+        make_canaries(people(), 10**9, design=Design(design))
+
+
 class TestFiles:
     def test_they_are_read_as_they_were_written(self, tmp_path):
         made = make_canaries(people(), 30)
