@@ -152,6 +152,18 @@ HALVES = np.arange(2 * N) % 2 == np.arange(4)[:, None] % 2
         ({"loss": -LOSS}, "loss must be at least 0, .*; 240 are below"),
         ({"loss": LOSS * np.nan}, "loss must be finite; 240 are not"),
         ({"loss": ["much"] * 240}, "loss must be numbers"),
+        (
+            {"loss": LOSS, "groups": {"site": [[1, 2], [3]]}},
+            "groups: 'site' must be an array, and its rows are of several",
+        ),
+        (
+            {"loss": LOSS, "shadow_members": [[1, 2], [3]], "shadow_scores": LOSS},
+            "shadow_members must be an array, and",
+        ),
+        (
+            {"loss": LOSS, "shadow_members": np.zeros((4, 240), dtype=[("a", bool)]), "shadow_scores": LOSS},
+            "shadow_members must be an array of plain values, not of fields",
+        ),
         ({"loss": LOSS[:, None]}, "loss must be of 1 dimension; got 2"),
         ({"probabilities": np.c_[LOSS, LOSS], "labels": LOSS.astype(int)}, "add up to 1; not so in 240 rows"),
         ({"probabilities": np.c_[LOSS, 0 * LOSS]}, "probabilities need labels"),

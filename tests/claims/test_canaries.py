@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 
 import numpy as np
 import pytest
@@ -142,6 +144,12 @@ def labels(records: Records) -> np.ndarray:
     return np.asarray(records.schema.decode_labels(records.labels))
 
 
+@pytest.mark.parametrize("design", ["own-column", "orthogonal", "mislabelled"])
+def test_more_canaries_than_memory_are_refused_before_anything_is_made(design):
+    with pytest.raises(DataError, match=r"1,000,000,000 canaries would make a table of more than 2 GiB; make fewer"):
+        make_canaries(people(), 10**9, design=Design(design))
+
+
 class TestFiles:
     def test_they_are_read_as_they_were_written(self, tmp_path):
         made = make_canaries(people(), 30)
@@ -154,6 +162,23 @@ class TestFiles:
             assert path.stat().st_mode & 0o077 == 0, path.name
         with pytest.raises(StoreError, match="not empty"):
             write_canaries(made, tmp_path / "made")
+
+    @pytest.mark.parametrize("n_written", range(5))
+    def test_a_disk_that_is_full_leaves_no_training_set_without_coins(self, tmp_path, monkeypatch, n_written):
+        made, sync, calls = make_canaries(people(), 30), os.fsync, []
+
+        def full(file):
+            calls.append(file)
+            if len(calls) > 2 * n_written:  # of each file, and of its folder
+                raise OSError(errno.ENOSPC, "No space left on device")
+            sync(file)
+
+        monkeypatch.setattr(os, "fsync", full)
+        with pytest.raises(StoreError, match="No space left"):
+            write_canaries(made, tmp_path / "made")
+        assert list((tmp_path / "made").iterdir()) == []
+        monkeypatch.setattr(os, "fsync", sync)
+        write_canaries(made, tmp_path / "made")
 
     def test_coins_that_were_changed_are_noticed(self, tmp_path):
         made = make_canaries(people(), 30)

@@ -24,6 +24,13 @@ Written = Callable[..., Path]
 
 ONE_FILE = '[data]\nfile = "people.csv"\ntarget = "income"\n'
 
+FILES_OF_HOURS = """[data]
+train = "train.csv"
+holdout = "holdout.csv"
+target = "hours"
+columns = [{name = "town", role = "ignore"}, {name = "income", role = "ignore"}]
+"""
+
 MODELS_OF_MINE = '''
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
@@ -117,6 +124,14 @@ def test_an_unknown_data_set_names_the_closest(cli: Callable, source: str) -> No
 )
 def test_data_that_is_not_there(cli: Callable, config: Written, data: str, words: list[str]) -> None:
     refused(cli("audit", config(data=data)), *words)
+
+
+@pytest.mark.parametrize("which", ["train", "holdout"])
+def test_one_record_of_a_regression(cli: Callable, config: Written, which: str) -> None:
+    path = config(models='[[models]]\nkind = "recipe"\nname = "ridge"\n', data=FILES_OF_HOURS)
+    table = path.parent / f"{which}.csv"
+    table.write_text("".join(table.read_text().splitlines(keepends=True)[:2]))
+    refused(cli("audit", path), f"the {'training' if which == 'train' else which} set is one record", "takes several")
 
 
 def test_an_unknown_column(cli: Callable, config: Written) -> None:

@@ -58,6 +58,30 @@ def test_each_file_that_changes_is_named(cli: Callable, run: Path, name: str) ->
     assert (printed.code, name in ("result.json",)) in ((1, False), (2, True))
 
 
+@pytest.mark.parametrize(
+    ("name", "commands"),
+    [
+        (
+            "result.json",
+            (["gate", "run"], ["report", "run"], ["report", "run", "--markdown"], ["compare", "run", "run"]),
+        ),
+        ("records.csv", (["records", "run"], ["report", "run"])),
+        ("ids.csv", (["records", "run", "--show-ids"],)),
+    ],
+)
+def test_commands_say_that_a_file_they_read_was_changed(
+    cli: Callable, run: Path, name: str, commands: tuple[list[str], ...]
+) -> None:
+    for command in commands:
+        whole = (run / name).read_bytes()
+        assert "was changed since the audit" not in cli(*command).err
+        (run / name).write_bytes(whole + b"\n")
+        printed = cli(*command)
+        assert f"{name} in run was changed since the audit, or is damaged" in printed.err, (command, printed)
+        (run / name).write_bytes(whole)
+        assert cli("report", "run").code == 0
+
+
 def test_a_file_that_joins_is_named(cli: Callable, run: Path) -> None:
     (run / "claim.json").write_text("{}")
     printed = cli("verify", run)

@@ -176,6 +176,15 @@ def test_other_records_and_models_are_told(written: Written, bayes: AuditResult)
     assert {one.model for one in found.findings} == {"a"}
 
 
+@pytest.mark.parametrize("models", [3, None, "a", [3], [{"train": ["a"], "holdout": {}}]])
+def test_a_manifest_that_was_edited_is_one_of_other_records(
+    written: Written, bayes: AuditResult, models: object
+) -> None:
+    one, edited = written("one", bayes), written("edited", bayes)
+    (edited / "manifest.json").write_text(json.dumps({"inputs": {"models": models}}))
+    assert any("training records are not the same" in note for note in compare_runs(one, edited).notes)
+
+
 @pytest.fixture(scope="module")
 def passing() -> AuditResult:
     found = measured(GaussianNB(), rule=ReleaseRule(dtp=None, advantage=0.9))

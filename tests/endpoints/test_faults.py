@@ -107,6 +107,13 @@ def test_each_fault_is_survived(serve, servers, kind):
     assert server.n_requests == 5
 
 
+def test_a_number_beyond_floating_point_is_told(serve, servers):
+    server = serve(lambda path, body, headers: ({"predictions": [[0.5, 10**400]] * 5}, []))
+    endpoint = lg.Endpoint(server.url, timeout=1.0, attempts=1, batch_rows=5)
+    with pytest.raises((EndpointError, ModelError), match="a number of more than 1e308 in size"):
+        open_endpoint(endpoint, RECORDS[:5], RECORDS[5:10])
+
+
 @pytest.mark.parametrize(
     ("kind", "said"),
     [

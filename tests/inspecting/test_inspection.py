@@ -252,12 +252,20 @@ def test_records_of_the_package_and_frames(tmp_path):
     assert lg.inspect(model, frame, target="y") == expected
 
 
+def test_an_array_by_itself_is_no_tree():
+    assert inspect(np.random.default_rng(0).normal(size=(30, 2))) is not None
+
+
 def test_bad_arguments_are_clear():
     model = fitted(svm.SVC(), CLASSES)
     with pytest.raises(ConfigError, match="rule 'other' is not known; use one of 'leakgauge', 'sacro'"):
         inspect(model, rule="other")
     with pytest.raises(DataError, match="60 records and 3 labels"):
         inspect(model, (X, CLASSES[:3]))
+    with pytest.raises(DataError, match=r"labels must be one for each record, got shape \(60, 2\)"):
+        inspect(model, (X, np.zeros((60, 2))))
+    with pytest.raises(DataError, match="not rows of several lengths"):
+        inspect(model, (X, [[1, 2], [3]]))
     with pytest.raises(DataError, match="60 records and 3 persons"):
         inspect(model, (X, CLASSES), persons=[1, 2, 3])
     with pytest.raises(DataError, match="must be Records, a pair"):

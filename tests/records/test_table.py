@@ -174,6 +174,7 @@ def test_errors_of_from_arrays():
         lambda: Records.from_arrays(pd.DataFrame(X), [0, 1], names=["a", "b"]),
     )
     refuses("two columns called 'a'", lambda: Records.from_arrays(X, [0, 1], names=["a", "a"]))
+    refuses("names must be a list of texts", lambda: Records.from_arrays(X, [0, 1], names=3.0))
     refuses("has 2 columns, expected 1: 'a'", lambda: Records.from_arrays(X, [0, 1], names=["a"]))
     refuses(
         "classes are given, but the task is regression",

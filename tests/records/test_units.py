@@ -211,6 +211,13 @@ def test_a_set_of_one_person_is_refused(which):
         subject(lambda X: np.zeros(len(X)), (X[:60], y[:60]), (X[60:], y[60:]), persons=tuple(persons))
 
 
+@pytest.mark.parametrize("persons", [np.arange(60), (np.arange(60),), (np.arange(60),) * 3])
+def test_persons_of_arrays_are_a_pair(persons):
+    X, y = np.arange(60.0)[:, None], np.arange(60) % 2
+    with pytest.raises(DataError, match=r"persons of pairs \(X, y\) are a pair of arrays"):
+        from_pair((X, y), (X, y), persons=persons)
+
+
 def test_what_counts_records_refuses_persons_with_several():
     several = Records.from_frame(visits(), target="y", persons="patient")
     one_each = several[several.units.first]

@@ -387,6 +387,8 @@ def test_what_cannot_be_compared():
     old, new = versions(Ridge(1.0), Y)
     with pytest.raises(DataError, match="give n_records"):
         compare_versions(old, new, public=PUBLIC)
+    with pytest.raises(DataError, match="public must be a table, and its rows are of several lengths"):
+        compare_versions(old, new, public=[[1, 2], [3]], n_records=200)
     with pytest.raises(DataError, match="at least one record"):
         compare_versions(old, new, public=PUBLIC[:0])
     with pytest.raises(ModelError, match="not supported"):

@@ -184,6 +184,12 @@ class Run:
                 found[name] = "changed" if name in known else "added"
         return found
 
+    def changed(self, *names: str) -> list[str]:
+        """Those of these files that are not as the audit left them; none where there are no checksums to see it by."""
+        with contextlib.suppress(StoreError):
+            return [name for name in names if self.broken_seals().get(name) == "changed"]
+        return []
+
     def written(self) -> Document:
         """The result of the finished audit as it stands in the file, verdicts and all."""
         refuse_links(self.folder)

@@ -222,7 +222,7 @@ def _classes(form: str, labels: ArrayLike | None, own: Floats) -> tuple[Indices,
         return codes, (OWN_CLASS, OTHERS)
     if labels is None:
         raise DataError("probabilities need labels, the true class of each record; or give loss or logit")
-    codes = np.asarray(labels)
+    codes = _array("labels", labels)
     if codes.shape != (n,) or not np.issubdtype(codes.dtype, np.integer) or codes.min() < 0 or codes.max() >= k:
         raise DataError(f"labels must be {n:,} whole numbers from 0 to {k - 1}, the places of the true classes")
     return codes.astype(np.int64), tuple(range(k))
@@ -261,7 +261,7 @@ def _groups(groups: Mapping[str, ArrayLike], n: int) -> tuple[tuple[Column, ...]
     for name, values in groups.items():
         if name in (RECORD, LABEL):
             raise DataError(f"groups: the name {name!r} is taken; choose another")
-        found = np.asarray(values).astype(str)
+        found = _array(f"groups: {name!r}", values).astype(str)
         if found.shape != (n,):
             raise DataError(f"groups: {name!r} must have a value for each of {n:,} records")
         categories, own = np.unique(found, return_inverse=True)
@@ -270,9 +270,20 @@ def _groups(groups: Mapping[str, ArrayLike], n: int) -> tuple[tuple[Column, ...]
     return tuple(columns), np.column_stack(codes) if codes else np.empty((n, 0))
 
 
+def _array(what: str, values: ArrayLike) -> NDArray[Any]:
+    """Plain values, in rows of one length."""
+    try:
+        found = np.asarray(values)
+    except ValueError:
+        raise DataError(f"{what} must be an array, and its rows are of several lengths") from None
+    if found.dtype.names is not None:
+        raise DataError(f"{what} must be an array of plain values, not of fields")
+    return found
+
+
 def _flags(what: str, values: ArrayLike, n_axes: int) -> Flags:
     """Booleans, or 0 and 1."""
-    found = np.asarray(values)
+    found = _array(what, values)
     if found.ndim != n_axes or found.size == 0 or not np.isin(found, (0, 1)).all():
         axes = "one for each record" if n_axes == 1 else "a row for each model, a column for each record"
         raise DataError(f"{what} must be true or false, {axes}")

@@ -117,6 +117,8 @@ class Subject:
                 raise DataError(f"the {which} set is empty; an audit compares members with non-members")
             if len(records) > 1 and len(records.units) == 1:
                 raise DataError(f"all rows of the {which} set are of one person; an audit counts persons, give several")
+            if len(records) == 1 and not records.schema.classes:
+                raise DataError(f"the {which} set is one record; how far a regressor usually errs takes several")
         if self.train.schema != self.holdout.schema:
             raise DataError("training and holdout records have different schemas; make both with records.from_pair")
         n_shared, n_rows = n_shared_persons(self.train, self.holdout)

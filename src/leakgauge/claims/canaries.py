@@ -30,6 +30,9 @@ from leakgauge.models import AnswerKind, Model, answers, kind_of
 from leakgauge.records import Column, Records, Task, concatenate
 from leakgauge.storing import write_atomically
 
+MOST_NUMBERS = 2**28
+"""That canaries add to a table of records: 2 GiB."""
+
 COLUMN_NAME = "canary_{}"
 """The name of a canary's own column, with its number."""
 
@@ -169,6 +172,9 @@ def make_canaries(
         raise DataError(f"n must be at least 2 canaries, got {n}; 1,000 are a good number")
     if value is not None and not 0 < value < math.inf:
         raise DataError(f"value must be above 0 and finite, got {value}; it must make gradients longer than the clip")
+    n_columns = n if design is Design.OWN_COLUMN else 0
+    if n * (len(records.schema.names) + n_columns) + len(records) * n_columns > MOST_NUMBERS:
+        raise DataError(f"{n:,} canaries would make a table of more than 2 GiB; make fewer, 1,000 are a good number")
     entropy = secrets.randbits(256) if seed is None else seed
     rng = np.random.default_rng(entropy)
     coins = Coins(rng.random(n) < 0.5, secrets.token_hex(16) if seed is None else f"seed {seed}")

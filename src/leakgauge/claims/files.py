@@ -49,8 +49,6 @@ def write_canaries(made: Canaries, folder: Path) -> None:
             raise StoreError(f"folder {folder} is not empty; name a new one, so that no earlier coins are lost")
     except OSError as error:
         raise StoreError(f"folder {folder} cannot be made ({error.strerror}); choose another") from None
-    for name, records in ((TRAINING, made.training), (REFERENCE, made.reference), (ALL, made.records)):
-        _write(folder / name, _as_csv(records))
     target = made.records.schema.target.name
     manifest = {
         "leakgauge": "canaries 1",
@@ -59,8 +57,15 @@ def write_canaries(made: Canaries, folder: Path) -> None:
         "target": target,
         "digest": made.coins.digest,
     }
-    _write(folder / MANIFEST, json.dumps(manifest, indent=2) + "\n")
-    made.coins.write(folder / COINS)
+    try:
+        for name, records in ((TRAINING, made.training), (REFERENCE, made.reference), (ALL, made.records)):
+            _write(folder / name, _as_csv(records))
+        _write(folder / MANIFEST, json.dumps(manifest, indent=2) + "\n")
+        made.coins.write(folder / COINS)
+    except BaseException:  # a training set without its coins is of no use, and would be taken for one with them
+        for name in (TRAINING, REFERENCE, ALL, MANIFEST, COINS):
+            (folder / name).unlink(missing_ok=True)
+        raise
 
 
 def read_canaries(folder: Path) -> Records:

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
 
+from leakgauge.cli._console import remark
+
 if TYPE_CHECKING:
     from leakgauge.auditing.config import Config
 
@@ -143,11 +145,17 @@ def configured(
 
 def tell_of_pickles(config: Config) -> None:
     """Say what is in the pickles that are about to be opened."""
-    from leakgauge.cli._console import remark
-
     remark("Pickles are opened: code in the model files runs with your rights.")
     for pickled in config.pickles():
         remark(f"{pickled}.")
+
+
+def tell_of_changes(run: Path, *names: str) -> None:
+    """Say which of these files of a run folder are not as the audit left them."""
+    from leakgauge.auditing import Run
+
+    for name in Run(run).changed(*names):
+        remark(f"{name} in {run} was changed since the audit, or is damaged: its checksum is another one.")
 
 
 def _budget(text: str | None) -> float | str | None:

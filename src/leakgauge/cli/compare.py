@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from leakgauge.cli._options import tell_of_changes
+
 
 def compare(
     before: Annotated[Path, typer.Argument(metavar="BEFORE", help="The run folder of the first audit.")],
@@ -39,6 +41,8 @@ def compare(
     from leakgauge.report.terminal import STYLES
 
     styles = {0: STYLES["passes"], 1: STYLES["fails"], 3: STYLES["cannot tell"]}
+    for run in (before, after):
+        tell_of_changes(run, "result.json", "manifest.json")
     found = compare_runs(before, after, margin=margin)
     if json:
         typer.echo(dump(found), nl=False)

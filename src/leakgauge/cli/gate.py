@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leakgauge.cli._options import RunFolder
+from leakgauge.cli._options import RunFolder, tell_of_changes
 
 if TYPE_CHECKING:
     from leakgauge.auditing import Document
@@ -79,6 +79,7 @@ def gate(
     from leakgauge.report.statement import selected
     from leakgauge.report.words import UNSIGNED
 
+    tell_of_changes(run, "result.json")
     with Run(run).as_read():
         written = Run(run).written()
         document = apply(written, _limits(dtp, advantage, property, tpr_ratio, all_attacks=all_attacks))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leakgauge.cli._options import RunFolder, at_least
+from leakgauge.cli._options import RunFolder, at_least, tell_of_changes
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -58,6 +58,7 @@ def records(
     from leakgauge.escaping import one_line
     from leakgauge.report.terminal import show_table
 
+    tell_of_changes(run, "records.csv", *(("ids.csv",) if show_ids else ()))
     chosen = _chosen(Run(run), top, model, show_ids)
     if csv:
         _print_csv([line for lines in chosen.values() for line in lines])

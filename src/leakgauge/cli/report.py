@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from leakgauge.cli._options import RunFolder
+from leakgauge.cli._options import RunFolder, tell_of_changes
 from leakgauge.escaping import one_line
 
 
@@ -36,6 +36,7 @@ def report(
     printed = markdown or junit or form
     if markdown + junit + form > 1:
         raise ConfigError("--markdown, --junit and --form all write to stdout; give one of them")
+    tell_of_changes(run, "result.json", "records.csv", "manifest.json")
     with Run(run).as_read():
         document = Run(run).document()
         if markdown:

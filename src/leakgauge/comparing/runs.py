@@ -263,12 +263,12 @@ def _other_records(before: Run, after: Run) -> Iterator[str]:
     """Training records and holdouts that are not the same, by the checksums in the manifests."""
     known = [_checksums(run) for run in (before, after)]
     for part, called in (("train", "training records"), ("holdout", "holdout records")):
-        one, other = ({sums.get(part) for sums in side} for side in known)
+        one, other = ({str(sums.get(part)) for sums in side} for side in known)
         if one != other:
             yield f"the {called} are not the same: a difference may come from the records, not from the model"
 
 
 def _checksums(run: Run) -> list[dict[str, str]]:
     manifest = run.manifest() or {}
-    models = manifest.get("inputs", {}).get("models", [])
-    return [model for model in models if isinstance(model, dict)]
+    models = manifest.get("inputs", {}).get("models")
+    return [model for model in models if isinstance(model, dict)] if isinstance(models, list) else []

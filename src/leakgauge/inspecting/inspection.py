@@ -109,6 +109,17 @@ def opened_model(model: Any) -> tuple[Any, str]:
     return model, type(model).__name__
 
 
+def _labels(given: Any) -> NDArray[Any]:
+    """One for each record ``[n]``."""
+    try:
+        labels = np.asarray(given)
+    except ValueError:
+        raise DataError("labels must be one for each record, not rows of several lengths") from None
+    if labels.ndim != 1 and labels.shape[1:] != (1,):
+        raise DataError(f"labels must be one for each record, got shape {labels.shape}")
+    return labels.ravel()
+
+
 def as_seen(
     model: Any, records: Any, target: str | None, persons: Sequence[Any] | NDArray[Any] | None
 ) -> RecordsSeen | None:
@@ -125,7 +136,7 @@ def as_seen(
         table: Any = records.schema.decode(records.features)
         labels = np.asarray(records.schema.decode_labels(records.labels))
     elif isinstance(records, tuple) and len(records) == 2:
-        table, labels = records[0], np.asarray(records[1])
+        table, labels = records[0], _labels(records[1])
     elif target is not None and hasattr(records, "columns"):
         return as_seen(model, Records.from_frame(records, target=target), None, persons)
     else:

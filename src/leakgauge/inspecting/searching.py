@@ -232,7 +232,7 @@ def _match(place: Place, row: Known | None) -> Match | None:
 
 def _n_possible(place: Place) -> int:
     """How many values an array holds that could be those of single records, where these are not known."""
-    if is_tree(place.holder[-1]):
+    if is_tree(place.owner):
         return n_possible(place)
     return int(np.isfinite(place.value).sum())
 

@@ -18,7 +18,7 @@ WITHOUT_LABELS = NO_LEAVES | {"BaseGradientBoosting"}
 
 def is_of_tree(place: Place, attribute: str) -> bool:
     """Whether a place is that attribute of a compiled tree."""
-    return is_tree(place.holder[-1]) and place.attribute == attribute
+    return is_tree(place.owner) and place.attribute == attribute
 
 
 def threshold_match(place: Place, column: int | None) -> Match | None:
@@ -43,7 +43,7 @@ def threshold_match(place: Place, column: int | None) -> Match | None:
 
 def _features(place: Place, n_columns: int) -> Indices | None:
     """The column that each node of a tree divides, −2 of leaves; ``None`` where the tree saw other columns."""
-    tree = place.holder[-1]
+    tree = place.owner
     if is_of_tree(place, "threshold") and tree.n_features == n_columns:
         return np.asarray(tree.feature)
     if place.attribute == "nodes.num_threshold" and tree.nodes["feature_idx"].max() < n_columns:
@@ -53,7 +53,7 @@ def _features(place: Place, n_columns: int) -> Indices | None:
 
 def labels_alone(place: Place) -> Match | None:
     """Leaves of a regression tree with one record in each, which hold its label; ``None`` where that cannot be seen."""
-    tree = place.holder[-1]
+    tree = place.owner
     if not is_of_tree(place, "value") or np.asarray(tree.value).shape[2] != 1:
         return None
     counts = np.asarray(tree.n_node_samples)
@@ -83,14 +83,14 @@ def n_pure_leaves(place: Place) -> int:
 
 def n_inner_values(place: Place) -> int:
     """Inner nodes of a tree with a value other than 0: a mean over those below, from which their counts follow."""
-    tree = place.holder[-1]
+    tree = place.owner
     inner = np.asarray(tree.children_left) != -1
     return int((np.asarray(tree.value)[inner] != 0).any(axis=(1, 2)).sum())
 
 
 def n_possible(place: Place) -> int:
     """How many thresholds or leaves of a tree could be those of single records, where the records are not known."""
-    tree = place.holder[-1]
+    tree = place.owner
     leaves = np.asarray(tree.children_left) == -1
     if place.attribute == "threshold":
         return int((~leaves).sum())

@@ -49,6 +49,11 @@ class Place:
     seen: RecordsSeen | None
     holder: tuple[Any, ...]
 
+    @property
+    def owner(self) -> Any:
+        """The object that holds it; ``None`` for the model itself."""
+        return self.holder[-1] if self.holder else None
+
 
 def walk(model: Any, seen: RecordsSeen | None, enters: Callable[[Place], bool]) -> Iterator[Place]:
     """All places of a model, an object before what is in it; what is in an object of two places is walked once.

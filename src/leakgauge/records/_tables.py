@@ -365,7 +365,10 @@ def _is_text(array: npt.NDArray[Any]) -> bool:
 
 
 def _names_of(array: npt.NDArray[Any], names: Sequence[str] | None, place: str) -> tuple[str, ...]:
-    names = tuple(names) if names is not None else tuple(f"x{j}" for j in range(array.shape[1]))
+    try:
+        names = tuple(names) if names is not None else tuple(f"x{j}" for j in range(array.shape[1]))
+    except TypeError:
+        raise DataError(f"{place}: names must be a list of texts, one for each column.") from None
     if len(names) != array.shape[1]:
         raise DataError(
             f"{place} has {counted(array.shape[1], 'column')}, expected {len(names)}: {shortened(names)}; "

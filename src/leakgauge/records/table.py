@@ -287,6 +287,8 @@ def from_pair(
         if isinstance(persons, str):
             raise DataError("a column of persons can only be named for data frames; pass a pair of arrays of persons.")
         whose = (None, None) if persons is None else persons
+        if not isinstance(whose, tuple | list) or len(whose) != 2:
+            raise DataError("persons of pairs (X, y) are a pair of arrays, whose row each is in either table.")
         parts = [
             _part_of_pair(pair, own, place) for pair, own, place in zip((train, holdout), whose, places, strict=True)
         ]

@@ -536,7 +536,10 @@ def _pair(given: Any) -> tuple[Any, Any]:
 
 def _require_table(table: Any, name: str, estimator: Any) -> None:
     """Of at least one record with the columns that the model takes."""
-    shape = np.shape(table)
+    try:
+        shape = np.shape(table)
+    except ValueError:
+        raise DataError(f"{name} must be a table, and its rows are of several lengths") from None
     if len(shape) != 2 or not shape[0]:
         raise DataError(f"{name} must be a table with at least one record, got shape {shape}")
     expected = getattr(estimator, "n_features_in_", shape[1])

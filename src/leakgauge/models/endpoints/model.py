@@ -81,11 +81,15 @@ class Form:
 
     def numbers(self, answers: Sequence[Any]) -> Floats:
         """All numbers ``[m, width]``, by name in the order of the names."""
+        rows = answers
         if self.names:
-            return np.array([[answer[name] for name in self.names] for answer in answers], dtype=np.float64)
-        if self.width == 1:
-            return np.array([[_only(answer)] for answer in answers], dtype=np.float64)
-        return np.array(answers, dtype=np.float64)
+            rows = [[answer[name] for name in self.names] for answer in answers]
+        elif self.width == 1:
+            rows = [[_only(answer)] for answer in answers]
+        try:
+            return np.array(rows, dtype=np.float64)
+        except OverflowError:
+            raise UnusableAnswerError("an answer with a number of more than 1e308 in size") from None
 
 
 @dataclass(frozen=True)
