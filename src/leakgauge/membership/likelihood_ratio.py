@@ -393,7 +393,12 @@ def signals(kind: AnswerKind, answers: Floats, labels: NDArray[np.generic], larg
     """Logit-scaled confidences up to ``largest``, or errors of regressors (true minus predicted), ``[..., n]``."""
     if kind is AnswerKind.VALUES:
         return np.asarray(labels, dtype=np.float64) - answers[..., 0]
-    return confidences(answers, labels, largest=largest)
+    if answers.ndim == 2:
+        return confidences(answers, labels, largest=largest)
+    found = np.empty(answers.shape[:-1])
+    for model, own in enumerate(answers):  # one at a time: what is computed on the way takes several times as much
+        found[model] = confidences(own, labels, largest=largest)
+    return found
 
 
 def rising_signals(

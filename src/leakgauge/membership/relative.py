@@ -258,13 +258,13 @@ def _checked(target: ArrayLike, references: ArrayLike, members: ArrayLike) -> tu
 
 def _score(evidence: MembershipEvidence) -> Floats:
     table = evidence.shadow_table
-    own, references = (own_probabilities(logs, evidence.codes) for logs in (evidence.answers, table.answers))
+    own, *references = (own_probabilities(logs, evidence.codes) for logs in (evidence.answers, *table.answers))
     return scores(own, references, table.members, break_ties=True)
 
 
 def _score_offline(evidence: MembershipEvidence) -> Floats:
     table = evidence.shadow_table
-    own, references = (own_probabilities(logs, evidence.codes) for logs in (evidence.answers, table.answers))
+    own, *references = (own_probabilities(logs, evidence.codes) for logs in (evidence.answers, *table.answers))
     return offline_scores(own, references, table.members, break_ties=True)
 
 
