@@ -95,8 +95,8 @@ SECTIONS: dict[str, list[Row]] = {
     ],
     "Shadow models": [
         Row(
-            f"{recipe}, 20,000 records of Adult, {n} shadow models",
-            of_dataset("adult", recipe, 10_000, more=shadows(n)),
+            f"{recipe}, 4,000 records of Adult, {n} shadow models",
+            of_dataset("adult", recipe, 2_000, more=shadows(n)),
         )
         for recipe in (BAYES, LOGISTIC)
         for n in (16, 32, 64, 128)
