@@ -263,7 +263,7 @@ def page(costs: dict[str, Cost]) -> str:
     title, _, about = (__doc__ or "").strip().split("\n\n", maxsplit=2)
     versions = f"Python {platform.python_version()}, numpy {np.__version__}"
     where = f"{platform.machine()}, {os.cpu_count()} processors, {versions}."
-    lines = ["# " + title, "", about, "", where]
+    lines = ["# " + title.rstrip("."), "", about, "", where]
     for section, rows in SECTIONS.items():
         told = [line(row, costs[row.task]) for row in rows if row.task in costs]
         if told:
@@ -292,7 +292,8 @@ def main() -> None:
                     print(line(row, costs[row.task]), flush=True)
                     if kept:
                         kept.write_text(json.dumps({task: vars(one) for task, one in costs.items()}, indent=1) + "\n")
-                        kept.with_suffix(".md").write_text(page(costs))
+    if kept:
+        kept.with_suffix(".md").write_text(page(costs))
 
 
 if __name__ == "__main__":

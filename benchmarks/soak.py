@@ -2,7 +2,7 @@
 
     python benchmarks/soak.py [--rounds 3] [--quick] [--out docs/benchmarks]
 
-A round is 24 audits, one after another: learners, questions, persons, scores, an endpoint, a file with its gate, worker
+A round is a sequence of audits: learners, questions, persons, scores, an endpoint, a file with its gate, worker
 processes, `protect`. After each, what the process holds is counted: resident memory, open files, threads, child
 processes, temporary files, and folders of ours or of joblib in shared memory. The last round is
 compared with the one before, audit by audit, as the first ones still load modules and start workers. Then the same
@@ -16,7 +16,6 @@ import argparse
 import contextlib
 import gc
 import hashlib
-import io
 import json
 import os
 import platform
@@ -53,6 +52,8 @@ N = 60
 X, Y = (part[: 2 * N] for part in load_breast_cancer(return_X_y=True))
 X = X[:, :8].copy()
 SHARED_MEMORY = Path("/dev/shm")
+THERE_BEFORE = {one.name for one in SHARED_MEMORY.iterdir()} if SHARED_MEMORY.is_dir() else set()
+"""What other processes have there."""
 
 FILE = """
 [data]
@@ -139,26 +140,20 @@ def of_module() -> str:
     return audited(lg.TorchLearner(factory, n_epochs=3, name="module"))
 
 
-def command(*arguments: str) -> str:
-    """What a command prints; verdicts are its exit codes."""
-    from leakgauge.cli.main import main
-
-    printed = io.StringIO()
-    redirected = contextlib.redirect_stdout(printed), contextlib.redirect_stderr(io.StringIO())
-    with redirected[0], redirected[1], contextlib.suppress(SystemExit):
-        main([*arguments])
-    return printed.getvalue()
-
-
 def of_file() -> str:
-    """An audit of a TOML file with its report, its gate, and a second start that finds everything done."""
+    """An audit of a TOML file with its report, a second start that finds everything done, and the gate."""
+    from leakgauge.auditing.batch import audit_config
+    from leakgauge.auditing.config import load_config
+    from leakgauge.auditing.gate import Limits, apply
+    from leakgauge.report import write_report
+
     with tempfile.TemporaryDirectory() as folder:
         path, run = Path(folder) / "audit.toml", Path(folder) / "run"
         path.write_text(FILE)
         for _ in range(2):
-            command("audit", str(path), "--run", str(run), "--quiet")
-        gated = command("gate", str(run))
-        return gated.replace(folder, "") + (run / "result.json").read_text()
+            outcome = audit_config(load_config(path), folder=run)
+            write_report(outcome.run, outcome.document)
+        return f"{apply(outcome.document, Limits()).verdict} {(run / 'result.json').read_text()}"
 
 
 def of_defences() -> str:
@@ -204,7 +199,15 @@ AUDITS: dict[str, Callable[[], str]] = {
     "two workers": lambda: audited(DecisionTreeClassifier(max_depth=3), workers=2),
 }
 
-QUICK = ("naive Bayes", "random forest", "endpoint", "file, report, gate", "two workers")
+QUICK = (
+    "naive Bayes",
+    "random forest",
+    "network",
+    "sensitive attribute",
+    "endpoint",
+    "file, report, gate",
+    "two workers",
+)
 """Those that stand for the others where there is no time for all."""
 
 
@@ -218,7 +221,7 @@ class Held:
         threads: of this process.
         children: child processes, and theirs.
         temporary: files in the folder of temporary files.
-        shared: folders in shared memory: those of workers, and those of joblib that name this process.
+        shared: folders of ours and of joblib in shared memory that were not there before.
     """
 
     megabytes: float
@@ -243,7 +246,7 @@ def held() -> Held:
         own.num_threads(),
         len(own.children(recursive=True)),
         sum(len(files) for _, _, files in os.walk(tempfile.gettempdir())),
-        sum(one.name.startswith("leakgauge-") or f"_{os.getpid()}_" in one.name for one in shared),
+        sum(one.name.startswith(("leakgauge-", "joblib")) and one.name not in THERE_BEFORE for one in shared),
     )
 
 
@@ -330,7 +333,7 @@ def main() -> None:
     """Carry out the rounds, print what is held after each, and write the page."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--quick", action="store_true", help="five audits a round")
+    parser.add_argument("--quick", action="store_true", help="seven audits a round")
     parser.add_argument("--out", type=Path, help="folder for soak.md")
     parser.add_argument("--once", nargs="+", help=argparse.SUPPRESS)
     options = parser.parse_args()
