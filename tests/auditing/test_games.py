@@ -12,7 +12,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from leakgauge.auditing import Description, MembershipAttackResult, ReleaseRule, RocCurve, Settings, Verdict, audit
 from leakgauge.auditing.membership.findings import RELEASED_MEASURE, findings
-from leakgauge.auditing.membership.games import NO_GAMES, Games, play
+from leakgauge.auditing.membership.games import NO_GAMES, Games, Played, play
 from leakgauge.auditing.membership.result import AttackGames
 from leakgauge.membership import ATTACKS, AUDITOR_ATTACKS, Contamination
 from leakgauge.membership.game import RecordSuccess
@@ -77,7 +77,7 @@ def test_rates_at_other_thresholds_stand_beside_the_advantage():
     members = balanced_subsets(400, 200, 52, rng).members
     scores = rng.normal(size=members.shape) + 1.5 * members
     success = RecordSuccess("any", np.zeros(400), 52, scores, members, np.arange(52))
-    (found,) = Games({"any": success}, members).results(0.95, None, among=4).values()
+    (found,) = Games({"any": Played.of(success)}, members).results(0.95, None, among=4).values()
     assert found.auc.low < ndtr(1.5 / np.sqrt(2)) < found.auc.high
     assert found.auc_population.half_width >= found.auc.half_width
     low, very_low = found.tpr

@@ -19,7 +19,17 @@ from sklearn.tree import DecisionTreeClassifier
 
 from leakgauge.errors import StoreError, WorkerError
 from leakgauge.records import Records
-from leakgauge.training import Execution, Job, Randomness, SklearnLearner, handing, leave_one_out, plan, train_many
+from leakgauge.training import (
+    Execution,
+    Job,
+    Randomness,
+    SklearnLearner,
+    handing,
+    leave_one_out,
+    plan,
+    random_subsets,
+    train_many,
+)
 from leakgauge.training.handing import handed
 
 N = 40
@@ -200,3 +210,19 @@ def test_what_a_killed_process_left_in_memory_is_removed(prepared, monkeypatch, 
         assert first.prepared() is not None
         assert Path(first.folder).exists()
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.long
+@pytest.mark.skipif(not handing.SHARED_MEMORY.is_dir(), reason="needs a folder in memory")
+def test_nothing_is_left_in_shared_memory_by_workers():
+    rng = np.random.default_rng(0)
+    records = Records.from_arrays(rng.normal(size=(N, 3)), np.arange(N) % 2)
+
+    def of_this_process() -> list[str]:
+        return [path.name for path in handing.SHARED_MEMORY.iterdir() if f"_{os.getpid()}_" in path.name]
+
+    before = of_this_process()
+    learner, subsets = SklearnLearner(DecisionTreeClassifier()), random_subsets(N, N // 2, 64, rng)
+    for _ in range(2):
+        train_many(learner, records, subsets, seed=0, engines=(), execution=Execution(workers=2))
+    assert of_this_process() == before

@@ -6,7 +6,7 @@ The statistics are those of :mod:`leakgauge.statistics.overlap`.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,7 @@ class Overlap:
 
     equal: Codes
     near: tuple[Codes, ...]
+    _shares: dict[float, Estimate | None] = field(default_factory=dict, init=False, repr=False)
 
     @classmethod
     def of(cls, train: Records, holdout: Records) -> Overlap:
@@ -55,6 +56,11 @@ class Overlap:
 
     def share(self, confidence: float) -> Estimate | None:
         """The share of the holdout that stands in the training set; ``None`` where no record suggests any."""
+        if confidence not in self._shares:
+            self._shares[confidence] = self._share(confidence)
+        return self._shares[confidence]
+
+    def _share(self, confidence: float) -> Estimate | None:
         equal = shared_share(self.equal.train, self.equal.holdout, confidence=confidence)
         near = [shared_share(codes.train, codes.holdout, confidence=confidence) for codes in self.near]
         largest = max((share for share in near if share is not None), key=lambda share: share.low, default=None)

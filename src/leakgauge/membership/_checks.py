@@ -110,10 +110,10 @@ def thinned_groups(members: NDArray[np.bool_]) -> tuple[NDArray[np.bool_], NDArr
         Two tables of the shape of ``members``, bool: used as "with" and used as "without". Columns of records
         that lack either kind are False throughout.
     """
-    n_models = np.int32(len(members))
-    n_in = np.count_nonzero(members, axis=0).astype(np.int32)
-    size, so_far = np.minimum(n_in, n_models - n_in), np.cumsum(members, axis=0, dtype=np.int32)
-    others_so_far = np.arange(1, n_models + 1, dtype=np.int32)[:, None] - so_far
+    number = np.min_scalar_type(len(members))  # the smallest that counts them
+    n_in = np.count_nonzero(members, axis=0)
+    size, so_far = np.minimum(n_in, len(members) - n_in).astype(number), np.cumsum(members, axis=0, dtype=number)
+    others_so_far = np.arange(1, len(members) + 1, dtype=number)[:, None] - so_far
     return members & (so_far <= size), ~members & (others_so_far <= size)
 
 

@@ -24,6 +24,7 @@ from leakgauge.errors import DataError
 from leakgauge.membership._checks import refuse_one_sided_records, thinned_groups
 
 Mask: TypeAlias = NDArray[np.bool_]
+Summed: TypeAlias = Callable[[Mask, slice], Floats]
 
 
 class OtherModels:
@@ -75,23 +76,23 @@ class OtherModels:
     def sums(self, values: Floats) -> tuple[Floats, Floats]:
         """Sums of ``values`` [models, records, ...] over shadow models with and without: twice [t, records, ...]."""
         return self.combined(
-            lambda chosen: np.einsum("mr,mr...->r...", chosen.astype(np.float64), values),
+            lambda chosen, _: np.einsum("mr,mr...->r...", chosen.astype(np.float64), values),
             values[self.targets],
             values[self.complements],
         )
 
-    def combined(self, over: Callable[[Mask], Floats], own: Floats, complement: Floats) -> tuple[Floats, Floats]:
+    def combined(self, over: Summed, own: Floats, complement: Floats) -> tuple[Floats, Floats]:
         """Any sum over both groups of shadow models, twice [t, records, ...].
 
         Args:
-            over: from a choice of models for each record, bool [models, records], to the sum over those chosen, as an
-                array that broadcasts to [t, records, ...].
+            over: from a choice of models for each record, bool [models, records], and some of the targets to the sum
+                over those chosen, as an array that broadcasts to [targets, records, ...].
             own: each target's own term of such a sum, likewise.
             complement: the term of its complement; anything for a target that has none.
         """
 
         def first(kind: bool, size: NDArray[np.int64]) -> Floats:
-            return over((self._members == kind) & (self._place < size))
+            return over((self._members == kind) & (self._place < size), slice(None))
 
         def without(term: Floats, place: NDArray[np.int64], kind: bool, size: NDArray[np.int64]) -> Floats:
             """The first ``size`` models of a kind, the one with this term and place passed over."""
@@ -143,12 +144,12 @@ class AllowedModels(OtherModels):
         groups[:, self._allowed[t]] = thinned_groups(self._members[self._allowed[t]])
         return groups
 
-    def combined(self, over: Callable[[Mask], Floats], own: Floats, complement: Floats) -> tuple[Floats, Floats]:
+    def combined(self, over: Summed, own: Floats, complement: Floats) -> tuple[Floats, Floats]:
         """Any sum over both groups of shadow models, twice [t, records, ...]; see :meth:`OtherModels.combined`."""
         found = np.empty((2, *own.shape))
         for t in range(len(self.targets)):
             for kind, group in enumerate(self._groups(t)):
-                found[kind, t] = np.broadcast_to(over(group), own.shape)[t]
+                found[kind, t] = over(group, slice(t, t + 1))
         return found[0], found[1]
 
 

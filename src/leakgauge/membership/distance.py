@@ -147,7 +147,8 @@ def _together(game: SharedTableGame) -> Floats:
     """`scores`, ``[t, n]``."""
     n_models, _, k = game.table.answers.shape
 
-    def score(answers: Floats, others: OtherModels) -> Floats:
+    def score(records: slice, others: OtherModels) -> Floats:
+        answers = game.binned(records)
         with_record, without = others.sums(answers)
         size = others.size[:, :, None]
         found = scores(*(a.reshape(-1, k) for a in (answers[game.targets], with_record / size, without / size)))

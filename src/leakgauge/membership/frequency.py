@@ -216,15 +216,15 @@ def _together(game: SharedTableGame) -> Floats:
     n_models, _, k = game.table.answers.shape
     n_bins = round(1 / game.width)
 
-    def score(answers: Floats, others: OtherModels) -> Floats:
+    def score(records: slice, others: OtherModels) -> Floats:
         # One counter for each record, class and bin.
-        counter = np.rint(answers / game.width - 0.5).astype(np.int64)
+        counter = np.rint(game.binned(records) / game.width - 0.5).astype(np.int64)
         counter += n_bins * np.arange(counter[0].size).reshape(counter.shape[1:])
         own, complement = counter[others.targets], counter[others.complements]
 
-        def in_own_bin(chosen: NDArray[np.bool_]) -> Floats:
+        def in_own_bin(chosen: NDArray[np.bool_], targets: slice) -> Floats:
             counts = np.bincount(counter[chosen].ravel(), minlength=n_bins * counter[0].size)
-            return counts[own].astype(np.float64)
+            return counts[own[targets]].astype(np.float64)
 
         counts = others.combined(in_own_bin, np.ones(own.shape), (complement == own).astype(np.float64))
         return scores_from_counts(*(c.reshape(-1, k) for c in counts)).reshape(others.size.shape)

@@ -317,7 +317,9 @@ def everyone_as_target(
             held = _evidence(table, labels, model, others(t, model), width, seed)
             return replace(held, features=features, units=units)
 
-        scores = np.stack([attack.score(evidence(t, model)) for t, model in enumerate(playing)])
+        scores = np.empty((len(playing), len(labels)))
+        for t, model in enumerate(playing):
+            scores[t] = attack.score(evidence(t, model))
         if attack.member_probability is not None:
             chances = [attack.member_probability(evidence(t, model)) for t, model in enumerate(playing)]
             chance = units.mean(np.stack(chances))

@@ -24,6 +24,7 @@ Scores point towards membership, and the rule is exactly ``score > 0``; equality
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
@@ -49,6 +50,9 @@ if TYPE_CHECKING:
 
 Moments: TypeAlias = tuple[Floats, Floats, NDArray[np.integer]]
 """Mean, sum of squared deviations and number of models of each record, ``[records]`` each."""
+
+Signals: TypeAlias = Callable[[AnswerKind, Floats, NDArray[np.generic]], Floats]
+"""From answers ``[..., n, k]`` and labels ``[n]`` to one number for each answer."""
 
 PSEUDO_MODELS = 16
 """How many models' worth of evidence the median variance is: degrees of freedom of its inverse-gamma prior."""
@@ -210,37 +214,35 @@ def offline_scores(
     return _standardised(own, mean, squares, n, per_record, significance)
 
 
-def everyone(signals: Floats, members: NDArray[np.bool_], targets: NDArray[np.int64], others: OtherModels) -> Floats:
-    """`scores` of each of the ``targets`` [t] against its shadow models in a table, [t, records].
+def _everyone(game: SharedTableGame, signals: Signals, score: Callable[[Floats, Moments, Moments], Floats]) -> Floats:
+    """Scores of each target against its shadow models, [t, records].
 
     Args:
-        signals: [models, records], as for `scores`.
-        members: [models, records], bool.
-        targets: [t], rows of the table.
-        others: their shadow models.
+        game: the models, and which of them are targets.
+        signals: of answers about some of the records with these labels.
+        score: from a target's signals, and the moments of those of its shadow models with and without each record.
     """
-    (mean_in, squares_in), (mean_out, squares_out) = _moments_of_others(signals, members, others)
-    n = others.size
-    moments_in, moments_out = zip(mean_in, squares_in, n, strict=True), zip(mean_out, squares_out, n, strict=True)
-    return np.stack(
-        [
-            _scores(signals[model], inside, outside)
-            for model, inside, outside in zip(targets, moments_in, moments_out, strict=True)
-        ]
-    )
+    table, labels = game.table, game.labels
 
+    def of_targets(part: SharedTableGame) -> Floats:
+        def moments(records: slice, others: OtherModels) -> Floats:
+            own = signals(table.kind, table.answers[:, records], labels[records])
+            return _moments_of_others(own, game.members[:, records], others)
 
-def everyone_offline(
-    signals: Floats, members: NDArray[np.bool_], targets: NDArray[np.int64], others: OtherModels
-) -> Floats:
-    """`offline_scores` of each of the ``targets`` [t] against its shadow models in a table, [t, records]."""
-    _, (mean, squares) = _moments_of_others(signals, members, others)
-    return np.stack(
-        [
-            _standardised(signals[model], mean[t], squares[t], others.size[t], None, SIGNIFICANCE)
-            for t, model in enumerate(targets)
-        ]
-    )
+        *found, size = part.by_records(moments, len(table))
+        found_by_target = zip(part.targets, *found, size.astype(np.int64), strict=True)
+        return np.stack(
+            [
+                score(
+                    signals(table.kind, table.answers[model], labels),
+                    (mean_in, squares_in, n),
+                    (mean_out, squares_out, n),
+                )
+                for model, mean_in, squares_in, mean_out, squares_out, n in found_by_target
+            ]
+        )
+
+    return game.by_targets(of_targets)
 
 
 def _scores(own: Floats, inside: Moments, outside: Moments, per_record: bool | None = None) -> Floats:
@@ -309,22 +311,23 @@ def _moments(table: Floats, group: NDArray[np.bool_]) -> Moments:
     return mean, np.where(group, (table - mean) ** 2, 0.0).sum(axis=0), n
 
 
-def _moments_of_others(
-    signals: Floats, members: NDArray[np.bool_], others: OtherModels
-) -> tuple[tuple[Floats, Floats], tuple[Floats, Floats]]:
-    """For both groups of each target's shadow models, means and sums of squared deviations, [t, records] each."""
+def _moments_of_others(signals: Floats, members: NDArray[np.bool_], others: OtherModels) -> Floats:
+    """Moments of the signals of each target's shadow models, ``[5, t, records]``.
+
+    Mean and sum of squared deviations of those with the record, the same of those without it, and how many either are.
+    """
     # Centred first, each kind of model at its own mean, or the squares of large equal signals would not cancel.
     centre_in, centre_out = (
         np.where(kind, signals, 0.0).sum(axis=0) / kind.sum(axis=0) for kind in (members, ~members)
     )
     centred = signals - np.where(members, centre_in, centre_out)
-    groups = []
+    groups: list[Floats] = []
     for centre, first, second in zip(
         (centre_in, centre_out), others.sums(centred), others.sums(centred**2), strict=True
     ):
         mean = first / others.size
-        groups.append((centre + mean, np.maximum(second - others.size * mean**2, 0.0)))
-    return groups[0], groups[1]
+        groups += [centre + mean, np.maximum(second - others.size * mean**2, 0.0)]
+    return np.stack([*groups, others.size])
 
 
 def _refuse_single_models(n: NDArray[np.integer], per_record: bool | None) -> None:
@@ -390,7 +393,12 @@ def signals(kind: AnswerKind, answers: Floats, labels: NDArray[np.generic], larg
     """Logit-scaled confidences up to ``largest``, or errors of regressors (true minus predicted), ``[..., n]``."""
     if kind is AnswerKind.VALUES:
         return np.asarray(labels, dtype=np.float64) - answers[..., 0]
-    return confidences(answers, labels, largest=largest)
+    if answers.ndim == 2:
+        return confidences(answers, labels, largest=largest)
+    found = np.empty(answers.shape[:-1])
+    for model, own in enumerate(answers):  # one at a time: what is computed on the way takes several times as much
+        found[model] = confidences(own, labels, largest=largest)
+    return found
 
 
 def rising_signals(
@@ -415,16 +423,16 @@ def _score_offline(evidence: MembershipEvidence) -> Floats:
 
 def _together(game: SharedTableGame) -> Floats:
     """`scores`, ``[t, n]``."""
-    table = game.table
-    found = signals(table.kind, table.answers, game.labels)
-    return everyone(found, table.members, game.targets, game.others())
+    return _everyone(game, signals, _scores)
 
 
 def _together_offline(game: SharedTableGame) -> Floats:
     """`offline_scores`, ``[t, n]``."""
-    table = game.table
-    rising = rising_signals(table.kind, table.answers, game.labels)
-    return everyone_offline(rising, table.members, game.targets, game.others())
+
+    def score(own: Floats, _: Moments, without: Moments) -> Floats:
+        return _standardised(own, *without, None, SIGNIFICANCE)
+
+    return _everyone(game, rising_signals, score)
 
 
 ATTACK = MembershipAttack(

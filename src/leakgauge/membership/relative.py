@@ -25,6 +25,7 @@ Scores point towards membership: the share minus ``threshold``, and the rule is 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -194,27 +195,24 @@ def offline_scores(
     return _standing(_log_ratio(own, _offline_prior(mean_out, slope)), gamma, threshold, break_ties)
 
 
-def everyone(probabilities: Floats, targets: NDArray[np.int64], others: OtherModels) -> Floats:
-    """`scores`, ties broken, of each of the ``targets`` [t] against its shadow models in a table, [t, records].
+def _everyone(game: SharedTableGame, prior: Callable[[Floats, Floats, NDArray[np.int64]], Floats]) -> Floats:
+    """Scores of each target with the default settings, ties broken, [t, records].
 
     Args:
-        probabilities: [models, records], of the records' own classes.
-        targets: [t], rows of the table.
-        others: their shadow models.
+        game: the models, and which of them are targets.
+        prior: ``p(x)`` of some of the records from the sums over shadow models with and without each, and their number.
     """
-    with_record, without = others.sums(probabilities)
-    prior = (with_record + without) / (2 * others.size)
-    return _shares(probabilities[targets], prior)
 
+    def own(models: int | slice, records: slice = slice(None)) -> Floats:
+        return own_probabilities(game.table.log_probabilities[models, records], game.labels[records])
 
-def everyone_offline(probabilities: Floats, targets: NDArray[np.int64], others: OtherModels) -> Floats:
-    """`offline_scores`, ties broken, of each of the ``targets`` [t] against its shadow models, [t, records]."""
-    return _shares(probabilities[targets], _offline_prior(others.sums(probabilities)[1] / others.size, OFFLINE_SLOPE))
+    def prior_of(records: slice, others: OtherModels) -> Floats:
+        return prior(*others.sums(own(slice(None), records)), others.size)
 
-
-def _shares(own: Floats, prior: Floats) -> Floats:
-    """Scores of each target with the default settings, ties broken, [t, records]."""
-    return np.stack([_standing(ratio, GAMMA, DOMINANCE_THRESHOLD, True) for ratio in _log_ratio(own, prior)])
+    found = game.by_records(prior_of, len(game.table))
+    for t, model in enumerate(game.targets):
+        found[t] = _standing(_log_ratio(own(model), found[t]), GAMMA, DOMINANCE_THRESHOLD, True)
+    return found
 
 
 def _offline_prior(mean_out: Floats, slope: float) -> Floats:
@@ -260,26 +258,24 @@ def _checked(target: ArrayLike, references: ArrayLike, members: ArrayLike) -> tu
 
 def _score(evidence: MembershipEvidence) -> Floats:
     table = evidence.shadow_table
-    own, references = (own_probabilities(logs, evidence.codes) for logs in (evidence.answers, table.answers))
+    own, *references = (own_probabilities(logs, evidence.codes) for logs in (evidence.answers, *table.answers))
     return scores(own, references, table.members, break_ties=True)
 
 
 def _score_offline(evidence: MembershipEvidence) -> Floats:
     table = evidence.shadow_table
-    own, references = (own_probabilities(logs, evidence.codes) for logs in (evidence.answers, table.answers))
+    own, *references = (own_probabilities(logs, evidence.codes) for logs in (evidence.answers, *table.answers))
     return offline_scores(own, references, table.members, break_ties=True)
 
 
 def _together(game: SharedTableGame) -> Floats:
     """`scores`, ``[t, n]``."""
-    own = own_probabilities(game.table.log_probabilities, game.labels)
-    return everyone(own, game.targets, game.others())
+    return _everyone(game, lambda with_record, without, size: (with_record + without) / (2 * size))
 
 
 def _together_offline(game: SharedTableGame) -> Floats:
     """`offline_scores`, ``[t, n]``."""
-    own = own_probabilities(game.table.log_probabilities, game.labels)
-    return everyone_offline(own, game.targets, game.others())
+    return _everyone(game, lambda _, without, size: _offline_prior(without / size, OFFLINE_SLOPE))
 
 
 ATTACK = MembershipAttack(

@@ -6,19 +6,23 @@ it needs of the table it computes once, where the loop does so for each target.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
-from leakgauge.arrays import Floats
+from leakgauge.arrays import Floats, Members
 from leakgauge.membership._others import AllowedModels, OtherModels
 from leakgauge.theory import bin_centres
 from leakgauge.training import PredictionTable
 
-_BLOCK = 8_000_000
-"""Numbers in a temporary array, about."""
+_BLOCK = 250_000
+"""Numbers in a temporary array, about: what a processor's cache holds."""
+
+_PART = 8_000_000
+"""Numbers for each record of each target that are held at once, about."""
 
 
 @dataclass(frozen=True)
@@ -42,27 +46,48 @@ class SharedTableGame:
     complements: NDArray[np.int64]
     opposed: NDArray[np.bool_]
 
+    @cached_property
+    def members(self) -> Members:
+        """Which records each model was trained on ``[models, n]``."""
+        return self.table.members
+
     def others(self, records: slice = slice(None)) -> OtherModels:
         """The shadow models of each target, for some of the records."""
-        members = self.table.members[:, records]
+        members = self.members[:, records]
         if self.opposed.sum() > (self.complements >= 0).sum():
             return AllowedModels(members, self.targets, self.opposed)
         return OtherModels(members, self.targets, self.complements)
 
-    def by_records(self, score: Callable[[Floats, OtherModels], Floats], n_numbers: int) -> Floats:
-        """Scores ``[t, n]`` of an attack that looks at each record on its own, a block of records at a time.
+    def binned(self, records: slice) -> Floats:
+        """Probabilities of all models about some of the records as bin centres, ``[models, records, k]``."""
+        return bin_centres(np.exp(self.table.log_probabilities[:, records]), self.width)
+
+    def by_records(self, find: Callable[[slice, OtherModels], Floats], n_numbers: int) -> Floats:
+        """What is found about each record on its own, a block of records at a time.
 
         Args:
-            score: from binned answers ``[models, records, k]`` to scores ``[t, records]``.
+            find: from some of the records, and the shadow models of each target for them, to an array
+                ``[..., records]``.
             n_numbers: numbers that it holds for each record.
         """
-        found = np.empty((len(self.targets), self.table.answers.shape[1]))
-        for block in _blocks(found.shape[1], n_numbers):
-            answers = bin_centres(np.exp(self.table.log_probabilities[:, block]), self.width)
-            found[:, block] = score(answers, self.others(block))
+        blocks = _slices(len(self.labels), max(1, _BLOCK // n_numbers))
+        first = find(blocks[0], self.others(blocks[0]))
+        found = np.empty((*first.shape[:-1], len(self.labels)))
+        found[..., blocks[0]] = first
+        for block in blocks[1:]:
+            found[..., block] = find(block, self.others(block))
+        return found
+
+    def by_targets(self, score: Callable[[SharedTableGame], Floats]) -> Floats:
+        """Scores ``[t, n]`` of an attack that holds several numbers for each record, some targets at a time."""
+        found = np.empty((len(self.targets), len(self.labels)))
+        for part in _slices(len(self.targets), max(1, _PART // len(self.labels))):
+            chosen = replace(
+                self, targets=self.targets[part], complements=self.complements[part], opposed=self.opposed[part]
+            )
+            found[part] = score(chosen)
         return found
 
 
-def _blocks(n: int, n_numbers: int) -> Iterator[slice]:
-    size = max(1, _BLOCK // n_numbers)
-    return (slice(start, start + size) for start in range(0, n, size))
+def _slices(n: int, size: int) -> list[slice]:
+    return [slice(start, start + size) for start in range(0, n, size)]

@@ -260,11 +260,12 @@ def joint_correlation(
     """
     groups = np.arange(len(members)) if clusters is None else np.asarray(clusters)
     n_games, n = members.shape
-    found = [_effects(one, members) for one in values]
-    covariance = np.atleast_2d(np.cov(np.stack([effects for effects, _ in found]))) / n
-    for i, (_, one) in enumerate(found):
-        for j, (_, other) in enumerate(found[: i + 1]):
-            between = _between_models(one, other, groups, n_games)
+    covariance = np.atleast_2d(np.cov(np.stack([_effects(one, members)[0] for one in values]))) / n
+    for i, one in enumerate(values):
+        _, parts = _effects(one, members)
+        for j, other in enumerate(values[: i + 1]):  # computed again: those of all values may not fit into memory
+            others = parts if i == j else _effects(other, members)[1]
+            between = _between_models(parts, others, groups, n_games)
             covariance[i, j] += between
             covariance[j, i] = covariance[i, j]
     return as_correlation(covariance)

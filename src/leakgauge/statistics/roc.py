@@ -226,8 +226,10 @@ def _check_scores(member_scores: ArrayLike, nonmember_scores: ArrayLike, *, at_l
 
 def _twice_beaten(scores: Floats, others: Floats) -> NDArray[np.int64]:
     """Return for each score twice the number of others below it, ties counting one half (so: once)."""
-    others = np.sort(others)
-    return np.asarray(np.searchsorted(others, scores, "left") + np.searchsorted(others, scores, "right"))
+    order, others = np.argsort(scores), np.sort(others)
+    rising, beaten = scores[order], np.empty(scores.shape, dtype=np.int64)  # in order, most look-ups are in the cache
+    beaten[order] = np.searchsorted(others, rising, "left") + np.searchsorted(others, rising, "right")
+    return beaten
 
 
 def placements(scores: Floats, others: Floats) -> Floats:

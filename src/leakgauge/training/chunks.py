@@ -8,6 +8,7 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
+from tempfile import gettempdir
 
 import numpy as np
 
@@ -101,8 +102,10 @@ def _on_processes(
             tasks = [joblib.delayed(_run_handed)(given, models, store) for models in missing]
             try:
                 with joblib.parallel_config(backend="loky", inner_max_num_threads=1):
+                    # Without a folder joblib makes one in shared memory for each call, and keeps it until the end.
+                    parallel = joblib.Parallel(workers, return_as="generator_unordered", temp_folder=gettempdir())
                     with _deaf_to_ctrl_c():
-                        outcomes = joblib.Parallel(n_jobs=workers, return_as="generator_unordered")(tasks)
+                        outcomes = parallel(tasks)
                     for models, outcome in outcomes:
                         missing.remove(models)
                         if kept is None:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from leakgauge.arrays import Flags, Floats
+from leakgauge.arrays import Flags, Floats, Indices
 from leakgauge.auditing.budget import FEWEST_OF_A_KIND, FEWEST_SHADOWS
 from leakgauge.auditing.membership.result import AttackGames, GamesTpr
 from leakgauge.auditing.overlap import Overlap
@@ -24,7 +24,7 @@ from leakgauge.escaping import shapes
 from leakgauge.membership import Contamination, MembershipAttack, contamination, everyone_as_target
 from leakgauge.membership.game import RecordSuccess
 from leakgauge.records import Units
-from leakgauge.statistics import Estimate, joint_correlation, joint_quantile, outlier_p_value
+from leakgauge.statistics import Estimate, GameMean, GameTpr, joint_correlation, joint_quantile, outlier_p_value
 from leakgauge.statistics.intervals import normal_quantile
 from leakgauge.training import HERE, Execution, PredictionTable
 
@@ -36,6 +36,46 @@ QUOTED_RATES = (0.01, 0.001)
 
 
 @dataclass(frozen=True, eq=False)
+class Played:
+    """What is kept of the games of one attack; its scores, a number for each record in each game, are not.
+
+    Args:
+        said: what the attack said in each game, "member" or the probability of saying so, ``[games, n]``.
+        members: which records each model was trained on, bool ``[games, n]``.
+        clusters: int ``[games]``: the same number for a training set and its complement.
+        advantage: true-positive less false-positive rate over all games.
+        auc: area under the ROC curve of one threshold for all games.
+        rates: true-positive rates at `QUOTED_RATES`.
+    """
+
+    said: NDArray[np.generic]
+    members: Flags
+    clusters: Indices
+    advantage: GameMean
+    auc: GameMean
+    rates: tuple[GameTpr, ...]
+
+    @classmethod
+    def of(cls, success: RecordSuccess) -> Played:
+        """What is kept of games that were played."""
+        said = success.decisions if success.chance is None else success.chance
+        rates = tuple(success.tpr(fpr) for fpr in QUOTED_RATES)
+        return cls(said, success.members, success.clusters, success.advantage, success.auc, rates)
+
+    @property
+    def called(self) -> Floats:
+        """The probability of saying "member" in each game ``[games, n]``."""
+        return np.asarray(self.said, dtype=np.float64)
+
+    @property
+    def rising(self) -> NDArray[np.generic]:
+        """The same, turned round where members are called less often than others."""
+        small = np.int8 if self.said.dtype == np.bool_ else np.float64
+        turned: NDArray[np.generic] = np.multiply(self.said, -1 if self.advantage.value < 0 else 1, dtype=small)
+        return turned
+
+
+@dataclass(frozen=True, eq=False)
 class Games:
     """Games of several attacks on the same models.
 
@@ -44,7 +84,7 @@ class Games:
         members: which records each model was trained on, bool ``[games, n]``.
     """
 
-    played: Mapping[str, RecordSuccess]
+    played: Mapping[str, Played]
     members: NDArray[np.bool_]
 
     __repr__ = shapes
@@ -66,37 +106,34 @@ class Games:
         if not self.played:
             return {}
         successes = list(self.played.values())
-        means, areas = [one.advantage for one in successes], [one.auc for one in successes]
-        signs = np.where([one.value < 0 for one in means], -1.0, 1.0)
-        called = [sign * one.called for sign, one in zip(signs, successes, strict=True)]
         level = (1 - confidence) / 4
-        quantile = shared_quantile(joint_correlation(called, self.members, successes[0].clusters), level, among)
+        correlation = joint_correlation([one.rising for one in successes], self.members, successes[0].clusters)
+        quantile = shared_quantile(correlation, level, among)
         each = 2 * float(ndtr(quantile)) - 1
 
         # Bonferroni: how the rates hang together is not looked at.
         each_rate = 1 - 2 * level / max(len(successes), among)
 
-        def rate(success: RecordSuccess, fpr: float) -> GamesTpr:
-            found = success.tpr(fpr)
+        def rate(found: GameTpr) -> GamesTpr:
             if not found.is_resolved:
-                return GamesTpr(fpr, None, None, None, found.n_false, found.n_false_records)
+                return GamesTpr(found.fpr, None, None, None, found.n_false, found.n_false_records)
             pool, population = found.tpr.pool(confidence=confidence), found.tpr.population(confidence=confidence)
             together = replace(found.tpr.pool(confidence=each_rate), confidence=1 - 2 * level)
-            return GamesTpr(fpr, pool, together, population, found.n_false, found.n_false_records)
+            return GamesTpr(found.fpr, pool, together, population, found.n_false, found.n_false_records)
 
         def corrected(estimate: Estimate) -> Estimate:
             return estimate if overlap is None else overlap.corrected(estimate)
 
         return {
             name: AttackGames(
-                corrected(mean.pool(confidence=confidence)),
-                replace(corrected(mean.pool(confidence=each)), confidence=1 - 2 * level),
-                corrected(mean.population(confidence=confidence)),
-                area.pool(confidence=confidence),
-                area.population(confidence=confidence),
-                tuple(rate(success, fpr) for fpr in QUOTED_RATES),
+                corrected(one.advantage.pool(confidence=confidence)),
+                replace(corrected(one.advantage.pool(confidence=each)), confidence=1 - 2 * level),
+                corrected(one.advantage.population(confidence=confidence)),
+                one.auc.pool(confidence=confidence),
+                one.auc.population(confidence=confidence),
+                tuple(rate(found) for found in one.rates),
             )
-            for (name, success), mean, area in zip(self.played.items(), means, areas, strict=True)
+            for name, one in self.played.items()
         }
 
     def outlier(self, called: Mapping[str, Floats], is_member: Flags) -> float:
@@ -156,8 +193,10 @@ def play(
     played = {}
     for n_done, one in enumerate(playable):
         execution.tell(n_done, len(playable))
-        played[one.name] = everyone_as_target(
-            table, labels, one, width=settings.bin_width, seed=settings.seed, features=features, units=units
+        played[one.name] = Played.of(
+            everyone_as_target(
+                table, labels, one, width=settings.bin_width, seed=settings.seed, features=features, units=units
+            )
         )
     execution.tell(len(playable), len(playable))
     return Games(played, members if units is None else units.agreed(members))

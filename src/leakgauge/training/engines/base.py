@@ -133,7 +133,7 @@ class PreparedJob(ABC):
         )
 
 
-FEWEST_CHUNKS = 16
+FEWEST_CHUNKS = 128
 """Into which models are cut that gain nothing from being done together: so many workers have something to do."""
 
 
