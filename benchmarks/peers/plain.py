@@ -1,0 +1,26 @@
+"""The papers rewritten: every record is in one half of the shadow models, each trained by scikit-learn."""
+
+from __future__ import annotations
+
+import numpy as np
+import task
+from published import PUBLISHED
+from sklearn.base import clone
+
+ATTACKS = ("lira", "lira-offline", "rmia", "rmia-offline")
+
+
+def attack(given: task.Task, _: str) -> dict[str, np.ndarray]:
+    rng, n, n_in = np.random.default_rng(given.seed), len(given.y), int(given.member.sum())
+    sets = np.zeros((given.n_shadows, n), dtype=bool)
+    for pair in sets.reshape(-1, 2, n):
+        pair[0, rng.choice(n, n_in, replace=False)] = True
+        pair[1] = ~pair[0]
+    models = [clone(given.learner).fit(given.X[rows], given.y[rows]) for rows in sets]
+    with np.errstate(divide="ignore"):
+        target, *shadows = (np.log(given.probabilities(one, given.X)) for one in (given.target, *models))
+    return {name: PUBLISHED[name](target, np.stack(shadows), sets, given.y) for name in ATTACKS}
+
+
+if __name__ == "__main__":
+    task.answer(attack)
