@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer
 from sklearn.naive_bayes import GaussianNB
+from sklearn.tree import DecisionTreeClassifier
 
 import leakgauge as lg
 from leakgauge.membership import ATTACKS
@@ -28,8 +29,8 @@ HERE = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
 def posed():
     X, y = load_breast_cancer(return_X_y=True)
     member = np.random.default_rng(0).permutation(np.arange(120) < 60)
-    target = GaussianNB().fit(X[:120][member], y[:120][member])
-    return task.Task(X[:120], y[:120], member, X[120:240], y[120:240], GaussianNB(), target, 4)
+    target = DecisionTreeClassifier(max_depth=3, random_state=0).fit(X[:120][member], y[:120][member])
+    return task.Task(X[:120], y[:120], member, X[120:240], y[120:240], DecisionTreeClassifier(), target, 4)
 
 
 @pytest.fixture
@@ -69,8 +70,8 @@ def test_an_adapter_writes_scores_of_every_record(saved, tmp_path):
     assert found.megabytes > 20
     with np.load(out) as written:
         names = ("lira", "lira-offline", "rmia", "rmia-offline")
-        assert set(written) == {"seconds", *(f"score_{name}" for name in names)}
-        assert all(written[name].shape == (120,) for name in written if name != "seconds")
+        assert set(written) == {"seconds", "megabytes", *(f"score_{name}" for name in names)}
+        assert all(written[name].shape == (120,) for name in written if name.startswith("score"))
 
 
 @pytest.mark.parametrize(

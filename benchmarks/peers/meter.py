@@ -15,7 +15,6 @@ from privacy_meter.information_source import InformationSource
 from privacy_meter.information_source_signal import ModelLoss
 from privacy_meter.metric import ReferenceMetric
 from privacy_meter.model import Model
-from sklearn.base import clone
 
 THRESHOLDS = {"linear": linear_itp_threshold_func, "logit": logit_rescale_threshold_func}
 SMALLEST = 1e-12
@@ -45,9 +44,9 @@ class Queried(Model):
 def attack(given: task.Task, thresholds: str) -> dict[str, np.ndarray]:
     rng, inside, n = np.random.default_rng(given.seed), given.member, int(given.member.sum())
     references = []
-    for _ in range(given.n_shadows):
+    for i in range(given.n_shadows):
         rows = rng.choice(len(given.other_y), n, replace=False)
-        references.append(Queried(given, clone(given.learner).fit(given.other_x[rows], given.other_y[rows])))
+        references.append(Queried(given, given.trained(given.other_x[rows], given.other_y[rows], 1 + i)))
     sides = {"train": inside, "test": ~inside}
     data = Dataset({name: {"x": given.X[side], "y": given.y[side]} for name, side in sides.items()}, "x", "y")
     sources = InformationSource([Queried(given, given.target)], [data]), InformationSource(references, [data])

@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import task
 from published import PUBLISHED
-from sklearn.base import clone
 
 ATTACKS = ("lira", "lira-offline", "rmia", "rmia-offline")
 
@@ -16,7 +15,7 @@ def attack(given: task.Task, _: str) -> dict[str, np.ndarray]:
     for pair in sets.reshape(-1, 2, n):
         pair[0, rng.choice(n, n_in, replace=False)] = True
         pair[1] = ~pair[0]
-    models = [clone(given.learner).fit(given.X[rows], given.y[rows]) for rows in sets]
+    models = [given.trained(given.X[rows], given.y[rows], 1 + i) for i, rows in enumerate(sets)]
     with np.errstate(divide="ignore"):
         target, *shadows = (np.log(given.probabilities(one, given.X)) for one in (given.target, *models))
     return {name: PUBLISHED[name](target, np.stack(shadows), sets, given.y) for name in ATTACKS}

@@ -9,9 +9,11 @@ to train them apart from it gets 2,000 further records. What is finished is kept
 
 All scores are evaluated here: the AUC by DeLong's method with Student's interval, its differences likewise and paired
 by record; true-positive rates by order statistics with an interval by Clopper and Pearson, their differences by a
-bootstrap over members and non-members. Intervals are at 95 %, over records of one target, so that of 40 differences
-that are none one is called a weakness by chance. Processor time is that of the whole process, with imports, and of the
-attack alone; memory is the largest resident set.
+bootstrap over members and non-members. Intervals are at 95 %, over the records of one target with the shadow models that
+were drawn: of 40 differences that are 0 one is called a weakness by chance, and more where other shadow models would
+change the scores. Processor time is that of the whole process, with imports, and of the attack alone, with the training
+of its shadow models; memory is the largest resident set. Shadow models have random numbers of their own, except for
+those of ART, which copies the random state of the target.
 """
 
 from __future__ import annotations
@@ -104,7 +106,7 @@ PEERS = (
         "meter",
         "privacy-meter==1.0.1",
         "2023-07-28",
-        {"linear": "reference attack, the default", "logit": "reference attack, normal law of logits"},
+        {"linear": "reference attack, the default", "logit": "reference attack, normal distribution of logits"},
         besides=("scikit-learn", "matplotlib", "pandas", "opacus", "tensorflow-cpu"),
     ),
     Peer(
@@ -183,7 +185,7 @@ class Run:
         reason: the class of the error that ended it; empty if there is none.
         seconds: processor time of the whole process.
         attack_seconds: of this what came after imports and reading the task; NaN if it failed.
-        megabytes: largest resident set.
+        megabytes: largest resident set; NaN if it failed.
     """
 
     status: int
@@ -207,8 +209,8 @@ def carried_out(command: list[str], cwd: Path, environ: dict[str, str], limit_s:
         process.returncode = code = os.waitstatus_to_exitcode(status)
         errors.seek(0)
         reason = reason_of(code, errors.read())
-    seconds = math.nan if code else float(np.load(command[-1])["seconds"])
-    return Run(code, reason, usage.ru_utime + usage.ru_stime, seconds, usage.ru_maxrss / 1024)
+    own = {"seconds": math.nan, "megabytes": math.nan} if code else np.load(command[-1])
+    return Run(code, reason, usage.ru_utime + usage.ru_stime, float(own["seconds"]), float(own["megabytes"]))
 
 
 def reason_of(status: int, errors: str) -> str:
@@ -418,16 +420,47 @@ def row(line: Line, ours: dict[tuple[str, str, str], Line]) -> list[str]:
     return [*start, *cells, *differences, *seconds, *faster, f"{line.run.megabytes:.0f}"]
 
 
+MEASURES = {
+    "AUC": lambda one: one.auc,
+    **{f"TPR at {100 * rate:g} %": lambda one, i=i: one.tpr[i] for i, rate in enumerate(RATES)},
+}
+"""Of a comparison, the differences that are judged."""
+
+
 def weaker(found: list[Compared]) -> str:
-    """In how many lines ours is below by more than the interval, and in which."""
-    measures = {"AUC": lambda one: one.auc, "TPR at 1 %": lambda one: one.tpr[0]}
+    """Where ours is below by more than the interval."""
     said = [
         f"{measure} {one.line.data}, {one.line.model}: {difference(one)}"
-        for measure, difference in measures.items()
+        for measure, difference in MEASURES.items()
         for one in found
         if difference(one).high < 0
     ]
     return "; ".join(said) or "none"
+
+
+def totals(every: list[Line], ours: dict[tuple[str, str, str], Line]) -> str:
+    """What all lines amount to."""
+    rest = [one for one in every if one.peer is not OURS]
+    found = [one for one in (compared(line, ours, NAMESAKE.get(line.name, MAIN)) for line in rest) if one is not None]
+    said = [f"Of {len(rest)} lines {len(found)} can be compared."]
+    for measure, difference in MEASURES.items():
+        each = [difference(one) for one in found]
+        below, above = sum(one.high < 0 for one in each), sum(one.low > 0 for one in each)
+        said.append(f"By {measure} leakgauge is weaker in {below} and stronger in {above}.")
+    for what, ratio in (("whole processes", "faster"), ("the attack alone", "attack_faster")):
+        for who, some in (("other packages", PEERS), ("the rewritten attacks", (PLAIN,))):
+            ratios = [getattr(one, ratio) for one in found if one.line.peer in some]
+            if ratios:
+                least, middle, n = (
+                    number(min(ratios)),
+                    number(float(np.median(ratios))),
+                    sum(one >= 10 for one in ratios),
+                )
+                said.append(
+                    f"Processor time of {what}, {who} over leakgauge: {least} at least, median {middle}, 10 or more in "
+                    f"{n} of {len(ratios)}."
+                )
+    return "\n".join(f"* {one}" for one in said)
 
 
 def summary(every: list[Line], ours: dict[tuple[str, str, str], Line]) -> str:
@@ -467,7 +500,15 @@ def written(folder: Path) -> str:
     ours = {(one.data, one.model, one.name): one for one in every if one.peer is OURS}
     text = [f"# Other packages\n\n{__doc__.partition(chr(10))[0]}\n"]
     text += [__doc__.partition("\n\n")[2]]
-    text += [packages(folder), "\n## Summary\n", INTRODUCTION, summary(every, ours), "\n## All lines\n"]
+    text += [
+        packages(folder),
+        "\n## Summary\n",
+        INTRODUCTION,
+        totals(every, ours),
+        "",
+        summary(every, ours),
+        "\n## All lines\n",
+    ]
     head = ["data", "model", "package", "attack", "AUC", "TPR at 1 %", "TPR at 0.1 %", "ours", "AUC, ours less theirs"]
     head += ["TPR at 1 %", "seconds", "attack", "× faster", "attack", "MB"]
     text += [table(head, [row(one, ours) for one in every])]

@@ -4,12 +4,15 @@
 
 TASK (joblib) holds the pool, who of it are members, the trained target, its untrained copy, and as many other records
 of the population, for attacks that are meant to train their shadow models apart from the pool. OUT (npz) gets scores of
-all records of the pool by the name of the attack, higher for members, and the processor seconds without imports. This
-file needs numpy, joblib and scikit-learn alone, so that every environment can read it.
+all records of the pool by the name of the attack, higher for members, the processor seconds without imports, and the
+largest resident set, which Linux tells (a parent is told the largest of its own and the child's). This file needs
+numpy, joblib and scikit-learn alone, so that every environment can read it.
 """
 
 from __future__ import annotations
 
+import math
+import re
 import sys
 import time
 from collections.abc import Callable, Mapping
@@ -19,6 +22,7 @@ from typing import Any
 
 import joblib
 import numpy as np
+from sklearn.base import clone
 
 
 @dataclass(frozen=True)
@@ -58,6 +62,10 @@ class Task:
         found[:, model.classes_] = model.predict_proba(X)
         return found
 
+    def trained(self, X: np.ndarray, y: np.ndarray, seed: int) -> Any:
+        """A shadow model, whose random numbers are not those of the target."""
+        return clone(self.learner).set_params(random_state=seed).fit(X, y)
+
     def in_pool_order(self, members: np.ndarray, others: np.ndarray) -> np.ndarray:
         """Scores of members and of non-members, each in the order of the pool, as one array ``[n]``."""
         scores = np.empty(len(self.y))
@@ -79,4 +87,8 @@ def answer(attack: Callable[[Task, str], Mapping[str, np.ndarray]]) -> None:
     given, seconds = load(sys.argv[1]), time.process_time()
     found = attack(given, sys.argv[2])
     seconds = time.process_time() - seconds
-    np.savez(sys.argv[3], seconds=seconds, **{f"score_{name}": scores for name, scores in found.items()})
+    peak = re.search(r"VmHWM:\s*(\d+)", Path("/proc/self/status").read_text())
+    megabytes = int(peak[1]) / 1024 if peak else math.nan
+    np.savez(
+        sys.argv[3], seconds=seconds, megabytes=megabytes, **{f"score_{name}": scores for name, scores in found.items()}
+    )
