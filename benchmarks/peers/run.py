@@ -9,11 +9,11 @@ to train them apart from it gets 2,000 further records. What is finished is kept
 
 All scores are evaluated here: the AUC by DeLong's method with Student's interval, its differences likewise and paired
 by record; true-positive rates by order statistics with an interval by Clopper and Pearson, their differences by a
-bootstrap over members and non-members. Intervals are at 95 %, over the records of one target with the shadow models that
-were drawn: of 40 differences that are 0 one is called a weakness by chance, and more where other shadow models would
-change the scores. Processor time is that of the whole process, with imports, and of the attack alone, with the training
-of its shadow models; memory is the largest resident set. Shadow models have random numbers of their own, except for
-those of ART, which copies the random state of the target.
+bootstrap over members and non-members. Intervals are at 95 %, over the records of one target with the shadow models
+that were drawn: of 40 differences that are 0 one is called a weakness by chance, and more where other shadow models
+would change the scores. Processor time is that of the whole process, with imports, and of the attack alone, with the
+training of its shadow models; memory is the largest resident set. Shadow models have random numbers of their own,
+except for those of ART, which copies the random state of the target.
 """
 
 from __future__ import annotations
