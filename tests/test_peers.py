@@ -169,10 +169,10 @@ def test_the_page_says_what_was_compared_and_what_failed(posed, tmp_path):
         (line / f"{name}.json").write_text(json.dumps(vars(run.Run(0, "", 2 * seconds, seconds, 100.0))))
     (line / "leak_pro-lira.json").write_text(json.dumps(vars(run.Run(1, "ImportError", 0.1, float("nan"), 9.0))))
     page = run.written(tmp_path)
-    assert "| adult | logistic regression | LeakPro | lira | exit status 1: ImportError |" in page
-    assert "| LeakPro | lira | 1: exit status 1: ImportError |" in page
+    assert "| adult | logistic regression | LeakPro | lira | exit status 1, ImportError |" in page
+    assert "| LeakPro | lira | 1 (exit status 1, ImportError) |" in page
     (row,) = (one for one in page.splitlines() if one.startswith("| adult | logistic regression | ART | rf |"))
     assert "| rmia | +0.4" in row or "| rmia | +0.5" in row or "| rmia | +0.6" in row
     assert row.endswith("| 6 | 3 | 3 | 3 | 100 |")
-    (row,) = (one for one in page.splitlines() if one.startswith("| ART | rf | 0 | rmia | 1 |"))
+    (row,) = (one for one in page.splitlines() if one.startswith("| ART | rf | 0 | rmia | 1 of 16 |"))
     assert "| 1 | none | 3 | 3 | 3 | 3 |" in row

@@ -41,7 +41,7 @@ class Queried(Model):
         return None
 
 
-def attack(given: task.Task, thresholds: str) -> dict[str, np.ndarray]:
+def attack(given: task.Task, _: str) -> dict[str, np.ndarray]:
     rng, inside, n = np.random.default_rng(given.seed), given.member, int(given.member.sum())
     references = []
     for i in range(given.n_shadows):
@@ -50,11 +50,14 @@ def attack(given: task.Task, thresholds: str) -> dict[str, np.ndarray]:
     sides = {"train": inside, "test": ~inside}
     data = Dataset({name: {"x": given.X[side], "y": given.y[side]} for name, side in sides.items()}, "x", "y")
     sources = InformationSource([Queried(given, given.target)], [data]), InformationSource(references, [data])
-    metric = ReferenceMetric(*sources, [ModelLoss()], THRESHOLDS[thresholds])
-    audit = Audit(metric, InferenceGame.PRIVACY_LOSS_MODEL, *sources, save_logs=False)
-    audit.prepare()
-    called = audit.run()[0][0].predicted_labels.sum(axis=0)
-    return {thresholds: given.in_pool_order(called[:n], called[n:])}
+    scores = {}
+    for name, thresholds in THRESHOLDS.items():
+        metric = ReferenceMetric(*sources, [ModelLoss()], thresholds)
+        audit = Audit(metric, InferenceGame.PRIVACY_LOSS_MODEL, *sources, save_logs=False)
+        audit.prepare()
+        called = audit.run()[0][0].predicted_labels.sum(axis=0)
+        scores[name] = given.in_pool_order(called[:n], called[n:])
+    return scores
 
 
 if __name__ == "__main__":

@@ -106,11 +106,17 @@ PEERS = (
         "meter",
         "privacy-meter==1.0.1",
         "2023-07-28",
-        {"linear": "reference attack, the default", "logit": "reference attack, normal distribution of logits"},
+        {"reference": "reference attack with both thresholds, of which `linear` is the default"},
         besides=("scikit-learn", "matplotlib", "pandas", "opacus", "tensorflow-cpu"),
     ),
     Peer(
-        "LeakPro", "leak_pro", "leakpro==0.0.1", "2024-05-16", {"lira": "LiRA"}, besides=("scikit-learn",), torch=False
+        "LeakPro",
+        "leak_pro",
+        "leakpro==0.0.1",
+        "2024-05-16",
+        {"lira": "none: the release holds one empty file"},
+        besides=("scikit-learn",),
+        torch=False,
     ),
 )
 PROCESSES = [(peer, attack) for peer in (OURS, PLAIN, *PEERS) for attack in peer.attacks]
@@ -382,7 +388,7 @@ def number(value: float) -> str:
 
 def failure(run: Run) -> str:
     """Exit status and class of the reason."""
-    return f"exit status {run.status}: {run.reason}"
+    return f"exit status {run.status}, {run.reason}"
 
 
 def packages(folder: Path) -> str:
@@ -465,17 +471,17 @@ def totals(every: list[Line], ours: dict[tuple[str, str, str], Line]) -> str:
 
 def summary(every: list[Line], ours: dict[tuple[str, str, str], Line]) -> str:
     """One line for each attack of a package, beside its namesake and beside `MAIN`."""
-    head = ["package", "attack", "failed", "ours", "lines", "AUC, mean difference", "stronger in", "weaker in"]
+    head = ["package", "attack", "failed", "ours", "targets", "AUC, mean difference", "stronger in", "weaker in"]
     head += ["× faster: least", "median", "without imports: least", "median"]
     rows = []
     for peer, name in dict.fromkeys((one.peer.title, one.name) for one in every if one.peer is not OURS):
         own = [one for one in every if (one.peer.title, one.name) == (peer, name)]
         lost = [failure(one.run) for one in own if one.scores is None]
-        failed = "; ".join(f"{lost.count(why)}: {why}" for why in dict.fromkeys(lost)) or "0"
+        failed = "; ".join(f"{lost.count(why)} ({why})" for why in dict.fromkeys(lost)) or "0"
         for beside in dict.fromkeys((NAMESAKE.get(name, MAIN), MAIN)):
             found = [one for one in (compared(line, ours, beside) for line in own) if one is not None]
             if not found:
-                rows.append([peer, name, failed, "–", "0", *["–"] * 7])
+                rows.append([peer, name, failed, "–", "none", *["–"] * 7])
                 break
             ratios = [[one.faster for one in found], [one.attack_faster for one in found]]
             rows.append(
@@ -484,7 +490,7 @@ def summary(every: list[Line], ours: dict[tuple[str, str, str], Line]) -> str:
                     name,
                     failed,
                     beside,
-                    str(len(found)),
+                    f"{len(found)} of {len(DATA) * len(MODELS)}",
                     f"{np.mean([one.auc.value for one in found]):+.3f}",
                     str(sum(one.auc.low > 0 for one in found)),
                     weaker(found),
