@@ -13,7 +13,7 @@ bootstrap over members and non-members. Intervals are at 95 %, over the records 
 that were drawn: of 40 differences that are 0 one is called a weakness by chance, and more where other shadow models
 would change the scores. Processor time is that of the whole process, with imports, and of the attack alone, with the
 training of its shadow models; memory is the largest resident set. Shadow models have random numbers of their own,
-except for those of ART, which copies the random state of the target.
+except for those of ART, which copies the random state of the target, and of the rewritten attacks marked so.
 """
 
 from __future__ import annotations
@@ -84,7 +84,16 @@ class Peer:
 
 
 OURS = Peer("leakgauge", "ours", "", "", {"audit": "an audit with LiRA and RMIA"})
-PLAIN = Peer("rewritten", "plain", "", "", {"all": "LiRA and RMIA, online and offline, from the papers"})
+PLAIN = Peer(
+    "rewritten",
+    "plain",
+    "",
+    "",
+    {
+        "all": "LiRA and RMIA, online and offline, from the papers",
+        "same-seed": "the same with the random state of the target",
+    },
+)
 PEERS = (
     Peer(
         "SACRO-ML",
@@ -121,8 +130,8 @@ PEERS = (
 )
 PROCESSES = [(peer, attack) for peer in (OURS, PLAIN, *PEERS) for attack in peer.attacks]
 
-NAMESAKE = {"lira": "lira", "lira-offline": "lira", "offline": "lira", "online-carlini": "lira"}
-"""The attack of ours that each is compared with; the rest with `MAIN`."""
+LIRA = ("lira", "offline", "online")
+"""How the names begin of what is compared with LiRA of ours; the rest is compared with `MAIN`."""
 
 MAIN = "rmia"
 """The stronger one of ours with so few shadow models, by `attacks.py`, which was run before."""
@@ -367,6 +376,11 @@ class Compared:
         return self.line.run.attack_seconds / self.ours.run.attack_seconds
 
 
+def namesake(name: str) -> str:
+    """The attack of ours that another is compared with."""
+    return "lira" if name.startswith(LIRA) else MAIN
+
+
 def compared(line: Line, ours: dict[tuple[str, str, str], Line], name: str) -> Compared | None:
     """Beside the attack of ours of this name on the same target; ``None`` where either did not come to an end."""
     own = ours.get((line.data, line.model, name))
@@ -417,7 +431,7 @@ def row(line: Line, ours: dict[tuple[str, str, str], Line]) -> list[str]:
     for rate in RATES:
         found = tpr_at_fpr(inside, outside, rate)
         cells.append(f"{found.value:.3f} ({found.low:.3f} to {found.high:.3f})")
-    beside = None if line.peer is OURS else compared(line, ours, NAMESAKE.get(line.name, MAIN))
+    beside = None if line.peer is OURS else compared(line, ours, namesake(line.name))
     if beside is None:
         differences, faster = ["–"] * 3, ["–"] * 2
     else:
@@ -446,27 +460,26 @@ def weaker(found: list[Compared]) -> str:
 
 def totals(every: list[Line], ours: dict[tuple[str, str, str], Line]) -> str:
     """What all lines amount to."""
-    rest = [one for one in every if one.peer is not OURS]
-    found = [one for one in (compared(line, ours, NAMESAKE.get(line.name, MAIN)) for line in rest) if one is not None]
-    said = [f"Of {len(rest)} lines {len(found)} can be compared."]
-    for measure, difference in MEASURES.items():
-        each = [difference(one) for one in found]
-        below, above = sum(one.high < 0 for one in each), sum(one.low > 0 for one in each)
-        said.append(f"By {measure} leakgauge is weaker in {below} and stronger in {above}.")
-    for what, ratio in (("whole processes", "faster"), ("the attack alone", "attack_faster")):
-        for who, some in (("other packages", PEERS), ("the rewritten attacks", (PLAIN,))):
-            ratios = [getattr(one, ratio) for one in found if one.line.peer in some]
-            if ratios:
-                least, middle, n = (
-                    number(min(ratios)),
-                    number(float(np.median(ratios))),
-                    sum(one >= 10 for one in ratios),
-                )
-                said.append(
-                    f"Processor time of {what}, {who} over leakgauge: {least} at least, median {middle}, 10 or more in "
-                    f"{n} of {len(ratios)}."
-                )
-    return "\n".join(f"* {one}" for one in said)
+    groups = {
+        "other packages": [one for one in every if one.peer in PEERS],
+        "rewritten attacks": [one for one in every if one.peer is PLAIN and one.attack != "same-seed"],
+        "rewritten attacks, same random state": [one for one in every if one.attack == "same-seed"],
+    }
+    rows = []
+    for who, some in groups.items():
+        found = [one for one in (compared(line, ours, namesake(line.name)) for line in some) if one is not None]
+        if not found:
+            continue
+        row = [who, str(len(found))]
+        for difference in MEASURES.values():
+            each = [difference(one) for one in found]
+            row += [f"{sum(one.high < 0 for one in each)}, {sum(one.low > 0 for one in each)}"]
+        for ratios in ([one.faster for one in found], [one.attack_faster for one in found]):
+            row += [number(min(ratios)), number(float(np.median(ratios))), str(sum(one >= 10 for one in ratios))]
+        rows.append(row)
+    head = ["compared with", "lines", *(f"{measure}: weaker, stronger" for measure in MEASURES)]
+    head += ["× faster: least", "median", "10 or more in", "without imports: least", "median", "10 or more in"]
+    return table(head, rows)
 
 
 def summary(every: list[Line], ours: dict[tuple[str, str, str], Line]) -> str:
@@ -478,7 +491,7 @@ def summary(every: list[Line], ours: dict[tuple[str, str, str], Line]) -> str:
         own = [one for one in every if (one.peer.title, one.name) == (peer, name)]
         lost = [failure(one.run) for one in own if one.scores is None]
         failed = "; ".join(f"{lost.count(why)} ({why})" for why in dict.fromkeys(lost)) or "0"
-        for beside in dict.fromkeys((NAMESAKE.get(name, MAIN), MAIN)):
+        for beside in dict.fromkeys((namesake(name), MAIN)):
             found = [one for one in (compared(line, ours, beside) for line in own) if one is not None]
             if not found:
                 rows.append([peer, name, failed, "–", "none", *["–"] * 7])

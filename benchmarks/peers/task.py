@@ -62,8 +62,8 @@ class Task:
         found[:, model.classes_] = model.predict_proba(X)
         return found
 
-    def trained(self, X: np.ndarray, y: np.ndarray, seed: int) -> Any:
-        """A shadow model, whose random numbers are not those of the target."""
+    def trained(self, X: np.ndarray, y: np.ndarray, seed: int = 0) -> Any:
+        """A shadow model; with seed 0 its random numbers are those of the target."""
         return clone(self.learner).set_params(random_state=seed).fit(X, y)
 
     def in_pool_order(self, members: np.ndarray, others: np.ndarray) -> np.ndarray:
