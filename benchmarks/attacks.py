@@ -77,7 +77,7 @@ def measured(data: str, model: str, n_pools: int) -> dict[tuple[int, str], list[
                 if name != "shadow-classifier" or n_models == min(N_MODELS):
                     found.setdefault((n_models, name), []).append(compared(part, labels, name))
         few = table.rows(np.arange(min(N_MODELS)))
-        scores = learned.everyone(few, labels, seed=pool)
+        scores = everyone_as_target(few, labels, learned.ATTACK, seed=pool).scores
         found.setdefault((min(N_MODELS), "learned"), []).append((strength(scores, few.members), (np.nan, np.nan)))
     return found
 
