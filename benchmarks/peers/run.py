@@ -68,8 +68,7 @@ class Peer:
         adapter: file beside this one, without ``.py``.
         package: what is installed, with its version; none for ours.
         released: day of its release.
-        attacks: those carried out, each in a process of its own, with what it is and the attack of ours it is compared
-            with.
+        attacks: those carried out, each in a process of its own, and what they are.
         besides: what it imports and does not ask for.
         torch: whether it needs PyTorch.
     """
@@ -142,9 +141,11 @@ MODELS = {
     "gradient boosting": GradientBoostingClassifier(n_estimators=50, max_features="sqrt", random_state=0),
     "network": MLPClassifier((64,), max_iter=100, random_state=0),
 }
-INTRODUCTION = """Compared are LiRA with LiRA and everything else with RMIA of leakgauge, compared with all as well:
-with 16 shadow models [an earlier benchmark](attacks.md) found it the stronger of the two, so that nothing was chosen by
-these results. Stronger and weaker count targets where the whole interval of a difference lies on one side of 0.
+INTRODUCTION = """LiRA is compared with LiRA of leakgauge and everything else with its RMIA. All are also compared with
+RMIA alone, which [an earlier benchmark](attacks.md) found the stronger of the two with 16 shadow models: nothing was
+chosen by these results. Weaker and stronger count lines where the whole interval of a difference lies on one side of 0.
+Time ratios are processor time of the other over that of leakgauge, which carries out both attacks and plays games with
+all shadow models.
 """
 DATA = ("adult", "acs-income", "location30", "cifar10")
 THREADS = ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "TF_NUM_INTRAOP", "TF_NUM_INTEROP")
@@ -414,7 +415,9 @@ def packages(folder: Path) -> str:
         attacks = "; ".join(f"{about} (`{name}`)" for name, about in peer.attacks.items())
         rows.append([peer.title, f"`{name}`", version, peer.released, ", ".join(besides) or "–", attacks])
     newest = max((path.stat().st_mtime for path in folder.glob("*/*.json")), default=time.time())
-    measured = f"Measured on {time.strftime('%Y-%m-%d', time.localtime(newest))} with leakgauge {__version__}.\n\n"
+    models = "; ".join(f"{name}, `{' '.join(repr(model).split())}`" for name, model in MODELS.items())
+    measured = f"Measured on {time.strftime('%Y-%m-%d', time.localtime(newest))} with leakgauge {__version__}. "
+    measured += f"Data: {', '.join(DATA)} (images of 8 by 8 pixels). Models: {models}.\n\n"
     head = ["package", "on the index", "version", "released", "installed besides", "attacks"]
     return measured + table(head, rows)
 
