@@ -210,6 +210,17 @@ def table_of(rng, kind, members, n_classes=3):
     return PredictionTable(answers_of(rng, kind, own), kind, DenseSubsets(members), np.arange(n_models), "synthetic")
 
 
+@pytest.mark.parametrize("n_models", [127, 128, 129, 255, 256, 257])
+def test_groups_are_of_one_size_whatever_counts_them(n_models):
+    """Small types count the models; a record may be in nearly all of them."""
+    members = np.ones((n_models, 3), dtype=bool)
+    members[-2:, 0] = members[:5, 1] = members[::2, 2] = False
+    used_in, used_out = thinned_groups(members)
+    size = np.minimum(members.sum(axis=0), (~members).sum(axis=0))
+    np.testing.assert_array_equal(used_in.sum(axis=0), size)
+    np.testing.assert_array_equal(used_out.sum(axis=0), size)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_sums_over_others_are_those_over_thinned_groups(seed):
     """Balanced tables and tables of any shares; a target in front, at the end, and beyond the thinned group."""
