@@ -212,9 +212,9 @@ def table_of(rng, kind, members, n_classes=3):
 
 @pytest.mark.parametrize("n_models", [127, 128, 129, 255, 256, 257])
 def test_groups_are_of_one_size_whatever_counts_them(n_models):
-    """Small types count the models; a record may be in nearly all of them."""
-    members = np.ones((n_models, 3), dtype=bool)
-    members[-2:, 0] = members[:5, 1] = members[::2, 2] = False
+    """Small types count the models; a record may be in all of them, or in none."""
+    members = np.ones((n_models, 5), dtype=bool)
+    members[-2:, 0] = members[:5, 1] = members[::2, 2] = members[:, 3] = False
     used_in, used_out = thinned_groups(members)
     size = np.minimum(members.sum(axis=0), (~members).sum(axis=0))
     np.testing.assert_array_equal(used_in.sum(axis=0), size)
