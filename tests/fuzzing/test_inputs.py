@@ -85,7 +85,7 @@ def test_the_page_is_made_of_the_stored_counts() -> None:
     assert (root / "docs" / "benchmarks" / "robustness.md").read_text() == module.page(kept)
     assert {name: one["cases"] for name, one in kept["inputs"].items()} == module.CASES
     assert sum(module.CASES.values()) >= 10_000
-    assert sum(one["clear error"] for one in kept["inputs"].values()) <= 0.8 * sum(module.CASES.values())
+    assert sum(one.get("clear error", 0) for one in kept["inputs"].values()) <= 0.8 * sum(module.CASES.values())
     assert not any(one["defects"] for part in kept.values() for one in part.values())
 
 
