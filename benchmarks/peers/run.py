@@ -145,7 +145,7 @@ INTRODUCTION = """LiRA is compared with LiRA of leakgauge and everything else wi
 RMIA alone, which [an earlier benchmark](attacks.md) found the stronger of the two with 16 shadow models: nothing was
 chosen by these results. Weaker and stronger count lines where the whole interval of a difference lies on one side of 0.
 Time ratios are processor time of the other over that of leakgauge, which carries out both attacks and plays games with
-all shadow models.
+all shadow models. An attack that was not run on a target has no line.
 """
 DATA = ("adult", "acs-income", "location30", "cifar10")
 THREADS = ("OMP_NUM", "OPENBLAS_NUM", "MKL_NUM", "TF_NUM_INTRAOP", "TF_NUM_INTEROP")
@@ -278,7 +278,7 @@ class Difference:
 
 def ranked(scores: np.ndarray) -> np.ndarray:
     """Scores without NaN, which counts as 0 and says nothing."""
-    return np.nan_to_num(scores, posinf=1e300, neginf=-1e300)
+    return np.nan_to_num(np.asarray(scores, dtype=np.float64), posinf=1e300, neginf=-1e300)
 
 
 def auc_difference(ours: np.ndarray, theirs: np.ndarray, member: np.ndarray) -> Difference:
