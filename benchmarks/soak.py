@@ -52,8 +52,6 @@ N = 60
 X, Y = (part[: 2 * N] for part in load_breast_cancer(return_X_y=True))
 X = X[:, :8].copy()
 SHARED_MEMORY = Path("/dev/shm")
-THERE_BEFORE = {one.name for one in SHARED_MEMORY.iterdir()} if SHARED_MEMORY.is_dir() else set()
-"""What other processes have there."""
 
 FILE = """
 [data]
@@ -221,7 +219,7 @@ class Held:
         threads: of this process.
         children: child processes, and theirs.
         temporary: files in the folder of temporary files.
-        shared: folders of ours and of joblib in shared memory that were not there before.
+        shared: folders in shared memory: those of workers, and those of joblib that name this process.
     """
 
     megabytes: float
@@ -246,7 +244,7 @@ def held() -> Held:
         own.num_threads(),
         len(own.children(recursive=True)),
         sum(len(files) for _, _, files in os.walk(tempfile.gettempdir())),
-        sum(one.name.startswith(("leakgauge-", "joblib")) and one.name not in THERE_BEFORE for one in shared),
+        sum(f"_{os.getpid()}_" in one.name or (one / "owner").exists() for one in shared),
     )
 
 

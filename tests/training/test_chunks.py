@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -23,6 +24,7 @@ from leakgauge.training import (
     random_subsets,
     train_many,
 )
+from leakgauge.training.chunks import _safe_path
 from leakgauge.training.engines.refit import Loop, Refit
 
 
@@ -134,3 +136,18 @@ def test_processes_started_for_work_do_not_hear_ctrl_c(tmp_path: Path) -> None:
     (tmp_path / "deaf.py").write_text(DEAF)
     done = subprocess.run([sys.executable, tmp_path / "deaf.py"], check=True, capture_output=True, text=True)
     assert done.stdout.split("] ") == ["[False, False, False, False", "True\n"], done.stderr
+
+
+def test_two_threads_keep_the_working_folder_out_of_the_path(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The second to come in is still inside when the first leaves; then all is as before."""
+    for before in (None, "yes"):
+        monkeypatch.delenv("PYTHONSAFEPATH", raising=False)
+        if before is not None:
+            monkeypatch.setenv("PYTHONSAFEPATH", before)
+        first, second = _safe_path(), _safe_path()
+        first.__enter__()
+        second.__enter__()
+        first.__exit__(None, None, None)
+        assert os.environ["PYTHONSAFEPATH"] == (before or "1")
+        second.__exit__(None, None, None)
+        assert os.environ.get("PYTHONSAFEPATH") == before

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from tempfile import gettempdir
+from threading import Lock
 
 import numpy as np
 
@@ -25,6 +26,10 @@ MAX_WORKER_DEATHS = 3
 """How often workers may die, one death after another without a chunk in between, before it is given up."""
 
 CONNECT_TIMEOUT_SECONDS = 10
+
+_ENVIRONMENT = Lock()
+_SAFE_PATHS: list[str | None] = []
+"""What the variable was when each thread that is at it began: the last one out puts back what the first one found."""
 
 log = logging.getLogger(__name__)
 
@@ -162,14 +167,19 @@ def _safe_path() -> Iterator[None]:
     Python puts it first for ``python -m``, by which workers are started, so that a ``random.py`` there would stand in
     for the library. From wherever this process imports modules, workers import them anyway.
     """
-    known = os.environ.get("PYTHONSAFEPATH")
-    os.environ["PYTHONSAFEPATH"] = known or "1"
+    with _ENVIRONMENT:
+        _SAFE_PATHS.append(os.environ.get("PYTHONSAFEPATH"))
+        os.environ["PYTHONSAFEPATH"] = _SAFE_PATHS[0] or "1"
     try:
         yield
     finally:
-        os.environ.pop("PYTHONSAFEPATH")
-        if known is not None:
-            os.environ["PYTHONSAFEPATH"] = known
+        with _ENVIRONMENT:
+            known = _SAFE_PATHS[0]
+            _SAFE_PATHS.pop()
+            if not _SAFE_PATHS:
+                os.environ.pop("PYTHONSAFEPATH")
+                if known is not None:
+                    os.environ["PYTHONSAFEPATH"] = known
 
 
 def _on_cluster(
