@@ -489,7 +489,7 @@ def page(found: list[Counted]) -> str:
     more = [one for one in found if one.is_more]
     closing = (
         f"{len(found)} settings, {sum(one.repetitions for one in found):,} repetitions; {len(more)} settings err more "
-        "often than stated, beyond chance."
+        "often than stated."
     )
     others = [
         f"- {one.setting.what}, {one.setting.name}: {one.share:.2%} in place of {one.setting.nominal:.2%}"
@@ -510,7 +510,7 @@ def main() -> None:
         slow = " games" in one.what
         found.append(counted(one, options.repetitions // (5 if slow else 1)))
         print(f"{found[-1].share:8.2%}{' more' if found[-1].is_more else '     '} {one.what}: {one.name}", flush=True)
-    text = f"# Calibration\n\n{about[0]}\n\n{about[2]}\n\n{page(found)}"
+    text = f"# Calibration\n\n{about[0]}\n\n{about[2].strip()}\n\n{page(found)}"
     if options.write:
         (options.write / "calibration.md").write_text(text, "utf-8")
 
