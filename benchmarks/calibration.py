@@ -2,10 +2,10 @@
 
     python benchmarks/calibration.py [--repetitions 10000] [--write docs/benchmarks]
 
-Each setting draws made-up scores, answers or coins again and again from a law whose truth is a formula, or follows
-from many more draws. An interval errs where it does not hold the truth, a lower bound where it lies above it, a test
-where it rejects what is true. The share of errors is to be at most what is stated; a setting is marked *more* where
-it exceeds that by more than chance explains (p below 1 in 100,000, binomial). Real data sets and models are in
+Each setting draws made-up scores, answers or coins again and again from a distribution whose truth is a formula, or
+follows from many more draws. An interval errs where it does not hold the truth, a lower bound where it lies above it,
+a test where it rejects what is true. The share of errors is to be at most what is stated; a setting is marked *more*
+where it exceeds that by more than chance explains (p below 1 in 100,000, binomial). Real data sets and models are in
 [coverage](coverage.md).
 """
 

@@ -96,6 +96,20 @@ def test_two_training_sets_make_files_that_differ_in_protected_parameters_alone(
     assert all(told["guarantee"][term] for term in ("neighbours", "sampling", "accounting"))
 
 
+@pytest.mark.parametrize(
+    "model", [MLPClassifier((3,), max_iter=2, random_state=0), RandomForestClassifier(3, random_state=0)]
+)
+def test_a_random_state_of_the_learner_is_not_that_of_the_release(model: Any, tmp_path: Path) -> None:
+    """Who knows it trains shadow models that are more like the model; and the file would tell it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # two epochs are no convergence
+        for name in ("one.skops", "other.skops"):
+            released(model, "unchanged", tmp_path / name)
+    one, other = (read_model(tmp_path / name) for name in ("one.skops", "other.skops"))
+    assert one.random_state is other.random_state is None
+    assert (one.predict_proba(X) != other.predict_proba(X)).any()
+
+
 def test_no_two_releases_have_the_same_noise(tmp_path: Path) -> None:
     pytest.importorskip("skops")
     made = [released(LogisticRegression(), noise, tmp_path / f"{i}.skops") for i in range(2)]

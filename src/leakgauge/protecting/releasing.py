@@ -134,7 +134,7 @@ def _made(what: Subject, defence: Defence) -> tuple[Any, str | None]:
         return _held(what.model), None
     if what.learner is None:
         raise ModelError("no training procedure was given, so that no model can be trained under a defence")
-    fitted = defence.apply(what.learner).fit(what.train, seed=None)
+    fitted = defence.apply(what.learner.with_secret_seed()).fit(what.train, seed=None)
     return _held(fitted.model), fitted.guarantee
 
 

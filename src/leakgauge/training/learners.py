@@ -116,6 +116,13 @@ class Learner(ABC):
         """
         return None
 
+    def with_secret_seed(self) -> Learner:
+        """The same with random numbers from the operating system where it is trained with ``seed=None``.
+
+        A function keeps its own setting: what it does where it gets no seed is for its author to say.
+        """
+        return self
+
     def without_unused_seed(self, records: Records, *, seed: int) -> Learner:
         """Return the learner as deterministic where two seeds make the same model of these records.
 
@@ -262,6 +269,12 @@ class SklearnLearner(Learner):
             if most >= 0  # -1 is scikit-learn's word for no limit
         }
         return self._but(estimator=clone(self.estimator).set_params(**tighter)) if tighter else None
+
+    def with_secret_seed(self) -> SklearnLearner:
+        """With ``random_state=None`` in every part."""
+        from sklearn.base import clone
+
+        return self._but(estimator=clone(self.estimator).set_params(**dict.fromkeys(self._seeded)))
 
     def without_unused_seed(self, records: Records, *, seed: int) -> SklearnLearner:
         """See :meth:`Learner.without_unused_seed`; boosting on all records and columns draws nothing, untried."""
