@@ -18,6 +18,7 @@ PYPROJECT = Path(__file__).parent.parent / "pyproject.toml"
 
 USES = {
     "cloudpickle": "sends learners and functions to worker processes",
+    "coverage": "which tests run which lines, for tests of the tests",
     "cryptography": "signs runs and verifies signatures (Ed25519)",
     "dask": "trains on a cluster",
     "distributed": "trains on a cluster",
