@@ -114,7 +114,11 @@ def counted_learner(records, seed):
     return CURRENT[-1](records, seed)
 
 
+FEWEST_CHUNKS = "leakgauge.training.engines.base.FEWEST_CHUNKS"
+
+
 def test_a_stopped_run_goes_on_where_it_was(tmp_path, monkeypatch):
+    monkeypatch.setattr(FEWEST_CHUNKS, 14)
     (tmp_path / "fits").mkdir()
     counted = Counted(tmp_path / "fits")
     monkeypatch.setattr(f"{__name__}.CURRENT", [counted])
@@ -204,7 +208,8 @@ def test_a_solver_that_did_not_converge_is_counted():
     assert train_many(hasty, RECORDS, HALVES, seed=0, engines=()).n_unconverged == 40
 
 
-def test_a_learner_that_cannot_be_recognised_is_never_taken_from_the_store(tmp_path):
+def test_a_learner_that_cannot_be_recognised_is_never_taken_from_the_store(tmp_path, monkeypatch):
+    monkeypatch.setattr(FEWEST_CHUNKS, 14)
     scope = {"SklearnLearner": SklearnLearner, "GaussianNB": GaussianNB}
     exec("def typed(records, seed):\n    return SklearnLearner(GaussianNB()).fit(records, seed=seed).model", scope)
     learner = FunctionLearner(scope["typed"])

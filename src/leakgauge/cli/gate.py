@@ -79,9 +79,9 @@ def gate(
     from leakgauge.report.statement import selected
     from leakgauge.report.words import UNSIGNED
 
-    tell_of_changes(run, "result.json")
     with Run(run).as_read():
         written = Run(run).written()
+        tell_of_changes(run, "result.json")
         document = apply(written, _limits(dtp, advantage, property, tpr_ratio, all_attacks=all_attacks))
         if (judged := apply(written, Limits()).verdict) is not written.verdict:
             remark(f"result.json states “{written.verdict}”, but its estimates imply “{judged}”; the estimates count")

@@ -36,9 +36,9 @@ def report(
     printed = markdown or junit or form
     if markdown + junit + form > 1:
         raise ConfigError("--markdown, --junit and --form all write to stdout; give one of them")
-    tell_of_changes(run, "result.json", "records.csv", "manifest.json")
     with Run(run).as_read():
         document = Run(run).document()
+        tell_of_changes(run, "result.json", "records.csv", "manifest.json")
         if markdown:
             typer.echo(render.markdown(document), nl=False)
         elif junit:
