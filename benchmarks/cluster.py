@@ -211,7 +211,7 @@ def cluster(n_workers: int) -> Iterator[str]:
     """The address of a Dask cluster of processes of this machine."""
     from distributed import LocalCluster
 
-    with LocalCluster(n_workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0") as local:
+    with LocalCluster(n_workers=n_workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=":0") as local:
         yield local.scheduler_address
 
 

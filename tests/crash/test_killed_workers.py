@@ -57,7 +57,7 @@ if __name__ == "__main__":
         if sys.argv[1] == "dask":
             from distributed import LocalCluster
 
-            with LocalCluster(2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as cluster:
+            with LocalCluster(n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as cluster:
                 print(answers(cluster.scheduler_address))
         else:
             print(answers(int(sys.argv[1])))
