@@ -226,7 +226,8 @@ class Cluster:
     def __init__(self, folder: Path) -> None:
         script = (
             "import sys\nfrom distributed import LocalCluster\nif __name__ == '__main__':\n"
-            "    with LocalCluster(n_workers=2, threads_per_worker=1, host='127.0.0.1', dashboard_address=None) as cluster:\n"
+            "    given = {'n_workers': 2, 'threads_per_worker': 1, 'host': '127.0.0.1', 'dashboard_address': None}\n"
+            "    with LocalCluster(**given) as cluster:\n"
             "        print(cluster.scheduler_address, flush=True)\n        sys.stdin.read()\n"
         )
         (folder / "cluster.py").write_text(script)
