@@ -164,14 +164,14 @@ def places(tree: ast.AST) -> Iterator[tuple[tuple[str | int, ...], ast.AST]]:
     """Every node whose change is one of behaviour, with the way to it: no types, decorators, and words of errors."""
 
     def walk(node: ast.AST, path: tuple[str | int, ...]) -> Iterator[tuple[tuple[str | int, ...], ast.AST]]:
+        if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+            return
         yield path, node
         for field, value in ast.iter_fields(node):
             if field in ("annotation", "returns", "decorator_list", "type_comment", "type_params", "format_spec"):
                 continue
             if isinstance(node, ast.Raise) or (isinstance(node, ast.Assign | ast.AnnAssign) and path[:2] == path[-2:]):
                 continue  # errors, and names of a module: constants and types
-            if isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
-                continue
             if isinstance(value, ast.AST):
                 yield from walk(value, (*path, field))
             elif isinstance(value, list):
