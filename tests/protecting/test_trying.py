@@ -218,6 +218,9 @@ def test_labels_of_a_model_that_is_never_sure_lose_what_it_knew():
     codes = (n >= 500 * groups).astype(int)
     logs = np.log(np.column_stack([groups, 1 - groups]))
     given = quality(logs, codes, probabilities=True)
+    assert given.whose.tolist() == list(range(1000))
+    whose = np.repeat(np.arange(250), 4)
+    np.testing.assert_array_equal(quality(logs, codes, probabilities=True, whose=whose).whose, whose)
     labels = quality(np.where(logs == logs.max(axis=1, keepdims=True), 0.0, -np.inf), codes, probabilities=False)
     entropy = [-(p * np.log(p) + (1 - p) * np.log(1 - p)) for p in (0.9, 0.6, 0.75)]
     assert given.log_losses.mean() == pytest.approx(np.mean(entropy[:2]), abs=1e-6)

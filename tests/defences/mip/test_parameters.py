@@ -322,3 +322,13 @@ def test_parameters_that_make_no_model_are_refused(parameters, message):
     algorithm = ModelParameters(SklearnLearner(GaussianNB()), people("three"))
     with pytest.raises(ModelError, match=message):
         algorithm.model(parameters)
+
+
+def test_coefficients_of_very_different_scales_are_no_reason_to_give_up():
+    """Second derivatives of 1e-10 and 1e10 belong to columns in other units, and are inverted as they are."""
+    from leakgauge.defences.mip.parameters import _inverse
+
+    found = _inverse(np.diag([1e-10, 1e10]))
+    np.testing.assert_allclose(found, np.diag([1e10, 1e-10]), rtol=1e-12)
+    assert _inverse(np.ones((2, 2))) is None
+    assert _inverse(np.diag([1.0, 0.0])) is None
