@@ -7,7 +7,7 @@ client does before the first chunk and for each one, and how large the prepared 
 once: from the client to one, and from those that have it to the others, each to two. The client and its network link do
 one thing at a time; a worker asks for the next chunk when the last one is done. Times are processor seconds, so that
 other work of the machine does not count. The bottleneck is what is busy for most of the time: the workers, the
-client's processor, its link, sending the job, or the last chunk, when there are too few to go round. Amdahl's law is
+client's processor, its link, sending the job, or the last chunk, when there are too few to go round. Amdahl's formula is
 for a client that works while no worker does; in the simulation, as on a cluster, both work at the same time, so that
 the speed-up may be larger.
 """
@@ -200,7 +200,7 @@ def simulate(work: Work, n_workers: int, network: Network) -> Simulated:
 
 
 def amdahl(work: Work, n_workers: int) -> float:
-    """The speed-up if all that the client does is done while no worker works: Amdahl's law."""
+    """The speed-up if all that the client does is done while no worker works: Amdahl's formula."""
     serial = work.start + len(work.chunk_seconds) * work.client_seconds
     parallel = sum(work.chunk_seconds)
     return (serial + parallel) / (serial + parallel / n_workers)
