@@ -4,12 +4,12 @@
 
 A simulation by discrete events takes from a real run what a chunk takes a worker, how large its answers are, what the
 client does before the first chunk and for each one, and how large the prepared job is, which is sent to each worker
-once: from the client to one, and from those that have it to the others, each to two. The client and its network link do
-one thing at a time; a worker asks for the next chunk when the last one is done. Times are processor seconds, so that
-other work of the machine does not count. The bottleneck is what is busy for most of the time: the workers, the
-client's processor, its link, sending the job, or the last chunk, when there are too few to go round. Amdahl's formula is
-for a client that works while no worker does; in the simulation, as on a cluster, both work at the same time, so that
-the speed-up may be larger.
+once: from the client to one, and from those that have it to the others, each to two. The client and its network link
+do one thing at a time; a worker asks for the next chunk when the last one is done. Times are processor seconds, so
+that other work of the machine does not count. The bottleneck is what is busy for most of the time: the workers, the
+client's processor, its link, sending the job, or the last chunk, when there are too few to go round. Amdahl's formula
+is for a client that works while no worker does; in the simulation, as on a cluster, both work at the same time, so
+that the speed-up may be larger.
 """
 
 from __future__ import annotations
