@@ -336,6 +336,21 @@ def _said(table: Table, rng: Rng) -> tuple[np.ndarray, np.ndarray]:
 # Findings about single records, holdouts that overlap, claims
 
 
+SHARED = (
+    (10**9, 600, 0.3, 0.0),
+    (200, 600, 0.0, 0.0),
+    (200, 600, 0.5, 0.0),
+    (2000, 600, 0.1, 0.0),
+    (1000, 2000, 0.5, 0.0),
+    (1000, 4000, 0.7, 0.0),
+    (600, 4000, 0.9, 0.0),
+    (50, 2000, 0.9, 0.8),
+    (50, 2000, 0.95, 0.8),
+    (500, 4000, 0.95, 0.3),
+)
+"""Kinds of records, records a side, the share of the holdout that was trained on, and that of one frequent kind."""
+
+
 def discoveries() -> Iterator[Setting]:
     """The share of wrong records among those identified, and odds in tails."""
 
@@ -366,10 +381,12 @@ def discoveries() -> Iterator[Setting]:
             level,
             above,
         )
-    for kinds, n, taken in ((10**9, 600, 0.3), (200, 600, 0.0), (200, 600, 0.5), (2000, 600, 0.1), (1000, 4000, 0.7)):
+    for kinds, n, taken, one in SHARED:
 
-        def codes(rng: Rng, kinds: int = kinds, n: int = n, taken: float = taken) -> tuple[np.ndarray, np.ndarray]:
-            train, holdout = rng.integers(kinds, size=(2, n))
+        def codes(
+            rng: Rng, kinds: int = kinds, n: int = n, taken: float = taken, one: float = one
+        ) -> tuple[np.ndarray, np.ndarray]:
+            train, holdout = rng.integers(1, kinds + 1, size=(2, n)) * (rng.random((2, n)) >= one)
             own = rng.permutation(n)[: round(n * taken)]
             holdout[own] = rng.permutation(train)[: len(own)]
             return train, holdout
@@ -378,13 +395,10 @@ def discoveries() -> Iterator[Setting]:
             found = shared_share(*codes(rng), confidence=0.975)
             return (found.high if found else 0.0) < taken - SLACK
 
-        yield Setting(
-            "share of a holdout that was trained on, the upper end of 97.5 %",
-            f"{taken:.0%} of {n:,}, {kinds:,} kinds of records",
-            0.04,
-            shared,
-        )
-
+        name = f"{taken:.0%} of {n:,}, {kinds:,} kinds of records"
+        if one:
+            name += f" beside one that {one:.0%} are of"
+        yield Setting("share of a holdout that was trained on, the upper end of 97.5 %", name, 0.04, shared)
         if kinds < n:  # equal records have equal answers: no attack has such an advantage
             continue
 
@@ -393,12 +407,7 @@ def discoveries() -> Iterator[Setting]:
             said = rng.random(n) < 0.6, rng.random(n) < 0.2 + 0.4 * taken
             return outside(without_overlap(advantage_of_decisions(*said), overlap), 0.4)
 
-        yield Setting(
-            "advantage without what a holdout shares",
-            f"{taken:.0%} of {n:,}, {kinds:,} kinds of records",
-            0.05,
-            quotient,
-        )
+        yield Setting("advantage without what a holdout shares", name, 0.05, quotient)
 
 
 def claims() -> Iterator[Setting]:

@@ -240,7 +240,7 @@ def page(works: list[Work], measured_pairs: dict[str, list[tuple[float, float]]]
     """What was measured, and what was simulated."""
     title, _, about = (__doc__ or "").strip().split("\n\n", maxsplit=2)
     where = f"{platform.machine()}, {os.cpu_count()} processors, Python {platform.python_version()}."
-    lines = [f"# {title}", "", about, "", where, "", "## Measured", ""]
+    lines = [f"# {title.rstrip('.')}", "", about, "", where, "", "## Measured", ""]
     lines += [
         "| task | chunks | a chunk, s | its answers, MB | the job, MB | client at first, s | client for a chunk, ms |",
         "|---|---|---|---|---|---|---|",

@@ -33,7 +33,7 @@ from random import Random
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-sys.path.insert(0, str(ROOT / "tests"))
+sys.path.append(str(ROOT / "tests"))
 
 from fuzzing import cases, crashes  # noqa: E402
 from fuzzing.drive import Defect  # noqa: E402

@@ -13,7 +13,7 @@ import pytest
 pytest.importorskip("skops")
 pytest.importorskip("polars")
 pytestmark = [pytest.mark.long, pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork and kill -9")]
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.append(str(Path(__file__).parents[1]))
 
 from fuzzing import crashes  # noqa: E402
 

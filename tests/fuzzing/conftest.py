@@ -1,4 +1,4 @@
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[1]))  # modules here are imported as fuzzing.NAME, by benchmarks as well
+sys.path.append(str(Path(__file__).parents[1]))  # modules here are imported as fuzzing.NAME, by benchmarks as well

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 
 for needed in ("polars", "skops", "cryptography"):
     pytest.importorskip(needed)
-sys.path.insert(0, str(Path(__file__).parents[1]))
+sys.path.append(str(Path(__file__).parents[1]))
 
 from fuzzing import cases  # noqa: E402
 from fuzzing.drive import Defect, Trial  # noqa: E402
