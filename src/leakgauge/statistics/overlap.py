@@ -35,7 +35,7 @@ def shared_share(train: ArrayLike, holdout: ArrayLike, *, confidence: float = 0.
     from either set, and the interval reaches from the lowest end to the highest.
 
     A release depends on the upper end. In simulations (0 to 90 % shared, 8 to 100,000 kinds of records, uniform and
-    Zipf, 500 to 4,000 records a side) the truth exceeds it in at most 4 % at a confidence of 97.5 %, and in up to 6 %
+    Zipf, 500 to 4,000 records a side) the truth exceeds it in at most 4 % at a confidence of 97.5 %, and in up to 7 %
     where 95 % are shared (``docs/benchmarks/calibration.md``).
 
     Args:
