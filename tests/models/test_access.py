@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from sklearn.naive_bayes import GaussianNB
 
 from leakgauge.errors import ModelError
 from leakgauge.models import (
@@ -13,8 +14,10 @@ from leakgauge.models import (
     binned_logs,
     kind_of,
     label_logs,
+    wrap,
 )
 from leakgauge.models.access import checked_log_probabilities, checked_probabilities, checked_values
+from leakgauge.records import Records
 
 
 class Fixed(ProbabilityAccess):
@@ -90,6 +93,20 @@ def test_log_probabilities_keep_what_probabilities_cannot_hold():
     assert logs[0, 0] == -800.0
     with pytest.raises(ModelError, match="bayes gave NaN"):
         checked_log_probabilities(np.array([[np.nan, 0.0]]), 1, 2, "bayes")
+
+
+def test_naive_bayes_far_from_its_records():
+    """Sums of 1e11 are rounded by 1e-5, and so the probabilities that scikit-learn answers sum to 1 but for that."""
+    X = np.random.default_rng(0).normal(size=(60, 2)) * [1, 0]
+    y = np.arange(60) % 2
+    model, far = GaussianNB().fit(X, y), np.column_stack([np.linspace(-3, 3, 50), np.linspace(5, 20, 50)])
+    off = np.abs(model.predict_proba(far).sum(axis=1) - 1)
+    assert 1e-6 < off.max() < 1e-3
+    logs = wrap(model, Records.from_arrays(X, y).schema).log_probabilities(far)
+    np.testing.assert_allclose(np.exp(logs).sum(axis=1), 1, atol=1e-6)
+    np.testing.assert_allclose(logs[:, 1] - logs[:, 0], np.diff(model.predict_log_proba(far), axis=1)[:, 0])
+    with pytest.raises(ModelError, match="do not sum to 1"):
+        checked_log_probabilities(np.log([[0.5, 0.48]]), 1, 2, "bayes")
 
 
 def test_float32_probabilities_are_close_enough_to_1():

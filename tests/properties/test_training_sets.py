@@ -9,7 +9,7 @@ from leakgauge.models import AnswerKind
 from leakgauge.properties import NoisyLabels, Side, WithoutInfluential, plant, training_sets
 from leakgauge.properties.training_sets import LOG_ODDS_OF_CERTAINTY, Trainer, ask, read
 from leakgauge.records import Records, concatenate
-from leakgauge.training import DenseSubsets, Execution, FunctionLearner, SklearnLearner, train_many
+from leakgauge.training import DenseSubsets, Execution, FunctionLearner, Job, Randomness, SklearnLearner, train_many
 
 
 @pytest.fixture
@@ -150,7 +150,9 @@ def test_planted_records_are_filtered_and_relabelled_like_others(trainer):
     np.testing.assert_allclose(told, clean, atol=1e-5)
     all_noise = Trainer(NoisyLabels(trainer.learner, 1.0), trainer.side, trainer.poisoned)
     pool, members = all_noise._pool(sets, poisoned=True)
-    curated, taken = training_sets._curated(all_noise.learner, pool, members, 0)
+    job = Job(all_noise.learner, pool, DenseSubsets(members), queries, 0, Randomness.INDEPENDENT)
+    job = training_sets._curated(all_noise.learner, job)
+    curated, taken = job.records, job.subsets.members
     assert (taken.sum(axis=1) == 200).all()
     is_planted = (curated.features[:, None] == trainer.poisoned.features).all(axis=2).any(axis=1)
     labels = curated.labels[is_planted & taken.any(axis=0)]

@@ -89,6 +89,24 @@ class PlannedStep:
         return replace(self, n_models=n_models, n_trained=n_models if self.n_trained else 0)
 
 
+def attackers_job(what: Subject, settings: Settings, records: Records, subsets: Subsets, queries: Queries) -> Job:
+    """Models that the attacker trains as the audited one was trained, or will be.
+
+    A ``random_state`` that is a number is a setting that the attacker knows, or tries; where the audit trains the
+    model, the seed of that model stands for the number.
+
+    Args:
+        what: what is audited, with a learner.
+        settings: of the audit.
+        records: the attacker's.
+        subsets: which of them each model is trained on.
+        queries: that all models answer.
+    """
+    assert what.learner is not None
+    job = Job(what.learner, records, subsets, queries, settings.seed, Randomness.INDEPENDENT, settings.device)
+    return replace(job.with_known_seed(), shared_seed=None) if what.model is None else job.with_known_seed()
+
+
 @dataclass(frozen=True, eq=False)
 class Outline:
     """What is known of an audit before anything is measured.
@@ -170,10 +188,7 @@ class Outline:
         _enough_shadows(n_models, size, len(self.units))
         rng = AuditStream.SHADOW_SETS.generator(settings.seed)
         subsets = balanced_subsets(len(self.units), size, n_models, rng).of_rows(self.units)
-        return Job(
-            self.learner, candidates, subsets, candidates.features,
-            settings.seed, Randomness.INDEPENDENT, settings.device,
-        )  # fmt: skip
+        return attackers_job(self.what, settings, candidates, subsets, candidates.features)
 
     @property
     def solves(self) -> bool:

@@ -177,6 +177,11 @@ class Defended(Around):
         return self.learner.randomised or self.defence.adds_randomness
 
     @property
+    def known_seed(self) -> int | None:
+        """None where the defence draws at random, as a release draws from the operating system."""
+        return None if self.defence.adds_randomness else super().known_seed
+
+    @property
     def largest_dtp(self) -> float | None:
         """What the defence promises."""
         return self.defence.largest_dtp

@@ -179,8 +179,8 @@ MAX_ABSOLUTE_VALUE = 1e150
 SUM_SLACK = 1e-6
 """How far the probabilities of one answer may be from summing to 1: float32 models are."""
 
-SINGLE_LOG_SLACK = 1e-2
-"""The same of log-probabilities in single precision, whose error is that of sums which may be 100,000."""
+LOG_SLACK = 1e-2
+"""The same of log-probabilities, whose error is that of sums which may be 1e5 in single precision, 1e13 in double."""
 
 
 def checked_probabilities(
@@ -218,13 +218,22 @@ def checked_probabilities(
 
 
 def checked_log_probabilities(logs: Floats, n_rows: int, n_classes: int, who: str) -> Floats:
-    """The same for a model that answers log-probabilities itself, which keeps tiny ones from becoming 0."""
-    slack = SINGLE_LOG_SLACK if np.asarray(logs).dtype == np.float32 else SUM_SLACK
+    """The same for a model that answers log-probabilities itself, which keeps tiny ones from becoming 0.
+
+    Those in double precision that do not sum to 1, as where a naive Bayes model answers far from its records, are
+    normalised.
+    """
+    single = np.asarray(logs).dtype == np.float32
     logs = np.asarray(logs, dtype=np.float64)
     _check_shape(logs, (n_rows, n_classes), who)
     _refuse_rows(np.isnan(logs).any(axis=1), f"{who} gave NaN", "log-probabilities at or below 0")
     with np.errstate(over="ignore"):
-        checked_probabilities(np.exp(logs), n_rows, n_classes, who, slack)
+        probabilities = np.exp(logs)
+    checked_probabilities(probabilities, n_rows, n_classes, who, LOG_SLACK)
+    sums = probabilities.sum(axis=1)
+    off = np.abs(sums - 1) > (LOG_SLACK if single else SUM_SLACK)
+    if off.any():
+        logs = np.where(off[:, None], logs - np.log(sums)[:, None], logs)
     return np.minimum(logs, 0.0)
 
 

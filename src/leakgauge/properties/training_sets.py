@@ -22,7 +22,7 @@ from leakgauge.training import (
     Learner,
     PredictionTable,
     Randomness,
-    train_many,
+    plan,
 )
 from leakgauge.training.curating import Curating
 
@@ -79,18 +79,14 @@ class Trainer:
         most = max(1, MAX_CACHED_PREDICTIONS // max(1, len(queries) * n_classes))
         for start, stop in _cuts(sets, most, len(self.side.records)):
             pool, members = self._pool(sets[start:stop], poisoned)
-            learner, group_seed = self.learner, seed_of(seed, start)
-            while isinstance(learner, Curating):
-                pool, members = _curated(learner, pool, members, group_seed)
-                learner = learner.learner
-            table = train_many(
-                learner,
-                pool,
-                DenseSubsets(members),
-                queries,
-                seed=group_seed,
-                execution=replace(self.execution, run=run and run / f"{seed}-{start}", progress=None),
-            )
+            job = Job(
+                self.learner, pool, DenseSubsets(members), queries,
+                seed_of(seed, start), Randomness.INDEPENDENT, self.execution.device,
+            ).with_known_seed()  # fmt: skip
+            while isinstance(job.learner, Curating):
+                job = _curated(job.learner, job)
+            execution = replace(self.execution, run=run and run / f"{seed}-{start}", progress=None)
+            pool, table = job.records, plan(job).train(execution)
             yield _read_table(table, pool, self.side.positive, kind)
 
     def _pool(self, sets: Indices, poisoned: bool) -> tuple[Records, Flags]:
@@ -164,12 +160,13 @@ def _with(records: Records, poisoned: Records, copies: int) -> Records:
     return Records(features, labels, records.schema, np.arange(len(features)))
 
 
-def _curated(learner: Curating, pool: Records, members: Flags, seed: int) -> tuple[Records, Flags]:
-    """The pool, with records under other labels after those they are made from, and what each model is trained on.
+def _curated(learner: Curating, job: Job) -> Job:
+    """The same models by the learner inside, on what the learner leaves of each training set.
 
-    Each model's set is curated with the seed that the model is trained with.
+    In the pool records under other labels come after those they are made from. Each model's set is curated with the
+    seed that the model is trained with.
     """
-    job = Job(learner, pool, DenseSubsets(members), pool.features[:0], seed, Randomness.INDEPENDENT)
+    pool, members = job.records, job.subsets.dense()
     n_classes = len(pool.schema.classes)
     there = np.arange(len(pool)) * n_classes + pool.labels
     wanted = []
@@ -181,7 +178,8 @@ def _curated(learner: Curating, pool: Records, members: Flags, seed: int) -> tup
     curated = np.zeros((len(members), len(both)), dtype=bool)
     for row, codes in zip(curated, wanted, strict=True):
         row[np.searchsorted(both, codes)] = True
-    return Records(pool.features[both // n_classes], both % n_classes, pool.schema, np.arange(len(both))), curated
+    left = Records(pool.features[both // n_classes], both % n_classes, pool.schema, np.arange(len(both)))
+    return replace(job, learner=learner.learner, records=left, subsets=DenseSubsets(curated))
 
 
 def _read_table(table: PredictionTable, pool: Records, positive: int, kind: AnswerKind) -> Floats:

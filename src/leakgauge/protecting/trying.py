@@ -172,7 +172,8 @@ def _defended(what: Subject, settings: Settings, defence: Defence) -> tuple[Subj
         case _ if what.learner is None:
             raise ModelError("no training procedure was given, so only the released outputs can be changed")
         case _:
-            named = replace(named, model=None, learner=defence.apply(what.learner), artefact=None)
+            learner = defence.apply(what.learner.with_secret_seed())  # as a release is trained
+            named = replace(named, model=None, learner=learner, artefact=None)
     return named, _affordable(named, settings)
 
 

@@ -116,6 +116,11 @@ class NoisyLabels(Curating):
         """Whether there is noise, or the learner is randomised."""
         return self.rate > 0 or self.learner.randomised
 
+    @property
+    def known_seed(self) -> int | None:
+        """None where there is noise, which is drawn anew each time."""
+        return None if self.rate > 0 else super().known_seed
+
     def with_converged_solver(self) -> Self | None:
         """Without noise, with the learner inside solved to its end."""
         return None if self.rate > 0 else super().with_converged_solver()

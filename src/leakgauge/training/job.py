@@ -57,6 +57,7 @@ class Job:
         device: where engines that can use an accelerator run, as torch calls it (``cpu``, ``cuda``, ``cuda:1``).
         places: the place of each model in the job that this one is a part of, int ``[models]``; seeds hang on it.
             ``None`` for a whole job.
+        shared_seed: of models that share their random numbers; drawn from ``seed`` if ``None``.
     """
 
     learner: Learner
@@ -67,6 +68,7 @@ class Job:
     randomness: Randomness
     device: str = "cpu"
     places: Indices | None = None
+    shared_seed: int | None = None
 
     __repr__ = shapes
 
@@ -99,15 +101,19 @@ class Job:
         """The model's seed, a function of its place in the job and of nothing that happens while running."""
         place = model if self.places is None else int(self.places[model])
         if self.randomness is Randomness.COMMON:
-            return seed_of(self.seed)
+            return self._shared_seed
         return seed_of(self.seed, place or FIRST_PLACE)
 
     def seeds_of(self, models: Indices) -> NDArray[np.int64]:
         """:meth:`seed_of` of each of some models ``[m]``."""
         if self.randomness is Randomness.COMMON:
-            return np.full(len(models), seed_of(self.seed))
+            return np.full(len(models), self._shared_seed)
         places = models if self.places is None else self.places[models]
         return seeds_of(self.seed, np.where(places == 0, FIRST_PLACE, places))
+
+    @property
+    def _shared_seed(self) -> int:
+        return seed_of(self.seed) if self.shared_seed is None else self.shared_seed
 
     @property
     def asked_shape(self) -> tuple[int, ...]:
@@ -124,6 +130,14 @@ class Job:
         return replace(
             self, subsets=everything(len(self.records)), queries=asked, randomness=Randomness.COMMON, places=None
         )
+
+    def with_known_seed(self) -> Job:
+        """The same with the seed among the learner's settings in common, which an attacker knows, where it has one.
+
+        Models that start alike and see their records in the same order differ less, and so tell an attacker more.
+        """
+        known = self.learner.known_seed
+        return self if known is None else replace(self, randomness=Randomness.COMMON, shared_seed=known)
 
     @property
     def has_missing(self) -> bool:

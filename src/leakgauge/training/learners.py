@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable
 from copy import copy
 from dataclasses import dataclass
+from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -122,6 +123,11 @@ class Learner(ABC):
         A function keeps its own setting: what it does where it gets no seed is for its author to say.
         """
         return self
+
+    @property
+    def known_seed(self) -> int | None:
+        """The seed among its settings, which an attacker who knows the settings knows; ``None`` if there is none."""
+        return None
 
     def without_unused_seed(self, records: Records, *, seed: int) -> Learner:
         """Return the learner as deterministic where two seeds make the same model of these records.
@@ -276,6 +282,22 @@ class SklearnLearner(Learner):
 
         return self._but(estimator=clone(self.estimator).set_params(**dict.fromkeys(self._seeded)))
 
+    @property
+    def known_seed(self) -> int | None:
+        """The ``random_state`` of its last step, or of others where that one uses none; ``None`` unless it is a number.
+
+        An estimator inside one that has a ``random_state`` gets its own from there.
+        """
+        if not self.randomised:
+            return None
+        parameters, last, used = self.estimator.get_params(), _last(self.estimator)[0], dict[str, Any]()
+        for name, owner in zip(self._seeded, self._owners(), strict=True):
+            within = "__".join([*name.split("__")[:-2], "random_state"])
+            if _uses_seed(owner) and (name == within or within not in self._seeded):
+                used[name] = parameters[name]
+        decide = {name: one for name, one in used.items() if name.startswith(last)} or used
+        return next((int(one) for one in decide.values() if isinstance(one, Integral)), None)
+
     def without_unused_seed(self, records: Records, *, seed: int) -> SklearnLearner:
         """See :meth:`Learner.without_unused_seed`; boosting on all records and columns draws nothing, untried."""
         if not self.randomised:
@@ -396,6 +418,10 @@ class Around(Learner):
         vars(other)["learner"] = learner
         return other
 
+    def with_secret_seed(self) -> Self:
+        """With the learner inside so."""
+        return self.around(self.learner.with_secret_seed())
+
     def without_unused_seed(self, records: Records, *, seed: int) -> Self:
         """With the learner inside as it is tried on these records."""
         return self.around(self.learner.without_unused_seed(records, seed=seed))
@@ -404,6 +430,11 @@ class Around(Learner):
     def seed_tried(self) -> bool:
         """Whether that of the learner inside was."""
         return self.learner.seed_tried
+
+    @property
+    def known_seed(self) -> int | None:
+        """That of the learner inside."""
+        return self.learner.known_seed
 
     def rounding_otherwise(self, twin: int) -> Self | None:
         """With the learner inside rounding otherwise."""

@@ -39,6 +39,7 @@ from leakgauge.auditing.attributes.result import (
 from leakgauge.auditing.membership.measurement import FALSE_DISCOVERY_RATE
 from leakgauge.auditing.naming import FEWEST_SHOWN, shown_names
 from leakgauge.auditing.overlap import Overlap
+from leakgauge.auditing.plan import attackers_job
 from leakgauge.auditing.released import released_answers
 from leakgauge.auditing.settings import Settings
 from leakgauge.auditing.subject import Subject
@@ -50,7 +51,7 @@ from leakgauge.models import AnswerKind, Model, answers, kind_of
 from leakgauge.records import Records, concatenate
 from leakgauge.statistics import bonferroni_confidence
 from leakgauge.streams import AuditStream
-from leakgauge.training import DenseSubsets, Execution, complementary_pairs, train_many
+from leakgauge.training import DenseSubsets, Execution, complementary_pairs, plan
 
 if TYPE_CHECKING:
     from leakgauge.auditing.case import Case
@@ -199,16 +200,8 @@ def _shadows(
         for one, held in zip(hidden, rows, strict=True)
     ]
     try:
-        table = without_lost_pairs(
-            train_many(
-                what.learner,
-                people,
-                shadow_halves(len(people), settings),
-                np.concatenate(asked),
-                seed=settings.seed,
-                execution=execution,
-            )
-        )
+        job = attackers_job(what, settings, people, shadow_halves(len(people), settings), np.concatenate(asked))
+        table = without_lost_pairs(plan(job).train(execution))
     except ModelError:  # no pair of halves that models could be trained on
         return nothing
     told = np.split(

@@ -24,13 +24,12 @@ from leakgauge.auditing.attributes.measurement import (
     wants_shadows,
 )
 from leakgauge.auditing.finding import Finding
-from leakgauge.auditing.plan import Outline, PlannedStep
+from leakgauge.auditing.plan import Outline, PlannedStep, attackers_job
 from leakgauge.auditing.question import Answer, Question
 from leakgauge.auditing.settings import ReleaseRule, Settings
 from leakgauge.auditing.subject import Subject
 from leakgauge.auditing.tails import largest_odds
 from leakgauge.statistics import Estimate
-from leakgauge.training import Job, Randomness
 
 if TYPE_CHECKING:
     from leakgauge.auditing.case import Case
@@ -126,12 +125,9 @@ class Attributes(Question):
     def plan(self, outline: Outline) -> Iterator[PlannedStep]:
         """Models on halves of the candidates, asked with every value in place."""
         if wants_shadows(self.hidden, self.settings, learner=True):
-            candidates, settings = outline.candidates, self.settings
-            halves = shadow_halves(len(candidates), settings)
-            job = Job(
-                outline.learner, candidates, halves, candidates.features,
-                settings.seed, Randomness.INDEPENDENT, settings.device,
-            )  # fmt: skip
+            candidates = outline.candidates
+            halves = shadow_halves(len(candidates), self.settings)
+            job = attackers_job(outline.what, self.settings, candidates, halves, candidates.features)
             yield PlannedStep.of("shadow models for attribute inference", job, asked_of_all=self._n_values)
 
     @property

@@ -62,8 +62,8 @@ from leakgauge.statistics import (
     tpr_at_fpr,
 )
 from leakgauge.streams import AuditStream
-from leakgauge.training import PredictionTable, plan, train_many
-from leakgauge.training.engines import ENGINES, STOPPING
+from leakgauge.training import PredictionTable, plan
+from leakgauge.training.engines import STOPPING
 
 if TYPE_CHECKING:
     from leakgauge.auditing.case import Case
@@ -518,15 +518,10 @@ def train_shadows(case: Case) -> tuple[PredictionTable | None, str]:
     job = case.shadow_job
     try:
         # The attacker's models are trained as the target was, even where that does not come to the end of its solver.
-        stops = plan(job).engine.converges and not case.own.converged
-        table = train_many(
-            case.learner,
-            case.candidates,
-            job.subsets,
-            seed=settings.seed,
-            engines=STOPPING if stops else ENGINES,
-            execution=case.telling("shadow models"),
-        )
+        planned = plan(job)
+        if planned.engine.converges and not case.own.converged:
+            planned = plan(job, engines=STOPPING)
+        table = planned.train(case.telling("shadow models"))
     except ModelError as error:
         return None, f"none of {len(job.subsets)} shadow models could be trained and predict all records ({error})"
     why_not = why_no_shadows(table)

@@ -132,10 +132,15 @@ class MembershipAnswer(Answer):
         return _findings(self._judged(case), case.description, case.settings.rule, situation)
 
     def notes(self, case: Case) -> list[str]:
-        """What shadow models failed, and what the attacker of a regressor is given."""
+        """What the shadow models share, which failed, and what the attacker of a regressor is given."""
         said, table = [], self.shadows
         if case.kind is AnswerKind.LABELS:
             said.append("The model outputs labels only, so the attacks that need probabilities were left out.")
+        if table is not None and case.what.learner is not None and case.what.learner.known_seed is not None:
+            said.append(
+                "The shadow models have the seed of the audited model: its random_state is a number, which an attacker "
+                "may know or try. Trained with random_state=None, it has one that no attacker knows."
+            )
         if table is not None and table.failures:
             reason = next(iter(table.failures.values()))
             said.append(

@@ -275,7 +275,7 @@ def some_models(side: Side, game: GameParameters, learner: Learner, settings: Se
     np.put_along_axis(members, sets, True, axis=1)
     asked = side.records.features[:N_QUERIES]
     how = released_learner(learner, settings)
-    return Job(how, side.records, DenseSubsets(members), asked, 0, Randomness.INDEPENDENT)
+    return Job(how, side.records, DenseSubsets(members), asked, 0, Randomness.INDEPENDENT).with_known_seed()
 
 
 def released_learner(learner: Learner, settings: Settings) -> Learner:

@@ -1,0 +1,168 @@
+"""An attacker who knows the `random_state` of a learner trains shadow models with it."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.decomposition import PCA
+from sklearn.ensemble import AdaBoostClassifier, BaggingClassifier, RandomForestClassifier, VotingClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.tree import DecisionTreeClassifier
+
+from leakgauge.auditing import audit, subject
+from leakgauge.auditing.plan import attackers_job
+from leakgauge.auditing.settings import Settings
+from leakgauge.defences import Ensemble, Temperature
+from leakgauge.models import AnswerKind
+from leakgauge.properties.population import Side
+from leakgauge.properties.training_sets import Trainer
+from leakgauge.protecting import trying
+from leakgauge.records import Records
+from leakgauge.training import (
+    Job,
+    Randomness,
+    SklearnLearner,
+    everything,
+    plan,
+    random_subsets,
+)
+from leakgauge.training.curating import NoisyLabels
+
+
+class Moody(ClassifierMixin, BaseEstimator):
+    """Members get a little more than others, beside which another seed gives every record something else."""
+
+    def __init__(self, random_state=None):
+        self.random_state = random_state
+
+    def fit(self, X, y):
+        self.classes_ = np.unique(y)
+        self.mood_ = np.random.default_rng(self.random_state).normal(size=1000)
+        self.inside_ = set(np.round(X[:, 0] * 1e6).astype(int).tolist())
+        return self
+
+    def predict_proba(self, X):
+        codes = np.round(X[:, 0] * 1e6).astype(int)
+        inside = np.array([code in self.inside_ for code in codes.tolist()])
+        odds = self.mood_[codes % 1000] + 0.05 * np.where(X[:, 1] > 0, 1, -1) * inside
+        one = 1 / (1 + np.exp(-odds))
+        return np.column_stack([1 - one, one])
+
+    def predict(self, X):
+        return self.classes_[self.predict_proba(X).argmax(axis=1)]
+
+
+@pytest.fixture
+def halves() -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
+    X = np.random.default_rng(5).normal(size=(400, 2))
+    y = (X[:, 1] > 0).astype(int)
+    return (X[:200], y[:200]), (X[200:], y[200:])
+
+
+@pytest.mark.parametrize("fitted", [True, False], ids=["fitted", "trained by the audit"])
+@pytest.mark.parametrize(("state", "told"), [(11, True), (None, False)])
+def test_shadow_models_have_the_random_state_of_the_model(halves, state, told, fitted):
+    """The likelihood ratio then sees a difference of 0.05 nats beneath noise of 1, and little of it otherwise."""
+    train, holdout = halves
+    model = Moody(state).fit(*train) if fitted else Moody(state)
+    result = audit(model, train=train, holdout=holdout, settings=Settings(n_shadows=24, n_influence=0, seed=3))
+    auc = next(one.auc for one in result.attacks if one.name == "lira")
+    assert auc.value > 0.99 if told else auc.low < 0.6
+
+
+def numbered(n=40):
+    return Records.from_arrays(np.random.default_rng(0).normal(size=(n, 2)), np.arange(n) % 2)
+
+
+@pytest.mark.parametrize(
+    ("estimator", "known"),
+    [
+        (MLPClassifier(), None),
+        (MLPClassifier(random_state=3), 3),
+        (MLPClassifier(random_state=np.random.RandomState(3)), None),
+        (make_pipeline(StandardScaler(), MLPClassifier(random_state=np.int64(2))), 2),
+        (LogisticRegression(random_state=4), None),  # draws nothing
+        (LogisticRegression(random_state=4, solver="saga"), 4),
+        (make_pipeline(PCA(random_state=1), MLPClassifier(random_state=5)), 5),
+        (make_pipeline(PCA(), MLPClassifier(random_state=5)), 5),
+        (make_pipeline(PCA(random_state=1), MLPClassifier()), None),
+        (make_pipeline(PCA(random_state=1), LogisticRegression(random_state=2)), 1),
+        (BaggingClassifier(DecisionTreeClassifier(random_state=1), random_state=7), 7),
+        (make_pipeline(BaggingClassifier(DecisionTreeClassifier(random_state=1))), None),  # it draws that of its trees
+        (AdaBoostClassifier(DecisionTreeClassifier()), None),
+        (VotingClassifier([("a", RandomForestClassifier()), ("b", MLPClassifier(random_state=8))]), 8),
+    ],
+    ids=str,
+)
+def test_the_number_that_decides(estimator, known):
+    assert SklearnLearner(estimator).known_seed == known
+
+
+def test_a_common_number_is_that_of_every_model_and_of_every_part_of_a_job():
+    records, subsets = numbered(), random_subsets(40, 20, 5, np.random.default_rng(1))
+    learner = SklearnLearner(MLPClassifier((3,), max_iter=5, random_state=17))
+    job = Job(learner, records, subsets, records.features, 9, Randomness.INDEPENDENT)
+    known = job.with_known_seed()
+    assert [known.seed_of(model) for model in range(5)] == known.seeds_of(np.arange(5)).tolist() == [17] * 5
+    assert known.part(np.array([2])).seed_of(0) == known.of_everyone().seed_of(0) == 17
+    assert len(set(job.seeds_of(np.arange(5)).tolist())) == 5
+    assert known.chunk_name(range(5), "x") != job.chunk_name(range(5), "x")
+    free = replace(job, learner=SklearnLearner(MLPClassifier((3,))))
+    assert free.with_known_seed() is free
+
+
+def test_models_of_the_attacker_are_those_that_scikit_learn_trains(halves):
+    """With the number in the estimator, as its user trained it."""
+    (X, y), holdout = halves
+    network = MLPClassifier((4,), max_iter=20, random_state=6, tol=1e-9)
+    with pytest.warns(match="Maximum iterations"):
+        what = subject(network.fit(X, y), (X, y), holdout)
+    subsets = random_subsets(200, 100, 3, np.random.default_rng(2))
+    job = attackers_job(what, Settings(), what.train, subsets, what.train.features)
+    assert job.seeds_of(np.arange(3)).tolist() == [6, 6, 6]
+    untrained = attackers_job(replace(what, model=None), Settings(seed=1), what.train, subsets, what.train.features)
+    audited = Job(what.learner, what.train, everything(200), X[:0], 1, Randomness.COMMON)
+    assert untrained.seeds_of(np.arange(3)).tolist() == [audited.seed_of(0)] * 3
+    table = plan(job).train()
+    for model in range(3):
+        rows = subsets.members[model]
+        with pytest.warns(match="Maximum iterations"):
+            own = network.fit(X[rows], y[rows])
+        np.testing.assert_allclose(np.exp(table.log_probabilities[model]), own.predict_proba(X), atol=1e-5)
+
+
+def test_what_a_defence_draws_is_not_known():
+    """A release draws it from the operating system, so that a number in the learner says nothing of it."""
+    learner = SklearnLearner(DecisionTreeClassifier(random_state=1, splitter="random"))
+    assert Temperature(2.0).apply(learner).known_seed == 1
+    assert Ensemble(4).apply(learner).known_seed is None
+    assert NoisyLabels(learner, 0.0).known_seed == 1
+    assert NoisyLabels(learner, 0.1).known_seed is None
+    secret = Ensemble(4).apply(learner).with_secret_seed()
+    assert secret.learner.estimator.random_state is None
+
+
+def test_a_training_defence_is_tried_as_it_is_released(halves):
+    """With random numbers from the operating system, as `release` trains it."""
+    train, holdout = halves
+    what = subject(DecisionTreeClassifier(random_state=1, splitter="random").fit(*train), train, holdout)
+    defended, _ = trying._defended(what, Settings(), Ensemble(4))
+    assert defended.learner.learner.estimator.random_state is None
+
+
+def test_property_games_have_it_in_common():
+    """What the models of one game answer differs by their records alone."""
+    records = numbered(n=80)
+    side = Side("owner", records, records.features[:, 0] > 0, 1)
+    sets = np.tile(np.arange(40), (3, 1))
+    for state, alike in ((4, True), (None, False)):
+        learner = SklearnLearner(MLPClassifier((3,), max_iter=5, random_state=state))
+        trainer = Trainer(learner, side, records[:0])
+        told = trainer.responses(sets, records.features, kind=AnswerKind.PROBABILITIES, seed=0, poisoned=False)
+        assert np.array_equal(told[0], told[1]) == alike
