@@ -365,7 +365,7 @@ def approach(problem: SoftmaxProblem, rest: float) -> tuple[Floats, Floats, Floa
         if better is None:
             break
         W, (value, gradient, p) = better
-        if n_products > 20:
+        if n_products > max(20, problem.X.shape[1] // 8):
             curvature = SoftmaxHessian.at(problem, p)
         norm = curvature.norm(gradient)
     return W, gradient, p
