@@ -40,6 +40,8 @@ EQUAL = ROOT / "scripts" / "equal-mutants.txt"
 SECONDS = 240.0
 """Of measured time of the tests that are run against one mutant, at most."""
 TESTS = 400
+OF_DEFAULTS = "tests/test_signatures.py"
+"""The tests of what modules define when they are imported, defaults of arguments before all."""
 LEAST = 8
 """Mutants of a package, where it has so many."""
 
@@ -187,7 +189,10 @@ def places(tree: ast.AST) -> Iterator[tuple[tuple[str | int, ...], ast.AST]]:
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change: ``change`` of the ``place`` in a file, both counted from 0 in the order in which they are found."""
+    """One change: ``change`` of the ``place`` in a file, both counted from 0 in the order in which they are found.
+
+    ``default``: of an argument's default.
+    """
 
     file: str
     line: int
@@ -195,6 +200,7 @@ class Mutant:
     change: int
     old: str
     new: str
+    default: bool = False
 
     @property
     def package(self) -> str:
@@ -230,7 +236,7 @@ def _short(node: ast.AST | None) -> str:
 
 def mutants(file: str, lines: set[int] | None = None) -> Iterator[Mutant]:
     """Every mutant of a file, or of some of its lines."""
-    for place, (_, node) in enumerate(places(ast.parse((ROOT / file).read_text("utf-8")))):
+    for place, (path, node) in enumerate(places(ast.parse((ROOT / file).read_text("utf-8")))):
         line = getattr(node, "lineno", None)
         if line is None or (lines is not None and not lines & set(range(line, node.end_lineno + 1))):  # type: ignore[attr-defined]
             continue
@@ -238,7 +244,7 @@ def mutants(file: str, lines: set[int] | None = None) -> Iterator[Mutant]:
         for number, change in enumerate(changes(node)):
             new = _short(change(copy.deepcopy(node)))
             if new != old:
-                yield Mutant(file, line, place, number, old, new)
+                yield Mutant(file, line, place, number, old, new, not {"defaults", "kw_defaults"}.isdisjoint(path))
 
 
 def changed_since(commit: str) -> dict[str, set[int]]:
@@ -409,6 +415,7 @@ class Map:
             "where file = ? and num_in_numbits(?, bits)",
             (mutant.file, mutant.line),
         ).fetchall()
+        defines = not rows or mutant.default
         if rows:
             shared = {home for _, part, home in rows if part == "setup"}
             tests = {test for test, _, _ in rows}
@@ -420,7 +427,7 @@ class Map:
         seconds: dict[str, float] = {}
         own: dict[str, bool] = {}
         for test, home, time_of in self._base.execute("select test, home, seconds from tests"):
-            if home in homes and (test in tests or home in shared):
+            if home in homes and (test in tests or home in shared or (defines and home == OF_DEFAULTS)):
                 seconds[test] = time_of
                 own[test] = mutant.package not in home
         chosen, spent = [], 0.0
