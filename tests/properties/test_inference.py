@@ -150,12 +150,10 @@ def test_every_variant_can_be_prepared_with_the_theorems_band(variant, two_sides
         ({"n_queries": -1}, "n_queries must be a whole number of at least 0"),
         ({"variant": 1}, "variant must be"),
         ({"band": 0.5}, "band must be"),
-        ({"penalty": 0}, "penalty must be"),
         ({"paper_sizes": 1}, "paper_sizes must be"),
         ({"most_drawn": -1}, "most_drawn must be"),
         ({"most_records": 1}, "most_records must be a whole number of at least 2"),
         ({"penalty": 0.0}, "penalty must be above 0"),
-        ({"most_records": 1}, "most_records must be a whole number of at least 2"),
         ({"answers": AnswerKind.VALUES}, "the attack needs labels or probabilities"),
     ],
 )
