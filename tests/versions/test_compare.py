@@ -488,6 +488,8 @@ def test_a_summary_over_removals():
     assert (found.categories, found.n_candidates, found.n_reconstructed) == (None, 1001, 20)
     with pytest.raises(DataError, match="one pipeline"):
         over_removals([])
+    (alone,) = over_removals(done[:1])
+    assert (alone.source, alone.rmse) == (found.source, None)
 
 
 @pytest.mark.parametrize("make", [Ridge, LinearRegression])
