@@ -127,6 +127,16 @@ def test_where_features_depend_on_each_other_no_query_is_answered_beside_them():
     )
 
 
+@pytest.mark.parametrize("solver", ["lsqr", "eigen"])
+def test_what_is_left_of_a_shrunk_covariance_without_the_record_far_away(solver):
+    """Ten digits of the trace are the one record's: what subtraction leaves of it is not enough, and it is trained."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 2)), np.repeat(["a", "b"], 15)
+    X[3] = 1e5, 3e4
+    estimator = LinearDiscriminantAnalysis(solver=solver, shrinkage=1.0)
+    np.testing.assert_allclose(logs(estimator, X, y), refit_logs(estimator, X, y), rtol=1e-8, atol=1e-8)
+
+
 def test_one_class_is_refused():
     job = job_of(LinearDiscriminantAnalysis(), Records.from_arrays(np.arange(4.0)[:, None], list("aaaa")))
     assert str(LinearDiscriminants().prepare(job)) == "there is only one class"
