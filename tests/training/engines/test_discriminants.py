@@ -142,6 +142,30 @@ def test_one_class_is_refused():
     assert str(LinearDiscriminants().prepare(job)) == "there is only one class"
 
 
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LinearDiscriminantAnalysis(),
+        LinearDiscriminantAnalysis(solver="lsqr", shrinkage=0.3),
+        LinearDiscriminantAnalysis(solver="eigen", priors=[0.2, 0.3, 0.5]),
+        QuadraticDiscriminantAnalysis(reg_param=0.1),
+        QuadraticDiscriminantAnalysis(priors=[0.2, 0.3, 0.5]),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("own", [False, True])
+def test_what_others_are_told_equals_the_slow_twin(estimator, own):
+    """The same queries for all models, or three records for each; classes of different sizes and shapes, far from 0."""
+    rng = np.random.default_rng(7)
+    y = np.repeat([0, 1, 2], [8, 12, 16])
+    X = rng.normal(size=(36, 2)) @ [[1.0, 0.4], [0.0, 2.0]] + np.array([[3.0, -1.0], [4.0, 1.0], [2.0, 2.0]])[y]
+    queries = EachModel(rng.integers(0, 36, (36, 3))) if own else rng.normal(size=(4, 2)) + 2
+    job = Job(SklearnLearner(estimator), Records.from_arrays(X, y), leave_one_out(36), queries, 0, Randomness.COMMON)
+    ready = ENGINES[type(estimator)].prepare(job)
+    assert not ready.solved.asked(ready.case.removed, X[:1])[1].any()
+    np.testing.assert_allclose(ready.all().answers, Refit().prepare(job).all().answers, rtol=1e-9, atol=1e-12)
+
+
 def test_other_solvers_of_qda_are_refused():
     records = Records.from_arrays(np.arange(6.0)[:, None], list("aaabbb"))
     if "solver" not in QuadraticDiscriminantAnalysis().get_params():
