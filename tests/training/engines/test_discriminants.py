@@ -96,6 +96,14 @@ def test_means_that_lie_on_a_line_come_under_the_cut_off():
     np.testing.assert_allclose(logs(estimator, X, y), refit_logs(estimator, X, y), rtol=1e-10)
 
 
+def test_a_cut_off_of_less_than_half_of_the_only_singular_value_leaves_no_doubt():
+    """One feature over its deviation: of the four records that stay the singular value is sqrt(4 / (4 - 2))."""
+    X, y, estimator = [[0.0], [2.0], [10.0], [11.0], [12.0]], list("aabbb"), LinearDiscriminantAnalysis(tol=0.6)
+    ready = LinearDiscriminants().prepare(job_of(estimator, Records.from_arrays(np.array(X), y)))
+    assert not ready.solved.doubtful.any()
+    np.testing.assert_allclose(logs(estimator, X, y), refit_logs(estimator, X, y), rtol=1e-10, atol=1e-12)
+
+
 def test_dummies_of_all_categories_need_no_reference_category():
     """Two sets of dummies that each sum to 1 are of rank two less than their number; without one of each, of full."""
     rng = np.random.default_rng(4)
