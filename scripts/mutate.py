@@ -26,6 +26,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator
@@ -81,6 +82,9 @@ INNER = {
     "unique",
 }
 """Calls that are replaced by their first argument."""
+
+PARSING = threading.Lock()
+"""One thread parses at a time: Python 3.11 counts the depth of the trees of all threads together, and gives up."""
 
 Change = Callable[[ast.AST], ast.AST | None]
 
@@ -215,6 +219,10 @@ class Mutant:
 
     def source(self) -> str:
         """The file with the change."""
+        with PARSING:
+            return self._source()
+
+    def _source(self) -> str:
         tree = ast.parse((ROOT / self.file).read_text("utf-8"))
         path, node = list(places(tree))[self.place]
         new = list(changes(node))[self.change](node)

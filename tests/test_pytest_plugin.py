@@ -8,9 +8,12 @@ import sys
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pytest
+from sklearn.naive_bayes import GaussianNB
 
-pytestmark = pytest.mark.long
+from leakgauge import ReleaseRule, Settings
+from leakgauge.pytest_plugin import CannotTellWarning, ReleaseGate
 
 ROOT = Path(__file__).parent.parent
 
@@ -61,10 +64,42 @@ def run(folder: Path, test: str, *options: str) -> subprocess.CompletedProcess[s
     )
 
 
+X, Y = np.random.default_rng(0).normal(size=(40, 2)), np.arange(40) % 2
+BAYES, DATA = GaussianNB().fit(X[:20], Y[:20]), {"train": (X[:20], Y[:20]), "holdout": (X[20:], Y[20:])}
+
+
+def test_verdicts_of_a_model_in_this_process() -> None:
+    """Of labels that are noise: no advantage is near 0.9, and below 0.2 so few records cannot show it to be."""
+
+    def settings(advantage: float) -> Settings:
+        return Settings(n_shadows=4, rule=ReleaseRule(dtp=None, advantage=advantage))
+
+    assert ReleaseGate().assert_passes(BAYES, settings=settings(0.9), **DATA).verdict == "passes"
+    with pytest.raises(pytest.fail.Exception, match="an undecided measure does not count as safe"):
+        ReleaseGate().assert_passes(BAYES, settings=settings(0.2), **DATA)
+    with pytest.warns(CannotTellWarning, match="Cannot tell whether the release rule holds"):
+        ReleaseGate().assert_passes(BAYES, settings=settings(0.2), cannot_tell="warn", **DATA)
+
+
+def test_settings_beside_a_file_or_a_finished_audit_are_refused(tmp_path: Path) -> None:
+    """A file has its settings in it; what of its run can be said beside it is read before it."""
+    file = tmp_path / "audit.toml"
+    with pytest.raises(
+        pytest.fail.Exception, match=r"audit\.toml has its settings in it and takes no seed; only run, "
+    ):
+        ReleaseGate().assert_passes(file, run=tmp_path / "run", seed=3)
+    with pytest.raises(pytest.fail.Exception, match=r"audit\.toml does not exist"):
+        ReleaseGate().assert_passes(file, run=tmp_path / "run", workers=2, allow_pickle=True)
+    with pytest.raises(pytest.fail.Exception, match="is a finished audit, which takes no workers"):
+        ReleaseGate().assert_passes(tmp_path, workers=2)
+
+
+@pytest.mark.long
 def test_a_model_that_passes(tmp_path: Path) -> None:
     done = run(
         tmp_path,
         """
+@pytest.mark.long
 def test_release(leakgauge):
     document = leakgauge.assert_passes(bayes, settings=loose, **data)
     assert document.verdict == "passes"
@@ -73,6 +108,7 @@ def test_release(leakgauge):
     assert done.returncode == 0, done.stdout
 
 
+@pytest.mark.long
 def test_a_model_that_fails_is_told_in_lines_without_values(tmp_path: Path) -> None:
     """Arguments of the test are not shown either, as they are for other failures: they may be records."""
     done = run(
@@ -84,6 +120,7 @@ import pytest
 def person():
     return "patient-4711"
 
+@pytest.mark.long
 def test_release(leakgauge, person):
     leakgauge.assert_passes(neighbour, settings=Settings(n_shadows=4), **data)
 """,
@@ -97,6 +134,7 @@ def test_release(leakgauge, person):
     assert "array(" not in done.stdout
 
 
+@pytest.mark.long
 def test_cannot_tell_fails_in_its_own_words_or_warns(tmp_path: Path) -> None:
     failing = "def test_release(leakgauge):\n    leakgauge.assert_passes(bayes, settings=tight, **data)\n"
     done = run(tmp_path, failing)
@@ -111,10 +149,12 @@ def test_cannot_tell_fails_in_its_own_words_or_warns(tmp_path: Path) -> None:
     assert "cannot_tell must be 'fail' or 'warn', got True" in refused.stdout
 
 
+@pytest.mark.long
 def test_a_file_and_a_finished_audit(tmp_path: Path) -> None:
     """The folder is judged again: a verdict that was written into the file does not pass."""
     (tmp_path / "audit.toml").write_text(AUDIT)
     both = """
+@pytest.mark.long
 def test_release(leakgauge):
     leakgauge.assert_passes("audit.toml", run="kept")
     leakgauge.assert_passes("kept")
@@ -122,9 +162,11 @@ def test_release(leakgauge):
     assert run(tmp_path, both).returncode == 0
     (tmp_path / "audit.toml").write_text(AUDIT.replace('dtp = "none"', "dtp = 1e-6"))
     failing = """
+@pytest.mark.long
 def test_file(leakgauge):
     leakgauge.assert_passes("audit.toml", run="other")
 
+@pytest.mark.long
 def test_folder(leakgauge):
     leakgauge.assert_passes("other")
 """
@@ -135,6 +177,7 @@ def test_folder(leakgauge):
     assert "2 failed" in run(tmp_path, failing).stdout
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("call", "said"),
     [
@@ -151,6 +194,7 @@ def test_what_cannot_be_audited_fails_without_a_traceback(tmp_path: Path, call: 
     assert "array(" not in done.stdout
 
 
+@pytest.mark.long
 def test_a_run_of_pytest_that_does_not_use_it_imports_nothing_heavy(tmp_path: Path) -> None:
     (tmp_path / "test_other.py").write_text(
         "import sys\n\ndef test_other():\n"

@@ -12,6 +12,7 @@ def test_margins_by_hand():
     scores = np.array([[0.0, -2.0, -3.0], [-1.0, -4.0, -np.inf], [-np.inf, 0.0, -1.0], [-np.inf, -np.inf, 0.0]])
     assert margins(scores, np.array([0, 1, 0, 2])).tolist() == [2.0, -3.0, -np.inf, np.inf]
     assert margins(np.zeros((2, 1)), np.array([0, 0])).tolist() == [np.inf, np.inf]
+    assert margins(np.full((1, 2), -np.inf), np.array([0])).tolist() == [-np.inf]  # nothing is possible: no warning
     tables = np.stack([scores[:2], scores[:2, ::-1]])
     np.testing.assert_array_equal(margins(tables, np.array([0, 1])), [[2, -3], [-3, -3]])
 

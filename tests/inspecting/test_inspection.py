@@ -160,6 +160,15 @@ def test_a_planted_value_as_an_edge():
     assert (finding.where, finding.kind, finding.n_records) == ("bin_edges_[0]", VALUE, 1)
 
 
+@pytest.mark.parametrize(("roundings", "kinds"), [(0, {MIDPOINT}), (1, {MIDPOINT}), (-1, {MIDPOINT}), (5, set())])
+def test_a_median_of_two_persons_up_to_rounding(roundings, kinds):
+    """Half of a sum is rounded once; what lies further off is the middle of nobody."""
+    incomes = np.sort(PLENTY[:, :1], axis=0) + 10
+    imputer = impute.SimpleImputer(strategy="median").fit(incomes)
+    imputer.statistics_ += roundings * np.spacing(imputer.statistics_)
+    assert {finding.kind for finding in inspect(imputer, (incomes, BY_FIRST)).findings} == kinds
+
+
 def test_two_rows_of_one_person_are_no_two_persons():
     """A value that one person has twice is that person's; one that two persons have is nobody's."""
     ages = np.r_[np.repeat(np.arange(20.0, 70.0), 4), 103.0, 103.0][:, None]

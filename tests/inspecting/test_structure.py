@@ -128,6 +128,21 @@ def test_gradient_boosting_on_histograms():
     assert checks(model)["persons per leaf"].value >= 15
 
 
+def test_leaves_of_a_file_of_lightgbm(tmp_path):
+    """In the format that LightGBM writes, by hand: of five leaves two have fewer than 10 persons."""
+    trees = [
+        "num_leaves=3\nthreshold=0.5 1.5\nleaf_value=0.1 0.2 0.3\nleaf_count=50 7 63\ninternal_count=120 70\n\n\n",
+        "num_leaves=2\nthreshold=2.5\nleaf_value=0.1 0.2\nleaf_count=4 116\ninternal_count=120\n\n\n",
+    ]
+    trees = [f"Tree={place}\n{tree}" for place, tree in enumerate(trees)]
+    head = f"tree\nversion=v4\nnum_class=1\ntree_sizes={' '.join(str(len(tree)) for tree in trees)}\n\n"
+    path = tmp_path / "model.txt"
+    path.write_text(head + "".join(trees) + "end of trees\n\nparameters:\n\nend of parameters\n")
+    found = checks(path)["persons per leaf"]
+    assert (found.verdict, found.value) == (CheckVerdict.FAILS, 4)
+    assert found.reason == "2 of 5 leaves have fewer"
+
+
 def test_within_a_pipeline_the_records_are_those_of_the_last_step():
     alone = linear_model.Ridge(5.0).fit(preprocessing.StandardScaler().fit_transform(X), VALUES)
     scaled = preprocessing.StandardScaler().fit_transform(X)

@@ -2,6 +2,7 @@
 
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -198,6 +199,21 @@ def test_onnx_of_arrays_of_a_shape():
     for other in (images.reshape(4, 6), images.transpose(0, 2, 1), images[..., None], images[:, 0, 0]):
         with pytest.raises(ModelError, match=r"in the shape \[None, 2, 3\], and the records are given as"):
             function(other)
+
+
+def test_the_one_input_of_a_session_takes_arrays_of_a_shape():
+    """A session is asked for its inputs, its outputs and its answers, and for nothing else."""
+    images = np.arange(24).reshape(4, 2, 3)
+
+    def session(n_inputs, shape):
+        inputs = [SimpleNamespace(name=f"x{place}", type="tensor(float)", shape=shape) for place in range(n_inputs)]
+        outputs = [SimpleNamespace(name="y", type="tensor(float)")]
+        return SimpleNamespace(get_inputs=lambda: inputs, get_outputs=lambda: outputs, run=lambda _, fed: [fed["x0"]])
+
+    np.testing.assert_array_equal(SessionFunction(session(1, [None, 2, 3]))(images), images)
+    for n_inputs, shape in ((1, [None, 6]), (2, [None, 3])):
+        with pytest.raises(ModelError, match="give X in that shape"):
+            SessionFunction(session(n_inputs, shape))(images)
 
 
 def test_external_data_in_a_graph_within_a_graph_is_found(tmp_path):

@@ -35,6 +35,7 @@ FORESTS = [
     DecisionTreeClassifier(random_state=0),
     DecisionTreeClassifier(min_weight_fraction_leaf=0.1, class_weight={0: 2.0, 1: 0.5, 2: 3.0}, random_state=0),
     DecisionTreeClassifier(ccp_alpha=0.005, class_weight="balanced", random_state=0),
+    DecisionTreeClassifier(max_leaf_nodes=3, class_weight="balanced", random_state=0),
     ExtraTreeClassifier(random_state=0),
     RandomForestClassifier(7, random_state=0),
     RandomForestClassifier(7, max_samples=9, random_state=0),

@@ -259,6 +259,8 @@ def test_the_covariance_of_means_is_that_of_many_tables():
 def test_what_does_not_vary_is_independent():
     found = as_correlation(np.array([[4.0, 2.0, 0.0], [2.0, 4.0, 0.0], [0.0, 0.0, 0.0]]))
     assert found == pytest.approx(np.array([[1.0, 0.5, 0.0], [0.5, 1.0, 0.0], [0.0, 0.0, 1.0]]))
+    rounded = as_correlation(np.array([[1.0, 9e-15], [9e-15, 1e-28]]))  # of what varies by rounding
+    assert rounded == pytest.approx(np.eye(2))
     negative = as_correlation(np.array([[1.0, 2.0], [2.0, 1.0]]))  # no covariance: one eigenvalue is -1
     assert negative == pytest.approx(np.ones((2, 2)))
 

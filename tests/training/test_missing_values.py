@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from sklearn.compose import make_column_transformer
 from sklearn.discriminant_analysis import LinearDiscriminantAnalysis
+from sklearn.ensemble import RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LinearRegression, LogisticRegression, Ridge
 from sklearn.naive_bayes import GaussianNB
@@ -15,7 +16,7 @@ from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
 from leakgauge.errors import ModelError
 from leakgauge.records import Native, Records
-from leakgauge.training import EachModel, SklearnLearner, leave_one_out, train_many
+from leakgauge.training import EachModel, Job, RandomForest, Randomness, SklearnLearner, leave_one_out, plan, train_many
 
 TEXT, NUMBERS = ["ward", "drug"], ["age", "dose"]
 
@@ -81,3 +82,19 @@ def test_missing_numbers_that_reach_the_learner_are_refused_as_it_refuses_them()
     learner = SklearnLearner(make_pipeline(make_column_transformer(("passthrough", NUMBERS)), LogisticRegression()))
     with pytest.raises(ModelError, match="missing values"):
         train_many(learner, people, leave_one_out(80), people.features[:3], seed=0)
+
+
+FOREST = RandomForest(((0.0,), (0.0,)), n_trees=3)
+
+
+@pytest.mark.parametrize(
+    ("engine", "learner"),
+    [("forests", SklearnLearner(RandomForestClassifier(3))), ("trees", FOREST), ("trees-asked", FOREST)],
+    ids=lambda value: value if isinstance(value, str) else "",
+)
+def test_why_forests_are_trained_one_by_one_is_said(engine, learner):
+    X, rows = np.random.default_rng(0).normal(size=(40, 2)), np.arange(4)
+    X[3, 1] = np.nan
+    people = Records.from_arrays(X, np.arange(40) % 2)
+    job = Job(learner, people, leave_one_out(40, rows), EachModel(rows[:, None]), 0, Randomness.COMMON)
+    assert plan(job).refusals[engine].words == "the records have missing values"

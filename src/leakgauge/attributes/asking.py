@@ -74,7 +74,7 @@ def ask_about_values(model: Answering, features: Floats, schema: Schema, attribu
     for start in range(0, n, rows):
         part = attribute.completed(features[start : start + rows])
         try:
-            told[start : start + rows] = ask(model, part.reshape(-1, d), schema).reshape(len(part), m, k)
+            told[start : start + rows] = ask(model, part.reshape(len(part) * m, d), schema).reshape(len(part), m, k)
         except ModelError as error:
             raise ModelError(
                 f"attribute {attribute.name!r}: the model cannot be queried with each of {m} values ({error}); "

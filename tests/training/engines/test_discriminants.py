@@ -96,6 +96,14 @@ def test_means_that_lie_on_a_line_come_under_the_cut_off():
     np.testing.assert_allclose(logs(estimator, X, y), refit_logs(estimator, X, y), rtol=1e-10)
 
 
+def test_a_cut_off_of_less_than_half_of_the_only_singular_value_leaves_no_doubt():
+    """One feature over its deviation: of the four records that stay the singular value is sqrt(4 / (4 - 2))."""
+    X, y, estimator = [[0.0], [2.0], [10.0], [11.0], [12.0]], list("aabbb"), LinearDiscriminantAnalysis(tol=0.6)
+    ready = LinearDiscriminants().prepare(job_of(estimator, Records.from_arrays(np.array(X), y)))
+    assert not ready.solved.doubtful.any()
+    np.testing.assert_allclose(logs(estimator, X, y), refit_logs(estimator, X, y), rtol=1e-10, atol=1e-12)
+
+
 def test_dummies_of_all_categories_need_no_reference_category():
     """Two sets of dummies that each sum to 1 are of rank two less than their number; without one of each, of full."""
     rng = np.random.default_rng(4)
@@ -127,9 +135,43 @@ def test_where_features_depend_on_each_other_no_query_is_answered_beside_them():
     )
 
 
+@pytest.mark.parametrize("solver", ["lsqr", "eigen"])
+def test_what_is_left_of_a_shrunk_covariance_without_the_record_far_away(solver):
+    """Ten digits of the trace are the one record's: what subtraction leaves of it is not enough, and it is trained."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 2)), np.repeat(["a", "b"], 15)
+    X[3] = 1e5, 3e4
+    estimator = LinearDiscriminantAnalysis(solver=solver, shrinkage=1.0)
+    np.testing.assert_allclose(logs(estimator, X, y), refit_logs(estimator, X, y), rtol=1e-8, atol=1e-8)
+
+
 def test_one_class_is_refused():
     job = job_of(LinearDiscriminantAnalysis(), Records.from_arrays(np.arange(4.0)[:, None], list("aaaa")))
     assert str(LinearDiscriminants().prepare(job)) == "there is only one class"
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        LinearDiscriminantAnalysis(),
+        LinearDiscriminantAnalysis(solver="lsqr", shrinkage=0.3),
+        LinearDiscriminantAnalysis(solver="eigen", priors=[0.2, 0.3, 0.5]),
+        QuadraticDiscriminantAnalysis(reg_param=0.1),
+        QuadraticDiscriminantAnalysis(priors=[0.2, 0.3, 0.5]),
+    ],
+    ids=str,
+)
+@pytest.mark.parametrize("own", [False, True])
+def test_what_others_are_told_equals_the_slow_twin(estimator, own):
+    """The same queries for all models, or three records for each; classes of different sizes and shapes, far from 0."""
+    rng = np.random.default_rng(7)
+    y = np.repeat([0, 1, 2], [8, 12, 16])
+    X = rng.normal(size=(36, 2)) @ [[1.0, 0.4], [0.0, 2.0]] + np.array([[3.0, -1.0], [4.0, 1.0], [2.0, 2.0]])[y]
+    queries = EachModel(rng.integers(0, 36, (36, 3))) if own else rng.normal(size=(4, 2)) + 2
+    job = Job(SklearnLearner(estimator), Records.from_arrays(X, y), leave_one_out(36), queries, 0, Randomness.COMMON)
+    ready = ENGINES[type(estimator)].prepare(job)
+    assert not ready.solved.asked(ready.case.removed, X[:1])[1].any()
+    np.testing.assert_allclose(ready.all().answers, Refit().prepare(job).all().answers, rtol=1e-9, atol=1e-12)
 
 
 def test_other_solvers_of_qda_are_refused():

@@ -46,11 +46,12 @@ class Asker:
     form: str = field(init=False)
     kept: KeptAnswers = field(init=False, repr=False)
     transport: Transport = field(init=False, repr=False)
-    _asked: set[str] = field(default_factory=set, init=False, repr=False)
+    _asked: set[str] = field(init=False, repr=False)
 
     def __post_init__(self) -> None:
         self.wire = WIRES[self.endpoint.protocol](self.endpoint, self.schema)
         self.transport = Transport(self.endpoint, self.wire.url)
+        self._asked = set()
         self._take(self.wire.forms[0])
 
     def _take(self, form: str) -> None:

@@ -235,13 +235,15 @@ class QuadraticDiscriminants(DiscriminantAnalysis):
         """The own class with the record taken out, all other classes as they are."""
         present = case.present
         tol = float(case.estimator.tol)
-        groups = [ClassScatter.of(case, int(k)) for k in present]
-        for k, group in zip(present, groups, strict=True):
+        groups: list[ClassScatter] = []
+        for k in present:
+            group = ClassScatter.of(case, int(k))
             if group.n < max(case.matrix.shape[1], 2) or not group.values(group.n).min() > CUTOFF_FACTOR * tol:
                 return (
                     f"the covariance of class {case.classes[k]} is singular, or near the cut-off tol={tol:g}; raise "
                     "reg_param"
                 )
+            groups.append(group)
         return QuadraticScores(case, present, groups)
 
 

@@ -172,6 +172,17 @@ def test_every_record_left_out_equals_a_fit_without_it(C, data):
     np.testing.assert_allclose(scores_without(p, which, close=1e-9), slow, atol=1.5e-9)
 
 
+@pytest.mark.parametrize(
+    ("ages", "ill"), [([20.0, 5, 2, 2], [0, 1, 0, 1]), ([2.0, 5, 1, 7, 0, 2, 5], [0, 0, 0, 1, 0, 0, 1])]
+)
+def test_a_score_is_off_by_no_more_than_may_be(ages, ill):
+    """Of records that hold the fit nearly alone: what one moves in the scores is many times what it moves elsewhere."""
+    p, which = problem(10.0, np.array(ages)[:, None], np.array(ill)), np.arange(len(ill))
+    slow = scores_of_refits(p, which)
+    for close in 10.0 ** np.arange(-1, -6.5, -0.5):
+        np.testing.assert_allclose(scores_without(p, which, close), slow, rtol=0, atol=close)
+
+
 @pytest.mark.parametrize("way", [SecondOrder, Remainders])
 def test_with_many_more_records_than_columns_either_way_gives_the_same(way, monkeypatch):
     """The sums of second order settle most records, and those by records all; both equal the refits."""
@@ -509,6 +520,31 @@ def test_the_worked_example_behind_an_imputer():
     )
     found = LogisticRegressionNewton().prepare(job).all().answers[:, 0]
     np.testing.assert_allclose(found[:, 1] - found[:, 0], expected, atol=1e-7)
+
+
+def test_no_record_is_left_out_by_a_fit_of_its_own_behind_an_imputer(monkeypatch):
+    """Those with values to fill in and those without: the one fit is that of all records."""
+    fitted = []
+    real = logistic.minimum
+
+    def counted(problem, start=None):
+        fitted.append(len(problem.y))
+        return real(problem, start)
+
+    monkeypatch.setattr(logistic, "minimum", counted)
+    some = np.where(np.random.default_rng(6).random(X.shape) < 0.1, np.nan, X)
+    steps = (SimpleImputer(), StandardScaler(), LogisticRegression(**TIGHT))
+    job = Job(
+        SklearnLearner(make_pipeline(*steps)),
+        Records.from_arrays(some, Y),
+        leave_one_out(200),
+        EachModel(np.arange(200)[:, None]),
+        0,
+        Randomness.COMMON,
+    )
+    found = LogisticRegressionNewton().prepare(job).all().answers
+    assert fitted == [200]
+    np.testing.assert_allclose(found, Refit().prepare(job).all().answers, atol=1e-7)
 
 
 @pytest.mark.parametrize("C", [0.01, 1.0, 30.0])

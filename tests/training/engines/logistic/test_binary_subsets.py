@@ -460,6 +460,15 @@ def test_the_bound_holds_for_any_weights_and_is_not_far_off_for_one_feature(inte
     assert tightest < 300
 
 
+@pytest.mark.parametrize("place", [0, 999, 1000, 2001])
+def test_the_record_farthest_away_counts_wherever_it_stands(place):
+    """By the hand: without intercept and with C = 1 a record is as far away as it is long."""
+    X = np.random.default_rng(27).uniform(-1, 1, (2002, 2))
+    X[place] = 30.0, 40.0
+    job = job_of(LogisticRegression(fit_intercept=False), Records.from_arrays(X, np.arange(2002) % 2), everything(2002))
+    assert LogisticRegressionSubsets().pool(job).radius == pytest.approx(50.0)
+
+
 @pytest.mark.timeout(60)
 def test_newton_steps_that_go_in_circles_come_to_an_end(monkeypatch):
     """A gradient that shrinks wherever a step leads, at a value that stays: by the old metric each step gains."""

@@ -222,6 +222,15 @@ def test_real_measurements_on_their_own_scales(data, C):
     check(LogisticRegression(C=C), records, halves(records, 4))
 
 
+@pytest.mark.parametrize("make", [some_people, categories])
+def test_gradients_lead_so_near_to_the_minima_that_one_step_of_newton_is_enough(make, monkeypatch):
+    records, steps = make(200, 5), []
+    step = softmax_subsets._newton_step
+    monkeypatch.setattr(softmax_subsets, "_newton_step", lambda *args: steps.append(1) or step(*args))
+    run(LogisticRegression(), records, halves(records, 8))
+    assert len(steps) == 1
+
+
 @pytest.mark.parametrize("size", [100, 20])
 def test_hardly_any_penalty_takes_a_metric_of_each_model(size, monkeypatch):
     """The bound by the penalty says nothing here; Newton's method for each model alone goes on."""
