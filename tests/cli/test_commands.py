@@ -271,6 +271,12 @@ def test_gate_does_not_believe_verdicts_in_the_file(cli: Callable, config: Writt
         for finding in audit["findings"]:
             finding |= {"verdict": "passes", "reason": "all is well", "remedy": ""}
     path.write_text(json.dumps(content))
+    refused = cli("gate", "run")
+    assert (refused.code, refused.out) == (2, "")
+    assert "result.json in run was changed since the audit, or is damaged" in refused.err
+    (Path("run") / "checksums.sha256").write_text("nothing")
+    assert cli("gate", "run").code == 2
+    (Path("run") / "checksums.sha256").unlink()  # of a file alone nothing is known
     printed = cli("gate", "run")
     assert printed.code == 1
     assert "not signed" in printed.err
@@ -282,6 +288,8 @@ def test_gate_does_not_believe_verdicts_in_the_file(cli: Callable, config: Writt
     assert "<title>Fails" in (Path("run") / "report.html").read_text()
     content["audits"][0]["findings"] = []
     path.write_text(json.dumps(content))
+    assert cli("gate", "run").code == 2  # the report wrote checksums
+    (Path("run") / "checksums.sha256").unlink()
     assert cli("gate", "run").code == 1
     content["audits"][0] |= {"attacks": [], "influence": None}
     path.write_text(json.dumps(content))

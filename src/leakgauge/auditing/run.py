@@ -190,6 +190,18 @@ class Run:
             return [name for name in names if self.broken_seals().get(name) == "changed"]
         return []
 
+    def require_unchanged(self, name: str) -> None:
+        """Refuse to go by a file that is not as the audit left it, where there are checksums to see it by.
+
+        Raises:
+            StoreError: it was changed, or the checksums cannot be read.
+        """
+        if (self.folder / CHECKSUMS).exists() and self.broken_seals().get(name) == "changed":
+            raise StoreError(
+                f"{name} in {self.folder} was changed since the audit, or is damaged: its checksum is another one; "
+                "run the audit again, or leakgauge report on the folder if the change is right"
+            )
+
     def written(self) -> Document:
         """The result of the finished audit as it stands in the file, verdicts and all."""
         refuse_links(self.folder)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from leakgauge.cli._options import RunFolder, tell_of_changes
+from leakgauge.cli._options import RunFolder
 
 if TYPE_CHECKING:
     from leakgauge.auditing import Document
@@ -59,9 +59,10 @@ def gate(
 ) -> int:
     """Apply the release rule to a finished audit: one line for each finding, the verdict, and the exit code.
 
-    Every finding is judged again from the estimates in result.json; verdicts written there are not trusted. The file
-    is not signed: anyone who can write to it can change the estimates, and the rule of the audit where no limits are
-    given here. Nothing is measured again.
+    Every finding is judged again from the estimates in result.json; verdicts written there are not trusted. A file
+    with another checksum than the audit's is refused. It is not signed: anyone who can write to the folder can change
+    the estimates and the checksums, and the rule of the audit where no limits are given here. Nothing is measured
+    again.
 
     On GitHub it also writes annotations (an error for what fails, a warning for what it cannot tell) and the step
     summary.
@@ -81,7 +82,7 @@ def gate(
 
     with Run(run).as_read():
         written = Run(run).written()
-        tell_of_changes(run, "result.json")
+        Run(run).require_unchanged("result.json")
         document = apply(written, _limits(dtp, advantage, property, tpr_ratio, all_attacks=all_attacks))
         if (judged := apply(written, Limits()).verdict) is not written.verdict:
             remark(f"result.json states “{written.verdict}”, but its estimates imply “{judged}”; the estimates count")
