@@ -236,9 +236,19 @@ def _short(node: ast.AST | None) -> str:
     return text.split("\n", 1)[0]
 
 
+def _any_length(tree: ast.AST) -> set[ast.AST]:
+    """The 1 of each ``reshape(…, -1)``, for which any other number says the same."""
+    calls = (call for call in ast.walk(tree) if isinstance(call, ast.Call) and _named(call.func) == "reshape")
+    return {arg.operand for call in calls for arg in call.args if isinstance(arg, ast.UnaryOp)}
+
+
 def mutants(file: str, lines: set[int] | None = None) -> Iterator[Mutant]:
     """Every mutant of a file, or of some of its lines."""
-    for place, (_, node) in enumerate(places(ast.parse((ROOT / file).read_text("utf-8")))):
+    tree = ast.parse((ROOT / file).read_text("utf-8"))
+    of_any_length = _any_length(tree)
+    for place, (_, node) in enumerate(places(tree)):
+        if node in of_any_length:
+            continue
         line = getattr(node, "lineno", None)
         if line is None or (lines is not None and not lines & set(range(line, node.end_lineno + 1))):  # type: ignore[attr-defined]
             continue

@@ -10,7 +10,7 @@ from sklearn import ensemble, gaussian_process, neighbors, svm
 
 from leakgauge.errors import DataError, ModelError
 from leakgauge.inspecting import Kind, as_seen, cleaned, inspect, read_model, written
-from leakgauge.inspecting.formats import onnx_content
+from leakgauge.inspecting.formats import onnx_content, xgboost_content
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(200, 3))
@@ -98,6 +98,32 @@ def test_counts_of_xgboost_are_people():
     for classes in (True, False):
         content = translated(booster("xgboost", classes=classes).get_booster())
         assert content["trees"][0]["sum_hessian"][0] == pytest.approx(200, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("objective", "base", "persons"),
+    [
+        ("binary:logistic", 0.5, [12, 8, 4]),
+        ("binary:logistic", 0.2, [18.75, 12.5, 6.25]),
+        ("binary:logistic", 0.0, [3, 2, 1]),
+        ("reg:squarederror", 0.5, [3, 2, 1]),
+    ],
+)
+def test_counts_of_a_file_of_xgboost_by_hand(objective, base, persons):
+    """A person counts p (1 - p), which at the base of 0.5 is a quarter; nothing is divided by 0."""
+    tree = {
+        "left_children": [1, -1, -1],
+        "split_conditions": [0.5, 1.0, 2.0],
+        "sum_hessian": [3.0, 2.0, 1.0],
+        "base_weights": [0.0, 1.0, 2.0],
+        "loss_changes": [3.0, 0.0, 0.0],
+    }
+    learner = {
+        "objective": {"name": objective},
+        "learner_model_param": {"base_score": f"[{base}]"},
+        "gradient_booster": {"model": {"trees": [tree]}},
+    }
+    assert xgboost_content({"learner": learner})["trees"][0]["sum_hessian"] == pytest.approx(persons)
 
 
 def test_words_and_paths_of_lightgbm(tmp_path):
