@@ -9,7 +9,8 @@ covered* if none does. Which tests run a line is measured once (the map, kept in
 tests or sources changed), and those tests run cheapest first. What was found is kept in FOLDER as well:
 ``mutants.jsonl``, a line for each mutant, the newest last. A survivor is tried anew by a further call.
 
-`EQUAL` lists the mutants that no test can kill, as nothing that a user can see changes, with the reason.
+scripts/equal-mutants.txt lists the mutants that no test can kill, as nothing that a user can see changes, with the
+reason.
 """
 
 from __future__ import annotations
@@ -29,9 +30,9 @@ import sys
 import threading
 import time
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,8 @@ EQUAL = ROOT / "scripts" / "equal-mutants.txt"
 SECONDS = 240.0
 """Of measured time of the tests that are run against one mutant, at most."""
 TESTS = 400
+OF_DEFAULTS = "tests/test_signatures.py"
+"""The tests of what modules define when they are imported, defaults of arguments before all."""
 LEAST = 8
 """Mutants of a package, where it has so many."""
 
@@ -191,7 +194,11 @@ def places(tree: ast.AST) -> Iterator[tuple[tuple[str | int, ...], ast.AST]]:
 
 @dataclass(frozen=True)
 class Mutant:
-    """One change: ``change`` of the ``place`` in a file, both counted from 0 in the order in which they are found."""
+    """One change: ``change`` of the ``place`` in a file, both counted from 0 in the order in which they are found.
+
+    ``default``: of an argument's default. ``within``: the text of the line. ``nth``: of those in the file that are
+    alike in all of these, from 0.
+    """
 
     file: str
     line: int
@@ -199,6 +206,9 @@ class Mutant:
     change: int
     old: str
     new: str
+    default: bool = False
+    within: str = ""
+    nth: int = 0
 
     @property
     def package(self) -> str:
@@ -209,7 +219,12 @@ class Mutant:
     @property
     def name(self) -> str:
         """What it is in the list of those that change nothing, whatever the number of the line."""
-        return f"{self.file}: {self.old} -> {self.new}"
+        return f"{self.file}: {self.old} -> {self.new} in: {self.within}"
+
+    @property
+    def key(self) -> str:
+        """What it is as long as its line is there, wherever that is."""
+        return f"{self.name} #{self.nth}"
 
     def source(self) -> str:
         """The file with the change."""
@@ -244,19 +259,23 @@ def _any_length(tree: ast.AST) -> set[ast.AST]:
 
 def mutants(file: str, lines: set[int] | None = None) -> Iterator[Mutant]:
     """Every mutant of a file, or of some of its lines."""
-    tree = ast.parse((ROOT / file).read_text("utf-8"))
+    text = (ROOT / file).read_text("utf-8")
+    rows, alike, tree = text.splitlines(), Counter[str](), ast.parse(text)
     of_any_length = _any_length(tree)
-    for place, (_, node) in enumerate(places(tree)):
-        if node in of_any_length:
-            continue
+    for place, (path, node) in enumerate(places(tree)):
         line = getattr(node, "lineno", None)
-        if line is None or (lines is not None and not lines & set(range(line, node.end_lineno + 1))):  # type: ignore[attr-defined]
+        if line is None or node in of_any_length:
             continue
-        old = _short(node)
+        old, default = _short(node), not {"defaults", "kw_defaults"}.isdisjoint(path)
         for number, change in enumerate(changes(node)):
             new = _short(change(copy.deepcopy(node)))
-            if new != old:
-                yield Mutant(file, line, place, number, old, new)
+            if new == old:
+                continue
+            mutant = Mutant(file, line, place, number, old, new, default, rows[line - 1].strip())
+            mutant = replace(mutant, nth=alike[mutant.name])
+            alike[mutant.name] += 1
+            if lines is None or lines & set(range(line, node.end_lineno + 1)):  # type: ignore[attr-defined]
+                yield mutant
 
 
 def changed_since(commit: str) -> dict[str, set[int]]:
@@ -275,8 +294,14 @@ def changed_since(commit: str) -> dict[str, set[int]]:
     return found
 
 
-def sampled(files: Iterable[str], count: int, seed: int) -> list[Mutant]:
-    """``count`` mutants, as many of a package as its share of all, and `LEAST` at least; one of a place at most."""
+def sampled(files: list[str], count: int, seed: int, kept: Path) -> list[Mutant]:
+    """``count`` mutants, as many of a package as its share of all, and `LEAST` at least; one of a place at most.
+
+    They are drawn once, and kept in a file: a further call has those of them whose lines are still there.
+    """
+    if kept.exists():
+        keys = set(json.loads(kept.read_text("utf-8")))
+        return [mutant for file in files for mutant in mutants(file) if mutant.key in keys]
     packages: dict[str, list[Mutant]] = defaultdict(list)
     rng = random.Random(seed)
     for file in files:
@@ -290,7 +315,9 @@ def sampled(files: Iterable[str], count: int, seed: int) -> list[Mutant]:
         name: rng.sample(found, min(len(found), max(LEAST, round(count * len(found) / whole))))
         for name, found in sorted(packages.items())
     }
-    return [mutant for found in chosen.values() for mutant in found]
+    drawn = [mutant for found in chosen.values() for mutant in found]
+    kept.write_text(json.dumps([mutant.key for mutant in drawn], indent=0), "utf-8")
+    return drawn
 
 
 # Which tests run which lines
@@ -427,6 +454,7 @@ class Map:
             "where file = ? and num_in_numbits(?, bits)",
             (mutant.file, mutant.line),
         ).fetchall()
+        defines = not rows or mutant.default
         if rows:
             shared = {home for _, part, home in rows if part == "setup"}
             tests = {test for test, _, _ in rows}
@@ -438,7 +466,7 @@ class Map:
         seconds: dict[str, float] = {}
         own: dict[str, bool] = {}
         for test, home, time_of in self._base.execute("select test, home, seconds from tests"):
-            if home in homes and (test in tests or home in shared):
+            if home in homes and (test in tests or home in shared or (defines and home == OF_DEFAULTS)):
                 seconds[test] = time_of
                 own[test] = mutant.package not in home
         chosen, spent = [], 0.0
@@ -625,6 +653,11 @@ def _table(results: dict[str, dict[str, Any]]) -> str:
     return "\n".join(rows)
 
 
+def _code(text: str) -> str:
+    """For a cell of a table."""
+    return "`" + (text if len(text) <= 100 else f"{text[:97]}...").replace("|", "\\|").replace("`", "'") + "`"
+
+
 def main() -> None:
     """Read the command line, and run."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
@@ -646,7 +679,7 @@ def main() -> None:
         rooms = sorted({f"tests/{mutant.package}" for mutant in found if (ROOT / "tests" / mutant.package).is_dir()})
     else:
         files = sorted(str(path.relative_to(ROOT)) for path in (ROOT / SOURCES).rglob("*.py"))
-        found = sampled(files, chosen.sample, chosen.seed)
+        found = sampled(files, chosen.sample, chosen.seed, folder / f"sample-{chosen.sample}-{chosen.seed}.json")
         found = [mutant for mutant in found if not chosen.packages or mutant.package in chosen.packages]
         rooms = []
     homes = _homes(chosen.tests or rooms or ["tests", SOURCES])
@@ -656,7 +689,7 @@ def main() -> None:
     found = [mutant for mutant in found if mutant.name not in equal]
     file = folder / "mutants.jsonl"
     results: dict[str, dict[str, Any]] = {}
-    keys = {f"{mutant.name} @{mutant.place}.{mutant.change}": mutant for mutant in found}
+    keys = {mutant.key: mutant for mutant in found}
     if file.exists():
         for line in file.read_text("utf-8").splitlines():
             result = json.loads(line)
@@ -685,7 +718,11 @@ def main() -> None:
     print(table)
     if chosen.write:
         about = (__doc__ or "").split("\n\n")
-        (chosen.write / "mutation.md").write_text(f"# Mutation\n\n{about[0]}\n\n{about[2]}\n\n{table}\n", "utf-8")
+        alive = [result for _, result in sorted(results.items()) if result["status"] != "killed"]
+        rows = [f"| `{r['file'].removeprefix(SOURCES + '/')}` | {_code(r['old'])} | {_code(r['new'])} |" for r in alive]
+        told = "\n".join(["| file | of | made |", "|---|---|---|", *rows])
+        page = f"# Mutation\n\n{about[0]}\n\n{about[2]}\n\n{table}\n\nNo test fails where this is changed:\n\n{told}\n"
+        (chosen.write / "mutation.md").write_text(page, "utf-8")
 
 
 if __name__ == "__main__":

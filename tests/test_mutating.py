@@ -66,9 +66,25 @@ def test_types_and_the_words_of_errors_stay(mutate, tmp_path, monkeypatch):
     assert [(mutant.old, mutant.new) for mutant in mutate.mutants("sample.py")] == [("3", "4")]
 
 
-def test_a_sample_is_the_same_for_a_seed_and_has_some_of_each_package(mutate):
+def test_a_sample_is_the_same_for_a_seed_and_has_some_of_each_package(mutate, tmp_path):
     files = [f"{mutate.SOURCES}/{file}" for file in FILES]
-    one, other = (mutate.sampled(files, 60, 0) for _ in range(2))
+    one, other = (mutate.sampled(files, 60, 0, tmp_path / name) for name in "ab")
     assert one == other
     assert {mutant.package for mutant in one} == {"statistics", "training", "auditing", "leakgauge"}
-    assert mutate.sampled(files, 60, 1) != one
+    assert mutate.sampled(files, 60, 1, tmp_path / "c") != one
+
+
+def test_a_sample_outlives_changes_of_other_lines(mutate, tmp_path, monkeypatch):
+    """A mutant is known by its line, wherever that stands, and which of several alike it is."""
+    monkeypatch.setattr(mutate, "ROOT", tmp_path)
+    path = tmp_path / mutate.SOURCES / "sample.py"
+    path.parent.mkdir(parents=True)
+    name, kept = f"{mutate.SOURCES}/sample.py", tmp_path / "kept.json"
+    path.write_text("def f(x):\n    return x + 1\n\n\ndef g(x, y=2):\n    return x + 1\n")
+    drawn = mutate.sampled([name], 99, 0, kept)
+    assert {mutant.nth for mutant in drawn if mutant.within == "return x + 1"} == {0, 1}
+    assert [mutant.default for mutant in drawn if mutant.old == "2"] == [True]
+    path.write_text("import os\n\n\ndef f(x):\n    return x + 1\n\n\ndef g(x, y=3):\n    return x + 1\n")
+    again = mutate.sampled([name], 99, 0, kept)
+    assert {mutant.key for mutant in again} == {mutant.key for mutant in drawn if mutant.old != "2"}
+    assert {mutant.line for mutant in again} == {5, 9}

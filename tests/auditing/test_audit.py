@@ -13,7 +13,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 from leakgauge.auditing import Queries, ReleasedOutputs, ReleaseRule, Settings, Verdict, audit, judge, overall
 from leakgauge.errors import ConfigError, DataError, ModelError
-from leakgauge.models import FunctionProbabilities, ProbabilityAccess
+from leakgauge.models import FunctionProbabilities, ProbabilityAccess, RegressionAccess
 from leakgauge.records import Records
 from leakgauge.statistics import Estimate
 from leakgauge.training import FunctionLearner, SklearnLearner
@@ -268,6 +268,26 @@ def test_who_can_only_ask_holds_records_known_to_be_outside():
     named = audit(asked, **parts, settings=Settings(attacks=("population",), population=0.5))
     assert [attack.name for attack in named.attacks] == ["population"]
     assert named.description.n_population == 100
+    shadowed = audit(asked, learner=LogisticRegression(), **parts, settings=Settings(n_shadows=8, n_influence=0))
+    assert (shadowed.description.n_population, shadowed.description.n_holdout) == (0, 200)
+
+
+def test_what_cannot_be_released_is_refused_before_the_model_is_asked():
+    """Queries may cost something."""
+    X = np.random.default_rng(0).normal(size=(60, 2))
+
+    class Numbers(RegressionAccess):
+        n = 0
+
+        def predict(self, X):
+            self.n += 1
+            return X[:, 0]
+
+    asked = Numbers()
+    for released in ("labels", "binned"):
+        with pytest.raises(ModelError, match=f"released = '{released}' is for classifiers"):
+            audit(asked, train=(X[:30], X[:30, 1]), holdout=(X[30:], X[30:, 1]), settings=Settings(released=released))
+    assert asked.n == 0
 
 
 def test_nobody_stands_out_of_a_model_of_other_people():

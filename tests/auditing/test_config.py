@@ -413,6 +413,9 @@ def test_the_schema_is_one_and_says_the_same(people: Path) -> None:
     made = schema()
     jsonschema.Draft202012Validator.check_schema(made)
     jsonschema.validate(tomllib.loads(EVERYTHING), made)
+    for name, table in {"the file": made, **made["$defs"]}.items():
+        for key, what in table.get("properties", {}).items():
+            assert {"description", "$ref", "const"} & set(what), f"{name}: {key} is not described"
     for wrong in (
         {"data": {}},
         {"data": {"dataset": "wine", "file": "x"}},

@@ -112,6 +112,22 @@ def test_a_regressor_that_fits_the_only_person_of_a_town_exactly_fails() -> None
     assert of(result, MEMBERSHIP_TAIL_MEASURE).verdict is Verdict.FAILS
 
 
+def test_tails_err_no_more_often_beside_a_holdout_that_overlaps() -> None:
+    """Half of what a tail may err with goes to the share of the holdout that was trained on, and half to the tail."""
+    train, holdout = records()
+    model = Answering(train.features[:48, 1], 1 - 1e-9, unsure)
+    mixed = Records.from_arrays(
+        np.concatenate([holdout.features[60:], train.features[:60]]),
+        np.concatenate([holdout.labels[60:], train.labels[:60]]),
+    )
+    apart, shared = (
+        audit(model, train=train, holdout=given, settings=replace(QUICK, attacks=("confidence", "loss-threshold")))
+        for given in (holdout, replace(mixed, ids=holdout.ids))
+    )
+    assert shared.description.overlap is not None
+    assert [one.tail.level for one in shared.attacks] == pytest.approx([one.tail.level for one in apart.attacks])
+
+
 def test_what_a_tail_below_the_limit_does_not_show_is_said() -> None:
     train, holdout = records()
     few = Answering(train.features[:20, 1], 1 - 1e-9, unsure)

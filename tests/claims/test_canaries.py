@@ -94,6 +94,30 @@ def test_mislabelled_canaries_are_wrong():
         make_canaries(people(), 51, design=Design.MISLABELLED, holdout=holdout)
 
 
+@pytest.mark.parametrize("design", [Design.OUT_OF_DISTRIBUTION, Design.ORTHOGONAL, Design.SUB_PATTERN])
+def test_one_hot_groups_allow_canaries_that_leave_columns_alone(design):
+    """Others would have no category, or two."""
+    plain = people()
+    codes = np.eye(3)[np.arange(80) % 3]
+    columns = ("x", "red", "green", "blue")
+    X = np.column_stack([plain.features[:, 0], codes])
+    records = Records.from_arrays(X, plain.labels, names=columns, one_hot={"colour": columns[1:]})
+    with pytest.raises(DataError, match=f"canaries of the design {design} would be no images"):
+        make_canaries(records, 4, design=design)
+    made = make_canaries(records, 4, design=Design.MISLABELLED, holdout=records[60:], seed=0)
+    np.testing.assert_array_equal(made.records.features[:, 1:].sum(axis=1), 1)
+
+
+def test_directions_that_are_not_orthogonal_are_told_apart():
+    """By hand: K + s^2 I = [[1.25, 0.6], [0.6, 1.25]], and half of what both would add is (1.6, 1.6) / 2 * c."""
+    directions = np.array([[1.0, 0.0], [0.6, 0.8]])
+    found = decode_jointly(np.array([1.0, 2.0]), directions, shift=0.5, noise=0.5)
+    first, second = 1.0 - 0.4, 2.0 - 0.4
+    determinant = 1.25**2 - 0.6**2
+    expected = [(1.25 * first - 0.6 * second) / determinant, (1.25 * second - 0.6 * first) / determinant]
+    np.testing.assert_allclose(found, expected)
+
+
 def test_what_can_have_no_canaries_is_refused():
     images = Records.from_arrays(rng.normal(size=(10, 4)), np.arange(10) / 7)
     with pytest.raises(DataError, match="records with classes"):

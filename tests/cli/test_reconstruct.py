@@ -14,7 +14,7 @@ from sklearn.ensemble import HistGradientBoostingRegressor, RandomForestClassifi
 from sklearn.linear_model import Ridge
 from sklearn.naive_bayes import GaussianNB
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 skops = pytest.importorskip("skops.io")
 
@@ -82,6 +82,12 @@ def test_values_of_columns(cli: Callable) -> None:
     assert ".125" not in out
     np.testing.assert_allclose(pd.read_csv("values.csv").value, np.unique(AGES), atol=0.5)
     assert json.loads(cli("reconstruct", "boosting.skops", "--json").out)[0]["column"] == "x0"
+
+
+def test_columns_have_the_names_that_the_steps_before_give(cli: Callable) -> None:
+    steps = make_pipeline(PolynomialFeatures(2, include_bias=False), HistGradientBoostingRegressor(max_iter=1))
+    skops.dump(steps.fit(AGES, PAY), "named.skops")
+    assert [line.split(":")[0] for line in cli("reconstruct", "named.skops").out.splitlines()] == ["x0", "x0^2"]
 
 
 def test_what_holds_no_counts_is_refused(cli: Callable) -> None:

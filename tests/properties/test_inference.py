@@ -148,8 +148,12 @@ def test_every_variant_can_be_prepared_with_the_theorems_band(variant, two_sides
         ({"n_shadow": 0}, "n_shadow must be a whole number of at least 1"),
         ({"n_ensemble": 0}, "n_ensemble must be a whole number of at least 1"),
         ({"n_queries": -1}, "n_queries must be a whole number of at least 0"),
-        ({"penalty": 0.0}, "penalty must be above 0"),
+        ({"variant": 1}, "variant must be"),
+        ({"band": 0.5}, "band must be"),
+        ({"paper_sizes": 1}, "paper_sizes must be"),
+        ({"most_drawn": -1}, "most_drawn must be"),
         ({"most_records": 1}, "most_records must be a whole number of at least 2"),
+        ({"penalty": 0.0}, "penalty must be above 0"),
         ({"answers": AnswerKind.VALUES}, "the attack needs labels or probabilities"),
     ],
 )

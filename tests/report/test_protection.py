@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import os
 import re
 import stat
@@ -15,7 +16,7 @@ import pytest
 
 from leakgauge.auditing import Verdict
 from leakgauge.defences import Binning, Ensemble, LabelsOnly, StrongerPenalty, Unchanged
-from leakgauge.drawing.labels import LETTER, Box, place_labels
+from leakgauge.drawing.labels import LETTER, Box, _distance, place_labels
 from leakgauge.errors import StoreError
 from leakgauge.protecting import Refused
 from leakgauge.protecting.document import dump, load
@@ -280,6 +281,20 @@ def check_apart(labels, places):
         assert all(box.overlap(other) == 0 for other in boxes[:i])
         for x, y in places.values():
             assert not (box.left < x < box.right and box.top < y < box.bottom)
+
+
+@pytest.mark.parametrize(
+    ("point", "distance"),
+    [
+        ((0.0, 0.0), 3.0),  # before its beginning
+        ((10.0, 8.0), math.sqrt(17)),  # behind its end
+        ((2.0, 4.0), math.sqrt(0.5)),  # beside it
+        ((4.0, 3.0), 2 * math.sqrt(2)),
+    ],
+)
+def test_how_far_a_point_is_from_a_line(point, distance):
+    """From (0, 3) to (6, 9), by hand."""
+    assert _distance(point, (0.0, 3.0), (6.0, 9.0)) == pytest.approx(distance)
 
 
 def test_overlapping_boxes_are_found():

@@ -310,6 +310,9 @@ class TestPlots:
 
     def test_infinite_pdtp_is_drawn(self, results):
         ax = results["failing"].plot.pdtp()
+        bars = next(patch for patch in ax.patches if type(patch).__name__ == "StepPatch")
+        np.testing.assert_array_equal(bars.get_data().values, results["failing"].influence.histogram.counts)
+        assert bars.get_fill()
         assert "infinite: 26" in [text.get_text() for text in ax.get_legend().get_texts()]
 
     def test_what_was_not_measured_is_said_and_not_drawn(self, results):

@@ -13,6 +13,7 @@ from sklearn.tree import DecisionTreeClassifier
 
 from leakgauge.errors import DataError, ModelError
 from leakgauge.versions import Found, compare_versions, over_removals
+from leakgauge.versions.linear import GradientDifference, line
 
 EXACT = {"solver": "newton-cholesky", "tol": 1e-12, "max_iter": 1000}
 
@@ -487,6 +488,8 @@ def test_a_summary_over_removals():
     assert (found.categories, found.n_candidates, found.n_reconstructed) == (None, 1001, 20)
     with pytest.raises(DataError, match="one pipeline"):
         over_removals([])
+    (alone,) = over_removals(done[:1])
+    assert (alone.source, alone.rmse) == (found.source, None)
 
 
 @pytest.mark.parametrize("make", [Ridge, LinearRegression])
@@ -496,3 +499,30 @@ def test_labels_of_the_records_that_stayed_are_enough(make):
     for given in ((X, Y), (X[1:], Y[1:])):
         done = compare_versions(old, new, public=PUBLIC, records=given, truth=(X[:1], Y[:1]))
         assert done.traces[0].found is Found.RECORD
+
+
+@pytest.mark.parametrize(
+    ("size", "typical", "nothing", "sure"),
+    [
+        (0.0, 0.0, True, False),
+        (0.9, 100.0, True, False),
+        (0.9, 99.0, False, False),  # a record might not show either
+        (1.5, 1000.0, False, False),
+        (9.9, 1000.0, False, False),
+        (10.0, 0.0, False, True),
+    ],
+)
+def test_when_a_difference_is_nothing_and_when_it_is_a_record(size, typical, nothing, sure):
+    """Times what rounding may leave: below 1 it is nothing where a record would be 100, and from 10 on it is one."""
+    floor = np.array([[2.0], [3.0]])
+    found = GradientDifference(np.array([[0.0], [-size]]) * 3, floor, np.array([[0.0], [typical]]) * 3, None)
+    assert (found.is_nothing, found.is_sure) == (nothing, sure)
+
+
+def test_a_column_that_no_step_changes_is_left_exactly_as_it_is():
+    """Beside one that is scaled otherwise: rounding must not move it."""
+    old = np.random.default_rng(3).normal(size=(50, 2)) * 1e3 + 1e5
+    slope, shift, misfit = line(old, np.column_stack([old[:, 0], 2 * old[:, 1] + 3]))
+    assert (slope[0], shift[0]) == (1.0, 0.0)
+    assert (slope[1], shift[1]) == pytest.approx((2.0, 3.0), rel=1e-6)
+    assert misfit < 1e-12

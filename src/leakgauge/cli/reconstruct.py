@@ -61,7 +61,7 @@ def reconstruct(
     if others is not None:
         text, measures, table = _last_record(model, others, target)
     elif hasattr(last, "_bin_mapper"):
-        text, measures, table = _column_values(last)
+        text, measures, table = _column_values(model, last)
     else:
         known = {
             name: None if path is None else features_of(model, path, target)[0]
@@ -95,11 +95,11 @@ def _last_record(model: Any, others: Path, target: str | None) -> tuple[str, Any
     return text, {"status": "found", "signal": found.signal}, (header, [[*found.features.tolist(), found.label]])
 
 
-def _column_values(model: Any) -> tuple[str, Any, Any]:
+def _column_values(model: Any, last: Any) -> tuple[str, Any, Any]:
     from leakgauge.reconstruction import column_values
 
-    found = column_values(model)
-    names = _names(model, model.n_features_in_)
+    found = column_values(last)
+    names = _names(model, last.n_features_in_)
     measures = [
         {"column": names[one.column], "values": len(one.values), "width": one.width, "decimals": one.decimals}
         for one in found

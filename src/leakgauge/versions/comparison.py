@@ -20,9 +20,6 @@ PENALTIES = ("alpha", "C", "penalty", "l1_ratio", "fit_intercept", "intercept_sc
 STORED_ROWS = ("_fit_X", "X_fit_", "X_train_", "support_vectors_")
 """Attributes in which neighbours, kernel methods and support vector machines keep training records."""
 
-SURE = 10.0
-"""Times that a difference must be above what rounding and solvers may leave, for a record to be found."""
-
 SOLVE = "fit both versions with tol=1e-8"
 
 Names: TypeAlias = tuple[str, ...]
@@ -387,9 +384,9 @@ def _separated(difference: linear.GradientDifference, version: Minimum, rows: Fl
 
 
 def _found(difference: linear.GradientDifference, case: _Case) -> Found:
-    if difference.signal >= SURE:
+    if difference.is_sure:
         return Found.RECORD if case.n_changed == 1 else Found.MEAN
-    if not difference.G.any() or (difference.signal < 1 and difference.would_show >= SURE**2):
+    if difference.is_nothing:
         return Found.NOTHING
     size, floor = float(np.abs(difference.G).max()), float(difference.floor.max())
     left = "an unknown gradient" if np.isinf(floor) else f"a gradient of {floor:.2g}"

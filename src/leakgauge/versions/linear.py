@@ -102,6 +102,10 @@ def line(old: Floats, new: Floats) -> tuple[Floats, Floats, float]:
     return slope, shift, float(misfit.max(initial=0.0))
 
 
+SURE = 10.0
+"""Times that a difference must be above what rounding and solvers may leave, for a record to be found."""
+
+
 @dataclass(frozen=True)
 class GradientDifference:
     """The sum over the removed records of x̃ times their residual in the second version.
@@ -127,6 +131,16 @@ class GradientDifference:
     def would_show(self) -> float:
         """How many times its floor the difference would be for a typical record."""
         return _largest_ratio(self.typical, self.floor)
+
+    @property
+    def is_sure(self) -> bool:
+        """Whether it is a record's, beyond what rounding and solvers may leave."""
+        return self.signal >= SURE
+
+    @property
+    def is_nothing(self) -> bool:
+        """Whether it is nothing: nothing is left, or no more than rounding may leave, where a record would show."""
+        return not self.G.any() or (self.signal < 1 and self.would_show >= SURE**2)
 
     @property
     def rank(self) -> int:
