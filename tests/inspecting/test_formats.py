@@ -346,6 +346,22 @@ def test_every_type_of_an_onnx_tensor_is_read(kind, dtype):
     np.testing.assert_array_equal(read, values)
 
 
+def test_attributes_of_onnx_are_read_alone_and_as_lists():
+    """A whole number is field 3 and a list of them field 8, a float 2 and 7, a text 4 and 9."""
+
+    def attribute(name, *parts):
+        return field(5, 2, field(1, 2, name) + b"".join(parts))
+
+    half, third = (np.float32(value).tobytes() for value in (0.5, 0.25))
+    node = attribute(b"axis", field(3, 0, 7)) + attribute(b"axes", field(8, 0, 1), field(8, 0, 2))
+    node += attribute(b"alpha", field(2, 5, half)) + attribute(b"scales", field(7, 2, half + third))
+    node += attribute(b"mode", field(4, 2, b"linear")) + attribute(b"labels", field(9, 2, b"a"), field(9, 2, b"b"))
+    (read,) = onnx_content(field(1, 0, 8) + field(7, 2, field(1, 2, node)))["graph"]["node"]
+    numbers = {name: read[name].tolist() for name in ("axis", "axes", "alpha", "scales")}
+    assert numbers == {"axis": [7], "axes": [1, 2], "alpha": [0.5], "scales": [0.5, 0.25]}
+    assert (read["mode"], read["labels"]) == (["linear"], ["a", "b"])
+
+
 def test_halves_of_onnx_are_read_from_bytes_and_from_whole_numbers():
     values = np.array([1.0, 2.5, -3.0], np.float32)
     upper = (values.view(np.uint32) >> 16).astype("<u2")
