@@ -251,13 +251,20 @@ def _short(node: ast.AST | None) -> str:
     return text.split("\n", 1)[0]
 
 
+def _any_length(tree: ast.AST) -> set[ast.AST]:
+    """The 1 of each ``reshape(…, -1)``, for which any other number says the same."""
+    calls = (call for call in ast.walk(tree) if isinstance(call, ast.Call) and _named(call.func) == "reshape")
+    return {arg.operand for call in calls for arg in call.args if isinstance(arg, ast.UnaryOp)}
+
+
 def mutants(file: str, lines: set[int] | None = None) -> Iterator[Mutant]:
     """Every mutant of a file, or of some of its lines."""
     text = (ROOT / file).read_text("utf-8")
-    rows, alike = text.splitlines(), Counter[str]()
-    for place, (path, node) in enumerate(places(ast.parse(text))):
+    rows, alike, tree = text.splitlines(), Counter[str](), ast.parse(text)
+    of_any_length = _any_length(tree)
+    for place, (path, node) in enumerate(places(tree)):
         line = getattr(node, "lineno", None)
-        if line is None:
+        if line is None or node in of_any_length:
             continue
         old, default = _short(node), not {"defaults", "kw_defaults"}.isdisjoint(path)
         for number, change in enumerate(changes(node)):

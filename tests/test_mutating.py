@@ -51,6 +51,7 @@ def test_each_mutant_is_the_file_with_one_change(mutate, file):
         ("a if b else c", {"a if not b else c"}),
         ("0.5", {"1.0"}),
         ("'text' + a", set()),
+        ("x.reshape(2, -1)", {"3"}),
     ],
 )
 def test_what_is_changed(mutate, tmp_path, monkeypatch, text, expected):

@@ -7,8 +7,10 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
 from leakgauge.attributes import inversion
+from leakgauge.attributes.attacks import ATTACKS, AttributeEvidence
 from leakgauge.attributes.guesses import NONE, checked_prior, highest, likeliest, posterior
 from leakgauge.errors import ConfigError, DataError, ModelError
+from leakgauge.models import AnswerKind
 from leakgauge.theory import inversion_success
 
 ERRORS = hnp.arrays(np.float64, (5, 3), elements=st.floats(-10, 10))
@@ -90,6 +92,19 @@ def test_ties_go_to_the_first_in_order_and_the_prior_decides_where_the_model_is_
     assert posterior([[np.inf, np.inf, 3.0]], [0.3, 0.4, 0.3]).values.tolist() == [1]
     each = posterior(np.zeros((2, 2)), [[0.9, 0.1], [0.1, 0.9]])
     assert each.values.tolist() == [0, 1]
+
+
+@pytest.mark.parametrize("size", [1.0, 1e6])
+def test_errors_of_a_model_that_fits_exactly_are_equal_but_for_rounding(size):
+    """Errors of some units of the last place of the response tell nothing, and the prior decides between the values."""
+    answers = size * (1 + np.finfo(float).eps * np.array([[[3.0], [1.0], [0.0]], [[0.0], [1.0], [9e15]]]))
+    prior = np.array([0.5, 0.3, 0.2])
+    evidence = AttributeEvidence(
+        AnswerKind.VALUES, answers[:1], np.full(1, size), prior, np.zeros((1, 0)), np.zeros(0, bool), 0.0, scale=size
+    )
+    for name in ("inversion", "inversion-likelihood"):
+        (attack,) = (one for one in ATTACKS if one.name == name)
+        assert attack.guess(evidence).values.tolist() == [0]
 
 
 def test_the_likeliest_value_is_named_however_rare():

@@ -18,7 +18,7 @@ import leakgauge as lg
 from leakgauge.errors import EndpointError, ModelError
 from leakgauge.models import answers, open_endpoint
 from leakgauge.models.endpoints.kept import KeptAnswers
-from leakgauge.models.endpoints.transport import seconds_of
+from leakgauge.models.endpoints.transport import Transport, seconds_of
 from leakgauge.records import Records
 
 pytestmark = pytest.mark.long
@@ -138,6 +138,19 @@ def test_a_fault_that_stays_is_told_in_one_line(serve, servers, kind, said):
     assert "Meier" not in str(e.value)
     assert "\n" not in str(e.value)
     assert time.monotonic() - began < 10
+
+
+def test_waits_double_up_to_the_longest(serve, servers, monkeypatch):
+    """Here from a thousandth of a second to a hundredth, as for all of these tests; none after the last attempt."""
+    waits = []
+    rest = Transport._rest
+    monkeypatch.setattr(
+        Transport, "_rest", lambda own, seconds, *a, **k: (waits.append(seconds), rest(own, 0, *a, **k))
+    )
+    server = serve(servers.mlflow(probabilities), faults=lambda place: "500")
+    with pytest.raises(EndpointError, match="7 attempts failed"):
+        open_endpoint(lg.Endpoint(server.url, attempts=7, batch_rows=5), RECORDS[:10], RECORDS[10:20])
+    assert waits[:6] == [0.001, 0.002, 0.004, 0.008, 0.01, 0.01]
 
 
 @pytest.mark.parametrize(

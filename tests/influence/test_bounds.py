@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.dummy import DummyClassifier
+from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
+from sklearn.preprocessing import Binarizer, Normalizer, StandardScaler
 
 from leakgauge.influence import EVERY_QUERY, dtp_upper_bound, pdtp
 from leakgauge.records import Records
@@ -29,3 +30,12 @@ def test_a_constant_classifier_has_the_same_influence_at_every_query(strategy, s
     lonely = np.bincount(labels)[labels] == 1
     tied = strategy == "most_frequent" and np.sort(np.bincount(labels))[-1] - np.sort(np.bincount(labels))[-2] <= 1
     assert (known | lonely | tied).all()
+
+
+@pytest.mark.parametrize("steps", [[StandardScaler()], [Normalizer()], [Binarizer(), Normalizer()]], ids=str)
+def test_there_is_no_bound_where_steps_may_give_the_regression_any_rows(steps):
+    """The bound is for rows between the extremes of all columns; what steps make of a query may lie elsewhere."""
+    rng = np.random.default_rng(0)
+    records = Records.from_arrays(rng.normal(size=(40, 2)), np.arange(40) % 2)
+    assert dtp_upper_bound(SklearnLearner(make_pipeline(*steps, LogisticRegression())), records) is None
+    assert dtp_upper_bound(SklearnLearner(LogisticRegression()), records) is not None

@@ -54,6 +54,7 @@ def test_it_lies_between_pdtp_and_what_a_search_finds_beyond():
     beyond = search(learner, PEOPLE, worst, seed=0)
     assert (beyond.values >= found.values[beyond.which] - 1e-9).all(), "which knows these queries too"
     assert np.isinf(found.upper).all(), "nothing is known above"
+    assert found.binned_upper == pytest.approx(np.full(120, np.log(0.995 / 0.005))), "but by bins of 0.01"
     assert found.release(100.0) == "undecided"
     assert found.release(0.5 * float(found.values.max())) == "fail"
 

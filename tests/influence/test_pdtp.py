@@ -300,6 +300,19 @@ def test_intervals_of_log_ratios_cover():
     assert covered >= 914
 
 
+@pytest.mark.parametrize("swapped", [False, True])
+def test_models_that_could_not_be_trained_are_left_out_on_either_side(swapped):
+    few, many = np.array([0.2, 0.3, np.nan, 0.25]), np.array([0.5, 0.6, 0.55, 0.65])
+    a, b = (many, few) if swapped else (few, many)
+    found = log_ratio_of_means(a, b, 0.95)
+    assert found == log_ratio_of_means(a[~np.isnan(a)], b[~np.isnan(b)], 0.95)
+    assert (found.value, found.n) == (pytest.approx(np.log(0.575 / 0.25)), 7)
+    few[:3] = np.nan
+    unknown = log_ratio_of_means(a, b, 0.95)
+    assert (unknown.value, unknown.low, unknown.high) == (0.0, 0.0, np.inf)
+    assert unknown.method == "fewer than two models on one side"
+
+
 def test_a_probability_that_was_always_0_is_bounded_not_believed():
     estimate = log_ratio_of_means(np.full(16, 0.5), np.zeros(16), 0.95)
     assert estimate.value == np.inf

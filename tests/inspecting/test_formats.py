@@ -10,7 +10,7 @@ from sklearn import ensemble, gaussian_process, neighbors, svm
 
 from leakgauge.errors import DataError, ModelError
 from leakgauge.inspecting import Kind, as_seen, cleaned, inspect, read_model, written
-from leakgauge.inspecting.formats import onnx_content
+from leakgauge.inspecting.formats import onnx_content, xgboost_content
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(200, 3))
@@ -98,6 +98,32 @@ def test_counts_of_xgboost_are_people():
     for classes in (True, False):
         content = translated(booster("xgboost", classes=classes).get_booster())
         assert content["trees"][0]["sum_hessian"][0] == pytest.approx(200, rel=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("objective", "base", "persons"),
+    [
+        ("binary:logistic", 0.5, [12, 8, 4]),
+        ("binary:logistic", 0.2, [18.75, 12.5, 6.25]),
+        ("binary:logistic", 0.0, [3, 2, 1]),
+        ("reg:squarederror", 0.5, [3, 2, 1]),
+    ],
+)
+def test_counts_of_a_file_of_xgboost_by_hand(objective, base, persons):
+    """A person counts p (1 - p), which at the base of 0.5 is a quarter; nothing is divided by 0."""
+    tree = {
+        "left_children": [1, -1, -1],
+        "split_conditions": [0.5, 1.0, 2.0],
+        "sum_hessian": [3.0, 2.0, 1.0],
+        "base_weights": [0.0, 1.0, 2.0],
+        "loss_changes": [3.0, 0.0, 0.0],
+    }
+    learner = {
+        "objective": {"name": objective},
+        "learner_model_param": {"base_score": f"[{base}]"},
+        "gradient_booster": {"model": {"trees": [tree]}},
+    }
+    assert xgboost_content({"learner": learner})["trees"][0]["sum_hessian"] == pytest.approx(persons)
 
 
 def test_words_and_paths_of_lightgbm(tmp_path):
@@ -318,6 +344,22 @@ def test_every_type_of_an_onnx_tensor_is_read(kind, dtype):
     values = np.array([[1, 2, 3], [4, 5, 6]], dtype)
     (read,) = onnx_content(onnx_of(kind, [2, 3], values.tobytes()))["graph"]["initializer"]
     np.testing.assert_array_equal(read, values)
+
+
+def test_attributes_of_onnx_are_read_alone_and_as_lists():
+    """A whole number is field 3 and a list of them field 8, a float 2 and 7, a text 4 and 9."""
+
+    def attribute(name, *parts):
+        return field(5, 2, field(1, 2, name) + b"".join(parts))
+
+    half, third = (np.float32(value).tobytes() for value in (0.5, 0.25))
+    node = attribute(b"axis", field(3, 0, 7)) + attribute(b"axes", field(8, 0, 1), field(8, 0, 2))
+    node += attribute(b"alpha", field(2, 5, half)) + attribute(b"scales", field(7, 2, half + third))
+    node += attribute(b"mode", field(4, 2, b"linear")) + attribute(b"labels", field(9, 2, b"a"), field(9, 2, b"b"))
+    (read,) = onnx_content(field(1, 0, 8) + field(7, 2, field(1, 2, node)))["graph"]["node"]
+    numbers = {name: read[name].tolist() for name in ("axis", "axes", "alpha", "scales")}
+    assert numbers == {"axis": [7], "axes": [1, 2], "alpha": [0.5], "scales": [0.5, 0.25]}
+    assert (read["mode"], read["labels"]) == (["linear"], ["a", "b"])
 
 
 def test_halves_of_onnx_are_read_from_bytes_and_from_whole_numbers():

@@ -35,7 +35,7 @@ from sklearn.feature_extraction.text import CountVectorizer, TfidfVectorizer
 
 import leakgauge as lg
 from leakgauge.errors import ConfigError, DataError
-from leakgauge.inspecting import Kind, inspect
+from leakgauge.inspecting import Kind, as_seen, inspect, records_seen
 from leakgauge.records import Records
 
 from .holders import CLASSES, HOLDERS, MLP, TABLE, VALUES, WORDS, N, X, fitted, named
@@ -167,6 +167,14 @@ def test_a_median_of_two_persons_up_to_rounding(roundings, kinds):
     imputer = impute.SimpleImputer(strategy="median").fit(incomes)
     imputer.statistics_ += roundings * np.spacing(imputer.statistics_)
     assert {finding.kind for finding in inspect(imputer, (incomes, BY_FIRST)).findings} == kinds
+
+
+def test_of_a_large_sparse_table_the_first_columns_are_searched(monkeypatch):
+    """The same as of a dense one: as many as make up the cells that may be looked at."""
+    monkeypatch.setattr(records_seen, "MOST_CELLS", 2 * 400)
+    holder = preprocessing.MaxAbsScaler().fit(PLENTY)
+    for table in (PLENTY, sparse.csr_array(PLENTY), sparse.csc_array(PLENTY)):
+        assert as_seen(holder, (table, BY_FIRST), None, None).matrix.shape == (400, 2)
 
 
 def test_two_rows_of_one_person_are_no_two_persons():

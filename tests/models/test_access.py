@@ -88,6 +88,14 @@ def test_answers_that_are_no_probabilities_are_refused(probabilities, message):
         checked_probabilities(np.array(probabilities), 1, 2, "forest")
 
 
+@pytest.mark.parametrize("row", [[0.5, 1.1], [1.1, 0.5], [0.5, np.nan], [np.nan, np.nan]])
+def test_one_number_that_is_no_log_probability_is_refused_for_the_whole_answer(row):
+    """Whatever the others of the row are; below 0 and at it all is well."""
+    with pytest.raises(ModelError, match=r"NaN or a log-probability above 0 for 1 of 2 records \(first: row 1\)"):
+        answers(Fixed([[1.0, 0.0], row]), np.zeros((2, 1)), 2)
+    assert answers(Fixed([[1.0, 0.0], [0.5, 0.5]]), np.zeros((2, 1)), 2)[0].tolist() == [0.0, -np.inf]
+
+
 def test_log_probabilities_keep_what_probabilities_cannot_hold():
     logs = checked_log_probabilities(np.array([[-800.0, 0.0]]), 1, 2, "bayes")
     assert logs[0, 0] == -800.0

@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier, ExtraTreeClassifier
 
 from leakgauge.errors import DataError, MissingExtra, ModelError
+from leakgauge.inspecting import cleaned
 from leakgauge.reconstruction import Bagging, Status, counts, reconstruct_forest
 from leakgauge.reconstruction.counts import read_forest
 from leakgauge.reconstruction.matching import cell_error, guesses
@@ -79,6 +80,14 @@ def test_the_true_records_agree_with_all_counts(model, n_classes, seed):
         of_classes, n_records = counted(forest, tree, X, y, draws)
         np.testing.assert_array_equal(of_classes, tree.counts)
         np.testing.assert_array_equal(n_records, tree.n_records)
+
+
+@pytest.mark.parametrize(("smallest", "least"), [(4, 4), (0.11, 4), (0.1, 3)])
+def test_the_smallest_leaf_is_a_number_of_records_or_a_share_of_them(smallest, least):
+    """0.11 of 30 records are 3.3, so that a leaf has 4."""
+    forest = read_forest(DecisionTreeClassifier(min_samples_leaf=smallest, random_state=0).fit(*people(30)))
+    assert forest.least == least
+    assert min(tree.n_records.min() for tree in forest.trees) >= least
 
 
 def test_draws_that_do_not_agree_with_the_roots_are_not_used():
@@ -190,6 +199,20 @@ def test_records_of_a_forest_are_found(bootstrap):
     assert found.error.rows_exact > 0.8
     if bootstrap:  # the seeds name the records: each label is its own
         assert found.labels == tuple(y[:20])
+
+
+def test_where_counts_were_removed_no_leaf_is_smaller_than_the_model_says():
+    """The shares alone would leave one record to each of the leaves that are of one class."""
+    X, y = people(20)
+    model = DecisionTreeClassifier(min_samples_leaf=4, random_state=0).fit(X, y)
+    bare = cleaned(model).model
+    assert (bare.tree_.n_node_samples == 1).all()
+    found = solved(bare, n_records=20, binary=range(8))
+    assert found.status is Status.SOLVED
+    forest = read_forest(bare, binary=range(8), n=20)
+    of_classes, n_records = counted(forest, forest.trees[0], found.records, np.array(found.labels), np.ones(20, int))
+    assert n_records.min() >= 4
+    np.testing.assert_allclose(of_classes / n_records[:, None], forest.trees[0].shares, atol=1e-9)
 
 
 def test_an_independent_label_is_not_found_in_its_records():

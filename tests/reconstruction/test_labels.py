@@ -46,6 +46,13 @@ def test_any_direction_and_intercept(seed):
     assert found.agreement > 0.999
 
 
+def test_a_column_that_does_not_count_is_not_halved():
+    """It costs its 10 steps, 5 to either side, and not the 60 halves of one along which the label changes."""
+    rows = np.random.default_rng(0).normal(size=(50, 3))
+    one, three = (extract_linear(lambda Z: Z[:, 0] > 0.1, rows[:, :d]).n_labels for d in (1, 3))
+    assert three == one + 2 * 10
+
+
 def test_what_is_not_linear_is_noticed():
     rows = np.random.default_rng(0).normal(size=(50, 3))
     assert extract_linear(lambda Z: (Z**2).sum(axis=1) < 3, rows).agreement < 0.9

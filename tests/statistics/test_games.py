@@ -163,6 +163,18 @@ def test_area_and_rate_of_shifted_normal_scores_are_inside_their_intervals(shift
     assert hits.mean(axis=0).min() >= 0.90
 
 
+def test_intervals_of_areas_and_rates_end_at_0_and_1():
+    """Scores that separate nearly all members, and the same the wrong way round."""
+    rng = np.random.default_rng(21)
+    scores, members = scores_of(rng, 12, 6, 2.0)
+    for high, one in ((True, scores), (False, -scores)):
+        for found in (game_auc(one, members), game_tpr(one, members, 0.3).tpr):
+            interval = found.population()
+            assert 0.0 <= interval.low <= found.value <= interval.high <= 1.0
+            assert abs(2 * found.value - 1) > 0.7, "near one end"
+            assert (interval.high == 1.0) if high else (interval.low == 0.0)
+
+
 def test_area_and_rate_are_those_of_the_slow_twin():
     rng = np.random.default_rng(20)
     scores, members = scores_of(rng, 12, 10, 0.7)

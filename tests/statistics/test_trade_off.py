@@ -118,6 +118,11 @@ class TestPrintedNumbers:
         assert p_value_trade_off(150, 200, 1000, curve=equal) == pytest.approx(0.452, abs=6e-4)
         assert p_value_one_run(150, 200, 1000, epsilon=2.0, delta=1e-5) == pytest.approx(1.0, abs=1e-3)
 
+    @pytest.mark.parametrize(("k", "m"), [(1, 1), (3, 7), (10, 10), (49, 98), (200, 1000)])
+    def test_where_everything_may_be_told_right_guesses_are_no_evidence(self, k, m):
+        """The probability of 1 is possible, and rounding does not make it impossible."""
+        assert all(p_value_trade_off(c, k, m, curve=GaussianTradeOff(100.0)) == 1.0 for c in range(k + 1))
+
     @pytest.mark.parametrize(("m", "any_mechanism", "gaussian"), [(100, 3.10, 6.32), (1000, 5.31, 9.36)])
     def test_the_largest_epsilon_that_can_be_shown(self, m, any_mechanism, gaussian):
         assert OneRunTest(ApproximateDp(1.0, 1e-5), m).largest_epsilon(1e-5) == pytest.approx(any_mechanism, abs=6e-3)

@@ -71,6 +71,7 @@ def test_the_others_are_drawn_uniformly():
 
 def test_everything_is_everything():
     assert everything(4, 3).members.all()
+    assert everything(4).members.tolist() == [[True] * 4]
 
 
 @pytest.mark.parametrize(

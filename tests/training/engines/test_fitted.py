@@ -102,6 +102,16 @@ def test_the_worked_example():
     np.testing.assert_array_equal(known(MinMaxScaler(), WORKED)[2].without(np.arange(1, 5)).rho, 1.0)
 
 
+@pytest.mark.parametrize(
+    "scaler", [StandardScaler(with_mean=False), MaxAbsScaler(), RobustScaler(with_centering=False)], ids=str
+)
+def test_rounding_goes_by_the_largest_value_of_a_column_on_either_side_of_0(scaler):
+    """Where nothing is subtracted that is the largest of what comes out; as large without a sign."""
+    transform, _, steps = known(scaler, odd_columns())
+    np.testing.assert_allclose(steps.sizes, np.abs(transform(odd_columns())).max(axis=0), rtol=1e-12)
+    np.testing.assert_allclose(known(scaler, -odd_columns())[2].sizes, steps.sizes, rtol=1e-12)
+
+
 @pytest.mark.parametrize("size", [5, 20, 40])
 def test_the_scale_of_any_subset(size):
     """With columns that are constant on some of them, on all, or nearly so."""

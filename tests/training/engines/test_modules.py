@@ -386,6 +386,14 @@ def test_a_record_alone_in_a_batch_of_batch_normalisation_is_an_error_that_says_
         train_many(learner_of(batch_norm), RECORDS, everything(N, 2), seed=0, engines=[Modules()])
 
 
+@pytest.mark.parametrize("n", [2, 3, 4])
+def test_a_few_records_are_enough_for_batch_normalisation(n):
+    """It takes no record alone, and so the module is tried on batches of two at least."""
+    found = train_many(learner_of(batch_norm), RECORDS[np.arange(n)], everything(n, 2), seed=0, engines=[Modules()])
+    assert found.engine == "modules"
+    assert np.isfinite(found.answers).all()
+
+
 # ---------------------------------------------------------------- failures and the door
 
 
