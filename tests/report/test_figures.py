@@ -259,6 +259,7 @@ def test_intervals_are_drawn_to_scale():
     assert root.find("circle").get("cx") == "89"
     drawn = {path.get("class"): path.get("d") for path in root.iter("path")}
     assert drawn["limit"] == "M89 2v22"
+    assert drawn["beyond"] == "M89 3H180V23H89z"  # as far above as below the line
     assert drawn["mark"].startswith("M6 13H172M6 9v8M172 9v8")
 
 

@@ -20,7 +20,7 @@ from leakgauge.drawing.labels import LETTER, Box, _distance, place_labels
 from leakgauge.errors import StoreError
 from leakgauge.protecting import Refused
 from leakgauge.protecting.document import dump, load
-from leakgauge.report.frontier import describe, frontier_plot, frontier_svg, label_of
+from leakgauge.report.frontier import NARROW, WIDE, describe, frontier_plot, frontier_svg, label_of
 from leakgauge.report.protection import advice, headline, nearest, render_protection, write_protection
 from leakgauge.statistics import Estimate
 
@@ -116,6 +116,21 @@ def test_nothing_measured_at_all(protections):
     assert document.frontier == ()
     assert len(of_class(drawn(document), "cross")) == 1  # that of the legend
     render_protection(document)
+
+
+@pytest.mark.parametrize("sheet", [WIDE, NARROW])
+def test_words_and_signs_stand_within_the_picture(protections, sheet):
+    """The legend below the numbers and the names of both axes, and what is better to the right of the axis."""
+    root = ET.fromstring(str(frontier_plot(protections.usual(), "k", sheet)))
+    elements = [one for one in root.iter() if one.tag in {"text", "use"}]
+    places = {(one.text or one.get("href")): (float(one.get("x")), float(one.get("y"))) for one in elements}
+    assert all(0 <= across <= sheet.width and 0 <= up <= sheet.height - 6 for across, up in places.values())
+    axes = max(up for said, (_, up) in places.items() if said.startswith("cost"))
+    legend = [places[said] for said in ("passes", "cannot tell", "fails", "frontier")]
+    assert all(up >= axes + 18 for _, up in legend)
+    (better,) = of_class(root, "better")
+    begins, ends = re.match(r"M([\d.]+) [\d.]+l-([\d.]+) ", better.get("d")).groups()
+    assert sheet.left < float(begins) - float(ends) < float(begins) < places["better"][0]
 
 
 def test_the_signs_of_the_legend_leave_room_for_its_words(protections):
