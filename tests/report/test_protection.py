@@ -16,7 +16,7 @@ import pytest
 
 from leakgauge.auditing import Verdict
 from leakgauge.defences import Binning, Ensemble, LabelsOnly, StrongerPenalty, Unchanged
-from leakgauge.drawing.labels import LETTER, Box, _distance, place_labels
+from leakgauge.drawing.labels import LETTER, Box, _at, _distance, place_labels
 from leakgauge.errors import StoreError
 from leakgauge.protecting import Refused
 from leakgauge.protecting.document import dump, load
@@ -310,6 +310,23 @@ def check_apart(labels, places):
 def test_how_far_a_point_is_from_a_line(point, distance):
     """From (0, 3) to (6, 9), by hand."""
     assert _distance(point, (0.0, 3.0), (6.0, 9.0)) == pytest.approx(distance)
+
+
+@pytest.mark.parametrize("angle", np.arange(16) * 22.5)
+def test_a_label_stands_aside_of_its_point_unless_straight_above_or_below(angle):
+    """Its words end or begin on the side of the point; above and below they have their middle there."""
+    label = _at("name", (100.0, 50.0), angle, 20.0)
+    across, down = np.cos(np.radians(angle)).round(9), np.sin(np.radians(angle)).round(9)
+    if across == 0:
+        assert (label.anchor, label.x, (label.box.left + label.box.right) / 2) == ("middle", 100, 100)
+        assert label.box.top - 50 >= 20 - 3 if down > 0 else 50 - label.box.bottom >= 20 - 3
+    else:
+        ends = {"start": label.box.left, "end": label.box.right}
+        assert label.x == ends[label.anchor] == pytest.approx(100 + 20 * across)
+        assert label.anchor == ("start" if across > 0 else "end")
+        assert (label.box.top + label.box.bottom) / 2 == pytest.approx(50 + 20 * down)
+    assert label.box.right - label.box.left == pytest.approx(LETTER * 4)
+    assert label.box.top < label.y - 8 < label.y < label.box.bottom
 
 
 def test_overlapping_boxes_are_found():
