@@ -363,6 +363,14 @@ class TestPlots:
         np.testing.assert_allclose(points, np.column_stack([tried.cost, tried.risk / 0.1]))  # the limit
         assert [bars.has_xerr for bars in ax.containers] == [False, True, True]  # that of no defence is 0, exactly
 
+    def test_from_a_tenth_of_the_limit_on_equal_factors_of_risk_are_equal_lengths(self, results):
+        """Below they are as on a usual axis, so that a risk of 0 is seen."""
+        axis = results["protection"].plot.frontier().transData
+        heights = [axis.transform((0, risk))[1] for risk in (0, 0.05, 0.1, 1, 10)]
+        zero, half, tenth, limit, ten = heights
+        assert ten - limit == pytest.approx(limit - tenth)
+        assert tenth - half == pytest.approx(half - zero)
+
     def test_reprs_name_the_pictures(self, results):
         assert repr(results["passing"].plot) == "<AuditPlots: roc, advantages, pdtp, success, attributes>"
         assert repr(results["protection"].plot) == "<ProtectionPlots: frontier>"
