@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import importlib.util
-import math
 import os
 import re
 import stat
@@ -301,15 +300,15 @@ def check_apart(labels, places):
 @pytest.mark.parametrize(
     ("point", "distance"),
     [
-        ((0.0, 0.0), 3.0),  # before its beginning
-        ((10.0, 8.0), math.sqrt(17)),  # behind its end
-        ((2.0, 4.0), math.sqrt(0.5)),  # beside it
-        ((4.0, 3.0), 2 * math.sqrt(2)),
+        ((1.0, 0.0), 3.0),  # before its beginning
+        ((10.0, 15.0), 5.0),  # behind its end
+        ((8.0, 4.0), 5.0),  # beside its middle, (4, 7)
+        ((0.2, 6.1), 2.5),  # on its other side, beside (2.2, 4.6)
     ],
 )
 def test_how_far_a_point_is_from_a_line(point, distance):
-    """From (0, 3) to (6, 9), by hand."""
-    assert _distance(point, (0.0, 3.0), (6.0, 9.0)) == pytest.approx(distance)
+    """From (1, 3) to (7, 11), by hand: it is 10 long."""
+    assert _distance(point, (1.0, 3.0), (7.0, 11.0)) == pytest.approx(distance)
 
 
 @pytest.mark.parametrize("angle", np.arange(16) * 22.5)
