@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -191,3 +192,12 @@ def test_the_report_shows_no_value(tmp_path: Path) -> None:
     assert "Model file" in page
     for value in (X[:200].min(), X[:200].max(), *X[:20].ravel()):
         assert f"{value:.6f}".rstrip("0") not in page
+
+
+def test_the_report_says_how_many_records_contents_are_about_as_far_as_it_is_known() -> None:
+    """Each of three columns has a smallest value of one record; what nodes count is about nobody in particular."""
+    model = make_pipeline(MinMaxScaler(), DecisionTreeClassifier(max_depth=2, random_state=0))
+    page = render_html(Document.of("audit", [audited(model)]))
+    about = dict(re.findall(r'<code>([^<]+)</code>(?:(?!</tr>).)*?data-label="Training records">([^<]*)<', page))
+    assert about["steps[0].data_min_"] == "3"
+    assert about["steps[1].tree_.impurity"] == "not known"

@@ -224,6 +224,23 @@ def test_a_pdf_without_a_browser(cli: Callable, run: Path, monkeypatch: pytest.M
     assert "Chromium" in printed.err
 
 
+@pytest.mark.parametrize(("user", "is_without"), [(0, True), (1000, False)])
+def test_the_browser_that_prints_keeps_its_sandbox_for_all_but_root(
+    cli: Callable, run: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, user: int, is_without: bool
+) -> None:
+    browser = tmp_path / "bin" / "chromium"
+    browser.parent.mkdir()
+    browser.write_text('#!/bin/sh\nfor one; do case $one in --print-to-pdf=*) echo "$@" > "${one#*=}";; esac; done\n')
+    browser.chmod(0o755)
+    monkeypatch.setenv("PATH", str(browser.parent))
+    monkeypatch.setattr("os.geteuid", lambda: user)
+    assert cli("report", run, "--pdf").code == 0
+    given = (run / "report.pdf").read_text().split()
+    assert ("--no-sandbox" in given) is is_without
+    assert "--headless" in given
+    assert given[-1] == (run / "report.html").resolve().as_uri()
+
+
 def test_records_are_opaque_unless_asked(cli: Callable, run: Path) -> None:
     printed = cli("records", run, "--top", 5)
     assert "the 5 most exposed training records" in printed.out

@@ -36,7 +36,7 @@ def test_stored_rows_are_found_in_a_file(cli: Cli, train: pd.DataFrame) -> None:
     name = stored(KNeighborsClassifier().fit(train[["age", "hours"]].to_numpy(), train.income))
     code, out, err = cli("inspect", name)
     assert (code, err) == (1, "")
-    assert re.search(r"  stored rows\n    _fit_X  60 entries *\n", out)
+    assert re.search(r"  stored rows\n    _fit_X  60 entries *\n    _tree  1 entry *\n    → it stores", out)
     assert "without training records, values of single records" in out
 
 

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+from math import ceil, floor
+
 import numpy as np
 import pytest
+from scipy.stats import beta
 
 from leakgauge.comparing.stability import exposure, n_top, rank_correlation, top_overlap
 
@@ -43,6 +47,21 @@ def test_equal_and_opposite_exposures() -> None:
     assert rank_correlation(rising, -rising, confidence=0.95).value == pytest.approx(-1)
     assert rank_correlation(rising, np.zeros(500), confidence=0.95) is None
     assert rank_correlation(rising[:3], rising[:3], confidence=0.95) is None
+
+
+@pytest.mark.parametrize(("n_both", "n_in_common"), [(48, 16), (46, Fraction(46, 3)), (2, Fraction(2, 3)), (0, 0)])
+def test_between_whole_numbers_in_common_the_interval_holds_those_of_both(n_both: int, n_in_common: Fraction) -> None:
+    """Of 4,900 records 49 are the most exposed: by one measure a third of 147 that are tied, by the other ``n_both`` of
+    these and others. Clopper and Pearson 1934 by quantiles of beta distributions.
+    """
+    one, other = np.zeros(4900), np.arange(4900.0)
+    one[4900 - n_both :] = one[: 147 - n_both] = 1.0
+    found = top_overlap(one, other, confidence=0.9)
+    down, up = floor(n_in_common), ceil(n_in_common)
+    assert found.value == pytest.approx(n_in_common / 49, abs=1e-12)
+    assert found.low == pytest.approx(beta.ppf(0.05, down, 50 - down) if down else 0)
+    assert found.high == pytest.approx(beta.ppf(0.95, up + 1, 49 - up))
+    assert top_overlap(other, one, confidence=0.9) == found
 
 
 @pytest.mark.parametrize(("n", "expected"), [(4, 1), (100, 1), (149, 1), (151, 2), (1000, 10)])

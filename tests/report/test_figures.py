@@ -10,7 +10,7 @@ import pytest
 
 from leakgauge.auditing import Association, Finding, Histogram, RocCurve, Verdict
 from leakgauge.drawing import marks
-from leakgauge.drawing.axes import Axis
+from leakgauge.drawing.axes import Axis, frame
 from leakgauge.report import figures
 from leakgauge.report.page import _source
 from leakgauge.statistics import Estimate
@@ -96,6 +96,20 @@ def test_what_lies_beyond_an_axis_is_drawn_at_its_end(is_log):
 )
 def test_ticks_are_round_and_few(axis, ticks):
     assert axis.ticks() == pytest.approx(ticks)
+
+
+def test_numbers_and_names_stand_beside_their_axes():
+    root = parsed(f"<svg>{frame(Axis(0.0, 2.0, 50, 250), Axis(0.0, 5.0, 200, 100), 'cost', 'risk')}</svg>")
+    # Their base lines are 4 below the middle of a level line, and 17 and 40 below the axis.
+    below = [("0", "50", "217"), ("0.5", "100", "217"), ("1", "150", "217"), ("1.5", "200", "217"), ("2", "250", "217")]
+    beside = [("0", "43", "204"), ("2", "43", "164"), ("4", "43", "124")]
+    names = [("cost", "150", "240"), ("risk", "-4", "85")]
+    assert [(one.text, one.get("x"), one.get("y")) for one in root.iter("text")] == [*beside, *below, *names]
+    level = "M50 200H250M50 160H250M50 120H250M50 200H250"
+    assert [path.get("d") for path in root.iter("path")] == [
+        "",
+        f"M50 200v4M100 200v4M150 200v4M200 200v4M250 200v4{level}",
+    ]
 
 
 def test_minor_ticks_fill_the_decades():
@@ -259,6 +273,7 @@ def test_intervals_are_drawn_to_scale():
     assert root.find("circle").get("cx") == "89"
     drawn = {path.get("class"): path.get("d") for path in root.iter("path")}
     assert drawn["limit"] == "M89 2v22"
+    assert drawn["beyond"] == "M89 3H180V23H89z"  # as far above as below the line
     assert drawn["mark"].startswith("M6 13H172M6 9v8M172 9v8")
 
 

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import importlib.util
-import math
 import os
 import re
 import stat
@@ -16,11 +15,11 @@ import pytest
 
 from leakgauge.auditing import Verdict
 from leakgauge.defences import Binning, Ensemble, LabelsOnly, StrongerPenalty, Unchanged
-from leakgauge.drawing.labels import LETTER, Box, _distance, place_labels
+from leakgauge.drawing.labels import LETTER, Box, _at, _distance, place_labels
 from leakgauge.errors import StoreError
 from leakgauge.protecting import Refused
 from leakgauge.protecting.document import dump, load
-from leakgauge.report.frontier import describe, frontier_plot, frontier_svg, label_of
+from leakgauge.report.frontier import NARROW, WIDE, describe, frontier_plot, frontier_svg, label_of
 from leakgauge.report.protection import advice, headline, nearest, render_protection, write_protection
 from leakgauge.statistics import Estimate
 
@@ -116,6 +115,21 @@ def test_nothing_measured_at_all(protections):
     assert document.frontier == ()
     assert len(of_class(drawn(document), "cross")) == 1  # that of the legend
     render_protection(document)
+
+
+@pytest.mark.parametrize("sheet", [WIDE, NARROW])
+def test_words_and_signs_stand_within_the_picture(protections, sheet):
+    """The legend below the numbers and the names of both axes, and what is better to the right of the axis."""
+    root = ET.fromstring(str(frontier_plot(protections.usual(), "k", sheet)))
+    elements = [one for one in root.iter() if one.tag in {"text", "use"}]
+    places = {(one.text or one.get("href")): (float(one.get("x")), float(one.get("y"))) for one in elements}
+    assert all(0 <= across <= sheet.width and 0 <= up <= sheet.height - 6 for across, up in places.values())
+    axes = max(up for said, (_, up) in places.items() if said.startswith("cost"))
+    legend = [places[said] for said in ("passes", "cannot tell", "fails", "frontier")]
+    assert all(up >= axes + 18 for _, up in legend)
+    (better,) = of_class(root, "better")
+    begins, ends = re.match(r"M([\d.]+) [\d.]+l-([\d.]+) ", better.get("d")).groups()
+    assert sheet.left < float(begins) - float(ends) < float(begins) < places["better"][0]
 
 
 def test_the_signs_of_the_legend_leave_room_for_its_words(protections):
@@ -286,15 +300,32 @@ def check_apart(labels, places):
 @pytest.mark.parametrize(
     ("point", "distance"),
     [
-        ((0.0, 0.0), 3.0),  # before its beginning
-        ((10.0, 8.0), math.sqrt(17)),  # behind its end
-        ((2.0, 4.0), math.sqrt(0.5)),  # beside it
-        ((4.0, 3.0), 2 * math.sqrt(2)),
+        ((1.0, 0.0), 3.0),  # before its beginning
+        ((10.0, 15.0), 5.0),  # behind its end
+        ((8.0, 4.0), 5.0),  # beside its middle, (4, 7)
+        ((0.2, 6.1), 2.5),  # on its other side, beside (2.2, 4.6)
     ],
 )
 def test_how_far_a_point_is_from_a_line(point, distance):
-    """From (0, 3) to (6, 9), by hand."""
-    assert _distance(point, (0.0, 3.0), (6.0, 9.0)) == pytest.approx(distance)
+    """From (1, 3) to (7, 11), by hand: it is 10 long."""
+    assert _distance(point, (1.0, 3.0), (7.0, 11.0)) == pytest.approx(distance)
+
+
+@pytest.mark.parametrize("angle", np.arange(16) * 22.5)
+def test_a_label_stands_aside_of_its_point_unless_straight_above_or_below(angle):
+    """Its words end or begin on the side of the point; above and below they have their middle there."""
+    label = _at("name", (100.0, 50.0), angle, 20.0)
+    across, down = np.cos(np.radians(angle)).round(9), np.sin(np.radians(angle)).round(9)
+    if across == 0:
+        assert (label.anchor, label.x, (label.box.left + label.box.right) / 2) == ("middle", 100, 100)
+        assert label.box.top - 50 >= 20 - 3 if down > 0 else 50 - label.box.bottom >= 20 - 3
+    else:
+        ends = {"start": label.box.left, "end": label.box.right}
+        assert label.x == ends[label.anchor] == pytest.approx(100 + 20 * across)
+        assert label.anchor == ("start" if across > 0 else "end")
+        assert (label.box.top + label.box.bottom) / 2 == pytest.approx(50 + 20 * down)
+    assert label.box.right - label.box.left == pytest.approx(LETTER * 4)
+    assert label.box.top < label.y - 8 < label.y < label.box.bottom
 
 
 def test_overlapping_boxes_are_found():

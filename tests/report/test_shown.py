@@ -158,6 +158,19 @@ def test_the_summary_is_what_the_command_line_prints(results):
         results["failing"].summary(width=2)
 
 
+@pytest.mark.parametrize(
+    ("n_bytes", "said"),
+    [
+        (999_999, "less than 1 MB"),
+        (3_000_000, "about 3 MB"),
+        (999_000_000, "about 999 MB"),
+        (2_500_000_000, "about 2.5 GB"),
+    ],
+)
+def test_memory_is_told_in_millions_and_billions_of_bytes(explanation, n_bytes, said):
+    assert f"Memory for it: {said}." in " ".join(replace(explanation, n_bytes=n_bytes).summary().split())
+
+
 def test_findings_are_a_frame_with_intervals_in_columns(results):
     frame = results["failing"].to_frame()
     assert frame.equals(results["failing"].to_frame("findings"))
@@ -322,6 +335,19 @@ class TestPlots:
         with pytest.raises(ConfigError, match="no membership attack was carried out"):
             replace(results["passing"], attacks=()).plot.roc()
 
+    def test_attributes_have_a_row_each_from_the_top_to_the_bottom(self, results):
+        """Half a row of room at both ends; members stand above others, each at its rate."""
+        columns = results["failing"].attributes
+        ax = results["failing"].plot.attributes()
+        assert ax.get_ylim() == (len(columns) - 0.5, -0.5)
+        assert [text.get_text().split("\n")[0] for text in ax.get_yticklabels()] == [one.name for one in columns]
+        best = [max((one for one in c.attacks if one.decides), key=lambda one: one.advantage.value) for c in columns]
+        (members, _, _), (others, _, _) = (container.lines for container in ax.containers)
+        assert list(members.get_xdata()) == [one.members.value for one in best]
+        assert list(others.get_xdata()) == [one.others.value for one in best]
+        rows = zip(members.get_ydata(), (0, 1), others.get_ydata(), strict=True)
+        assert all(above < row < below for above, row, below in rows)
+
     def test_a_name_is_no_formula(self, results):
         columns = tuple(replace(one, name="$\\frac{1$") for one in results["failing"].attributes)
         replace(results["failing"], attributes=columns).plot.attributes().figure.canvas.draw()
@@ -332,6 +358,18 @@ class TestPlots:
         said = " ".join(text.get_text() for text in ax.get_legend().get_texts())
         assert "no defence" in said
         assert "limit of the release rule" in said
+        points = [bars.lines[0].get_xydata()[0].tolist() for bars in ax.containers]
+        tried = results["protection"].to_frame()
+        np.testing.assert_allclose(points, np.column_stack([tried.cost, tried.risk / 0.1]))  # the limit
+        assert [bars.has_xerr for bars in ax.containers] == [False, True, True]  # that of no defence is 0, exactly
+
+    def test_from_a_tenth_of_the_limit_on_equal_factors_of_risk_are_equal_lengths(self, results):
+        """Below they are as on a usual axis, so that a risk of 0 is seen."""
+        axis = results["protection"].plot.frontier().transData
+        heights = [axis.transform((0, risk))[1] for risk in (0, 0.05, 0.1, 1, 10)]
+        zero, half, tenth, limit, ten = heights
+        assert ten - limit == pytest.approx(limit - tenth)
+        assert tenth - half == pytest.approx(half - zero)
 
     def test_reprs_name_the_pictures(self, results):
         assert repr(results["passing"].plot) == "<AuditPlots: roc, advantages, pdtp, success, attributes>"

@@ -5,9 +5,9 @@ from dataclasses import replace
 
 import pytest
 
-from leakgauge.auditing import AuditDocument, Finding, Queries, ReleaseRule, Verdict
+from leakgauge.auditing import AuditDocument, Finding, Histogram, PredictionChange, Queries, ReleaseRule, Verdict
 from leakgauge.report import statement, words
-from leakgauge.report.chapters import attributes, properties
+from leakgauge.report.chapters import attributes, influence, properties
 from leakgauge.statistics import Estimate
 
 
@@ -246,6 +246,29 @@ def test_where_nothing_could_be_learned_members_are_held_against_others_alone(do
     bare = tuple(replace(one, gain_members=None, gain_others=None) for one in flat.attacks)
     told = attributes.hidden_column(replace(flat, best_guess_members=None, attacks=bare))
     assert "records. No difference between members and non-members was found (0.000, " in told
+
+
+@pytest.mark.parametrize(
+    ("n", "have", "change"),
+    [(0, "have", "change"), (1, "has", "changes"), (2, "have", "change"), (26, "have", "change")],
+)
+def test_records_above_the_limit_are_counted(documents, n, have, change):
+    found = documents.influence(2.0, 3.0)
+    on_train = {"n_asked_on_train": 100, "n_above_on_train": n}
+    (said,) = influence.InfluenceChapter().results(
+        replace(documents.passing(), influence=replace(found, n_measured=2_000, n_above_limit=n, **on_train))
+    )
+    assert f" {n} of 2,000 records {have} a PDTP above 1; DTP is at most 3.00 for every query." in said
+    assert said.endswith(f"{change} the answer about one of 100 training records by more than that.")
+    usual_error = Estimate(2.0, 1.5, 2.5, 0.95, "m", 100)
+    moved = PredictionChange(
+        500, 2_000, 1.25, 0.1, n, 1.0, usual_error, "on the holdout", 0.0, 0.0, 0, "ridge", 0, Histogram((), (), 0)
+    )
+    assert influence.prediction_change(moved) == (
+        "The largest change of a prediction when its record is removed is 1.25 times the usual error, 2 (1.5 to 2.5), "
+        f"the root mean square error on the holdout. {n} of 500 records {change} it by more than 1 times the usual "
+        "error."
+    )
 
 
 def test_the_clearest_attack_is_one_that_decides(documents):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 
@@ -79,8 +81,8 @@ def test_a_small_run_has_every_row_and_mechanism():
     assert [row.what for row in printed] == [f"eta = {eta:g}: DP-SGD" for eta in ETAS]
     said = [row for row in found.rows if row.note.startswith("the paper: above 0")]
     assert len(said) == 3 + 5 + 5  # of M = 2 from eta = 0.1 on, of M = 4 and 6 at all eta
-    for name in (RAW, PRINTED, GAMMA, TIGHT, GAUSSIAN, DP, SWAP):
-        assert name in found.plot
+    lines = [f"{PRINTED}, M = 2", f"{PRINTED}, M = 6", f"{GAMMA}, M = 2", f"{TIGHT}, M = 2", GAUSSIAN, DP, SWAP, RAW]
+    assert re.findall(r"<text[^>]*>([^<]+)</text>", found.plot)[-len(lines) :] == lines
     again = izzo_section_8.run(quick=True, seed=0)
     assert found.to_dict() == again.to_dict()
 

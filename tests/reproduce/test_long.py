@@ -57,6 +57,10 @@ def test_the_stand_in_for_purchase_is_like_purchase():
     assert purchase_like() is records
 
 
+def test_the_stand_in_for_purchase_is_always_the_same():
+    np.testing.assert_array_equal(purchase_like.__wrapped__().labels, purchase_like().labels)
+
+
 @pytest.mark.parametrize("source", [MIXED, Source("Binary", noise, 3, stands_in=True)])
 @pytest.mark.parametrize("kind", [NETWORK, NAIVE_BAYES, LOGISTIC, PENALISED])
 def test_every_learner_plays_on_every_sort_of_table(kind, source):
@@ -286,12 +290,14 @@ def test_more_than_there_are_cannot_be_removed():
 def test_numbers_of_a_small_case():
     """Three models say 0.2, 0.5 and 0.8 of the same person."""
     p = np.array([0.2, 0.5, 0.8])
-    average, deviation, least, most, floor = (
-        row.ours.value for row in long_figures_7_8._rows("person", np.log(np.column_stack([1 - p, p])))
-    )
+    found = [row.ours for row in long_figures_7_8._rows("person", np.log(np.column_stack([1 - p, p])))]
+    average, deviation, least, most, floor = (one.value for one in found)
     assert (average, deviation) == (pytest.approx(0.5), pytest.approx(0.3))
     assert (least, most) == (pytest.approx(0.2), pytest.approx(0.8))
     assert floor == pytest.approx(np.log(4))  # of the pairs ln 2.5, ln 4 and ln 1.6
+    # Without one of them the deviations are 0.3, 0.6 and 0.3 by the root of 2, whose squares about their mean add up
+    # to 0.03: two thirds of that is the variance of the jackknife.
+    assert (found[1].low, found[1].high) == pytest.approx((0.3 - 1.96 * 0.02**0.5, 0.3 + 1.96 * 0.02**0.5))
 
 
 def test_variation_of_networks_shows_both_causes():

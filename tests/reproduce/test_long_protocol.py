@@ -153,6 +153,24 @@ def test_metrics_are_those_of_scikit_learn():
     assert pooled.accuracy.value == averaged.accuracy.value == pytest.approx((called == members).mean())
 
 
+def test_intervals_of_decisions_together_leave_out_one_target_at_a_time():
+    """The slow twin plays the games without each target."""
+    members = complementary_pairs(6, 20, np.random.default_rng(1)).members
+    called = np.random.default_rng(2).random(members.shape) < 0.1 * np.arange(1, 7)
+    found = made_up(called, members).pooled("a")
+    without = [made_up(np.delete(called, j, 1), np.delete(members, j, 1)).pooled("a") for j in range(6)]
+    for name in ("accuracy", "precision", "recall", "f1"):
+        one, values = getattr(found, name), [getattr(each, name).value for each in without]
+        half = 1.96 * np.sqrt(5 / 6 * np.sum((values - np.mean(values)) ** 2))
+        assert (one.low, one.high) == pytest.approx((max(0, one.value - half), one.value + half))
+
+
+def test_a_precision_known_of_one_target_says_nothing_about_others():
+    members = complementary_pairs(4, 6, np.random.default_rng(1)).members
+    precision = made_up(members & (np.arange(4) == 0), members).pooled("a").precision
+    assert (precision.value, precision.low, precision.high, precision.method) == (1.0, 0.0, 1.0, "one record")
+
+
 def test_a_target_that_is_never_called_member_has_no_precision():
     members = complementary_pairs(4, 6, np.random.default_rng(1)).members
     called = members.copy()

@@ -147,6 +147,28 @@ def test_rows_and_picture_hold_what_was_measured(overfitted):
     assert found.settings["s"] == [8]
 
 
+@pytest.mark.parametrize(
+    ("large", "agrees"),
+    [
+        (lambda below: 1.0, True),  # the fewer others have small losses, the larger are both
+        (lambda below: 1.5**below, False),
+        (lambda below: 1.5 ** (below if below % 4 < 2 else 12 - below), None),
+    ],
+)
+def test_the_claim_that_the_advantage_rises_agrees_where_the_interval_says_so(large, agrees):
+    """Ten networks, of which 0 to 9 of 20 other images have losses below the mean training loss of 0.45."""
+    inside = np.exp(-np.array([[0.1, 0.1, 0.1, 1.5] * 5] * 2))
+
+    def outside(below):
+        return np.exp(-np.where(np.arange(20) < below, 0.2, large(below)))
+
+    measured = {s: invented(inside, np.stack([outside(2 * s), outside(2 * s + 1)])) for s in range(5)}
+    found = result({MNIST: measured}, ImageSizes(20, tuple(range(5)), 1), seed=0, remarks=[])
+    (row,) = (row for row in found.rows if row.what == "MNIST: rank correlation of advantage and ratio of losses")
+    assert row.agrees is agrees
+    assert row.ours.n == 10
+
+
 def test_a_printed_range_agrees_with_what_lies_in_it():
     ours = Estimate(0.735, 0.730, 0.740, 0.95, "example", 900)
     row = CIFAR_10.shadow["precision"].beside("precision", ours)

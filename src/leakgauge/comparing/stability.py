@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from leakgauge.arrays import Floats
+from leakgauge.arrays import Flags, Floats
 from leakgauge.statistics import Estimate, clopper_pearson, spearman
 
 TOP_SHARE = 0.01
@@ -57,12 +58,10 @@ def top_overlap(one: Floats, other: Floats, *, confidence: float) -> Estimate:
     0.01
     """
     n = n_top(len(one))
-    common = float(_top_weights(one, n) @ _top_weights(other, n))
-    down, up = (
-        clopper_pearson(min(n, whole), n, confidence=confidence)
-        for whole in (math.floor(common + 1e-9), math.ceil(common - 1e-9))
-    )
-    return replace(down, value=min(1.0, common / n), high=up.high)
+    chances = ((p * q, int((a & b).sum())) for a, p in _top(one, n) for b, q in _top(other, n))
+    common = sum((chance * count for chance, count in chances), Fraction(0))
+    down, up = (clopper_pearson(whole, n, confidence=confidence) for whole in (math.floor(common), math.ceil(common)))
+    return replace(down, value=float(common / n), high=up.high)
 
 
 def n_top(n: int) -> int:
@@ -70,8 +69,8 @@ def n_top(n: int) -> int:
     return max(1, round(TOP_SHARE * n))
 
 
-def _top_weights(values: Floats, n: int) -> Floats:
-    """With which probability each record is among the n largest ``[records]``."""
+def _top(values: Floats, n: int) -> tuple[tuple[Flags, Fraction], ...]:
+    """The records above the edge of the n largest and those at it ``[records]``, and their chances to be of these."""
     edge = np.partition(values, -n)[-n]
     above, tied = values > edge, values == edge
-    return np.asarray(above + tied * ((n - above.sum()) / tied.sum()))
+    return (above, Fraction(1)), (tied, Fraction(int(n - above.sum()), int(tied.sum())))

@@ -328,8 +328,7 @@ def _ranked(p: Sequence[float], order: Order) -> list[int]:
     """The values that may be answered, the one that is preferred first; of equals the earlier first."""
     if order not in ("highest_prior", "lowest_prior"):
         raise ValueError(f"order must be 'highest_prior' or 'lowest_prior', got {order!r}.")
-    sign = -1 if order == "highest_prior" else 1
-    return sorted((i for i in range(len(p)) if p[i] > 0), key=lambda i: sign * p[i])
+    return sorted((i for i in range(len(p)) if p[i] > 0), key=lambda i: p[i], reverse=order == "highest_prior")
 
 
 def _uncovered(whole: Interval, covers: Sequence[Interval]) -> list[Interval]:
