@@ -196,8 +196,8 @@ def places(tree: ast.AST) -> Iterator[tuple[tuple[str | int, ...], ast.AST]]:
 class Mutant:
     """One change: ``change`` of the ``place`` in a file, both counted from 0 in the order in which they are found.
 
-    ``default``: of an argument's default. ``within``: the text of the line. ``nth``: of those in the file that are
-    alike in all of these, from 0.
+    ``defines``: run when the module is imported, as defaults of arguments are. ``within``: the text of the line.
+    ``nth``: of those in the file that are alike in all of these, from 0.
     """
 
     file: str
@@ -206,7 +206,7 @@ class Mutant:
     change: int
     old: str
     new: str
-    default: bool = False
+    defines: bool = False
     within: str = ""
     nth: int = 0
 
@@ -257,6 +257,16 @@ def _any_length(tree: ast.AST) -> set[ast.AST]:
     return {arg.operand for call in calls for arg in call.args if isinstance(arg, ast.UnaryOp)}
 
 
+def _at_import(tree: ast.AST, path: tuple[str | int, ...]) -> bool:
+    """Whether a node is outside of what functions do when they are called."""
+    node: Any = tree
+    for step in path:
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) and step == "body":
+            return False
+        node = node[step] if isinstance(step, int) else getattr(node, step)
+    return True
+
+
 def mutants(file: str, lines: set[int] | None = None) -> Iterator[Mutant]:
     """Every mutant of a file, or of some of its lines."""
     text = (ROOT / file).read_text("utf-8")
@@ -266,12 +276,12 @@ def mutants(file: str, lines: set[int] | None = None) -> Iterator[Mutant]:
         line = getattr(node, "lineno", None)
         if line is None or node in of_any_length:
             continue
-        old, default = _short(node), not {"defaults", "kw_defaults"}.isdisjoint(path)
+        old, defines = _short(node), _at_import(tree, path)
         for number, change in enumerate(changes(node)):
             new = _short(change(copy.deepcopy(node)))
             if new == old:
                 continue
-            mutant = Mutant(file, line, place, number, old, new, default, rows[line - 1].strip())
+            mutant = Mutant(file, line, place, number, old, new, defines, rows[line - 1].strip())
             mutant = replace(mutant, nth=alike[mutant.name])
             alike[mutant.name] += 1
             if lines is None or lines & set(range(line, node.end_lineno + 1)):  # type: ignore[attr-defined]
@@ -454,8 +464,7 @@ class Map:
             "where file = ? and num_in_numbits(?, bits)",
             (mutant.file, mutant.line),
         ).fetchall()
-        defines = not rows or mutant.default
-        if rows:
+        if rows and not mutant.defines:
             shared = {home for _, part, home in rows if part == "setup"}
             tests = {test for test, _, _ in rows}
         else:
@@ -466,7 +475,7 @@ class Map:
         seconds: dict[str, float] = {}
         own: dict[str, bool] = {}
         for test, home, time_of in self._base.execute("select test, home, seconds from tests"):
-            if home in homes and (test in tests or home in shared or (defines and home == OF_DEFAULTS)):
+            if home in homes and (test in tests or home in shared or (mutant.defines and home == OF_DEFAULTS)):
                 seconds[test] = time_of
                 own[test] = mutant.package not in home
         chosen, spent = [], 0.0
@@ -703,6 +712,8 @@ def main() -> None:
         for key in left[job :: chosen.jobs]:
             mutant = keys[key]
             tests = mapped.tests_of(mutant, set(homes))
+            if not tests and key in results:  # none of the tests that were asked for
+                continue
             status, test, seconds = runner.run(mutant, tests) if tests else ("not covered", "", 0.0)
             found = {"key": key, "package": mutant.package, "status": status, "by": test, "tests": len(tests)}
             results[key] = asdict(mutant) | found | {"seconds": round(seconds, 1)}

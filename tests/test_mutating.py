@@ -83,7 +83,7 @@ def test_a_sample_outlives_changes_of_other_lines(mutate, tmp_path, monkeypatch)
     path.write_text("def f(x):\n    return x + 1\n\n\ndef g(x, y=2):\n    return x + 1\n")
     drawn = mutate.sampled([name], 99, 0, kept)
     assert {mutant.nth for mutant in drawn if mutant.within == "return x + 1"} == {0, 1}
-    assert [mutant.default for mutant in drawn if mutant.old == "2"] == [True]
+    assert [mutant.old for mutant in drawn if mutant.defines] == ["2"]
     path.write_text("import os\n\n\ndef f(x):\n    return x + 1\n\n\ndef g(x, y=3):\n    return x + 1\n")
     again = mutate.sampled([name], 99, 0, kept)
     assert {mutant.key for mutant in again} == {mutant.key for mutant in drawn if mutant.old != "2"}

@@ -353,7 +353,9 @@ def carry_out(
         require_repeatable(attack, found, partial(attack.score, evidence))
     scores = [units.mean(found) for found in scores]
     called = [
-        np.asarray(own > 0) if attack.member_probability is None else units.mean(attack.member_probability(evidence))
+        (own > 0).astype(np.float64)
+        if attack.member_probability is None
+        else units.mean(attack.member_probability(evidence))
         for attack, own in zip(attacks, scores, strict=True)
     ]
     # Half of what may go wrong is left to the games, where there are any.
