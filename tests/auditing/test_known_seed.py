@@ -98,7 +98,6 @@ def numbered(n=40):
         (AdaBoostClassifier(DecisionTreeClassifier()), None),
         (VotingClassifier([("a", RandomForestClassifier()), ("b", MLPClassifier(random_state=8))]), 8),
     ],
-    ids=str,
 )
 def test_the_number_that_decides(estimator, known):
     assert SklearnLearner(estimator).known_seed == known
