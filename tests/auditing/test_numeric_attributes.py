@@ -228,3 +228,15 @@ def test_a_gate_derives_the_same_from_the_file(tmp_path):
     gated = apply(document, Limits())
     reasons = [one.reason for audit in gated.audits for one in audit.findings]
     assert any("(in 4 bins, at quantiles of the holdout)" in reason for reason in reasons)
+
+
+def test_a_quartile_above_the_lowest_value_is_an_edge():
+    """One record of 100 is below the value that most of them have."""
+    tables = []
+    for seed in (0, 1):
+        rng = np.random.default_rng(seed)
+        gain = np.concatenate([[0.0], np.full(60, 5.0), 6 + rng.random(39)])
+        tables.append(table(seed=seed, first=1000 * seed, gain=gain))
+    column, _ = inferred(lambda frame: frame["age"].to_numpy(), *tables, name="gain")
+    assert column.scope == "in 3 bins, at quantiles of the holdout"
+    assert column.prior[0] == pytest.approx(0.01, abs=0.006)

@@ -10,6 +10,7 @@ from leakgauge.auditing import ReleaseRule, Settings, subject
 from leakgauge.defences import Binning, EarlierStop, Ensemble, LabelsOnly, StrongerPenalty, Temperature
 from leakgauge.errors import ConfigError
 from leakgauge.protecting import KINDS, named_defence
+from leakgauge.protecting.cost import calibration_error
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(100, 2))
@@ -104,3 +105,14 @@ def test_an_unknown_name_lists_the_known_ones():
 def test_a_number_that_cannot_be_used_is_refused(text, said):
     with pytest.raises(ConfigError, match=said):
         named(text)
+
+
+def test_the_calibration_error_is_that_of_tenths_of_the_records():
+    """Sure by 0.501 to 0.599, and right more and more rarely: in tenths of ten records each, by the definition."""
+    rng = np.random.default_rng(0)
+    sure = rng.permutation(np.linspace(0.501, 0.6, 100))
+    right = rng.random(100) < 1.6 - 2 * sure
+    order = np.argsort(sure).reshape(10, 10)
+    expected = np.mean([abs(sure[tenth].mean() - right[tenth].mean()) for tenth in order])
+    found = calibration_error(np.column_stack([sure, 1 - sure]), np.where(right, 0, 1))
+    assert found == pytest.approx(expected)
