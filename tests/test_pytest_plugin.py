@@ -99,7 +99,6 @@ def test_a_model_that_passes(tmp_path: Path) -> None:
     done = run(
         tmp_path,
         """
-@pytest.mark.long
 def test_release(leakgauge):
     document = leakgauge.assert_passes(bayes, settings=loose, **data)
     assert document.verdict == "passes"
@@ -120,7 +119,6 @@ import pytest
 def person():
     return "patient-4711"
 
-@pytest.mark.long
 def test_release(leakgauge, person):
     leakgauge.assert_passes(neighbour, settings=Settings(n_shadows=4), **data)
 """,
@@ -154,7 +152,6 @@ def test_a_file_and_a_finished_audit(tmp_path: Path) -> None:
     """The folder is judged again: a verdict that was written into the file does not pass."""
     (tmp_path / "audit.toml").write_text(AUDIT)
     both = """
-@pytest.mark.long
 def test_release(leakgauge):
     leakgauge.assert_passes("audit.toml", run="kept")
     leakgauge.assert_passes("kept")
@@ -162,11 +159,9 @@ def test_release(leakgauge):
     assert run(tmp_path, both).returncode == 0
     (tmp_path / "audit.toml").write_text(AUDIT.replace('dtp = "none"', "dtp = 1e-6"))
     failing = """
-@pytest.mark.long
 def test_file(leakgauge):
     leakgauge.assert_passes("audit.toml", run="other")
 
-@pytest.mark.long
 def test_folder(leakgauge):
     leakgauge.assert_passes("other")
 """

@@ -85,6 +85,7 @@ def test_a_question(house: Path) -> None:
     document = json.loads((house / "run" / "result.json").read_text())
     document["audits"][0]["findings"] = [one for one in audit["findings"] if one["question"] != "confidence"]
     (house / "run" / "result.json").write_text(json.dumps(document))
+    (house / "run" / "checksums.sha256").unlink()  # of which the gate would say that the file was changed
     assert ": confidence:" in run(house, "-m", "leakgauge", "gate", "run", codes=verdicts)
 
 

