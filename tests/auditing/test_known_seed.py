@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import replace
+from typing import TypeAlias
 
 import numpy as np
 import pytest
@@ -15,11 +17,11 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.tree import DecisionTreeClassifier
 
-from leakgauge.auditing import audit, subject
+from leakgauge.auditing import ReleaseRule, Verdict, audit, subject
 from leakgauge.auditing.plan import attackers_job
 from leakgauge.auditing.settings import Settings
 from leakgauge.defences import Ensemble, Temperature
-from leakgauge.models import AnswerKind
+from leakgauge.models import AnswerKind, Endpoint, wrap
 from leakgauge.properties.population import Side
 from leakgauge.properties.training_sets import Trainer
 from leakgauge.protecting import trying
@@ -38,8 +40,9 @@ from leakgauge.training.curating import NoisyLabels
 class Moody(ClassifierMixin, BaseEstimator):
     """Members get a little more than others, beside which another seed gives every record something else."""
 
-    def __init__(self, random_state=None):
+    def __init__(self, random_state=None, effect=0.05):
         self.random_state = random_state
+        self.effect = effect
 
     def fit(self, X, y):
         self.classes_ = np.unique(y)
@@ -50,7 +53,7 @@ class Moody(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X):
         codes = np.round(X[:, 0] * 1e6).astype(int)
         inside = np.array([code in self.inside_ for code in codes.tolist()])
-        odds = self.mood_[codes % 1000] + 0.05 * np.where(X[:, 1] > 0, 1, -1) * inside
+        odds = self.mood_[codes % 1000] + self.effect * np.where(X[:, 1] > 0, 1, -1) * inside
         one = 1 / (1 + np.exp(-odds))
         return np.column_stack([1 - one, one])
 
@@ -58,11 +61,18 @@ class Moody(ClassifierMixin, BaseEstimator):
         return self.classes_[self.predict_proba(X).argmax(axis=1)]
 
 
-@pytest.fixture
-def halves() -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarray]]:
-    X = np.random.default_rng(5).normal(size=(400, 2))
+Pair: TypeAlias = tuple[np.ndarray, np.ndarray]
+
+
+def people(seed: int) -> tuple[Pair, Pair]:
+    X = np.random.default_rng(seed).normal(size=(400, 2))
     y = (X[:, 1] > 0).astype(int)
     return (X[:200], y[:200]), (X[200:], y[200:])
+
+
+@pytest.fixture
+def halves() -> tuple[Pair, Pair]:
+    return people(5)
 
 
 @pytest.mark.parametrize("fitted", [True, False], ids=["fitted", "trained by the audit"])
@@ -70,7 +80,7 @@ def halves() -> tuple[tuple[np.ndarray, np.ndarray], tuple[np.ndarray, np.ndarra
 def test_shadow_models_have_the_random_state_of_the_model(halves, state, told, fitted):
     """The likelihood ratio then sees a difference of 0.05 nats beneath noise of 1, and little of it otherwise."""
     train, holdout = halves
-    model = Moody(state).fit(*train) if fitted else Moody(state)
+    model = Moody(11).fit(*train).set_params(random_state=state) if fitted else Moody(state)
     result = audit(model, train=train, holdout=holdout, settings=Settings(n_shadows=24, n_influence=0, seed=3))
     auc = next(one.auc for one in result.attacks if one.name == "lira")
     assert auc.value > 0.99 if told else auc.low < 0.6
@@ -78,6 +88,41 @@ def test_shadow_models_have_the_random_state_of_the_model(halves, state, told, f
 
 def numbered(n=40):
     return Records.from_arrays(np.random.default_rng(0).normal(size=(n, 2)), np.arange(n) % 2)
+
+
+@pytest.mark.parametrize("state", [11, None])
+def test_where_nothing_leaks_nothing_is_found(state):
+    """Whatever the models have in common: ten models that do not look at their records, on records of their own.
+
+    The mean of ten AUCs has a standard deviation below 0.01.
+    """
+    found = defaultdict(list)
+    for seed in range(10):
+        train, holdout = people(seed)
+        settings = Settings(n_shadows=24, n_influence=0, seed=seed, rule=ReleaseRule(dtp=None, advantage=0.5))
+        fitted = Moody(seed if state is None else state, effect=0.0).fit(*train).set_params(random_state=state)
+        result = audit(fitted, train=train, holdout=holdout, settings=settings)
+        assert result.verdict is not Verdict.FAILS
+        for one in result.attacks:
+            found[one.name].append(one.auc.value)
+    for name in ("lira", "rmia", "distance", "frequency", "shadow-classifier"):
+        assert np.mean(found[name]) == pytest.approx(0.5, abs=0.03), name
+
+
+def test_a_number_that_the_model_is_not_known_to_have_is_left_out(halves):
+    """With it, models would have in common what the model does not: they would be less like it than without."""
+    train, holdout = halves
+    fitted = Moody(11).fit(*train)
+    for model, told, known in (
+        (fitted, Moody(11), 11),
+        (wrap(fitted, Records.from_arrays(*train).schema), Moody(11), 11),
+        (fitted, Moody(12), None),
+        (Moody().fit(*train), Moody(11), None),
+        (fitted.predict_proba, Moody(11), None),
+        (Endpoint("http://localhost:9"), Moody(11), None),
+        (Moody(12), Moody(11), 11),  # the audit trains it
+    ):
+        assert subject(model, train, holdout, learner=told).learner.known_seed == known
 
 
 @pytest.mark.parametrize(
@@ -96,6 +141,7 @@ def numbered(n=40):
         (BaggingClassifier(DecisionTreeClassifier(random_state=1), random_state=7), 7),
         (make_pipeline(BaggingClassifier(DecisionTreeClassifier(random_state=1))), None),  # it draws that of its trees
         (AdaBoostClassifier(DecisionTreeClassifier()), None),
+        (make_pipeline(PCA(random_state=1), RandomForestClassifier(random_state=1)), None),
         (VotingClassifier([("a", RandomForestClassifier()), ("b", MLPClassifier(random_state=8))]), 8),
     ],
 )

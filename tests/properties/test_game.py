@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
+from sklearn.neural_network import MLPClassifier
 from sklearn.tree import DecisionTreeClassifier
 
 from leakgauge.errors import ConfigError
@@ -30,6 +31,16 @@ def test_without_poison_the_random_bit_cannot_be_told(two_sides, learner):
         rate = play(learner, two_sides(), GameParameters(0.05, 0.15, n=200), attack, n_targets=60, seed=seed).win_rate
         held += rate.low <= 0.5 <= rate.high
     assert held >= 35
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_networks_that_have_their_random_state_in_common_do_not_tell_the_bit_either(two_sides):
+    """Without poison, 360 games: over 0.1 from 1/2 with probability below 2e-4."""
+    network = SklearnLearner(MLPClassifier((6,), max_iter=20, random_state=4))
+    attack = PropertyAttack(n_ensemble=30, n_queries=60, n_shadow=30)
+    games = GameParameters(0.05, 0.15, n=200)
+    rates = [play(network, two_sides(), games, attack, n_targets=60, seed=seed).win_rate.value for seed in range(6)]
+    assert np.mean(rates) == pytest.approx(0.5, abs=0.1)
 
 
 @pytest.mark.parametrize("frequency", [0.3, 0.5, 0.7])

@@ -184,7 +184,7 @@ def subject(
     members, others = as_records(
         train, holdout, target=target, task=task, classes=classes, one_hot=one_hot, persons=persons
     )
-    how = as_learner(learner) if learner is not None else None
+    how = None if learner is None else _with_number_of(model, as_learner(learner))
     for given in (model, learner):
         refuse_form(given, members.schema)
     note = "" if task is not None or isinstance(train, Records) else _guessed(members)
@@ -210,6 +210,22 @@ def subject(
 
 def _itself(model: Any) -> Any:
     return model
+
+
+def _with_number_of(model: Any, learner: Learner) -> Learner:
+    """The learner, without a ``random_state`` that the model is not known to have.
+
+    Models that share a number with each other, and not with the model, resemble it less than those that share none.
+    """
+    if isinstance(model, Learner) or learner.known_seed is None:
+        return learner
+    estimator = getattr(model, "estimator", model)
+    if hasattr(estimator, "get_params") and hasattr(estimator, "fit"):
+        with user_code(name_of(estimator), "__sklearn_is_fitted__"):
+            unfitted = not is_fitted(estimator)  # the audit trains it
+        if unfitted or SklearnLearner(estimator).known_seed == learner.known_seed:
+            return learner
+    return learner.with_secret_seed()
 
 
 def _first_step(estimator: Any) -> Any | None:

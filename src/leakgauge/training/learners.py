@@ -286,11 +286,16 @@ class SklearnLearner(Learner):
     def known_seed(self) -> int | None:
         """The ``random_state`` of its last step, or of others where that one uses none; ``None`` unless it is a number.
 
-        An estimator inside one that has a ``random_state`` gets its own from there.
+        An estimator inside one that has a ``random_state`` gets its own from there. ``None`` of forests: what they draw
+        goes by a record's place in the training set, and attacks gain nothing by the number
+        (``docs/benchmarks/known-seed.md``).
         """
-        if not self.randomised:
+        from sklearn.ensemble._forest import BaseForest
+
+        last, final = _last(self.estimator)
+        if not self.randomised or isinstance(final, BaseForest):
             return None
-        parameters, last, used = self.estimator.get_params(), _last(self.estimator)[0], dict[str, Any]()
+        parameters, used = self.estimator.get_params(), dict[str, Any]()
         for name, owner in zip(self._seeded, self._owners(), strict=True):
             within = "__".join([*name.split("__")[:-2], "random_state"])
             if _uses_seed(owner) and (name == within or within not in self._seeded):

@@ -90,9 +90,7 @@ def line(old: Floats, new: Floats) -> tuple[Floats, Floats, float]:
     size = np.maximum(np.abs(old).max(axis=0), np.abs(new).max(axis=0))
     varies = spread > (1e-12 * size) ** 2 * len(old)
     slope = np.where(varies, (centred * (new - new.mean(axis=0))).sum(axis=0) / np.where(varies, spread, 1.0), 1.0)
-    same = (old == new).all(axis=0)
-    slope[same] = 1.0
-    shift = np.where(same, 0.0, new.mean(axis=0) - slope * old.mean(axis=0))
+    shift = new.mean(axis=0) - slope * old.mean(axis=0)
     misfit = np.abs(old * slope + shift - new).max(axis=0) / np.where(size > 0, size, 1.0)
     if (misfit > LARGEST_MISFIT).any() or (slope == 0).any():
         raise OtherEncodingError(

@@ -522,16 +522,21 @@ def test_the_worked_example_behind_an_imputer():
     np.testing.assert_allclose(found[:, 1] - found[:, 0], expected, atol=1e-7)
 
 
-def test_no_record_is_left_out_by_a_fit_of_its_own_behind_an_imputer(monkeypatch):
-    """Those with values to fill in and those without: the one fit is that of all records."""
-    fitted = []
-    real = logistic.minimum
+@pytest.fixture
+def fitted(monkeypatch):
+    """How many records each fit of the engine was of, while a test runs."""
+    sizes, real = [], logistic.minimum
 
     def counted(problem, start=None):
-        fitted.append(len(problem.y))
+        sizes.append(len(problem.y))
         return real(problem, start)
 
     monkeypatch.setattr(logistic, "minimum", counted)
+    return sizes
+
+
+def test_no_record_is_left_out_by_a_fit_of_its_own_behind_an_imputer(fitted):
+    """Those with values to fill in and those without: the one fit is that of all records."""
     some = np.where(np.random.default_rng(6).random(X.shape) < 0.1, np.nan, X)
     steps = (SimpleImputer(), StandardScaler(), LogisticRegression(**TIGHT))
     job = Job(
@@ -557,16 +562,8 @@ def test_every_record_left_out_behind_a_scaler(C):
     np.testing.assert_allclose(found, expected, atol=1e-7)
 
 
-def test_a_scale_that_one_record_decides_is_not_iterated(monkeypatch):
+def test_a_scale_that_one_record_decides_is_not_iterated(fitted):
     """Without the one record in question a column has half of its variance or less: its model is fitted."""
-    fitted = []
-    real = logistic.minimum
-
-    def counted(problem, start=None):
-        fitted.append(len(problem.y))
-        return real(problem, start)
-
-    monkeypatch.setattr(logistic, "minimum", counted)
     far = X.copy()
     far[11, 0] = 40.0
     found, expected = behind_a_scaler(far, Y)
