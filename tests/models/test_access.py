@@ -113,8 +113,9 @@ def test_naive_bayes_far_from_its_records():
     logs = wrap(model, Records.from_arrays(X, y).schema).log_probabilities(far)
     np.testing.assert_allclose(np.exp(logs).sum(axis=1), 1, atol=1e-6)
     np.testing.assert_allclose(logs[:, 1] - logs[:, 0], np.diff(model.predict_log_proba(far), axis=1)[:, 0])
-    with pytest.raises(ModelError, match="do not sum to 1"):
-        checked_log_probabilities(np.log([[0.5, 0.48]]), 1, 2, "bayes")
+    for odd, normalises in (((0.5, 0.48), True), ((0.5, 0.49999), False)):  # nothing is known of others
+        with pytest.raises(ModelError, match="do not sum to 1"):
+            checked_log_probabilities(np.log([odd]), 1, 2, "bayes", normalises=normalises)
 
 
 def test_float32_probabilities_are_close_enough_to_1():

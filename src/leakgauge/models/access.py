@@ -180,7 +180,8 @@ SUM_SLACK = 1e-6
 """How far the probabilities of one answer may be from summing to 1: float32 models are."""
 
 LOG_SLACK = 1e-2
-"""The same of log-probabilities, whose error is that of sums which may be 1e5 in single precision, 1e13 in double."""
+"""The same of log-probabilities in single precision, whose error is that of sums which may be 100,000; and of those
+that scikit-learn computes in double precision, of sums which may be 1e13."""
 
 
 def checked_probabilities(
@@ -217,11 +218,18 @@ def checked_probabilities(
         return np.log(np.clip(probabilities, 0.0, 1.0))
 
 
-def checked_log_probabilities(logs: Floats, n_rows: int, n_classes: int, who: str) -> Floats:
+def checked_log_probabilities(
+    logs: Floats, n_rows: int, n_classes: int, who: str, *, normalises: bool = False
+) -> Floats:
     """The same for a model that answers log-probabilities itself, which keeps tiny ones from becoming 0.
 
-    Those in double precision that do not sum to 1, as where a naive Bayes model answers far from its records, are
-    normalised.
+    Args:
+        logs: what it answered, to be ``[n_rows, n_classes]``.
+        n_rows: the number of queries.
+        n_classes: the number of classes of the schema.
+        who: the model's name, for messages.
+        normalises: whether it is known to normalise them, so that what they sum to differs from 1 by rounding alone, as
+            where naive Bayes answers far from its records; they are then normalised once more.
     """
     single = np.asarray(logs).dtype == np.float32
     logs = np.asarray(logs, dtype=np.float64)
@@ -229,10 +237,10 @@ def checked_log_probabilities(logs: Floats, n_rows: int, n_classes: int, who: st
     _refuse_rows(np.isnan(logs).any(axis=1), f"{who} gave NaN", "log-probabilities at or below 0")
     with np.errstate(over="ignore"):
         probabilities = np.exp(logs)
-    checked_probabilities(probabilities, n_rows, n_classes, who, LOG_SLACK)
+    checked_probabilities(probabilities, n_rows, n_classes, who, LOG_SLACK if single or normalises else SUM_SLACK)
     sums = probabilities.sum(axis=1)
-    off = np.abs(sums - 1) > (LOG_SLACK if single else SUM_SLACK)
-    if off.any():
+    off = np.abs(sums - 1) > SUM_SLACK
+    if normalises and not single and off.any():
         logs = np.where(off[:, None], logs - np.log(sums)[:, None], logs)
     return np.minimum(logs, 0.0)
 

@@ -54,7 +54,9 @@ class SklearnProbabilities(_Fitted, ProbabilityAccess):
             with np.errstate(all="ignore"):
                 exact = _logs_of_scores(self.estimator, queries)
                 own = _asked(self.estimator, "predict_log_proba", queries) if exact is None else exact
-            own = checked_log_probabilities(own, len(X), n_own, who)
+            own = checked_log_probabilities(
+                own, len(X), n_own, who, normalises=type(self.estimator).__module__.startswith("sklearn.")
+            )
         else:
             own = checked_probabilities(_asked(self.estimator, "predict_proba", queries), len(X), n_own, who)
         logs = np.full((len(X), len(self.schema.classes)), -np.inf)
